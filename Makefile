@@ -1,0 +1,46 @@
+# genbounds. Two commands matter: `make demo` and `make test`; each sets up everything it needs.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+JOBS ?= auto
+
+.PHONY: help demo test lint types docs bench clean
+
+help:  ## list the targets
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+
+# Rebuilt only when the dependencies change: repeated commands start at once.
+$(READY): pyproject.toml constraints.txt
+	@command -v $(PYTHON) >/dev/null || { echo "make: $(PYTHON) not found: install Python 3.11 or newer, or run 'make $(MAKECMDGOALS) PYTHON=/path/to/python3'" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "make: $(PYTHON) is $$($(PYTHON) -V 2>&1), genbounds needs Python 3.11 or newer: run 'make $(MAKECMDGOALS) PYTHON=/path/to/python3.11'" >&2; exit 1; }
+	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { echo "make: this Python has no venv module: install it (Debian, Ubuntu: apt install python3-venv)" >&2; exit 1; }
+	@echo "Setting up $(VENV) (once; a few minutes) ..."
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test,lint]' || { echo "make: installing the dependencies failed (see above). Is the package index reachable?" >&2; exit 1; }
+	@touch $@
+
+demo: $(READY)  ## score, rank, audit and select real generators of real images; writes out/demo/report.html
+	@$(BIN)/python -m experiments.digits.demo --out out/demo
+
+test: $(READY)  ## run the tests
+	@$(BIN)/python -m pytest -n $(JOBS)
+
+lint: $(READY)  ## ruff and the import layers
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/lint-imports
+
+types: $(READY)  ## mypy, strict
+	@$(BIN)/mypy
+
+docs: $(READY)  ## build the documentation, strictly
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	@$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build
+
+bench: $(READY)  ## time against the usual tools in the same run
+	@$(BIN)/python -m experiments.benchmarks
+
+clean:  ## remove everything that can be made again
+	rm -rf $(VENV) out dist docs/_build .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

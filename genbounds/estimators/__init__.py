@@ -1,0 +1,21 @@
+"""Scores of generative models with their bias removed and an interval.
+
+`Moments`, `frechet_distance`, `inception_score` and `compare` are the everyday names;
+`FrechetReference`, `inception_expansion`, `Expansion` and `difference` serve code that scores many
+models, such as selection.
+"""
+
+from genbounds.estimators._compare import METRICS as METRICS
+from genbounds.estimators._compare import compare as compare
+from genbounds.estimators._compare import expand_all as expand_all
+from genbounds.estimators._compare import metric_expansion as metric_expansion
+from genbounds.estimators._compare import rank as rank
+from genbounds.estimators._expansion import Expansion as Expansion
+from genbounds.estimators._expansion import difference as difference
+from genbounds.estimators._expansion import difference_stderr as difference_stderr
+from genbounds.estimators._expansion import student_quantile as student_quantile
+from genbounds.estimators._frechet import FrechetReference as FrechetReference
+from genbounds.estimators._frechet import frechet_distance as frechet_distance
+from genbounds.estimators._inception import inception_expansion as inception_expansion
+from genbounds.estimators._inception import inception_score as inception_score
+from genbounds.estimators._moments import Moments as Moments

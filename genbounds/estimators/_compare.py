@@ -1,0 +1,152 @@
+"""Several models against one reference: simultaneous intervals and indistinguishable groups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from itertools import combinations
+from typing import Any
+
+from genbounds.estimators._expansion import Expansion, difference, student_quantile
+from genbounds.estimators._frechet import FrechetReference
+from genbounds.estimators._inception import inception_expansion
+from genbounds.results import Difference, Ranking
+from genbounds.validation import InputError, check_choice, check_open_unit
+
+METRICS = ("fd", "is")
+
+
+def compare(
+    fakes: Mapping[str, Any],
+    real: Any = None,
+    *,
+    metric: str = "fd",
+    level: float = 0.95,
+    paired: bool = False,
+) -> Ranking:
+    """Rank models by one debiased score, with joint intervals on all pairwise differences.
+
+    Parameters
+    ----------
+    fakes : mapping of str to array_like of shape (n, d) or Moments
+        Generated features (posteriors for "is") of each model. Sample sizes may differ.
+    real : array_like of shape (m, d) or Moments, optional
+        The reference; prepared once. Not used by "is".
+    metric : {"fd", "is"}
+    level : float
+        Coverage of each score on its own and, jointly, of all the differences.
+    paired : bool
+        Whether row i of every model came from the same latent or prompt, so that their common
+        noise cancels. All models then need equally many rows.
+
+    Returns
+    -------
+    Ranking
+        Best model first. Differences are better minus worse; for "is" they are differences of
+        log IS.
+
+    Raises
+    ------
+    InputError
+        As `frechet_distance` and `inception_score`, naming the model.
+
+    Notes
+    -----
+    Joint coverage by Bonferroni with a Welch quantile for each pair: valid under any dependence
+    between pairs, and at 12 models 3 % wider than Tukey's range. The noise of a shared sampled
+    reference cancels in a difference as far as both models feel it alike.
+    """
+    check_choice("metric", metric, METRICS)
+    return rank(
+        expand_all(fakes, real, metric=metric), metric=metric, level=level, paired=paired
+    )
+
+
+def expand_all(
+    fakes: Mapping[str, Any], real: Any = None, *, metric: str = "fd"
+) -> dict[str, Expansion]:
+    """Expansion of every model against one reference that is prepared once."""
+    if not isinstance(fakes, Mapping) or not fakes:
+        raise InputError("`fakes` must map the name of at least one model to its features.")
+    expand = metric_expansion(metric, real)
+    expansions = {}
+    for name, fake in fakes.items():
+        try:
+            expansions[str(name)] = expand(fake)
+        except InputError as error:
+            raise InputError(f"model {name!r}: {error}") from error
+    return expansions
+
+
+def metric_expansion(metric: str, real: Any = None) -> Callable[[Any], Expansion]:
+    """The function that expands one model under `metric`; the one registry of metrics."""
+    check_choice("metric", metric, METRICS)
+    if metric == "is":
+        return inception_expansion
+    if real is None:
+        raise InputError("`real` is needed for metric 'fd': pass reference features or Moments.")
+    return FrechetReference(real).expand
+
+
+def rank(
+    expansions: Mapping[str, Expansion], *, metric: str, level: float = 0.95, paired: bool = False
+) -> Ranking:
+    """Turn expansions against one reference into a ranking."""
+    level = check_open_unit("level", level)
+    if paired:
+        sizes = {e.n for e in expansions.values() if e.influence is not None}
+        if len(sizes) != 1 or any(e.influence is None for e in expansions.values()):
+            raise InputError("`paired` needs the samples of every model, and equally many.")
+    sign = -1.0 if all(e.higher_is_better for e in expansions.values()) else 1.0
+    names = sorted(expansions, key=lambda name: (sign * expansions[name].value, name))
+    pairs = list(combinations(names, 2))
+    pair_level = 1.0 - (1.0 - level) / max(len(pairs), 1)
+    differences = []
+    for better, worse in pairs:
+        gap = difference(expansions[better], expansions[worse], shared_samples=paired)
+        half = student_quantile(pair_level, gap.degrees_of_freedom) * gap.stderr
+        differences.append(
+            Difference(
+                better=better,
+                worse=worse,
+                value=gap.value,
+                low=gap.value - half,
+                high=gap.value + half,
+                stderr=gap.stderr,
+            )
+        )
+    separated = {frozenset((d.better, d.worse)) for d in differences if d.distinguishable}
+    notes = [
+        f"all {len(pairs)} differences hold together with probability {level:.0%} (Bonferroni)",
+        "models that share their samples (same latents or prompts): noise differenced row by row"
+        if paired
+        else "models' samples are taken as independent of one another",
+    ]
+    if any(e.log_scale for e in expansions.values()):
+        notes.append("differences are on the log scale")
+    return Ranking(
+        metric=metric,
+        level=level,
+        scores={name: expansions[name].score(level) for name in names},
+        differences=tuple(differences),
+        groups=letter_groups(names, separated),
+        notes=tuple(notes),
+    )
+
+
+def letter_groups(
+    names: list[str], separated: Iterable[frozenset[str]]
+) -> tuple[tuple[str, ...], ...]:
+    """Maximal sets of models with no separated pair: a compact letter display.
+
+    Insert-and-absorb (H.-P. Piepho, J. Comput. Graph. Stat. 13, 2004).
+    """
+    groups = [frozenset(names)]
+    for pair in separated:
+        split = [group - {member} for group in groups if pair <= group for member in pair]
+        whole = [group for group in groups if not pair <= group]
+        groups = whole + [new for new in split if not any(new <= old for old in whole)]
+        groups = [g for i, g in enumerate(groups) if not any(
+            g < other or (g == other and j < i) for j, other in enumerate(groups))]
+    position = {name: i for i, name in enumerate(names)}
+    ordered = [tuple(sorted(group, key=position.__getitem__)) for group in groups]
+    return tuple(sorted(ordered, key=lambda group: [position[name] for name in group]))

@@ -1,0 +1,200 @@
+"""A statistic with its first two von Mises terms: what every interval, ranking and selection uses."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from genbounds.results import Score
+from genbounds.validation import Float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expansion:
+    """One score of one model, before it is turned into an interval.
+
+    All fields are on the scale where the statistic is asymptotically linear: the squared distance
+    for FD, the logarithm for IS (`log_scale`).
+
+    Attributes
+    ----------
+    estimator : str
+        "debiased", "plugin", …; `notes` say by which route.
+    value : float
+        The estimate; for a debiased statistic it can lie outside the range of the score
+        (a negative squared distance): `score` reports it clipped, differences use it as it is.
+    variance : float
+        Estimated variance of `value` due to the generated sample; 0 if its moments are exact.
+    degrees_of_freedom : float
+        Of `variance`: n - 1 where it was estimated from n rows. (Satterthwaite's 2n/(κ - 1),
+        with κ the kurtosis of the influence, was tried and covers too much under heavy tails.)
+    reference_variance, reference_degrees_of_freedom : float
+        The same for the reference sample; variance 0 if it is exactly known or not used.
+    reference_influence : ndarray of shape (m,) or None
+        Centred influence of each reference row, kept so that the noise of a shared reference
+        cancels in the difference of two models.
+    influence : ndarray of shape (n,) or None
+        Centred influence of each generated row, for models that share their samples.
+    n, n_reference : int or None
+        Sample sizes; None where moments are exact.
+    log_scale : bool
+        Whether the score is ``exp(value)``.
+    lower_limit : float
+        Smallest possible value on this scale (0 for FD and for log IS).
+    higher_is_better : bool
+        Orientation of the score.
+    notes : tuple of str
+        What the variance assumes and any reason not to trust it.
+    """
+
+    estimator: str
+    value: float
+    variance: float
+    degrees_of_freedom: float = math.inf
+    reference_variance: float = 0.0
+    reference_degrees_of_freedom: float = math.inf
+    reference_influence: Float | None = None
+    influence: Float | None = None
+    n: int | None = None
+    n_reference: int | None = None
+    log_scale: bool = False
+    lower_limit: float = -math.inf
+    higher_is_better: bool = False
+    notes: tuple[str, ...] = ()
+
+    @property
+    def stderr(self) -> float:
+        """Standard error of `value`, both samples together."""
+        return math.sqrt(self.variance + self.reference_variance)
+
+    def score(self, level: float) -> Score:
+        """Turn the expansion into a `Score` with a Student interval at `level`.
+
+        The interval is clipped to the range of the score, which cannot lose coverage.
+        """
+        total = welch_degrees_of_freedom(
+            (self.variance, self.degrees_of_freedom),
+            (self.reference_variance, self.reference_degrees_of_freedom),
+        )
+        half = student_quantile(level, total) * self.stderr
+        value, low, high = (
+            max(end, self.lower_limit) for end in (self.value, self.value - half, self.value + half)
+        )
+        notes = self.notes
+        if self.value < self.lower_limit:
+            notes += (
+                f"the debiased estimate {self.value:.4g} lies below the smallest possible value "
+                f"{self.lower_limit:g} and is reported as that: not distinguishable from it",
+            )
+        if self.value + half < self.lower_limit:
+            notes += (
+                "the whole interval lies below the smallest possible value: "
+                "the samples are not independent, or another assumption fails",
+            )
+        stderr = self.stderr
+        if self.log_scale:
+            value, low, high = math.exp(value), math.exp(low), math.exp(high)
+            stderr *= value
+        return Score(
+            value=value,
+            low=low,
+            high=high,
+            level=level,
+            stderr=stderr,
+            n=self.n,
+            estimator=self.estimator,
+            notes=notes,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpansionDifference:
+    """``a.value - b.value`` with its standard error and Welch's degrees of freedom."""
+
+    value: float
+    stderr: float
+    degrees_of_freedom: float
+
+
+def difference(a: Expansion, b: Expansion, *, shared_samples: bool = False) -> ExpansionDifference:
+    """Difference of two models scored against the same reference.
+
+    Parameters
+    ----------
+    a, b : Expansion
+    shared_samples : bool
+        Whether row i of both generated samples came from the same latent or prompt, so that the
+        noise common to both cancels; needs influences of equal length.
+
+    Notes
+    -----
+    Influences are differenced row by row before their variance is taken. The part of a variance
+    that its influence does not explain (second order) is kept for both models.
+    """
+    parts = []
+    for shared, one, two in (
+        (shared_samples, _Noise.generated(a), _Noise.generated(b)),
+        (True, _Noise.reference(a), _Noise.reference(b)),
+    ):
+        if shared and one.influence is not None and two.influence is not None:
+            gap = one.influence - two.influence
+            variance = mean_variance(gap) + one.unexplained() + two.unexplained()
+            parts.append((variance, gap.size - 1.0))
+        else:
+            parts += [(one.variance, one.degrees), (two.variance, two.degrees)]
+    return ExpansionDifference(
+        value=a.value - b.value,
+        stderr=math.sqrt(sum(variance for variance, _ in parts)),
+        degrees_of_freedom=welch_degrees_of_freedom(*parts),
+    )
+
+
+def difference_stderr(a: Expansion, b: Expansion) -> float:
+    """Standard error of ``a.value - b.value`` for two models with independent samples."""
+    return difference(a, b).stderr
+
+
+@dataclass(frozen=True, slots=True)
+class _Noise:
+    """One sample's part in the error of an expansion."""
+
+    variance: float
+    degrees: float
+    influence: Float | None
+
+    @classmethod
+    def generated(cls, x: Expansion) -> _Noise:
+        return cls(x.variance, x.degrees_of_freedom, x.influence)
+
+    @classmethod
+    def reference(cls, x: Expansion) -> _Noise:
+        return cls(x.reference_variance, x.reference_degrees_of_freedom, x.reference_influence)
+
+    def unexplained(self) -> float:
+        if self.influence is None:
+            return self.variance
+        return max(self.variance - mean_variance(self.influence), 0.0)
+
+
+def mean_variance(influence: Float) -> float:
+    """Variance of the mean of `influence`."""
+    return float(np.var(influence, ddof=1)) / influence.size
+
+
+def welch_degrees_of_freedom(*parts: tuple[float, float]) -> float:
+    """Degrees of freedom of a sum of independent variance estimates (variance, degrees)."""
+    total = sum(variance for variance, _ in parts)
+    weight = sum(variance**2 / degrees for variance, degrees in parts)
+    return total**2 / weight if weight > 0.0 else math.inf
+
+
+def student_quantile(level: float, degrees_of_freedom: float = math.inf) -> float:
+    """Two-sided Student quantile; normal (1.96 at level 0.95) for infinite degrees of freedom."""
+    from scipy.special import ndtri, stdtrit
+
+    tail = (1.0 - level) / 2.0
+    if math.isinf(degrees_of_freedom):
+        return float(-ndtri(tail))
+    return float(-stdtrit(degrees_of_freedom, tail))

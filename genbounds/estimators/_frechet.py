@@ -1,0 +1,475 @@
+"""Fréchet distance between two sets of features: plug-in, and with its bias removed."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+from genbounds.estimators._expansion import Expansion
+from genbounds.estimators._frechet_terms import (
+    EXACT,
+    PAIRING_SEED,
+    SideTerms,
+    gaussian_terms,
+    positive_roots,
+    sample_terms,
+)
+from genbounds.estimators._linalg import factor, gram_roots, singular_values
+from genbounds.estimators._moments import Moments, row_blocks
+from genbounds.results import Score
+from genbounds.validation import (
+    Float,
+    check_choice,
+    check_features,
+    check_finite,
+    check_open_unit,
+    check_same_dimension,
+)
+
+ESTIMATORS = ("debiased", "plugin")
+
+FEW_RATIO = 4
+"""Below this many samples per direction the expansion in 1/n fails: random-matrix routes."""
+
+SPLIT_RATIO = 64
+"""From this many samples per direction on, the error of the second-order term is negligible."""
+
+GROUPS = 5
+"""Groups of the delete-group jackknife over the other side when one side has few samples."""
+
+
+def frechet_distance(
+    fake: Any, real: Any, *, estimator: str = "debiased", level: float = 0.95
+) -> Score:
+    """Fréchet distance (squared, as in FID tables) between two sets of features.
+
+    ``‖μ - μ_r‖² + Tr[Σ + Σ_r - 2 (Σ Σ_r)^(1/2)]``; covariances have divisor n - 1.
+
+    Parameters
+    ----------
+    fake, real : array_like of shape (n, d) or Moments
+        Generated and reference features, NumPy or torch, any floating type; or their moments.
+        Rows must be independent. ``Moments(..., n=None)`` is exactly known.
+    estimator : {"debiased", "plugin"}
+        "debiased" removes the bias of both samples by a route chosen from the numbers of samples
+        and features (named in `Score.notes`); "plugin" is the usual biased number.
+    level : float
+        Coverage of the interval, in (0, 1).
+
+    Returns
+    -------
+    Score
+        Squared feature units. `notes` says what the interval assumes and whether to trust it.
+
+    Raises
+    ------
+    InputError
+        If a shape, a type or a value is not legal: fewer than 2 samples, different numbers of
+        features, NaN or infinite entries, a covariance that is not positive semidefinite.
+
+    Notes
+    -----
+    Second-order expansion and influence function: docs/frechet.md. With fewer than 4 samples per
+    direction: docs/few_samples.md. The root is never taken of a non-symmetric product: values are
+    real at every sample size.
+
+    References
+    ----------
+    .. [1] D. C. Dowson and B. V. Landau, "The Fréchet distance between multivariate normal
+       distributions", J. Multivariate Analysis 12, 1982.
+    .. [2] M. Heusel et al., "GANs trained by a two time-scale update rule converge to a local Nash
+       equilibrium", NeurIPS 2017 (the FID).
+
+    Examples
+    --------
+    >>> import numpy as np, genbounds as gb
+    >>> rng = np.random.default_rng(0)
+    >>> score = gb.frechet_distance(rng.normal(size=(2000, 4)), rng.normal(0.5, size=(2000, 4)))
+    >>> bool(score.low < 1.0 < score.high)
+    True
+    """
+    level = check_open_unit("level", level)
+    check_choice("estimator", estimator, ESTIMATORS)
+    return FrechetReference(real).expand(fake, estimator=estimator).score(level)
+
+
+class FrechetReference:
+    """A reference prepared once, against which any number of models can be scored.
+
+    Parameters
+    ----------
+    real : array_like of shape (m, d) or Moments
+
+    Notes
+    -----
+    Holds a factor ``cov = L @ L.T`` of the reference covariance, and of those of its two random
+    halves where they are needed. Each model then costs its covariance, one symmetric eigenproblem
+    of size at most d and the products for its terms.
+    """
+
+    def __init__(self, real: Any) -> None:
+        self._side = _side("real", real)
+
+    @property
+    def d(self) -> int:
+        """Number of features."""
+        return self._side.d
+
+    @property
+    def n(self) -> int | None:
+        """Reference samples; None if the moments are exactly known."""
+        return self._side.n
+
+    def plugin(self, fake: Any) -> float:
+        """Plug-in distance, biased upward; never negative."""
+        side = self._fake(fake)
+        if _order(side) > _order(self._side):  # the same number with the arguments swapped
+            return _Pair(self._side, side).plugin
+        return _Pair(side, self._side).plugin
+
+    def expand(self, fake: Any, *, estimator: str = "debiased") -> Expansion:
+        """Estimate with its variance and influences, before any level is chosen."""
+        side = self._fake(fake)
+        check_choice("estimator", estimator, ESTIMATORS)
+        if estimator == "plugin":
+            return _plugin(side, self._side, self.plugin(fake))
+        return _debiased(side, self._side)
+
+    def _fake(self, fake: Any) -> _Side:
+        side = _side("fake", fake)
+        check_same_dimension("fake", side.d, "real", self._side.d)
+        return side
+
+
+class _Side:
+    """One sample, or exact moments: mean, covariance, its factor, and its random halves."""
+
+    def __init__(
+        self,
+        moments: Moments,
+        rows: NDArray[Any] | None = None,
+        index: NDArray[np.intp] | None = None,
+        parts: tuple[_Side, ...] = (),
+    ) -> None:
+        self.moments = moments
+        self.rows = rows
+        self.index = index
+        self.parts = parts
+
+    @property
+    def n(self) -> int | None:
+        return self.moments.n
+
+    @property
+    def d(self) -> int:
+        return self.moments.d
+
+    @property
+    def mean(self) -> Float:
+        return self.moments.mean
+
+    @cached_property
+    def trace(self) -> float:
+        return float(np.trace(self.moments.cov))
+
+    @cached_property
+    def factor(self) -> Float:
+        """L of shape (d, r) with cov = L Lᵀ; from the rows themselves where there are few."""
+        if self.rows is not None and self.n is not None and self.n <= self.d:
+            return self.centred().T / math.sqrt(self.n - 1)
+        return factor(self.moments.cov)
+
+    @property
+    def directions(self) -> int:
+        """Dimensions that the sample has to fill: the rank of the covariance, where it shows."""
+        if self.n is not None and self.n <= self.d:
+            return self.d
+        return max(self.factor.shape[1], 1)
+
+    def centred(self) -> Float:
+        assert self.rows is not None
+        rows = self.rows if self.index is None else self.rows[self.index]
+        return np.array(rows, dtype=np.float64) - self.mean
+
+    def terms(self, *, gap: Float, projection: Float, roots: Float) -> SideTerms:
+        assert self.n is not None
+        if self.rows is None:
+            return gaussian_terms(
+                gap=gap, cov=self.moments.cov, projection=projection, roots=roots, n=self.n
+            )
+        return sample_terms(
+            self.rows, self.index, mean=self.mean, gap=gap, projection=projection, roots=roots
+        )
+
+    def without(self, k: int) -> _Side:
+        """Every part but part `k`."""
+        kept = [part for i, part in enumerate(self.parts) if i != k]
+        moments = kept[0].moments
+        for part in kept[1:]:
+            moments = moments.merge(part.moments)
+        index = np.sort(np.concatenate([part.index for part in kept if part.index is not None]))
+        return _Side(moments, self.rows, index)
+
+    def divided(self, parts: int) -> _Side:
+        """The same sample, divided at random into `parts` equal groups."""
+        assert self.rows is not None and self.index is None
+        n = self.rows.shape[0]
+        label = np.random.default_rng(PAIRING_SEED).permutation(np.arange(n) % parts)
+        return _Side(
+            self.moments,
+            self.rows,
+            None,
+            tuple(
+                _Side(_moments_of(self.rows, index), self.rows, index)
+                for index in (np.flatnonzero(label == k) for k in range(parts))
+            ),
+        )
+
+
+def _moments_of(rows: NDArray[Any], index: NDArray[np.intp]) -> Moments:
+    moments = Moments.empty(rows.shape[1])
+    for _, block in row_blocks(rows, index):
+        moments.absorb_block(block)
+    return moments
+
+
+def _side(name: str, x: Any) -> _Side:
+    if isinstance(x, Moments):
+        _ = x.cov  # at least two samples
+        return _Side(x)
+    rows = check_features(name, x)
+    moments = Moments.empty(rows.shape[1])
+    for positions, block in row_blocks(rows):
+        check_finite(name, block, first_row=int(positions[0]))
+        moments.absorb_block(block)
+    return _Side(moments, rows)
+
+
+def _order(side: _Side) -> tuple[float, float, float]:
+    return side.trace, float(side.mean @ side.mean), math.inf if side.n is None else float(side.n)
+
+
+class _Pair:
+    """Generated and reference sample together: the quantities that depend on both."""
+
+    def __init__(self, fake: _Side, real: _Side) -> None:
+        self.fake, self.real = fake, real
+        self.gap: Float = fake.mean - real.mean
+
+    @cached_property
+    def gram(self) -> Float:
+        """Lᵀ Σ L, or the smaller Gram matrix with the same non-zero eigenvalues."""
+        lower = self.real.factor
+        if self.narrow:
+            projected = self.fake.factor.T @ lower
+            return projected @ projected.T
+        product: Float = lower.T @ (self.fake.moments.cov @ lower)
+        return (product + product.T) / 2.0
+
+    @property
+    def narrow(self) -> bool:
+        """Whether the generated sample has fewer rows than the reference has directions."""
+        n = self.fake.n
+        return self.fake.rows is not None and n is not None and n <= self.real.factor.shape[1]
+
+    @cached_property
+    def roots(self) -> Float:
+        """Singular values s, accurate to rounding of the largest one."""
+        rank = min(
+            side.n - 1 if side.n is not None else side.d for side in (self.fake, self.real)
+        )
+        roots, accurate = gram_roots(self.gram, rank=rank)
+        if accurate:
+            return roots
+        return singular_values(self.fake.factor.T @ self.real.factor)
+
+    @cached_property
+    def plugin(self) -> float:
+        value = self.gap @ self.gap + self.fake.trace + self.real.trace - 2.0 * self.roots.sum()
+        return max(float(value), 0.0)
+
+    @cached_property
+    def directions(self) -> tuple[Float, Float, Float]:
+        """Positive roots s (r,), and the projections (d, r) of either side's rows to z.
+
+        Both projections are P with Pᵀ cov P = diag(s²): U from Lᵀ Σ L for the generated rows,
+        and Σ L U / s for the reference rows.
+        """
+        lower = self.real.factor
+        moved = self.fake.moments.cov @ lower
+        product = lower.T @ moved
+        values, vectors = linalg.eigh((product + product.T) / 2.0, check_finite=False)
+        roots = np.sqrt(np.clip(values, 0.0, None))
+        kept = positive_roots(roots)
+        roots, vectors = roots[kept], vectors[:, kept]
+        return roots, lower @ vectors, (moved @ vectors) / roots
+
+    def terms(self) -> tuple[SideTerms, SideTerms]:
+        """Second-order terms of the generated and of the reference sample."""
+        roots, fake_projection, real_projection = self.directions
+        fake, real = self.fake, self.real
+        return (
+            EXACT
+            if fake.n is None
+            else fake.terms(gap=self.gap, projection=fake_projection, roots=roots),
+            EXACT
+            if real.n is None
+            else real.terms(gap=-self.gap, projection=real_projection, roots=roots),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Regime:
+    """How many samples each side has per direction; infinite for exact moments."""
+
+    fake: float
+    real: float
+
+    @classmethod
+    def of(cls, fake: _Side, real: _Side) -> _Regime:
+        directions = min(fake.directions, real.directions)
+        return cls(
+            *(math.inf if side.n is None else side.n / directions for side in (fake, real))
+        )
+
+
+def _expansion(
+    estimator: str,
+    value: float,
+    fake: _Side,
+    real: _Side,
+    terms: tuple[SideTerms, SideTerms],
+    notes: tuple[str, ...],
+) -> Expansion:
+    one, two = terms
+    return Expansion(
+        estimator=estimator,
+        value=value,
+        variance=one.variance,
+        degrees_of_freedom=one.degrees_of_freedom,
+        influence=one.influence,
+        reference_variance=two.variance,
+        reference_degrees_of_freedom=two.degrees_of_freedom,
+        reference_influence=two.influence,
+        n=fake.n,
+        n_reference=real.n,
+        lower_limit=0.0,
+        notes=notes + _size_notes(fake, real),
+    )
+
+
+def _size_notes(fake: _Side, real: _Side) -> tuple[str, ...]:
+    notes: list[str] = []
+    if fake.n is None and real.n is None:
+        return ("both moments are taken as exactly known: no sampling error",)
+    notes.append("interval assumes independent rows with finite eighth moments")
+    if fake.rows is not None and real.rows is not None and _same_rows(fake.rows, real.rows):
+        notes.append("both sides are the same rows: not independent, the result is void")
+    for name, side in (("generated", fake), ("reference", real)):
+        if side.n is None:
+            notes.append(f"{name} moments are taken as exactly known")
+        elif side.rows is None:
+            notes.append(
+                f"{name} rows not given: bias and variance use the Gaussian fourth moments"
+            )
+        if side.n is not None and side.n < 50:
+            notes.append(f"only {side.n} {name} samples: the interval can miss more often")
+    return tuple(notes)
+
+
+def _same_rows(a: NDArray[Any], b: NDArray[Any]) -> bool:
+    return a.shape == b.shape and np.array_equal(a[:1], b[:1]) and np.array_equal(a, b)
+
+
+def _plugin(fake: _Side, real: _Side, value: float) -> Expansion:
+    terms = _Pair(fake, real).terms()
+    bias = terms[0].bias + terms[1].bias
+    notes: tuple[str, ...] = ()
+    if bias > 0.0:
+        notes = (
+            f"plug-in: bias not removed (about {bias:+.3g} to second order), "
+            "so the interval is not centred on the truth",
+        )
+    return _expansion("plugin", value, fake, real, terms, notes)
+
+
+def _debiased(fake: _Side, real: _Side) -> Expansion:
+    regime = _Regime.of(fake, real)
+    if min(regime.fake, regime.real) < FEW_RATIO:
+        return _debiased_few(fake, real, regime)
+    pair = _Pair(fake, real)
+    terms = pair.terms()
+    second_order = pair.plugin - terms[0].bias - terms[1].bias
+    sides = [side for side, ratio in ((fake, regime.fake), (real, regime.real)) if _split(side, ratio)]
+    if not sides:
+        return _expansion("debiased", second_order, fake, real, terms, ("route: second order",))
+    # One more order: halving the samples multiplies what is left of the bias by four.
+    halves = []
+    fakes, reals = (
+        side.divided(2).parts if side in sides else (side, side) for side in (fake, real)
+    )
+    for half in map(_Pair, fakes, reals):
+        first, second = half.terms()
+        halves.append(half.plugin - first.bias - second.bias)
+    value = (4.0 * second_order - sum(halves) / 2.0) / 3.0
+    return _expansion("debiased", value, fake, real, terms, ("route: third order, by halving",))
+
+
+def _split(side: _Side, ratio: float) -> bool:
+    return side.rows is not None and ratio < SPLIT_RATIO
+
+
+def _debiased_few(fake: _Side, real: _Side, regime: _Regime) -> Expansion:
+    """One side has few samples per direction: random-matrix routes on that side.
+
+    What the other side's noise does to the result is removed and measured by a delete-group
+    jackknife over its rows, which needs no formula.
+    """
+    few, other = (fake, real) if regime.fake <= regime.real else (real, fake)
+    whole = _few(few, other)
+    notes = (f"route: {whole.route}", *whole.notes)
+    value, other_variance, other_degrees = whole.value, 0.0, math.inf
+    if other.n is not None and other.rows is not None:
+        groups = min(GROUPS, other.n // 2)
+        divided = other.divided(groups)
+        without = np.array([_few(few, divided.without(k)).value for k in range(groups)])
+        value = groups * whole.value - (groups - 1) * float(without.mean())
+        other_variance = (groups - 1) ** 2 / groups * float(np.var(without, ddof=1))
+        other_degrees = groups - 1.0
+    elif other.n is not None:
+        pair = _Pair(few, other)
+        roots, _, projection = pair.directions
+        terms = other.terms(gap=-pair.gap, projection=projection, roots=roots)
+        value -= terms.bias
+        other_variance, other_degrees = terms.variance, terms.degrees_of_freedom
+    if max(regime.fake, regime.real) < FEW_RATIO:
+        notes += (
+            "unreliable: both samples have fewer than four rows per direction, "
+            "where no correction of both biases at once is validated",
+        )
+    own = SideTerms(
+        bias=0.0, variance=whole.variance, degrees_of_freedom=whole.degrees_of_freedom, influence=None
+    )
+    rest = SideTerms(
+        bias=0.0, variance=other_variance, degrees_of_freedom=other_degrees, influence=None
+    )
+    terms = (own, rest) if few is fake else (rest, own)
+    return _expansion("debiased", value, fake, real, terms, notes)
+
+
+def _few(few: _Side, other: _Side) -> FewSamples:
+    assert few.n is not None
+    gap = few.mean - other.mean
+    if few.rows is None:
+        pair = _Pair(few, other)
+        return few_samples_from_eigenvalues(
+            np.square(pair.roots), n=few.n, gap=gap, cov=few.moments.cov, reference_trace=other.trace
+        )
+    centred = few.centred()
+    return few_samples(centred, centred @ other.factor, gap, other.trace)

@@ -1,0 +1,284 @@
+"""The spectrum of a covariance from the eigenvalues of a sample covariance, with few samples.
+
+The sample covariance of N effective rows in r dimensions is compared with its population through
+one smooth curve, the resolvent fraction
+
+    ρ(x) = N⁻¹ Tr M̂ (M̂ + x)⁻¹,  x > 0,
+
+whose limit for population eigenvalues t_1 ≥ … ≥ t_r and row scales b_i is given by the separable
+Marchenko–Pastur equation. The population spectrum is a smooth curve log t_j against log j, fitted
+by generalised least squares with the covariance of the noise of ρ (Bai & Silverstein 2004, Thm
+1.1) and their O(1/N) bias taken off. Derivations: docs/few_samples.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import interpolate, linalg
+
+from genbounds.estimators._linalg import EPS
+from genbounds.validation import Float
+
+LOWF,LOWC=0.3,0.
+POINTS = 40
+"""Points x at which ρ is compared."""
+
+RIDGE = 1e-2
+"""Noise, relative to its own variance, added to every ρ(x): directions that are known better than
+this are not believed better, since the limit law itself holds to O(1/N)."""
+
+BEND = 2.0
+"""Prior standard deviation of the slope of log t_j against log j over one e-fold of j."""
+
+KNOT_STEP = 0.5 * float(np.log(2.0))
+"""Distance of the knots of that curve in log j."""
+
+EXACT_NODES = 24
+"""So many of the largest eigenvalues are nodes of their own; the rest are grouped."""
+
+GROUPED_NODES = 120
+
+STEPS = 80
+"""Most Levenberg–Marquardt steps; 5–20 are usual."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpectrumFit:
+    """A fitted population spectrum.
+
+    Attributes
+    ----------
+    trace_root : float
+        Σ_j √t_j.
+    points : ndarray of shape (k,)
+        The x at which ρ was compared.
+    weights : ndarray of shape (k,)
+        Derivative of `trace_root` in each measured ρ(x).
+    fraction : ndarray of shape (k,)
+        The fitted ρ(x).
+    noise : ndarray of shape (k, k)
+        Covariance of the measured ρ for Gaussian rows.
+    prior_variance : float
+        Part of the posterior variance of `trace_root` that is due to the smoothness prior: what
+        the sample cannot see.
+    misfit : float
+        Mean squared whitened residual; about 1 or less where the model holds.
+    """
+
+    trace_root: float
+    points: Float
+    weights: Float
+    fraction: Float
+    noise: Float
+    prior_variance: float
+    misfit: float
+
+
+def fit_spectrum(values: Float, *, n_effective: int, rank: int, radii: Float | None) -> SpectrumFit:
+    """Fit the population spectrum.
+
+    Parameters
+    ----------
+    values : ndarray of shape (k,)
+        Positive eigenvalues of the sample covariance (divisor `n_effective`), k <= both sizes.
+    n_effective : int
+        Rows less one for the estimated mean.
+    rank : int
+        Number of population eigenvalues.
+    radii : ndarray or None
+        Scales b_i of the rows, mean 1; None: all equal.
+    """
+    scale = float(values.max())
+    lam = np.sort(values)[::-1] / scale
+    x, rho, noise = _measure(lam, n_effective)
+    spread = np.sqrt(np.diagonal(noise))
+    shape, axes = linalg.eigh(noise / np.outer(spread, spread), check_finite=False)
+    whiten = (axes / np.sqrt(np.maximum(shape, 0.0) + RIDGE)).T / spread
+    ratio = _equal_rows if radii is None else _row_scale_map(radii)
+    curve = _Curve.of(rank)
+    theta = curve.start(lam)
+
+    def evaluate(theta: Float, guess: Float) -> tuple[Float, Float, Float]:
+        fitted, slope = _fraction(curve, theta, x, guess, n_effective, ratio)
+        return whiten @ (rho - fitted), whiten @ slope, fitted
+
+    prior = curve.penalty
+    residual, jacobian, fitted = evaluate(theta, np.clip(rho, 1e-9, 1.0 - 1e-9))
+    objective = float(residual @ residual + theta @ prior @ theta)
+    damping = 1e-2
+    for _ in range(STEPS):
+        hessian = jacobian.T @ jacobian + prior
+        damped = hessian + damping * np.diag(np.diagonal(hessian))
+        step = _solve(damped, jacobian.T @ residual - prior @ theta)
+        step *= min(1.0, 2.0 / max(float(np.abs(step).max()), EPS))
+        trial = evaluate(theta + step, fitted)
+        new = float(trial[0] @ trial[0] + (theta + step) @ prior @ (theta + step))
+        if new < objective:
+            gain = objective - new
+            theta, (residual, jacobian, fitted) = theta + step, trial
+            objective, damping = new, max(damping / 5.0, 1e-9)
+            if gain < 1e-7 * objective + 1e-9:
+                break
+        else:
+            damping *= 8.0
+            if damping > 1e12:
+                break
+    roots = np.sqrt(curve.spectrum(theta))
+    gradient = 0.5 * (curve.weights * roots) @ curve.basis
+    direction = _solve(jacobian.T @ jacobian + prior, gradient)
+    unit = float(np.sqrt(scale))
+    return SpectrumFit(
+        trace_root=unit * float(curve.weights @ roots),
+        points=scale * x,
+        weights=unit * (whiten.T @ (jacobian @ direction)),
+        fraction=fitted,
+        noise=noise,
+        prior_variance=scale * float(direction @ prior @ direction),
+        misfit=float(residual @ residual) / residual.size,
+    )
+
+
+def _measure(lam: Float, n_effective: int) -> tuple[Float, Float, Float]:
+    """Points x, the measured ρ less its O(1/N) bias, and the covariance of its noise.
+
+    With m the Stieltjes transform of the N×N side at z = -x, so that ρ = 1 - x m,
+
+        N Cov(m(z), m(w)) = (2/N) [m'(z) m'(w) / (m(z) - m(w))² - 1/(z - w)²],
+        N (E m - m) = m''/(2m') - m'/m
+
+    for real Gaussian rows: Bai & Silverstein (2004), (1.21) and (1.20), written in m alone.
+    """
+    N = float(n_effective)
+    low = LOWF * float(np.quantile(lam, max(0.05,min(1,LOWC/lam.size))))
+    x = np.geomspace(low, 30.0 * lam[0], POINTS)
+    inverse = 1.0 / (lam + x[:, None])
+    zeros = N - lam.size
+    m0 = (inverse.sum(axis=1) + zeros / x) / N
+    m1 = ((inverse**2).sum(axis=1) + zeros / x**2) / N
+    m2 = 2.0 * ((inverse**3).sum(axis=1) + zeros / x**3) / N
+    m3 = 6.0 * ((inverse**4).sum(axis=1) + zeros / x**4) / N
+    rise = np.subtract.outer(m0, m0)
+    run = np.subtract.outer(x, x)
+    np.fill_diagonal(rise, 1.0)
+    np.fill_diagonal(run, 1.0)
+    kernel = np.outer(m1, m1) / rise**2 - 1.0 / run**2
+    np.fill_diagonal(kernel, m3 / (6.0 * m1) - (m2 / (2.0 * m1)) ** 2)
+    noise = 2.0 * np.outer(x, x) * kernel / N**2
+    # A single eigenvalue leaves no noise in some directions: keep the variances positive.
+    floor = (8.0 * EPS) ** 0.5 / N
+    diagonal = np.maximum(np.diagonal(noise), floor**2)
+    np.fill_diagonal(noise, diagonal)
+    rho = (lam * inverse).sum(axis=1) / N + x * (m2 / (2.0 * m1) - m1 / m0) / N
+    return x, rho, noise
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Curve:
+    """log t_j, piecewise linear in log j, with a prior on its bends."""
+
+    weights: Float
+    basis: Float
+    penalty: Float
+    knots: Float
+
+    @classmethod
+    def of(cls, rank: int) -> _Curve:
+        edges = np.arange(0.5, min(rank, EXACT_NODES) + 1.0)
+        if rank > EXACT_NODES:
+            grouped = np.geomspace(EXACT_NODES + 0.5, rank + 0.5, GROUPED_NODES)
+            # Whole eigenvalues in every group: half-integer edges, without repeats.
+            edges = np.concatenate([edges, np.unique(np.floor(grouped[1:]) + 0.5)])
+            edges = np.unique(edges[edges <= rank + 0.5])
+        weights = np.diff(edges)
+        index = np.sqrt((edges[:-1] + 0.5) * (edges[1:] - 0.5))
+        count = int(np.ceil(np.log(rank) / KNOT_STEP)) + 1
+        if count == 1:
+            one = np.ones((1, 1))
+            return cls(weights=weights, basis=one, penalty=0.0 * one, knots=np.zeros(1))
+        knots = np.linspace(0.0, np.log(rank), count)
+        basis = np.column_stack(
+            [np.interp(np.log(index), knots, unit) for unit in np.eye(count)],
+        )
+        step = knots[1] - knots[0]
+        bends = np.diff(np.eye(count), 2, axis=0) / (BEND * step**1.5)
+        return cls(weights=weights, basis=basis, penalty=bends.T @ bends, knots=knots)
+
+    def start(self, lam: Float) -> Float:
+        """Power law through the upper half of the sample spectrum, with the sample's trace."""
+        upper = lam[: max(2, lam.size // 2)]
+        if upper.size > 2:
+            slope, level = np.polyfit(np.log(np.arange(1, upper.size + 1)), np.log(upper), 1)
+        else:
+            slope, level = 0.0, float(np.log(lam[0]))
+        theta: Float = level + slope * self.knots
+        return theta + np.log(lam.sum() / float(self.weights @ self.spectrum(theta)))
+
+    def spectrum(self, theta: Float) -> Float:
+        values: Float = np.exp(np.clip(self.basis @ theta, -300.0, 300.0))
+        return values
+
+
+RowMap = Callable[[Float], tuple[Float, Float]]
+"""ρ -> (E/ρ, its derivative), where ρ = mean_i b_i E / (1 + b_i E)."""
+
+
+def _equal_rows(rho: Float) -> tuple[Float, Float]:
+    rest = 1.0 / (1.0 - rho)
+    return rest, rest**2
+
+
+def _row_scale_map(radii: Float) -> RowMap:
+    """Invert ρ = mean b E/(1 + b E) once, as a smooth offset of log E from logit ρ."""
+    log_e = np.linspace(-25.0, 25.0, 301)
+    kept = 1.0 / (1.0 + radii * np.exp(log_e)[:, None])
+    rest = kept.mean(axis=1)
+    rho = (radii * np.exp(log_e)[:, None] * kept).mean(axis=1)
+    logit = np.log(rho) - np.log(rest)
+    offset = interpolate.CubicSpline(logit, log_e - logit)
+    first, last = float(logit[0]), float(logit[-1])
+
+    def ratio(rho: Float) -> tuple[Float, Float]:
+        at = np.clip(np.log(rho) - np.log1p(-rho), first, last)
+        value = np.exp(at + offset(at))
+        slope = value * (1.0 + offset(at, 1)) / (rho * (1.0 - rho))
+        return value / rho, slope / rho - value / rho**2
+
+    return ratio
+
+
+def _fraction(
+    curve: _Curve, theta: Float, x: Float, guess: Float, n_effective: int, ratio: RowMap
+) -> tuple[Float, Float]:
+    """ρ(x) of a population and its derivative in theta.
+
+    ρ is the root of ρ = N⁻¹ Σ_j t_j / (t_j + x k(ρ)), k(ρ) = E(ρ)/ρ; the right side falls in ρ,
+    so that the root is unique and a Newton step kept inside (0, 1) finds it.
+    """
+    t = curve.spectrum(theta)
+    rho = guess
+    for _ in range(60):
+        k, k_slope = ratio(rho)
+        u = x * k
+        inverse = 1.0 / (t + u[:, None])
+        mass = (curve.weights * t) * inverse / n_effective
+        fall = (mass * inverse).sum(axis=1) * x * k_slope
+        step = (mass.sum(axis=1) - rho) / (1.0 + fall)
+        new = np.clip(rho + step, 0.3 * rho, 1.0 - 0.3 * (1.0 - rho))
+        change = float(np.abs(new - rho).max())
+        rho = new
+        if change < 1e-11:
+            break
+    slope = ((u[:, None] * mass * inverse) @ curve.basis) / (1.0 + fall)[:, None]
+    return rho, slope
+
+
+def _solve(matrix: Float, vector: Float) -> Float:
+    """Solve a symmetric positive semidefinite system, scaled to a unit diagonal."""
+    scale = 1.0 / np.sqrt(np.maximum(np.diagonal(matrix), EPS**2))
+    values, vectors = linalg.eigh(matrix * np.outer(scale, scale), check_finite=False)
+    kept = np.maximum(values, EPS * max(float(values[-1]), EPS))
+    solution: Float = scale * (vectors @ ((vectors.T @ (scale * vector)) / kept))
+    return solution

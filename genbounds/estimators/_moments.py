@@ -1,0 +1,220 @@
+"""Mean and covariance of a sample: streaming, mergeable, in float64."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genbounds.files import read_statistics, write_statistics
+from genbounds.validation import (
+    Float,
+    InputError,
+    as_numpy,
+    check_count,
+    check_features,
+    check_finite,
+)
+
+BLOCK_BYTES = 32 * 2**20
+"""Rows are converted to float64 and centred in blocks of about this size."""
+
+SYMMETRY_RTOL = 1e-6
+"""Asymmetry of a covariance, relative to its largest entry, beyond which it is refused."""
+
+
+class Moments:
+    """Mean and covariance (divisor n - 1) of n feature vectors.
+
+    Parameters
+    ----------
+    mean : array_like of shape (d,)
+    cov : array_like of shape (d, d)
+        Symmetric; unbiased (divisor n - 1) if it comes from a sample.
+    n : int or None
+        Sample size, at least 2. None: the moments are exactly known (a population), so that
+        nothing on this side is random.
+
+    Raises
+    ------
+    InputError
+        If shapes disagree, a value is not finite, or `cov` is not symmetric.
+
+    Notes
+    -----
+    Blocks are merged by their centred scatter matrices (Chan, Golub & LeVeque 1983); the raw
+    second moment, whose cancellation ruins features with a large mean, is never formed.
+    """
+
+    __slots__ = ("_cov", "_mean", "_n", "_scatter")
+
+    _mean: Float
+    _n: int | None
+    _cov: Float | None
+    _scatter: Float | None
+
+    def __init__(self, mean: Any, cov: Any, n: int | None = None) -> None:
+        mean = np.array(as_numpy("mean", mean), dtype=np.float64)
+        cov = np.array(as_numpy("cov", cov), dtype=np.float64)
+        if mean.ndim != 1 or mean.size < 1:
+            raise InputError(f"`mean` must have shape (d,); got shape {mean.shape}.")
+        if cov.shape != (mean.size, mean.size):
+            raise InputError(
+                f"`cov` must have shape (d, d) with d = {mean.size}, the length of `mean`; "
+                f"got shape {cov.shape}."
+            )
+        if not np.isfinite(mean).all():
+            raise InputError("`mean` has NaN or infinite entries.")
+        check_finite("cov", cov)
+        largest = float(np.abs(cov).max())
+        if not np.abs(cov - cov.T).max() <= SYMMETRY_RTOL * largest:
+            raise InputError("`cov` is not symmetric: it is not a covariance matrix.")
+        if not (np.diagonal(cov) >= 0.0).all():
+            raise InputError("`cov` has a negative variance on its diagonal.")
+        self._mean = mean
+        self._cov = (cov + cov.T) / 2.0
+        self._scatter = None
+        self._n = None if n is None else check_count("n", n, minimum=2)
+
+    @classmethod
+    def from_features(cls, x: Any) -> Moments:
+        """Moments of the rows of `x`, shape (n, d), n >= 1, read in blocks."""
+        rows = check_features("x", x, minimum=1)
+        moments = cls.empty(rows.shape[1])
+        for positions, block in row_blocks(rows):
+            check_finite("x", block, first_row=int(positions[0]))
+            moments.absorb_block(block)
+        return moments
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Moments:
+        """Read a statistics file (`mu`, `sigma` and, where known, `n`), as pytorch-fid writes it.
+
+        A file without `n` gives exactly known moments: no sampling error on that side.
+        """
+        mean, cov, n = read_statistics(path)
+        return cls(mean, cov, n)
+
+    @classmethod
+    def empty(cls, d: int) -> Moments:
+        """Moments of no samples yet, to be filled by `update`."""
+        moments = cls.__new__(cls)
+        moments._mean = np.zeros(d)
+        moments._cov = None
+        moments._scatter = np.zeros((d, d))
+        moments._n = 0
+        return moments
+
+    @property
+    def n(self) -> int | None:
+        """Number of samples; None if the moments are exactly known."""
+        return self._n
+
+    @property
+    def d(self) -> int:
+        """Number of features."""
+        return self._mean.size
+
+    @property
+    def mean(self) -> Float:
+        """Mean, shape (d,)."""
+        return self._mean
+
+    @property
+    def cov(self) -> Float:
+        """Covariance with divisor n - 1, shape (d, d)."""
+        if self._cov is None:
+            if self._n is None or self._n < 2 or self._scatter is None:
+                raise InputError(f"a covariance needs at least 2 samples; these moments hold {self._n}.")
+            self._cov = self._scatter / (self._n - 1)
+        return self._cov
+
+    def update(self, batch: Any) -> Moments:
+        """Absorb the rows of `batch`, shape (n, d), in place; returns self.
+
+        Raises
+        ------
+        InputError
+            If these moments are exactly known, or the batch does not fit; they stay as they were.
+        """
+        rows = check_features("batch", batch, minimum=1)
+        if self._n is None:
+            raise InputError("exactly known moments (n=None) cannot absorb samples.")
+        if rows.shape[1] != self.d:
+            raise InputError(f"`batch` has {rows.shape[1]} features, these moments have {self.d}.")
+        for positions, block in row_blocks(rows):  # all checked before any is absorbed
+            check_finite("batch", block, first_row=int(positions[0]))
+        for _, block in row_blocks(rows):
+            self.absorb_block(block)
+        return self
+
+    def merge(self, other: Moments) -> Moments:
+        """Moments of both samples together, as a new object; neither operand changes."""
+        if self._n is None or other._n is None:
+            raise InputError("exactly known moments (n=None) cannot be merged with a sample.")
+        if other.d != self.d:
+            raise InputError(f"cannot merge moments of {self.d} and of {other.d} features.")
+        merged = self._copy()
+        merged._combine(other._n, other._mean, other._scatter_matrix())
+        return merged
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a statistics file (`mu`, `sigma`, `n`) that pytorch-fid can read as well."""
+        write_statistics(path, self.mean, self.cov, self.n)
+
+    def __repr__(self) -> str:
+        size = "exactly known" if self._n is None else f"n={self._n}"
+        return f"Moments(d={self.d}, {size})"
+
+    def _copy(self) -> Moments:
+        copy = type(self).__new__(type(self))
+        copy._mean = self._mean.copy()
+        copy._scatter = self._scatter_matrix().copy()
+        copy._cov = None
+        copy._n = self._n
+        return copy
+
+    def _scatter_matrix(self) -> Float:
+        if self._scatter is None:
+            assert self._n is not None and self._cov is not None
+            self._scatter = self._cov * (self._n - 1)
+        return self._scatter
+
+    def absorb_block(self, block: Float) -> None:
+        """Absorb a checked float64 block, which is overwritten."""
+        mean = block.mean(axis=0)
+        block -= mean
+        self._combine(block.shape[0], mean, block.T @ block)
+
+    def _combine(self, n: int, mean: Float, scatter: Float) -> None:
+        """Chan's update; `scatter` may be the caller's to keep."""
+        assert self._n is not None
+        total = self._n + n
+        gap = mean - self._mean
+        own = self._scatter_matrix()
+        own += scatter
+        if self._n:
+            scaled = gap * np.sqrt(self._n * (n / total))
+            own += np.outer(scaled, scaled)
+        self._mean = self._mean + gap * (n / total)
+        self._n = total
+        self._cov = None
+
+
+def row_blocks(
+    rows: NDArray[Any], index: NDArray[np.intp] | None = None, *, width: int | None = None
+) -> Iterator[tuple[NDArray[np.intp], Float]]:
+    """Yield (positions, float64 copy) over blocks of rows; memory does not grow with n.
+
+    `index` selects rows; positions count within the selection. `width`: largest number of columns
+    that the caller makes of a block, which sets its size.
+    """
+    n = rows.shape[0] if index is None else index.size
+    size = max(2, BLOCK_BYTES // (8 * (width or rows.shape[1])))
+    for start in range(0, n, size):
+        stop = min(start + size, n)
+        chosen = rows[start:stop] if index is None else rows[index[start:stop]]
+        yield np.arange(start, stop), np.array(chosen, dtype=np.float64)

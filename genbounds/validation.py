@@ -1,0 +1,117 @@
+"""One checker per kind of argument: name, what is legal, what was received.
+
+Every comparison is written so that NaN fails it. Code behind these checks trusts its input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Float = NDArray[np.float64]
+
+
+class InputError(ValueError):
+    """Input that no result could honestly be computed from. The message says what to do."""
+
+
+def check_open_unit(name: str, value: object) -> float:
+    """Return `value` as a float if it is a real number in (0, 1)."""
+    if isinstance(value, bool) or not (isinstance(value, Real) and 0.0 < float(value) < 1.0):
+        raise InputError(f"`{name}` must be a real number in (0, 1); got {value!r}.")
+    return float(value)
+
+
+def check_count(name: str, value: object, *, minimum: int = 1) -> int:
+    """Return `value` as an int if it is a whole number of at least `minimum`."""
+    if isinstance(value, bool) or not (isinstance(value, Integral) and int(value) >= minimum):
+        raise InputError(f"`{name}` must be a whole number of at least {minimum}; got {value!r}.")
+    return int(value)
+
+
+def check_choice(name: str, value: object, choices: Collection[str]) -> str:
+    """Return `value` if it is one of `choices`."""
+    if not (isinstance(value, str) and value in choices):
+        legal = ", ".join(repr(choice) for choice in choices)
+        raise InputError(f"`{name}` must be one of {legal}; got {value!r}.")
+    return value
+
+
+def as_numpy(name: str, x: Any) -> NDArray[Any]:
+    """View an array or a torch tensor as NumPy without a copy where possible.
+
+    A tensor on an accelerator is copied to the host. Half precision (float16 and bfloat16)
+    is left to the caller's float64 conversion.
+    """
+    if type(x).__module__.partition(".")[0] == "torch":
+        x = x.detach().cpu()
+        if str(x.dtype) == "torch.bfloat16":  # NumPy has no such type
+            x = x.float()
+        return np.asarray(x.numpy())
+    try:
+        array = np.asarray(x)
+    except ValueError as error:
+        raise InputError(f"`{name}` is not a rectangular array of numbers: {error}.") from error
+    return array
+
+
+def check_features(name: str, x: Any, *, minimum: int = 2) -> NDArray[Any]:
+    """Check an (n, d) array of real numbers with n >= `minimum`; keeps its floating type.
+
+    Finiteness is checked by whoever reads the rows, block by block (`check_finite`).
+    """
+    array = as_numpy(name, x)
+    if array.dtype.kind not in "fiub":
+        raise InputError(
+            f"`{name}` must hold real numbers; got dtype {array.dtype}. "
+            "Pass the features as a float array of shape (n, d)."
+        )
+    if array.ndim != 2:
+        raise InputError(
+            f"`{name}` must have shape (n, d), one row a sample; got shape {array.shape}."
+        )
+    n, d = array.shape
+    if d < 1:
+        raise InputError(f"`{name}` has no features: its shape is {array.shape}.")
+    if n < minimum:
+        raise InputError(f"`{name}` needs at least {minimum} samples (rows); got {n}.")
+    return array if array.dtype.kind == "f" else array.astype(np.float64)
+
+
+def check_finite(name: str, block: Float, *, first_row: int = 0) -> None:
+    """Refuse NaN and infinity, naming the first row that has one."""
+    # One pass without a mask: the sum is finite unless an entry is not, or it overflows.
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(block.sum()):
+            return
+    bad = ~np.isfinite(block)
+    if not bad.any():
+        return
+    row = int(np.flatnonzero(bad.any(axis=1))[0])
+    kind = "NaN" if np.isnan(block[row]).any() else "an infinite value"
+    raise InputError(
+        f"`{name}` has {kind} in row {first_row + row}: "
+        "drop the sample or mend the encoder that made it; genbounds repairs nothing silently."
+    )
+
+
+def check_same_dimension(name_a: str, d_a: int, name_b: str, d_b: int) -> None:
+    """Refuse two sides with a different number of features."""
+    if d_a != d_b:
+        raise InputError(
+            f"`{name_a}` has {d_a} features and `{name_b}` has {d_b}: "
+            "both must come from the same encoder."
+        )
+
+
+def check_rng(rng: object) -> np.random.Generator:
+    """Make a Generator of a seed, a SeedSequence or a Generator."""
+    if isinstance(rng, np.random.Generator):
+        return rng
+    if isinstance(rng, np.random.SeedSequence):
+        return np.random.default_rng(rng)
+    return np.random.default_rng(check_count("rng", rng, minimum=0))
