@@ -152,7 +152,7 @@ class Ranking:
 
 
 def _letter(index: int) -> str:
-    """a, b, …, z, aa, ab, …"""
+    """Name group `index`: a, b, …, z, aa, ab and so on."""
     letters = ""
     index += 1
     while index:

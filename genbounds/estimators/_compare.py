@@ -56,9 +56,7 @@ def compare(
     reference cancels in a difference as far as both models feel it alike.
     """
     check_choice("metric", metric, METRICS)
-    return rank(
-        expand_all(fakes, real, metric=metric), metric=metric, level=level, paired=paired
-    )
+    return rank(expand_all(fakes, real, metric=metric), metric=metric, level=level, paired=paired)
 
 
 def expand_all(
@@ -78,7 +76,7 @@ def expand_all(
 
 
 def metric_expansion(metric: str, real: Any = None) -> Callable[[Any], Expansion]:
-    """The function that expands one model under `metric`; the one registry of metrics."""
+    """Return the function that expands one model under `metric`; the registry of metrics."""
     check_choice("metric", metric, METRICS)
     if metric == "is":
         return inception_expansion
@@ -145,8 +143,11 @@ def letter_groups(
         split = [group - {member} for group in groups if pair <= group for member in pair]
         whole = [group for group in groups if not pair <= group]
         groups = whole + [new for new in split if not any(new <= old for old in whole)]
-        groups = [g for i, g in enumerate(groups) if not any(
-            g < other or (g == other and j < i) for j, other in enumerate(groups))]
+        groups = [
+            g
+            for i, g in enumerate(groups)
+            if not any(g < other or (g == other and j < i) for j, other in enumerate(groups))
+        ]
     position = {name: i for i, name in enumerate(names)}
     ordered = [tuple(sorted(group, key=position.__getitem__)) for group in groups]
     return tuple(sorted(ordered, key=lambda group: [position[name] for name in group]))

@@ -1,4 +1,4 @@
-"""A statistic with its first two von Mises terms: what every interval, ranking and selection uses."""
+"""A statistic with its error: what every interval, ranking and selection is made from."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def difference(a: Expansion, b: Expansion, *, shared_samples: bool = False) -> E
 
 
 def difference_stderr(a: Expansion, b: Expansion) -> float:
-    """Standard error of ``a.value - b.value`` for two models with independent samples."""
+    """Return the standard error of ``a.value - b.value`` for independent samples."""
     return difference(a, b).stderr
 
 

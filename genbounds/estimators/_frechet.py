@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from genbounds.estimators._expansion import Expansion
+from genbounds.estimators._extrapolation import Subsets, extrapolate
 from genbounds.estimators._frechet_terms import (
     EXACT,
     PAIRING_SEED,
@@ -25,6 +26,7 @@ from genbounds.estimators._moments import Moments, row_blocks
 from genbounds.results import Score
 from genbounds.validation import (
     Float,
+    InputError,
     check_choice,
     check_features,
     check_finite,
@@ -32,7 +34,7 @@ from genbounds.validation import (
     check_same_dimension,
 )
 
-ESTIMATORS = ("debiased", "plugin")
+ESTIMATORS = ("debiased", "plugin", "infinity")
 
 FEW_RATIO = 4
 """Below this many samples per direction the expansion in 1/n fails: random-matrix routes."""
@@ -56,9 +58,10 @@ def frechet_distance(
     fake, real : array_like of shape (n, d) or Moments
         Generated and reference features, NumPy or torch, any floating type; or their moments.
         Rows must be independent. ``Moments(..., n=None)`` is exactly known.
-    estimator : {"debiased", "plugin"}
+    estimator : {"debiased", "plugin", "infinity"}
         "debiased" removes the bias of both samples by a route chosen from the numbers of samples
-        and features (named in `Score.notes`); "plugin" is the usual biased number.
+        and features (named in `Score.notes`); "plugin" is the usual biased number; "infinity" is
+        FD∞ as published (`frechet_infinity` has its options).
     level : float
         Coverage of the interval, in (0, 1).
 
@@ -99,6 +102,41 @@ def frechet_distance(
     return FrechetReference(real).expand(fake, estimator=estimator).score(level)
 
 
+def frechet_infinity(
+    fake: Any, real: Any, *, level: float = 0.95, subsets: Subsets | None = None
+) -> Score:
+    """FD∞ as published: plug-in distances of random subsets, extrapolated linearly in 1/N.
+
+    Parameters
+    ----------
+    fake : array_like of shape (n, d)
+        The pool; n >= 20.
+    real : array_like of shape (m, d) or Moments
+        Its own bias is left in, as published.
+    level : float
+    subsets : Subsets, optional
+        Number of sizes, smallest size, spacing, replacement, repeats.
+
+    Returns
+    -------
+    Score
+        `stderr` joins the sampling error of the pool and the scatter about the line.
+
+    Raises
+    ------
+    InputError
+        As `frechet_distance`; or if the pool is too small, or `subsets` not legal.
+
+    References
+    ----------
+    .. [1] M. J. Chong and D. Forsyth, "Effectively unbiased FID and Inception Score and where to
+       find them", CVPR 2020, §3.3 and §4.3.
+    """
+    level = check_open_unit("level", level)
+    reference = FrechetReference(real)
+    return reference.expand(fake, estimator="infinity", subsets=subsets).score(level)
+
+
 class FrechetReference:
     """A reference prepared once, against which any number of models can be scored.
 
@@ -128,17 +166,18 @@ class FrechetReference:
 
     def plugin(self, fake: Any) -> float:
         """Plug-in distance, biased upward; never negative."""
-        side = self._fake(fake)
-        if _order(side) > _order(self._side):  # the same number with the arguments swapped
-            return _Pair(self._side, side).plugin
-        return _Pair(side, self._side).plugin
+        return _plugin_value(self._fake(fake), self._side)
 
-    def expand(self, fake: Any, *, estimator: str = "debiased") -> Expansion:
+    def expand(
+        self, fake: Any, *, estimator: str = "debiased", subsets: Subsets | None = None
+    ) -> Expansion:
         """Estimate with its variance and influences, before any level is chosen."""
         side = self._fake(fake)
         check_choice("estimator", estimator, ESTIMATORS)
         if estimator == "plugin":
-            return _plugin(side, self._side, self.plugin(fake))
+            return _plugin(side, self._side)
+        if estimator == "infinity":
+            return _infinity(side, self._side, subsets or Subsets())
         return _debiased(side, self._side)
 
     def _fake(self, fake: Any) -> _Side:
@@ -217,8 +256,9 @@ class _Side:
         return _Side(moments, self.rows, index)
 
     def divided(self, parts: int) -> _Side:
-        """The same sample, divided at random into `parts` equal groups."""
-        assert self.rows is not None and self.index is None
+        """Divide the same sample at random into `parts` equal groups."""
+        assert self.rows is not None
+        assert self.index is None
         n = self.rows.shape[0]
         label = np.random.default_rng(PAIRING_SEED).permutation(np.arange(n) % parts)
         return _Side(
@@ -281,9 +321,7 @@ class _Pair:
     @cached_property
     def roots(self) -> Float:
         """Singular values s, accurate to rounding of the largest one."""
-        rank = min(
-            side.n - 1 if side.n is not None else side.d for side in (self.fake, self.real)
-        )
+        rank = min(side.n - 1 if side.n is not None else side.d for side in (self.fake, self.real))
         roots, accurate = gram_roots(self.gram, rank=rank)
         if accurate:
             return roots
@@ -334,9 +372,7 @@ class _Regime:
     @classmethod
     def of(cls, fake: _Side, real: _Side) -> _Regime:
         directions = min(fake.directions, real.directions)
-        return cls(
-            *(math.inf if side.n is None else side.n / directions for side in (fake, real))
-        )
+        return cls(*(math.inf if side.n is None else side.n / directions for side in (fake, real)))
 
 
 def _expansion(
@@ -387,7 +423,14 @@ def _same_rows(a: NDArray[Any], b: NDArray[Any]) -> bool:
     return a.shape == b.shape and np.array_equal(a[:1], b[:1]) and np.array_equal(a, b)
 
 
-def _plugin(fake: _Side, real: _Side, value: float) -> Expansion:
+def _plugin_value(fake: _Side, real: _Side) -> float:
+    """Plug-in distance; the sides are put in order, so that swapping them changes no bit."""
+    if _order(fake) > _order(real):
+        fake, real = real, fake
+    return _Pair(fake, real).plugin
+
+
+def _plugin(fake: _Side, real: _Side) -> Expansion:
     terms = _Pair(fake, real).terms()
     bias = terms[0].bias + terms[1].bias
     notes: tuple[str, ...] = ()
@@ -396,7 +439,27 @@ def _plugin(fake: _Side, real: _Side, value: float) -> Expansion:
             f"plug-in: bias not removed (about {bias:+.3g} to second order), "
             "so the interval is not centred on the truth",
         )
-    return _expansion("plugin", value, fake, real, terms, notes)
+    return _expansion("plugin", _plugin_value(fake, real), fake, real, terms, notes)
+
+
+def _infinity(fake: _Side, real: _Side, subsets: Subsets) -> Expansion:
+    if fake.rows is None or fake.n is None:
+        raise InputError("`fake` must be features for the estimator 'infinity', not moments.")
+    rows = fake.rows
+    line = extrapolate(
+        lambda index: _Pair(_Side(_moments_of(rows, index), rows, index), real).plugin,
+        fake.n,
+        subsets,
+    )
+    own, other = _Pair(fake, real).terms()
+    notes = [
+        f"FD∞ as published: {line.sizes.size} sizes from {line.sizes[0]} to {line.sizes[-1]}",
+        "its error beyond the first order in 1/N is not covered by the interval",
+    ]
+    if real.n is not None:
+        notes.append("the bias of the reference sample is left in, as published")
+    widened = replace(own, variance=own.variance + line.variance)
+    return _expansion("infinity", line.value, fake, real, (widened, other), tuple(notes))
 
 
 def _debiased(fake: _Side, real: _Side) -> Expansion:
@@ -406,7 +469,9 @@ def _debiased(fake: _Side, real: _Side) -> Expansion:
     pair = _Pair(fake, real)
     terms = pair.terms()
     second_order = pair.plugin - terms[0].bias - terms[1].bias
-    sides = [side for side, ratio in ((fake, regime.fake), (real, regime.real)) if _split(side, ratio)]
+    sides = [
+        side for side, ratio in ((fake, regime.fake), (real, regime.real)) if _split(side, ratio)
+    ]
     if not sides:
         return _expansion("debiased", second_order, fake, real, terms, ("route: second order",))
     # One more order: halving the samples multiplies what is left of the bias by four.
@@ -454,7 +519,10 @@ def _debiased_few(fake: _Side, real: _Side, regime: _Regime) -> Expansion:
             "where no correction of both biases at once is validated",
         )
     own = SideTerms(
-        bias=0.0, variance=whole.variance, degrees_of_freedom=whole.degrees_of_freedom, influence=None
+        bias=0.0,
+        variance=whole.variance,
+        degrees_of_freedom=whole.degrees_of_freedom,
+        influence=None,
     )
     rest = SideTerms(
         bias=0.0, variance=other_variance, degrees_of_freedom=other_degrees, influence=None
@@ -469,7 +537,11 @@ def _few(few: _Side, other: _Side) -> FewSamples:
     if few.rows is None:
         pair = _Pair(few, other)
         return few_samples_from_eigenvalues(
-            np.square(pair.roots), n=few.n, gap=gap, cov=few.moments.cov, reference_trace=other.trace
+            np.square(pair.roots),
+            n=few.n,
+            gap=gap,
+            cov=few.moments.cov,
+            reference_trace=other.trace,
         )
     centred = few.centred()
     return few_samples(centred, centred @ other.factor, gap, other.trace)

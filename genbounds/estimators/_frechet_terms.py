@@ -78,9 +78,7 @@ def gaussian_second_order_variance(roots: Float, sum_of_squares: float, n: int) 
     return float(2.0 / n**2 * (sum_of_squares + pairs.sum() / 2.0 + (s**2).sum() / 8.0))
 
 
-def gaussian_terms(
-    *, gap: Float, cov: Float, projection: Float, roots: Float, n: int
-) -> SideTerms:
+def gaussian_terms(*, gap: Float, cov: Float, projection: Float, roots: Float, n: int) -> SideTerms:
     """Terms from the moments alone, as if the features were Gaussian.
 
     Parameters
@@ -112,7 +110,13 @@ def gaussian_terms(
 
 
 def sample_terms(
-    rows: NDArray[Any], index: NDArray[np.intp] | None, *, mean: Float, gap: Float, projection: Float, roots: Float
+    rows: NDArray[Any],
+    index: NDArray[np.intp] | None,
+    *,
+    mean: Float,
+    gap: Float,
+    projection: Float,
+    roots: Float,
 ) -> SideTerms:
     """Terms from the rows themselves: right for any law with four moments.
 
@@ -157,10 +161,7 @@ def sample_terms(
         influence[chosen] = 2.0 * (x @ gap) + squared_norm - z2 @ (1.0 / roots)
         diagonal = z2 @ weighted
         own[chosen] = (
-            squared_norm
-            + np.einsum("ij,ij->i", z2 @ half_weights, z2)
-            - 2.0 * diagonal
-            + constant
+            squared_norm + np.einsum("ij,ij->i", z2 @ half_weights, z2) - 2.0 * diagonal + constant
         )
         k = chosen.size // 2
         cross = z[:k] * z[k : 2 * k]

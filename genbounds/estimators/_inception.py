@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genbounds.estimators._expansion import Expansion, mean_variance
+from genbounds.estimators._extrapolation import Subsets, extrapolate
 from genbounds.estimators._moments import row_blocks
 from genbounds.results import Score
 from genbounds.validation import (
@@ -20,7 +22,7 @@ from genbounds.validation import (
     check_open_unit,
 )
 
-ESTIMATORS = ("debiased", "plugin")
+ESTIMATORS = ("debiased", "plugin", "infinity")
 
 HALVING_SEED = 20_190_110
 """Fixed, so that random halves and pairs of rows give the same result at every call."""
@@ -36,9 +38,9 @@ def inception_score(probs: Any, *, estimator: str = "debiased", level: float = 0
     ----------
     probs : array_like of shape (n, classes)
         One posterior a row: non-negative, summing to one. Rows must be independent.
-    estimator : {"debiased", "plugin"}
-        "debiased" removes the bias of log IS to third order in 1/n; "plugin" is the usual number on one
-        split.
+    estimator : {"debiased", "plugin", "infinity"}
+        "debiased" removes the bias of log IS to third order in 1/n; "plugin" is the usual number
+        on one split; "infinity" is IS∞ as published, extrapolated from subsets.
     level : float
         Coverage of the interval, in (0, 1).
 
@@ -74,31 +76,62 @@ def inception_score(probs: Any, *, estimator: str = "debiased", level: float = 0
     return inception_expansion(probs, estimator=estimator).score(level)
 
 
-def inception_expansion(probs: Any, *, estimator: str = "debiased") -> Expansion:
+def inception_infinity(probs: Any, *, level: float = 0.95, subsets: Subsets | None = None) -> Score:
+    """IS∞ as published: plug-in scores of random subsets, extrapolated linearly in 1/N.
+
+    Parameters
+    ----------
+    probs : array_like of shape (n, classes)
+        The pool; n >= 20.
+    level : float
+    subsets : Subsets, optional
+        Number of sizes, smallest size, spacing, replacement, repeats.
+
+    Returns
+    -------
+    Score
+        `stderr` joins the sampling error of the pool and the scatter about the line.
+
+    Raises
+    ------
+    InputError
+        As `inception_score`; or if the pool is too small, or `subsets` not legal.
+
+    References
+    ----------
+    .. [1] M. J. Chong and D. Forsyth, "Effectively unbiased FID and Inception Score and where to
+       find them", CVPR 2020, §3.3 and §4.3.
+    """
+    level = check_open_unit("level", level)
+    return inception_expansion(probs, estimator="infinity", subsets=subsets).score(level)
+
+
+def inception_expansion(
+    probs: Any, *, estimator: str = "debiased", subsets: Subsets | None = None
+) -> Expansion:
     """Log Inception score with its variance and influence, before any level is chosen."""
     check_choice("estimator", estimator, ESTIMATORS)
+    subsets = subsets or Subsets()
     rows = check_features("probs", probs)
     _check_posteriors(rows)
     n = rows.shape[0]
     marginal = _marginal(rows, None)
     terms = _terms(rows, None, marginal)
-    bias = terms.bias
-    split = n >= 4
-    if split:
-        # One more order: halving the sample multiplies what is left of the bias by four.
-        shuffled = np.random.default_rng(HALVING_SEED).permutation(n)
-        halves = [np.sort(shuffled[k::2]) for k in (0, 1)]
-        rest = [_terms(rows, half, _marginal(rows, half)) for half in halves]
-        half_value = sum(half.plugin - half.bias for half in rest) / 2.0
-        bias = terms.plugin - (4.0 * (terms.plugin - terms.bias) - half_value) / 3.0
+    value, variance = terms.plugin, terms.variance
+    third_order, route = _third_order(rows, terms)
+    notes = ["interval assumes independent rows"]
+    if estimator == "debiased":
+        value = third_order
+        notes.append(f"route: {route}")
+    elif estimator == "plugin":
+        notes.append(
+            f"plug-in: bias of log IS not removed (about {terms.plugin - third_order:+.3g}), "
+            "so the interval is not centred on the truth"
+        )
+    else:
+        value, variance, line = _infinity(rows, variance, subsets)
+        notes.append(line)
     classes = int((marginal > 0.0).sum())
-    notes = [
-        "interval assumes independent rows",
-        ("bias of log IS removed to third order" if split else "bias of log IS removed to second order")
-        if estimator == "debiased"
-        else f"plug-in: bias of log IS not removed (about {bias:+.3g}), "
-        "so the interval is not centred on the truth",
-    ]
     if n < 50:
         notes.append(f"only {n} samples: the interval can miss more often")
     if n < 2 * classes:
@@ -108,8 +141,8 @@ def inception_expansion(probs: Any, *, estimator: str = "debiased") -> Expansion
         )
     return Expansion(
         estimator=estimator,
-        value=terms.plugin - bias if estimator == "debiased" else terms.plugin,
-        variance=terms.variance,
+        value=value,
+        variance=variance,
         degrees_of_freedom=n - 1.0,
         influence=terms.influence,
         n=n,
@@ -118,6 +151,35 @@ def inception_expansion(probs: Any, *, estimator: str = "debiased") -> Expansion
         higher_is_better=True,
         notes=tuple(notes),
     )
+
+
+def _third_order(rows: NDArray[Any], terms: _Terms) -> tuple[float, str]:
+    """Log IS with its bias removed, and how."""
+    n = rows.shape[0]
+    second_order = terms.plugin - terms.bias
+    if n < 4:
+        return second_order, "second order"
+    # Halving the sample multiplies what is left of the bias by four.
+    shuffled = np.random.default_rng(HALVING_SEED).permutation(n)
+    halves = [np.sort(shuffled[k::2]) for k in (0, 1)]
+    rest = [_terms(rows, half, _marginal(rows, half)) for half in halves]
+    half_value = sum(half.plugin - half.bias for half in rest) / 2.0
+    return (4.0 * second_order - half_value) / 3.0, "third order, by halving"
+
+
+def _infinity(rows: NDArray[Any], variance: float, subsets: Subsets) -> tuple[float, float, str]:
+    """Log of the extrapolated score (the line is drawn through IS itself), variance, a note."""
+    line = extrapolate(
+        lambda index: math.exp(_terms(rows, index, _marginal(rows, index)).plugin),
+        rows.shape[0],
+        subsets,
+    )
+    value = max(line.value, 1.0)
+    note = (
+        f"IS∞ as published: {line.sizes.size} sizes from {line.sizes[0]} to {line.sizes[-1]}; "
+        "its error beyond the first order in 1/N is not covered by the interval"
+    )
+    return math.log(value), variance + line.variance / value**2, note
 
 
 @dataclass(frozen=True, slots=True)

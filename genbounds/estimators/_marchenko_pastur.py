@@ -22,16 +22,19 @@ from scipy import interpolate, linalg
 from genbounds.estimators._linalg import EPS
 from genbounds.validation import Float
 
-LOWF,LOWC=0.3,0.
+LOWF, LOWC = 0.3, 0.0
 POINTS = 40
 """Points x at which ρ is compared."""
 
-RIDGE = 1e-2
+RIDGE = 0.1
 """Noise, relative to its own variance, added to every ρ(x): directions that are known better than
 this are not believed better, since the limit law itself holds to O(1/N)."""
 
 BEND = 2.0
 """Prior standard deviation of the slope of log t_j against log j over one e-fold of j."""
+
+CLIFFS = 4.0
+"""A bend of b prior standard deviations costs CLIFFS log(1 + b²/CLIFFS): few cliffs are allowed."""
 
 KNOT_STEP = 0.5 * float(np.log(2.0))
 """Distance of the knots of that curve in log j."""
@@ -61,6 +64,9 @@ class SpectrumFit:
         The fitted ρ(x).
     noise : ndarray of shape (k, k)
         Covariance of the measured ρ for Gaussian rows.
+    radius_weights, row_odds : ndarray of shape (k,) or None
+        Derivative of `trace_root` in mean_i b_i E / (1 + b_i E) at E = `row_odds`; None where all
+        rows have the same scale.
     prior_variance : float
         Part of the posterior variance of `trace_root` that is due to the smoothness prior: what
         the sample cannot see.
@@ -73,6 +79,8 @@ class SpectrumFit:
     weights: Float
     fraction: Float
     noise: Float
+    radius_weights: Float | None
+    row_odds: Float | None
     prior_variance: float
     misfit: float
 
@@ -99,46 +107,82 @@ def fit_spectrum(values: Float, *, n_effective: int, rank: int, radii: Float | N
     whiten = (axes / np.sqrt(np.maximum(shape, 0.0) + RIDGE)).T / spread
     ratio = _equal_rows if radii is None else _row_scale_map(radii)
     curve = _Curve.of(rank)
-    theta = curve.start(lam)
 
-    def evaluate(theta: Float, guess: Float) -> tuple[Float, Float, Float]:
-        fitted, slope = _fraction(curve, theta, x, guess, n_effective, ratio)
-        return whiten @ (rho - fitted), whiten @ slope, fitted
+    def evaluate(theta: Float, guess: Float) -> _State:
+        model = _fraction(curve, theta, x, guess, n_effective, ratio)
+        residual = whiten @ (rho - model.value)
+        bends = curve.bends @ theta
+        weight = 1.0 / (1.0 + bends**2 / CLIFFS)
+        return _State(
+            theta=theta,
+            residual=residual,
+            jacobian=whiten @ model.slope,
+            model=model,
+            prior=(curve.bends.T * weight) @ curve.bends,
+            objective=float(residual @ residual - CLIFFS * np.log(weight).sum()),
+        )
 
-    prior = curve.penalty
-    residual, jacobian, fitted = evaluate(theta, np.clip(rho, 1e-9, 1.0 - 1e-9))
-    objective = float(residual @ residual + theta @ prior @ theta)
+    guess = np.clip(rho, 1e-9, 1.0 - 1e-9)
+    state = min(
+        (_minimise(evaluate, evaluate(start, guess)) for start in curve.starts(lam)),
+        key=lambda state: state.objective,
+    )
+    theta, jacobian, model, prior = state.theta, state.jacobian, state.model, state.prior
+    residual = state.residual
+    roots = np.sqrt(curve.spectrum(theta))
+    gradient = 0.5 * (curve.weights * roots) @ curve.basis
+    direction = _solve(jacobian.T @ jacobian + prior, gradient)
+    unit = float(np.sqrt(scale))
+    weights = unit * (whiten.T @ (jacobian @ direction))
+    odds = None if radii is None else model.value * model.ratio
+    return SpectrumFit(
+        trace_root=unit * float(curve.weights @ roots),
+        points=scale * x,
+        weights=weights,
+        fraction=model.value,
+        noise=noise,
+        radius_weights=None
+        if odds is None or radii is None
+        else -weights
+        * model.pull
+        / (model.value * (radii / (1.0 + np.outer(odds, radii)) ** 2).mean(axis=1)),
+        row_odds=odds,
+        prior_variance=scale * float(direction @ prior @ direction),
+        misfit=float(residual @ residual) / residual.size,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _State:
+    """A trial spectrum with what the next step needs."""
+
+    theta: Float
+    residual: Float
+    jacobian: Float
+    model: _Fraction
+    prior: Float
+    objective: float
+
+
+def _minimise(evaluate: Callable[[Float, Float], _State], state: _State) -> _State:
+    """Levenberg–Marquardt on the whitened residuals and the reweighted prior."""
     damping = 1e-2
     for _ in range(STEPS):
-        hessian = jacobian.T @ jacobian + prior
+        hessian = state.jacobian.T @ state.jacobian + state.prior
         damped = hessian + damping * np.diag(np.diagonal(hessian))
-        step = _solve(damped, jacobian.T @ residual - prior @ theta)
+        step = _solve(damped, state.jacobian.T @ state.residual - state.prior @ state.theta)
         step *= min(1.0, 2.0 / max(float(np.abs(step).max()), EPS))
-        trial = evaluate(theta + step, fitted)
-        new = float(trial[0] @ trial[0] + (theta + step) @ prior @ (theta + step))
-        if new < objective:
-            gain = objective - new
-            theta, (residual, jacobian, fitted) = theta + step, trial
-            objective, damping = new, max(damping / 5.0, 1e-9)
-            if gain < 1e-7 * objective + 1e-9:
+        trial = evaluate(state.theta + step, state.model.value)
+        if trial.objective < state.objective:
+            gain = state.objective - trial.objective
+            state, damping = trial, max(damping / 5.0, 1e-9)
+            if gain < 1e-6 * (1.0 + state.objective):
                 break
         else:
             damping *= 8.0
             if damping > 1e12:
                 break
-    roots = np.sqrt(curve.spectrum(theta))
-    gradient = 0.5 * (curve.weights * roots) @ curve.basis
-    direction = _solve(jacobian.T @ jacobian + prior, gradient)
-    unit = float(np.sqrt(scale))
-    return SpectrumFit(
-        trace_root=unit * float(curve.weights @ roots),
-        points=scale * x,
-        weights=unit * (whiten.T @ (jacobian @ direction)),
-        fraction=fitted,
-        noise=noise,
-        prior_variance=scale * float(direction @ prior @ direction),
-        misfit=float(residual @ residual) / residual.size,
-    )
+    return state
 
 
 def _measure(lam: Float, n_effective: int) -> tuple[Float, Float, Float]:
@@ -152,7 +196,7 @@ def _measure(lam: Float, n_effective: int) -> tuple[Float, Float, Float]:
     for real Gaussian rows: Bai & Silverstein (2004), (1.21) and (1.20), written in m alone.
     """
     N = float(n_effective)
-    low = LOWF * float(np.quantile(lam, max(0.05,min(1,LOWC/lam.size))))
+    low = LOWF * float(np.quantile(lam, max(0.05, min(1, LOWC / lam.size))))
     x = np.geomspace(low, 30.0 * lam[0], POINTS)
     inverse = 1.0 / (lam + x[:, None])
     zeros = N - lam.size
@@ -181,7 +225,7 @@ class _Curve:
 
     weights: Float
     basis: Float
-    penalty: Float
+    bends: Float
     knots: Float
 
     @classmethod
@@ -197,24 +241,33 @@ class _Curve:
         count = int(np.ceil(np.log(rank) / KNOT_STEP)) + 1
         if count == 1:
             one = np.ones((1, 1))
-            return cls(weights=weights, basis=one, penalty=0.0 * one, knots=np.zeros(1))
+            return cls(weights=weights, basis=one, bends=0.0 * one, knots=np.zeros(1))
         knots = np.linspace(0.0, np.log(rank), count)
         basis = np.column_stack(
             [np.interp(np.log(index), knots, unit) for unit in np.eye(count)],
         )
         step = knots[1] - knots[0]
         bends = np.diff(np.eye(count), 2, axis=0) / (BEND * step**1.5)
-        return cls(weights=weights, basis=basis, penalty=bends.T @ bends, knots=knots)
+        return cls(weights=weights, basis=basis, bends=bends, knots=knots)
 
-    def start(self, lam: Float) -> Float:
-        """Power law through the upper half of the sample spectrum, with the sample's trace."""
-        upper = lam[: max(2, lam.size // 2)]
-        if upper.size > 2:
-            slope, level = np.polyfit(np.log(np.arange(1, upper.size + 1)), np.log(upper), 1)
+    def starts(self, lam: Float) -> list[Float]:
+        """Power law through the upper half of the sample spectrum; the sample spectrum itself.
+
+        Both with the sample's trace.
+        """
+        logs, index = np.log(lam), np.log(np.arange(1, lam.size + 1))
+        half = max(2, lam.size // 2)
+        if lam.size > 2:
+            slope, level = np.polyfit(index[:half], logs[:half], 1)
         else:
-            slope, level = 0.0, float(np.log(lam[0]))
-        theta: Float = level + slope * self.knots
-        return theta + np.log(lam.sum() / float(self.weights @ self.spectrum(theta)))
+            slope, level = 0.0, float(logs[0])
+        law = level + slope * self.knots
+        itself = np.interp(self.knots, index, logs)
+        beyond = np.maximum(self.knots - index[-1], 0.0)
+        return [
+            theta + np.log(lam.sum() / float(self.weights @ self.spectrum(theta)))
+            for theta in (law, itself + slope * beyond)
+        ]
 
     def spectrum(self, theta: Float) -> Float:
         values: Float = np.exp(np.clip(self.basis @ theta, -300.0, 300.0))
@@ -249,10 +302,20 @@ def _row_scale_map(radii: Float) -> RowMap:
     return ratio
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Fraction:
+    """ρ(x) of a population: its value, its derivatives in theta and in k(ρ), and k(ρ)."""
+
+    value: Float
+    slope: Float
+    pull: Float
+    ratio: Float
+
+
 def _fraction(
     curve: _Curve, theta: Float, x: Float, guess: Float, n_effective: int, ratio: RowMap
-) -> tuple[Float, Float]:
-    """ρ(x) of a population and its derivative in theta.
+) -> _Fraction:
+    """ρ(x) of a population.
 
     ρ is the root of ρ = N⁻¹ Σ_j t_j / (t_j + x k(ρ)), k(ρ) = E(ρ)/ρ; the right side falls in ρ,
     so that the root is unique and a Newton step kept inside (0, 1) finds it.
@@ -264,15 +327,16 @@ def _fraction(
         u = x * k
         inverse = 1.0 / (t + u[:, None])
         mass = (curve.weights * t) * inverse / n_effective
-        fall = (mass * inverse).sum(axis=1) * x * k_slope
-        step = (mass.sum(axis=1) - rho) / (1.0 + fall)
+        pull = (mass * inverse).sum(axis=1) * x
+        damp = 1.0 + pull * k_slope
+        step = (mass.sum(axis=1) - rho) / damp
         new = np.clip(rho + step, 0.3 * rho, 1.0 - 0.3 * (1.0 - rho))
         change = float(np.abs(new - rho).max())
         rho = new
         if change < 1e-11:
             break
-    slope = ((u[:, None] * mass * inverse) @ curve.basis) / (1.0 + fall)[:, None]
-    return rho, slope
+    slope = ((u[:, None] * mass * inverse) @ curve.basis) / damp[:, None]
+    return _Fraction(value=rho, slope=slope, pull=pull / damp, ratio=k)
 
 
 def _solve(matrix: Float, vector: Float) -> Float:

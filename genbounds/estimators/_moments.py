@@ -128,7 +128,9 @@ class Moments:
         """Covariance with divisor n - 1, shape (d, d)."""
         if self._cov is None:
             if self._n is None or self._n < 2 or self._scatter is None:
-                raise InputError(f"a covariance needs at least 2 samples; these moments hold {self._n}.")
+                raise InputError(
+                    f"a covariance needs at least 2 samples; these moments hold {self._n}."
+                )
             self._cov = self._scatter / (self._n - 1)
         return self._cov
 
@@ -179,7 +181,8 @@ class Moments:
 
     def _scatter_matrix(self) -> Float:
         if self._scatter is None:
-            assert self._n is not None and self._cov is not None
+            assert self._n is not None
+            assert self._cov is not None
             self._scatter = self._cov * (self._n - 1)
         return self._scatter
 

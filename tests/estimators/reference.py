@@ -1,4 +1,4 @@
-"""Independent references: the textbook formulas in high precision, sharing no code with the library."""
+"""Independent references: textbook formulas in high precision, sharing no code with the library."""
 
 from __future__ import annotations
 
@@ -12,15 +12,14 @@ def frechet_mpmath(mean_a, cov_a, mean_b, cov_b, digits=50):
         a, b = (mpmath.matrix(np.asarray(cov).tolist()) for cov in (cov_a, cov_b))
         values, vectors = mpmath.eigsy(a)
         d = len(values)
-        root = (
-            vectors
-            * mpmath.diag([mpmath.sqrt(max(value, 0)) for value in values])
-            * vectors.T
-        )
+        root = vectors * mpmath.diag([mpmath.sqrt(max(value, 0)) for value in values]) * vectors.T
         product = root * b * root
         product = (product + product.T) / 2
         trace_root = sum(mpmath.sqrt(max(v, 0)) for v in mpmath.eigsy(product, eigvals_only=True))
-        gap = sum((mpmath.mpf(float(x)) - mpmath.mpf(float(y))) ** 2 for x, y in zip(mean_a, mean_b, strict=True))
+        gap = sum(
+            (mpmath.mpf(float(x)) - mpmath.mpf(float(y))) ** 2
+            for x, y in zip(mean_a, mean_b, strict=True)
+        )
         trace = sum(a[i, i] + b[i, i] for i in range(d))
         return float(gap + trace - 2 * trace_root)
 

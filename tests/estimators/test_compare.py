@@ -21,11 +21,18 @@ def features(rng, n, shift, d=6):
 def test_order_groups_and_the_reference_prepared_once():
     rng = np.random.default_rng(0)
     real = features(rng, 4000, 0.0)
-    fakes = {"far": features(rng, 3000, 1.0), "near": features(rng, 2000, 0.1), "tie": features(rng, 3000, 1.0)}
+    fakes = {
+        "far": features(rng, 3000, 1.0),
+        "near": features(rng, 2000, 0.1),
+        "tie": features(rng, 3000, 1.0),
+    }
     ranking = gb.compare(fakes, real)
     assert ranking.best == "near"
     assert ranking.contenders == ("near",)
-    assert {frozenset(group) for group in ranking.groups} == {frozenset({"near"}), frozenset({"far", "tie"})}
+    assert {frozenset(group) for group in ranking.groups} == {
+        frozenset({"near"}),
+        frozenset({"far", "tie"}),
+    }
     for name, fake in fakes.items():
         assert ranking.scores[name] == gb.frechet_distance(fake, real)
     pair = ranking.difference("tie", "near")
@@ -112,8 +119,14 @@ def test_letters_say_exactly_who_is_separated(size, data):
         ({"a": np.full((4, 3), np.nan)}, {}, "model 'a': .*NaN"),
         ({"a": np.ones((4, 2))}, {}, "model 'a': `fake` has 2 features"),
         ({"a": np.eye(3)}, {"level": 2}, "`level` must be"),
-        ({"a": np.random.default_rng(0).normal(size=(20, 3)), "b": np.random.default_rng(1).normal(size=(21, 3))},
-         {"paired": True}, "equally many"),
+        (
+            {
+                "a": np.random.default_rng(0).normal(size=(20, 3)),
+                "b": np.random.default_rng(1).normal(size=(21, 3)),
+            },
+            {"paired": True},
+            "equally many",
+        ),
     ],
 )
 def test_bad_input_names_the_model(fakes, kwargs, message):

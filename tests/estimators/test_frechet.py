@@ -46,8 +46,18 @@ def test_ill_conditioned_spectra_against_fifty_digits():
     assert_allclose(got, frechet_mpmath(zero, a, zero, b), rtol=RTOL)
 
 
-@pytest.mark.parametrize(("d", "n", "m"), [(1, 40, 30), (2, 9, 5), (64, 500, 300), (64, 30, 300),
-                                          (64, 300, 30), (64, 20, 30), (512, 100, 700)])
+@pytest.mark.parametrize(
+    ("d", "n", "m"),
+    [
+        (1, 40, 30),
+        (2, 9, 5),
+        (64, 500, 300),
+        (64, 30, 300),
+        (64, 300, 30),
+        (64, 20, 30),
+        (512, 100, 700),
+    ],
+)
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
 def test_features_against_singular_values(d, n, m, scale):
     rng = np.random.default_rng(d + n)
@@ -74,8 +84,9 @@ def test_half_of_the_directions_missing(d):
     assert_allclose(plugin(gb.Moments(zero, a), gb.Moments(zero, b)), 2.5 * d, rtol=RTOL)
     basis, _ = np.linalg.qr(np.random.default_rng(d).normal(size=(d, d)))
     turned = [(basis * np.diag(cov)) @ basis.T for cov in (a, (a + b) / 2)]
-    expected = frechet_mpmath(zero[:4], np.eye(4), zero[:4], np.eye(4)) + sum(
-        (np.sqrt(x) - np.sqrt(y)) ** 2 for x, y in zip(np.diag(a), np.diag((a + b) / 2), strict=True)
+    expected = sum(
+        (np.sqrt(x) - np.sqrt(y)) ** 2
+        for x, y in zip(np.diag(a), np.diag((a + b) / 2), strict=True)
     )
     turned = [(cov + cov.T) / 2 for cov in turned]
     assert_allclose(plugin(*(gb.Moments(zero, cov) for cov in turned)), expected, rtol=RTOL)
@@ -109,7 +120,7 @@ def test_identical_inputs_are_at_distance_zero(seed, d, n, rank, scale):
 )
 @settings(deadline=None, max_examples=60)
 def test_laws(seed, d, n, m, power):
-    """Scaling by s scales by s²; rotation and a common shift change nothing; rows may be permuted."""
+    """Scaling by s scales by s²; rotation, a common shift and the order of rows change nothing."""
     rng = np.random.default_rng(seed)
     x, y = rng.normal(0.5, 1.0, size=(n, d)), rng.normal(size=(m, d)) * rng.uniform(0.5, 2.0, d)
     scale = 2.0**power
@@ -117,7 +128,8 @@ def test_laws(seed, d, n, m, power):
     assert_allclose(
         [scaled.value, scaled.low, scaled.high, scaled.stderr],
         np.array([score.value, score.low, score.high, score.stderr]) * scale**2,
-        rtol=1e-6, atol=1e-9 * scale**2,
+        rtol=1e-6,
+        atol=1e-9 * scale**2,
     )
     basis, _ = np.linalg.qr(rng.normal(size=(d, d)))
     size = float(np.trace(np.atleast_2d(np.cov(x.T))) + np.trace(np.atleast_2d(np.cov(y.T))))
@@ -139,7 +151,9 @@ def test_same_input_gives_the_same_bits_in_every_precision_and_library():
     assert gb.frechet_distance(x, y) == expected
     assert gb.frechet_distance(torch.from_numpy(x), torch.from_numpy(y)) == expected
     assert gb.frechet_distance(x.astype(np.float64), y.astype(np.float64)) == expected
-    assert gb.frechet_distance(np.asfortranarray(x), y).value == pytest.approx(expected.value, rel=1e-10)
+    assert gb.frechet_distance(np.asfortranarray(x), y).value == pytest.approx(
+        expected.value, rel=1e-10
+    )
 
 
 def test_moments_alone_use_the_gaussian_formula_and_say_so():
@@ -160,7 +174,9 @@ def test_exact_moments_have_no_error():
 
 def test_the_plugin_says_that_its_interval_is_not_centred():
     rng = np.random.default_rng(8)
-    score = gb.frechet_distance(rng.normal(size=(200, 8)), rng.normal(size=(200, 8)), estimator="plugin")
+    score = gb.frechet_distance(
+        rng.normal(size=(200, 8)), rng.normal(size=(200, 8)), estimator="plugin"
+    )
     assert any("bias not removed" in note for note in score.notes)
 
 
@@ -187,12 +203,19 @@ GOOD = np.random.default_rng(0).normal(size=(20, 3))
         (GOOD[:, :0], GOOD, "has no features"),
         (GOOD[:, :2], GOOD, "`fake` has 2 features and `real` has 3"),
         (np.where(np.arange(60).reshape(20, 3) == 31, np.nan, GOOD), GOOD, "NaN in row 10"),
-        (GOOD, np.where(np.arange(60).reshape(20, 3) == 5, -np.inf, GOOD), "infinite value in row 1"),
+        (
+            GOOD,
+            np.where(np.arange(60).reshape(20, 3) == 5, -np.inf, GOOD),
+            "infinite value in row 1",
+        ),
         (GOOD.astype(complex), GOOD, "must hold real numbers"),
         (GOOD.astype(str), GOOD, "must hold real numbers"),
         ([[1.0, 2.0], [3.0]], GOOD, "not a rectangular array"),
-        (gb.Moments(np.zeros(2), [[1.0, 2.0], [2.0, 1.0]]), gb.Moments(np.zeros(2), np.eye(2)),
-         "not positive semidefinite"),
+        (
+            gb.Moments(np.zeros(2), [[1.0, 2.0], [2.0, 1.0]]),
+            gb.Moments(np.zeros(2), np.eye(2)),
+            "not positive semidefinite",
+        ),
     ],
 )
 def test_bad_input_is_one_clear_error(fake, real, message):

@@ -16,7 +16,9 @@ def posteriors(seed, n, classes, sharpness):
     return np.random.default_rng(seed).dirichlet(np.full(classes, sharpness), size=n)
 
 
-@pytest.mark.parametrize(("n", "classes", "sharpness"), [(2, 2, 1.0), (40, 3, 0.1), (60, 10, 0.01), (30, 5, 50.0)])
+@pytest.mark.parametrize(
+    ("n", "classes", "sharpness"), [(2, 2, 1.0), (40, 3, 0.1), (60, 10, 0.01), (30, 5, 50.0)]
+)
 def test_plugin_against_forty_digits(n, classes, sharpness):
     probs = posteriors(n, n, classes, sharpness)
     got = gb.inception_score(probs, estimator="plugin").value
@@ -29,7 +31,10 @@ def test_one_hot_posteriors():
     assert gb.inception_score(one_hot, estimator="plugin").value == pytest.approx(7.0, rel=1e-14)
     same = np.tile([0.2, 0.3, 0.5], (30, 1))
     score = gb.inception_score(same)
-    assert (score.value, score.stderr) == (pytest.approx(1.0, abs=1e-12), pytest.approx(0.0, abs=1e-12))
+    assert (score.value, score.stderr) == (
+        pytest.approx(1.0, abs=1e-12),
+        pytest.approx(0.0, abs=1e-12),
+    )
 
 
 def test_the_bias_formula_is_the_exact_one_for_certain_classes():
@@ -37,15 +42,20 @@ def test_the_bias_formula_is_the_exact_one_for_certain_classes():
     n, classes = 400, 8
     rng = np.random.default_rng(0)
     gains = [
-        np.log(gb.inception_score(rows).value) - np.log(gb.inception_score(rows, estimator="plugin").value)
+        np.log(gb.inception_score(rows).value)
+        - np.log(gb.inception_score(rows, estimator="plugin").value)
         for rows in (np.eye(classes)[rng.integers(classes, size=n)] for _ in range(50))
     ]
     # Halving adds zero-mean noise of about 1e-3 to one gain; 50 of them pin the mean to 2e-4.
     assert np.mean(gains) == pytest.approx((classes - 1) / (2 * n), abs=1e-3)
 
 
-@given(seed=st.integers(0, 2**32 - 1), n=st.integers(2, 80), classes=st.integers(1, 9),
-       sharpness=st.sampled_from([0.01, 0.3, 1.0, 30.0]))
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    n=st.integers(2, 80),
+    classes=st.integers(1, 9),
+    sharpness=st.sampled_from([0.01, 0.3, 1.0, 30.0]),
+)
 @settings(deadline=None, max_examples=60)
 def test_laws(seed, n, classes, sharpness):
     """Bounds, class relabelling, row order, duplicated rows, float32, logits shift."""
@@ -57,7 +67,11 @@ def test_laws(seed, n, classes, sharpness):
     assert_allclose(relabelled.value, plugin.value, rtol=1e-12)
     doubled = gb.inception_score(np.repeat(probs, 2, axis=0), estimator="plugin")
     assert_allclose(doubled.value, plugin.value, rtol=1e-12)
-    assert_allclose(gb.inception_score(probs.astype(np.float32), estimator="plugin").value, plugin.value, rtol=1e-5)
+    assert_allclose(
+        gb.inception_score(probs.astype(np.float32), estimator="plugin").value,
+        plugin.value,
+        rtol=1e-5,
+    )
     score = gb.inception_score(probs)
     assert 1.0 <= score.low <= score.value <= score.high
 
@@ -65,13 +79,17 @@ def test_laws(seed, n, classes, sharpness):
 def test_a_class_that_never_occurs_changes_nothing():
     probs = posteriors(1, 50, 4, 0.5)
     padded = np.hstack([probs, np.zeros((50, 3))])
-    assert gb.inception_score(padded).value == pytest.approx(gb.inception_score(probs).value, rel=1e-13)
+    assert gb.inception_score(padded).value == pytest.approx(
+        gb.inception_score(probs).value, rel=1e-13
+    )
 
 
 def test_too_few_samples_per_class_are_flagged():
     flagged = gb.inception_score(posteriors(2, 60, 100, 0.1))
     assert any("fewer than two a class" in note for note in flagged.notes)
-    assert not any("a class" in note for note in gb.inception_score(posteriors(2, 600, 100, 0.1)).notes)
+    assert not any(
+        "a class" in note for note in gb.inception_score(posteriors(2, 600, 100, 0.1)).notes
+    )
 
 
 GOOD = posteriors(0, 5, 3, 1.0)

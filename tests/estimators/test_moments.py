@@ -38,7 +38,7 @@ def test_any_batching_gives_the_textbook_moments(seed, n, d, cuts, offset):
         merged = merged.merge(gb.Moments.from_features(piece))
     for moments in (streamed, merged, gb.Moments.from_features(x)):
         assert moments.n == n
-        assert_allclose(moments.mean, mean, rtol=1e-14)
+        assert_allclose(moments.mean, mean, rtol=1e-14, atol=1e-15)
         # Rounding of a mean of 1e6 leaves 1e-10 per entry; a raw second moment would leave 1e-4.
         assert_allclose(moments.cov, cov, rtol=1e-12, atol=1e-12 + 1e-15 * offset)
 

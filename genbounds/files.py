@@ -1,0 +1,678 @@
+"""Reading feature, posterior and statistics files; writing results.
+
+Large arrays are mapped from disk, or unpacked block by block into an unnamed scratch file, so
+that memory does not grow with the number of rows. Nothing is ever unpickled. Every failure is one
+`InputError` that names the file, says what is wrong and what to do.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import json
+import math
+import os
+import secrets
+import stat
+import struct
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genbounds.validation import Float, InputError, as_numpy
+
+FORMATS = (".npy", ".npz", ".safetensors", ".pt", ".parquet")
+FEATURE_KEYS = ("features", "reps", "arr_0")
+STATISTICS_KEYS = ("mu", "sigma")
+
+# Beyond this an unpacked array goes to a scratch file instead of memory.
+_IN_MEMORY = 1 << 26
+# Real features shrink 1- to 20-fold. Whatever claims to unpack to more than `_BOMB_BYTES` from
+# less than 1/`_BOMB_RATIO` of that is refused unread.
+_BOMB_RATIO = 200
+_BOMB_BYTES = 1 << 28
+_CHUNK = 1 << 20
+
+_SAFETENSORS_TYPES = {
+    "F64": "<f8", "F32": "<f4", "F16": "<f2", "BOOL": "|b1",
+    "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "|i1",
+    "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "|u1",
+}  # fmt: skip
+
+# What the readers below are known to raise on a damaged file.
+_DAMAGE: tuple[type[Exception], ...] = (
+    ValueError,  # includes JSON and Unicode errors, and pyarrow's ArrowInvalid
+    OSError,
+    EOFError,
+    KeyError,
+    NotImplementedError,  # an unknown zip compression
+    OverflowError,
+    RuntimeError,  # an encrypted zip member; PyTorch's reader
+    MemoryError,
+    struct.error,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+
+
+class Statistics(NamedTuple):
+    """First two moments of a set of features.
+
+    Attributes
+    ----------
+    mean : ndarray of shape (d,)
+    cov : ndarray of shape (d, d)
+        Divisor n - 1.
+    n : int or None
+        Number of samples behind them; None if the file does not say.
+    """
+
+    mean: Float
+    cov: Float
+    n: int | None
+
+
+def read(path: str | os.PathLike[str]) -> NDArray[Any] | Statistics:
+    """Read a file of features (or posteriors), or of statistics: whichever it holds.
+
+    Parameters
+    ----------
+    path : path-like
+        ``.npy``; ``.npz``, ``.safetensors`` or ``.pt`` with an array called ``features``, ``reps``
+        or ``arr_0``, or with the statistics ``mu``, ``sigma`` and, where known, ``n``; a ``.pt``
+        that is one tensor; ``.parquet`` with a column of lists ``features`` or ``reps``, or with
+        numeric columns only, one a feature.
+
+    Returns
+    -------
+    ndarray of shape (n, d) or Statistics
+        An array is read-only and may be mapped from disk; its dtype is the file's. Its values
+        (NaN, infinity, sums of posteriors) are checked by whoever computes with them.
+
+    Raises
+    ------
+    InputError
+        If the file is missing, unreadable, damaged, pickled, of another format, or holds
+        something else.
+    """
+    shown = display(path)
+    suffix = _check_file(path, shown)
+    with _damage(shown):
+        if suffix == ".npy":
+            return _features(shown, _read_npy(Path(path), shown))
+        if suffix == ".npz":
+            with zipfile.ZipFile(path) as archive:
+                return _from_named(shown, _npz_members(Path(path), archive, shown))
+        if suffix == ".safetensors":
+            return _from_named(shown, _safetensors(Path(path), shown))
+        if suffix == ".pt":
+            content = _torch(Path(path), shown)
+            if isinstance(content, dict):
+                return _from_named(shown, content)
+            return _features(shown, content())
+        return _features(shown, _parquet(Path(path), shown))
+
+
+def read_features(path: str | os.PathLike[str]) -> NDArray[Any]:
+    """Read an (n, d) array of features or posteriors. See `read` for the formats.
+
+    Raises
+    ------
+    InputError
+        As `read`; and if the file holds statistics.
+    """
+    content = read(path)
+    if isinstance(content, Statistics):
+        raise InputError(
+            f"{display(path)}: holds statistics (mu, sigma) where features are needed: "
+            "pass the file of the features themselves."
+        )
+    return content
+
+
+def read_statistics(path: str | os.PathLike[str]) -> Statistics:
+    """Read mean, covariance and, where known, n. See `read` for the formats.
+
+    Raises
+    ------
+    InputError
+        As `read`; and if the file holds features.
+    """
+    content = read(path)
+    if not isinstance(content, Statistics):
+        raise InputError(
+            f"{display(path)}: holds features of shape {content.shape}, not statistics: "
+            "it needs the arrays mu (d,) and sigma (d, d), and n where known."
+        )
+    return content
+
+
+def write_statistics(
+    path: str | os.PathLike[str], mean: Float, cov: Float, n: int | None = None
+) -> None:
+    """Write ``mu``, ``sigma`` and, where known, ``n`` as pytorch-fid reads them (``.npz``).
+
+    Parameters
+    ----------
+    path : path-like
+        A name that ends in ``.npz``. An existing file is replaced in one step.
+    mean : ndarray of shape (d,)
+    cov : ndarray of shape (d, d)
+    n : int or None
+
+    Raises
+    ------
+    InputError
+        If the name ends otherwise or the file cannot be written.
+    """
+    if Path(path).suffix.lower() != ".npz":
+        raise InputError(f"{display(path)}: statistics are written as .npz: end the name in .npz.")
+    arrays = {"mu": np.asarray(mean), "sigma": np.asarray(cov)}
+    if n is not None:
+        arrays["n"] = np.asarray(n)
+    buffer = io.BytesIO()
+    # Not np.savez: it stamps the members with the time, and equal content shall be equal bytes.
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for key, array in arrays.items():
+            member = io.BytesIO()
+            np.lib.format.write_array(member, array, allow_pickle=False)
+            archive.writestr(zipfile.ZipInfo(f"{key}.npy"), member.getvalue())
+    atomic_write(path, buffer.getvalue())
+
+
+def atomic_write(path: str | os.PathLike[str], content: str | bytes) -> None:
+    """Write a whole file or nothing: aside in the same folder, synced, then renamed.
+
+    Parameters
+    ----------
+    path : path-like
+        Missing folders are made. An existing file is replaced.
+    content : str or bytes
+        Text is written as UTF-8.
+
+    Raises
+    ------
+    InputError
+        If the folder is read-only, the disk is full, or the name is not usable.
+    """
+    data = content.encode("utf-8") if isinstance(content, str) else content
+    try:
+        target = Path(path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        aside = target.with_name(f".genbounds-{secrets.token_hex(8)}.part")
+        try:
+            with aside.open("xb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            aside.replace(target)
+        except BaseException:
+            with suppress(OSError):
+                aside.unlink(missing_ok=True)
+            raise
+    except (OSError, ValueError) as error:
+        raise InputError(f"{display(path)}: cannot be written: {_reason(error)}.") from error
+
+
+def display(path: object, *, limit: int | None = 200) -> str:
+    """Return a path or name as one printable line, with its middle cut beyond `limit` characters.
+
+    Control characters, unpaired surrogates and marks that reorder text are shown as escapes.
+    """
+    text = os.fsdecode(path) if isinstance(path, (os.PathLike, bytes)) else str(path)
+    if limit is not None and len(text) > limit:
+        text = f"{text[: limit // 2]}…{text[-limit // 2 :]}"
+    return "".join(
+        character
+        if character.isprintable() or character == "\N{ZERO WIDTH JOINER}"
+        else character.encode("unicode_escape", "surrogatepass").decode("ascii")
+        for character in text
+    )
+
+
+# --- what every format shares -------------------------------------------------------------------
+
+
+def _check_file(path: str | os.PathLike[str], shown: str) -> str:
+    """Refuse what cannot be a file of ours before it is opened; return its suffix."""
+    try:
+        status = os.stat(path)
+        if stat.S_ISDIR(status.st_mode):
+            raise InputError(f"{shown}: is a folder: give the file inside it.")
+        if not stat.S_ISREG(status.st_mode):
+            raise InputError(f"{shown}: is not a regular file: save it to disk first.")
+        suffix = Path(path).suffix.lower()
+        suffix = ".pt" if suffix == ".pth" else suffix
+        if suffix not in FORMATS:
+            kind = f"`{display(suffix, limit=20)}` files are" if suffix else "a name without ending"
+            raise InputError(
+                f"{shown}: {kind if suffix else kind + ' is'} not read: "
+                f"convert it to one of {', '.join(FORMATS)} (pickles are never loaded)."
+            )
+        if status.st_size == 0:
+            raise InputError(f"{shown}: the file is empty: write it again.")
+        with open(path, "rb"):
+            pass
+    except FileNotFoundError:
+        raise InputError(f"{shown}: no such file: check the path.") from None
+    except InputError:
+        raise
+    except (OSError, ValueError) as error:
+        raise InputError(f"{shown}: cannot be read: {_reason(error)}.") from error
+    return suffix
+
+
+def _reason(error: Exception) -> str:
+    advice = {
+        errno.EACCES: "no permission: change the file's or folder's permissions, or choose another",
+        errno.EPERM: "no permission: change the file's or folder's permissions, or choose another",
+        errno.EROFS: "the file system is read-only: choose another folder",
+        errno.ENOSPC: "the disk is full: free some space or choose another folder",
+        errno.EDQUOT: "the disk quota is used up: free some space or choose another folder",
+        errno.ENAMETOOLONG: "the name is too long: choose a shorter one",
+        errno.ENOTDIR: "a part of the path is a file, not a folder: check the path",
+        errno.EEXIST: "a part of the path is a file, not a folder: check the path",
+        errno.EISDIR: "it is a folder: give a file name",
+        errno.ELOOP: "its symbolic links run in a circle: mend the link",
+    }
+    if isinstance(error, OSError) and error.errno in advice:
+        return advice[error.errno]
+    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return display(text or type(error).__name__)
+
+
+@contextmanager
+def _damage(shown: str) -> Iterator[None]:
+    """Turn whatever a reader raises on a damaged file into one InputError."""
+    try:
+        yield
+    except InputError:
+        raise
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise InputError(
+                f"{shown}: no room to unpack it in {tempfile.gettempdir()}: "
+                "free some space or point TMPDIR to a larger disk."
+            ) from error
+        raise _damaged(shown, error) from error
+    except _DAMAGE as error:
+        raise _damaged(shown, error) from error
+
+
+def _damaged(shown: str, error: Exception) -> InputError:
+    reason = _reason(error).rstrip(".")
+    return InputError(f"{shown}: is damaged or truncated ({reason}): write it again.")
+
+
+def _from_named(
+    shown: str, members: Mapping[str, Callable[[], NDArray[Any]]]
+) -> NDArray[Any] | Statistics:
+    """Pick features or statistics among named arrays; loads only what is asked for."""
+    features = [key for key in FEATURE_KEYS if key in members]
+    statistics = all(key in members for key in STATISTICS_KEYS)
+    if len(features) + statistics > 1:
+        both = [*features, *(STATISTICS_KEYS if statistics else ())]
+        raise InputError(
+            f"{shown}: is ambiguous, it has {' and '.join(both)}: "
+            "keep one array of features, or only the statistics."
+        )
+    if features:
+        return _features(shown, members[features[0]]())
+    if statistics:
+        count = members["n"]() if "n" in members else None
+        return _statistics(shown, members["mu"](), members["sigma"](), count)
+    keys = [display(key, limit=40) for key in members]
+    present = ", ".join(keys[:8]) + (f" and {len(keys) - 8} more" if len(keys) > 8 else "")
+    raise InputError(
+        f"{shown}: has no known array, only: {present or 'nothing'}. Name the features "
+        f"`features`, `reps` or `arr_0`, or the statistics `mu` and `sigma`."
+    )
+
+
+def _features(shown: str, array: NDArray[Any]) -> NDArray[Any]:
+    if array.ndim != 2:
+        raise InputError(
+            f"{shown}: holds an array of shape {array.shape}: "
+            "features need shape (n, d), one row a sample."
+        )
+    if array.size == 0:
+        raise InputError(
+            f"{shown}: holds an array of shape {array.shape}, no data: write it again."
+        )
+    array.flags.writeable = False
+    return array
+
+
+def _statistics(
+    shown: str, mean: NDArray[Any], cov: NDArray[Any], count: NDArray[Any] | None
+) -> Statistics:
+    if mean.ndim != 1 or mean.size == 0 or cov.shape != (mean.size, mean.size):
+        raise InputError(
+            f"{shown}: mu has shape {mean.shape} and sigma {cov.shape}: "
+            "statistics need shapes (d,) and (d, d)."
+        )
+    n = None
+    if count is not None:
+        if count.size != 1 or not (float(count.item()) >= 1.0 and float(count.item()) % 1.0 == 0.0):
+            raise InputError(
+                f"{shown}: n is {display(count, limit=40)}: it must be the number of samples, "
+                "a whole number; leave it out if it is not known."
+            )
+        n = int(count.item())
+    return Statistics(mean.astype(np.float64), cov.astype(np.float64), n)
+
+
+def _check_dtype(shown: str, dtype: np.dtype[Any]) -> None:
+    if dtype.hasobject:
+        raise InputError(
+            f"{shown}: holds pickled Python objects, which are never loaded: "
+            "save a plain float array of shape (n, d)."
+        )
+    if dtype.kind not in "fiub":
+        raise InputError(
+            f"{shown}: holds {display(dtype, limit=60)}, not real numbers: "
+            "save a float array of shape (n, d)."
+        )
+
+
+def _check_bomb(shown: str, unpacked: int, packed: int) -> None:
+    if unpacked > _BOMB_BYTES and unpacked > _BOMB_RATIO * packed:
+        raise InputError(
+            f"{shown}: claims to unpack {packed:,} bytes to {unpacked:,}, which no real features "
+            "do: if it is genuine, save it uncompressed as .npy."
+        )
+
+
+def _unpack(
+    chunks: Iterable[bytes | memoryview],
+    *,
+    dtype: np.dtype[Any],
+    shape: tuple[int, ...],
+    fortran: bool = False,
+) -> NDArray[Any]:
+    """Gather exactly prod(shape) items from chunks, in memory or in an unnamed scratch file."""
+    size = math.prod(shape) * dtype.itemsize
+    with io.BytesIO() if size <= _IN_MEMORY else tempfile.TemporaryFile() as buffer:
+        written = 0
+        for chunk in chunks:
+            written += len(chunk)
+            if written > size:
+                break
+            buffer.write(chunk)
+        if written != size:
+            raise ValueError(f"{size} bytes were announced, another number is there")
+        if isinstance(buffer, io.BytesIO):
+            flat = np.frombuffer(buffer.getvalue(), dtype=dtype)
+            return flat.reshape(shape, order="F" if fortran else "C")
+        buffer.flush()
+        return _map(buffer, 0, dtype=dtype, shape=shape, fortran=fortran)
+
+
+def _map(
+    file: Path | IO[bytes],
+    offset: int,
+    *,
+    dtype: np.dtype[Any],
+    shape: tuple[int, ...],
+    fortran: bool = False,
+) -> NDArray[Any]:
+    if math.prod(shape) == 0:  # nothing to map
+        return np.empty(shape, dtype=dtype)
+    order: Literal["F", "C"] = "F" if fortran else "C"
+    return np.memmap(file, dtype=dtype, mode="r", offset=offset, shape=shape, order=order)
+
+
+# --- NumPy --------------------------------------------------------------------------------------
+
+
+def _npy_header(
+    stream: IO[bytes], available: int, shown: str
+) -> tuple[np.dtype[Any], tuple[int, ...], bool]:
+    """Read the header of a .npy stream and check it against the bytes that are there."""
+    magic = stream.read(8)
+    if not magic.startswith(b"\x93NUMPY"):
+        if magic[:1] == b"\x80" and magic[1:2] in b"\x02\x03\x04\x05":
+            raise InputError(
+                f"{shown}: is a pickle, which is never loaded: "
+                "save the array with numpy.save(path, array, allow_pickle=False)."
+            )
+        hint = ": it is a zip archive, call it .npz" if magic.startswith(b"PK") else ""
+        raise InputError(
+            f"{shown}: is not a NumPy file{hint or ': write it again with numpy.save'}."
+        )
+    readers = {
+        b"\x01\x00": np.lib.format.read_array_header_1_0,
+        b"\x02\x00": np.lib.format.read_array_header_2_0,
+    }
+    if magic[6:8] not in readers:  # later versions exist only for structured arrays
+        raise InputError(
+            f"{shown}: is of a NumPy format for structured arrays: save a plain float array."
+        )
+    try:
+        shape, fortran, dtype = readers[magic[6:8]](stream)
+    except Exception as error:  # whatever Python's tokeniser raises; the text quotes the header
+        raise InputError(f"{shown}: has a damaged NumPy header: write it again.") from error
+    _check_dtype(shown, dtype)
+    declared = math.prod(shape) * dtype.itemsize if min(shape, default=0) >= 0 else -1
+    present = available - stream.tell()
+    if declared != present:
+        raise InputError(
+            f"{shown}: is truncated or damaged, its header announces shape "
+            f"{display(shape, limit=60)} ({display(declared, limit=40)} bytes) "
+            f"and {present} bytes follow: write it again."
+        )
+    return dtype, shape, fortran
+
+
+def _read_npy(path: Path, shown: str) -> NDArray[Any]:
+    with path.open("rb") as file:
+        dtype, shape, fortran = _npy_header(file, os.fstat(file.fileno()).st_size, shown)
+        return _map(path, file.tell(), dtype=dtype, shape=shape, fortran=fortran)
+
+
+def _npz_members(
+    path: Path, archive: zipfile.ZipFile, shown: str
+) -> dict[str, Callable[[], NDArray[Any]]]:
+    members: dict[str, Callable[[], NDArray[Any]]] = {}
+    for info in archive.infolist():
+        key = info.filename.removesuffix(".npy")
+        if key in members:
+            raise InputError(
+                f"{shown}: has two arrays called {display(key, limit=40)}: write it again."
+            )
+
+        def load(info: zipfile.ZipInfo = info, key: str = key) -> NDArray[Any]:
+            return _npz_member(path, archive, info, f"{shown} ({key})")
+
+        members[key] = load
+    return members
+
+
+def _npz_member(
+    path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo, shown: str
+) -> NDArray[Any]:
+    _check_bomb(shown, info.file_size, info.compress_size)
+    with archive.open(info) as stream:
+        dtype, shape, fortran = _npy_header(stream, info.file_size, shown)
+        if info.compress_type != zipfile.ZIP_STORED or info.file_size <= _IN_MEMORY:
+            chunks = iter(lambda: stream.read(_CHUNK), b"")
+            return _unpack(chunks, dtype=dtype, shape=shape, fortran=fortran)
+        start = stream.tell()
+    # Large and stored as it is: map it where it lies. The member's own header precedes it.
+    with path.open("rb") as file:
+        file.seek(info.header_offset + 26)
+        name, extra = struct.unpack("<HH", file.read(4))
+        offset = info.header_offset + 30 + name + extra + start
+    return _map(path, offset, dtype=dtype, shape=shape, fortran=fortran)
+
+
+# --- other formats ------------------------------------------------------------------------------
+
+
+def _safetensors(path: Path, shown: str) -> dict[str, Callable[[], NDArray[Any]]]:
+    import safetensors
+
+    try:
+        with safetensors.safe_open(path, framework="numpy") as checked:  # offsets, sizes, overlap
+            keys = list(checked.keys())
+    except safetensors.SafetensorError as error:
+        raise _damaged(shown, error) from error
+    with path.open("rb") as file:
+        (length,) = struct.unpack("<Q", file.read(8))
+        header = json.loads(file.read(length))
+
+    def load(key: str) -> NDArray[Any]:
+        entry = header[key]
+        offset = 8 + length + entry["data_offsets"][0]
+        shape = tuple(entry["shape"])
+        if entry["dtype"] == "BF16":  # the upper half of a float32; NumPy has no such type
+            halves = _map(path, offset, dtype=np.dtype("<u2"), shape=(math.prod(shape),))
+            step = _CHUNK // 2
+            widened = (
+                (halves[first : first + step].astype("<u4") << np.uint32(16)).tobytes()
+                for first in range(0, halves.size, step)
+            )
+            return _unpack(widened, dtype=np.dtype("<f4"), shape=shape)
+        if entry["dtype"] not in _SAFETENSORS_TYPES:
+            raise InputError(
+                f"{shown}: {display(key, limit=40)} has type {display(entry['dtype'], limit=40)}, "
+                "which is not read: save it as F16, BF16, F32 or F64."
+            )
+        dtype = np.dtype(_SAFETENSORS_TYPES[entry["dtype"]])
+        return _map(path, offset, dtype=dtype, shape=shape)
+
+    return {key: (lambda key=key: load(key)) for key in keys}  # type: ignore[misc]
+
+
+def _torch(
+    path: Path, shown: str
+) -> Callable[[], NDArray[Any]] | dict[str, Callable[[], NDArray[Any]]]:
+    torch = _optional("torch", "torch", "PyTorch", shown)
+    try:
+        content = torch.load(
+            path, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(path) or None
+        )
+    except Exception as error:
+        if "weights" in str(error).lower():  # PyTorch's own message fills a screen
+            raise InputError(
+                f"{shown}: holds pickled Python objects, which are never loaded: "
+                "save one tensor, or a dict of tensors, with torch.save."
+            ) from error
+        raise InputError(
+            f"{shown}: is damaged or truncated, or not PyTorch's: write it again with torch.save."
+        ) from error
+
+    def convert(tensor: Any) -> NDArray[Any]:
+        if not isinstance(tensor, torch.Tensor):
+            raise InputError(
+                f"{shown}: holds a {type(tensor).__name__} where a tensor is needed: "
+                "save one tensor, or a dict of tensors, with torch.save."
+            )
+        if tensor.layout != torch.strided or tensor.is_complex() or tensor.is_quantized:
+            raise InputError(
+                f"{shown}: holds a sparse, complex or quantised tensor: save it dense and real."
+            )
+        # A view can claim any shape on a few bytes.
+        stored = tensor.untyped_storage().nbytes()
+        if tensor.numel() * tensor.element_size() > stored:
+            raise InputError(
+                f"{shown}: its tensor of shape {tuple(tensor.shape)} repeats {stored} stored "
+                "bytes: save tensor.contiguous()."
+            )
+        array = as_numpy("tensor", tensor)
+        _check_dtype(shown, array.dtype)
+        return array
+
+    if isinstance(content, dict):
+        return {str(key): (lambda value=value: convert(value)) for key, value in content.items()}  # type: ignore[misc]
+    return lambda: convert(content)
+
+
+def _parquet(path: Path, shown: str) -> NDArray[Any]:
+    parquet = _optional("pyarrow.parquet", "parquet", "PyArrow", shown)
+    from pyarrow import types
+
+    with parquet.ParquetFile(path) as file:
+        schema = file.schema_arrow
+        lists = [name for name in FEATURE_KEYS[:2] if name in schema.names]
+        if len(lists) > 1:
+            raise InputError(
+                f"{shown}: is ambiguous, it has {' and '.join(lists)}: keep one of them."
+            )
+        columns = lists or list(schema.names)
+        if len(set(schema.names)) < len(schema.names):
+            raise InputError(f"{shown}: has two columns of one name: rename one of them.")
+        as_lists = bool(lists) and types.is_nested(schema.field(lists[0]).type)
+        for name in columns:
+            kind = schema.field(name).type
+            if as_lists and hasattr(kind, "value_type"):
+                kind = kind.value_type
+            if not (types.is_floating(kind) or types.is_integer(kind)):
+                raise InputError(
+                    f"{shown}: column {display(name, limit=40)} holds {display(kind, limit=40)}, "
+                    "not numbers: keep a column of lists `features`, or numeric columns only."
+                )
+        rows = file.metadata.num_rows
+        if rows < 1 or not columns:
+            raise InputError(
+                f"{shown}: has {rows} rows and {len(columns)} columns: write it again."
+            )
+        batches = file.iter_batches(batch_size=4096, columns=columns)
+        blocks = (_parquet_block(batch, as_lists, shown) for batch in batches if batch.num_rows)
+        first = next(blocks, None)
+        if first is None:
+            raise InputError(f"{shown}: has {rows} rows announced and none there: write it again.")
+        shape = (rows, first.shape[1])
+        _check_bomb(shown, math.prod(shape) * first.itemsize, path.stat().st_size)
+
+        def chunks() -> Iterator[bytes]:
+            yield first.tobytes()
+            for block in blocks:
+                if block.shape[1] != shape[1]:
+                    raise _ragged(shown)
+                yield block.astype(first.dtype, copy=False).tobytes()
+
+        return _unpack(chunks(), dtype=first.dtype, shape=shape)
+
+
+def _parquet_block(batch: Any, as_lists: bool, shown: str) -> NDArray[Any]:
+    """One batch of rows as an array (rows, d)."""
+    if any(column.null_count for column in batch.columns):
+        raise InputError(f"{shown}: has missing values: drop those rows.")
+    if not as_lists:
+        return np.column_stack([column.to_numpy(zero_copy_only=False) for column in batch.columns])
+    lists = batch.column(0)
+    values = lists.flatten()
+    if values.null_count:
+        raise InputError(f"{shown}: has missing values: drop those rows.")
+    # Row lengths are equal exactly if every list starts where equal lists would.
+    d, rest = divmod(len(values), len(lists))
+    lengths = lists.value_lengths().to_numpy(zero_copy_only=False)
+    if rest or (lengths != d).any():
+        raise _ragged(shown)
+    return np.asarray(values.to_numpy(zero_copy_only=False)).reshape(len(lists), d)
+
+
+def _ragged(shown: str) -> InputError:
+    return InputError(
+        f"{shown}: has lists of different lengths: every row needs the same number of features."
+    )
+
+
+def _optional(module: str, extra: str, title: str, shown: str) -> Any:
+    import importlib
+
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise InputError(
+            f"{shown}: reading it needs {title}: pip install 'genbounds[{extra}]', "
+            "or save the features as .npy."
+        ) from error
