@@ -33,10 +33,10 @@ this are not believed better, since the limit law itself holds to O(1/N)."""
 BEND = 2.0
 """Prior standard deviation of the slope of log t_j against log j over one e-fold of j."""
 
-CLIFFS = 4.0
+CLIFFS = 1.0
 """A bend of b prior standard deviations costs CLIFFS log(1 + b²/CLIFFS): few cliffs are allowed."""
 
-KNOT_STEP = 0.5 * float(np.log(2.0))
+KNOT_STEP = 0.2
 """Distance of the knots of that curve in log j."""
 
 EXACT_NODES = 24
