@@ -40,6 +40,9 @@ _BOMB_RATIO = 200
 _BOMB_BYTES = 1 << 28
 _CHUNK = 1 << 20
 
+# Not printable by Unicode's category, yet fit to show: no-break spaces, and what joins emoji.
+_HARMLESS = "\N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}\N{ZERO WIDTH JOINER}"
+
 _SAFETENSORS_TYPES = {
     "F64": "<f8", "F32": "<f4", "F16": "<f2", "BOOL": "|b1",
     "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "|i1",
@@ -231,7 +234,7 @@ def display(path: object, *, limit: int | None = 200) -> str:
         text = f"{text[: limit // 2]}…{text[-limit // 2 :]}"
     return "".join(
         character
-        if character.isprintable() or character == "\N{ZERO WIDTH JOINER}"
+        if character.isprintable() or character in _HARMLESS
         else character.encode("unicode_escape", "surrogatepass").decode("ascii")
         for character in text
     )

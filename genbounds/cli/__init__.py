@@ -1,0 +1,3 @@
+"""The command line: `genbounds score | audit | select | bounds`. One file a command."""
+
+from genbounds.cli._app import main as main

@@ -1,0 +1,186 @@
+"""From file names to what the estimators take; errors that name the file."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genbounds.files import Statistics, display, read, read_features
+from genbounds.validation import InputError, check_choice
+
+if TYPE_CHECKING:
+    from genbounds.estimators import Expansion, Moments
+
+_BLOCK = 1 << 22
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """A score that the command line can compute.
+
+    Attributes
+    ----------
+    title : str
+    better : str
+        "smaller" or "larger".
+    posteriors : bool
+        Whether its files hold class posteriors instead of features.
+    prepare : callable
+        Takes the reference (None for a score without one) and returns a function of one model's
+        content and the name of the estimator.
+    """
+
+    title: str
+    better: str
+    posteriors: bool
+    prepare: Callable[[Any], Callable[[Any, str], Expansion]]
+
+
+def _fd(reference: Any) -> Callable[[Any, str], Expansion]:
+    from genbounds.estimators import FrechetReference
+
+    prepared = FrechetReference(reference)
+    return lambda content, estimator: prepared.expand(content, estimator=estimator)
+
+
+def _is(reference: Any) -> Callable[[Any, str], Expansion]:
+    from genbounds.estimators import inception_expansion
+
+    return lambda content, estimator: inception_expansion(content, estimator=estimator)
+
+
+METRICS: dict[str, Metric] = {
+    "fd": Metric(title="Fréchet distance", better="smaller", posteriors=False, prepare=_fd),
+    "is": Metric(title="Inception score", better="larger", posteriors=True, prepare=_is),
+}
+
+
+def choose_metric(name: str, *, logits: bool) -> Metric:
+    """Return the metric of that name, refusing options that it would ignore."""
+    metric = METRICS[check_choice("--metric", name, METRICS)]
+    if logits and not metric.posteriors:
+        raise InputError(f"`--logits` is for posteriors; --metric {name} takes features.")
+    return metric
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Input:
+    """One file: its path as given, its short unique name, what it holds.
+
+    `content` is an array (n, d), or `Moments` where the file holds statistics.
+    """
+
+    path: Path
+    name: str
+    content: NDArray[Any] | Moments
+
+    @property
+    def n(self) -> int | None:
+        """Number of samples; None if the file holds statistics that do not say."""
+        return len(self.content) if isinstance(self.content, np.ndarray) else self.content.n
+
+
+def load(paths: Sequence[Path], metric: Metric, *, logits: bool) -> list[Input]:
+    """Read the files of one run."""
+    inputs = []
+    for path, name in zip(paths, model_names(paths), strict=True):
+        content: Any
+        if metric.posteriors:
+            content = read_features(path)
+            if logits:
+                with blame({"logits": path}):
+                    content = softmax(content)
+        else:
+            content = read(path)
+            if isinstance(content, Statistics):
+                from genbounds.estimators import Moments
+
+                with inside(path):
+                    content = Moments(*content)
+        inputs.append(Input(path=path, name=name, content=content))
+    return inputs
+
+
+def model_names(paths: Sequence[Path]) -> list[str]:
+    """Short names for files: their stems, lengthened by folders where those coincide."""
+    names = [path.stem for path in paths]
+    for depth in range(2, max((len(path.parts) for path in paths), default=0) + 1):
+        counts = Counter(names)
+        names = [
+            "/".join((*path.parts[-depth:-1], path.stem)) if counts[name] > 1 else name
+            for name, path in zip(names, paths, strict=True)
+        ]
+    counts = Counter(names)
+    names = [
+        name + path.suffix if counts[name] > 1 else name
+        for name, path in zip(names, paths, strict=True)
+    ]
+    taken: set[str] = set()
+    for index, name in enumerate(names):
+        unique, copy = name, 1
+        while unique in taken:
+            copy += 1
+            unique = f"{name} ({copy})"
+        taken.add(unique)
+        names[index] = unique
+    return names
+
+
+def softmax(logits: NDArray[Any]) -> NDArray[np.float64]:
+    """Softmax of every row, in float64, block by block."""
+    probabilities = np.empty(logits.shape)
+    step = max(1, _BLOCK // logits.shape[1])
+    for first in range(0, len(logits), step):
+        block = np.array(logits[first : first + step], dtype=np.float64)
+        if not np.isfinite(block).all():
+            row = first + int(np.flatnonzero(~np.isfinite(block).all(axis=1))[0])
+            raise InputError(f"`logits` has NaN or an infinite value in row {row}: drop that row.")
+        with np.errstate(over="ignore"):  # to minus infinity, whose exponential is right
+            block -= block.max(axis=1, keepdims=True)
+        np.exp(block, out=block)
+        block /= block.sum(axis=1, keepdims=True)
+        probabilities[first : first + step] = block
+    return probabilities
+
+
+@contextmanager
+def blame(arguments: Mapping[str, Path]) -> Iterator[None]:
+    """Name the file instead of the argument of the function that refused it."""
+    try:
+        yield
+    except InputError as error:
+        text = str(error)
+        named = [name for name in arguments if f"`{name}`" in text]
+        if not named:
+            raise
+        for name in named:
+            text = text.replace(f"`{name}`", f"`{display(arguments[name])}`")
+        raise InputError(text) from error
+
+
+@contextmanager
+def inside(path: Path) -> Iterator[None]:
+    """Name the file in which the refused arrays lie."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{display(path)}: {error}") from error
+
+
+@contextmanager
+def as_options(*names: str) -> Iterator[None]:
+    """Name the option instead of the argument that carries its value."""
+    try:
+        yield
+    except InputError as error:
+        text = str(error)
+        for name in names:
+            text = text.replace(f"`{name}`", f"`--{name.replace('_', '-')}`")
+        raise InputError(text) from error

@@ -1,0 +1,50 @@
+"""Statements of the catalogue: choosing them, and what was measured about them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+from typing import Any
+
+from genbounds.files import display
+from genbounds.validation import InputError
+
+
+def choose(patterns: Sequence[str], ids: Collection[str]) -> list[str]:
+    """Return the ids that match any pattern (``o24.*``), in the order of the catalogue.
+
+    Raises
+    ------
+    InputError
+        If a pattern matches nothing; names the nearest ids.
+    """
+    chosen = set()
+    for pattern in patterns:
+        found = [name for name in ids if fnmatchcase(name, pattern)]
+        if not found:
+            near = get_close_matches(pattern, ids, n=3, cutoff=0.5)
+            hint = f"did you mean {', '.join(near)}?" if near else "`genbounds bounds` lists them."
+            raise InputError(
+                f"no statement {display(pattern, limit=60)!r} in the catalogue: {hint}"
+            )
+        chosen.update(found)
+    return [name for name in ids if name in chosen] if patterns else list(ids)
+
+
+def measured(row: dict[str, Any]) -> list[str]:
+    """Return what an audit measured for one statement, as lines of text."""
+    from genbounds.report import number, rate, short
+
+    worst = row["worst"]
+    size = "" if worst["n"] is None else f"n = {worst['n']}, "
+    lines = [f"worst case: {worst['arm']}, {size}d = {worst['d']}"]
+    if worst["delta"] is not None:
+        lines.append(
+            f"at δ = {short(worst['delta'])} it misses at a rate of "
+            f"{rate(worst['miss'], worst['miss_low'], worst['miss_high'])}; allowed: "
+            f"{short(worst['claimed'])}"
+        )
+    if row["tightness"] is not None:
+        lines.append(f"width over the width that is needed: {number(row['tightness'])}")
+    return lines

@@ -1,0 +1,137 @@
+"""`genbounds audit`: every inequality on trial, every verdict computed."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from genbounds.cli._inputs import as_options
+from genbounds.cli._statements import choose, measured
+from genbounds.cli._terminal import (
+    AsJson,
+    Out,
+    interruptible,
+    keep,
+    print_json,
+    print_table,
+    progress,
+    say,
+)
+from genbounds.validation import InputError, check_choice
+
+BACKENDS = ("loky",)
+
+EXAMPLES = """Examples:
+
+\b
+genbounds audit --quick
+genbounds audit "o24.*" --jobs 4 --out results
+genbounds audit m25.mean-norm --replications 100000 --seed 1 --json
+"""
+
+
+def audit(
+    patterns: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[ID-or-glob]...",
+            help="Statements to examine, such as o24.hoeffding or 'm25.*'; all by default.",
+            show_default=False,
+        ),
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Fewer replications: minutes instead of hours.")
+    ] = False,
+    replications: Annotated[
+        int | None,
+        typer.Option(
+            "--replications", metavar="N", help="Samples drawn in each cell.", show_default=False
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", metavar="S", help="Of all random numbers.")] = 0,
+    jobs: Annotated[
+        int, typer.Option("--jobs", metavar="J", help="Processes; results do not depend on it.")
+    ] = 1,
+    backend: Annotated[
+        str, typer.Option("--backend", metavar="|".join(BACKENDS), help="Who runs the processes.")
+    ] = BACKENDS[0],
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            "--scheduler",
+            metavar="ADDRESS",
+            help="Of a cluster; for backends that have one.",
+            show_default=False,
+        ),
+    ] = None,
+    out: Out = None,
+    as_json: AsJson = False,
+) -> None:
+    """Put the field's inequalities on trial.
+
+    Do they hold as printed, and how tight are they? Every verdict is computed: refuted (it fails
+    more often than it allows; a counterexample is shown), vacuous (it holds and says nothing) or
+    upheld. With --out DIR finished work is kept as it comes, and the same command goes on where
+    it was interrupted.
+    """
+    from genbounds.bounds import catalog
+    from genbounds.simulate import audit as put_on_trial
+
+    check_choice("--backend", backend, BACKENDS)
+    if scheduler is not None:
+        raise InputError(f"`--scheduler` is for clusters; backend {backend!r} has none.")
+    ids = choose(patterns or [], catalog())
+    advice = (
+        "nothing was kept; with --out DIR the same command would go on from here."
+        if out is None
+        else f"what is finished is in {out}; the same command goes on from here."
+    )
+    with (
+        interruptible(advice),
+        progress("audit") as advance,
+        as_options("replications", "seed", "jobs"),
+    ):
+        report = put_on_trial(
+            ids,
+            replications=replications,
+            seed=seed,
+            jobs=jobs,
+            quick=quick,
+            out=out,
+            progress=advance,
+        )
+    document = report.to_dict()
+    keep(out, document)
+    if out is not None:
+        from genbounds.report import audit_page, write_page
+
+        write_page(out / "report.html", audit_page(document, bounds=catalog()))
+    if as_json:
+        print_json(document)
+    else:
+        _print(document["rows"])
+
+
+def _print(rows: list[dict[str, Any]]) -> None:
+    from genbounds.report import number
+
+    print_table(
+        ("Statement", "Verdict", "Form", "Tightness", "Cells", "Source"),
+        [
+            (
+                row["id"],
+                row["verdict"],
+                row["form"],
+                number(row["tightness"]),
+                number(row["cells"]),
+                row["source"],
+            )
+            for row in rows
+        ],
+        numeric=("Tightness", "Cells"),
+    )
+    for row in rows:
+        if row["verdict"] == "refuted":
+            say("", f"{row['id']} is refuted: {row['counterexample']}")
+            say(*(f"  {line}" for line in measured(row)))

@@ -1,0 +1,108 @@
+"""`genbounds bounds`: the catalogue, and one statement explained."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from genbounds.cli._statements import choose, measured
+from genbounds.cli._terminal import (
+    AsJson,
+    Out,
+    interruptible,
+    keep,
+    print_json,
+    print_table,
+    progress,
+    say,
+)
+
+if TYPE_CHECKING:
+    from genbounds.bounds import Bound
+
+EXAMPLES = """Examples:
+
+\b
+genbounds bounds
+genbounds bounds m25.empirical-bernstein
+genbounds bounds --json
+"""
+
+
+def bounds(
+    statement: Annotated[
+        str | None,
+        typer.Argument(metavar="[ID]", help="The statement to explain.", show_default=False),
+    ] = None,
+    out: Out = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the catalogue of inequalities, or explain one.
+
+    Formula, source, assumptions, constants, verdict. The verdict is computed at once by a quick
+    audit; `genbounds audit ID` examines more.
+    """
+    from genbounds.bounds import catalog
+    from genbounds.simulate import audit
+
+    listing = catalog()
+    if statement is None:
+        document: dict[str, Any] = {"bounds": [describe(bound) for bound in listing.values()]}
+        keep(out, document)
+        if as_json:
+            print_json(document)
+        else:
+            print_table(
+                ("Id", "Form", "Claim", "Source"),
+                [(b.id, b.form, b.claim, b.source) for b in listing.values()],
+            )
+        return
+    bound = listing[choose([statement], listing)[0]]
+    with interruptible("nothing was kept; run the same command again."):
+        with progress("quick audit") as advance:
+            report = audit([bound.id], quick=True, progress=advance)
+    row = report.rows[0].to_dict()
+    document = describe(bound) | row
+    keep(out, document)
+    if out is not None:
+        from genbounds.report import statement_page, write_page
+
+        write_page(out / "report.html", statement_page(bound, row))
+    if as_json:
+        print_json(document)
+    else:
+        _explain(bound, row)
+
+
+def describe(bound: Bound) -> dict[str, Any]:
+    """Return what is known of a statement without an experiment, in plain JSON types."""
+    return {
+        "id": bound.id,
+        "claim": bound.claim,
+        "latex": bound.latex,
+        "source": bound.source,
+        "setting": bound.setting,
+        "form": bound.form,
+        "assumptions": [assumption.text for assumption in bound.assumptions],
+        "constants": dict(bound.constants),
+        "repairs": bound.repairs,
+    }
+
+
+def _explain(bound: Bound, row: dict[str, Any]) -> None:
+    from genbounds.report import short
+
+    say(f"{bound.id}  ({bound.form})", "", f"  {bound.claim}", "", f"LaTeX    {bound.latex}")
+    say(f"source   {bound.source}", f"setting  {bound.setting}")
+    for assumption in bound.assumptions:
+        say(f"assumes  {assumption.text}")
+    for name, value in bound.constants.items():
+        say(f"constant {name} = {short(value)}")
+    if bound.repairs:
+        say(f"repairs  {bound.repairs}")
+    say("", f"verdict  {row['verdict']} (quick audit)")
+    if row["counterexample"]:
+        say(f"         {row['counterexample']}")
+    for line in measured(row):
+        say(f"         {line}")

@@ -1,0 +1,227 @@
+"""`genbounds score`: scores with intervals, and who is distinguishable from whom."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from genbounds.cli._inputs import METRICS, Input, Metric, as_options, blame, choose_metric, load
+from genbounds.cli._terminal import (
+    AsJson,
+    Logits,
+    Out,
+    interruptible,
+    keep,
+    print_json,
+    print_table,
+    progress,
+    say,
+    shown,
+)
+from genbounds.results import Ranking, Score
+from genbounds.validation import InputError, check_open_unit
+
+if TYPE_CHECKING:
+    from genbounds.estimators import Expansion
+
+EXAMPLES = """Examples:
+
+\b
+genbounds score real.npy gan.npy diffusion.npy
+genbounds score real.npy gan/*.npz --level 0.99 --json
+genbounds score real-stats.npz gan.npy --out results
+genbounds score real-probs.npy gan-probs.npy --metric is
+"""
+
+
+def score(
+    reference: Annotated[
+        Path,
+        typer.Argument(
+            metavar="REFERENCE",
+            help="Features (or posteriors) of real data: .npy, .npz, .safetensors, .pt, .parquet; "
+            "for fd also statistics (.npz with mu, sigma and, where known, n).",
+            show_default=False,
+        ),
+    ],
+    generated: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="GENERATED...", help="The same of each model.", show_default=False),
+    ] = None,
+    metric: Annotated[
+        str,
+        typer.Option("--metric", metavar="|".join(METRICS), help="Which score."),
+    ] = "fd",
+    estimator: Annotated[
+        str,
+        typer.Option("--estimator", metavar="debiased|plugin", help="How it is estimated."),
+    ] = "debiased",
+    level: Annotated[
+        float, typer.Option("--level", metavar="L", help="Coverage of the intervals.")
+    ] = 0.95,
+    logits: Logits = False,
+    out: Out = None,
+    as_json: AsJson = False,
+) -> None:
+    """Score models against a reference, with intervals.
+
+    With two models or more it also says who is distinguishable from whom; those statements hold
+    jointly at the level.
+
+    The Inception score needs no reference. With one file, that file is the model; with more, the
+    first is scored as well, for orientation, and is not ranked. Posteriors are rows that sum to
+    one.
+    """
+    chosen = choose_metric(metric, logits=logits)
+    with as_options("level"):
+        check_open_unit("level", level)
+    models, real = generated or [], [reference]
+    if not models and chosen.posteriors:
+        models, real = real, []
+    if not models:
+        raise InputError(f"--metric {metric} needs a REFERENCE and a GENERATED file; got one file.")
+    job = _Job(metric=metric, chosen=chosen, estimator=estimator, level=level)
+    with interruptible("nothing was lost but time; run the same command again."):
+        job.read(real, models, logits=logits)
+        job.run(out)
+        if out is not None:
+            from genbounds.report.page import write_page
+            from genbounds.report.pages import score_page
+
+            page = score_page(
+                job.scores,
+                metric=metric,
+                level=level,
+                ranking=job.ranking,
+                reference=job.reference_score,
+                notes=job.notes,
+            )
+            write_page(out / "report.html", page)
+    if as_json:
+        print_json(job.document())
+    else:
+        job.print()
+
+
+@dataclass(slots=True, kw_only=True)
+class _Job:
+    """One run: what was asked, what was read, what came out."""
+
+    metric: str
+    chosen: Metric
+    estimator: str
+    level: float
+    models: list[Input] = field(default_factory=list)
+    reference: Input | None = None
+    scores: dict[str, Score] = field(default_factory=dict)
+    ranking: Ranking | None = None
+    reference_score: Score | None = None
+    notes: list[str] = field(default_factory=list)
+
+    def read(self, reference: list[Path], generated: list[Path], *, logits: bool) -> None:
+        inputs = load([*reference, *generated], self.chosen, logits=logits)
+        self.models = inputs[len(reference) :]
+        if reference:
+            self.reference = inputs[0]
+            if not self.chosen.posteriors and inputs[0].n is None:
+                self.notes.append(
+                    f"{shown(inputs[0].path.name)} does not say from how many samples it comes "
+                    "(no `n`): the reference is taken as exactly known"
+                )
+
+    def run(self, out: Path | None) -> None:
+        expand = self._prepare()
+        expansions: dict[str, Expansion] = {}
+        with progress("scoring") as advance:
+            for done, model in enumerate(self.models):
+                advance(done, len(self.models), model.name)
+                expansions[model.name] = self._expand(expand, model)
+                self.scores[model.name] = expansions[model.name].score(self.level)
+                keep(out, self.document())
+        if self.reference is not None and self.chosen.posteriors:
+            self._score_reference(expand, self.reference)
+        if len(expansions) > 1 and self.estimator != "plugin":
+            from genbounds.estimators import rank
+
+            self.ranking = rank(expansions, metric=self.metric, level=self.level)
+        keep(out, self.document())
+
+    def _prepare(self) -> Callable[[Any, str], Expansion]:
+        if self.reference is None or self.chosen.posteriors:
+            return self.chosen.prepare(None)
+        with blame({"real": self.reference.path}):
+            return self.chosen.prepare(self.reference.content)
+
+    def _expand(self, expand: Callable[[Any, str], Expansion], model: Input) -> Expansion:
+        files = {"fake": model.path, "probs": model.path}
+        if self.reference is not None:
+            files["real"] = self.reference.path
+        with blame(files), as_options("estimator"):
+            return expand(model.content, self.estimator)
+
+    def _score_reference(self, expand: Callable[[Any, str], Expansion], reference: Input) -> None:
+        try:
+            self.reference_score = self._expand(expand, reference).score(self.level)
+        except InputError as error:  # it is not needed, so it may be something else
+            self.notes.append(f"the Inception score uses no reference, and this is none: {error}")
+
+    def document(self) -> dict[str, Any]:
+        rows = [
+            {"model": name, "metric": self.metric, **result.to_dict()}
+            for name, result in self.scores.items()
+        ]
+        document: dict[str, Any] = {"rows": rows}
+        if self.reference_score is not None and self.reference is not None:
+            document["reference"] = {
+                "model": self.reference.name,
+                "metric": self.metric,
+                **self.reference_score.to_dict(),
+            }
+        if self.ranking is not None:
+            ranking = self.ranking.to_dict()
+            document["ranking"] = {key: ranking[key] for key in ranking if key != "scores"}
+        return document | {"notes": self.notes}
+
+    def print(self) -> None:
+        from genbounds.report import group_letters, interval, number, percent
+
+        chosen = self.chosen
+        say(f"{chosen.title} ({chosen.better} is better), {percent(self.level)} intervals")
+        say("")
+        letters = {} if self.ranking is None else group_letters(self.ranking)
+        order = list(self.scores) if self.ranking is None else list(self.ranking.scores)
+        rows = [(name, self.scores[name], letters.get(name, "")) for name in order]
+        if self.reference_score is not None and self.reference is not None:
+            rows.append((f"{self.reference.name} (reference)", self.reference_score, ""))
+        print_table(
+            ("Model", "Score", "Interval", "n", "Group"),
+            [
+                (shown(name), number(s.value), interval(s.low, s.high), number(s.n), group)
+                for name, s, group in rows
+            ],
+            numeric=("Score", "n"),
+        )
+        if self.ranking is not None:
+            say("", _verdict(self.ranking))
+        notes = dict.fromkeys([*self.notes, *(n for s in self.scores.values() for n in s.notes)])
+        if self.ranking is not None:
+            notes |= dict.fromkeys(self.ranking.notes)
+        if notes:
+            say("", *(f"* {note}" for note in notes))
+
+
+def _verdict(ranking: Ranking) -> str:
+    from genbounds.report import percent
+
+    others = [shown(name) for name in ranking.contenders if name != ranking.best]
+    if not others:
+        return f"{shown(ranking.best)} is the best of them ({percent(ranking.level)}, jointly)."
+    return (
+        f"{shown(ranking.best)} is ahead, but the samples do not tell it from "
+        f"{', '.join(others)} ({percent(ranking.level)}, jointly). "
+        "Models that share a letter are not distinguishable."
+    )

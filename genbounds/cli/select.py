@@ -1,0 +1,211 @@
+"""`genbounds select`: the best model, certified, from as few samples as possible."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+from numpy.typing import NDArray
+
+from genbounds.cli._inputs import METRICS, Input, as_options, blame, choose_metric, load
+from genbounds.cli._terminal import (
+    AsJson,
+    Logits,
+    Out,
+    interruptible,
+    keep,
+    print_json,
+    print_table,
+    progress,
+    say,
+    shown,
+)
+from genbounds.files import display
+from genbounds.validation import InputError, check_choice, check_finite, check_same_dimension
+
+if TYPE_CHECKING:
+    from genbounds.select import Selection
+
+_BLOCK = 1 << 22
+_OPTIONS = ("policy", "metric", "confidence", "batch", "budget", "seed")
+
+
+class FileArm:
+    """The rows of a file in random order, each once; at the end it runs dry."""
+
+    def __init__(self, rows: NDArray[Any]) -> None:
+        self._rows = rows
+        self._order: NDArray[np.int64] | None = None
+        self._drawn = 0
+
+    def draw(self, n: int, rng: np.random.Generator) -> NDArray[Any]:
+        """Return the next `n` rows, or fewer at the end."""
+        if self._order is None:
+            self._order = rng.permutation(len(self._rows))
+        chosen = self._order[self._drawn : self._drawn + n]
+        self._drawn += len(chosen)
+        return np.asarray(self._rows[chosen])
+
+
+EXAMPLES = """Examples:
+
+\b
+genbounds select --reference real.npy gan.npy vae.npy diffusion.npy
+genbounds select --reference stats.npz models/*.npy --confidence 0.99 --out results
+genbounds select *.npy --metric is --policy elimination --budget 20000 --json
+"""
+
+
+def select(
+    arms: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="ARM...",
+            help="Features (or posteriors) of each model; rows are drawn at random, each once.",
+            show_default=False,
+        ),
+    ],
+    reference: Annotated[
+        Path | None,
+        typer.Option(
+            "--reference",
+            metavar="REFERENCE",
+            help="Features or statistics of real data; needed for fd.",
+            show_default=False,
+        ),
+    ] = None,
+    policy: Annotated[
+        str,
+        typer.Option(
+            "--policy",
+            metavar="POLICY",
+            help="Who draws next: lucb, elimination or uniform stop by themselves; random, "
+            "greedy, fd-ucb, is-ucb, naive-ucb and others spend the budget.",
+        ),
+    ] = "lucb",
+    metric: Annotated[
+        str, typer.Option("--metric", metavar="|".join(METRICS), help="Which score.")
+    ] = "fd",
+    confidence: Annotated[
+        float,
+        typer.Option("--confidence", metavar="C", help="A certified answer is right so surely."),
+    ] = 0.95,
+    batch: Annotated[
+        int, typer.Option("--batch", metavar="B", help="Samples drawn at a time.")
+    ] = 5,
+    budget: Annotated[
+        int | None,
+        typer.Option("--budget", metavar="N", help="Most samples in total.", show_default=False),
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", metavar="S", help="Of all random choices.")] = 0,
+    logits: Logits = False,
+    out: Out = None,
+    as_json: AsJson = False,
+) -> None:
+    """Find the best model from as few samples as possible.
+
+    Exit status 0 if the answer is certified, 1 if the samples or the budget ran out before.
+    """
+    from genbounds.select import POLICIES, run
+
+    chosen = choose_metric(metric, logits=logits)
+    check_choice("--policy", policy, POLICIES)
+    if chosen.posteriors:
+        inputs, real = load(arms, chosen, logits=logits), None
+    elif reference is None:
+        raise InputError(f"--metric {metric} needs a reference: give --reference FILE.")
+    else:
+        real, *inputs = load([reference, *arms], chosen, logits=logits)
+    sources = {
+        model.name: FileArm(_checked(model, real, posteriors=chosen.posteriors)) for model in inputs
+    }
+    with (
+        interruptible("the samples lie in the files; run the same command again."),
+        progress("samples") as advance,
+        blame({} if real is None else {"reference": real.path, "real": real.path}),
+        as_options(*_OPTIONS),
+    ):
+        result = run(
+            sources,
+            None if real is None else real.content,
+            policy=policy,
+            metric=metric,
+            confidence=confidence,
+            batch=batch,
+            budget=budget,
+            seed=seed,
+            retries=0,
+            progress=lambda state: advance(int(state.n.sum()), budget, ""),
+        )
+    document = result.to_dict()
+    if chosen.posteriors and reference is not None:
+        note = f"the Inception score uses no reference: {display(reference)} was not read"
+        document["notes"] = [*document["notes"], note]
+    keep(out, document)
+    if out is not None:
+        from genbounds.report.page import write_page
+        from genbounds.report.pages import select_page
+
+        write_page(out / "report.html", select_page(result))
+    if as_json:
+        print_json(document)
+    else:
+        _print(result, document["notes"])
+    if not result.certified:
+        raise typer.Exit(1)
+
+
+def _checked(model: Input, real: Input | None, *, posteriors: bool) -> NDArray[Any]:
+    """Refuse a bad file before the run: there a bad draw would only set its arm aside."""
+    from genbounds.estimators import inception_expansion
+
+    rows = model.content
+    if not isinstance(rows, np.ndarray):
+        raise InputError(
+            f"{display(model.path)}: holds statistics: an arm needs the features themselves."
+        )
+    files = {"fake": model.path, "probs": model.path}
+    if real is not None:
+        files["real"] = real.path
+    with blame(files):
+        if posteriors:
+            inception_expansion(rows, estimator="plugin")
+        if real is not None:
+            d = real.content.shape[1] if isinstance(real.content, np.ndarray) else real.content.d
+            check_same_dimension("fake", rows.shape[1], "real", d)
+        step = max(1, _BLOCK // rows.shape[1])
+        for first in range(0, len(rows), step):
+            block = np.asarray(rows[first : first + step], dtype=np.float64)
+            check_finite("fake", block, first_row=first)
+    return rows
+
+
+def _print(result: Selection, notes: list[str]) -> None:
+    from genbounds.report import interval, number, percent
+
+    if result.certified:
+        say(f"{shown(result.best)} is the best, certified at {percent(result.confidence)}.")
+    else:
+        say(f"No certificate ({result.stopped}); {shown(result.best)} is ahead.")
+    say("")
+    print_table(
+        ("Arm", "Score", "Interval", "Samples"),
+        [
+            (
+                shown(name),
+                *(
+                    (number(score.value), interval(score.low, score.high))
+                    if (score := result.scores.get(name)) is not None
+                    else ("–", "–")
+                ),
+                number(result.samples[name]),
+            )
+            for name in [*result.scores, *(n for n in result.samples if n not in result.scores)]
+        ],
+        numeric=("Score", "Samples"),
+    )
+    say("", f"{number(result.total_samples)} samples in {number(result.steps)} steps.")
+    if notes:
+        say("", *(f"* {note}" for note in notes))

@@ -1,0 +1,152 @@
+"""Matplotlib figures as inline SVG that follows the page: its colours, its font, its theme.
+
+Colours are drawn as sentinels and replaced by CSS variables, so that one picture serves light,
+dark and print. Text that comes from users never passes through matplotlib: a token is drawn and
+replaced by the escaped text, so that no name can be taken for mark-up or mathematics and no
+missing glyph matters. Every picture is drawn twice, for a wide page and for a phone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import html
+import io
+import re
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from genbounds.files import display
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+
+WIDE, NARROW = 720.0, 344.0
+SERIES = 8
+
+# One unlikely colour a role; replaced by var(--role).
+_ROLES = ["ink", "muted", "grid", "paper", "accent", "good", "bad", "open"]
+_ROLES += [f"series-{index}" for index in range(SERIES)]
+COLOUR = {role: f"#0{index:x}fe{index:02x}" for index, role in enumerate(_ROLES)}
+
+_STYLE: dict[Any, Any] = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "genbounds",
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],
+    "font.size": 11.5,
+    "text.color": COLOUR["ink"],
+    "axes.edgecolor": COLOUR["muted"],
+    "axes.labelcolor": COLOUR["muted"],
+    "axes.linewidth": 0.8,
+    "axes.unicode_minus": True,
+    "xtick.color": COLOUR["muted"],
+    "ytick.color": COLOUR["muted"],
+    "xtick.labelcolor": COLOUR["muted"],
+    "ytick.labelcolor": COLOUR["ink"],
+    "xtick.major.size": 3,
+    "ytick.major.size": 3,
+    "xtick.minor.size": 0,
+    "ytick.minor.size": 0,
+    "grid.color": COLOUR["grid"],
+    "grid.linewidth": 0.8,
+    "axes.axisbelow": True,
+    "lines.solid_capstyle": "round",
+    "path.simplify": True,
+}
+
+
+class Canvas:
+    """One drawing of a given size in CSS pixels."""
+
+    def __init__(self, width: float, height: float) -> None:
+        from matplotlib.figure import Figure
+
+        self.width, self.height = width, height
+        self.narrow = width < WIDE
+        self._texts: list[str] = []
+        self.figure = Figure(figsize=(width / 72, height / 72), dpi=72, facecolor="none")
+
+    def axes(
+        self, *, left: float, right: float, top: float, bottom: float, grid: str = "x"
+    ) -> Axes:
+        """Add axes with margins in pixels; `grid` is "x", "y", "both" or ""."""
+        w, h = self.width, self.height
+        box = (left / w, bottom / h, (w - left - right) / w, (h - top - bottom) / h)
+        axes = self.figure.add_axes(box, facecolor="none")
+        axes.spines[["top", "right"]].set_visible(False)
+        if grid:
+            axes.grid(axis=grid)  # type: ignore[arg-type]
+        return axes
+
+    def text(self, text: str) -> str:
+        """Return a token to draw in place of `text`, which may hold any character."""
+        self._texts.append(html.escape(text))
+        return f"@@{len(self._texts) - 1}@@"
+
+    def name(self, name: str, *, limit: int | None = None) -> str:
+        """Return a token for a model's name, cut to what fits beside the axes."""
+        return self.text(display(name, limit=limit or name_limit(self.narrow)))
+
+    def tip(self, artist: Artist, text: str) -> None:
+        """Show `text` when the pointer rests on `artist`."""
+        artist.set_gid(self.text(text))
+
+    def svg(self) -> str:
+        """Return the drawing as an `<svg>` element for a page."""
+        buffer = io.StringIO()
+        empty = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+        self.figure.savefig(buffer, format="svg", metadata=empty)
+        svg = inline(buffer.getvalue(), salt="\n".join(self._texts))
+        svg = re.sub(r' id="[^"@]*@@(\d+)@@">', r"><title>@@\1@@</title>", svg)
+        return re.sub(r"@@(\d+)@@", lambda found: self._texts[int(found[1])], svg)
+
+
+def inline(svg: str, *, keep_size: bool = False, salt: str = "") -> str:
+    """Make matplotlib's SVG file an element of a page, in the page's colours and font."""
+    svg = svg[svg.index("<svg") :]
+    for role, colour in COLOUR.items():
+        svg = svg.replace(colour, f"var(--{role})")
+    svg = svg.replace("'DejaVu Sans'", "var(--sans)").replace("xlink:href", "href")
+    dropped = r"xmlns(:xlink)?|version" + ("" if keep_size else "|width|height")
+    head, rest = svg.split(">", 1)
+    svg = re.sub(rf'\s({dropped})="[^"]*"', "", head) + ">" + rest
+    # Ids must be unique in the page: the same picture has the same ones, another has others.
+    prefix = "s" + hashlib.sha256((svg + salt).encode()).hexdigest()[:8]
+    return re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{prefix}", svg)
+
+
+def draw(picture: Callable[[float], Canvas]) -> tuple[str, str]:
+    """Draw for a wide page and for a phone."""
+    from matplotlib import rc_context
+
+    with rc_context(_STYLE):
+        return picture(WIDE).svg(), picture(NARROW).svg()
+
+
+def name_limit(narrow: bool) -> int:
+    """Return how many characters of a name are shown beside the axes."""
+    return 20 if narrow else 28
+
+
+def row_height(rows: int) -> float:
+    """Pixels a row: generous while there are few."""
+    return 26.0 if rows <= 30 else 18.0
+
+
+def left_margin(names: Sequence[str], *, narrow: bool) -> float:
+    """Room for the names beside the axes."""
+    limit = name_limit(narrow) + 1
+    return 14.0 + 6.7 * max((min(len(name), limit) for name in names), default=0)
+
+
+def rows_axes(canvas: Canvas, names: Sequence[str], *, right: float, bottom: float = 44.0) -> Axes:
+    """Axes with one named row a model, the first on top."""
+    axes = canvas.axes(
+        left=left_margin(names, narrow=canvas.narrow), right=right, top=8, bottom=bottom
+    )
+    axes.set_ylim(len(names) - 0.5, -0.5)
+    axes.set_yticks(range(len(names)), [canvas.name(name) for name in names])
+    axes.tick_params(axis="y", length=0)
+    axes.spines["left"].set_visible(False)
+    return axes

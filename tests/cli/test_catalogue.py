@@ -1,0 +1,70 @@
+"""`genbounds audit` and `genbounds bounds`."""
+
+from __future__ import annotations
+
+import json
+
+from genbounds.bounds import catalog
+
+
+def test_list(run):
+    result = run("bounds")
+    assert result.code == 0
+    for name in catalog():
+        assert name in result.out
+    document = run("bounds", "--json").json
+    assert [entry["id"] for entry in document["bounds"]] == list(catalog())
+    assert {"id", "claim", "latex", "source", "form", "assumptions"} <= document["bounds"][0].keys()
+
+
+def test_explain(run):
+    result = run("bounds", "o24.gaussian-mean")
+    bound = catalog()["o24.gaussian-mean"]
+    assert result.code == 0
+    for text in (bound.claim, bound.latex, bound.source, "refuted", "exceeds the width"):
+        assert text in result.out
+    assert run("bounds", "o24.gaussian-mean", "--json").json["verdict"] == "refuted"
+
+
+def test_explain_keeps_a_page(run, tmp_path):
+    assert run("bounds", "o24.gaussian-mean", "--out", tmp_path).code == 0
+    assert "refuted" in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+def test_audit(run, tmp_path):
+    command = ["audit", "o24.gaussian-mean", "o24.hoe*", "--replications", "200", "--out", tmp_path]
+    result = run(*command, "--json")
+    assert result.code == 0
+    assert result.err == ""
+    rows = {row["id"]: row for row in result.json["rows"]}
+    assert rows.keys() == {"o24.gaussian-mean", "o24.hoeffding"}
+    assert rows["o24.gaussian-mean"]["verdict"] == "refuted"
+    assert rows["o24.hoeffding"]["verdict"] == "upheld"
+    for row in rows.values():
+        assert {
+            "id", "source", "verdict", "form", "cells", "worst", "tightness", "counterexample",
+        } <= row.keys()  # fmt: skip
+        assert {"arm", "n", "d", "delta", "miss", "miss_low", "miss_high"} <= row["worst"].keys()
+    assert result.json["seed"] == 0
+    assert isinstance(result.json["version"], str)
+    first = {name: (tmp_path / name).read_bytes() for name in ("results.json", "report.html")}
+    assert json.loads(first["results.json"]) == result.json
+    assert run(*command).code == 0
+    assert {name: (tmp_path / name).read_bytes() for name in first} == first
+
+
+def test_audit_options_change_something(run):
+    command = ["audit", "o24.squared-mean", "--replications", "200", "--json"]
+    plain = run(*command).json
+    assert run(*command, "--seed", "1").json["rows"] != plain["rows"]
+    assert (
+        run("audit", "o24.squared-mean", "--replications", "300", "--json").json["rows"]
+        != plain["rows"]
+    )
+    assert run(*command, "--jobs", "1", "--backend", "loky").json == plain
+
+
+def test_audit_text_shows_the_counterexample(run):
+    result = run("audit", "o24.gaussian-mean", "--quick")
+    assert "o24.gaussian-mean is refuted: " in result.out
+    assert "(exact)" in result.out

@@ -1,0 +1,273 @@
+"""Every bad call: exit status 2, nothing on standard output, exactly this line."""
+
+from __future__ import annotations
+
+import os
+import pickle
+
+import numpy as np
+import pytest
+
+from genbounds.bounds import catalog
+from genbounds.select import POLICIES
+
+
+@pytest.fixture
+def here(zoo, tmp_path, monkeypatch):
+    """Work in a folder with good and bad files under short names."""
+    for path in zoo.iterdir():
+        (tmp_path / path.name).symlink_to(path)
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(60, 4))
+
+    def spoiled(value):
+        bad = x.copy()
+        bad[7, 2] = value
+        return bad
+
+    np.save(tmp_path / "nan.npy", spoiled(np.nan))
+    np.save(tmp_path / "inf.npy", spoiled(np.inf))
+    np.save(tmp_path / "wide.npy", rng.normal(size=(60, 5)))
+    np.save(tmp_path / "one.npy", x[:1])
+    np.save(tmp_path / "vector.npy", x[0])
+    np.save(tmp_path / "words.npy", np.array([["a"]]))
+    np.save(tmp_path / "half.npy", np.full((50, 5), 0.1))
+    np.save(tmp_path / "negative.npy", np.tile([1.2, -0.2, 0.0], (50, 1)))
+    np.save(tmp_path / "nanlogits.npy", np.full((50, 3), np.nan))
+    np.savez(tmp_path / "unknown.npz", embeddings=x)
+    np.savez(tmp_path / "nanstats.npz", mu=np.full(4, np.nan), sigma=np.eye(4))
+    np.savez(tmp_path / "skew.npz", mu=np.zeros(4), sigma=np.triu(np.ones((4, 4))))
+    np.savez(tmp_path / "few.npz", mu=np.zeros(4), sigma=np.eye(4), n=1)
+    (tmp_path / "empty.npy").touch()
+    (tmp_path / "x.csv").write_text("1,2\n")
+    (tmp_path / "folder").mkdir()
+    with (tmp_path / "pickle.npy").open("wb") as file:
+        pickle.dump([1, 2], file)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+FD = "score real.npy "
+IS = "score --metric is "
+SELECT = "select --reference real.npy good.npy "
+FINITE = "drop the sample or mend the encoder that made it; genbounds repairs nothing silently."
+POLICY_NAMES = ", ".join(map(repr, POLICIES))
+
+CALLS = {
+    # usage
+    "bogus": None,
+    "--bogus": None,
+    "score": "genbounds score: Missing argument 'REFERENCE'. See 'genbounds score --help'.",
+    "select": "genbounds select: Missing argument 'ARM...'. See 'genbounds select --help'.",
+    FD + "good.npy --bogus": None,
+    FD + "good.npy --level": None,
+    FD + "good.npy --level x": None,
+    SELECT + "--budget x": None,
+    SELECT + "--batch 1.5": None,
+    "bounds a b": None,
+    "score real.npy": (
+        "genbounds: --metric fd needs a REFERENCE and a GENERATED file; got one file."
+    ),
+    "select good.npy": "genbounds: --metric fd needs a reference: give --reference FILE.",
+    # options
+    FD + "good.npy --metric vendi": "genbounds: `--metric` must be one of 'fd', 'is'; got 'vendi'.",
+    FD + "good.npy --metric FD": "genbounds: `--metric` must be one of 'fd', 'is'; got 'FD'.",
+    FD + "good.npy --level 1": "genbounds: `--level` must be a real number in (0, 1); got 1.0.",
+    FD + "good.npy --level nan": "genbounds: `--level` must be a real number in (0, 1); got nan.",
+    FD + "good.npy --level -0.5": "genbounds: `--level` must be a real number in (0, 1); got -0.5.",
+    FD + "good.npy --estimator best": None,
+    FD
+    + "good.npy --logits": "genbounds: `--logits` is for posteriors; --metric fd takes features.",
+    SELECT + "--logits": "genbounds: `--logits` is for posteriors; --metric fd takes features.",
+    SELECT + "--metric rke": "genbounds: `--metric` must be one of 'fd', 'is'; got 'rke'.",
+    SELECT + "--policy best": f"genbounds: `--policy` must be one of {POLICY_NAMES}; got 'best'.",
+    SELECT
+    + "--confidence 0": "genbounds: `--confidence` must be a real number in (0, 1); got 0.0.",
+    SELECT + "--batch 0": "genbounds: `--batch` must be a whole number of at least 1; got 0.",
+    SELECT + "--budget 0": "genbounds: `--budget` must be a whole number of at least 1; got 0.",
+    SELECT + "--budget 1": None,
+    SELECT + "--seed -1": "genbounds: `--seed` must be a whole number of at least 0; got -1.",
+    SELECT + "--policy is-ucb": None,
+    "audit o24.nothing": None,
+    "audit o24.hoeffding --replications 0": (
+        "genbounds: `--replications` must be a whole number of at least 1; got 0."
+    ),
+    "audit o24.hoeffding --seed -1": (
+        "genbounds: `--seed` must be a whole number of at least 0; got -1."
+    ),
+    "audit o24.hoeffding --jobs 0": (
+        "genbounds: `--jobs` must be a whole number of at least 1; got 0."
+    ),
+    "audit --backend dask": "genbounds: `--backend` must be one of 'loky'; got 'dask'.",
+    "audit --scheduler tcp://x:1": (
+        "genbounds: `--scheduler` is for clusters; backend 'loky' has none."
+    ),
+    "bounds hoefding": None,
+    "bounds zzzz": (
+        "genbounds: no statement 'zzzz' in the catalogue: `genbounds bounds` lists them."
+    ),
+    # files
+    FD + "gone.npy": "genbounds: gone.npy: no such file: check the path.",
+    "score gone.npy good.npy": "genbounds: gone.npy: no such file: check the path.",
+    FD + "folder": "genbounds: folder: is a folder: give the file inside it.",
+    FD + "empty.npy": "genbounds: empty.npy: the file is empty: write it again.",
+    FD + "x.csv": (
+        "genbounds: x.csv: `.csv` files are not read: convert it to one of .npy, .npz, "
+        ".safetensors, .pt, .parquet (pickles are never loaded)."
+    ),
+    FD + "pickle.npy": (
+        "genbounds: pickle.npy: is a pickle, which is never loaded: "
+        "save the array with numpy.save(path, array, allow_pickle=False)."
+    ),
+    FD + "vector.npy": (
+        "genbounds: vector.npy: holds an array of shape (4,): "
+        "features need shape (n, d), one row a sample."
+    ),
+    FD + "words.npy": (
+        "genbounds: words.npy: holds <U1, not real numbers: save a float array of shape (n, d)."
+    ),
+    FD + "unknown.npz": (
+        "genbounds: unknown.npz: has no known array, only: embeddings. Name the features "
+        "`features`, `reps` or `arr_0`, or the statistics `mu` and `sigma`."
+    ),
+    FD + "nan.npy": f"genbounds: `nan.npy` has NaN in row 7: {FINITE}",
+    "score nan.npy good.npy": f"genbounds: `nan.npy` has NaN in row 7: {FINITE}",
+    FD + "inf.npy": f"genbounds: `inf.npy` has an infinite value in row 7: {FINITE}",
+    FD + "wide.npy": (
+        "genbounds: `wide.npy` has 5 features and `real.npy` has 4: "
+        "both must come from the same encoder."
+    ),
+    FD + "one.npy": "genbounds: `one.npy` needs at least 2 samples (rows); got 1.",
+    "score one.npy good.npy": "genbounds: `one.npy` needs at least 2 samples (rows); got 1.",
+    "score nanstats.npz good.npy": ("genbounds: nanstats.npz: `mean` has NaN or infinite entries."),
+    "score skew.npz good.npy": (
+        "genbounds: skew.npz: `cov` is not symmetric: it is not a covariance matrix."
+    ),
+    "score few.npz good.npy": (
+        "genbounds: few.npz: `n` must be a whole number of at least 2; got 1."
+    ),
+    IS + "good.npy": None,
+    IS + "half.npy": None,
+    IS + "negative.npy": None,
+    IS + "population.npz": (
+        "genbounds: population.npz: holds statistics (mu, sigma) where features are needed: "
+        "pass the file of the features themselves."
+    ),
+    IS + "--logits nanlogits.npy": (
+        "genbounds: `nanlogits.npy` has NaN or an infinite value in row 0: drop that row."
+    ),
+    SELECT + "gone.npy": "genbounds: gone.npy: no such file: check the path.",
+    SELECT + "nan.npy": f"genbounds: `nan.npy` has NaN in row 7: {FINITE}",
+    SELECT + "wide.npy": (
+        "genbounds: `wide.npy` has 5 features and `real.npy` has 4: "
+        "both must come from the same encoder."
+    ),
+    SELECT + "population.npz": (
+        "genbounds: population.npz: holds statistics: an arm needs the features themselves."
+    ),
+    "select --metric is p_good.npy half.npy": None,
+    # folders of results
+    FD + "good.npy --out empty.npy": (
+        "genbounds: empty.npy/results.json: cannot be written: "
+        "a part of the path is a file, not a folder: check the path."
+    ),
+    SELECT + "bad.npy --out empty.npy": (
+        "genbounds: empty.npy/results.json: cannot be written: "
+        "a part of the path is a file, not a folder: check the path."
+    ),
+    "audit o24.hoeffding --replications 10 --out empty.npy": None,
+    "bounds --out empty.npy": (
+        "genbounds: empty.npy/results.json: cannot be written: "
+        "a part of the path is a file, not a folder: check the path."
+    ),
+}
+
+# Where the words belong to another library or room, the line must hold these.
+PARTS = {
+    "bogus": ["genbounds: No such command 'bogus'", "See 'genbounds --help'."],
+    "--bogus": ["genbounds: No such option: --bogus"],
+    FD + "good.npy --bogus": ["genbounds score: No such option: --bogus"],
+    FD + "good.npy --level": ["--level"],
+    FD + "good.npy --level x": ["--level"],
+    SELECT + "--budget x": ["genbounds select: Invalid value for '--budget'", "integer"],
+    SELECT + "--batch 1.5": ["genbounds select: Invalid value for '--batch'", "integer"],
+    "bounds a b": ["genbounds bounds: Got unexpected extra argument", "b"],
+    FD + "good.npy --estimator best": ["`--estimator` must be one of", "'debiased'", "got 'best'"],
+    SELECT + "--budget 1": ["`--budget`"],
+    SELECT + "--policy is-ucb": ["is"],
+    "audit o24.nothing": ["no statement 'o24.nothing' in the catalogue"],
+    "bounds hoefding": ["no statement 'hoefding'", "o24.hoeffding"],
+    IS + "good.npy": ["good.npy"],
+    IS + "half.npy": ["half.npy"],
+    IS + "negative.npy": ["negative.npy"],
+    "select --metric is p_good.npy half.npy": ["half.npy"],
+    "audit o24.hoeffding --replications 10 --out empty.npy": ["empty.npy"],
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_bad_call(run, here, call):
+    result = run(*call.split())
+    assert result.code == 2
+    assert result.out == ""
+    assert result.err.endswith("\n")
+    assert result.err.count("\n") == 1
+    if CALLS[call] is None:
+        assert result.err.startswith("genbounds")
+        for part in PARTS[call]:
+            assert part in result.err
+    else:
+        assert result.err == CALLS[call] + "\n"
+
+
+@pytest.mark.parametrize("call", [FD + "nan.npy", SELECT + "--batch 0", "bounds zzzz"])
+def test_json_does_not_change_an_error(run, here, call):
+    assert run(*call.split(), "--json") == run(*call.split())
+
+
+def test_every_statement_can_be_chosen(run):
+    from genbounds.cli._statements import choose
+
+    assert choose([], catalog()) == list(catalog())
+    assert choose(["m25.*", "o24.hoeffding"], catalog())[0] == "o24.hoeffding"
+
+
+def test_full_disk(run, here, monkeypatch):
+    def full(descriptor):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    result = run("score", "real.npy", "good.npy", "--out", "results")
+    assert result.code == 2
+    assert result.err == (
+        "genbounds: results/results.json: cannot be written: the disk is full: "
+        "free some space or choose another folder.\n"
+    )
+
+
+def test_out_of_memory(run, here, monkeypatch):
+    def exhausted(*args, **kwargs):
+        raise MemoryError
+
+    monkeypatch.setattr("genbounds.estimators.FrechetReference", exhausted)
+    result = run("score", "real.npy", "good.npy")
+    assert result.code == 2
+    assert result.err.startswith("genbounds: not enough memory")
+
+
+def test_hostile_file_names(run, here):
+    """Control characters, mark-up and undecodable bytes stay one harmless line."""
+    for name in ("a\nb.npy", "\x1b[31mred.npy", "[bold]x[-].npy", ":smile:.npy", "\udcff.npy"):
+        (here / name).symlink_to(here / "good.npy")
+        result = run("score", "real.npy", name, "--json")
+        assert result.code == 0
+        assert result.json["rows"][0]["model"] == name.removesuffix(".npy")
+        text = run("score", "real.npy", name).out
+        assert "\x1b" not in text
+        assert "a\nb" not in text
+        missing = run("score", "real.npy", "no" + name)
+        assert missing.code == 2
+        assert missing.err.count("\n") == 1
+        assert "\x1b" not in missing.err
+    assert "[bold]x[-]" in run("score", "real.npy", "[bold]x[-].npy").out
+    assert ":smile:" in run("score", "real.npy", ":smile:.npy").out

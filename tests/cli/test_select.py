@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from genbounds.cli.select import FileArm
+
+
+def test_certified(run, zoo):
+    result = run(
+        "select", "--reference", zoo / "population.npz", zoo / "good.npy", zoo / "bad.npy", "--json"
+    )
+    assert result.code == 0
+    assert result.err == ""
+    document = result.json
+    assert document["best"] == "good"
+    assert document["certified"] is True
+    assert document["confidence"] == 0.95
+    assert document["samples"].keys() == {"good", "bad"} == document["scores"].keys()
+    assert sum(document["samples"].values()) < 1000
+    assert document["steps"] > 0
+
+
+def test_no_certificate_is_a_negative_answer(run, zoo):
+    result = run("select", "--reference", zoo / "real.npy", zoo / "good.npy", zoo / "close.npy")
+    assert result.code == 1
+    assert result.err == ""
+    assert result.out.startswith("No certificate")
+
+
+def test_budget(run, zoo):
+    result = run(
+        "select", "--reference", zoo / "real.npy", zoo / "good.npy", zoo / "bad.npy",
+        "--budget", "60", "--policy", "uniform", "--json",
+    )  # fmt: skip
+    assert result.code == 1
+    assert sum(result.json["samples"].values()) == 60
+
+
+def test_inception(run, zoo):
+    files = [zoo / "p_good.npy", zoo / "p_bad.npy"]
+    assert run("select", *files, "--metric", "is", "--json").json["best"] == "p_good"
+    noted = run("select", "--reference", zoo / "real.npy", *files, "--metric", "is", "--json")
+    assert "was not read" in noted.json["notes"][-1]
+    logits = [zoo / "p_good_logits.npy", zoo / "p_bad_logits.npy"]
+    assert run("select", *logits, "--metric", "is", "--logits", "--json").code == 0
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("--seed", "1"), ("--batch", "20"), ("--confidence", "0.9999"), ("--policy", "uniform")],
+)
+def test_every_option_changes_something(run, zoo, option, value):
+    command = ["select", "--reference", zoo / "real.npy", zoo / "good.npy", zoo / "bad.npy"]
+    assert run(*command, "--json").json != run(*command, option, value, "--json").json
+
+
+def test_out_repeats_byte_for_byte(run, zoo, tmp_path):
+    command = [
+        "select", "--reference", zoo / "real.npy", zoo / "good.npy", zoo / "bad.npy",
+        "--out", tmp_path,
+    ]  # fmt: skip
+    run(*command)
+    first = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert first.keys() == {"results.json", "report.html"}
+    run(*command)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == first
+
+
+def test_file_arm_gives_every_row_once():
+    rows = np.arange(20.0).reshape(10, 2)
+    arm = FileArm(rows)
+    rng = np.random.default_rng(0)
+    drawn = [arm.draw(4, rng) for _ in range(4)]
+    assert [len(batch) for batch in drawn] == [4, 4, 2, 0]
+    assert drawn[3].shape == (0, 2)
+    together = np.concatenate(drawn)
+    np.testing.assert_array_equal(np.sort(together[:, 0]), rows[:, 0])
+    assert not np.array_equal(together, rows)  # in random order

@@ -1,0 +1,186 @@
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+
+import pytest
+
+from genbounds import report
+from genbounds.bounds import catalog
+from genbounds.report._canvas import COLOUR
+from genbounds.report.figures import formula
+from genbounds.results import Score
+from genbounds.validation import InputError
+from tests.report.conftest import AUDIT, HOSTILE, make_ranking, make_score
+
+POINTS = [
+    report.CoveragePoint(
+        label=label, n=500, nominal=0.95, measured=p, low=p - 0.01, high=p + 0.01, replications=2000
+    )
+    for label, p in (("FD", 0.951), ("plug-in", 0.31), ("off", 0.92))
+]
+
+
+def figures(names):
+    ranking = make_ranking(names)
+    counts = {name: 100 * (i + 1) for i, name in enumerate(names)}
+    return {
+        "rank": report.rank_plot(ranking),
+        "score": report.score_plot(ranking.scores, metric="fd", level=0.95),
+        "matrix": report.difference_matrix(ranking),
+        "convergence": report.convergence_plot(
+            {name: [(100, make_score(3.0)), (1000, make_score(2.0))] for name in names}, truth=1.0
+        ),
+        "samples": report.samples_plot(counts, best=names[0]),
+        "spending": report.spending_plot(
+            [10, 20, 30], {name: [1, 2 + i, 3 + i] for i, name in enumerate(names)}
+        ),
+        "coverage": report.coverage_plot(POINTS),
+        "miss": report.miss_plot(AUDIT),
+        "tightness": report.tightness_plot(AUDIT),
+    }
+
+
+KINDS = list(figures(["a", "b"]))
+PLAIN = figures(["diffusion", "flow", "gan"])
+NASTY = figures(list(HOSTILE.values()))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_equal_input_gives_equal_figures(kind):
+    assert figures(["diffusion", "flow", "gan"])[kind] == PLAIN[kind]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("size", ["wide", "narrow"])
+def test_svg_is_well_formed_and_self_contained(kind, size):
+    for figure in (PLAIN[kind], NASTY[kind]):
+        svg = getattr(figure, size)
+        root = ET.fromstring(svg)
+        assert root.tag == "svg"
+        ids = re.findall(r'\bid="([^"]*)"', svg)
+        assert len(ids) == len(set(ids))
+        for target in re.findall(r'(?:href="#|url\(#)([^")]*)', svg):
+            assert target in ids
+        assert "http" not in svg
+        for tag in root.iter():
+            assert tag.tag not in ("script", "img", "image", "foreignObject")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_only_the_page_s_colours_are_used(kind):
+    """A fixed colour would vanish on the other background."""
+    for svg in (PLAIN[kind].wide, PLAIN[kind].narrow):
+        assert not re.search(r"#[0-9a-fA-F]{6}\b", re.sub(r"url\(#\w+\)", "", svg))
+        assert not any(colour in svg for colour in COLOUR.values())
+        for text in re.findall(r"<text[^>]*>", svg):
+            assert "fill: var(--" in text
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_token_is_replaced(kind):
+    assert "@@" not in PLAIN[kind].wide + PLAIN[kind].narrow
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_alternatives_to_seeing(kind):
+    figure = PLAIN[kind]
+    assert len(figure.alt) > 40
+    assert figure.caption
+    assert figure.table.rows
+    assert "<title>" in figure.wide  # hover for numbers
+
+
+def test_wide_and_narrow_have_different_ids():
+    for figure in PLAIN.values():
+        wide, narrow = (set(re.findall(r'id="([^"]*)"', s)) for s in (figure.wide, figure.narrow))
+        assert not wide & narrow
+
+
+def texts(svg: str) -> list[str]:
+    return [tag.text or "" for tag in ET.fromstring(svg).iter("text")]
+
+
+def test_rank_plot_shows_order_values_and_letters(ranking):
+    figure = report.rank_plot(ranking)
+    shown = texts(figure.wide)
+    assert [text for text in shown if text in ranking.scores] == list(ranking.scores)
+    assert [text for text in shown if text in "abc"] == ["a", "a", "b", "c"]
+    assert [row[0].text for row in figure.table.rows] == list(ranking.scores)
+    assert [row[1] for row in figure.table.rows] == [s.value for s in ranking.scores.values()]
+    marks = re.findall(r"<title>[^<]*</title>.*?<use[^>]* x=\"([0-9.]+)\"", figure.wide, re.DOTALL)
+    positions = [float(x) for x in marks]
+    assert len(positions) == 4
+    assert positions == sorted(positions)
+
+
+def test_matrix_colours_exactly_the_distinguishable_pairs(ranking):
+    svg = report.difference_matrix(ranking).wide
+    certain = sum(pair.distinguishable for pair in ranking.differences)
+    assert 0 < certain < len(ranking.differences)
+    assert svg.count("not distinguishable") == len(ranking.differences) - certain
+    assert len(re.findall(r'd="[^"]*"[^>]*fill: var\(--accent\)', svg)) == certain
+
+
+def test_large_matrix_is_cut_and_says_so():
+    figure = report.difference_matrix(make_ranking([f"m{i}" for i in range(45)]))
+    assert "5 models behind the first 40 are left out" in figure.caption
+    assert len(figure.table.rows) == 40 * 39 // 2
+
+
+def test_hostile_names_are_shown_as_text():
+    shown = texts(NASTY["rank"].wide)
+    assert any(text.startswith("<script>") for text in shown)
+    assert "שלום עולם" in shown
+    assert "🦊 👩\u200d🔬" in shown
+    assert max(map(len, shown)) < 40
+    assert "\u202e" not in NASTY["rank"].wide
+    tips = [tag.text or "" for tag in ET.fromstring(NASTY["rank"].wide).iter("title")]
+    assert any(tip.startswith(HOSTILE["maths"]) for tip in tips)
+
+
+def test_infinite_and_zero_values_can_be_drawn():
+    odd = {
+        "zero": make_score(0.0),
+        "infinite": Score(
+            value=1.0, low=0.0, high=float("inf"), level=0.95, stderr=float("inf"), n=3,
+            estimator="debiased",
+        ),
+        "huge": make_score(1e12),
+        "tiny": make_score(1e-12, half=0.0),
+    }  # fmt: skip
+    for names in (list(odd), ["huge", "tiny"], ["zero"]):
+        figure = report.score_plot({n: odd[n] for n in names}, metric="fd", level=0.95)
+        assert "nan" not in re.sub(r"<title>.*?</title>", "", figure.wide).lower()
+
+
+def test_every_formula_of_the_catalogue_can_be_drawn():
+    for bound in catalog().values():
+        svg = formula(bound.latex)
+        assert svg is not None, bound.latex
+        ET.fromstring(svg)
+        assert "var(--ink)" in svg
+
+
+def test_what_cannot_be_drawn_is_no_error():
+    assert formula(r"\begin{matrix}") is None
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments"),
+    [
+        (report.score_plot, {"scores": {}, "metric": "fd", "level": 0.95}),
+        (report.convergence_plot, {"series": {}}),
+        (report.convergence_plot, {"series": {"a": []}}),
+        (report.samples_plot, {"samples": {}}),
+        (report.spending_plot, {"steps": [], "spent": {}}),
+        (report.spending_plot, {"steps": [1, 2], "spent": {"a": [1]}}),
+        (report.coverage_plot, {"points": []}),
+        (report.miss_plot, {"rows": []}),
+        (report.tightness_plot, {"rows": [{"tightness": None}]}),
+        (report.difference_matrix, {"ranking": make_ranking(["alone"])}),
+    ],
+)
+def test_nothing_to_draw_is_refused(function, arguments):
+    with pytest.raises(InputError, match="must hold"):
+        function(**arguments)

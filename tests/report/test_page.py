@@ -1,0 +1,181 @@
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from genbounds import report
+from genbounds.report import Facts, Formula, Link, Name, Notes, Page, Picture, Section, Table, Tag
+from genbounds.validation import InputError
+from tests.report.conftest import AUDIT, HOSTILE, make_ranking, make_score
+
+PIXEL = bytes.fromhex(
+    "89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c4890000000d49444154789c6360"
+    "0000000002000154a24f5d0000000049454e44ae426082"
+)
+
+
+def everything() -> Page:
+    names = list(HOSTILE.values())
+    ranking = make_ranking(names)
+    page = Page(f"Title {names[0]}", f"Lead {names[1]}", foot=f"Foot {names[2]}")
+    page.facts = Facts(
+        items=[(names[0], Name(names[3]), names[1]), ("x", 1.5, ""), ("y", Tag("no", "bad"), "")]
+    )
+    return page.add(
+        Section("Scores", [names[0], report.rank_plot(ranking), Notes(items=names[:3])]),
+        Section(names[1], [report.difference_matrix(ranking)]),
+        Section("Rest", [
+            Formula(r"\frac{1}{2}"), Formula(r"\begin{x}<script>"),
+            Picture(PIXEL, "a pixel", "one pixel"),
+            Table(["Name", "No.", names[0]], [[Name(n), i, n[:80]] for i, n in enumerate(names)]),
+            Table(["Link"], [[Link("paper", "https://example.org/x?a=1&b=2")]], names[1]),
+        ]),
+    )  # fmt: skip
+
+
+class Outline(HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.tags, self.ids, self.links, self.text = [], [], [], []
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append(tag)
+        named = dict(attributes)
+        self.ids += [named["id"]] if "id" in named else []
+        self.links += [named[key] for key in ("src", "href", "data", "srcset") if key in named]
+        assert not any(key.startswith("on") for key in named)
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+@pytest.fixture(scope="module")
+def html() -> str:
+    return everything().render()
+
+
+@pytest.fixture(scope="module")
+def outline(html) -> Outline:
+    parser = Outline()
+    parser.feed(html)
+    return parser
+
+
+def test_equal_content_gives_equal_text(html):
+    assert everything().render() == html
+
+
+def test_nothing_is_requested(html, outline):
+    for link in outline.links:
+        assert link.startswith(("#", "data:")) or link == "https://example.org/x?a=1&b=2"
+    assert "http" not in html.replace("http-equiv", "").replace("https://example.org", "")
+    assert "@import" not in html
+    assert "url(" not in re.sub(r"url\(#\w+\)", "", html)
+    assert "default-src 'none'" in html  # and the browser enforces it
+
+
+def test_only_our_own_script(outline):
+    assert outline.tags.count("script") == 1
+    assert outline.tags.count("img") == 1
+
+
+def test_names_are_shown_as_text(outline):
+    text = "".join(outline.text)
+    for name in ("script", "image", "quotes", "rtl", "emoji", "maths"):
+        assert HOSTILE[name] in text
+    assert "\x00" not in text
+    assert "\u202e" not in text
+
+
+def test_long_names_are_cut(html):
+    assert "x" * 500 not in html
+
+
+def test_ids_are_unique(outline):
+    assert len(outline.ids) == len(set(outline.ids))
+
+
+def test_headings_figures_and_tables_are_accessible(html, outline):
+    assert outline.tags.count("h1") == 1
+    assert outline.tags.count("h2") == 3
+    assert html.startswith("<!doctype html>")
+    assert '<html lang="en">' in html
+    assert html.count('role="img"') == 2 * 2 + 1  # both sizes of two figures, one formula
+    assert outline.tags.count("details") == 2
+    assert 'scope="col"' in html
+
+
+def test_what_cannot_be_drawn_is_shown_as_written(html):
+    assert '<p class="formula"><code>\\begin{x}&lt;script&gt;</code></p>' in html
+
+
+@pytest.mark.parametrize("href", ["javascript:alert(1)", "http://example.org", "data:text/html,x"])
+def test_links_go_nowhere_dangerous(href):
+    with pytest.raises(InputError, match="`href`"):
+        Link("x", href)
+
+
+def test_ragged_table_is_refused():
+    with pytest.raises(InputError, match="2 cells each; got one with 1"):
+        Table(["a", "b"], [[1, 2], [3]])
+
+
+def test_write(tmp_path):
+    report.write_page(tmp_path / "new" / "page.html", everything())
+    assert (tmp_path / "new" / "page.html").read_text(encoding="utf-8") == everything().render()
+
+
+def test_thousands_are_set_apart_by_a_space():
+    html = Page("x", f"{report.number(1234567)} samples").render()
+    assert "1 234 567 samples".replace(" ", "\N{NARROW NO-BREAK SPACE}", 2) in html
+
+
+def test_score_page(ranking):
+    page = report.score_page(
+        ranking.scores, metric="fd", level=0.95, ranking=ranking, notes=["a remark"]
+    )
+    html = page.render()
+    assert "the samples do not tell it from flow" in page.lead
+    assert "a remark" in html
+    assert "Who is distinguishable from whom" in html
+    alone = report.score_page({"gan": make_score(2.0)}, metric="is", level=0.9)
+    assert alone.title == "Inception score of 1 model"
+    assert "distinguishable" not in alone.render()
+
+
+def test_audit_page():
+    html = report.audit_page({"rows": AUDIT, "seed": 0}).render()
+    for row in AUDIT:
+        assert row["id"] in html
+    assert "Counterexample: n = 10" in html
+
+
+def test_audit_page_of_deterministic_statements():
+    row = AUDIT[0] | {"form": "deterministic", "tightness": None}
+    row["worst"] = row["worst"] | {"claimed": 0.0, "delta": None, "n": None, "miss": 1.0}
+    html = report.audit_page({"rows": [row], "seed": 0}).render()
+    assert "Searched for inputs" in html
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (1234.5, "1 234".replace(" ", "\N{NARROW NO-BREAK SPACE}")), (0.012344, "0.01234"),
+        (-1.5, "−1.500"), (0.0, "0.000"), (1e-9, "1.000·10⁻⁹"), (2.5e12, "2.500·10¹²"),
+        (float("inf"), "∞"), (float("-inf"), "−∞"), (float("nan"), "–"), (None, "–"), (7, "7"),
+        (True, "yes"), (12345, "12 345".replace(" ", "\N{NARROW NO-BREAK SPACE}")), ("x", "x"),
+        (9999.96, "10 000".replace(" ", "\N{NARROW NO-BREAK SPACE}")),
+    ],
+)  # fmt: skip
+def test_numbers_as_people_read_them(value, text):
+    assert report.number(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(1e-20, "10⁻²⁰"), (0.05, "0.05"), (8.0, "8"), (7 / 3, "2.33333"), (1e6, "10⁶")],
+)  # fmt: skip
+def test_exact_numbers(value, text):
+    assert report.short(value) == text

@@ -1,0 +1,740 @@
+"""Readers: every format round-trips; every damaged or foreign file is one clear line."""
+
+from __future__ import annotations
+
+import io
+import os
+import pickle
+import struct
+import subprocess
+import sys
+import warnings
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from genbounds import files
+from genbounds.validation import InputError
+
+X = np.random.default_rng(0).normal(size=(30, 4)).astype(np.float32)
+MEAN, COV = X.mean(0, dtype=np.float64), np.cov(X.astype(np.float64), rowvar=False)
+
+
+def npy_bytes(array: np.ndarray, *, allow_pickle: bool = False) -> bytes:
+    buffer = io.BytesIO()
+    np.save(buffer, array, allow_pickle=allow_pickle)
+    return buffer.getvalue()
+
+
+def npz_bytes(members: dict[str, bytes], *, compression: int = zipfile.ZIP_STORED) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", compression) as archive:
+        for name, data in members.items():
+            archive.writestr(f"{name}.npy", data)
+    return buffer.getvalue()
+
+
+def save_torch(path: Path, content: object) -> None:
+    torch = pytest.importorskip("torch")
+    with path.open("wb") as file:
+        torch.save(content, file)
+
+
+# --- round trips ---------------------------------------------------------------------------------
+
+
+def write_npy(path):
+    np.save(path, X)
+
+
+def write_fortran(path):
+    np.save(path, np.asfortranarray(X))
+
+
+def write_big_endian(path):
+    np.save(path, X.astype(">f4"))
+
+
+def write_npz(path):
+    np.savez(path, features=X, labels=np.arange(30))
+
+
+def write_npz_reps(path):
+    np.savez(path, reps=X)
+
+
+def write_npz_arr_0(path):
+    np.savez_compressed(path, X)
+
+
+def write_safetensors(path):
+    from safetensors.numpy import save_file
+
+    save_file({"features": X, "other": X[:3]}, path)
+
+
+def write_tensor(path):
+    torch = pytest.importorskip("torch")
+    save_torch(path, torch.from_numpy(X))
+
+
+def write_tensors(path):
+    torch = pytest.importorskip("torch")
+    save_torch(path, {"reps": torch.from_numpy(X), "epoch": 3})
+
+
+def write_legacy_tensor(path):
+    torch = pytest.importorskip("torch")
+    with path.open("wb") as file:
+        torch.save(torch.from_numpy(X), file, _use_new_zipfile_serialization=False)
+
+
+def write_parquet_columns(path):
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as pq
+
+    pq.write_table(pa.table({f"x{j}": X[:, j] for j in range(4)}), path, row_group_size=7)
+
+
+def write_parquet_lists(path):
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as pq
+
+    table = pa.table({"name": ["a"] * 30, "features": list(X)})
+    pq.write_table(table, path, row_group_size=11)
+
+
+def write_parquet_fixed_lists(path):
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as pq
+
+    column = pa.FixedSizeListArray.from_arrays(pa.array(X.ravel()), 4)
+    pq.write_table(pa.table({"reps": column}), path)
+
+
+WRITERS = [
+    (write_npy, ".npy"),
+    (write_fortran, ".npy"),
+    (write_big_endian, ".NPY"),
+    (write_npz, ".npz"),
+    (write_npz_reps, ".npz"),
+    (write_npz_arr_0, ".npz"),
+    (write_safetensors, ".safetensors"),
+    (write_tensor, ".pt"),
+    (write_tensors, ".pt"),
+    (write_legacy_tensor, ".pth"),
+    (write_parquet_columns, ".parquet"),
+    (write_parquet_lists, ".parquet"),
+    (write_parquet_fixed_lists, ".parquet"),
+]
+IDS = [writer.__name__.removeprefix("write_") for writer, _ in WRITERS]
+
+
+def written(tmp_path: Path, writer, suffix: str) -> Path:
+    path = tmp_path / f"x{suffix}"
+    if suffix == ".NPY":  # np.save would append its own
+        with path.open("wb") as file:
+            np.save(file, X.astype(">f4"))
+    else:
+        writer(path)
+    return path
+
+
+@pytest.mark.parametrize(("writer", "suffix"), WRITERS, ids=IDS)
+@pytest.mark.parametrize("in_memory", [1 << 26, 16], ids=["memory", "scratch"])
+def test_features_round_trip(tmp_path, monkeypatch, writer, suffix, in_memory):
+    monkeypatch.setattr(files, "_IN_MEMORY", in_memory)
+    array = files.read_features(written(tmp_path, writer, suffix))
+    assert array.shape == X.shape
+    assert not array.flags.writeable
+    np.testing.assert_array_equal(np.asarray(array, dtype=np.float32), X)
+
+
+@pytest.mark.parametrize(
+    "dtype", ["float16", "float32", "float64", "int8", "uint16", "int64", "bool"]
+)
+def test_types_survive(tmp_path, dtype):
+    x = (X > 0).astype(dtype)
+    from safetensors.numpy import save_file
+
+    np.save(tmp_path / "x.npy", x)
+    save_file({"features": x}, tmp_path / "x.safetensors")
+    for name in ("x.npy", "x.safetensors"):
+        array = files.read_features(tmp_path / name)
+        assert array.dtype == x.dtype
+        np.testing.assert_array_equal(array, x)
+
+
+@pytest.mark.parametrize("suffix", [".pt", ".safetensors"])
+def test_bfloat16_is_widened_exactly(tmp_path, suffix):
+    torch = pytest.importorskip("torch")
+    tensor = torch.from_numpy(X).to(torch.bfloat16)
+    path = tmp_path / f"x{suffix}"
+    if suffix == ".pt":
+        save_torch(path, tensor)
+    else:
+        from safetensors.torch import save_file
+
+        save_file({"features": tensor}, path)
+    np.testing.assert_array_equal(files.read_features(path), tensor.float().numpy())
+
+
+@pytest.mark.parametrize("n", [30, None])
+def test_statistics_round_trip(tmp_path, n):
+    path = tmp_path / "stats.npz"
+    files.write_statistics(path, MEAN, COV, n)
+    mean, cov, count = files.read_statistics(path)
+    np.testing.assert_array_equal(mean, MEAN)
+    np.testing.assert_array_equal(cov, COV)
+    assert count == n
+    with np.load(path, allow_pickle=False) as archive:  # what pytorch-fid does
+        np.testing.assert_array_equal(archive["mu"], MEAN)
+        np.testing.assert_array_equal(archive["sigma"], COV)
+
+
+def test_statistics_of_other_tools_are_read(tmp_path):
+    np.savez(tmp_path / "fid.npz", mu=MEAN.astype("f4"), sigma=COV)
+    statistics = files.read(tmp_path / "fid.npz")
+    assert isinstance(statistics, files.Statistics)
+    assert statistics.n is None
+    assert statistics.mean.dtype == np.float64
+
+
+def test_equal_statistics_are_equal_bytes(tmp_path):
+    for name in ("a.npz", "b.npz"):
+        files.write_statistics(tmp_path / name, MEAN, COV, 30)
+    assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()
+
+
+def test_features_and_statistics_are_told_apart(tmp_path):
+    files.write_statistics(tmp_path / "s.npz", MEAN, COV, 30)
+    np.save(tmp_path / "x.npy", X)
+    with pytest.raises(InputError, match=r"s\.npz: holds statistics"):
+        files.read_features(tmp_path / "s.npz")
+    with pytest.raises(InputError, match=r"x\.npy: holds features of shape \(30, 4\)"):
+        files.read_statistics(tmp_path / "x.npy")
+
+
+# --- memory --------------------------------------------------------------------------------------
+
+MEMORY_PROBE = """
+import re, sys
+import numpy as np
+from genbounds import files
+
+def peak():  # kB; unlike ru_maxrss it is not inherited from the parent process
+    return int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1])
+
+before = peak()
+if sys.argv[1] == "control":
+    x = np.ones((30_000, 1_000))
+else:
+    x = files.read_features(sys.argv[1])
+    assert isinstance(x, np.memmap), type(x)
+total = sum(float(x[i : i + 1000, 0].sum()) for i in range(0, 3000, 1000))
+print((peak() - before) * 1024)
+"""
+
+
+def peak_growth(argument) -> int:
+    command = [sys.executable, "-c", MEMORY_PROBE, str(argument)]
+    return int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux's /proc")
+@pytest.mark.parametrize("kind", ["npy", "npz", "npz-compressed"])
+def test_memory_does_not_grow_with_n(tmp_path, kind):
+    # 240 MB of features; reading them may take a tenth of that.
+    n, d = 30_000, 1_000
+    path = tmp_path / f"big.{kind[:3]}"
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(
+        header, {"descr": "<f8", "fortran_order": False, "shape": (n, d)}
+    )
+    if kind == "npy":
+        with path.open("wb") as file:
+            file.write(header.getvalue())
+            file.truncate(len(header.getvalue()) + n * d * 8)  # sparse
+    else:
+        rows = np.random.default_rng(0).integers(0, 3, size=(1000, d)).astype(np.float64)
+        compression = zipfile.ZIP_DEFLATED if kind.endswith("compressed") else zipfile.ZIP_STORED
+        with (
+            zipfile.ZipFile(path, "w", compression, compresslevel=1) as archive,
+            archive.open("features.npy", "w") as member,
+        ):
+            member.write(header.getvalue())
+            for _ in range(n // 1000):
+                member.write(rows.tobytes())
+    assert peak_growth(path) < n * d * 8 / 3
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux's /proc")
+def test_memory_probe_sees_an_array_that_is_held():
+    """Negative control of the test above."""
+    assert peak_growth("control") > 200_000_000
+
+
+# --- refusals ------------------------------------------------------------------------------------
+
+
+class Payload:
+    def __reduce__(self):
+        return (os.mkdir, ("unpickled",))
+
+
+def bomb() -> bytes:
+    """A megabyte that claims and holds 300 MiB of zeros."""
+    header = io.BytesIO()
+    shape = (300 << 10, 128)
+    np.lib.format.write_array_header_1_0(
+        header, {"descr": "<f8", "fortran_order": False, "shape": shape}
+    )
+    buffer = io.BytesIO()
+    with (
+        zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive,
+        archive.open("features.npy", "w") as member,
+    ):
+        member.write(header.getvalue())
+        for _ in range(300):
+            member.write(bytes(1 << 20))
+    return buffer.getvalue()
+
+
+def forged_npy(header: bytes, version: bytes = b"\x01\x00") -> bytes:
+    size = struct.pack("<H" if version == b"\x01\x00" else "<I", len(header))
+    return b"\x93NUMPY" + version + size + header
+
+
+def flip_size(data: bytes) -> bytes:
+    """Forge the uncompressed size in the central directory."""
+    at = data.rindex(b"PK\x01\x02") + 24
+    return data[:at] + struct.pack("<I", 1 << 20) + data[at + 4 :]
+
+
+GOOD = npy_bytes(X)
+GOOD_NPZ = npz_bytes({"features": GOOD})
+
+BAD_BYTES = {
+    "empty.npy": (b"", "the file is empty: write it again."),
+    "cut.npy": (
+        GOOD[:-5],
+        "is truncated or damaged, its header announces shape (30, 4) (480 bytes) and 475 bytes "
+        "follow: write it again.",
+    ),
+    "tail.npy": (
+        GOOD + b"xy",
+        "is truncated or damaged, its header announces shape (30, 4) (480 bytes) and 482 bytes "
+        "follow: write it again.",
+    ),
+    "header.npy": (GOOD[:40], "has a damaged NumPy header: write it again."),
+    "eval.npy": (
+        forged_npy(b"__import__('os').mkdir('unpickled')\n"),
+        "has a damaged NumPy header: write it again.",
+    ),
+    "deep.npy": (forged_npy(b"(" * 9000), "has a damaged NumPy header: write it again."),
+    "long.npy": (
+        forged_npy(b" " * 200_000, b"\x02\x00"),
+        "has a damaged NumPy header: write it again.",
+    ),
+    "huge.npy": (
+        forged_npy(b"{'descr': '<f8', 'fortran_order': False, 'shape': (10000000000, 2048)}\n"),
+        "is truncated or damaged, its header announces shape (10000000000, 2048) "
+        "(163840000000000 bytes) and 0 bytes follow: write it again.",
+    ),
+    "negative.npy": (
+        forged_npy(b"{'descr': '<f8', 'fortran_order': False, 'shape': (-1, 4)}\n"),
+        "is truncated or damaged, its header announces shape (-1, 4) (-1 bytes) and 0 bytes "
+        "follow: write it again.",
+    ),
+    "version.npy": (
+        b"\x93NUMPY\x09\x00" + GOOD[8:],
+        "is of a NumPy format for structured arrays: save a plain float array.",
+    ),
+    "pickle.npy": (
+        pickle.dumps(Payload()),
+        "is a pickle, which is never loaded: "
+        "save the array with numpy.save(path, array, allow_pickle=False).",
+    ),
+    "objects.npy": (
+        npy_bytes(np.array([[Payload()]], dtype=object), allow_pickle=True),
+        "holds pickled Python objects, which are never loaded: "
+        "save a plain float array of shape (n, d).",
+    ),
+    "text.npy": (b"1 2 3\n", "is not a NumPy file: write it again with numpy.save."),
+    "zip.npy": (GOOD_NPZ, "is not a NumPy file: it is a zip archive, call it .npz."),
+    "words.npy": (
+        npy_bytes(np.array([["a", "b"]])),
+        "holds <U1, not real numbers: save a float array of shape (n, d).",
+    ),
+    "complex.npy": (
+        npy_bytes(X.astype(complex)),
+        "holds complex128, not real numbers: save a float array of shape (n, d).",
+    ),
+    "dates.npy": (
+        npy_bytes(np.zeros((3, 2), "M8[s]")),
+        "holds datetime64[s], not real numbers: save a float array of shape (n, d).",
+    ),
+    "record.npy": (
+        npy_bytes(np.zeros(3, [("a", "f8")])),
+        "holds [('a', '<f8')], not real numbers: save a float array of shape (n, d).",
+    ),
+    "vector.npy": (
+        npy_bytes(X[0]),
+        "holds an array of shape (4,): features need shape (n, d), one row a sample.",
+    ),
+    "scalar.npy": (
+        npy_bytes(np.float64(3.0)),
+        "holds an array of shape (): features need shape (n, d), one row a sample.",
+    ),
+    "images.npy": (
+        npy_bytes(np.zeros((2, 3, 4))),
+        "holds an array of shape (2, 3, 4): features need shape (n, d), one row a sample.",
+    ),
+    "norows.npy": (
+        npy_bytes(np.zeros((0, 4))),
+        "holds an array of shape (0, 4), no data: write it again.",
+    ),
+    "x.pkl": (
+        pickle.dumps(Payload()),
+        "`.pkl` files are not read: convert it to one of .npy, .npz, .safetensors, .pt, .parquet "
+        "(pickles are never loaded).",
+    ),
+    "noending": (
+        GOOD,
+        "a name without ending is not read: convert it to one of .npy, .npz, .safetensors, .pt, "
+        ".parquet (pickles are never loaded).",
+    ),
+    "not.npz": (
+        b"hello",
+        "is damaged or truncated (File is not a zip file): write it again.",
+    ),
+    "cut.npz": (
+        GOOD_NPZ[:-30],
+        "is damaged or truncated (File is not a zip file): write it again.",
+    ),
+    "unknown.npz": (
+        npz_bytes({"embeddings": GOOD, "labels": GOOD}),
+        "has no known array, only: embeddings, labels. Name the features `features`, `reps` or "
+        "`arr_0`, or the statistics `mu` and `sigma`.",
+    ),
+    "none.npz": (
+        npz_bytes({}),
+        "has no known array, only: nothing. Name the features `features`, `reps` or `arr_0`, "
+        "or the statistics `mu` and `sigma`.",
+    ),
+    "many.npz": (
+        npz_bytes({f"k{i}": GOOD for i in range(12)}),
+        "has no known array, only: k0, k1, k2, k3, k4, k5, k6, k7 and 4 more. Name the features "
+        "`features`, `reps` or `arr_0`, or the statistics `mu` and `sigma`.",
+    ),
+    "both.npz": (
+        npz_bytes({"features": GOOD, "reps": GOOD}),
+        "is ambiguous, it has features and reps: keep one array of features, or only the "
+        "statistics.",
+    ),
+    "mixed.npz": (
+        npz_bytes({"features": GOOD, "mu": npy_bytes(MEAN), "sigma": npy_bytes(COV)}),
+        "is ambiguous, it has features and mu and sigma: keep one array of features, or only the "
+        "statistics.",
+    ),
+    "objects.npz": (
+        npz_bytes({"arr_0": npy_bytes(np.array([[{}]], dtype=object), allow_pickle=True)}),
+        "(arr_0): holds pickled Python objects, which are never loaded: "
+        "save a plain float array of shape (n, d).",
+    ),
+    "pickled.npz": (
+        npz_bytes({"arr_0": pickle.dumps(Payload())}),
+        "(arr_0): is a pickle, which is never loaded: "
+        "save the array with numpy.save(path, array, allow_pickle=False).",
+    ),
+    "crc.npz": (
+        GOOD_NPZ.replace(GOOD, GOOD[:-1] + bytes([GOOD[-1] ^ 1])),
+        "is damaged or truncated (Bad CRC-32 for file 'features.npy'): write it again.",
+    ),
+    "sigma.npz": (
+        npz_bytes({"mu": npy_bytes(MEAN), "sigma": npy_bytes(COV[:2])}),
+        "mu has shape (4,) and sigma (2, 4): statistics need shapes (d,) and (d, d).",
+    ),
+    "count.npz": (
+        npz_bytes(
+            {"mu": npy_bytes(MEAN), "sigma": npy_bytes(COV), "n": npy_bytes(np.float64(2.5))}
+        ),
+        "n is 2.5: it must be the number of samples, a whole number; leave it out if it is not "
+        "known.",
+    ),
+    "bad.safetensors": (
+        b"\xff" * 40,
+        "is damaged or truncated (Error while deserializing header: header too large): "
+        "write it again.",
+    ),
+    "bad.pt": (
+        b"hello there",
+        "is damaged or truncated, or not PyTorch's: write it again with torch.save.",
+    ),
+    "cut.parquet": (b"PAR1aaaaPAR1", None),
+}
+
+
+@pytest.mark.parametrize("name", BAD_BYTES)
+def test_bad_bytes_are_one_clear_line(tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)  # a payload that ran would leave its folder here
+    if name.endswith(".pt"):
+        pytest.importorskip("torch")
+    if name.endswith(".parquet"):
+        pytest.importorskip("pyarrow")
+    data, message = BAD_BYTES[name]
+    path = tmp_path / name
+    path.write_bytes(data)
+    with pytest.raises(InputError) as caught:
+        files.read(path)
+    text = str(caught.value)
+    assert "\n" not in text
+    assert text.startswith(str(path))
+    if message is not None:
+        assert text.removeprefix(str(path)).lstrip(": ") == message
+    assert not (tmp_path / "unpickled").exists()
+
+
+def test_zip_bomb_is_refused_unread(tmp_path):
+    path = tmp_path / "bomb.npz"
+    path.write_bytes(bomb())
+    with pytest.raises(
+        InputError, match=r"\(features\): claims to unpack 30\d,\d+ bytes to 314,572,"
+    ):
+        files.read(path)
+
+
+def test_forged_size_in_a_zip_directory(tmp_path):
+    path = tmp_path / "x.npz"
+    path.write_bytes(flip_size(GOOD_NPZ))
+    with pytest.raises(InputError, match="truncated"):
+        files.read(path)
+
+
+def test_places_that_are_no_files(tmp_path):
+    with pytest.raises(InputError, match=r"gone\.npy: no such file: check the path\.$"):
+        files.read(tmp_path / "gone.npy")
+    with pytest.raises(InputError, match=r"is a folder: give the file inside it\.$"):
+        files.read(tmp_path)
+    os.mkfifo(tmp_path / "pipe.npy")
+    with pytest.raises(InputError, match=r"is not a regular file: save it to disk first\.$"):
+        files.read(tmp_path / "pipe.npy")
+    (tmp_path / "loop.npy").symlink_to(tmp_path / "loop.npy")
+    with pytest.raises(InputError, match="symbolic links run in a circle"):
+        files.read(tmp_path / "loop.npy")
+    with pytest.raises(InputError, match="name is too long"):
+        files.read(tmp_path / ("x" * 5000 + ".npy"))
+    with pytest.raises(InputError, match=r"a\\x00b\.npy: cannot be read: embedded null byte"):
+        files.read(tmp_path / "a\0b.npy")
+    write_npy(tmp_path / "x.npy")
+    with pytest.raises(InputError, match="a part of the path is a file"):
+        files.read(tmp_path / "x.npy" / "y.npy")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_unreadable_file(tmp_path):
+    path = tmp_path / "x.npy"
+    write_npy(path)
+    path.chmod(0)
+    with pytest.raises(InputError, match="no permission"):
+        files.read(path)
+
+
+def test_permission_errors_are_named(tmp_path, monkeypatch):
+    path = tmp_path / "x.npy"
+    write_npy(path)
+
+    def refuse(*args, **kwargs):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("builtins.open", refuse)
+    with pytest.raises(InputError, match=r"x\.npy: cannot be read: no permission"):
+        files.read(path)
+
+
+@pytest.mark.parametrize("module", ["torch", "pyarrow"])
+def test_missing_optional_library(tmp_path, monkeypatch, module):
+    suffix = {"torch": ".pt", "pyarrow": ".parquet"}[module]
+    path = tmp_path / f"x{suffix}"
+    path.write_bytes(b"something")
+    monkeypatch.setitem(sys.modules, module, None)
+    monkeypatch.setitem(sys.modules, f"{module}.parquet", None)
+    extra = {"torch": "torch", "pyarrow": "parquet"}[module]
+    with pytest.raises(InputError, match=rf"pip install 'genbounds\[{extra}\]'"):
+        files.read(path)
+
+
+def test_tensors_that_are_no_features(tmp_path):
+    torch = pytest.importorskip("torch")
+    cases = {
+        "repeats 4 stored bytes": torch.zeros(1).expand(10**9, 2048),
+        "sparse, complex or quantised": torch.eye(3).to_sparse(),
+        "sparse, complex": torch.zeros(3, 2, dtype=torch.complex64),
+        "holds a list where a tensor is needed": {"features": [1.0]},
+        "has no known array, only: weight": {"weight": torch.zeros(2, 2)},
+        "holds a list": [1.0],
+        "pickled Python objects, which are never loaded": Payload(),
+    }
+    for message, content in cases.items():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # sparse and quantised layouts are in beta
+            save_torch(tmp_path / "x.pt", content)
+            with pytest.raises(InputError, match=message):
+                files.read(tmp_path / "x.pt")
+    assert not Path("unpickled").exists()
+
+
+def test_tables_that_are_no_features(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as pq
+
+    cases = {
+        "column label holds string": {"label": ["a", "b"], "x": [1.0, 2.0]},
+        "missing values": {"x": [1.0, None]},
+        "missing values: drop": {"features": [[1.0, None], [1.0, 2.0]]},
+        "lists of different lengths": {"features": [[1.0], [1.0, 2.0, 3.0]]},
+        "lists of different": {"features": [[1.0], [1.0, 2.0]]},
+        "column features holds list": {"features": [[[1.0]], [[2.0]]]},
+        "ambiguous, it has features and reps": {"features": [[1.0]], "reps": [[1.0]]},
+        "0 rows and 1 columns": {"x": pa.array([], pa.float32())},
+    }
+    for message, columns in cases.items():
+        pq.write_table(pa.table(columns), tmp_path / "x.parquet")
+        with pytest.raises(InputError, match=message):
+            files.read(tmp_path / "x.parquet")
+
+
+def test_table_that_would_explode(tmp_path, monkeypatch):
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as pq
+
+    pq.write_table(pa.table({"x": np.zeros(500_000)}), tmp_path / "x.parquet")
+    monkeypatch.setattr(files, "_BOMB_BYTES", 1 << 20)
+    with pytest.raises(InputError, match="claims to unpack"):
+        files.read(tmp_path / "x.parquet")
+
+
+def test_full_disk_while_unpacking(tmp_path, monkeypatch):
+    np.savez_compressed(tmp_path / "x.npz", X)
+    monkeypatch.setattr(files, "_IN_MEMORY", 16)
+
+    class Full(io.RawIOBase):
+        def write(self, data):
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("tempfile.TemporaryFile", Full)
+    with pytest.raises(InputError, match=r"x\.npz: no room to unpack it .* point TMPDIR"):
+        files.read(tmp_path / "x.npz")
+
+
+@settings(
+    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(data=st.data())
+def test_damaged_files_are_read_or_refused(tmp_path, data):
+    """Truncate, flip and splice good files: an array, statistics or one line; nothing else."""
+    suffix = data.draw(st.sampled_from([".npy", ".npz", ".safetensors", ".parquet"]))
+    source = SEEDS.get(suffix)
+    if source is None:
+        path = tmp_path / f"seed{suffix}"
+        dict((s, w) for w, s in WRITERS)[suffix](path)
+        source = SEEDS[suffix] = path.read_bytes()
+    damaged = bytearray(source)
+    for _ in range(data.draw(st.integers(1, 4))):
+        at = data.draw(st.integers(0, len(damaged) - 1))
+        damaged[at] = data.draw(st.integers(0, 255))
+    cut = data.draw(st.one_of(st.none(), st.integers(1, len(damaged))))
+    path = tmp_path / f"damaged{suffix}"
+    path.write_bytes(bytes(damaged[:cut]))
+    refusal, content = None, None
+    try:
+        content = files.read(path)
+    except InputError as error:
+        refusal = str(error)
+    if refusal is not None:
+        assert refusal.startswith(str(path))
+        assert "\n" not in refusal
+        return
+    array = content.cov if isinstance(content, files.Statistics) else content
+    assert array.ndim == 2
+    assert array.nbytes <= 1 << 20
+
+
+SEEDS: dict[str, bytes] = {}
+
+
+# --- writing -------------------------------------------------------------------------------------
+
+
+def test_atomic_write(tmp_path):
+    path = tmp_path / "new" / "folder" / "ä.txt"
+    files.atomic_write(path, "one\n")
+    files.atomic_write(path, "zwei ✓\n")
+    assert path.read_text(encoding="utf-8") == "zwei ✓\n"
+    assert os.listdir(path.parent) == ["ä.txt"]
+    umask = os.umask(0)
+    os.umask(umask)
+    assert path.stat().st_mode & 0o777 == 0o666 & ~umask
+
+
+def test_interrupted_write_leaves_the_old_file(tmp_path, monkeypatch):
+    path = tmp_path / "x.txt"
+    files.atomic_write(path, "old")
+
+    def interrupt(descriptor):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "fsync", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        files.atomic_write(path, "new")
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == ["x.txt"]
+
+
+def test_who_reads_during_a_write_sees_the_whole_old_file(tmp_path):
+    path = tmp_path / "x.txt"
+    files.atomic_write(path, "old")
+    with path.open() as reader:
+        files.atomic_write(path, "new")
+        assert reader.read() == "old"
+    assert path.read_text() == "new"
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        (28, "the disk is full: free some space"),
+        (30, "the file system is read-only"),
+        (13, "no permission"),
+        (122, "the disk quota is used up"),
+    ],
+)
+def test_failing_write_is_one_line(tmp_path, monkeypatch, code, message):
+    def fail(descriptor):
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(InputError, match=message) as caught:
+        files.atomic_write(tmp_path / "x.txt", "new")
+    assert str(caught.value).startswith(f"{tmp_path / 'x.txt'}: cannot be written: ")
+    assert os.listdir(tmp_path) == []
+
+
+def test_unusable_targets(tmp_path):
+    files.atomic_write(tmp_path / "file", "x")
+    with pytest.raises(InputError, match="a part of the path is a file"):
+        files.atomic_write(tmp_path / "file" / "x.txt", "x")
+    with pytest.raises(InputError, match="it is a folder: give a file name"):
+        files.atomic_write(tmp_path, "x")
+    with pytest.raises(InputError, match=r"end the name in \.npz"):
+        files.write_statistics(tmp_path / "stats.npy", MEAN, COV)
+
+
+def test_display_is_one_printable_line():
+    assert files.display("a\nb\x1b[31m\udcff") == r"a\nb\x1b[31m\udcff"
+    assert files.display("ä✓ ") == "ä✓ "
+    assert len(files.display("x" * 10_000)) == 201
