@@ -1,0 +1,160 @@
+"""Arms with known best, cheap enough for thousands of runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from genbounds.estimators import Moments
+from genbounds.simulate import GaussianArm, SkewedArm, StudentArm
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scenario:
+    """Arms, their reference, and which arms are right answers.
+
+    Attributes
+    ----------
+    arms : dict of str to Arm
+    right : tuple of str
+        In a tied scenario one of the tied arms alone: the limit of a vanishing gap, which is the
+        hardest case for the guarantee.
+    reference : callable
+        Of a Generator: the reference of one run (drawn anew where it is a sample), None for IS.
+    metric : str
+    limit : int
+        Most samples per arm.
+    """
+
+    arms: dict[str, Any]
+    right: tuple[str, ...]
+    reference: Callable[[np.random.Generator], Any]
+    metric: str = "fd"
+    limit: int = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class DirichletArm:
+    """Posteriors with a Dirichlet law: exchangeable classes if `weights` are equal."""
+
+    weights: tuple[float, ...]
+
+    def draw(self, n: int, rng: np.random.Generator) -> np.ndarray:
+        """Return `n` rows that sum to one."""
+        return rng.dirichlet(self.weights, n)
+
+
+def standard(d: int) -> Callable[[np.random.Generator], Moments]:
+    """N(0, I), exactly known."""
+    return lambda rng: Moments(np.zeros(d), np.eye(d), n=None)
+
+
+def sampled(d: int, m: int) -> Callable[[np.random.Generator], np.ndarray]:
+    """M rows of N(0, I), drawn anew in every run."""
+    return lambda rng: rng.standard_normal((m, d))
+
+
+def shift(d: int, axis: int, distance: float) -> np.ndarray:
+    mean = np.zeros(d)
+    mean[axis] = distance
+    return mean
+
+
+def wide_and_narrow(d: int, wide: float, narrow: float) -> dict[str, GaussianArm]:
+    """FD d(σ-1)² from either side; the plug-in's bias is about twice as large on the wide side."""
+    return {
+        "wide": GaussianArm(np.zeros(d), np.full(d, wide**2)),
+        "narrow": GaussianArm(np.zeros(d), np.full(d, narrow**2)),
+    }
+
+
+def shifted(kind: Callable[..., Any], d: int, distances: list[float], **options: Any) -> dict:
+    """One arm a distance; FD is its square."""
+    return {
+        f"a{i}": kind(shift(d, i % d, distance), np.ones(d), **options)
+        for i, distance in enumerate(distances)
+    }
+
+
+def errors() -> dict[str, Scenario]:
+    """Scenarios for the error rate. "tied": every arm but one would be a wrong answer."""
+    flip = wide_and_narrow(16, 1.3, 0.7)
+    return {
+        "Gaussian, 2 tied, d=8": Scenario(
+            arms=shifted(GaussianArm, 8, [0.5, 0.5]), right=("a0",), reference=standard(8)
+        ),
+        "Gaussian, 2 tied, d=16": Scenario(
+            arms=shifted(GaussianArm, 16, [1.0, 1.0]), right=("a0",), reference=standard(16)
+        ),
+        "Gaussian, 5 tied, d=8": Scenario(
+            arms=shifted(GaussianArm, 8, [0.5] * 5), right=("a0",), reference=standard(8)
+        ),
+        "Gaussian, 5 near-tied (gap 4 %), d=8": Scenario(
+            arms=shifted(GaussianArm, 8, [0.5, 0.51, 0.51, 0.51, 0.51]),
+            right=("a0",),
+            reference=standard(8),
+        ),
+        "Student t8, 2 tied, d=8": Scenario(
+            arms=shifted(StudentArm, 8, [0.5, 0.5], df=8.0), right=("a0",), reference=standard(8)
+        ),
+        "skewed gamma(1), 2 tied, d=8": Scenario(
+            arms=shifted(SkewedArm, 8, [0.5, 0.5], shape=1.0), right=("a0",), reference=standard(8)
+        ),
+        "rank flip, tied, wide is right, d=16": Scenario(
+            arms=flip, right=("wide",), reference=standard(16)
+        ),
+        "rank flip, tied, narrow is right, d=16": Scenario(
+            arms=flip, right=("narrow",), reference=standard(16)
+        ),
+        "2 tied at the reference (FD 0), d=8": Scenario(
+            arms=shifted(GaussianArm, 8, [0.0, 0.0]), right=("a0",), reference=standard(8)
+        ),
+        "5 tied, sampled reference m=1000, d=8": Scenario(
+            arms=shifted(GaussianArm, 8, [0.5] * 5), right=("a0",), reference=sampled(8, 1_000)
+        ),
+        "rank flip, tied, sampled reference m=1000, d=16": Scenario(
+            arms=flip, right=("wide",), reference=sampled(16, 1_000)
+        ),
+        "IS, 2 tied, 10 classes": Scenario(
+            arms={"a0": DirichletArm((0.2,) * 10), "a1": DirichletArm((0.2,) * 10)},
+            right=("a0",),
+            reference=lambda rng: None,
+            metric="is",
+        ),
+    }
+
+
+def graded(arms: int, gap: float) -> dict[str, Any]:
+    """FD 0.25 for the best, each further arm worse by `gap` of that."""
+    return shifted(GaussianArm, 8, [0.5 * (1.0 + gap * i) ** 0.5 for i in range(arms)])
+
+
+def savings() -> dict[str, Scenario]:
+    """Scenarios for the number of samples: graded line-ups, then the awkward shapes."""
+    lineups = {
+        f"{arms} arms, graded by {gap:.0%}": graded(arms, gap)
+        for gap in (0.5, 0.3, 0.1)
+        for arms in (3, 5, 10, 20)
+    }
+    lineups |= {
+        "2 arms, gap 30 %": graded(2, 0.3),
+        "5 arms, all rivals 40 % worse": shifted(GaussianArm, 8, [0.5] + [0.35**0.5] * 4),
+        "20 arms, variance-controlled": {
+            f"a{i}": GaussianArm(np.zeros(8), np.full(8, (0.9 - 0.025 * i) ** 2)) for i in range(20)
+        },
+    }
+    scenarios = {
+        name: Scenario(arms=arms, right=("a0",), reference=standard(8), limit=50_000)
+        for name, arms in lineups.items()
+    }
+    flip = wide_and_narrow(16, 1.3, 0.67) | {
+        name: GaussianArm(shift(16, 0, distance), np.ones(16))
+        for name, distance in [("poor", 1.5), ("worse", 1.7), ("worst", 2.0)]
+    }
+    scenarios["rank flip and 3 others, d=16"] = Scenario(
+        arms=flip, right=("wide",), reference=standard(16), limit=50_000
+    )
+    return scenarios

@@ -1,0 +1,268 @@
+"""Which arms are proven better than which, and when that settles the question.
+
+Arm i *beats* arm j at look k if the difference of their debiased scores, each on the arm's own
+first n_k samples, exceeds `critical` standard errors in favour of i (`critical` is a normal
+quantile, replaced by Student's of the same tail for the degrees of freedom of that standard
+error). The two streams are fixed before the run starts, so that this statistic does not depend on
+what the policy did: a policy decides only how far each stream is read. Hence one critical value per
+pair, exact over all planned looks, holds at every data-dependent stopping time.
+
+Let T be the true best `top` arms (any choice among ties). A wrong answer claims that some arm
+outside T is better than some arm inside T, directly or through a chain of beaten arms; every such
+chain has one link from outside T to inside T that is a false comparison. There are
+top · (K - top) such ordered pairs, and the error probability is divided among them (union bound).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genbounds.estimators import Expansion, difference
+from genbounds.select._boundary import critical_value
+from genbounds.select._metric import loss
+from genbounds.validation import Float
+
+Bools = NDArray[np.bool_]
+
+
+class Certificate:
+    """Evidence of one run.
+
+    Parameters
+    ----------
+    arms : int
+        Number of arms, K.
+    sizes : tuple of int
+        Planned looks (`look_sizes`).
+    error : float
+        Admitted probability of a wrong answer.
+    top : int
+        How many arms to name.
+    tolerance : float
+        An arm counts as best if no other is better by more than this.
+
+    Attributes
+    ----------
+    critical : float
+        Critical value of each comparison.
+    levels : ndarray of int, shape (K,)
+        Looks completed by each arm.
+    in_play : ndarray of bool, shape (K,)
+        False for arms set aside.
+    loss, stderr : ndarray of shape (K,)
+        Latest debiased value, turned so that small is good, and its standard error; NaN before
+        the first look.
+    beats : ndarray of bool, shape (K, K)
+        Row beats column, directly or through a chain of arms in play.
+    """
+
+    def __init__(
+        self, arms: int, sizes: tuple[int, ...], *, error: float, top: int, tolerance: float
+    ) -> None:
+        self.arms = arms
+        self.sizes = sizes
+        self.top = top
+        self.tolerance = tolerance
+        self.critical = critical_value(error / max(1, top * (arms - top)), sizes, order=2)
+        self.levels = np.zeros(arms, dtype=np.int64)
+        self.in_play = np.ones(arms, dtype=bool)
+        self.loss = np.full(arms, math.nan)
+        self.stderr = np.full(arms, math.nan)
+        self.beats: Bools = np.zeros((arms, arms), dtype=bool)
+        self.latest: list[Expansion | None] = [None] * arms
+        self._direct: Bools = np.zeros((arms, arms), dtype=bool)
+        # Row is not worse than column by more than the tolerance.
+        self._near: Bools = np.zeros((arms, arms), dtype=bool)
+        self._hopeless: Bools = np.zeros((arms, arms), dtype=bool)
+        self._looks: list[dict[int, _Look]] = [{} for _ in range(arms)]
+        # Policies ask at every step, the evidence changes at looks only.
+        self._answer: tuple[int, ...] | None = None
+        self._open: tuple[bytes, Bools] | None = None
+        self._conclude()
+
+    def next_size(self, arm: int) -> int | None:
+        """Return the sample size at which `arm` is scored next; None after the last look."""
+        level = int(self.levels[arm])
+        return self.sizes[level] if level < len(self.sizes) else None
+
+    def add(self, arm: int, expansion: Expansion) -> None:
+        """Enter the next look of `arm` and compare it with every arm that has the same look."""
+        level = int(self.levels[arm])
+        self._looks[arm][level] = _Look.of(expansion)
+        self.latest[arm] = self._looks[arm][level].expansion
+        self.levels[arm] = level + 1
+        self.loss[arm] = loss(expansion)
+        self.stderr[arm] = expansion.stderr
+        for other in range(self.arms):
+            if other != arm and self.levels[other] > level:
+                self._compare(arm, other, level)
+        self._conclude()
+        self._forget()
+
+    def set_aside(self, arm: int) -> None:
+        """Take `arm` out: the answer is about the others."""
+        self.in_play[arm] = False
+        self._looks[arm].clear()
+        self._conclude()
+
+    def answer(self) -> tuple[int, ...] | None:
+        """Return the certified `top` arms, best estimate first; None while they are not settled."""
+        return self._answer
+
+    def _conclude(self) -> None:
+        beats = self._direct & self.in_play[:, None] & self.in_play[None, :]
+        for arm in np.flatnonzero(self.in_play):  # transitive closure (Warshall)
+            beats |= np.outer(beats[:, arm], beats[arm])
+        np.fill_diagonal(beats, False)
+        self.beats = beats
+        self._answer = self._find_answer()
+        self._open = None
+
+    def _find_answer(self) -> tuple[int, ...] | None:
+        playing = [int(arm) for arm in np.flatnonzero(self.in_play)]
+        if len(playing) < self.top or not self.levels[playing].any():
+            return None
+        proven = self.beats | self._near
+        wins = proven[:, playing].sum(axis=1)
+        order = sorted(playing, key=lambda i: (-int(wins[i]), _or_infinity(float(self.loss[i]))))
+        chosen, rest = order[: self.top], order[self.top :]
+        if all(proven[i, j] for i in chosen for j in rest):
+            return tuple(sorted(chosen, key=lambda i: _or_infinity(float(self.loss[i]))))
+        return None
+
+    def undecided(self) -> Bools:
+        """Arms neither proven to belong to the answer nor proven to be outside it."""
+        playing = int(self.in_play.sum())
+        losses = self.beats[self.in_play].sum(axis=0)
+        wins = self.beats[:, self.in_play].sum(axis=1)
+        open_: Bools = self.in_play & (losses < self.top) & (wins < playing - self.top)
+        return open_
+
+    def open_pairs(self, available: Bools) -> Bools:
+        """Pairs that more samples could still decide, as a symmetric (K, K) matrix.
+
+        Parameters
+        ----------
+        available : ndarray of bool, shape (K,)
+            Arms that can be pulled.
+        """
+        key = available.tobytes()
+        if self._open is None or self._open[0] != key:
+            self._open = key, self._find_open_pairs(available)
+        return self._open[1]
+
+    def _find_open_pairs(self, available: Bools) -> Bools:
+        candidate = self.undecided()
+        pairs = candidate[:, None] & candidate[None, :]
+        pairs &= ~(self.beats | self.beats.T | self._hopeless)
+        # The next common look must be within reach of whichever arm is behind.
+        reachable = available & (self.levels < len(self.sizes))
+        behind = self.levels[:, None] <= self.levels[None, :]
+        stuck = behind & ~reachable[:, None]
+        pairs &= ~(stuck | stuck.T)
+        np.fill_diagonal(pairs, False)
+        return pairs
+
+    def hopeless_pairs(self) -> Bools:
+        """Pairs that the noise of the reference sample alone keeps undecidable."""
+        undecided = self.undecided()
+        pairs: Bools = self._hopeless & undecided[:, None] & undecided[None, :] & ~self.beats
+        return pairs
+
+    def _compare(self, a: int, b: int, level: int) -> None:
+        first, second = self._looks[a].get(level), self._looks[b].get(level)
+        if first is None or second is None:
+            return
+        gap = loss(second.expansion) - loss(first.expansion)  # positive: a is better
+        noise = difference(first.expansion, second.expansion)
+        if not noise.stderr > 0.0:
+            return  # two scores without any estimated noise cannot be compared by a normal law
+        critical = studentised(self.critical, noise.degrees_of_freedom)
+        skewness = third_cumulant(first, second) / noise.stderr**3
+        for winner, loser, lead, skew in ((a, b, gap, skewness), (b, a, -gap, -skewness)):
+            reach = skewed(critical, skew) * noise.stderr
+            self._record(winner, loser, beats=lead > reach, near=lead + self.tolerance > reach)
+        own = first.expansion.variance + second.expansion.variance
+        reference = math.sqrt(max(noise.stderr**2 - own, 0.0))
+        # Even the widest gap that these samples leave plausible would not clear the reference's
+        # own noise, which no further sample lessens.
+        widest = abs(gap) + self.tolerance + critical * math.sqrt(own)
+        self._hopeless[a, b] = self._hopeless[b, a] = widest < critical * reference
+
+    def _record(self, winner: int, loser: int, *, beats: bool, near: bool) -> None:
+        if near and self.tolerance > 0.0:
+            self._near[winner, loser] = True
+        if beats:
+            self._direct[winner, loser] = True
+
+    def _forget(self) -> None:
+        """Drop looks that every arm still in the race has passed."""
+        racing = self.undecided()
+        lowest = int(self.levels[racing].min()) if racing.any() else len(self.sizes)
+        for looks in self._looks:
+            for level in [level for level in looks if level < lowest]:
+                del looks[level]
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """An expansion without its arm's influence, of which the third cumulant is kept.
+
+    Attributes
+    ----------
+    expansion : Expansion
+    third : float
+        Third cumulant of the debiased value due to the arm's own sample; 0 if unknown.
+    """
+
+    expansion: Expansion
+    third: float
+
+    @classmethod
+    def of(cls, expansion: Expansion) -> _Look:
+        influence = expansion.influence
+        third = 0.0 if influence is None else _third(influence)
+        return cls(dataclasses.replace(expansion, influence=None), third)
+
+
+def _third(influence: Float) -> float:
+    """Third cumulant of the mean of `influence`."""
+    centred = influence - influence.mean()
+    return float(np.mean(centred**3)) / influence.size**2
+
+
+def third_cumulant(a: _Look, b: _Look) -> float:
+    """Third cumulant of loss(b) - loss(a), as far as influences are known."""
+    sign = -1.0 if a.expansion.higher_is_better else 1.0
+    own = b.third - a.third
+    one, two = a.expansion.reference_influence, b.expansion.reference_influence
+    shared = 0.0 if one is None or two is None else _third(two - one)
+    return sign * (own + shared)
+
+
+def skewed(critical: float, skewness: float) -> float:
+    """Critical value of a studentised mean whose numerator has this skewness.
+
+    Edgeworth: P(T > x) = 1 - Φ(x) - (skewness / 6) (2x² + 1) φ(x), so that negative skewness makes
+    the upper tail heavier (Hall 1992, "The bootstrap and Edgeworth expansion", section 2.6).
+    Positive skewness would allow a smaller value; it is not used.
+    """
+    return critical + max(0.0, -skewness) * (2.0 * critical**2 + 1.0) / 6.0
+
+
+def studentised(critical: float, degrees_of_freedom: float) -> float:
+    """Student quantile with the tail probability of the normal quantile `critical`."""
+    from scipy.special import ndtr, stdtrit
+
+    if math.isinf(degrees_of_freedom):
+        return critical
+    return float(-stdtrit(degrees_of_freedom, ndtr(-critical)))
+
+
+def _or_infinity(value: float) -> float:
+    return math.inf if math.isnan(value) else value

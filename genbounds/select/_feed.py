@@ -1,0 +1,172 @@
+"""One arm with its own random stream, its samples, and what went wrong with it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genbounds.arms import Arm
+from genbounds.select._record import ArmRecord
+from genbounds.validation import InputError, check_features, check_finite
+
+_FIRST_CAPACITY = 256
+
+
+class Feed:
+    """Draws from an arm, checks what comes, keeps it.
+
+    Parameters
+    ----------
+    name : str
+    arm : Arm
+    rng : numpy.random.Generator
+        This arm's own stream, so that its samples do not depend on when the others are picked.
+    limit : int
+        Most samples that will be drawn.
+    retries : int
+        How often a failed draw is repeated before the arm is set aside.
+
+    Attributes
+    ----------
+    n : int
+        Samples held.
+    dry : bool
+        The arm returned fewer rows than asked: a finite source is at its end. What it gave counts.
+    failure : str or None
+        Why the arm was set aside.
+    retried : list of str
+        Reasons of the draws that failed and were repeated; nothing of them was kept.
+    """
+
+    def __init__(
+        self, name: str, arm: Arm, rng: np.random.Generator, *, limit: int, retries: int
+    ) -> None:
+        self.name = name
+        self.n = 0
+        self.dry = False
+        self.failure: str | None = None
+        self.retried: list[str] = []
+        self.limit = limit
+        self._arm = arm
+        self._rng = rng
+        self._retries = retries
+        self._buffer: NDArray[Any] | None = None
+        self._replayed: tuple[ArmRecord, NDArray[Any]] | None = None
+        self._mark = ArmRecord(n=0, rng_state=dict(rng.bit_generator.state), retried=[])
+
+    @property
+    def available(self) -> bool:
+        """Whether another sample can be drawn."""
+        return not self.dry and self.failure is None and self.n < self.limit
+
+    @property
+    def columns(self) -> int | None:
+        """Number of features; None before the first row."""
+        return None if self._buffer is None else self._buffer.shape[1]
+
+    @property
+    def rows(self) -> NDArray[Any]:
+        """All samples so far, read-only, in the order of drawing; (0, 0) before the first."""
+        if self._buffer is None:
+            return np.empty((0, 0))
+        view = self._buffer[: self.n]
+        view.flags.writeable = False
+        return view
+
+    def pull(self, n: int) -> int:
+        """Take up to `n` rows (fewer at the limit), recorded ones first; return how many."""
+        wanted = min(n, self.limit - self.n)
+        taken = 0
+        if self._replayed is not None:
+            taken = self._replay(wanted)
+            if taken == wanted or not self.available:
+                return taken
+        return taken + self._draw(wanted - taken)
+
+    def set_aside(self, reason: str) -> None:
+        """Take the arm out of the run; its samples stay counted."""
+        self.failure = reason
+
+    def resume(self, record: ArmRecord, rows: NDArray[Any]) -> None:
+        """Hand out `rows` of an earlier run before anything is drawn."""
+        self._replayed = record, rows
+        self.retried = list(record.retried)
+
+    def record(self) -> tuple[ArmRecord, NDArray[Any] | None]:
+        """Return what `resume` needs: the state after the last complete draw, and its rows.
+
+        While recorded rows are still being handed out, that record itself.
+        """
+        if self._replayed is not None:
+            return self._replayed[0], None
+        return self._mark, self.rows[: self._mark.n] if self._mark.n else None
+
+    def _draw(self, wanted: int) -> int:
+        for attempt in range(self._retries + 1):
+            try:
+                rows = self._checked(self._arm.draw(wanted, self._rng), wanted)
+            except Exception as error:  # whatever a user's generator raises
+                reason = f"{type(error).__name__}: {error}"
+                if attempt == self._retries:
+                    self.set_aside(reason)
+                else:
+                    self.retried.append(reason)
+                continue
+            self._append(rows)
+            self.dry = rows.shape[0] < wanted
+            break
+        before = self._mark.n
+        self._mark = ArmRecord(
+            n=self.n,
+            rng_state=dict(self._rng.bit_generator.state),
+            dry=self.dry,
+            failure=self.failure,
+            retried=list(self.retried),
+        )
+        return self.n - before
+
+    def _replay(self, wanted: int) -> int:
+        assert self._replayed is not None
+        record, rows = self._replayed
+        taken = min(wanted, record.n - self.n)
+        if taken:
+            self._append(rows[self.n : self.n + taken])
+        if self.n == record.n:
+            # An arm that ended must end at the same draw as it did: at the one that it cut short.
+            if taken < wanted:
+                self.dry, self.failure = record.dry, record.failure
+                self._replayed = None
+            elif not (record.dry or record.failure):
+                self._replayed = None
+            if self._replayed is None:
+                self._rng.bit_generator.state = record.rng_state
+                self._mark = record
+        return taken
+
+    def _append(self, rows: NDArray[Any]) -> None:
+        """Keep `rows`, growing the buffer by doubling."""
+        if self._buffer is None:
+            capacity = min(max(_FIRST_CAPACITY, rows.shape[0]), self.limit)
+            self._buffer = np.empty((capacity, rows.shape[1]), dtype=rows.dtype)
+        end = self.n + rows.shape[0]
+        dtype = np.result_type(self._buffer, rows)
+        if end > self._buffer.shape[0] or dtype != self._buffer.dtype:
+            capacity = min(max(2 * self._buffer.shape[0], end), self.limit)
+            larger = np.empty((capacity, rows.shape[1]), dtype=dtype)
+            larger[: self.n] = self._buffer[: self.n]
+            self._buffer = larger
+        self._buffer[self.n : end] = rows
+        self.n = end
+
+    def _checked(self, drawn: Any, wanted: int) -> NDArray[Any]:
+        rows = check_features("draw", drawn, minimum=0)
+        if rows.shape[0] > wanted:
+            raise InputError(f"`draw` returned {rows.shape[0]} rows where {wanted} were asked for.")
+        if self.columns is not None and rows.shape[1] != self.columns:
+            raise InputError(
+                f"`draw` returned {rows.shape[1]} columns where earlier batches had {self.columns}."
+            )
+        check_finite("draw", rows)
+        return rows

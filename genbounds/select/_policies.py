@@ -1,0 +1,166 @@
+"""Policies that need nothing but scores: certified ones, and the plain baselines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from genbounds.select._policy import (
+    CertifyingPolicy,
+    IndexPolicy,
+    Policy,
+    State,
+    least_sampled,
+)
+from genbounds.validation import check_count, check_open_unit
+
+
+class Uniform(CertifyingPolicy):
+    """All arms alike until the best is certified: the yardstick for the others."""
+
+    name = "uniform"
+
+    def select(self, state: State) -> tuple[int, ...]:
+        """Every available arm with the fewest samples."""
+        return least_sampled(state, np.flatnonzero(state.available))
+
+
+class Elimination(CertifyingPolicy):
+    """All arms alike, but an arm leaves as soon as it is decided.
+
+    Stops no later than `Uniform` on the same samples, up to evidence that uniform sampling
+    gathers between arms that are already out.
+    """
+
+    name = "elimination"
+
+    def select(self, state: State) -> tuple[int, ...]:
+        """Of the arms in an open pair, those with the fewest samples."""
+        open_pairs = state.certificate.open_pairs(state.available)
+        return least_sampled(state, np.flatnonzero(open_pairs.any(axis=1) & state.available))
+
+
+class Lucb(CertifyingPolicy):
+    """The leader against its strongest rival (Kalyanakrishnan et al. 2012).
+
+    Looks are compared at equal sizes only, so that of the two the one with fewer samples is
+    pulled, and both where they are level.
+    """
+
+    name = "lucb"
+
+    def select(self, state: State) -> tuple[int, ...]:
+        """First every arm up to its first look; then leader and rival."""
+        certificate = state.certificate
+        open_pairs = certificate.open_pairs(state.available)
+        unscored = (certificate.levels == 0) & open_pairs.any(axis=1) & state.available
+        if unscored.any():
+            return least_sampled(state, np.flatnonzero(unscored))
+        pair = self._pair(state, open_pairs)
+        return least_sampled(state, np.array(pair))
+
+    @staticmethod
+    def _pair(state: State, open_pairs: np.ndarray) -> tuple[int, int]:
+        """Worst plausible leader and best plausible rival among the open pairs."""
+        certificate = state.certificate
+        reach = certificate.critical * certificate.stderr
+        playing = np.flatnonzero(certificate.in_play)
+        ranked = playing[np.argsort(certificate.loss[playing], kind="stable")]
+        leads = np.zeros(certificate.arms, dtype=bool)
+        leads[ranked[: certificate.top]] = True
+        across = open_pairs & leads[:, None] & ~leads[None, :]
+        if not across.any():  # the leaders are settled, others are not: any open pair serves
+            across = open_pairs
+        optimistic = np.where(across.any(axis=0), certificate.loss - reach, np.inf)
+        rival = int(np.argmin(optimistic))
+        pessimistic = np.where(across[:, rival], certificate.loss + reach, -np.inf)
+        return int(np.argmax(pessimistic)), rival
+
+
+class Random(Policy):
+    """An arm at random."""
+
+    name = "random"
+
+    def select(self, state: State) -> tuple[int, ...]:
+        """Uniformly among the available arms."""
+        available = np.flatnonzero(state.available)
+        return (int(state.rng.choice(available)),) if available.size else ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Greedy(IndexPolicy):
+    """The arm with the best plug-in score so far.
+
+    Attributes
+    ----------
+    burn_in : int
+        Samples of every arm before the first choice; 0 means one batch.
+    """
+
+    name = "greedy"
+    burn_in: int = 0
+
+    def __post_init__(self) -> None:
+        check_count("burn_in", self.burn_in, minimum=0)
+
+    def index(self, state: State, arm: int) -> float:
+        """Plug-in score, small is good."""
+        return plugin_loss(state, arm)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpsilonGreedy(Greedy):
+    """Greedy, but with probability `epsilon` an arm at random.
+
+    Attributes
+    ----------
+    epsilon : float
+        In (0, 1).
+    """
+
+    name = "epsilon-greedy"
+    epsilon: float = 0.1
+
+    def __post_init__(self) -> None:
+        Greedy.__post_init__(self)
+        check_open_unit("epsilon", self.epsilon)
+
+    def select(self, state: State) -> tuple[int, ...]:
+        """As `Greedy`, or at random."""
+        if state.rng.random() < self.epsilon:
+            return Random().select(state)
+        return Greedy.select(self, state)
+
+
+class Thompson(Policy):
+    """The arm that is best in a draw from the debiased scores' normal laws.
+
+    Each arm's law is centred on its latest look, with the standard error of that look scaled to
+    the samples that it holds now; arms are brought to their first look before that.
+    """
+
+    name = "thompson"
+
+    def select(self, state: State) -> tuple[int, ...]:
+        """First every arm up to its first look; then the best draw."""
+        available = np.flatnonzero(state.available)
+        if available.size == 0:
+            return ()
+        certificate = state.certificate
+        unscored = available[certificate.levels[available] == 0]
+        if unscored.size:
+            return least_sampled(state, unscored)[:1]
+        last = np.array(certificate.sizes)[certificate.levels[available] - 1]
+        spread = certificate.stderr[available] * np.sqrt(last / state.n[available])
+        draws = certificate.loss[available] + spread * state.rng.standard_normal(available.size)
+        return (int(available[np.argmin(draws)]),)
+
+
+def plugin_loss(state: State, arm: int) -> float:
+    """Plug-in score of all of an arm's rows, turned so that small is good; -inf before two rows."""
+    rows = state.rows[arm]
+    if rows.shape[0] < 2:
+        return -np.inf
+    return state.metric.plugin_loss(rows)

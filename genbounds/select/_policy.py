@@ -1,0 +1,135 @@
+"""The contract of a policy, and what it is shown.
+
+A policy decides which arm draws the next batch. It sees `State` and nothing else, must not change
+it, and takes randomness from `State.rng` only. Whatever it decides, the certificate stays valid.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genbounds.estimators import Moments
+from genbounds.select._certificate import Certificate
+from genbounds.select._metric import Metric
+
+Bools = NDArray[np.bool_]
+
+
+@dataclass(slots=True, kw_only=True)
+class State:
+    """A run as its policy sees it.
+
+    Attributes
+    ----------
+    n : ndarray of int, shape (K,)
+        Samples held by each arm.
+    available : ndarray of bool, shape (K,)
+        Arms that can be pulled: not set aside, not dry, below the limit.
+    index : ndarray of shape (K,)
+        What `Policy.index` said after each arm's last batch; the smaller, the more wanted.
+    rows : list of ndarray
+        Samples of each arm, (n, d), read-only.
+    certificate : Certificate
+    metric : Metric
+    reference : Moments or None
+        The reference's moments, for bonuses that need them.
+    batch : int
+    horizon : int
+        Steps that the budget allows.
+    error : float
+        1 - confidence.
+    rng : numpy.random.Generator
+    step : int
+        Batches drawn so far.
+    """
+
+    n: NDArray[np.int64]
+    available: Bools
+    index: NDArray[np.float64]
+    rows: list[NDArray[Any]]
+    certificate: Certificate
+    metric: Metric
+    reference: Moments | None
+    batch: int
+    horizon: int
+    error: float
+    rng: np.random.Generator
+    step: int = 0
+    memory: dict[Any, Any] = field(default_factory=dict)
+    """Free for the policy's own caches; lives as long as the run."""
+
+
+class Policy:
+    """Base of all policies.
+
+    Attributes
+    ----------
+    name : str
+        As written in results.
+    certifies : bool
+        Whether the policy stops by itself; the others run until the budget is spent.
+    """
+
+    name: str
+    certifies: bool = False
+
+    def check(self, metric: Metric) -> None:
+        """Raise `InputError` if the policy cannot work with `metric`."""
+
+    def index(self, state: State, arm: int) -> float:
+        """Value to keep in `State.index` after `arm` has drawn a batch.
+
+        An `InputError` from here sets the arm aside.
+        """
+        return math.nan
+
+    def select(self, state: State) -> tuple[int, ...]:
+        """Arms to pull next, one batch each; empty if none is worth pulling."""
+        raise NotImplementedError
+
+    def stop(self, state: State) -> bool:
+        """Whether further samples are pointless."""
+        return not state.available.any()
+
+
+class CertifyingPolicy(Policy):
+    """A policy that stops once the answer is certified, or no further sample can certify it."""
+
+    certifies = True
+
+    def stop(self, state: State) -> bool:
+        """Stop when certified, or when no undecided pair is within reach."""
+        certificate = state.certificate
+        return certificate.answer() is not None or not certificate.open_pairs(state.available).any()
+
+
+class IndexPolicy(Policy):
+    """Pulls the available arm with the smallest index, once every arm has `burn_in` samples."""
+
+    burn_in: int
+
+    def select(self, state: State) -> tuple[int, ...]:
+        """Burn-in first, in the order of the arms; then the smallest index (ties: first arm)."""
+        available = np.flatnonzero(state.available)
+        if available.size == 0:
+            return ()
+        fresh = available[state.n[available] < max(self.burn_in, FEWEST_ROWS_FOR_COVARIANCE)]
+        if fresh.size:
+            return (int(fresh[0]),)
+        return (int(available[np.argmin(state.index[available])]),)
+
+
+FEWEST_ROWS_FOR_COVARIANCE = 2
+
+
+def least_sampled(state: State, arms: NDArray[np.int64]) -> tuple[int, ...]:
+    """Those of `arms` that hold the fewest samples."""
+    if arms.size == 0:
+        return ()
+    n = state.n[arms]
+    return tuple(int(arm) for arm in arms[n == n.min()])

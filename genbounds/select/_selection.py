@@ -1,0 +1,176 @@
+"""The result of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genbounds.results import Score
+from genbounds.validation import Float, InputError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """One evaluation of one arm during a run.
+
+    Attributes
+    ----------
+    step : int
+        Batches drawn by then, from all arms together.
+    arm : str
+    score : Score
+        From the arm's first `score.n` samples; its interval belongs to the run's simultaneous
+        family (`Selection.scores`).
+    """
+
+    step: int
+    arm: str
+    score: Score
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class History:
+    """Course of a run, compact enough to keep and rich enough to plot.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The arms; `picks` refers to them by position.
+    picks : ndarray of int, shape (steps,)
+        Arm of each step, read-only.
+    drawn : ndarray of int, shape (steps,)
+        Samples kept from each step, read-only.
+    looks : tuple of Look
+        All evaluations, in order.
+    """
+
+    names: tuple[str, ...]
+    picks: NDArray[np.int32]
+    drawn: NDArray[np.int32]
+    looks: tuple[Look, ...]
+
+    def average_regret(
+        self, truth: Mapping[str, float], *, higher_is_better: bool = False
+    ) -> Float:
+        """Mean shortfall of the picks against the best arm, after each step: Regret(t)/t, M25 (3).
+
+        Parameters
+        ----------
+        truth : mapping of str to float
+            True score of every arm.
+        higher_is_better : bool
+        """
+        values = self._values(truth)
+        best = values.max() if higher_is_better else values.min()
+        return _running_mean(np.abs(values - best)[self.picks])
+
+    def optimal_pick_ratio(
+        self, truth: Mapping[str, float], *, higher_is_better: bool = False
+    ) -> Float:
+        """Share of steps spent on a best arm, after each step (the papers' OPR)."""
+        values = self._values(truth)
+        best = values.max() if higher_is_better else values.min()
+        return _running_mean((values == best)[self.picks].astype(np.float64))
+
+    def _values(self, truth: Mapping[str, float]) -> Float:
+        missing = [name for name in self.names if name not in truth]
+        if missing:
+            raise InputError(f"`truth` has no value for {', '.join(map(repr, missing))}.")
+        return np.array([truth[name] for name in self.names], dtype=np.float64)
+
+
+def _running_mean(x: Float) -> Float:
+    mean: Float = np.cumsum(x) / np.arange(1, x.size + 1)
+    return mean
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """Which arm is best, whether that is certified, and what it took.
+
+    Attributes
+    ----------
+    best : str
+        The certified arm; without a certificate, the undefeated arm with the best estimate (of
+        those that had their first look, if any had).
+    certified : bool
+        Whether `top` holds with probability at least `confidence` (see `notes` for what that
+        assumes).
+    confidence : float
+    samples : dict of str to int
+        Samples drawn from each arm.
+    scores : dict of str to Score
+        Latest evaluation of each arm, best first. The intervals of all arms at all looks of the
+        run hold together with probability `confidence`, so that they may be read at any time.
+    steps : int
+        Batches drawn.
+    top : tuple of str
+        The best arms as asked for (`best` first); one unless ``top > 1`` was asked.
+    stopped : str
+        Why the run ended: "certified", "budget", "limit" (samples an arm may give),
+        "reference" (its noise alone keeps the leaders apart from no one), "exhausted" (arms ran
+        dry or were set aside).
+    policy, metric : str
+    set_aside : dict of str to str
+        Arms taken out of the run, with the reason.
+    history : History
+    notes : tuple of str
+        What the certificate assumes, and everything out of the ordinary.
+    """
+
+    best: str
+    certified: bool
+    confidence: float
+    samples: dict[str, int]
+    scores: dict[str, Score]
+    steps: int
+    top: tuple[str, ...]
+    stopped: str
+    policy: str
+    metric: str
+    set_aside: dict[str, str] = field(default_factory=dict)
+    history: History = field(repr=False)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def total_samples(self) -> int:
+        """Samples drawn from all arms."""
+        return sum(self.samples.values())
+
+    def __repr__(self) -> str:
+        state = f"certified at {self.confidence:.0%}" if self.certified else "not certified"
+        lines = [
+            f"Selection(best {', '.join(self.top)}: {state}; {self.policy}, {self.metric}, "
+            f"{self.total_samples} samples, stopped: {self.stopped})"
+        ]
+        width = max(len(name) for name in self.samples)
+        for name, score in self.scores.items():
+            lines.append(
+                f"  {name:<{width}}  {score.value:>12.6g}  [{score.low:.6g}, {score.high:.6g}]"
+                f"  {self.samples[name]} samples"
+            )
+        lines += [
+            f"  {name:<{width}}  set aside: {reason}" for name, reason in self.set_aside.items()
+        ]
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON types."""
+        return {
+            "best": self.best,
+            "certified": self.certified,
+            "confidence": self.confidence,
+            "samples": dict(self.samples),
+            "scores": {name: score.to_dict() for name, score in self.scores.items()},
+            "steps": self.steps,
+            "top": list(self.top),
+            "stopped": self.stopped,
+            "policy": self.policy,
+            "metric": self.metric,
+            "set_aside": dict(self.set_aside),
+            "notes": list(self.notes),
+        }

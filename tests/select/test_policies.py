@@ -1,0 +1,189 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from genbounds.estimators import Expansion, Moments
+from genbounds.select import (
+    POLICIES,
+    Certificate,
+    Elimination,
+    EpsilonGreedy,
+    FdUcb,
+    Greedy,
+    IsUcb,
+    Lucb,
+    NaiveUcb,
+    Policy,
+    Random,
+    State,
+    Thompson,
+    Uniform,
+)
+from genbounds.select._metric import Metric, resolve_metric
+from genbounds.validation import InputError
+from tests.select.arms import mean_metric
+
+SIZES = (10, 20, 40)
+
+
+def state(n, values=(), *, levels=None, sd=0.1, available=None, index=None, top=1, seed=0):
+    """Hand-made state: arm i holds n[i] samples and its looks all said values[i]."""
+    k = len(n)
+    certificate = Certificate(k, SIZES, error=0.05, top=top, tolerance=0.0)
+    reached = levels or [sum(size <= held for size in SIZES) for held in n]
+    for arm, value in enumerate(values):
+        for level in range(reached[arm]):
+            look = Expansion(estimator="t", value=value, variance=sd**2 / SIZES[level] * SIZES[0])
+            certificate.add(arm, look)
+    return State(
+        n=np.array(n),
+        available=np.ones(k, dtype=bool) if available is None else np.array(available),
+        index=np.full(k, -math.inf) if index is None else np.array(index, dtype=float),
+        rows=[np.zeros((held, 1)) for held in n],
+        certificate=certificate,
+        metric=resolve_metric(mean_metric, None),
+        reference=None,
+        batch=5,
+        horizon=100,
+        error=0.05,
+        rng=np.random.default_rng(seed),
+    )
+
+
+def test_uniform_pulls_the_least_sampled_of_all():
+    assert Uniform().select(state([10, 5, 5])) == (1, 2)
+    assert Uniform().select(state([10, 5, 5], available=[True, False, True])) == (2,)
+    # also an arm that is already beaten
+    assert Uniform().select(state([20, 10, 20], [0.0, 9.0, 0.0])) == (1,)
+
+
+def test_elimination_leaves_out_what_is_decided():
+    beaten = state([20, 10, 20], [0.0, 9.0, 0.0])
+    assert Elimination().select(beaten) == (0, 2)
+    assert not Elimination().stop(beaten)
+    certified = state([20, 10, 20], [0.0, 9.0, 8.0])
+    assert Elimination().stop(certified)
+
+
+def test_lucb_brings_every_arm_to_its_first_look():
+    assert Lucb().select(state([10, 5, 4], [0.0])) == (2,)
+    assert Lucb().select(state([4, 4, 4])) == (0, 1, 2)
+
+
+def test_lucb_pulls_leader_and_strongest_rival():
+    # 0 leads; 1 is close, 2 and 3 are not proven worse but less plausible.
+    even = state([10, 10, 10, 10], [0.0, 0.05, 0.3, 0.25])
+    assert set(Lucb().select(even)) == {0, 1}
+    # leader ahead in samples: only the rival can bring news
+    ahead = state([20, 10, 10, 10], [0.0, 0.05, 0.3, 0.25])
+    assert Lucb().select(ahead) == (1,)
+
+
+def test_lucb_prefers_the_uncertain_rival():
+    # 2 has the worse estimate but the wider interval
+    wide = state([20, 20, 10], [0.0, 0.03, 0.06], sd=0.1)
+    assert Lucb().select(wide) == (2,)
+
+
+def test_lucb_for_the_top_two_compares_across_the_border():
+    four = state([10] * 4, [0.0, 0.30, 0.32, 0.6], top=2)
+    assert set(Lucb().select(four)) == {1, 2}
+
+
+def test_lucb_never_asks_for_an_arm_that_is_gone():
+    gone = state([20, 10, 10], [0.0, 0.05, 0.06], available=[True, False, True])
+    assert Lucb().select(gone) == (2,)
+    stuck = state([20, 10, 10], [0.0, 0.05, 0.06], available=[True, False, False])
+    assert Lucb().stop(stuck)
+
+
+@pytest.mark.parametrize("policy", [Greedy(), EpsilonGreedy(epsilon=1e-9)])
+def test_greedy_takes_the_smallest_index(policy):
+    assert policy.select(state([10, 10, 10], index=[3.0, 1.0, 2.0])) == (1,)
+    available = [True, False, True]
+    assert policy.select(state([10, 10, 10], index=[3.0, 1.0, 2.0], available=available)) == (2,)
+
+
+def test_burn_in_comes_first():
+    assert Greedy(burn_in=20).select(state([20, 10, 15], index=[0.0, 1.0, 2.0])) == (1,)
+    assert Greedy(burn_in=10).select(state([20, 10, 15], index=[0.0, 1.0, 2.0])) == (0,)
+
+
+def test_plugin_index_is_the_score():
+    s = state([4, 1])
+    s.rows[0] = np.array([[1.0], [2.0], [3.0], [6.0]])
+    assert Greedy().index(s, 0) == 3.0
+    assert Greedy().index(s, 1) == -math.inf
+
+
+def test_epsilon_greedy_explores_at_its_rate():
+    """Null: off-greedy picks are Binomial(4000, 0.3 · 2/3); two-sided gate at 1e-6.
+
+    Power: a policy that never explores, or one that ignores `epsilon`, is far outside.
+    """
+    from scipy import stats
+
+    s = state([10, 10, 10], index=[3.0, 1.0, 2.0])
+    picks = [EpsilonGreedy(epsilon=0.3).select(s)[0] for _ in range(4_000)]
+    low, high = stats.binom.ppf([5e-7, 1 - 5e-7], 4_000, 0.2)
+    assert low <= sum(pick != 1 for pick in picks) <= high
+
+
+def test_random_reaches_every_available_arm():
+    s = state([10] * 4, available=[True, False, True, True])
+    assert {Random().select(s)[0] for _ in range(200)} == {0, 2, 3}
+
+
+def test_thompson_follows_the_scores_and_their_spread():
+    clear = state([40, 40, 40], [0.0, 5.0, 9.0])
+    assert {Thompson().select(clear)[0] for _ in range(50)} == {0}
+    vague = state([40, 40, 40], [0.0, 0.05, 9.0], sd=1.0)
+    assert {Thompson().select(vague)[0] for _ in range(200)} == {0, 1}
+    assert Thompson().select(state([40, 5, 4], [0.0])) == (2,)
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_no_arm_left_no_pick(name):
+    policy = POLICIES[name]()
+    s = state([10, 10], [0.0, 0.01], available=[False, False])
+    assert policy.stop(s)
+    if not policy.certifies:
+        assert policy.select(s) == ()
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_names_are_the_keys(name):
+    policy = POLICIES[name]()
+    assert isinstance(policy, Policy)
+    assert policy.name == name
+    assert policy.certifies == (name in {"lucb", "elimination", "uniform"})
+
+
+@pytest.mark.parametrize(
+    ("policy", "metric"),
+    [(FdUcb(), "is"), (IsUcb(), "fd"), (NaiveUcb(), "mean_metric"), (FdUcb(), "mean_metric")],
+)
+def test_ucb_refuses_a_foreign_metric(policy, metric):
+    reference = Moments(np.zeros(1), np.eye(1)) if metric == "fd" else None
+    prepared: Metric = resolve_metric(mean_metric if metric == "mean_metric" else metric, reference)
+    with pytest.raises(InputError, match=f"needs metric .* got '{metric}'"):
+        policy.check(prepared)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Greedy(burn_in=-1), "`burn_in` must be a whole number"),
+        (lambda: EpsilonGreedy(epsilon=1.0), "`epsilon` must be a real number in"),
+        (lambda: FdUcb(kappa=0.0), "`kappa` must be a positive number or None"),
+        (lambda: FdUcb(threshold=math.nan), "`threshold` must be a positive number or None"),
+        (lambda: FdUcb(constants="tuned"), "`constants` must be one of"),
+        (lambda: IsUcb(burn_in=0.5), "`burn_in` must be a whole number"),
+    ],
+)
+def test_options_are_checked(make, message):
+    with pytest.raises(InputError, match=message):
+        make()
