@@ -10,12 +10,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import linalg
 
+from genbounds.estimators._contour import contour_trace_root
 from genbounds.estimators._linalg import EPS
-from genbounds.estimators._marchenko_pastur import SpectrumFit, fit_spectrum
+from genbounds.estimators._marchenko_pastur import fit_spectrum
 from genbounds.validation import Float
 
 PAIRED_ROWS = 400
@@ -23,6 +26,16 @@ PAIRED_ROWS = 400
 
 FEW_ROWS = 16
 """Below so many rows no limit law is near."""
+
+SEEN_SHARE = 0.4
+"""With fewer rows than this share of the directions, a cliff in the spectrum stays unseen."""
+
+MISFIT = 0.4
+"""Mean squared whitened residual above which no smooth spectrum fits. Measured: below 0.1 on
+smooth spectra, 0.3-0.9 where they fall tenfold at one place, above 50 at a factor of 10⁴."""
+
+CONTOUR_SHARE = 0.85
+"""The contour is used up to so many directions a row; its variance grows without bound at 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +51,7 @@ class FewSamples:
     influence : ndarray of shape (n,) or None
         Centred influence of each generated row; None if only moments are known.
     route : str
-        "spectrum fit" or "separable spectrum fit".
+        "spectrum fit", "separable spectrum fit" or "contour".
     notes : tuple of str
         What cannot be trusted, with the reason.
     reliable : bool
@@ -51,6 +64,10 @@ class FewSamples:
     route: str
     notes: tuple[str, ...]
     reliable: bool
+
+
+EQUAL_ROWS = 0.05
+"""Variance of the row scales up to which the contour, which takes them as equal, may be used."""
 
 
 def few_samples(
@@ -73,7 +90,8 @@ def few_samples(
     -----
     The variance is that of the estimator linearised in the rows, each row left out of the
     resolvent that weighs it and its scale b_i left out of the law of the scales, plus the
-    posterior variance of what the sample cannot see (`SpectrumFit.prior_variance`).
+    posterior variance of what the sample cannot see (`SpectrumFit.prior_variance`), plus the square
+    of that share of the effect of the row scales by which their estimates are noise.
     """
     n = centred.shape[0]
     squared_norm = np.einsum("ij,ij->i", centred, centred)
@@ -91,20 +109,162 @@ def few_samples(
             notes=("the rows do not vary where the reference does",),
             reliable=n >= FEW_ROWS,
         )
-    radii = _radii(side)
-    fit = fit_spectrum(side.values, n_effective=n - 1, rank=side.rank, radii=radii)
-    influence -= 2.0 * _root_influence(side, fit, radii)
+    scales = _scales(side)
+    radii = None if scales is None else scales.radii
+    root = _root(side.values, n=n, rank=side.rank, radii=radii)
+    doubt = 0.0
+    if scales is not None:
+        plain = _root(side.values, n=n, rank=side.rank, radii=None)
+        doubt = 2.0 * (plain.trace - root.trace) * scales.noise_share
+    influence -= 2.0 * _root_influence(side, root, radii)
     influence -= influence.mean()
-    variance = float(influence @ influence) / (n - 1) ** 2 + 4.0 * fit.prior_variance
-    route = "spectrum fit" if radii is None else "separable spectrum fit"
+    sampling = float(influence @ influence) / (n - 1) ** 2
+    notes = root.notes
+    if side.rank < min(n - 1, projected.shape[1]):
+        notes += (
+            f"the {n} rows span only {side.rank} directions, taken as the rank of their law; "
+            "repeated rows are not independent samples",
+        )
     return FewSamples(
-        value=base - 2.0 * fit.trace_root,
-        variance=variance,
+        value=base - 2.0 * root.trace,
+        variance=(sampling + 4.0 * root.unseen) * root.inflation + doubt**2,
         influence=influence,
-        route=route,
-        notes=(),
-        reliable=True,
+        route=root.route,
+        notes=notes,
+        reliable=root.reliable,
     )
+
+
+def few_samples_from_moments(
+    *, gap: Float, cov: Float, lower: Float, n: int, reference_trace: float
+) -> FewSamples:
+    """Debias the distance from mean and covariance alone, as if all rows had one scale.
+
+    Parameters
+    ----------
+    gap : ndarray of shape (d,)
+        Mean of the sample minus mean of the reference.
+    cov : ndarray of shape (d, d)
+        Covariance of the sample, divisor n - 1.
+    lower : ndarray of shape (d, r)
+        Reference covariance is ``lower @ lower.T``.
+    n : int
+        Sample size, at least 2.
+    reference_trace : float
+
+    Notes
+    -----
+    The variance is that of Gaussian rows under the estimator's own linearisation: with
+    A = I - 2 L H Lᵀ the derivative in the covariance, (4 gapᵀΣgap + 2 Tr (AΣ)²) / n, where
+    Tr (AΣ)² is estimated by Tr (AΣ̂)² - (Tr AΣ̂)²/N (unbiased for a fixed A).
+    """
+    trace = float(np.trace(cov))
+    base = float(gap @ gap) + trace - trace / n + reference_trace
+    moved = cov @ lower
+    product = lower.T @ moved
+    values, axes = linalg.eigh((product + product.T) / 2.0, check_finite=False)
+    kept, rank = _kept(values[::-1], n, lower.shape[1])
+    notes: tuple[str, ...] = (
+        "from moments alone: the rows are taken as equally scaled; a heavy-tailed law is "
+        "overstated and its interval too short",
+    )
+    squares = float((cov * cov).sum())
+    forms = trace
+    curvature, root = squares, None
+    if kept:
+        values, axes = values[::-1][:kept], axes[:, ::-1][:, :kept]
+        root = _root(values, n=n, rank=rank, radii=None)
+        notes = root.notes + notes
+        shift = values[:, None] + root.points
+        share = np.asarray(root.points / shift**2)
+        left = 1.0 - (values[:, None] / shift).sum(axis=0) / (n - 1)
+        slopes = ((share / left) @ root.weights).real / (n - 1)
+        crossed = moved @ axes
+        crossed = np.einsum("ij,ij->j", crossed, crossed)
+        curvature += 4.0 * float(slopes @ (slopes * values**2 - crossed))
+        forms -= 2.0 * float(slopes @ values)
+    curvature = max(curvature - forms**2 / (n - 1), curvature / (n - 1))
+    sampling = (4.0 * float(gap @ cov @ gap) + 2.0 * curvature) / (n - 1)
+    return FewSamples(
+        value=base - (2.0 * root.trace if root else 0.0),
+        variance=(sampling + 4.0 * root.unseen) * root.inflation if root else sampling,
+        influence=None,
+        route=root.route if root else "spectrum fit",
+        notes=notes,
+        reliable=root.reliable if root else n >= FEW_ROWS,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Root:
+    """Tr √M with its derivative in the measured ρ(x), and how far to trust it."""
+
+    trace: float
+    points: NDArray[Any]
+    weights: NDArray[Any]
+    radius_weights: Float | None
+    row_odds: Float | None
+    unseen: float
+    inflation: float
+    route: str
+    notes: tuple[str, ...]
+    reliable: bool
+
+
+def _root(values: Float, *, n: int, rank: int, radii: Float | None) -> _Root:
+    """Choose the route: the spectrum fit, or the contour where no smooth spectrum fits."""
+    fit = fit_spectrum(values, n_effective=n - 1, rank=rank, radii=radii)
+    notes: tuple[str, ...] = ()
+    reliable = True
+    if n < FEW_ROWS:
+        reliable = False
+        notes += (f"only {n} rows: the limit laws behind value and interval are not near",)
+    if n - 1 < SEEN_SHARE * rank:
+        reliable = False
+        notes += (
+            f"{n} rows show little of {rank} directions: the value rests on the spectrum "
+            "decaying smoothly beyond them",
+        )
+    misfit = fit.misfit > MISFIT
+    equal = radii is None or float(np.var(radii)) < EQUAL_ROWS
+    if misfit and equal and rank <= CONTOUR_SHARE * (n - 1):
+        contour = contour_trace_root(values, n_effective=n - 1)
+        return _Root(
+            trace=contour.trace_root,
+            points=contour.points,
+            weights=contour.weights,
+            radius_weights=None,
+            row_odds=None,
+            unseen=0.0,
+            inflation=1.0,
+            route="contour",
+            notes=notes,
+            reliable=reliable,
+        )
+    if misfit:
+        notes += ("no smooth spectrum fits the sample's: value and interval are doubtful",)
+    return _Root(
+        trace=fit.trace_root,
+        points=fit.points,
+        weights=fit.weights,
+        radius_weights=fit.radius_weights,
+        row_odds=fit.row_odds,
+        unseen=fit.prior_variance,
+        inflation=max(1.0, fit.misfit / MISFIT),
+        route="spectrum fit" if radii is None else "separable spectrum fit",
+        notes=notes,
+        reliable=reliable and not misfit,
+    )
+
+
+def _kept(values: Float, n: int, r: int) -> tuple[int, int]:
+    """Numerical rank of the sample, and the rank of its law.
+
+    `values` in descending order. A sample spans less than it could only if its law does.
+    """
+    full = min(n - 1, r)
+    kept = int((values[:full] > 10.0 * max(n, r) * EPS * max(float(values[0]), 0.0)).sum())
+    return kept, r if kept == full else kept
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,19 +284,24 @@ class _Side:
             values, vectors = linalg.eigh(projected @ projected.T / (n - 1), check_finite=False)
         else:
             values, axes = linalg.eigh(projected.T @ projected / (n - 1), check_finite=False)
-        full = min(n - 1, r)
-        values = values[::-1][:full]
-        kept = int((values > 10.0 * max(n, r) * EPS * values[0]).sum())
-        values = values[:kept]
+        kept, rank = _kept(values[::-1], n, r)
+        values = values[::-1][:kept]
         if n <= r:
             vectors = vectors[:, ::-1][:, :kept]
         else:
             vectors = (projected @ axes[:, ::-1][:, :kept]) / np.sqrt((n - 1) * values)
-        # A sample spans less than it could only if its law does.
-        return cls(values=values, vectors=vectors, rank=r if kept == full else kept)
+        return cls(values=values, vectors=vectors, rank=rank)
 
 
-def _radii(side: _Side) -> Float | None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Scales:
+    """Scales b_i of the rows, mean 1, and the share of noise in the spread they were drawn from."""
+
+    radii: Float
+    noise_share: float
+
+
+def _scales(side: _Side) -> _Scales | None:
     """Scales b_i of the rows, mean 1, from their leverages; None if they look equal.
 
     The leave-one-out leverage q_i = y_iᵀ (M̂₋ᵢ + τ)⁻¹ y_i / N is b_i times a quadratic form whose
@@ -164,20 +329,24 @@ def _radii(side: _Side) -> Float | None:
     excess = (spread - noise) / (1.0 + noise)
     if not excess > 0.0:
         return None
-    radii: Float = 1.0 + math.sqrt(excess / spread) * (relative - 1.0)
-    return radii
+    return _Scales(
+        radii=1.0 + math.sqrt(excess / spread) * (relative - 1.0),
+        noise_share=noise / (noise + excess),
+    )
 
 
-def _root_influence(side: _Side, fit: SpectrumFit, radii: Float | None) -> Float:
+def _root_influence(side: _Side, root: _Root, radii: Float | None) -> Float:
     """Influence of each row on Tr √M, not centred."""
     n = side.vectors.shape[0]
     squared = side.vectors**2
-    shift = side.values[:, None] + fit.points
-    leverage = squared @ (side.values[:, None] / shift)
-    change = squared @ (side.values[:, None] * fit.points / shift**2)
-    influence: Float = (change / np.maximum(1.0 - 1.0 / n - leverage, EPS)) @ fit.weights
-    if radii is not None and fit.radius_weights is not None and fit.row_odds is not None:
-        odds = np.outer(radii, fit.row_odds)
+    shift = side.values[:, None] + root.points
+    left = 1.0 - 1.0 / n - squared @ (side.values[:, None] / shift)
+    if left.dtype.kind == "f":
+        left = np.maximum(left, EPS)
+    change = squared @ (side.values[:, None] * root.points / shift**2)
+    influence: Float = ((change / left) @ root.weights).real
+    if radii is not None and root.radius_weights is not None and root.row_odds is not None:
+        odds = np.outer(radii, root.row_odds)
         drift = (odds / (1.0 + odds) ** 2).mean(axis=0)
-        influence += (odds / (1.0 + odds) - np.outer(radii - 1.0, drift)) @ fit.radius_weights
+        influence += (odds / (1.0 + odds) - np.outer(radii - 1.0, drift)) @ root.radius_weights
     return influence

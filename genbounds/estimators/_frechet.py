@@ -351,8 +351,10 @@ class _Pair:
 
     def terms(self) -> tuple[SideTerms, SideTerms]:
         """Second-order terms of the generated and of the reference sample."""
-        roots, fake_projection, real_projection = self.directions
         fake, real = self.fake, self.real
+        if fake.n is None and real.n is None:
+            return EXACT, EXACT
+        roots, fake_projection, real_projection = self.directions
         return (
             EXACT
             if fake.n is None
