@@ -63,7 +63,8 @@ def expand_all(
     fakes: Mapping[str, Any], real: Any = None, *, metric: str = "fd"
 ) -> dict[str, Expansion]:
     """Expansion of every model against one reference that is prepared once."""
-    if not isinstance(fakes, Mapping) or not fakes:
+    given: object = fakes  # callers are not type-checked
+    if not (isinstance(given, Mapping) and given):
         raise InputError("`fakes` must map the name of at least one model to its features.")
     expand = metric_expansion(metric, real)
     expansions = {}

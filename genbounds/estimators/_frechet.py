@@ -13,7 +13,11 @@ from scipy import linalg
 
 from genbounds.estimators._expansion import Expansion
 from genbounds.estimators._extrapolation import Subsets, extrapolate
-from genbounds.estimators._few_samples import FewSamples, few_samples
+from genbounds.estimators._few_samples import (
+    FewSamples,
+    few_samples,
+    few_samples_from_moments,
+)
 from genbounds.estimators._frechet_terms import (
     EXACT,
     PAIRING_SEED,
@@ -230,7 +234,7 @@ class _Side:
         """Dimensions that the sample has to fill: the rank of the covariance, where it shows."""
         if self.n is not None and self.n <= self.d:
             return self.d
-        return max(self.factor.shape[1], 1)
+        return max(int(self.factor.shape[1]), 1)
 
     def centred(self) -> Float:
         assert self.rows is not None
@@ -507,7 +511,8 @@ def _debiased_few(fake: _Side, real: _Side, regime: _Regime) -> Expansion:
         degrees_of_freedom=math.inf if few.n is None else few.n - 1.0,
         influence=whole.influence,
     )
-    notes = (f"route: {whole.route}", *whole.notes)
+    doubt = "" if whole.reliable else "unreliable: "
+    notes = (f"route: {whole.route}", *(doubt + note for note in whole.notes))
     ratio = max(regime.fake, regime.real)
     if ratio < FEW_RATIO:
         value, rest, extra = _both_few(few, other, whole, ratio)
@@ -570,11 +575,11 @@ def _few(few: _Side, other: _Side) -> FewSamples:
     assert few.n is not None
     gap = few.mean - other.mean
     if few.rows is None:
-        return few_samples_from_eigenvalues(
-            np.square(_Pair(few, other).roots),
-            n=few.n,
+        return few_samples_from_moments(
             gap=gap,
             cov=few.moments.cov,
+            lower=other.factor,
+            n=few.n,
             reference_trace=other.trace,
         )
     centred = few.centred()

@@ -189,4 +189,5 @@ def sample_terms(
 def positive_roots(values: Float) -> NDArray[np.bool_]:
     """Mask of the directions in which both laws vary beyond rounding."""
     largest = float(values.max(initial=0.0))
-    return values > np.sqrt(values.size * EPS) * largest
+    mask: NDArray[np.bool_] = values > np.sqrt(values.size * EPS) * largest
+    return mask

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import interpolate, linalg
+from scipy import linalg
 
 from genbounds.estimators._linalg import EPS
 from genbounds.validation import Float
@@ -290,7 +290,9 @@ def _row_scale_map(radii: Float) -> RowMap:
     rest = kept.mean(axis=1)
     rho = (radii * np.exp(log_e)[:, None] * kept).mean(axis=1)
     logit = np.log(rho) - np.log(rest)
-    offset = interpolate.CubicSpline(logit, log_e - logit)
+    from scipy.interpolate import CubicSpline  # half a second that only this route should pay
+
+    offset = CubicSpline(logit, log_e - logit)
     first, last = float(logit[0]), float(logit[-1])
 
     def ratio(rho: Float) -> tuple[Float, Float]:

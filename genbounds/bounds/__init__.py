@@ -1,0 +1,26 @@
+"""Every concentration inequality as an object: claim, assumptions, source, constants, width."""
+
+from __future__ import annotations
+
+from genbounds.bounds._bound import Assumption, Bound, Facts, Quantity
+from genbounds.bounds._catalog import catalog
+from genbounds.bounds._deterministic import clip, entropy_sum, truncate
+from genbounds.bounds._tails import (
+    normal_product_tail,
+    weighted_chi_square_quantile,
+    weighted_chi_square_tail,
+)
+
+__all__ = [
+    "Assumption",
+    "Bound",
+    "Facts",
+    "Quantity",
+    "catalog",
+    "clip",
+    "entropy_sum",
+    "normal_product_tail",
+    "truncate",
+    "weighted_chi_square_quantile",
+    "weighted_chi_square_tail",
+]

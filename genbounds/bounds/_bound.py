@@ -1,0 +1,204 @@
+"""What a concentration statement is made of."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from types import MappingProxyType
+from typing import Any, Literal
+
+import numpy as np
+
+from genbounds.validation import Float, InputError, check_choice
+
+Facts = Mapping[str, Any]
+"""True quantities of a law by name, such as ``{"variance": 1.0, "families": {"gaussian"}}``."""
+
+Form = Literal["oracle", "plug-in", "deterministic"]
+
+# A deterministic claim may be missed by the rounding of both its sides.
+ROUNDING = 1e-12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quantity:
+    """What a statement bounds: a function of true quantities and of the sample.
+
+    Attributes
+    ----------
+    name : str
+        Also the name under which an arm may know the exact law of the quantity.
+    text : str
+        One line of mathematics.
+    function : callable
+        ``function(**quantities)``; the names of its parameters are the quantities it needs.
+    """
+
+    name: str
+    text: str
+    function: Callable[..., Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assumption:
+    """One condition of a statement, in words and as a predicate.
+
+    Attributes
+    ----------
+    text : str
+        The condition as the source states it.
+    predicate : callable
+        ``predicate(facts, n, delta)`` is True where the condition is met; an unknown fact does
+        not meet it.
+    """
+
+    text: str
+    predicate: Callable[[Facts, int, float], bool]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bound:
+    """A concentration statement: with probability at least 1 − `failure` · δ, error ≤ width.
+
+    Attributes
+    ----------
+    id : str
+        As in the catalogue, ``"<source>.<name>"``; those of this library are ``"repaired.<name>"``.
+    claim, latex : str
+        The statement in one line of text, and as LaTeX mathematics.
+    source : str
+        Paper and equation, or the reference of a repair.
+    setting : str
+        The family of laws or inputs that the statement speaks of.
+    form : {"oracle", "plug-in", "deterministic"}
+        Whether the width needs true quantities, only the sample, or holds without probability
+        (then `width` is the right side of the inequality and the claimed miss probability is 0).
+    assumptions : tuple of Assumption
+    quantity : Quantity
+        The error that is bounded.
+    constants : mapping of str to float
+        The constants as printed, read-only. ``dataclasses.replace(bound, constants=...)`` gives
+        the same statement with others.
+    width_function : callable
+        ``width_function(constants, **quantities)``, by the names of the parameters.
+    failure : float
+        Share of δ that the statement spends: 1/3 where it claims probability 1 − δ/3.
+    limit : Quantity or None
+        What the error cannot exceed whatever the sample; a width beyond it says nothing.
+    repairs : str or None
+        Id of the statement that this one replaces.
+    """
+
+    id: str
+    claim: str
+    latex: str
+    source: str
+    setting: str
+    quantity: Quantity
+    constants: Mapping[str, float]
+    width_function: Callable[..., Any]
+    form: Form = "oracle"
+    assumptions: tuple[Assumption, ...] = ()
+    failure: float = 1.0
+    limit: Quantity | None = None
+    repairs: str | None = None
+
+    def __post_init__(self) -> None:
+        check_choice("form", self.form, ("oracle", "plug-in", "deterministic"))
+        object.__setattr__(self, "constants", MappingProxyType(dict(self.constants)))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        state = {field.name: getattr(self, field.name) for field in fields(self)}
+        return _restore, (state | {"constants": dict(self.constants)},)
+
+    @property
+    def width_needs(self) -> tuple[str, ...]:
+        """Names of the quantities that `width` takes, `n` and `delta` among them."""
+        return _parameters(self.width_function)[1:]
+
+    @property
+    def error_needs(self) -> tuple[str, ...]:
+        """Names of the quantities that `error` takes."""
+        return _parameters(self.quantity.function)
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Names of all quantities but `n` and `delta`, each once."""
+        limit = () if self.limit is None else _parameters(self.limit.function)
+        names = dict.fromkeys((*self.error_needs, *self.width_needs, *limit))
+        return tuple(name for name in names if name not in ("n", "delta"))
+
+    def width(self, **quantities: Any) -> Float:
+        """Evaluate the right side of the statement.
+
+        Parameters
+        ----------
+        **quantities : float or ndarray
+            The quantities of `width_needs`, which broadcast against one another: `n` samples,
+            `delta` the failure probability, the others by name; superfluous ones are ignored.
+
+        Returns
+        -------
+        ndarray
+            In the unit of the error.
+
+        Raises
+        ------
+        InputError
+            If a quantity is missing.
+        """
+        chosen = self._choose(self.width_needs, quantities)
+        return np.asarray(self.width_function(self.constants, **chosen), dtype=np.float64)
+
+    def error(self, **quantities: Any) -> Float:
+        """Evaluate the left side of the statement, the error, from the quantities `error_needs`."""
+        chosen = self._choose(self.error_needs, quantities)
+        return np.asarray(self.quantity.function(**chosen), dtype=np.float64)
+
+    def holds(self, **quantities: Any) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """Whether error ≤ width; a deterministic claim is granted its rounding, 1e-12 relative.
+
+        NaN on either side does not hold.
+        """
+        error, width = self.error(**quantities), self.width(**quantities)
+        slack: Any = 0.0
+        if self.form == "deterministic":
+            slack = ROUNDING * np.maximum(np.abs(error), np.abs(width))
+        return np.asarray(error <= width + slack)
+
+    def most(self, **quantities: Any) -> Float:
+        """Evaluate `limit`, what the error cannot exceed; infinite if there is no such thing."""
+        if self.limit is None:
+            return np.asarray(np.inf)
+        chosen = self._choose(_parameters(self.limit.function), quantities)
+        return np.asarray(self.limit.function(**chosen), dtype=np.float64)
+
+    def claimed(self, delta: float) -> float:
+        """Probability of a miss that the statement allows."""
+        return 0.0 if self.form == "deterministic" else self.failure * delta
+
+    def violated(self, facts: Facts, n: int, delta: float) -> tuple[str, ...]:
+        """Name the assumptions that a law does not meet at `n` and `delta`; none: within bounds."""
+        return tuple(
+            assumption.text
+            for assumption in self.assumptions
+            if not assumption.predicate(facts, n, delta)
+        )
+
+    def _choose(self, names: tuple[str, ...], quantities: Facts) -> dict[str, Any]:
+        missing = [name for name in names if name not in quantities]
+        if missing:
+            raise InputError(
+                f"`{self.id}` needs {', '.join(f'`{name}`' for name in missing)}: "
+                f"pass {', '.join(f'`{name}`' for name in names)} by name."
+            )
+        return {name: quantities[name] for name in names}
+
+
+def _parameters(function: Callable[..., Any]) -> tuple[str, ...]:
+    return tuple(inspect.signature(function).parameters)
+
+
+def _restore(state: dict[str, Any]) -> Bound:
+    return Bound(**state)

@@ -1,0 +1,137 @@
+"""What a synthetic arm is, and what is computed from plain samples."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from genbounds.bounds import Facts
+from genbounds.validation import Float
+
+Statistics = dict[str, Float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcomes:
+    """Every value that the sufficient statistics can take, or a fine lattice of them.
+
+    Attributes
+    ----------
+    statistics : dict of str to ndarray
+        One outcome on each row of the leading axis.
+    probabilities : ndarray
+        Of the outcomes.
+    accuracy : float
+        Largest relative error of a probability summed from them; 0 if the list is complete.
+    lower_only : bool
+        Whether some statistic stands at its largest possible value, so that a miss probability
+        computed from the list is a lower limit only.
+    """
+
+    statistics: Statistics
+    probabilities: Float
+    accuracy: float = 0.0
+    lower_only: bool = False
+
+
+class SyntheticArm(ABC):
+    """A law whose truth is known.
+
+    Attributes
+    ----------
+    name : str
+        One line that tells the law from every other.
+    facts : mapping
+        True quantities by name, among them ``families`` (what kind of law it is) and ``d``.
+    """
+
+    name: str
+
+    @property
+    @abstractmethod
+    def facts(self) -> Facts:
+        """True quantities by name."""
+
+    @abstractmethod
+    def draw(self, n: int, rng: np.random.Generator) -> Float:
+        """Return `n` independent rows, shape (n, d)."""
+
+    @property
+    def d(self) -> int:
+        """Number of features."""
+        return int(self.facts["d"])
+
+    def statistics(
+        self, names: Collection[str], n: int, replications: int, rng: np.random.Generator
+    ) -> Statistics:
+        """Draw sample quantities of `replications` independent samples of size `n`.
+
+        Parameters
+        ----------
+        names : collection of str
+            The quantities wanted; those drawn together belong to the same samples.
+        n, replications : int
+        rng : numpy.random.Generator
+
+        Returns
+        -------
+        dict of str to ndarray
+            Each with `replications` on its leading axis.
+        """
+        rows = self.draw(replications * n, rng).reshape(replications, n, self.d)
+        out = reduce_rows(names, rows, self.facts)
+        if "second_mean" in names:  # of a second, independent sample
+            other = self.draw(replications * n, rng).reshape(replications, n, self.d)
+            out |= {"second_mean": other.mean(axis=1)[:, 0]}
+        return out
+
+    def size(self, names: Collection[str], n: int) -> int:
+        """Numbers held in memory for each replication."""
+        return n * self.d
+
+    def tail(self, quantity: str, n: int, threshold: float) -> float | None:
+        """Exact probability that the error called `quantity` exceeds `threshold`, if known."""
+        return None
+
+    def outcomes(self, names: Collection[str], n: int) -> Outcomes | None:
+        """List all outcomes of the quantities `names` with their probabilities, if that is known.
+
+        Names that are true quantities of the arm are passed over.
+        """
+        return None
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name})"
+
+
+def reduce_rows(names: Collection[str], rows: Float, facts: Mapping[str, Any]) -> Statistics:
+    """Compute sample quantities from raw samples of shape (replications, n, d)."""
+    n = rows.shape[1]
+    mean = rows.mean(axis=1)
+    centred = rows - mean[:, None, :]
+
+    def scatter(x: Float) -> Float:
+        return np.asarray(np.swapaxes(x, 1, 2) @ x / n)
+
+    def sample_variance() -> Float:
+        return np.asarray(np.square(centred[..., 0]).sum(axis=1) / (n - 1))
+
+    def mean_error_norm() -> Float:
+        return np.asarray(np.linalg.norm(mean - facts["mean"], axis=1))
+
+    table: dict[str, Callable[[], Any]] = {
+        "sample_mean": lambda: mean[:, 0],
+        "sample_variance": sample_variance,
+        "mean_square": lambda: np.square(rows[..., 0]).mean(axis=1),
+        "mean_squared_norm": lambda: np.square(rows).sum(axis=2).mean(axis=1),
+        "mean_vector": lambda: mean,
+        "mean_error_norm": mean_error_norm,
+        "mean_deviation": lambda: np.linalg.norm(centred, axis=2).mean(axis=1),
+        "covariance": lambda: scatter(centred),
+        "raw_covariance": lambda: scatter(rows),
+    }
+    return {name: np.asarray(table[name]()) for name in names if name in table}

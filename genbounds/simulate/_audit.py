@@ -1,0 +1,513 @@
+"""The audit: every statement on trial, every verdict computed."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass
+from fnmatch import fnmatchcase
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from genbounds.bounds import Bound, catalog
+from genbounds.simulate._cells import Cell, cells_of
+from genbounds.simulate._search import DIMENSIONS, SearchResult, search
+from genbounds.simulate._store import Store, open_store
+from genbounds.simulate._trials import (
+    TAIL_ACCURACY,
+    Chunk,
+    chunk_sizes,
+    exact_misses,
+    miss_limits,
+    run_chunk,
+    stream,
+    tightness,
+)
+from genbounds.simulate._workers import run_jobs
+from genbounds.validation import InputError, check_count
+
+DEFAULT_REPLICATIONS = 10_000
+QUICK_REPLICATIONS = 1_000
+
+# Probability that chance alone refutes a true statement, all its cells together.
+FALSE_ALARM = 1e-6
+
+Progress = Callable[[int, int, str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellResult:
+    """Evidence on one statement at one law, sample size and failure probability.
+
+    Attributes
+    ----------
+    arm : str
+        The law, or the family of inputs of a deterministic claim.
+    n : int or None
+    d : int
+    delta : float or None
+    claimed : float
+        Miss probability that the statement allows.
+    miss, miss_low, miss_high : float
+        Miss probability with its limits: binomial ones, which hold for all cells of the statement
+        together with probability 1 − 1e-6, or numerical ones where the law is known.
+    evidence : str
+        "exact", "numerical" (a lattice of outcomes), "monte-carlo" or "search".
+    width : float
+        Median width; the right side of a deterministic claim.
+    tightness : float
+        Median width over the true quantile of the error; NaN if unknown.
+    trivial : bool
+        Whether the width was never below what the error can be at most.
+    """
+
+    arm: str
+    n: int | None
+    d: int
+    delta: float | None
+    claimed: float
+    miss: float
+    miss_low: float
+    miss_high: float
+    evidence: str
+    width: float
+    tightness: float
+    trivial: bool
+
+    @property
+    def refutes(self) -> bool:
+        """Whether more misses than claimed are proven."""
+        if self.evidence == "exact":  # granted the accuracy of the tail
+            return self.miss_low > self.claimed * (1.0 + TAIL_ACCURACY)
+        return self.miss_low > self.claimed
+
+    @property
+    def excess(self) -> float:
+        """Proven miss probability over the claimed one; a tie goes to the measured rate."""
+        if self.claimed == 0.0:
+            return math.inf if self.refutes else 0.0
+        return self.miss_low / self.claimed
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON types; NaN and infinity become None."""
+        return {key: _json(value) for key, value in asdict(self).items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditRow:
+    """Verdict on one statement.
+
+    Attributes
+    ----------
+    id, claim, source, form : str
+        As in the catalogue.
+    repairs : str or None
+    verdict : {"refuted", "vacuous", "upheld"}
+        Computed: refuted if some cell proves more misses than claimed, or an input violates a
+        deterministic claim; vacuous if the width never falls below what the error can be at
+        most; else upheld by all the evidence gathered.
+    cells : int
+        Pairs of cell and failure probability; dimensions searched for a deterministic claim.
+    worst : CellResult
+        Largest proven miss probability relative to the claim.
+    tightness : float
+        Median over the cells; for a deterministic claim the smallest right/left found.
+    counterexample : str or None
+        For a refuted statement the case that is easiest to check by hand: the one at the largest
+        failure probability, dimension and sample size as small as possible.
+    refuted_from : float or None
+        Largest failure probability at which it is refuted.
+    refuted_at : dict of str to float
+        Every law at which it is refuted, with the largest failure probability there (NaN for a
+        deterministic claim).
+    results : tuple of CellResult
+        All the evidence.
+    """
+
+    id: str
+    claim: str
+    source: str
+    form: str
+    repairs: str | None
+    verdict: str
+    cells: int
+    worst: CellResult
+    tightness: float
+    counterexample: str | None
+    refuted_from: float | None
+    refuted_at: dict[str, float]
+    results: tuple[CellResult, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON types, without the evidence of the other cells."""
+        return {
+            "id": self.id,
+            "claim": self.claim,
+            "source": self.source,
+            "form": self.form,
+            "repairs": self.repairs,
+            "verdict": self.verdict,
+            "cells": self.cells,
+            "worst": self.worst.to_dict(),
+            "tightness": _json(self.tightness),
+            "counterexample": self.counterexample,
+            "refuted_from": self.refuted_from,
+            "refuted_at": {arm: _json(delta) for arm, delta in self.refuted_at.items()},
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditReport:
+    """Verdicts on a set of statements.
+
+    Attributes
+    ----------
+    rows : tuple of AuditRow
+        In the order of the catalogue.
+    seed, replications : int
+        What the numbers depend on, beside the version.
+    version : str
+        Of genbounds.
+    """
+
+    rows: tuple[AuditRow, ...]
+    seed: int
+    replications: int
+    version: str
+
+    def __getitem__(self, key: str) -> AuditRow:
+        for row in self.rows:
+            if row.id == key:
+                return row
+        raise KeyError(key)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON types."""
+        return {
+            "rows": [row.to_dict() for row in self.rows],
+            "seed": self.seed,
+            "replications": self.replications,
+            "version": self.version,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Piece:
+    """One piece of work: a chunk, the exact tails of a cell, or a search."""
+
+    key: str
+    label: str
+    function: Callable[..., dict[str, Any]]
+    arguments: tuple[Any, ...]
+
+
+def audit(
+    patterns: Iterable[str] = (),
+    *,
+    replications: int | None = None,
+    seed: int = 0,
+    jobs: int = 1,
+    quick: bool = False,
+    out: Path | str | None = None,
+    progress: Progress | None = None,
+    catalogue: Mapping[str, Bound] | None = None,
+) -> AuditReport:
+    """Put statements on trial.
+
+    Parameters
+    ----------
+    patterns : iterable of str
+        Ids or shell patterns such as ``"o24.*"``; empty means all.
+    replications : int, optional
+        Samples in each cell; 10,000, or 1,000 if `quick`.
+    seed : int
+        Start of all random streams.
+    jobs : int
+        Worker processes; the results do not depend on it.
+    quick : bool
+        Fewer replications: the same verdict wherever a refutation is not a rare event.
+    out : path, optional
+        Folder whose store keeps finished pieces, so that the same call goes on where an
+        interrupted one stopped and ends with the same results.
+    progress : callable, optional
+        Called as ``progress(done, total, label)`` after every finished piece of work.
+    catalogue : mapping of str to Bound, optional
+        Statements to choose from instead of `genbounds.bounds.catalog`.
+
+    Returns
+    -------
+    AuditReport
+
+    Raises
+    ------
+    InputError
+        If a pattern matches no statement, no law at hand lies within a statement's assumptions,
+        or the store cannot be used or belongs to another configuration.
+    """
+    default = QUICK_REPLICATIONS if quick else DEFAULT_REPLICATIONS
+    count = check_count("replications", default if replications is None else replications)
+    seed = check_count("seed", seed, minimum=0)
+    jobs = check_count("jobs", jobs)
+    bounds = _chosen(patterns, catalog() if catalogue is None else catalogue)
+    pieces = [piece for bound in bounds for piece in _pieces(bound, count, seed)]
+    version = _version()
+    configuration = {"version": version, "seed": seed, "replications": count}
+    with nullcontext() if out is None else open_store(out, configuration) as store:
+        results = _work(pieces, store, jobs, progress)
+    return AuditReport(
+        rows=tuple(_row(bound, count, seed, results) for bound in bounds),
+        seed=seed,
+        replications=count,
+        version=version,
+    )
+
+
+def _version() -> str:
+    # By name: the root of the package imports every layer above this one.
+    return str(import_module("genbounds").__version__)
+
+
+def _chosen(patterns: Iterable[str], catalogue: Mapping[str, Bound]) -> list[Bound]:
+    wanted = list(patterns)
+    for pattern in wanted:
+        if not any(fnmatchcase(name, pattern) for name in catalogue):
+            raise InputError(
+                f"no statement matches {pattern!r}: `genbounds bounds` lists the catalogue."
+            )
+    return [
+        bound
+        for name, bound in catalogue.items()
+        if not wanted or any(fnmatchcase(name, pattern) for pattern in wanted)
+    ]
+
+
+def _pieces(bound: Bound, replications: int, seed: int) -> list[_Piece]:
+    if bound.form == "deterministic":
+        return [
+            _Piece(
+                key=_key(bound, "search", d),
+                label=f"{bound.id}: search at d={d}",
+                function=_search,
+                arguments=(bound, d, stream(seed, bound.id, "search", d)),
+            )
+            for d in DIMENSIONS
+        ]
+    pieces = []
+    for cell in cells_of(bound):
+        label = f"{bound.id}: {cell.label}"
+        pieces.append(
+            _Piece(
+                key=_key(bound, cell.label, "exact"),
+                label=label,
+                function=_exact,
+                arguments=(bound, cell),
+            )
+        )
+        sizes = chunk_sizes(bound, cell.arm, cell.n, replications)
+        for index, size in enumerate(sizes):
+            seeds = stream(seed, bound.id, cell.label, index)
+            pieces.append(
+                _Piece(
+                    key=_key(bound, cell.label, index),
+                    label=label,
+                    function=_chunk,
+                    arguments=(bound, cell.arm, cell.n, cell.deltas, size, seeds),
+                )
+            )
+    return pieces
+
+
+def _key(bound: Bound, *parts: object) -> str:
+    """Key of a piece of work: with other constants it is other work."""
+    return json.dumps([bound.id, dict(bound.constants), *parts], ensure_ascii=False)
+
+
+def _chunk(*arguments: Any) -> dict[str, Any]:
+    return asdict(run_chunk(*arguments))
+
+
+def _exact(bound: Bound, cell: Cell) -> dict[str, Any]:
+    return {"miss": exact_misses(bound, cell.arm, cell.n, cell.deltas)}
+
+
+def _search(bound: Bound, d: int, seeds: np.random.SeedSequence) -> dict[str, Any]:
+    return asdict(search(bound, d, seeds))
+
+
+def _work(
+    pieces: Sequence[_Piece], store: Store | None, jobs: int, progress: Progress | None
+) -> dict[str, dict[str, Any]]:
+    results: dict[str, dict[str, Any]] = {}
+    pending = []
+    for piece in pieces:
+        kept = None if store is None else store.get(piece.key)
+        if kept is None:
+            pending.append(piece)
+        else:
+            results[piece.key] = kept
+    tasks = [(piece.function, piece.arguments) for piece in pending]
+    for index, result in run_jobs(_call, tasks, jobs=jobs):
+        piece = pending[index]
+        results[piece.key] = result
+        if store is not None:
+            store.put(piece.key, result)
+        if progress is not None:
+            progress(len(results), len(pieces), piece.label)
+    return results
+
+
+def _call(function: Callable[..., dict[str, Any]], arguments: tuple[Any, ...]) -> dict[str, Any]:
+    return function(*arguments)
+
+
+def _row(
+    bound: Bound, replications: int, seed: int, results: Mapping[str, dict[str, Any]]
+) -> AuditRow:
+    if bound.form == "deterministic":
+        found = [SearchResult(**results[_key(bound, "search", d)]) for d in DIMENSIONS]
+        evidence = tuple(_searched(bound, result) for result in found)
+        tight = min(result.ratio for result in found)
+    else:
+        found = []
+        evidence = _trials(bound, replications, results)
+        known = [cell.tightness for cell in evidence if math.isfinite(cell.tightness)]
+        tight = float(np.median(known)) if known else math.nan
+    against = [index for index, cell in enumerate(evidence) if cell.refutes]
+    verdict = "upheld"
+    if against:
+        verdict = "refuted"
+    elif all(cell.trivial for cell in evidence):
+        verdict = "vacuous"
+    counterexample = refuted_from = None
+    refuted_at: dict[str, float] = {}
+    for index in against:
+        delta = evidence[index].delta
+        largest = max(refuted_at.get(evidence[index].arm, 0.0), delta or 0.0)
+        refuted_at[evidence[index].arm] = math.nan if delta is None else largest
+    if against:
+        simplest = min(against, key=lambda index: _complexity(evidence[index]))
+        refuted_from = evidence[simplest].delta
+        counterexample = (
+            _inputs(bound, found[simplest]) if found else _case(bound, evidence[simplest])
+        )
+    return AuditRow(
+        id=bound.id,
+        claim=bound.claim,
+        source=bound.source,
+        form=bound.form,
+        repairs=bound.repairs,
+        verdict=verdict,
+        cells=len(evidence),
+        worst=max(evidence, key=lambda cell: (cell.excess, cell.miss)),
+        tightness=tight,
+        counterexample=counterexample,
+        refuted_from=refuted_from,
+        refuted_at=refuted_at,
+        results=evidence,
+    )
+
+
+def _complexity(cell: CellResult) -> tuple[float, int, int]:
+    return (-(cell.delta or 0.0), cell.d, cell.n or 0)
+
+
+def _searched(bound: Bound, result: SearchResult) -> CellResult:
+    miss = float(result.refutes)
+    return CellResult(
+        arm=bound.setting,
+        n=None,
+        d=result.d,
+        delta=None,
+        claimed=0.0,
+        miss=miss,
+        miss_low=miss,
+        miss_high=miss,
+        evidence="search",
+        width=result.right,
+        tightness=result.ratio,
+        trivial=False,
+    )
+
+
+def _trials(
+    bound: Bound, replications: int, results: Mapping[str, dict[str, Any]]
+) -> tuple[CellResult, ...]:
+    cells = cells_of(bound)
+    measured = []
+    for cell in cells:
+        exact = results[_key(bound, cell.label, "exact")]["miss"]
+        sizes = chunk_sizes(bound, cell.arm, cell.n, replications)
+        chunks = [Chunk(**results[_key(bound, cell.label, index)]) for index in range(len(sizes))]
+        measured.append((cell, exact, chunks))
+    uncertain = sum(miss is None for _, exact, _ in measured for miss in exact)
+    alpha = 2.0 * FALSE_ALARM / max(uncertain, 1)  # two-sided limits, one side convicts
+    return tuple(
+        _cell_result(bound, cell, index, exact[index], chunks, alpha)
+        for cell, exact, chunks in measured
+        for index in range(len(cell.deltas))
+    )
+
+
+def _cell_result(
+    bound: Bound,
+    cell: Cell,
+    index: int,
+    exact: tuple[float, float, float] | None,
+    chunks: Sequence[Chunk],
+    alpha: float,
+) -> CellResult:
+    total = sum(chunk.replications for chunk in chunks)
+    weights = [chunk.replications for chunk in chunks]
+    width = float(np.average([chunk.width[index] for chunk in chunks], weights=weights))
+    evidence = "monte-carlo"
+    quantile = float(np.average([chunk.quantile[index] for chunk in chunks], weights=weights))
+    if exact is None:
+        misses = sum(chunk.misses[index] for chunk in chunks)
+        miss = misses / total
+        low, high = miss_limits(misses, total, alpha)
+    else:
+        miss, low, high = exact
+        evidence = "exact" if low == high else "numerical"
+    return CellResult(
+        arm=cell.arm.name,
+        n=cell.n,
+        d=cell.arm.d,
+        delta=cell.deltas[index],
+        claimed=bound.claimed(cell.deltas[index]),
+        miss=miss,
+        miss_low=low,
+        miss_high=high,
+        evidence=evidence,
+        width=width,
+        tightness=tightness(width, quantile),
+        trivial=sum(chunk.trivial[index] for chunk in chunks) == total,
+    )
+
+
+def _case(bound: Bound, cell: CellResult) -> str:
+    how = {
+        "exact": f"with probability {cell.miss:.6g} (exact)",
+        "numerical": f"with probability {cell.miss_low:.6g} or more (numerical)",
+        "monte-carlo": f"in {cell.miss:.6g} of the samples (at least {cell.miss_low:.6g})",
+    }[cell.evidence]
+    return (
+        f"{cell.arm}, n = {cell.n}, δ = {cell.delta:g}: {bound.quantity.text} exceeds the width "
+        f"{cell.width:.6g} {how}; claimed at most {cell.claimed:.6g}"
+    )
+
+
+def _inputs(bound: Bound, result: SearchResult) -> str:
+    inputs = ", ".join(f"{name} = {value}" for name, value in result.inputs.items())
+    return (
+        f"{inputs}: {bound.quantity.text} = {result.left:.12g} exceeds the right side "
+        f"{result.right:.12g}"
+    )
+
+
+def _json(value: object) -> object:
+    return None if isinstance(value, float) and not math.isfinite(value) else value

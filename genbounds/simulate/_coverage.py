@@ -1,0 +1,300 @@
+"""How often a bound or an interval holds, with exact binomial limits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from genbounds.bounds import Bound
+from genbounds.simulate._arms import SyntheticArm
+from genbounds.simulate._trials import (
+    TAIL_ACCURACY,
+    Chunk,
+    chunk_sizes,
+    exact_misses,
+    miss_limits,
+    run_chunk,
+    stream,
+    tightness,
+)
+from genbounds.simulate._workers import run_jobs
+from genbounds.validation import InputError, check_count, check_open_unit
+
+_INTERVAL_CHUNK = 100
+
+
+class Interval(Protocol):
+    """Anything with two ends, such as a `Score`."""
+
+    @property
+    def low(self) -> float:
+        """Lower end."""
+
+    @property
+    def high(self) -> float:
+        """Upper end."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coverage:
+    """Measured miss rate of a bound or an interval.
+
+    Attributes
+    ----------
+    subject, arm : str
+        What was put on trial, and on what law.
+    n : int or None
+        Samples in each replication; None if `draw` alone knows.
+    d : int or None
+        Features.
+    delta : float
+        Failure probability asked of the bound; one minus the level of an interval.
+    claimed : float
+        Miss probability that the statement allows.
+    replications, misses : int
+    miss, miss_low, miss_high : float
+        Miss rate and its exact (Clopper–Pearson) limits.
+    confidence : float
+        Two-sided confidence of the limits.
+    stderr : float
+        Monte-Carlo standard error of `miss`.
+    exact : tuple of float or None
+        The miss probability itself with its numerical limits, where the law of the error is known.
+    width : float
+        Median width.
+    tightness : float
+        Median width over the quantile of the error at one minus `claimed`; 1 is perfect. NaN if
+        fewer than ten replications lie beyond that quantile.
+    """
+
+    subject: str
+    arm: str
+    n: int | None
+    d: int | None
+    delta: float
+    claimed: float
+    replications: int
+    misses: int
+    miss: float
+    miss_low: float
+    miss_high: float
+    confidence: float
+    stderr: float
+    exact: tuple[float, float, float] | None
+    width: float
+    tightness: float
+
+    @property
+    def coverage(self) -> float:
+        """One minus the miss rate; its limits are one minus those of `miss`."""
+        return 1.0 - self.miss
+
+    @property
+    def refuted(self) -> bool:
+        """Whether more misses than claimed are certain at this confidence, or known exactly."""
+        if self.exact is not None:
+            return self.exact[1] > self.claimed * (1.0 + TAIL_ACCURACY)
+        return self.miss_low > self.claimed
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON types; NaN becomes None."""
+        fields = asdict(self)
+        return {
+            key: None if isinstance(value, float) and not math.isfinite(value) else value
+            for key, value in fields.items()
+        }
+
+
+def coverage(
+    bound: Bound,
+    arm: SyntheticArm,
+    n: int,
+    delta: float,
+    replications: int,
+    seed: int,
+    *,
+    confidence: float = 0.99,
+    jobs: int = 1,
+) -> Coverage:
+    """Measure how often a bound holds on a law with known truth.
+
+    Parameters
+    ----------
+    bound : Bound
+        A statement about probabilities.
+    arm : SyntheticArm
+        A law within the assumptions of the bound.
+    n : int
+        Samples in each replication.
+    delta : float
+        Failure probability put into the bound.
+    replications : int
+        Independent samples of size `n`.
+    seed : int
+        Start of all random streams; the result does not depend on `jobs`.
+    confidence : float
+        Two-sided confidence of the limits of the miss rate.
+    jobs : int
+        Worker processes.
+
+    Returns
+    -------
+    Coverage
+
+    Raises
+    ------
+    InputError
+        If the law is outside the assumptions, or does not provide what the bound needs, or the
+        statement is deterministic (`audit` searches a counterexample to those).
+    """
+    n = check_count("n", n)
+    delta = check_open_unit("delta", delta)
+    replications = check_count("replications", replications)
+    seed = check_count("seed", seed, minimum=0)
+    confidence = check_open_unit("confidence", confidence)
+    if bound.form == "deterministic":
+        raise InputError(
+            f"`{bound.id}` is deterministic and has no miss rate: use genbounds.simulate.audit."
+        )
+    violated = bound.violated(arm.facts, n, delta)
+    if violated:
+        raise InputError(
+            f"`{bound.id}` says nothing about {arm.name} at n={n}, delta={delta:g}: "
+            f"it assumes {'; '.join(violated)}."
+        )
+    sizes = chunk_sizes(bound, arm, n, replications)
+    tasks = [
+        (bound, arm, n, (delta,), size, stream(seed, bound.id, arm.name, n, index))
+        for index, size in enumerate(sizes)
+    ]
+    chunks = [chunk for _, chunk in sorted(run_jobs(run_chunk, tasks, jobs=jobs))]
+    return _summary(bound, arm, n, delta, chunks, confidence)
+
+
+def _summary(
+    bound: Bound, arm: SyntheticArm, n: int, delta: float, chunks: list[Chunk], confidence: float
+) -> Coverage:
+    replications = sum(chunk.replications for chunk in chunks)
+    weights = [chunk.replications for chunk in chunks]
+    width = float(np.average([chunk.width[0] for chunk in chunks], weights=weights))
+    quantile = float(np.average([chunk.quantile[0] for chunk in chunks], weights=weights))
+    return _coverage(
+        subject=bound.id,
+        arm=arm.name,
+        n=n,
+        d=arm.d,
+        delta=delta,
+        claimed=bound.claimed(delta),
+        misses=sum(chunk.misses[0] for chunk in chunks),
+        replications=replications,
+        confidence=confidence,
+        exact=exact_misses(bound, arm, n, (delta,))[0],
+        width=width,
+        tightness=tightness(width, quantile),
+    )
+
+
+def interval_coverage(
+    make_interval: Callable[[Any], Interval],
+    draw: Callable[[np.random.Generator], Any],
+    truth: float,
+    *,
+    replications: int,
+    seed: int,
+    level: float,
+    confidence: float = 0.99,
+    jobs: int = 1,
+    subject: str = "interval",
+    arm: str = "",
+) -> Coverage:
+    """Measure how often an interval covers the truth.
+
+    Parameters
+    ----------
+    make_interval : callable
+        ``make_interval(data)`` returns something with ``.low`` and ``.high``.
+    draw : callable
+        ``draw(rng)`` returns the data of one replication.
+    truth : float
+        What the intervals should cover.
+    replications : int
+    seed : int
+        Start of all random streams; the result does not depend on `jobs`.
+    level : float
+        Nominal coverage of the intervals, in (0, 1).
+    confidence : float
+        Two-sided confidence of the limits of the miss rate.
+    jobs : int
+        Worker processes; both callables must then be importable by them or self-contained.
+    subject, arm : str
+        Labels of the result.
+
+    Returns
+    -------
+    Coverage
+        `width` is the median length of the intervals; `tightness` compares half of it with the
+        quantile at `level` of the absolute error of their midpoints.
+    """
+    replications = check_count("replications", replications)
+    level = check_open_unit("level", level)
+    confidence = check_open_unit("confidence", confidence)
+    seed = check_count("seed", seed, minimum=0)
+    full, rest = divmod(replications, _INTERVAL_CHUNK)
+    sizes = [_INTERVAL_CHUNK] * full + ([rest] if rest else [])
+    tasks = [
+        (make_interval, draw, size, stream(seed, "interval", index))
+        for index, size in enumerate(sizes)
+    ]
+    ends = np.concatenate(
+        [part for _, part in sorted(run_jobs(_intervals, tasks, jobs=jobs), key=lambda x: x[0])]
+    )
+    low, high = ends[:, 0], ends[:, 1]
+    hit = (low <= truth) & (truth <= high)  # NaN covers nothing
+    error = np.abs(0.5 * (low + high) - truth)
+    width = float(np.median(high - low))
+    enough = replications * (1.0 - level) >= 10.0
+    quantile = float(np.quantile(error, level)) if enough else math.nan
+    return _coverage(
+        subject=subject,
+        arm=arm,
+        n=None,
+        d=None,
+        delta=1.0 - level,
+        claimed=1.0 - level,
+        misses=int(replications - np.count_nonzero(hit)),
+        replications=replications,
+        confidence=confidence,
+        exact=None,
+        width=width,
+        tightness=tightness(0.5 * width, quantile),
+    )
+
+
+def _intervals(
+    make_interval: Callable[[Any], Interval],
+    draw: Callable[[np.random.Generator], Any],
+    replications: int,
+    seeds: np.random.SeedSequence,
+) -> np.ndarray[Any, np.dtype[np.float64]]:
+    rng = np.random.default_rng(seeds)
+    made = (make_interval(draw(rng)) for _ in range(replications))
+    return np.array([(interval.low, interval.high) for interval in made], dtype=np.float64)
+
+
+def _coverage(*, misses: int, replications: int, confidence: float, **rest: Any) -> Coverage:
+    low, high = miss_limits(misses, replications, 1.0 - confidence)
+    miss = misses / replications
+    return Coverage(
+        misses=misses,
+        replications=replications,
+        confidence=confidence,
+        miss=miss,
+        miss_low=low,
+        miss_high=high,
+        stderr=math.sqrt(miss * (1.0 - miss) / replications),
+        **rest,
+    )

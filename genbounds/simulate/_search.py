@@ -1,0 +1,223 @@
+"""A numerical adversary for deterministic claims: search, climb, simplify."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from genbounds.bounds import Bound
+from genbounds.validation import Float, InputError
+
+# A violation is believed beyond this, relative to the larger side: a thousand times the rounding
+# of the sides, far below what a false inequality shows once climbed.
+VIOLATION = 1e-9
+
+_STARTS = 600
+_KEPT = 30
+_ROUNDS = 40
+DIMENSIONS = (1, 2, 3, 5)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchResult:
+    """The strongest attack found at one dimension.
+
+    Attributes
+    ----------
+    d : int
+        Dimension of the inputs.
+    tried : int
+        Inputs evaluated.
+    violation : float
+        Largest (left − right) / max(|left|, |right|) found.
+    ratio : float
+        Smallest right/left found; 1 where the inequality is attained.
+    left, right : float
+        Both sides there.
+    inputs : dict of str to list
+        The inputs, after simplification if they violate.
+    """
+
+    d: int
+    tried: int
+    violation: float
+    ratio: float
+    left: float
+    right: float
+    inputs: dict[str, Any]
+
+    @property
+    def refutes(self) -> bool:
+        """Whether the inequality is violated beyond rounding."""
+        return self.violation > VIOLATION
+
+
+def search(bound: Bound, d: int, seeds: np.random.SeedSequence) -> SearchResult:
+    """Look for inputs of dimension `d` that violate a deterministic claim.
+
+    Starts are random with random scales and zeros; the best are perturbed with shrinking steps;
+    a violation is then simplified by rounding its coordinates as far as it survives.
+
+    Raises
+    ------
+    InputError
+        If the setting of the statement is not known.
+    """
+    if bound.setting not in FAMILIES:
+        raise InputError(
+            f"`{bound.id}` has the setting {bound.setting!r}; a counterexample can be searched in "
+            f"{', '.join(FAMILIES)}."
+        )
+    size, decode = FAMILIES[bound.setting]
+    rng = np.random.default_rng(seeds)
+    points = rng.standard_normal((_STARTS, size(d)))
+    points *= 10.0 ** rng.uniform(-1.5, 1.5, points.shape)
+    points[rng.random(points.shape) < 0.25] = 0.0
+    points[: _STARTS // 4] = np.round(points[: _STARTS // 4])
+    score = _score(bound, decode(points, d))
+    tried = _STARTS
+    for step in np.geomspace(1.0, 1e-3, _ROUNDS):
+        keep = np.argsort(-score, kind="stable")[:_KEPT]
+        points, score = points[keep], score[keep]
+        moved = np.repeat(points, 8, axis=0)
+        noise = rng.standard_normal(moved.shape) * (rng.random(moved.shape) < 0.5)
+        moved = moved + step * noise * (np.abs(moved) + 0.1)
+        points = np.concatenate([points, moved])
+        score = np.concatenate([score, _score(bound, decode(moved, d))])
+        tried += len(moved)
+    best = points[[int(np.argmax(score))]]
+    if score.max() > VIOLATION:
+        best = _simplify(bound, best, d)
+    inputs = decode(best, d)
+    left = float(bound.error(**inputs)[0])
+    right = float(np.broadcast_to(bound.width(**inputs), (1,))[0])
+    single = {name: value[0] for name, value in inputs.items()}
+    broken = bound.violated(single, 1, 0.5)
+    if broken:
+        raise InputError(f"the inputs searched for `{bound.id}` break: {'; '.join(broken)}.")
+    return SearchResult(
+        d=d,
+        tried=tried,
+        violation=float(_score(bound, inputs)[0]),
+        ratio=right / left if left > 0.0 else np.inf,
+        left=left,
+        right=right,
+        inputs={name: np.round(single[name], 12).tolist() for name in bound.needs},
+    )
+
+
+def _score(bound: Bound, inputs: Mapping[str, Float]) -> Float:
+    """Relative violation; negative where the claim holds."""
+    left = bound.error(**inputs)
+    right = np.broadcast_to(bound.width(**inputs), left.shape)
+    size = np.maximum(np.abs(left), np.abs(right))
+    # Both sides zero: attained, not violated. A side that is no number never wins.
+    score = np.divide(left - right, size, out=np.zeros_like(size), where=size > 0.0)
+    return np.where(np.isfinite(score), score, -np.inf)
+
+
+def _simplify(bound: Bound, point: Float, d: int) -> Float:
+    """Round all coordinates, then one by one, as coarsely as the violation survives."""
+
+    def violates(candidate: Float) -> bool:
+        _, decode = FAMILIES[bound.setting]
+        return bool(_score(bound, decode(candidate, d))[0] > VIOLATION)
+
+    for digits in (0, 1, 2):
+        rounded = np.round(point, digits)
+        if violates(rounded):
+            point = rounded
+            break
+    for index in range(point.shape[1]):
+        for digits in (0, 1, 2):
+            trial = point.copy()
+            trial[0, index] = np.round(trial[0, index], digits)
+            if violates(trial):
+                point = trial
+                break
+    return point
+
+
+def _matrix(theta: Float, index: int, d: int) -> Float:
+    return theta[:, index * d * d : (index + 1) * d * d].reshape(-1, d, d)
+
+
+def _distribution(theta: Float) -> Float:
+    """Squares, normalised: any distribution, zeros included."""
+    weights = np.square(theta) + np.where((theta == 0.0).all(axis=1), 1.0, 0.0)[:, None]
+    return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+
+
+def _unit(theta: Float) -> Float:
+    """Map the real line onto (0, 1)."""
+    return 0.5 * (1.0 + theta / (1.0 + np.abs(theta)))
+
+
+def _factor_pair(theta: Float, d: int) -> dict[str, Float]:
+    return {"factor": _matrix(theta, 0, d), "other_factor": _matrix(theta, 1, d)}
+
+
+def _factor_triple(theta: Float, d: int) -> dict[str, Float]:
+    reference = _matrix(theta, 2, d)
+    scale = np.abs(reference).max(axis=(1, 2), keepdims=True) + 1e-3
+    return _factor_pair(theta, d) | {"reference_factor": reference + 3.0 * d * scale * np.eye(d)}
+
+
+def _ordered_pair(theta: Float, d: int) -> dict[str, Float]:
+    root, more = _matrix(theta, 0, d), _matrix(theta, 1, d)
+    smaller = root @ np.swapaxes(root, 1, 2)
+    # Well conditioned, so that inverting them costs no more than two digits.
+    ridge = 0.05 * np.trace(smaller, axis1=1, axis2=2) + 1e-3
+    smaller = smaller + ridge[:, None, None] * np.eye(d)
+    return {"smaller": smaller, "larger": smaller + more @ np.swapaxes(more, 1, 2)}
+
+
+def _distribution_pair(theta: Float, d: int) -> dict[str, Float]:
+    classes = d + 1
+    return {
+        "p": _distribution(theta[:, :classes]),
+        "p_estimate": _distribution(theta[:, classes:]),
+    }
+
+
+def _symmetric_pair(theta: Float, d: int) -> dict[str, Float]:
+    a, b = _matrix(theta, 0, d), _matrix(theta, 1, d)
+    return {"a": a + np.swapaxes(a, 1, 2), "b": b + np.swapaxes(b, 1, 2)}
+
+
+def _simplex_triple(theta: Float, d: int) -> dict[str, Float]:
+    v = np.sort(_distribution(theta[:, :d]), axis=1)[:, ::-1]
+    t = 1 + np.floor(_unit(theta[:, -1]) * d).astype(int)
+    inside = np.where(np.arange(d) < t[:, None], theta[:, d : 2 * d], 0.0)
+    inside[:, 0] += np.where((inside == 0.0).all(axis=1), 1.0, 0.0)
+    return {"v": v, "t": t, "w": _distribution(inside)}
+
+
+def _vector_order(theta: Float, d: int) -> dict[str, Float]:
+    return {"v": theta[:, :d], "alpha": 1.0 + 0.999999 * _unit(theta[:, d])}
+
+
+def _visits(theta: Float, d: int) -> dict[str, Float]:
+    picks = 1.0 + np.floor(np.minimum(np.abs(theta[:, :d]), 60.0))
+    batch = 1.0 + np.floor(np.minimum(np.abs(theta[:, d]), 20.0))
+    return {"picks": picks, "batch": batch, "alpha": 0.999 * _unit(theta[:, d + 1])}
+
+
+Decode = Callable[[Float, int], dict[str, Float]]
+
+FAMILIES: Mapping[str, tuple[Callable[[int], int], Decode]] = MappingProxyType(
+    {
+        "factor-pair": (lambda d: 2 * d * d, _factor_pair),
+        "factor-triple": (lambda d: 3 * d * d, _factor_triple),
+        "ordered-pair": (lambda d: 2 * d * d, _ordered_pair),
+        "distribution-pair": (lambda d: 2 * (d + 1), _distribution_pair),
+        "symmetric-pair": (lambda d: 2 * d * d, _symmetric_pair),
+        "simplex-triple": (lambda d: 2 * d + 1, _simplex_triple),
+        "vector-order": (lambda d: d + 1, _vector_order),
+        "visits": (lambda d: d + 2, _visits),
+    }
+)

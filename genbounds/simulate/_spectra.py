@@ -1,0 +1,78 @@
+"""Covariance spectra: simple families, and those with the norms of real embeddings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+import numpy as np
+
+from genbounds.validation import Float, InputError, check_count
+
+# Tr Σ, √Tr Σ², ‖Σ‖ as printed for 5,000 real images (M25 Tables 1-3); ends of the printed ranges
+# that go together, so that the effective ranks span the printed ones.
+EMBEDDING_NORMS: Mapping[str, tuple[int, float, float, float]] = MappingProxyType(
+    {
+        "inception low r": (2048, 181.0, 16.0, 13.0),
+        "inception high r": (2048, 181.0, 12.0, 9.05),
+        "clip low r": (1024, 528.0, 63.0, 44.0),
+        "clip high r": (1024, 637.0, 54.0, 32.0),
+        "dinov2 low r": (1024, 1886.0, 120.0, 69.0),
+        "dinov2 high r": (1024, 2113.0, 85.0, 21.0),
+    }
+)
+
+
+def matched_spectrum(d: int, *, trace: float, frobenius: float, operator: float) -> Float:
+    """Spectrum with given Tr Σ, √Tr Σ² and ‖Σ‖: a few equal leading eigenvalues and a power law.
+
+    Parameters
+    ----------
+    d : int
+        Number of eigenvalues.
+    trace, frobenius, operator : float
+        Tr Σ, √Tr Σ² and ‖Σ‖.
+
+    Returns
+    -------
+    ndarray of shape (d,)
+        Decreasing; the three norms are met to 1e-9 in relative terms.
+
+    Raises
+    ------
+    InputError
+        If no spectrum has these norms.
+    """
+    from scipy.optimize import brentq
+
+    check_count("d", d, minimum=2)
+    if not (0.0 < operator <= frobenius <= trace <= d * operator):
+        raise InputError(
+            "no spectrum has these norms: need ‖Σ‖ ≤ √Tr Σ² ≤ Tr Σ ≤ d ‖Σ‖; got "
+            f"operator={operator!r}, frobenius={frobenius!r}, trace={trace!r}, d={d}."
+        )
+    for leading in range(1, d):
+        rest = d - leading
+        first = trace - leading * operator
+        second = frobenius**2 - leading * operator**2
+        if not (first > 0.0 and second >= first**2 / rest * (1.0 - 1e-12)):
+            break
+        ranks = np.arange(1.0, rest + 1.0)
+
+        target = second / first**2
+
+        def excess(power: float, ranks: Float = ranks, target: float = target) -> float:
+            tail = ranks**-power
+            return float((tail @ tail) / tail.sum() ** 2) - target
+
+        if excess(60.0) < 0.0:
+            continue
+        power = 0.0 if excess(0.0) >= 0.0 else float(brentq(excess, 0.0, 60.0, xtol=1e-14))
+        tail = ranks**-power
+        tail *= first / tail.sum()
+        if tail[0] <= operator * (1.0 + 1e-12):
+            return np.concatenate([np.full(leading, operator), np.minimum(tail, operator)])
+    raise InputError(
+        "no spectrum of equal leading eigenvalues and a power law has these norms: "
+        f"operator={operator!r}, frobenius={frobenius!r}, trace={trace!r}, d={d}."
+    )

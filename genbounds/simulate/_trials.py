@@ -1,0 +1,153 @@
+"""One chunk of a coverage study, and the exact probabilities where the law is known."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from genbounds.bounds import Bound
+from genbounds.simulate._arms import SyntheticArm
+from genbounds.validation import Float
+
+# Numbers held at once by one chunk: 2²² doubles are 32 MiB.
+_CHUNK_SIZE = 2**22
+_LARGEST_CHUNK = 20_000
+
+# Relative accuracy of exact tails, granted to the statement.
+TAIL_ACCURACY = 1e-7
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chunk:
+    """What is kept of one chunk, one entry of each tuple for each failure probability.
+
+    Attributes
+    ----------
+    replications : int
+    misses : tuple of int
+    width : tuple of float
+        Median width.
+    quantile : tuple of float
+        Quantile of the error at one minus the claimed miss probability; NaN where the chunk has
+        fewer than ten replications beyond it.
+    trivial : tuple of int
+        Replications whose width is no less than what the error can be at most.
+    """
+
+    replications: int
+    misses: tuple[int, ...]
+    width: tuple[float, ...]
+    quantile: tuple[float, ...]
+    trivial: tuple[int, ...]
+
+
+def chunk_sizes(bound: Bound, arm: SyntheticArm, n: int, replications: int) -> tuple[int, ...]:
+    """Cut `replications` into chunks that fit in memory, whatever the number of workers."""
+    most = _CHUNK_SIZE // max(arm.size(bound.needs, n), 1)
+    size = min(max(most, 1), _LARGEST_CHUNK)
+    full, rest = divmod(replications, size)
+    return (size,) * full + ((rest,) if rest else ())
+
+
+def stream(seed: int, *keys: object) -> np.random.SeedSequence:
+    """Child of `seed` for the named piece of work: the same in whatever order or place it runs."""
+    words = tuple(
+        int.from_bytes(hashlib.blake2b(repr(key).encode(), digest_size=4).digest(), "big")
+        for key in keys
+    )
+    return np.random.SeedSequence(seed, spawn_key=words)
+
+
+def run_chunk(
+    bound: Bound,
+    arm: SyntheticArm,
+    n: int,
+    deltas: Sequence[float],
+    replications: int,
+    seeds: np.random.SeedSequence,
+) -> Chunk:
+    """Draw `replications` samples and count, for each of `deltas`, how often the bound misses."""
+    rng = np.random.default_rng(seeds)
+    quantities = dict(arm.facts) | arm.statistics(bound.needs, n, replications, rng) | {"n": n}
+    error = _rows(bound.error(**quantities), replications)
+    most = _rows(bound.most(**quantities), replications)
+    misses, widths, quantiles, trivial = [], [], [], []
+    for delta in deltas:
+        width = _rows(bound.width(**quantities, delta=delta), replications)
+        held = (error <= width).all(axis=1)
+        misses.append(int(replications - np.count_nonzero(held)))
+        widths.append(float(np.median(width.max(axis=1))))
+        claimed = bound.claimed(delta)
+        known = replications * claimed >= 10.0
+        largest = error.max(axis=1)
+        quantiles.append(float(np.quantile(largest, 1.0 - claimed)) if known else math.nan)
+        trivial.append(int(np.count_nonzero((width >= most).all(axis=1))))
+    return Chunk(
+        replications=replications,
+        misses=tuple(misses),
+        width=tuple(widths),
+        quantile=tuple(quantiles),
+        trivial=tuple(trivial),
+    )
+
+
+Exact = tuple[float, float, float]
+"""A probability with its numerical limits."""
+
+
+def exact_misses(
+    bound: Bound, arm: SyntheticArm, n: int, deltas: Sequence[float]
+) -> list[Exact | None]:
+    """Probability of a miss from the exact law of the error, for each of `deltas`.
+
+    Either the arm knows the law of the error and the width is no function of the sample, or the
+    arm can list the outcomes; None where neither is so.
+    """
+    facts: dict[str, Any] = dict(arm.facts) | {"n": n}
+    if {*bound.width_needs} <= facts.keys() | {"delta"}:
+        name = bound.quantity.name
+        tails = [arm.tail(name, n, float(bound.width(**facts, delta=delta))) for delta in deltas]
+        if None not in tails:
+            return [None if tail is None else (tail, tail, tail) for tail in tails]
+    listed = arm.outcomes(bound.needs, n)
+    if listed is None:
+        return [None] * len(deltas)
+    facts |= listed.statistics
+    if not {*bound.width_needs, *bound.error_needs} <= facts.keys() | {"delta"}:
+        return [None] * len(deltas)
+    error, found = bound.error(**facts), list[Exact | None]()
+    for delta in deltas:
+        width = bound.width(**facts, delta=delta)
+        # An outcome on the very edge of the bound is decided by rounding: granted to the bound.
+        missed = ~(error <= width + 1e-12 * np.abs(width))
+        probabilities = listed.probabilities
+        miss = float(probabilities[np.broadcast_to(missed, probabilities.shape)].sum())
+        high = 1.0 if listed.lower_only else min(miss * (1.0 + listed.accuracy), 1.0)
+        found.append((miss, miss / (1.0 + listed.accuracy), high))
+    return found
+
+
+def miss_limits(misses: int, replications: int, alpha: float) -> tuple[float, float]:
+    """Clopper–Pearson limits of a miss rate, each wrong with probability at most alpha/2."""
+    from statsmodels.stats.proportion import proportion_confint
+
+    low, high = proportion_confint(misses, replications, alpha=alpha, method="beta")
+    # The library leaves NaN or a rounding at the ends of the range.
+    return (0.0 if misses == 0 else float(low)), (1.0 if misses == replications else float(high))
+
+
+def tightness(width: float, quantile: float) -> float:
+    """Width over the quantile of the error; NaN where the error is nothing but rounding."""
+    return width / quantile if quantile > 1e-12 * width else math.nan
+
+
+def _rows(values: Float, replications: int) -> Float:
+    """One row a replication; several columns where a statement bounds several errors at once."""
+    if values.ndim < 2:
+        return np.broadcast_to(values, (replications,))[:, None]
+    return values

@@ -1,0 +1,413 @@
+"""The catalogue: what is in it, and that widths are the printed formulas."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import pickle
+import subprocess
+import sys
+from math import log, sqrt
+
+import numpy as np
+import pytest
+
+from genbounds import InputError
+from genbounds.bounds import Bound, catalog, clip, entropy_sum, truncate
+
+# Generic quantities: no two alike, so that a formula that mixes them up shows.
+N, DELTA = 50, 0.03
+Q = {
+    "variance": 2.5,
+    "sample_variance": 0.21,
+    "sub_exponential_nu": 1.3,
+    "sub_exponential_alpha": 1.9,
+    "trace": 7.0,
+    "trace_square": 11.0,
+    "operator": 2.9,
+    "effective_rank": 7.0 / 2.9,
+    "max_variance": 2.2,
+    "absolute_sum": 13.0,
+    "kappa": 1.7,
+    "d": 6,
+    "radius": 3.1,
+    "mean_error_norm": 0.37,
+    "mean_gap": 0.83,
+    "sample_mean_gap": 0.91,
+    "mean_deviation": 1.1,
+    "covariance_error": 0.71,
+    "reference_root_trace": 4.3,
+    "order": 1.4,
+    "kept": 3,
+    "frequencies": 17,
+    "eigenvalues": np.array([2.9, 2.1, 1.0, 0.6, 0.3, 0.1]),
+}
+
+
+def mean_squared(union):
+    return (sqrt(8 * 11.0 * log(union / DELTA)) + 8 * 2.9 * log(union / DELTA)) / N
+
+
+def rank(union):
+    return 20 * 2.9 * sqrt((4 * 7.0 / 2.9 + log(union / DELTA)) / N)
+
+
+def trace_term(union, linear):
+    return 7.0 * sqrt(8 / N * log(union / DELTA)) + linear * 2.9 / N * log(union / DELTA)
+
+
+def edge(log_term):
+    e = sqrt(log_term / (2 * N))
+    return 2.9 * (2 * sqrt(6 / N) + 2 * e + (sqrt(6 / N) + e) ** 2)
+
+
+def m25_bonus():
+    delta_mu = sqrt(mean_squared(6))
+    delta_sigma = 1.7**2 * rank(3) + mean_squared(6)
+    return 2 * delta_mu * (delta_mu + 0.91) + 4.3 * sqrt(8 * delta_sigma) + trace_term(6, 8)
+
+
+def o24_bonus():
+    c_n = 2 * (0.83 + 0.37 + 1.1)
+    mean = sqrt(2 * 13.0 / N) * (32 * log(24 * 6 / DELTA)) ** 0.25
+    inner = 2.2 * rank(3) + 2 * 13.0 / N * sqrt(32 * log(24 * 6 / DELTA))
+    return c_n * mean + trace_term(36, 0) + 4.3 * sqrt(8 * inner)
+
+
+def o24_naive_bonus():
+    c_n = 2 * (0.83 + 0.37 + 1.1)
+    mean = c_n * sqrt(2.2) * sqrt(6 / N * log(36 / DELTA))
+    inner = edge(log(6 / DELTA)) + 6 * 2.2 / N * log(36 / DELTA)
+    return mean + trace_term(36, 0) + 4.3 * sqrt(8 * inner)
+
+
+def bounded_bonus():
+    first = sqrt(2 * 6 * 3.1**2 * log(36 / DELTA) / N + 7.0 / N)
+    second = 1.7**2 * rank(3) + first**2
+    hoeffding = 4 * 3.1**2 * sqrt(log(3 / DELTA) / (2 * N))
+    return 2 * (first + 0.91) * first + 4.3 * sqrt(8 * second) + hoeffding
+
+
+def naive_m25_bonus():
+    mean2 = (sqrt(8 * 6 * log(6 / DELTA)) + 8 * log(6 / DELTA)) / N
+    sigma = 1.7**2 * 20 * sqrt((4 * 6 + log(3 / DELTA)) / N) + mean2
+    trace = 6 * sqrt(8 / N * log(6 / DELTA)) + 8 / N * log(6 / DELTA)
+    return 2 * sqrt(mean2) * (sqrt(mean2) + 0.91) + 4.3 * sqrt(8 * sigma) + trace
+
+
+# Every formula again, with its numbers, straight from the papers.
+PRINTED = {
+    "o24.gaussian-mean": lambda: sqrt(2.5 / (2 * N) * log(2 / DELTA)),
+    "o24.hoeffding": lambda: sqrt(log(1 / DELTA) / (2 * N)),
+    "o24.bennett": lambda: sqrt(2 * 2.5 * log(1 / DELTA) / N) + log(1 / DELTA) / (3 * N),
+    "m25.empirical-bernstein": lambda: (
+        sqrt(2 * 0.21 * log(2 / DELTA) / N) + 7 * log(2 / DELTA) / (3 * (N - 1))
+    ),
+    "o24.chi-square-mean": lambda: sqrt(8 / N * log(2 / DELTA)),
+    "o24.squared-mean": lambda: sqrt(32 / N**2 * log(2 / DELTA)),
+    "o24.product-of-means": lambda: sqrt(8 * log(4 / DELTA)) / N,
+    "m25.sub-exponential-mean": lambda: max(
+        sqrt(2 * 1.3**2 * log(2 / DELTA) / N), 2 * 1.9 * log(2 / DELTA) / N
+    ),
+    "m25.weighted-chi-square": lambda: max(
+        sqrt(8 * 11.0 * log(2 / DELTA) / N), 8 * 2.9 * log(2 / DELTA) / N
+    ),
+    "v24.vector-bernstein": lambda: 3.1 * sqrt(8 / N * (log(1 / DELTA) + 0.25)),
+    "o24.covariance-dimension": lambda: edge(log(2 / DELTA)),
+    "o24.covariance-effective-rank": lambda: 2.2 * rank(1),
+    "m25.covariance-effective-rank": lambda: 1.7**2 * rank(1),
+    "o24.naive-mean-norm": lambda: sqrt(2.2) * sqrt(6 / N * log(12 / DELTA)),
+    "o24.mean-norm": lambda: sqrt(2 * 13.0 / N) * (32 * log(24 * 6 / DELTA)) ** 0.25,
+    "o24.covariance": lambda: 2.2 * rank(3) + 0.37**2,
+    "m25.mean-norm": lambda: mean_squared(6),
+    "m25.covariance": lambda: 1.7**2 * rank(3) + mean_squared(6),
+    "m25.bounded-mean-norm": lambda: sqrt(2 * 6 * 3.1**2 * log(36 / DELTA) / N + 7.0 / N),
+    "m25.fd-decomposition": lambda: (
+        2 * 0.37 * (0.37 + 0.91) + 4.3 * sqrt(8 * 0.71) + trace_term(6, 8)
+    ),
+    "o24.fd-decomposition": lambda: (
+        (0.37 + 2 * 0.83) * 0.37
+        + 4.3 * sqrt(8 * 0.71)
+        + trace_term(36, 0)
+        + 0.37 * (0.37 + 2 * 1.1)
+    ),
+    "m25.fd-bonus": m25_bonus,
+    "o24.fd-bonus": o24_bonus,
+    "o24.fd-naive-bonus": o24_naive_bonus,
+    "m25.fd-naive-bonus": naive_m25_bonus,
+    "m25.fd-bounded-bonus": bounded_bonus,
+    "v24.eigenvalues": lambda: sqrt(32 * log(2 / DELTA) / N),
+    "v24.order-ge-2": lambda: sqrt(32 * log(2 / DELTA) / N),
+    "v24.order-lt-2": lambda: sqrt(32 * 6**0.6 * log(2 / DELTA) / N),
+    "v24.order-one": lambda: sqrt(32 * 6**0.6 * log(2 / DELTA) / N),
+    "v24.truncated": lambda: sqrt(32 * 3**0.6 * log(2 / DELTA) / N),
+    "v24.fkea": lambda: sqrt(128 * 17**0.6 * log(3 / DELTA) / 17),
+}
+
+P = np.array([0.5, 0.3, 0.15, 0.05])
+V = np.array([0.04, 0.03, 0.02, 0.01])
+POSTERIOR = {
+    "d": 4,
+    "mean_posterior": P[None],
+    "posterior_variance": V[None],
+    "mean_entropy": np.array([0.4]),
+    "entropy_variance": np.array([0.07]),
+    "entropy_limit": 1.25,
+}
+
+
+def towards_1_over_e(epsilon):
+    moved = []
+    for p, e in zip(P, epsilon, strict=True):
+        gap = 1 / math.e - p
+        moved.append(p + math.copysign(e, gap) if abs(gap) >= e else 1 / math.e)
+    return -sum(p * log(p) for p in moved)
+
+
+def bernstein(variance, log_term, scale):
+    return sqrt(2 * variance / N * log_term) + 7 * scale / (3 * (N - 1)) * log_term
+
+
+PRINTED_SCORES = {
+    "m25.is-bound": lambda: (
+        towards_1_over_e([bernstein(v, log(16 / DELTA), 1) for v in V])
+        - 0.4
+        + bernstein(0.07, log(16 / DELTA), log(4))
+    ),
+    "o24.is-bound": lambda: (
+        towards_1_over_e([bernstein(v, log(16 / DELTA), 1) for v in V])
+        - 0.4
+        + bernstein(0.07, log(4 / DELTA), 1.25)
+    ),
+    "o24.is-naive-bound": lambda: (
+        towards_1_over_e([sqrt(log(16 / DELTA) / (2 * N))] * 4)
+        - 0.4
+        + 1.25 * sqrt(log(4 / DELTA) / (2 * N))
+    ),
+    "m25.is-naive-bound": lambda: (
+        towards_1_over_e([bernstein(1, log(16 / DELTA), 1)] * 4)
+        - 0.4
+        + bernstein(log(4) ** 2, log(16 / DELTA), log(4))
+    ),
+}
+
+IDS_OF_DETERMINISTIC = {
+    "m25.trace-root-perturbation",
+    "m25.trace-root-monotone",
+    "m25.trace-root-subadditive",
+    "m25.inverse-order",
+    "m25.clip-optimism",
+    "v24.hoffman-wielandt",
+    "v24.simplex-projection",
+    "v24.norm-embedding",
+    "o24.visit-sum-power",
+    "o24.visit-sum-log",
+    "m25.visit-sum-power",
+    "m25.visit-sum-log",
+}
+
+
+def test_holds_every_printed_statement():
+    printed = {name for name in catalog() if not name.startswith("repaired.")}
+    assert printed == {
+        *PRINTED,
+        *PRINTED_SCORES,
+        *IDS_OF_DETERMINISTIC,
+        "m25.marginal-class",
+    }
+
+
+@pytest.mark.parametrize("name", PRINTED)
+def test_width_is_the_printed_formula(name):
+    width = catalog()[name].width(n=N, delta=DELTA, **Q)
+    assert float(width) == pytest.approx(PRINTED[name](), rel=1e-13)
+
+
+@pytest.mark.parametrize("name", PRINTED_SCORES)
+def test_score_bound_is_the_printed_formula(name):
+    width = catalog()[name].width(n=N, delta=DELTA, **POSTERIOR)
+    assert float(width[0]) == pytest.approx(PRINTED_SCORES[name](), rel=1e-13)
+
+
+def test_marginal_class_width():
+    width = catalog()["m25.marginal-class"].width(n=N, delta=DELTA, **POSTERIOR)
+    expected = [bernstein(v, log(16 / DELTA), 1) for v in V]
+    assert width[0] == pytest.approx(expected, rel=1e-13)
+
+
+def quantities_of(bound: Bound):
+    rng = np.random.default_rng(3)
+    if bound.setting == "posteriors":
+        return POSTERIOR | {"n": N, "delta": DELTA}
+    p = np.array([[0.2, 0.7, 0.1]])
+    inputs = {
+        "factor": rng.normal(size=(1, 3, 3)),
+        "other_factor": rng.normal(size=(1, 3, 3)),
+        "reference_factor": rng.normal(size=(1, 3, 3)),
+        "larger": 5.0 * np.eye(3)[None],
+        "smaller": np.eye(3)[None],
+        "a": np.diag([1.0, 2.0, 4.0])[None],
+        "b": np.eye(3)[None],
+        "p": np.array([[0.05, 0.9, 0.05]]),
+        "p_estimate": np.array([[0.45, 0.1, 0.45]]),
+        "v": p,
+        "w": np.array([[0.5, 0.5, 0.0]]),
+        "t": np.array([2]),
+        "alpha": np.array([0.4 if bound.setting == "visits" else 1.4]),
+        "picks": np.array([[3.0, 9.0]]),
+        "batch": np.array([5.0]),
+    }
+    return Q | inputs | {"n": N, "delta": DELTA}
+
+
+@pytest.mark.parametrize(
+    ("name", "constant"),
+    [(name, constant) for name, bound in catalog().items() for constant in bound.constants],
+)
+def test_every_constant_is_used(name, constant):
+    bound = catalog()[name]
+    quantities = quantities_of(bound)
+    if bound.quantity.name == "mean-error" and "sub" in name:  # either branch of the maximum
+        quantities["sub_exponential_alpha"] = 1e-3 if constant == "root" else 1e3
+    if "weighted-chi-square" in name:
+        quantities["operator"] = 1e-3 if constant == "root" else 1e3
+    changed = dataclasses.replace(
+        bound, constants={**bound.constants, constant: bound.constants[constant] * 0.7 + 0.25}
+    )
+    assert np.all(changed.width(**quantities) != bound.width(**quantities))
+    assert catalog()[name].constants == bound.constants
+
+
+ORACLE = [
+    name
+    for name, bound in catalog().items()
+    if bound.form == "oracle" and not name.startswith("v24.order-one")
+]
+
+
+@pytest.mark.parametrize("name", ORACLE)
+def test_width_falls_with_n_and_delta_and_broadcasts(name):
+    bound = catalog()[name]
+    n = np.array([50, 100, 1000])
+    delta = np.array([1e-12, 0.01, 0.2])
+    grid = bound.width(**{**quantities_of(bound), "n": n[:, None], "delta": delta})
+    for i, size in enumerate(n):
+        for j, share in enumerate(delta):
+            single = bound.width(**{**quantities_of(bound), "n": int(size), "delta": float(share)})
+            assert np.broadcast_to(grid, (3, 3))[i, j] == pytest.approx(float(single), rel=1e-12)
+    grid = np.broadcast_to(grid, (3, 3))
+    assert (np.diff(grid, axis=0) <= 0).all()
+    assert (np.diff(grid, axis=1) < 0).all()
+
+
+def test_read_only_and_portable():
+    bounds = catalog()
+    with pytest.raises(TypeError):
+        bounds["o24.gaussian-mean"] = None
+    bound = bounds["o24.gaussian-mean"]
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        bound.id = "other"
+    with pytest.raises(TypeError):
+        bound.constants["factor"] = 2.0
+
+
+@pytest.mark.parametrize("name", catalog())
+def test_travels_to_other_processes(name):
+    bound = catalog()[name]
+    again = pickle.loads(pickle.dumps(bound))  # noqa: S301 - our own bytes
+    assert again.constants == bound.constants
+    assert [a.text for a in again.assumptions] == [a.text for a in bound.assumptions]
+
+
+def test_describes_itself():
+    for name, bound in catalog().items():
+        assert bound.id == name
+        assert bound.claim
+        assert bound.latex.count("{") == bound.latex.count("}")
+        assert bound.source
+        assert bound.assumptions
+        assert 0.0 < bound.failure <= 1.0
+        assert bound.repairs is None or bound.repairs in catalog()
+        assert (bound.repairs is not None) == name.startswith("repaired.")
+
+
+def test_missing_quantity_is_named():
+    with pytest.raises(InputError, match=r"o24\.gaussian-mean.*needs `variance`"):
+        catalog()["o24.gaussian-mean"].width(n=10, delta=0.1)
+
+
+def test_holds():
+    bound = catalog()["repaired.gaussian-mean"]
+    width = float(bound.width(n=4, delta=0.1, variance=1.0))
+    means = np.array([0.0, 0.99 * width, 1.01 * width, np.nan])
+    held = bound.holds(n=4, delta=0.1, variance=1.0, mean=0.0, sample_mean=means)
+    assert held.tolist() == [True, True, False, False]
+
+
+def test_claimed_probability():
+    assert catalog()["m25.mean-norm"].claimed(0.3) == pytest.approx(0.1)
+    assert catalog()["m25.covariance"].claimed(0.3) == pytest.approx(0.2)
+    assert catalog()["o24.gaussian-mean"].claimed(0.3) == 0.3
+    assert catalog()["v24.hoffman-wielandt"].claimed(0.3) == 0.0
+
+
+def test_assumptions_are_checked():
+    facts = {"families": {"gaussian"}, "d": 2, "effective_rank": 2.0}
+    assert catalog()["o24.gaussian-mean"].violated(facts, 10, 0.1) == ("d = 1",)
+    covariance = catalog()["o24.covariance"]
+    assert covariance.violated(facts, 12, 0.1) == ()  # 4·2 + log 30 = 11.4
+    assert covariance.violated(facts, 11, 0.1) == ("n ≥ 4 r(Σ) + log(3/δ)",)
+    vendi = catalog()["v24.eigenvalues"]
+    assert vendi.violated({"families": {"kernel"}}, 2 + 8 * 7, math.exp(-7)) == ()
+    assert vendi.violated({"families": {"kernel"}}, 2 + 8 * 7, math.exp(-7.01)) != ()
+
+
+def test_unknown_form_is_refused():
+    with pytest.raises(InputError, match="form"):
+        dataclasses.replace(catalog()["o24.hoeffding"], form="other")
+
+
+@pytest.mark.parametrize("scale", [1e-3, 10.0])
+def test_dimension(scale):
+    """Features scaled by s: widths on μ scale by s, on Σ and FD by s². O24's σ²‖Σ‖ does not."""
+    powers = {
+        "trace": 2, "trace_square": 4, "operator": 2, "max_variance": 2, "absolute_sum": 2,
+        "mean_error_norm": 1, "mean_gap": 1, "sample_mean_gap": 1, "mean_deviation": 1,
+        "covariance_error": 2, "reference_root_trace": 1, "radius": 1, "eigenvalues": 2,
+    }  # fmt: skip
+    scaled = {name: value * scale ** powers.get(name, 0) for name, value in Q.items()}
+    wrong = set()
+    for name, bound in catalog().items():
+        power = {"mean-norm": 1}.get(bound.quantity.name, 2)
+        if bound.setting.startswith(("gaussian-norms", "gaussian-matrices", "frechet")):
+            ratio = bound.width(n=N, delta=DELTA, **scaled) / bound.width(n=N, delta=DELTA, **Q)
+            if not np.isclose(ratio, scale**power, rtol=1e-10, atol=0.0):
+                wrong.add(name)
+    assert wrong == {
+        "o24.covariance-effective-rank",
+        "o24.covariance",
+        "o24.fd-bonus",
+        "m25.fd-naive-bonus",  # replaces the norms by constants
+    }
+
+
+def test_clip_moves_towards_the_point_and_stops_there():
+    p = np.array([0.1, 0.9, 0.3, 1 / math.e])
+    moved = clip(p, np.array([0.2, 0.2, 0.2, 0.2]))
+    assert moved == pytest.approx([0.3, 0.7, 1 / math.e, 1 / math.e])
+
+
+def test_entropy_sum_and_truncation():
+    assert float(entropy_sum(np.array([0.5, 0.5, 0.0]))) == pytest.approx(log(2))
+    kept = truncate(np.array([[0.5, 0.3, 0.2]]), np.array([2]))
+    assert kept == pytest.approx(np.array([[0.6, 0.4, 0.0]]))
+
+
+def test_import_is_quick():
+    """The heavy libraries are left alone until something needs them."""
+    code = (
+        "import sys, genbounds.bounds, genbounds.simulate; genbounds.bounds.catalog();"
+        "print([m for m in ('scipy.stats', 'statsmodels', 'joblib', 'sympy') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

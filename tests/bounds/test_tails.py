@@ -1,0 +1,84 @@
+"""Exact tails against closed forms and against SciPy, in relative terms far into both tails."""
+
+from __future__ import annotations
+
+import math
+
+import mpmath
+import numpy as np
+import pytest
+from scipy import stats
+
+from genbounds import InputError
+from genbounds.bounds import (
+    normal_product_tail,
+    weighted_chi_square_quantile,
+    weighted_chi_square_tail,
+)
+
+# Worst 1.5e-9 relative, at 1e6 degrees of freedom, where the threshold itself is conditioned so.
+RTOL = 1e-8
+
+
+@pytest.mark.parametrize("degrees", [1, 2, 3, 10, 100, 2048, 1e6])
+@pytest.mark.parametrize("probability", [0.99, 0.5, 0.05, 1e-8, 1e-20, 1e-100, 1e-300])
+def test_equal_weights_are_chi_square(degrees, probability):
+    upper = stats.chi2.isf(probability, degrees)
+    assert weighted_chi_square_tail(7.0 * upper, [7.0], degrees=degrees) == pytest.approx(
+        stats.chi2.sf(upper, degrees), rel=RTOL
+    )
+    lower = stats.chi2.ppf(probability, degrees)
+    if lower > 0.0:  # else below the smallest float
+        assert weighted_chi_square_tail(
+            lower, [1.0], degrees=degrees, upper=False
+        ) == pytest.approx(stats.chi2.cdf(lower, degrees), rel=RTOL)
+
+
+@pytest.mark.parametrize("x", [0.1, 1.0, 10.0, 60.0, 300.0, 3000.0])
+def test_pairs_of_weights_are_a_sum_of_exponentials(x):
+    weights = np.array([1.0, 2.0, 5.0])
+    rates = 1.0 / (2.0 * weights)
+    tail = mpmath.mpf(0)
+    for i, rate in enumerate(rates):
+        others = [mpmath.mpf(other) for j, other in enumerate(rates) if j != i]
+        share = mpmath.fprod(other / (other - rate) for other in others)
+        tail += share * mpmath.exp(-rate * x)
+    doubled = np.repeat(weights, 2)
+    assert weighted_chi_square_tail(x, doubled) == pytest.approx(float(tail), rel=RTOL)
+    assert weighted_chi_square_tail(x, doubled, upper=False) == pytest.approx(
+        float(1 - tail), rel=RTOL
+    )
+
+
+def test_edges_and_zero_weights():
+    assert weighted_chi_square_tail(-1.0, [1.0]) == 1.0
+    assert weighted_chi_square_tail(0.0, [1.0], upper=False) == 0.0
+    assert weighted_chi_square_tail(math.inf, [1.0]) == 0.0
+    assert weighted_chi_square_tail(math.inf, [1.0], upper=False) == 1.0
+    assert weighted_chi_square_tail(2.0, [1.0, 0.0]) == weighted_chi_square_tail(2.0, [1.0])
+
+
+@pytest.mark.parametrize("probability", [0.9, 0.05, 1e-20])
+@pytest.mark.parametrize("weights", [[1.0], [3.0, 1.0, 0.1], 1.0 / np.arange(1.0, 200.0)])
+def test_quantile_inverts_the_tail(probability, weights):
+    x = weighted_chi_square_quantile(probability, weights)
+    assert weighted_chi_square_tail(x, weights) == pytest.approx(probability, rel=RTOL)
+
+
+@pytest.mark.parametrize("x", [0.0, 1e-6, 0.3, 1.0, 5.0, 40.0])
+def test_product_of_normals(x):
+    points = [x, x + 1e-3, x + 0.1, x + 1, x + 5, x + 30, mpmath.inf]
+    exact = 2 / mpmath.pi * mpmath.quad(lambda y: mpmath.besselk(0, y), points)
+    assert float(normal_product_tail(x)) == pytest.approx(float(exact), rel=RTOL)
+
+
+@pytest.mark.parametrize("weights", [[], [0.0], [-1.0, 2.0], [math.nan], [[1.0]]])
+def test_refuses_bad_weights(weights):
+    with pytest.raises(InputError, match="weights"):
+        weighted_chi_square_tail(1.0, weights)
+
+
+@pytest.mark.parametrize("probability", [0.0, 1.0, math.nan, "0.1"])
+def test_refuses_bad_probability(probability):
+    with pytest.raises(InputError, match="probability"):
+        weighted_chi_square_quantile(probability, [1.0])

@@ -1,0 +1,353 @@
+"""Verdicts are computed, turn with the constants, and survive interruption unchanged."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from genbounds import InputError
+from genbounds.bounds import Quantity, catalog
+from genbounds.simulate import audit
+from genbounds.simulate._cells import SETTINGS, cells_of
+from genbounds.simulate._store import FILE_NAME
+
+BOUNDS = catalog()
+
+
+def verdict(name, **options):
+    return audit([name], quick=True, **options)[name]
+
+
+def planted(name, **constants):
+    bound = BOUNDS[name]
+    assert constants.keys() <= bound.constants.keys()
+    return {name: dataclasses.replace(bound, constants={**bound.constants, **constants})}
+
+
+def test_gaussian_mean_is_refuted_and_the_right_constant_is_upheld():
+    name = "o24.gaussian-mean"
+    row = verdict(name)
+    assert row.verdict == "refuted"
+    assert "exceeds the width 1.07298 with probability 0.283279 (exact)" in row.counterexample
+    assert row.refuted_from == 0.2
+    assert row.worst.miss_low > row.worst.claimed
+    flipped = verdict(name, catalogue=planted(name, factor=2.0))
+    assert flipped.verdict == "upheld"
+    assert flipped.counterexample is None
+    assert flipped.tightness == pytest.approx(2 * row.tightness, rel=0.05)
+
+
+def test_empirical_bernstein_is_upheld_and_a_wrong_constant_is_refuted():
+    name = "m25.empirical-bernstein"
+    row = verdict(name)
+    assert row.verdict == "upheld"
+    assert row.tightness > 1.0
+    # Without its linear term the bound misses whenever the sample has no variance.
+    assert verdict(name, catalogue=planted(name, linear=0.0)).verdict == "refuted"
+
+
+def test_mean_norm_is_refuted_at_the_identity_and_at_some_embeddings():
+    """Mean of ‖μ̂−μ‖² is Tr Σ/n, which the printed width has not: fails at high effective rank."""
+    row = verdict("m25.mean-norm")
+    assert row.verdict == "refuted"
+    assert row.refuted_at["I (d=2048)"] == 0.2
+    assert row.refuted_at["norms of dinov2 high r (d=1024)"] == 0.2
+    assert not any("inception" in law or "clip" in law for law in row.refuted_at)
+    identity = [cell for cell in row.results if cell.arm == "I (d=2048)" and cell.delta == 0.05]
+    assert all(cell.miss > 0.999 for cell in identity)
+    assert all(cell.evidence == "exact" for cell in row.results)
+
+
+REFUTED = {
+    "o24.gaussian-mean",
+    "o24.chi-square-mean",
+    "o24.squared-mean",
+    "o24.product-of-means",
+    "o24.naive-mean-norm",
+    "o24.mean-norm",
+    "m25.mean-norm",
+    "o24.covariance-dimension",
+    "o24.covariance-effective-rank",
+    "o24.covariance",
+    "o24.visit-sum-log",
+    "m25.visit-sum-log",
+    "o24.fd-bonus",
+    "o24.fd-naive-bonus",
+}
+CHEAP = [
+    name
+    for name, bound in BOUNDS.items()
+    if bound.setting not in ("frechet-gaussian", "posteriors", "fourier-kernels")
+    and name != "repaired.mean-norm-exact"
+]
+
+
+def test_verdicts():
+    report = audit(CHEAP, replications=100, seed=0)
+    assert [row.id for row in report.rows] == CHEAP
+    assert {row.id for row in report.rows if row.verdict == "refuted"} == REFUTED & set(CHEAP)
+    assert {row.id for row in report.rows if row.verdict == "vacuous"} == {"v24.order-one"}
+
+
+@pytest.mark.parametrize("seed", range(1, 6))
+def test_verdicts_do_not_hang_on_the_seed(seed):
+    """Chance refutes a true statement with probability 1e-6; these are judged by Monte Carlo."""
+    names = ["o24.covariance", "m25.covariance", "v24.eigenvalues", "m25.visit*", "v24.norm*"]
+    report = audit(names, replications=100, seed=seed)
+    assert {row.id for row in report.rows if row.verdict == "refuted"} == {
+        "o24.covariance",
+        "m25.visit-sum-log",
+    }
+
+
+def test_theorems_fall_with_their_lemmas_where_the_mean_rules():
+    """FD far from 0 moves with ⟨μ−μ_r, μ̂−μ⟩: the factor 1/2 missing in D.3 reaches (32)."""
+    names = ["o24.fd-bonus", "o24.fd-naive-bonus", "m25.fd-bonus", "repaired.fd-*"]
+    report = audit(names, replications=50)
+    assert [row.id for row in report.rows if row.verdict == "refuted"] == names[:2]
+    naive = report["o24.fd-naive-bonus"]
+    assert naive.refuted_at == {"N(0, 1), reference mean 1e4": 1e-6}
+    assert naive.worst.evidence == "numerical"
+    assert "or more (numerical)" in naive.counterexample
+    assert report["o24.fd-bonus"].refuted_from == 1e-20
+    # The last: the whole excess comes from N(0, 1) beyond √(log(6/δ)), one-sided.
+    from scipy.stats import norm
+
+    cell = next(
+        cell for cell in naive.results
+        if (cell.arm, cell.n, cell.delta) == ("N(0, 1), reference mean 1e4", 2000, 1e-8)
+    )  # fmt: skip
+    exact = norm.sf(np.sqrt(np.log(6 / 1e-8)))
+    assert cell.miss / 1.3 < exact < 1.3 * cell.miss
+    assert cell.miss_low == pytest.approx(cell.miss / 2.5)
+
+
+def test_every_refuted_statement_has_a_repair():
+    repaired = {bound.repairs for bound in BOUNDS.values() if bound.repairs}
+    assert repaired >= REFUTED
+
+
+@pytest.mark.parametrize(
+    ("name", "constants"),
+    [
+        ("o24.hoeffding", {"factor": 0.3}),
+        ("o24.bennett", {"root": 1.0, "linear": 0.0}),
+        ("m25.sub-exponential-mean", {"root": 0.9}),
+        ("v24.vector-bernstein", {"factor": 0.5}),
+        ("repaired.mean-norm", {"tail": 0.1}),
+        ("repaired.mean-norm-squared", {"linear": 0.5}),  # seen far in the tail only
+        ("repaired.covariance-dimension", {"tail": 0.5}),
+        ("repaired.gaussian-mean-exact", {"sides": 1.9}),
+        ("repaired.product-of-means-exact", {"share": 1.02}),
+        ("v24.eigenvalues", {"factor": 0.05}),
+    ],
+)
+def test_planted_constant_is_refuted(name, constants):
+    assert verdict(name, catalogue=planted(name, **constants)).verdict == "refuted"
+
+
+def shrunk_at_one_cell(c, n, delta, variance):
+    wide = np.sqrt(2.0 * variance / n * np.log(2.0 / np.asarray(delta)))
+    return np.where((variance < 1e-3) & (n == 2), 0.3 * wide, wide)
+
+
+def shrunk_at_tiny_delta(c, n, delta, variance):
+    wide = np.sqrt(2.0 * variance / n * np.log(2.0 / np.asarray(delta)))
+    return np.where(np.asarray(delta) == 1e-8, 0.9 * wide, wide)
+
+
+@pytest.mark.parametrize("width", [shrunk_at_one_cell, shrunk_at_tiny_delta])
+def test_a_bound_that_fails_in_one_cell_is_caught(width):
+    bound = dataclasses.replace(BOUNDS["repaired.gaussian-mean"], width_function=width)
+    row = verdict(bound.id, catalogue={bound.id: bound})
+    assert row.verdict == "refuted"
+
+
+def endless(c, n, delta):
+    return np.full(np.broadcast(n, delta).shape, 2.0)
+
+
+def unit() -> float:
+    return 1.0
+
+
+def test_a_width_beyond_the_range_is_vacuous():
+    bound = dataclasses.replace(
+        BOUNDS["o24.hoeffding"],
+        width_function=endless,
+        limit=Quantity(name="unit", text="1", function=unit),
+    )
+    assert verdict(bound.id, catalogue={bound.id: bound}).verdict == "vacuous"
+
+
+def test_report_has_the_public_form():
+    report = audit(["o24.gaussian-mean", "m25.visit-sum-log"], replications=50)
+    document = json.loads(json.dumps(report.to_dict(), allow_nan=False))
+    assert document.keys() >= {"rows", "seed", "version"}
+    for row in document["rows"]:
+        assert row.keys() >= {
+            "id", "source", "verdict", "form", "cells", "worst", "tightness", "counterexample",
+        }  # fmt: skip
+        assert row["worst"].keys() >= {"arm", "n", "d", "delta", "miss", "miss_low", "miss_high"}
+
+
+def test_globs_and_unknown_ids():
+    names = [row.id for row in audit(["m25.visit*", "m25.visit-sum-log"]).rows]
+    assert names == ["m25.visit-sum-power", "m25.visit-sum-log"]
+    with pytest.raises(InputError, match=r"no statement matches 'm26\.\*'"):
+        audit(["m26.*"])
+
+
+def test_every_statement_has_cells_in_its_assumptions():
+    used = set()
+    for bound in BOUNDS.values():
+        if bound.form != "deterministic":
+            used.add(bound.setting)
+            for cell in cells_of(bound):
+                assert not any(
+                    bound.violated(cell.arm.facts, cell.n, delta) for delta in cell.deltas
+                )
+                labels = [other.label for other in cells_of(bound)]
+                assert labels.count(cell.label) == 1
+    assert used == set(SETTINGS)
+
+
+def test_a_statement_without_a_law_is_refused():
+    bound = dataclasses.replace(BOUNDS["o24.gaussian-mean"], setting="unit-interval")
+    with pytest.raises(InputError, match="no law at hand"):
+        audit(catalogue={bound.id: bound})
+    bound = dataclasses.replace(bound, setting="elsewhere")
+    with pytest.raises(InputError, match="elsewhere"):
+        audit(catalogue={bound.id: bound})
+
+
+SOME = ["o24.gaussian-mean", "m25.bounded-mean-norm", "m25.visit-sum-log", "o24.covariance"]
+
+
+def test_workers_do_not_change_a_digit():
+    alone = audit(SOME, replications=300, seed=5)
+    assert audit(SOME, replications=300, seed=5, jobs=2).to_dict() == alone.to_dict()
+    assert audit(SOME[:2], replications=300, seed=5).rows == alone.rows[:2]
+
+
+def test_resumes_where_it_stopped(tmp_path):
+    alone = audit(SOME, replications=300)
+    seen = []
+
+    class Stop(Exception):
+        pass
+
+    def stop(done, total, label):
+        seen.append((done, total, label))
+        if done == 30:
+            raise Stop
+
+    with pytest.raises(Stop):
+        audit(SOME, replications=300, out=tmp_path, progress=stop)
+    first = len(seen)
+    assert first == 30
+    resumed = audit(SOME, replications=300, out=tmp_path, progress=lambda *a: seen.append(a))
+    assert json.dumps(resumed.to_dict()) == json.dumps(alone.to_dict())
+    total = seen[0][1]
+    assert len(seen) == total  # nothing was done twice
+    assert seen[-1][0] == total
+    assert seen[0][2].startswith("o24.gaussian-mean: ")
+    again = audit(SOME, replications=300, out=tmp_path, progress=lambda *a: seen.append(a))
+    assert len(seen) == total
+    assert again.to_dict() == alone.to_dict()
+
+
+def test_survives_a_kill(tmp_path):
+    """A real process killed in the middle loses nothing that it had kept."""
+    code = (
+        "from genbounds.simulate import audit\n"
+        f"audit({SOME!r}, replications=3000, out={str(tmp_path)!r}, "
+        "progress=lambda *a: print(*a, flush=True))"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as process:
+        for _ in range(12):
+            process.stdout.readline()
+        os.kill(process.pid, signal.SIGKILL)
+        assert process.wait(timeout=30) == -signal.SIGKILL
+    kept = sqlite3.connect(tmp_path / FILE_NAME)
+    before = kept.execute("SELECT count(*) FROM work").fetchone()[0]
+    kept.close()
+    assert before >= 12
+    done = []
+    resumed = audit(SOME[:2], replications=3000, out=tmp_path, progress=lambda *a: done.append(a))
+    assert resumed.to_dict() == audit(SOME[:2], replications=3000).to_dict()
+    assert len(done) + 12 <= done[-1][1]
+
+
+def test_another_configuration_is_refused(tmp_path):
+    audit(["m25.visit-sum-log"], replications=10, out=tmp_path)
+    with pytest.raises(InputError, match=r"another configuration \(replications 10 there, 20"):
+        audit(["m25.visit-sum-log"], replications=20, out=tmp_path)
+    with pytest.raises(InputError, match=r"seed 0 there, 1 asked"):
+        audit(["m25.visit-sum-log"], replications=10, seed=1, out=tmp_path)
+
+
+def test_other_constants_are_other_work(tmp_path):
+    name = "o24.gaussian-mean"
+    assert audit([name], replications=50, out=tmp_path).rows[0].verdict == "refuted"
+    right = planted(name, factor=2.0)
+    assert audit([name], replications=50, out=tmp_path, catalogue=right).rows[0].verdict == "upheld"
+
+
+def test_two_runs_on_one_folder_are_refused(tmp_path):
+    def second(done, total, label):
+        with pytest.raises(InputError, match="another run uses this folder"):
+            audit(["m25.visit-sum-log"], replications=10, out=tmp_path)
+
+    calls = []
+    audit(
+        ["m25.visit-sum-log"],
+        replications=10,
+        out=tmp_path,
+        progress=lambda *a: (calls.append(a), second(*a)),
+    )
+    assert calls
+
+
+def test_a_folder_that_cannot_hold_a_store_is_refused(tmp_path):
+    occupied = tmp_path / "file"
+    occupied.write_text("not a folder")
+    with pytest.raises(InputError, match="cannot be opened"):
+        audit(["m25.visit-sum-log"], out=occupied)
+    (tmp_path / FILE_NAME).write_bytes(b"not a database, only some bytes" * 40)
+    with pytest.raises(InputError, match="not a store"):
+        audit(["m25.visit-sum-log"], out=tmp_path)
+
+
+def test_a_full_disk_is_one_clear_error(tmp_path):
+    """SQLite's own quota stands in for the disk."""
+    from genbounds.simulate._store import open_store
+
+    with open_store(tmp_path, {"seed": 0}) as store:
+        store._connection.execute("PRAGMA max_page_count = 6")
+        store.put("first", {"value": 1})
+        with pytest.raises(InputError, match="cannot keep a result"):
+            store.put("second", {"value": "x" * 100_000})
+        assert store.get("first") == {"value": 1}
+
+
+@pytest.mark.parametrize("bad", [{"replications": 0}, {"jobs": 0}, {"seed": 1.5}])
+def test_bad_arguments_are_named(bad):
+    with pytest.raises(InputError, match=next(iter(bad))):
+        audit(["m25.visit-sum-log"], **bad)
+
+
+def test_a_quick_look_is_quick():
+    """A thousand replications on d = 2048 cost no n × d samples."""
+    start = time.perf_counter()
+    audit(["m25.mean-norm"], quick=True)
+    assert time.perf_counter() - start < 30.0
