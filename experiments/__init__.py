@@ -1,0 +1,1 @@
+"""Scripts on real models and data, accuracy studies, benchmarks: nothing here is installed."""

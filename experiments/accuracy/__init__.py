@@ -1,0 +1,1 @@
+"""Studies of accuracy and coverage; each rewrites its table in docs/."""

@@ -1,0 +1,1 @@
+"""Time and memory against the tools people use, in the same run."""

@@ -1,0 +1,1 @@
+"""Real generative models of real images: the 1,797 handwritten digits inside scikit-learn."""

@@ -115,7 +115,8 @@ def rank(
         )
     separated = {frozenset((d.better, d.worse)) for d in differences if d.distinguishable}
     notes = [
-        f"all {len(pairs)} differences hold together with probability {level:.0%} (Bonferroni)",
+        f"the intervals of all pairwise differences ({len(pairs)}) hold together with probability "
+        f"{level:.0%} (Bonferroni)",
         "models that share their samples (same latents or prompts): noise differenced row by row"
         if paired
         else "models' samples are taken as independent of one another",

@@ -404,7 +404,7 @@ def spending_plot(steps: Sequence[int], spent: Mapping[str, Sequence[int]]) -> F
     def picture(width: float) -> Canvas:
         canvas = Canvas(width, 300 if width == WIDE else 270)
         top = _legend(canvas, names[:SERIES])
-        axes = canvas.axes(left=58, right=14, top=top, bottom=46, grid="both")
+        axes = canvas.axes(left=72, right=14, top=top, bottom=46, grid="both")
         # The most drawn on top; those below are thicker, so that no line hides another.
         for index, name in reversed(list(enumerate(names))):
             shown = index < SERIES
