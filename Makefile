@@ -42,5 +42,5 @@ bench: $(READY)  ## time against the usual tools in the same run
 	@$(BIN)/python -m experiments.benchmarks
 
 clean:  ## remove everything that can be made again
-	rm -rf $(VENV) out dist docs/_build .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) .cache out dist docs/_build .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

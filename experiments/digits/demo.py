@@ -22,8 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import genbounds as gb
-from experiments.digits.arm import DigitsArm, encode
+from experiments.digits.arm import encode
 from experiments.digits.progress import bars
+from experiments.digits.table import write_sheet
 from experiments.digits.train import DEFAULT_CACHE, Digits, prepare
 from genbounds import report
 from genbounds.bounds import catalog
@@ -239,9 +240,8 @@ def build_page(digits: Digits, found: Findings) -> report.Page:
                 "real images; 897 others are the reference; 300 more trained the classifier whose "
                 "64 features and class posteriors the scores are computed from.",
                 report.Picture(
-                    contact_sheet(arms),
-                    alt="Twelve images of every model, one row a model, in the order of the table.",
-                    caption="One row a model, in the order listed: " + ", ".join(arms),
+                    _sheet(digits),
+                    alt="Images of every model and real ones, one labelled row each.",
                 ),
                 models,
             ],
@@ -354,18 +354,14 @@ def _notes(ranking: gb.Ranking) -> list[str]:
     return list(dict.fromkeys([*ranking.notes, *notes]))
 
 
-def contact_sheet(arms: Mapping[str, DigitsArm], *, columns: int = 24, zoom: int = 3) -> bytes:
-    """Draw images of every arm, one row an arm, as PNG."""
-    from matplotlib.image import imsave
-
-    rows = []
-    for name, arm in arms.items():
-        images = arm.images(columns, np.random.default_rng(SEED))
-        rows.append(np.hstack([np.pad(image, 1, constant_values=0.0) for image in images]))
-    sheet = np.kron(1.0 - np.vstack(rows), np.ones((zoom, zoom)))
-    buffer = io.BytesIO()
-    imsave(buffer, sheet, cmap="gray", vmin=0.0, vmax=1.0, metadata={"Software": None})
-    return buffer.getvalue()
+def _sheet(digits: Digits) -> bytes:
+    rows = {"real": digits.split.reference_images}
+    rows |= {
+        name: arm.images(24, np.random.default_rng(SEED)) for name, arm in digits.arms().items()
+    }
+    png = io.BytesIO()
+    write_sheet(png, rows, columns=24)
+    return png.getvalue()
 
 
 def standalone(figure: report.Figure) -> str:

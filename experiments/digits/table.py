@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +33,9 @@ def nearest(images: Images, training: Images) -> NDArray[np.float64]:
     return distances
 
 
-def write_sheet(path: str | Path, rows: Mapping[str, Images], *, columns: int = 20) -> None:
+def write_sheet(
+    file: str | Path | BinaryIO, rows: Mapping[str, Images], *, columns: int = 20
+) -> None:
     """Write a PNG with one labelled row of images a model, as they come."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -48,7 +51,7 @@ def write_sheet(path: str | Path, rows: Mapping[str, Images], *, columns: int = 
         axis.set_ylabel(name, rotation=0, ha="right", va="center")
         axis.set(xticks=[], yticks=[])
         axis.spines[:].set_visible(False)
-    figure.savefig(path, dpi=150)
+    figure.savefig(file, dpi=150, format="png", metadata={"Software": None})
 
 
 def _interval(score: Score, digits: int) -> str:

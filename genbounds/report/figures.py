@@ -22,7 +22,7 @@ from genbounds.report._canvas import (
     rows_axes,
 )
 from genbounds.report._text import group_letters, interval, number, percent, short
-from genbounds.report.page import Cell, Figure, Name, Table, Tag, Tone
+from genbounds.report.blocks import Cell, Figure, Name, Table, Tag, Tone
 from genbounds.results import Ranking, Score
 from genbounds.validation import InputError
 
@@ -33,7 +33,12 @@ if TYPE_CHECKING:
 VERDICT_TONES: dict[str, Tone] = {"upheld": "good", "refuted": "bad", "vacuous": "open"}
 LARGEST_MATRIX = 40
 MISS_RATIOS = (1e-3, 1e3)
-METRIC_TITLES = {"fd": "Fréchet distance", "is": "Inception score"}
+METRIC_TITLES = {
+    "fd": "Fréchet distance",
+    "is": "Inception score",
+    "vendi": "Vendi score",
+    "rke": "Vendi score of order 2 (RKE)",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

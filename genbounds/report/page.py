@@ -7,145 +7,15 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING
 
 from genbounds.files import atomic_write, display
 from genbounds.report._text import number
-from genbounds.validation import InputError
+from genbounds.report.blocks import Block, Cell, Code, Facts, Link, Name, Tag
 
 if TYPE_CHECKING:
     from jinja2 import Environment
     from markupsafe import Markup
-
-Tone = Literal["good", "bad", "open", "plain"]
-
-
-@dataclass(frozen=True, slots=True)
-class Name:
-    """A model's name as its owner wrote it.
-
-    It is shown as text, cut where long, isolated from its surroundings where it runs from right
-    to left.
-    """
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Tag:
-    """A word with a tone: a verdict, a certificate."""
-
-    text: str
-    tone: Tone = "plain"
-
-
-@dataclass(frozen=True, slots=True)
-class Link:
-    """A reference; followed only when the reader asks for it."""
-
-    text: str
-    href: str
-
-    def __post_init__(self) -> None:
-        if not self.href.startswith(("https://", "#")):
-            raise InputError(f"`href` must start with https:// or #; got {self.href!r}.")
-
-
-@dataclass(frozen=True, slots=True)
-class Code:
-    """An identifier or formula in fixed width."""
-
-    text: str
-
-
-Cell: TypeAlias = "str | int | float | bool | Name | Tag | Link | Code | None"
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """A table whose columns sort on demand.
-
-    Attributes
-    ----------
-    columns : sequence of str
-    rows : sequence of sequences of cells
-    caption : str
-        One line above the table; may be empty.
-    """
-
-    columns: Sequence[str]
-    rows: Sequence[Sequence[Cell]]
-    caption: str = ""
-
-    def __post_init__(self) -> None:
-        for row in self.rows:
-            if len(row) != len(self.columns):
-                raise InputError(
-                    f"`rows` must have {len(self.columns)} cells each; got one with {len(row)}."
-                )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Figure:
-    """A picture with its description and its numbers.
-
-    Attributes
-    ----------
-    wide, narrow : str
-        The `<svg>` for a wide page and for a phone, as `genbounds.report.figures` makes them.
-    alt : str
-        What the picture shows, in words, for readers who do not see it.
-    caption : str
-    table : Table
-        The numbers behind the picture.
-    """
-
-    wide: str
-    narrow: str
-    alt: str
-    caption: str
-    table: Table
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
-    """A few key figures side by side: (label, value, remark) each."""
-
-    items: Sequence[tuple[str, Cell, str]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Notes:
-    """Remarks as a list: what an interval assumes, and reasons not to trust it."""
-
-    items: Sequence[str]
-    title: str = "What these numbers assume"
-
-
-@dataclass(frozen=True, slots=True)
-class Formula:
-    """A formula in LaTeX, drawn without a network; shown as written if it cannot be drawn."""
-
-    latex: str
-
-
-@dataclass(frozen=True, slots=True)
-class Picture:
-    """An image that was made elsewhere, such as a sheet of samples.
-
-    Attributes
-    ----------
-    png : bytes
-    alt : str
-    caption : str
-    """
-
-    png: bytes
-    alt: str
-    caption: str = ""
-
-
-Block: TypeAlias = "str | Table | Figure | Facts | Notes | Formula | Picture"
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from genbounds.files import display
 from genbounds.report._text import interval, number, percent, rate, short
+from genbounds.report.blocks import Block, Cell, Code, Facts, Formula, Name, Notes, Table, Tag
 from genbounds.report.figures import (
     METRIC_TITLES,
     VERDICT_TONES,
@@ -19,19 +20,7 @@ from genbounds.report.figures import (
     tightness_plot,
     verdict,
 )
-from genbounds.report.page import (
-    Block,
-    Cell,
-    Code,
-    Facts,
-    Formula,
-    Name,
-    Notes,
-    Page,
-    Section,
-    Table,
-    Tag,
-)
+from genbounds.report.page import Page, Section
 from genbounds.results import Ranking, Score
 
 if TYPE_CHECKING:
