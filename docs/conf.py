@@ -1,0 +1,26 @@
+"""Sphinx configuration; `make docs` builds strictly (warnings are errors)."""
+
+import genbounds
+
+project = "genbounds"
+author = "the genbounds developers"
+copyright = "2026, the genbounds developers"  # noqa: A001
+version = release = genbounds.__version__
+
+extensions = [
+    "myst_parser",
+    "numpydoc",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.mathjax",
+    "sphinx.ext.doctest",
+]
+myst_enable_extensions = ["dollarmath"]
+myst_heading_anchors = 3
+numpydoc_show_class_members = False
+autosummary_generate = True
+exclude_patterns = ["_build"]
+html_theme = "furo"
+html_title = f"genbounds {release}"
+# Pages outside docs/ (the demo's, CONTRIBUTING) are reached through the repository.
+suppress_warnings = ["myst.xref_missing"]

@@ -1,0 +1,73 @@
+"""Results: frozen, plain JSON, readable."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+
+import pytest
+
+import genbounds as gb
+
+SCORE = gb.Score(
+    value=1.5, low=1.0, high=2.0, level=0.95, stderr=0.25, n=100, estimator="debiased", notes=("a",)
+)
+
+
+def test_a_score_is_a_number_with_its_interval():
+    assert float(SCORE) == 1.5
+    assert repr(SCORE) == "Score(1.5, 95% interval [1, 2], n=100, debiased; a)"
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        SCORE.value = 2.0
+    with pytest.raises(TypeError):
+        iter(SCORE)
+
+
+def test_json_holds_every_field_and_no_infinity():
+    document = json.loads(json.dumps(SCORE.to_dict(), allow_nan=False))
+    assert document == {
+        "value": 1.5,
+        "low": 1.0,
+        "high": 2.0,
+        "level": 0.95,
+        "stderr": 0.25,
+        "n": 100,
+        "estimator": "debiased",
+        "notes": ["a"],
+    }
+    endless = dataclasses.replace(SCORE, high=math.inf, n=None)
+    assert json.loads(json.dumps(endless.to_dict(), allow_nan=False))["high"] is None
+
+
+def ranking(gaps):
+    names = ("x", "y", "z")
+    pairs = (("x", "y"), ("x", "z"), ("y", "z"))
+    return gb.Ranking(
+        metric="fd",
+        level=0.95,
+        scores=dict.fromkeys(names, SCORE),
+        differences=tuple(
+            gb.Difference(better=a, worse=b, value=g, low=g - 1.0, high=g + 1.0, stderr=0.5)
+            for (a, b), g in zip(pairs, gaps, strict=True)
+        ),
+        groups=(("x", "y"), ("z",)),
+    )
+
+
+def test_contenders_are_those_whom_nobody_beats():
+    result = ranking((-0.5, -2.0, -1.5))
+    assert result.best == "x"
+    assert result.contenders == ("x", "y")
+    assert result.difference("z", "y").distinguishable
+    assert not result.difference("y", "x").distinguishable
+    with pytest.raises(KeyError, match="no pair"):
+        result.difference("x", "w")
+    assert [line.split()[-1] for line in repr(result).splitlines()[1:]] == ["a", "a", "b"]
+    assert json.loads(json.dumps(result.to_dict(), allow_nan=False))["contenders"] == ["x", "y"]
+
+
+def test_letters_go_on_after_z():
+    from genbounds.results import _letter
+
+    assert [_letter(i) for i in (0, 25, 26, 27, 52)] == ["a", "z", "aa", "ab", "ba"]
