@@ -15,7 +15,7 @@ from genbounds.validation import Float, InputError, check_choice
 Facts = Mapping[str, Any]
 """True quantities of a law by name, such as ``{"variance": 1.0, "families": {"gaussian"}}``."""
 
-Form = Literal["oracle", "plug-in", "deterministic"]
+Form = Literal["oracle", "plug-in", "deterministic", "rate"]
 
 # A deterministic claim may be missed by the rounding of both its sides.
 ROUNDING = 1e-12
@@ -71,9 +71,10 @@ class Bound:
         Paper and equation, or the reference of a repair.
     setting : str
         The family of laws or inputs that the statement speaks of.
-    form : {"oracle", "plug-in", "deterministic"}
+    form : {"oracle", "plug-in", "deterministic", "rate"}
         Whether the width needs true quantities, only the sample, or holds without probability
-        (then `width` is the right side of the inequality and the claimed miss probability is 0).
+        (then `width` is the right side of the inequality and the claimed miss probability is 0);
+        "rate" claims an order of growth only, which `width` gives up to a constant.
     assumptions : tuple of Assumption
     quantity : Quantity
         The error that is bounded.
@@ -105,7 +106,7 @@ class Bound:
     repairs: str | None = None
 
     def __post_init__(self) -> None:
-        check_choice("form", self.form, ("oracle", "plug-in", "deterministic"))
+        check_choice("form", self.form, ("oracle", "plug-in", "deterministic", "rate"))
         object.__setattr__(self, "constants", MappingProxyType(dict(self.constants)))
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -176,7 +177,7 @@ class Bound:
 
     def claimed(self, delta: float) -> float:
         """Probability of a miss that the statement allows."""
-        return 0.0 if self.form == "deterministic" else self.failure * delta
+        return 0.0 if self.form in ("deterministic", "rate") else self.failure * delta
 
     def violated(self, facts: Facts, n: int, delta: float) -> tuple[str, ...]:
         """Name the assumptions that a law does not meet at `n` and `delta`; none: within bounds."""

@@ -11,8 +11,11 @@ from genbounds.bounds import (
     _frechet,
     _inception,
     _matrices,
+    _plugin,
+    _rates,
     _repaired,
     _scalars,
+    _sharper,
     _vectors,
     _vendi,
 )
@@ -24,9 +27,12 @@ _TOPICS = (
     _matrices,
     _deterministic,
     _frechet,
+    _plugin,
     _inception,
     _vendi,
+    _rates,
     _repaired,
+    _sharper,
 )
 
 
@@ -37,8 +43,8 @@ def catalog() -> Mapping[str, Bound]:
     Returns
     -------
     Mapping of str to Bound
-        Read-only, printed statements first (``o24.``, ``m25.``, ``v24.``), then those that hold
-        in their place (``repaired.``).
+        Read-only, printed statements first (``o24.``, ``m25.``, ``v24.``, ``c20.``), then those
+        that hold in their place (``repaired.``).
     """
     bounds = [bound for topic in _TOPICS for bound in topic.STATEMENTS]
     return MappingProxyType({bound.id: bound for bound in bounds})

@@ -219,6 +219,16 @@ _M25_TRACE = {"trace_root": 8.0, "trace_linear": 8.0, "trace_union": 6.0}
 _O24_TRACE = {"trace_root": 8.0, "trace_linear": 0.0, "trace_union": 6.0}
 _M25_MEAN = {"mean_root": 8.0, "mean_linear": 8.0, "mean_union": 6.0}
 _RANK = {"rank_lead": 20.0, "rank_rank": 4.0, "rank_union": 3.0}
+M25_BONUS = {**_PERTURBATION, **_M25_TRACE, **_M25_MEAN, **_RANK}
+O24_BONUS = {
+    **_PERTURBATION,
+    **_O24_TRACE,
+    **_RANK,
+    "mean_lead": 2.0,
+    "mean_inner": 32.0,
+    "mean_union": 24.0,
+    "mean_power": 0.25,
+}
 
 STATEMENTS = (
     Bound(
@@ -265,7 +275,7 @@ STATEMENTS = (
         setting="frechet-gaussian",
         assumptions=(GAUSSIAN, DEFINITE_REFERENCE, effective_rank_samples(3.0)),
         quantity=DISTANCE_EXCESS,
-        constants={**_PERTURBATION, **_M25_TRACE, **_M25_MEAN, **_RANK},
+        constants=M25_BONUS,
         width_function=m25_bonus,
         limit=DISTANCE_RANGE,
     ),
@@ -283,15 +293,7 @@ STATEMENTS = (
         setting="frechet-gaussian",
         assumptions=(GAUSSIAN, DEFINITE_REFERENCE),
         quantity=DISTANCE_EXCESS,
-        constants={
-            **_PERTURBATION,
-            **_O24_TRACE,
-            **_RANK,
-            "mean_lead": 2.0,
-            "mean_inner": 32.0,
-            "mean_union": 24.0,
-            "mean_power": 0.25,
-        },
+        constants=O24_BONUS,
         width_function=o24_bonus,
         limit=DISTANCE_RANGE,
     ),
@@ -329,7 +331,7 @@ STATEMENTS = (
         setting="frechet-gaussian",
         assumptions=(GAUSSIAN, DEFINITE_REFERENCE, effective_rank_samples(3.0), UNIT_OPERATOR),
         quantity=DISTANCE_EXCESS,
-        constants={**_PERTURBATION, **_M25_TRACE, **_M25_MEAN, **_RANK},
+        constants=M25_BONUS,
         width_function=m25_naive_bonus,
         limit=DISTANCE_RANGE,
     ),

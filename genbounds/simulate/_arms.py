@@ -129,6 +129,8 @@ def reduce_rows(names: Collection[str], rows: Float, facts: Mapping[str, Any]) -
         "mean_square": lambda: np.square(rows[..., 0]).mean(axis=1),
         "mean_squared_norm": lambda: np.square(rows).sum(axis=2).mean(axis=1),
         "mean_vector": lambda: mean,
+        "rows": lambda: rows[..., 0],
+        "running_mean": lambda: rows[..., 0].cumsum(axis=1) / np.arange(1.0, n + 1.0),
         "mean_error_norm": mean_error_norm,
         "mean_deviation": lambda: np.linalg.norm(centred, axis=2).mean(axis=1),
         "covariance": lambda: scatter(centred),

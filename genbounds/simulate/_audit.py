@@ -16,8 +16,10 @@ import numpy as np
 
 from genbounds.bounds import Bound, catalog
 from genbounds.simulate._cells import Cell, cells_of
+from genbounds.simulate._rates import fit_rate
 from genbounds.simulate._search import DIMENSIONS, SearchResult, search
 from genbounds.simulate._store import Store, open_store
+from genbounds.simulate._symbolic import Check, symbolic_checks
 from genbounds.simulate._trials import (
     TAIL_ACCURACY,
     Chunk,
@@ -57,7 +59,8 @@ class CellResult:
         Miss probability with its limits: binomial ones, which hold for all cells of the statement
         together with probability 1 − 1e-6, or numerical ones where the law is known.
     evidence : str
-        "exact", "numerical" (a lattice of outcomes), "monte-carlo" or "search".
+        "exact", "numerical" (a lattice of outcomes), "monte-carlo", "search" or "fit" (a rate:
+        `miss` is then 1 where a fit contradicts the claim).
     width : float
         Median width; the right side of a deterministic claim.
     tightness : float
@@ -108,9 +111,9 @@ class AuditRow:
         As in the catalogue.
     repairs : str or None
     verdict : {"refuted", "vacuous", "upheld"}
-        Computed: refuted if some cell proves more misses than claimed, or an input violates a
-        deterministic claim; vacuous if the width never falls below what the error can be at
-        most; else upheld by all the evidence gathered.
+        Computed: refuted if some cell proves more misses than claimed, an input violates a
+        deterministic claim, or a decisive exact check or fit contradicts it; vacuous if the width
+        never falls below what the error can be at most; else upheld by all the evidence gathered.
     cells : int
         Pairs of cell and failure probability; dimensions searched for a deterministic claim.
     worst : CellResult
@@ -126,7 +129,9 @@ class AuditRow:
         Every law at which it is refuted, with the largest failure probability there (NaN for a
         deterministic claim).
     results : tuple of CellResult
-        All the evidence.
+        All the evidence from draws, exact tails and searches.
+    checks : tuple of Check
+        Exact checks of units, growth and proof steps, and fitted rates.
     """
 
     id: str
@@ -142,6 +147,7 @@ class AuditRow:
     refuted_from: float | None
     refuted_at: dict[str, float]
     results: tuple[CellResult, ...]
+    checks: tuple[Check, ...]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types, without the evidence of the other cells."""
@@ -158,6 +164,7 @@ class AuditRow:
             "counterexample": self.counterexample,
             "refuted_from": self.refuted_from,
             "refuted_at": {arm: _json(delta) for arm, delta in self.refuted_at.items()},
+            "checks": [check.to_dict() for check in self.checks],
         }
 
 
@@ -287,17 +294,35 @@ def _chosen(patterns: Iterable[str], catalogue: Mapping[str, Bound]) -> list[Bou
 
 
 def _pieces(bound: Bound, replications: int, seed: int) -> list[_Piece]:
-    if bound.form == "deterministic":
+    if bound.form == "rate":
         return [
             _Piece(
-                key=_key(bound, "search", d),
-                label=f"{bound.id}: search at d={d}",
-                function=_search,
-                arguments=(bound, d, stream(seed, bound.id, "search", d)),
+                key=_key(bound, "fit", replications),
+                label=f"{bound.id}: fitted rates",
+                function=_fit,
+                arguments=(bound, replications, stream(seed, bound.id, "fit")),
             )
-            for d in DIMENSIONS
         ]
-    pieces = []
+    exact = _Piece(
+        key=_key(bound, "symbolic"),
+        label=f"{bound.id}: exact checks",
+        function=_symbolic,
+        arguments=(bound,),
+    )
+    if bound.form == "deterministic":
+        return [
+            exact,
+            *(
+                _Piece(
+                    key=_key(bound, "search", d),
+                    label=f"{bound.id}: search at d={d}",
+                    function=_search,
+                    arguments=(bound, d, stream(seed, bound.id, "search", d)),
+                )
+                for d in DIMENSIONS
+            ),
+        ]
+    pieces = [exact]
     for cell in cells_of(bound):
         label = f"{bound.id}: {cell.label}"
         pieces.append(
@@ -335,6 +360,14 @@ def _exact(bound: Bound, cell: Cell) -> dict[str, Any]:
     return {"miss": exact_misses(bound, cell.arm, cell.n, cell.deltas)}
 
 
+def _symbolic(bound: Bound) -> dict[str, Any]:
+    return {"checks": [check.to_dict() for check in symbolic_checks(bound)]}
+
+
+def _fit(bound: Bound, replications: int, seeds: np.random.SeedSequence) -> dict[str, Any]:
+    return {"checks": [check.to_dict() for check in fit_rate(bound, replications, seeds)]}
+
+
 def _search(bound: Bound, d: int, seeds: np.random.SeedSequence) -> dict[str, Any]:
     return asdict(search(bound, d, seeds))
 
@@ -368,18 +401,24 @@ def _call(function: Callable[..., dict[str, Any]], arguments: tuple[Any, ...]) -
 def _row(
     bound: Bound, replications: int, seed: int, results: Mapping[str, dict[str, Any]]
 ) -> AuditRow:
-    if bound.form == "deterministic":
-        found = [SearchResult(**results[_key(bound, "search", d)]) for d in DIMENSIONS]
-        evidence = tuple(_searched(bound, result) for result in found)
-        tight = min(result.ratio for result in found)
+    searched: list[SearchResult] = []
+    key = _key(bound, "fit", replications) if bound.form == "rate" else _key(bound, "symbolic")
+    checks = tuple(Check(**check) for check in results[key]["checks"])
+    if bound.form == "rate":
+        evidence = tuple(_fitted(bound, check) for check in checks)
+        tight = math.nan
+    elif bound.form == "deterministic":
+        searched = [SearchResult(**results[_key(bound, "search", d)]) for d in DIMENSIONS]
+        evidence = tuple(_searched(bound, result) for result in searched)
+        tight = min(result.ratio for result in searched)
     else:
-        found = []
         evidence = _trials(bound, replications, results)
         known = [cell.tightness for cell in evidence if math.isfinite(cell.tightness)]
         tight = float(np.median(known)) if known else math.nan
     against = [index for index, cell in enumerate(evidence) if cell.refutes]
+    contradicting = [check for check in checks if check.refutes]
     verdict = "upheld"
-    if against:
+    if against or contradicting:
         verdict = "refuted"
     elif all(cell.trivial for cell in evidence):
         verdict = "vacuous"
@@ -389,11 +428,13 @@ def _row(
         delta = evidence[index].delta
         largest = max(refuted_at.get(evidence[index].arm, 0.0), delta or 0.0)
         refuted_at[evidence[index].arm] = math.nan if delta is None else largest
-    if against:
+    if contradicting:
+        counterexample = f"{contradicting[0].claim}; {contradicting[0].found}"
+    if against and bound.form != "rate":
         simplest = min(against, key=lambda index: _complexity(evidence[index]))
         refuted_from = evidence[simplest].delta
         counterexample = (
-            _inputs(bound, found[simplest]) if found else _case(bound, evidence[simplest])
+            _inputs(bound, searched[simplest]) if searched else _case(bound, evidence[simplest])
         )
     return AuditRow(
         id=bound.id,
@@ -409,6 +450,26 @@ def _row(
         refuted_from=refuted_from,
         refuted_at=refuted_at,
         results=evidence,
+        checks=checks,
+    )
+
+
+def _fitted(bound: Bound, check: Check) -> CellResult:
+    """One fitted rate as a cell; nothing but its verdict and text is known."""
+    miss = float(check.refutes)
+    return CellResult(
+        arm=check.claim,
+        n=None,
+        d=1,
+        delta=None,
+        claimed=0.0,
+        miss=miss,
+        miss_low=miss,
+        miss_high=miss,
+        evidence="fit",
+        width=math.nan,
+        tightness=math.nan,
+        trivial=check.kind == "vacuous fit",
     )
 
 

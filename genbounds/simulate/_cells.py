@@ -86,6 +86,24 @@ def _unit_interval() -> Pool:
     return ((arms, (1, 2, 5, 20, 100, 1000)),)
 
 
+@cache
+def _unit_betting() -> Pool:
+    laws = (BernoulliArm(0.02), BernoulliArm(0.5), BernoulliArm(0.999), BetaArm(0.05, 5.0))
+    return (((*laws, UniformArm()), (5, 20, 100)),)
+
+
+@cache
+def _gaussian_sequence() -> Pool:
+    laws = ((0.0, 1.0), (0.0, 1e-6), (3.0, 1e6))
+    return ((tuple(GaussianArm(mean, variance) for mean, variance in laws), (1, 10, 1000)),)
+
+
+@cache
+def _unit_sequence() -> Pool:
+    laws = (BernoulliArm(0.02), BernoulliArm(0.5), BernoulliArm(0.999), BetaArm(0.05, 5.0))
+    return ((laws, (1, 10, 1000)),)
+
+
 def equicorrelated(d: int, correlation: float) -> Float:
     """Make a matrix of unit variances and one correlation."""
     return (1.0 - correlation) * np.eye(d) + correlation * np.ones((d, d))
@@ -260,7 +278,10 @@ SETTINGS: Mapping[str, Callable[[], Pool]] = MappingProxyType(
     {
         "gaussian-scalar": _gaussian_scalar,
         "sub-exponential": _sub_exponential,
+        "gaussian-sequence": _gaussian_sequence,
         "unit-interval": _unit_interval,
+        "unit-betting": _unit_betting,
+        "unit-sequence": _unit_sequence,
         "gaussian-norms": _gaussian_norms,
         "gaussian-matrices": _gaussian_matrices,
         "bounded-vectors": _bounded_vectors,

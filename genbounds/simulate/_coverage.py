@@ -156,9 +156,10 @@ def coverage(
     replications = check_count("replications", replications)
     seed = check_count("seed", seed, minimum=0)
     confidence = check_open_unit("confidence", confidence)
-    if bound.form == "deterministic":
+    if bound.form in ("deterministic", "rate"):
+        kind = "deterministic" if bound.form == "deterministic" else "a rate"
         raise InputError(
-            f"`{bound.id}` is deterministic and has no miss rate: use genbounds.simulate.audit."
+            f"`{bound.id}` is {kind} and has no miss rate: use genbounds.simulate.audit."
         )
     violated = bound.violated(arm.facts, n, delta)
     if violated:

@@ -17,7 +17,7 @@ _LATTICE_MEANS = 300
 _LATTICE_RATIO = 1.5  # of the tail probabilities of neighbouring variances
 _LATTICE_VARIANCES = 146  # down to 1e-26
 
-_DISTANCE = {"distance_plugin", "sample_mean_gap", "covariance_error"}
+_DISTANCE = {"distance_plugin", "sample_mean_gap", "covariance_error", "sample_trace_root"}
 
 
 class FrechetArm(SyntheticArm):
@@ -76,6 +76,11 @@ class FrechetArm(SyntheticArm):
             "mean_gap": float(np.linalg.norm(gap)),
             "reference_definite": bool(self.reference_values.min() > 0.0),
             "reference_root_trace": float(np.sqrt(self.reference_values).sum()),
+            "reference_trace": float(self.reference_values.sum()),
+            "reference_operator": float(self.reference_values.max()),
+            "reference_cov": self.reference_root @ self.reference_root,
+            "trace_root": float(self._trace_root(cov[None])[0]),
+            "product_trace": float(np.trace(self.reference_root @ cov @ self.reference_root)),
             "distance": float(self._distance(gap[None], cov[None])[0]),
         }
 
@@ -101,6 +106,7 @@ class FrechetArm(SyntheticArm):
             out["sample_mean_gap"] = np.linalg.norm(gap, axis=1)
             out["covariance_error"] = np.abs(np.linalg.eigvalsh(change)).max(axis=1)
             out["distance_plugin"] = self._distance(gap, out["covariance"])
+            out["sample_trace_root"] = self._trace_root(out["covariance"])
         return {name: out[name] for name in names if name in out}
 
     def outcomes(self, names: Collection[str], n: int) -> Outcomes | None:
@@ -132,12 +138,15 @@ class FrechetArm(SyntheticArm):
         mean_error = np.repeat(z, scatter.size) * np.sqrt(variance / n)
         covariance = np.tile(scatter, z.size) * variance / n
         gap = mean_error + self.features.facts["mean"] - self.reference_mean[0]
+        matrices = covariance[:, None, None]
         statistics = {
+            "covariance": matrices,
+            "sample_trace_root": self._trace_root(matrices),
             "mean_error_norm": np.abs(mean_error),
             "mean_deviation": np.sqrt(covariance),
             "sample_mean_gap": np.abs(gap),
             "covariance_error": np.abs(covariance - variance),
-            "distance_plugin": self._distance(gap[:, None], covariance[:, None, None]),
+            "distance_plugin": self._distance(gap[:, None], matrices),
         }
         return Outcomes(
             statistics={name: statistics[name] for name in names if name in statistics},
@@ -150,9 +159,17 @@ class FrechetArm(SyntheticArm):
         """Numbers held for each replication."""
         return self.features.size([*names, "covariance"], n) + 4 * self.d**2
 
+    def plugin_distance(self, means: Float, covariances: Float) -> Float:
+        """FD between moments of shapes (k, d), (k, d, d) and the reference."""
+        return self._distance(means - self.reference_mean, covariances)
+
     def _distance(self, gap: Float, cov: Float) -> Float:
         """FD of each mean gap (k, d) and covariance (k, d, d); at least 0."""
-        inner = np.linalg.eigvalsh(self.reference_root @ cov @ self.reference_root)
         trace = np.trace(cov, axis1=1, axis2=2) + self.reference_values.sum()
-        roots = np.sqrt(np.maximum(inner, 0.0)).sum(axis=1)
-        return np.asarray(np.maximum(np.square(gap).sum(axis=1) + trace - 2.0 * roots, 0.0))
+        squared = np.square(gap).sum(axis=1)
+        return np.asarray(np.maximum(squared + trace - 2.0 * self._trace_root(cov), 0.0))
+
+    def _trace_root(self, cov: Float) -> Float:
+        """Tr (Σ Σ_r)^{1/2} of each covariance (k, d, d)."""
+        inner = np.linalg.eigvalsh(self.reference_root @ cov @ self.reference_root)
+        return np.asarray(np.sqrt(np.maximum(inner, 0.0)).sum(axis=1))

@@ -14,6 +14,7 @@ from genbounds.simulate._arms import Statistics, SyntheticArm
 from genbounds.validation import Float, InputError
 
 _OF_SCATTER = {"covariance", "raw_covariance", "sample_variance", "mean_square"}
+_OF_ROWS = {"mean_deviation", "running_mean", "rows"}  # no functions of mean and covariance
 _KAPPA_SQUARED = 8.0 / 3.0  # E exp(X²/κ²) = 2 for X ~ N(0, 1)
 
 
@@ -146,7 +147,7 @@ class GaussianArm(_EllipticalArm):
         self, names: Collection[str], n: int, replications: int, rng: np.random.Generator
     ) -> Statistics:
         """Draw sample quantities; see `SyntheticArm.statistics`."""
-        if "mean_deviation" in names:  # no function of mean and covariance
+        if set(names) & _OF_ROWS:
             return super().statistics(names, n, replications, rng)
         d, wanted = self.mean.size, set(names)
         out: Statistics = {}
@@ -179,7 +180,7 @@ class GaussianArm(_EllipticalArm):
     def size(self, names: Collection[str], n: int) -> int:
         """Numbers held for each replication."""
         d = self.mean.size
-        if "mean_deviation" in names:
+        if set(names) & _OF_ROWS:
             return n * d
         return 4 * d * d if set(names) & _OF_SCATTER else 2 * d
 

@@ -43,12 +43,14 @@ class BernoulliArm(SyntheticArm):
     def statistics(
         self, names: Collection[str], n: int, replications: int, rng: np.random.Generator
     ) -> Statistics:
-        """Draw the number of ones, which is all that a sample tells."""
+        """Draw the number of ones, which is all that an unordered sample tells."""
+        if set(names) & {"rows", "running_mean"}:
+            return super().statistics(names, n, replications, rng)
         return self._from_ones(rng.binomial(n, self.p, replications), n)
 
     def size(self, names: Collection[str], n: int) -> int:
         """Numbers held for each replication."""
-        return 3
+        return n if set(names) & {"rows", "running_mean"} else 3
 
     def outcomes(self, names: Collection[str], n: int) -> Outcomes:
         """All n + 1 counts with their binomial probabilities."""

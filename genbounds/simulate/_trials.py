@@ -111,7 +111,8 @@ def exact_misses(
     facts: dict[str, Any] = dict(arm.facts) | {"n": n}
     if {*bound.width_needs} <= facts.keys() | {"delta"}:
         name = bound.quantity.name
-        tails = [arm.tail(name, n, float(bound.width(**facts, delta=delta))) for delta in deltas]
+        widths = [bound.width(**facts, delta=delta) for delta in deltas]
+        tails = [arm.tail(name, n, float(width)) if width.ndim == 0 else None for width in widths]
         if None not in tails:
             return [None if tail is None else (tail, tail, tail) for tail in tails]
     listed = arm.outcomes(bound.needs, n)

@@ -40,6 +40,15 @@ Q = {
     "order": 1.4,
     "kept": 3,
     "frequencies": 17,
+    "covariance": np.array([[2.0, 0.4], [0.4, 1.5]])[None],
+    "reference_cov": np.array([[1.2, 0.1], [0.1, 0.8]]),
+    "reference_operator": 1.3,
+    "reference_trace": 2.0,
+    "sample_trace_root": np.array([2.3]),
+    "trace_root": 2.4,
+    "product_trace": 3.3,
+    "kernel_spectrum": np.array([0.7, 0.2, 0.1]),
+    "rows": np.array([[0.1, 0.9, 0.4, 0.3]]),
     "eigenvalues": np.array([2.9, 2.1, 1.0, 0.6, 0.3, 0.1]),
 }
 
@@ -207,12 +216,30 @@ IDS_OF_DETERMINISTIC = {
 }
 
 
+RATES = {
+    "c20.fid-bias",
+    "c20.fid-variance",
+    "c20.is-bias",
+    "c20.rank-flip",
+    "c20.fid-infinity",
+    "c20.spacing",
+    "c20.sobol",
+    "v24.nystrom",
+    "o24.fid-ucb-regret",
+    "m25.fd-ucb-regret",
+    "m25.is-ucb-regret",
+}
+PLUG_IN = {"o24.fd-bonus-plug-in", "m25.fd-bonus-plug-in"}
+
+
 def test_holds_every_printed_statement():
     printed = {name for name in catalog() if not name.startswith("repaired.")}
     assert printed == {
         *PRINTED,
         *PRINTED_SCORES,
         *IDS_OF_DETERMINISTIC,
+        *RATES,
+        *PLUG_IN,
         "m25.marginal-class",
     }
 
@@ -233,6 +260,83 @@ def test_marginal_class_width():
     width = catalog()["m25.marginal-class"].width(n=N, delta=DELTA, **POSTERIOR)
     expected = [bernstein(v, log(16 / DELTA), 1) for v in V]
     assert width[0] == pytest.approx(expected, rel=1e-13)
+
+
+def test_plugin_bonuses_are_the_printed_ones_at_the_estimates():
+    """O24 App. D.5 and M25 App. C.3, worked out for one sample covariance."""
+    kept = Q["covariance"][0] >= 0.05 * 1.3  # all but the entries below τ
+    assert kept.all()
+    absolute = np.abs(Q["covariance"][0]).sum()
+    largest = 2.0 * N / (N - 1)
+    operator = largest + sqrt(log(1 / DELTA) / N)
+    trace = float(np.trace(Q["covariance"][0] @ Q["reference_cov"]))
+    mean_error = sqrt(2 * absolute / N) * (32 * log(24 * 2 / DELTA)) ** 0.25
+    estimates = Q | {"d": 2, "mean_gap": 0.5, "mean_error_norm": mean_error, "trace": trace}
+    estimates |= {"operator": operator, "effective_rank": trace / operator}
+    estimates |= {"max_variance": largest, "absolute_sum": absolute}
+    expected = catalog()["o24.fd-bonus"].width(n=N, delta=DELTA, **estimates)
+    found = catalog()["o24.fd-bonus-plug-in"].width(n=N, delta=DELTA, **(Q | {"d": 2}))
+    assert float(found[0]) == pytest.approx(float(expected), rel=1e-13)
+
+    # 0.4 < 2 √((2·1.5 + 0.16) log 2 / 50) = 0.419: the off-diagonal entry goes.
+    estimates = Q | {"trace": 3.5, "trace_square": 6.25, "operator": 2.0, "kappa": 1.0}
+    estimates |= {"effective_rank": 1.75}
+    expected = catalog()["m25.fd-bonus"].width(n=N, delta=DELTA, **estimates)
+    found = catalog()["m25.fd-bonus-plug-in"].width(n=N, delta=DELTA, **Q)
+    assert float(found[0]) == pytest.approx(float(expected), rel=1e-13)
+
+
+def test_truncation_drops_negative_entries_as_printed():
+    from genbounds.bounds._plugin import truncate_entries
+
+    cut = truncate_entries(np.array([[1.0, -0.9], [-0.9, 1.0]]), 0.05)
+    assert cut.tolist() == [[1.0, 0.0], [0.0, 1.0]]
+
+
+def test_data_driven_bonus_needs_enough_samples_and_is_never_a_number_below():
+    bound = catalog()["repaired.fd-bonus-data-driven"]
+    few = bound.width(n=5, delta=DELTA, **(Q | {"d": 2}))
+    assert np.isinf(few).all()
+    enough = [float(bound.width(n=n, delta=DELTA, **(Q | {"d": 2}))[0]) for n in (60, 200, 5000)]
+    assert np.isfinite(enough).all()
+    assert np.diff(enough).max() < 0.0
+
+
+def test_sharp_bonus_has_the_parametric_rate():
+    """Order n^(-1/2) where the published bonus has n^(-1/4)."""
+    sizes = np.array([1e6, 1e8])
+
+    def slope(name):
+        widths = [float(catalog()[name].width(n=n, delta=DELTA, **Q)) for n in sizes]
+        return math.log(widths[1] / widths[0]) / math.log(sizes[1] / sizes[0])
+
+    assert slope("repaired.fd-bonus-sharp") == pytest.approx(-0.5, abs=0.01)
+    assert slope("m25.fd-bonus") == pytest.approx(-0.25, abs=0.02)
+
+
+def test_betting_limit_is_where_the_capital_crosses():
+    rows = np.random.default_rng(0).random((3, 40)) ** 2
+    width = catalog()["repaired.betting"].width(n=40, delta=0.05, rows=rows)
+    stakes = 0.9 * 0.5 ** np.arange(6)
+    for sample, reach in zip(1.0 - rows, width, strict=True):
+        low = sample.mean() - reach
+
+        def capital(mean, sample=sample):
+            return np.mean([np.prod(1 + s * (sample / mean - 1)) for s in stakes])
+
+        assert capital(0.999 * low) > 20.0 > capital(1.002 * low)
+
+
+def test_order_one_bound_is_trivial_exactly_from_where_entropy_can_differ_fully():
+    bound = catalog()["repaired.vendi-order-one"]
+    spectrum = np.full(4, 0.25)
+    few = bound.width(n=4, delta=0.05, d=4, kernel_spectrum=spectrum)
+    many = bound.width(n=10_000, delta=0.05, d=4, kernel_spectrum=spectrum)
+    assert float(few) == pytest.approx(log(4))
+    reach = sqrt(0.75 / 10_000) + sqrt(log(20) / 10_000)
+    t = 0.5 * 2 * reach
+    expected = t * log(3) - t * log(t) - (1 - t) * log(1 - t)
+    assert float(many) == pytest.approx(expected, rel=1e-12)
 
 
 def quantities_of(bound: Bound):
@@ -267,6 +371,14 @@ def quantities_of(bound: Bound):
 def test_every_constant_is_used(name, constant):
     bound = catalog()[name]
     quantities = quantities_of(bound)
+    if name.endswith("plug-in"):
+        quantities |= {"d": 2}
+        if constant == "truncation":  # a step: one that cuts something
+            quantities |= {"reference_operator": 2.0}
+    if name == "repaired.fd-bonus-data-driven":
+        quantities |= {"n": 400}
+    if name == "repaired.vendi-order-one":
+        quantities |= {"n": 500}
     if bound.quantity.name == "mean-error" and "sub" in name:  # either branch of the maximum
         quantities["sub_exponential_alpha"] = 1e-3 if constant == "root" else 1e3
     if "weighted-chi-square" in name:
@@ -281,7 +393,9 @@ def test_every_constant_is_used(name, constant):
 ORACLE = [
     name
     for name, bound in catalog().items()
-    if bound.form == "oracle" and not name.startswith("v24.order-one")
+    if bound.form == "oracle"
+    and not name.startswith("v24.order-one")
+    and not bound.setting.endswith("sequence")  # one width for each running mean
 ]
 
 
@@ -374,6 +488,8 @@ def test_dimension(scale):
         "trace": 2, "trace_square": 4, "operator": 2, "max_variance": 2, "absolute_sum": 2,
         "mean_error_norm": 1, "mean_gap": 1, "sample_mean_gap": 1, "mean_deviation": 1,
         "covariance_error": 2, "reference_root_trace": 1, "radius": 1, "eigenvalues": 2,
+        "covariance": 2, "reference_cov": 2, "reference_operator": 2, "reference_trace": 2,
+        "sample_trace_root": 2, "trace_root": 2, "product_trace": 4,
     }  # fmt: skip
     scaled = {name: value * scale ** powers.get(name, 0) for name, value in Q.items()}
     wrong = set()
@@ -388,6 +504,7 @@ def test_dimension(scale):
         "o24.covariance",
         "o24.fd-bonus",
         "m25.fd-naive-bonus",  # replaces the norms by constants
+        "o24.fd-bonus-plug-in",  # a gap of 0.5 and √(log(1/δ)/n) have no unit
     }
 
 

@@ -182,6 +182,16 @@ def test_deviation_comes_from_plain_samples():
     assert (drawn["mean_deviation"] > 0.7 * bound).all()
 
 
+@pytest.mark.parametrize("arm", [GaussianArm(1.0, 4.0), BernoulliArm(0.3)], ids=["normal", "coin"])
+def test_running_means_and_rows_are_of_the_same_samples(arm):
+    names = ["rows", "running_mean", "sample_mean"]
+    drawn = arm.statistics(names, 7, 3, np.random.default_rng(0))
+    assert drawn["rows"].shape == drawn["running_mean"].shape == (3, 7)
+    assert drawn["running_mean"][:, 3] == pytest.approx(drawn["rows"][:, :4].mean(axis=1))
+    assert drawn["running_mean"][:, -1] == pytest.approx(drawn["sample_mean"])
+    assert arm.size(names, 7) == 7
+
+
 TAILS = [
     (GaussianArm(3.0, 4.0), "mean-error", "sample_mean", lambda s: np.abs(s - 3.0)),
     (GaussianArm(0.0, 1.0), "square-error", "mean_square", lambda s: np.abs(s - 1.0)),
@@ -266,6 +276,19 @@ def test_distance_is_true():
         gap @ gap + np.trace(a + b) - 2 * roots.sum(), rel=1e-10
     )
     assert arm.facts["mean_gap"] == pytest.approx(np.linalg.norm(gap))
+    assert arm.facts["trace_root"] == pytest.approx(roots.sum(), rel=1e-10)
+    assert arm.facts["product_trace"] == pytest.approx(np.trace(a @ b), rel=1e-12)
+    assert arm.facts["reference_cov"] == pytest.approx(b, rel=1e-10)
+    assert arm.facts["reference_trace"] == pytest.approx(np.trace(b))
+    assert arm.facts["reference_operator"] == pytest.approx(np.linalg.eigvalsh(b).max())
+    names = ["covariance", "sample_trace_root", "distance_plugin", "mean_vector"]
+    drawn = arm.statistics(names, 9, 1, rng)
+    cov, moved = drawn["covariance"][0], drawn["mean_vector"][0] - 1.0
+    root = np.sqrt(np.linalg.eigvals(cov @ b).real).sum()
+    assert drawn["sample_trace_root"][0] == pytest.approx(root, rel=1e-9)
+    assert drawn["distance_plugin"][0] == pytest.approx(
+        moved @ moved + np.trace(cov + b) - 2 * root, rel=1e-9
+    )
     assert arm.facts["reference_root_trace"] == pytest.approx(np.sqrt(np.linalg.eigvalsh(b)).sum())
     assert FrechetArm(ARMS[1], 0.0, ARMS[1].cov).facts["distance"] == pytest.approx(0.0, abs=1e-12)
 

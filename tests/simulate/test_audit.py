@@ -82,37 +82,52 @@ REFUTED = {
     "m25.visit-sum-log",
     "o24.fd-bonus",
     "o24.fd-naive-bonus",
+    "o24.fd-bonus-plug-in",
 }
+DEAR = ("frechet-gaussian", "posteriors", "fourier-kernels", "unit-betting", "rates")
 CHEAP = [
     name
     for name, bound in BOUNDS.items()
-    if bound.setting not in ("frechet-gaussian", "posteriors", "fourier-kernels")
-    and name != "repaired.mean-norm-exact"
+    if bound.setting not in DEAR and name != "repaired.mean-norm-exact"
 ]
 
 
 def test_verdicts():
-    report = audit(CHEAP, replications=100, seed=0)
+    report = audit(CHEAP, replications=60, seed=0)
     assert [row.id for row in report.rows] == CHEAP
     assert {row.id for row in report.rows if row.verdict == "refuted"} == REFUTED & set(CHEAP)
     assert {row.id for row in report.rows if row.verdict == "vacuous"} == {"v24.order-one"}
 
 
-@pytest.mark.parametrize("seed", range(1, 6))
+SEEDED = [
+    "o24.covariance",
+    "m25.covariance",
+    "m25.bounded-mean-norm",
+    "v24.eigenvalues",
+    "m25.visit*",
+    "v24.norm*",
+    "repaired.kernel*",
+    "repaired.gaussian-mean-uniform",
+    "c20.fid-variance",
+    "c20.rank-flip",
+    "v24.nystrom",
+]
+
+
+@pytest.mark.parametrize("seed", range(1, 11))
 def test_verdicts_do_not_hang_on_the_seed(seed):
-    """Chance refutes a true statement with probability 1e-6; these are judged by Monte Carlo."""
-    names = ["o24.covariance", "m25.covariance", "v24.eigenvalues", "m25.visit*", "v24.norm*"]
-    report = audit(names, replications=100, seed=seed)
-    assert {row.id for row in report.rows if row.verdict == "refuted"} == {
-        "o24.covariance",
-        "m25.visit-sum-log",
+    """Chance refutes a true statement with probability 1e-6; these are not judged exactly."""
+    report = audit(SEEDED, replications=100, seed=seed)
+    assert {row.id: row.verdict for row in report.rows if row.verdict != "upheld"} == {
+        "o24.covariance": "refuted",
+        "m25.visit-sum-log": "refuted",
     }
 
 
 def test_theorems_fall_with_their_lemmas_where_the_mean_rules():
     """FD far from 0 moves with ⟨μ−μ_r, μ̂−μ⟩: the factor 1/2 missing in D.3 reaches (32)."""
-    names = ["o24.fd-bonus", "o24.fd-naive-bonus", "m25.fd-bonus", "repaired.fd-*"]
-    report = audit(names, replications=50)
+    names = ["o24.fd-bonus", "o24.fd-naive-bonus", "m25.fd-bonus", "repaired.fd-naive-bonus"]
+    report = audit(names, replications=10)
     assert [row.id for row in report.rows if row.verdict == "refuted"] == names[:2]
     naive = report["o24.fd-naive-bonus"]
     assert naive.refuted_at == {"N(0, 1), reference mean 1e4": 1e-6}
@@ -149,10 +164,19 @@ def test_every_refuted_statement_has_a_repair():
         ("repaired.gaussian-mean-exact", {"sides": 1.9}),
         ("repaired.product-of-means-exact", {"share": 1.02}),
         ("v24.eigenvalues", {"factor": 0.05}),
+        ("repaired.covariance-gordon", {"offset": -1.0, "tail": 0.1}),
+        ("repaired.fd-bonus-sharp", {"tail": 0.1, "bias": 0.05}),
+        ("repaired.fd-bonus-data-driven", {"root": 0.1, "tail": 0.05, "bias": 0.01}),
+        ("repaired.kernel-covariance", {"tail": 0.1}),
+        ("repaired.rke-u-statistic", {"pairs": 40.0}),
+        ("repaired.gaussian-mean-uniform", {"union": 0.5}),
+        ("repaired.hoeffding-uniform", {"lead": 0.6}),
+        ("repaired.vendi-order-one", {"half": 0.02}),
     ],
 )
 def test_planted_constant_is_refuted(name, constants):
-    assert verdict(name, catalogue=planted(name, **constants)).verdict == "refuted"
+    options = {"replications": 100} if "fd-bonus" in name else {}
+    assert verdict(name, catalogue=planted(name, **constants), **options).verdict == "refuted"
 
 
 def shrunk_at_one_cell(c, n, delta, variance):
@@ -180,6 +204,32 @@ def unit() -> float:
     return 1.0
 
 
+def test_a_betting_interval_with_too_many_bets_won_is_refuted():
+    """Stakes beyond one make the capital no capital: losses below zero are then not counted."""
+    row = verdict("repaired.betting", replications=300)
+    assert row.verdict == "upheld"
+    assert 1.0 < row.tightness < verdict("m25.empirical-bernstein", replications=300).tightness
+
+    def eager(c, n, delta, rows):
+        return 0.5 * BOUNDS["repaired.betting"].width_function(c, n, delta, rows)
+
+    wrong = dataclasses.replace(BOUNDS["repaired.betting"], width_function=eager)
+    assert verdict(wrong.id, replications=300, catalogue={wrong.id: wrong}).verdict == "refuted"
+
+
+def test_the_data_driven_bonus_is_far_narrower_than_the_published_one():
+    """In the very cells of the audit; both hold there."""
+    report = audit(["m25.fd-bonus", "repaired.fd-bonus-data-driven"], replications=5)
+    widths = [
+        {(cell.arm, cell.n, cell.delta): cell.width for cell in row.results} for row in report.rows
+    ]
+    where = [key for key in widths[0] if key[1] == 400 and key[2] == 0.05]
+    assert len(where) >= 5
+    ratios = np.array([widths[1][key] / widths[0][key] for key in where])
+    assert np.median(ratios) < 0.1
+    assert {row.verdict for row in report.rows} == {"upheld"}
+
+
 def test_a_width_beyond_the_range_is_vacuous():
     bound = dataclasses.replace(
         BOUNDS["o24.hoeffding"],
@@ -190,12 +240,14 @@ def test_a_width_beyond_the_range_is_vacuous():
 
 
 def test_report_has_the_public_form():
-    report = audit(["o24.gaussian-mean", "m25.visit-sum-log"], replications=50)
+    names = ["o24.gaussian-mean", "m25.visit-sum-log", "c20.rank-flip"]
+    report = audit(names, replications=50)
     document = json.loads(json.dumps(report.to_dict(), allow_nan=False))
     assert document.keys() >= {"rows", "seed", "version"}
     for row in document["rows"]:
         assert row.keys() >= {
             "id", "source", "verdict", "form", "cells", "worst", "tightness", "counterexample",
+            "checks",
         }  # fmt: skip
         assert row["worst"].keys() >= {"arm", "n", "d", "delta", "miss", "miss_low", "miss_high"}
 
@@ -210,7 +262,7 @@ def test_globs_and_unknown_ids():
 def test_every_statement_has_cells_in_its_assumptions():
     used = set()
     for bound in BOUNDS.values():
-        if bound.form != "deterministic":
+        if bound.form not in ("deterministic", "rate"):
             used.add(bound.setting)
             for cell in cells_of(bound):
                 assert not any(
@@ -234,13 +286,13 @@ SOME = ["o24.gaussian-mean", "m25.bounded-mean-norm", "m25.visit-sum-log", "o24.
 
 
 def test_workers_do_not_change_a_digit():
-    alone = audit(SOME, replications=300, seed=5)
-    assert audit(SOME, replications=300, seed=5, jobs=2).to_dict() == alone.to_dict()
-    assert audit(SOME[:2], replications=300, seed=5).rows == alone.rows[:2]
+    alone = audit(SOME, replications=100, seed=5)
+    assert audit(SOME, replications=100, seed=5, jobs=2).to_dict() == alone.to_dict()
+    assert audit(SOME[:2], replications=100, seed=5).rows == alone.rows[:2]
 
 
 def test_resumes_where_it_stopped(tmp_path):
-    alone = audit(SOME, replications=300)
+    alone = audit(SOME, replications=100)
     seen = []
 
     class Stop(Exception):
@@ -252,16 +304,16 @@ def test_resumes_where_it_stopped(tmp_path):
             raise Stop
 
     with pytest.raises(Stop):
-        audit(SOME, replications=300, out=tmp_path, progress=stop)
+        audit(SOME, replications=100, out=tmp_path, progress=stop)
     first = len(seen)
     assert first == 30
-    resumed = audit(SOME, replications=300, out=tmp_path, progress=lambda *a: seen.append(a))
+    resumed = audit(SOME, replications=100, out=tmp_path, progress=lambda *a: seen.append(a))
     assert json.dumps(resumed.to_dict()) == json.dumps(alone.to_dict())
     total = seen[0][1]
     assert len(seen) == total  # nothing was done twice
     assert seen[-1][0] == total
     assert seen[0][2].startswith("o24.gaussian-mean: ")
-    again = audit(SOME, replications=300, out=tmp_path, progress=lambda *a: seen.append(a))
+    again = audit(SOME, replications=100, out=tmp_path, progress=lambda *a: seen.append(a))
     assert len(seen) == total
     assert again.to_dict() == alone.to_dict()
 
@@ -270,7 +322,7 @@ def test_survives_a_kill(tmp_path):
     """A real process killed in the middle loses nothing that it had kept."""
     code = (
         "from genbounds.simulate import audit\n"
-        f"audit({SOME!r}, replications=3000, out={str(tmp_path)!r}, "
+        f"audit({SOME!r}, replications=500, out={str(tmp_path)!r}, "
         "progress=lambda *a: print(*a, flush=True))"
     )
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as process:
@@ -283,8 +335,8 @@ def test_survives_a_kill(tmp_path):
     kept.close()
     assert before >= 12
     done = []
-    resumed = audit(SOME[:2], replications=3000, out=tmp_path, progress=lambda *a: done.append(a))
-    assert resumed.to_dict() == audit(SOME[:2], replications=3000).to_dict()
+    resumed = audit(SOME[:2], replications=500, out=tmp_path, progress=lambda *a: done.append(a))
+    assert resumed.to_dict() == audit(SOME[:2], replications=500).to_dict()
     assert len(done) + 12 <= done[-1][1]
 
 

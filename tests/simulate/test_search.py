@@ -10,7 +10,7 @@ import pytest
 from genbounds import InputError
 from genbounds.bounds import catalog
 from genbounds.simulate import audit
-from genbounds.simulate._search import DIMENSIONS, search
+from genbounds.simulate._search import DIMENSIONS, FAMILIES, _ascend, _score, search
 
 # Smallest change of a constant that makes a true inequality false, and how it is planted.
 PLANTED = {
@@ -63,6 +63,21 @@ def test_repeatable():
     first, second = (search(bound, 2, np.random.SeedSequence(4)) for _ in range(2))
     assert first == second
     assert first.ratio == pytest.approx(1.0, rel=1e-3)  # attained by commuting matrices
+
+
+def test_gradient_finds_what_chance_left():
+    """From a rough point the ascent comes far nearer to the edge of Hoffman–Wielandt."""
+    bound = catalog()["v24.hoffman-wielandt"]
+    points = np.random.default_rng(0).standard_normal((3, 18))
+    score = _score(bound, FAMILIES[bound.setting][1](points, 3))
+    climbed, better, tried = _ascend(bound, points, score, 3)
+    assert (better > score).all()
+    assert better.max() > -1e-6  # attained, from a gap of a third or more
+    assert score.max() < -0.3
+    assert np.array_equal(_score(bound, FAMILIES[bound.setting][1](climbed, 3)), better)
+    assert tried >= 3 * 36
+    # What is true is not violated by climbing.
+    assert (better <= 1e-12).all()
 
 
 def test_unknown_setting_is_refused():

@@ -1,0 +1,329 @@
+"""The document: every sentence with a number in it is made from an audit report."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from genbounds.bounds import Bound
+from genbounds.simulate import AuditReport, AuditRow
+
+#: Which statement the proof of which other one uses, as the papers say.
+SERVES: Mapping[str, tuple[str, ...]] = {
+    "o24.gaussian-mean": ("o24.naive-mean-norm", "o24.fd-naive-bonus"),
+    "o24.naive-mean-norm": ("o24.fd-naive-bonus",),
+    "o24.chi-square-mean": ("o24.fd-decomposition", "o24.fd-bonus"),
+    "o24.squared-mean": ("o24.mean-norm", "o24.fd-bonus"),
+    "o24.product-of-means": ("o24.mean-norm", "o24.fd-bonus"),
+    "o24.mean-norm": ("o24.fd-bonus",),
+    "o24.covariance-dimension": ("o24.fd-naive-bonus",),
+    "o24.covariance-effective-rank": ("o24.covariance", "o24.fd-bonus"),
+    "o24.covariance": ("o24.fd-bonus",),
+    "m25.mean-norm": ("m25.covariance", "m25.fd-bonus"),
+    "o24.visit-sum-log": ("o24.fid-ucb-regret",),
+    "m25.visit-sum-log": ("m25.fd-ucb-regret", "m25.is-ucb-regret"),
+    "o24.fd-bonus": ("o24.fid-ucb-regret",),
+    "v24.eigenvalues": ("v24.order-ge-2", "v24.order-lt-2", "v24.truncated"),
+}
+
+_RANK = {"refuted": 0, "vacuous": 1, "upheld": 2}
+
+
+def document(report: AuditReport, catalogue: Mapping[str, Bound], *, command: str) -> str:
+    """Write the findings of an audit as Markdown.
+
+    Parameters
+    ----------
+    report : AuditReport
+    catalogue : mapping of str to Bound
+    command : str
+        What makes the document again.
+    """
+    rows = {row.id: row for row in report.rows}
+    counts = {verdict: sum(row.verdict == verdict for row in report.rows) for verdict in _RANK}
+    parts = [
+        "# What the audit found",
+        "",
+        f"Made by `{command}` from an audit of {len(rows)} statements with genbounds "
+        f"{report.version}, seed {report.seed}, {report.replications:,} samples a cell. Do not "
+        "edit: run the command again. How verdicts come about: [the audit](simulate.md); what the "
+        "statements say and why the repairs hold: [the catalogue](bounds.md).",
+        "",
+        f"{counts['refuted']} statements are refuted, {counts['vacuous']} vacuous, "
+        f"{counts['upheld']} upheld. Chance alone refutes a true statement with probability at "
+        "most 1e-6.",
+        "",
+        "## All verdicts, worst first",
+        "",
+        *_verdicts(report.rows),
+        "",
+        "## Refuted statements and their repairs",
+        "",
+    ]
+    for row in sorted(report.rows, key=_severity):
+        if row.verdict == "refuted":
+            parts += _refuted(row, rows, catalogue)
+    parts += _embeddings(report.rows)
+    parts += _plugin(report.rows)
+    parts += _sharper(report.rows, rows)
+    parts += _rates(report.rows)
+    parts += _checks(report.rows)
+    return "\n".join(parts).rstrip() + "\n"
+
+
+def _severity(row: AuditRow) -> tuple[int, float, float]:
+    from_delta = row.refuted_from if row.refuted_from is not None else 1.0
+    excess = row.worst.excess if math.isfinite(row.worst.excess) else 1e300
+    return (_RANK[row.verdict], -from_delta if row.verdict == "refuted" else 0.0, -excess)
+
+
+def _table(head: Iterable[str], lines: Iterable[Iterable[str]]) -> list[str]:
+    names = list(head)
+    out = ["| " + " | ".join(names) + " |", "|" + "---|" * len(names)]
+    for line in lines:
+        cells = [cell.replace("|", "\\|").replace("\n", " ") for cell in line]
+        out.append("| " + " | ".join(cells) + " |")
+    return out
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None or not math.isfinite(value) else f"{value:.3g}"
+
+
+def _verdicts(rows: Iterable[AuditRow]) -> list[str]:
+    return _table(
+        (
+            "statement",
+            "verdict",
+            "form",
+            "refuted up to δ",
+            "worst cell",
+            "missed / allowed",
+            "tightness",
+        ),
+        (
+            (
+                f"`{row.id}`",
+                row.verdict,
+                row.form,
+                _number(row.refuted_from),
+                _cell(row),
+                _missed(row),
+                _number(row.tightness),
+            )
+            for row in sorted(rows, key=_severity)
+        ),
+    )
+
+
+def _cell(row: AuditRow) -> str:
+    worst = row.worst
+    if row.form == "rate":
+        return f"{len(row.checks)} fits"
+    if worst.delta is None:
+        return f"searched up to d = {max(cell.d for cell in row.results)}"
+    return f"{worst.arm}, n = {worst.n}, δ = {worst.delta:g}"
+
+
+def _missed(row: AuditRow) -> str:
+    worst = row.worst
+    if worst.delta is None:
+        return "–"
+    return f"{worst.miss:.3g} / {worst.claimed:.3g} ({worst.evidence})"
+
+
+def _widths(row: AuditRow) -> dict[tuple[str, int | None, float | None], float]:
+    return {(c.arm, c.n, c.delta): c.width for c in row.results if math.isfinite(c.width)}
+
+
+def width_ratio(repair: AuditRow, printed: AuditRow) -> tuple[float, float, float] | None:
+    """Median and extremes of repaired over printed width in the cells that both have.
+
+    None where they bound different quantities or share no cell.
+    """
+    first, second = _widths(repair), _widths(printed)
+    shared = [first[key] / second[key] for key in first.keys() & second.keys() if second[key] > 0.0]
+    if not shared or not all(map(math.isfinite, shared)):
+        return None
+    return float(np.median(shared)), min(shared), max(shared)
+
+
+def _ratio(repair: AuditRow, printed: AuditRow, catalogue: Mapping[str, Bound]) -> str:
+    units = catalogue[repair.id].quantity.name, catalogue[printed.id].quantity.name
+    found = width_ratio(repair, printed)
+    if units[0] != units[1]:
+        return f"another quantity: {catalogue[repair.id].quantity.text}"
+    if found is None:
+        return "both deterministic" if printed.form == "deterministic" else "no cell in common"
+    return f"{found[0]:.3g} ({found[1]:.3g} to {found[2]:.3g})"
+
+
+def _repairs(row: AuditRow, rows: Mapping[str, AuditRow]) -> list[AuditRow]:
+    return [other for other in rows.values() if other.repairs == row.id]
+
+
+def _refuted(
+    row: AuditRow, rows: Mapping[str, AuditRow], catalogue: Mapping[str, Bound]
+) -> list[str]:
+    bound = catalogue[row.id]
+    out = [
+        f"### `{row.id}`",
+        "",
+        f"{row.source}: {row.claim}.",
+        "",
+        "Assumes " + "; ".join(assumption.text for assumption in bound.assumptions) + ".",
+        "",
+        f"**To check by hand.** {row.counterexample}.",
+        "",
+    ]
+    known = {law: delta for law, delta in row.refuted_at.items() if math.isfinite(delta)}
+    if known:
+        listed = sorted(known.items(), key=lambda item: -item[1])
+        out += [
+            "**Where the line runs.** Refuted at δ up to "
+            + "; ".join(f"{delta:g} for {law}" for law, delta in listed)
+            + ".",
+            "",
+        ]
+    for check in row.checks:
+        if not check.holds:
+            word = "refutes it alone" if check.decisive else "a step of the proof, or its form"
+            out += [f"**Exact check ({check.kind}; {word}).** {check.claim}; {check.found}.", ""]
+    repairs = _repairs(row, rows)
+    if repairs:
+        out += _table(
+            ("repair", "verdict", "claim", "width over the printed one"),
+            ((f"`{r.id}`", r.verdict, r.claim, _ratio(r, row, catalogue)) for r in repairs),
+        )
+        out.append("")
+    served = [name for name in SERVES.get(row.id, ()) if name in rows]
+    if served:
+        standing = "; ".join(f"`{name}` is {rows[name].verdict}" for name in served)
+        out += [f"**What it serves.** {standing}.", ""]
+    return out
+
+
+def _embeddings(rows: Iterable[AuditRow]) -> list[str]:
+    lines = []
+    for row in rows:
+        tried = sorted({cell.arm for cell in row.results if cell.arm.startswith("norms of")})
+        if row.verdict == "refuted" and tried:
+            inside = [
+                f"{law} (δ ≤ {row.refuted_at[law]:g})" for law in tried if law in row.refuted_at
+            ]
+            outside = [law for law in tried if law not in row.refuted_at]
+            lines.append((f"`{row.id}`", "; ".join(inside) or "none", "; ".join(outside) or "none"))
+    if not lines:
+        return []
+    return [
+        "## The papers' own embeddings",
+        "",
+        "Gaussian features with the norms that are printed for real embeddings (M25, Tables 1–3).",
+        "",
+        *_table(("refuted statement", "refuted at the norms of", "not refuted at"), lines),
+        "",
+    ]
+
+
+def _plugin(rows: Iterable[AuditRow]) -> list[str]:
+    lines = []
+    for row in rows:
+        if row.form == "plug-in":
+            for delta in (0.2, 0.05, 0.01):
+                cells = [cell for cell in row.results if cell.delta == delta]
+                if not cells:
+                    continue
+                worst = max(cells, key=lambda cell: (cell.miss_low, cell.miss))
+                lines.append(
+                    (
+                        f"`{row.id}`",
+                        f"{1.0 - worst.claimed:.4g}",
+                        f"{1.0 - worst.miss:.4g} [{1.0 - worst.miss_high:.4g}, "
+                        f"{1.0 - worst.miss_low:.4g}]",
+                        f"{worst.arm}, n = {worst.n}",
+                    )
+                )
+    if not lines:
+        return []
+    return [
+        "## What a user really gets",
+        "",
+        "Coverage of the forms that a user can compute, in the worst cell at each δ, with its "
+        "limits.",
+        "",
+        *_table(("statement", "claimed coverage", "coverage", "worst cell"), lines),
+        "",
+    ]
+
+
+def _sharper(report_rows: Iterable[AuditRow], rows: Mapping[str, AuditRow]) -> list[str]:
+    lines = []
+    for row in report_rows:
+        printed = rows.get(row.repairs or "")
+        if printed is not None and printed.verdict != "refuted":
+            found = width_ratio(row, printed)
+            same = "–" if found is None else f"{found[0]:.3g} ({found[1]:.3g} to {found[2]:.3g})"
+            lines.append(
+                (f"`{row.id}`", row.verdict, f"`{printed.id}` ({printed.verdict})",
+                 _number(row.tightness), _number(printed.tightness), same)
+            )  # fmt: skip
+    if not lines:
+        return []
+    return [
+        "## Sharper statements beside those that stand",
+        "",
+        *_table(
+            ("statement", "verdict", "beside", "tightness", "tightness of the printed one",
+             "width over the printed one"),
+            lines,
+        ),
+        "",
+    ]  # fmt: skip
+
+
+def _rates(rows: Iterable[AuditRow]) -> list[str]:
+    lines = [
+        (f"`{row.id}`", row.verdict, check.claim, check.found)
+        for row in rows
+        if row.form == "rate"
+        for check in row.checks
+    ]
+    if not lines:
+        return []
+    return [
+        "## Rates and comparisons, fitted",
+        "",
+        "Asymptotic claims cannot be refuted by finitely many samples in principle; these are "
+        "judged by fitted exponents over the sizes tried, intervals at 1 − 1e-6.",
+        "",
+        *_table(("statement", "verdict", "fit", "found"), lines),
+        "",
+    ]
+
+
+def _checks(rows: Iterable[AuditRow]) -> list[str]:
+    lines = [
+        (
+            f"`{row.id}`",
+            check.kind,
+            "holds" if check.holds else "**fails**",
+            check.claim,
+            check.found,
+        )
+        for row in rows
+        if row.form != "rate"
+        for check in row.checks
+        if not check.holds or check.kind in ("fact", "conversion")
+    ]
+    if not lines:
+        return []
+    return [
+        "## Exact checks",
+        "",
+        "Steps of the proofs in exact arithmetic, and every check of units or growth that fails.",
+        "",
+        *_table(("statement", "kind", "", "checked", "found"), lines),
+        "",
+    ]

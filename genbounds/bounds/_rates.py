@@ -1,0 +1,173 @@
+"""Printed claims about orders of growth and comparisons: judged by fits, not by miss rates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from genbounds.bounds._bound import Assumption, Bound, Facts, Quantity
+from genbounds.validation import Float
+
+Constants = Mapping[str, float]
+
+
+def order(c: Constants, n: Any) -> Float:
+    """``n^exponent``, up to a constant that the claim leaves open."""
+    return np.asarray(np.power(np.asarray(n, dtype=np.float64), c["exponent"]))
+
+
+def ratio(c: Constants) -> float:
+    """Largest ratio that the comparison allows."""
+    return c["ratio"]
+
+
+def _difference(expected_score: Any, score: Any) -> Any:
+    return np.abs(expected_score - score)
+
+
+def _spread(score_variance: Any) -> Any:
+    return score_variance
+
+
+def _compared(score_variance: Any, rival_variance: Any) -> Any:
+    return score_variance / rival_variance
+
+
+def _regret(regret: Any) -> Any:
+    return regret
+
+
+def _any_law(facts: Facts, n: int, delta: float) -> bool:
+    return True
+
+
+BIAS = Quantity(name="bias", text="|E score_N − score|", function=_difference)
+VARIANCE = Quantity(name="variance", text="Var score_N", function=_spread)
+RATIO = Quantity(name="variance-ratio", text="variance over the rival's", function=_compared)
+REGRET = Quantity(name="regret", text="Σ_t (score of the pick − best score)", function=_regret)
+
+
+def _rate(
+    name: str, claim: str, latex: str, source: str, quantity: Quantity, law: str, **constants: float
+) -> Bound:
+    return Bound(
+        id=name,
+        claim=claim,
+        latex=latex,
+        source=source,
+        setting="rates",
+        form="rate",
+        assumptions=(Assumption(text=law, predicate=_any_law),),
+        quantity=quantity,
+        constants=constants,
+        width_function=order if "exponent" in constants else ratio,
+    )
+
+
+_FEATURES = "features with four moments"
+STATEMENTS = (
+    _rate(
+        "c20.fid-bias",
+        "E FD_N = FD + K/N + O(N⁻²), K depends on the generator",
+        r"\mathbb E\,\mathrm{FD}_N = \mathrm{FD}+\tfrac KN+O(N^{-2})",
+        "C20 (6)",
+        BIAS,
+        _FEATURES,
+        exponent=-1.0,
+    ),
+    _rate(
+        "c20.fid-variance",
+        "Var FD_N = K₁/N + O(N⁻²)",
+        r"\operatorname{Var}\mathrm{FD}_N = \tfrac{K_1}{N}+O(N^{-2})",
+        "C20 (8)",
+        VARIANCE,
+        _FEATURES,
+        exponent=-1.0,
+    ),
+    _rate(
+        "c20.is-bias",
+        "E log IS_N = log IS − (1/2N) Σ_j Var(p_j)/p_j + O(N⁻²)",
+        r"\mathbb E\log\mathrm{IS}_N = \log\mathrm{IS}"
+        r"-\tfrac1{2N}\sum_j\tfrac{\operatorname{Var}p_j}{p_j}+O(N^{-2})",
+        "C20 (13), multiclass",
+        BIAS,
+        "posteriors on the simplex",
+        exponent=-1.0,
+    ),
+    _rate(
+        "c20.rank-flip",
+        "two generators and an N exist with FD_a < FD_b but E FD_{a,N} > E FD_{b,N}",
+        r"\exists\,a,b,N:\;\mathrm{FD}_a<\mathrm{FD}_b,\;"
+        r"\mathbb E\,\mathrm{FD}_{a,N}>\mathbb E\,\mathrm{FD}_{b,N}",
+        "C20, on (6)",
+        BIAS,
+        _FEATURES,
+        exponent=-1.0,
+    ),
+    _rate(
+        "c20.fid-infinity",
+        "FD∞, the regression of FD_N on 1/N at 15 sizes evenly spaced in N from 5,000 to the pool,"
+        " read at 0, is effectively unbiased",
+        r"\mathbb E\,\mathrm{FD}_\infty \approx \mathrm{FD}",
+        "C20, on extrapolation to FID∞",
+        BIAS,
+        "pools of more than 5,000 samples",
+        ratio=1.0,
+    ),
+    _rate(
+        "c20.spacing",
+        "sizes evenly spaced in N give a better FD∞ than sizes evenly spaced in 1/N",
+        r"\operatorname{MSE}(\text{even in }N) \le \operatorname{MSE}(\text{even in }1/N)",
+        "C20, on extrapolation to FID∞",
+        RATIO,
+        _FEATURES,
+        ratio=1.0,
+    ),
+    _rate(
+        "c20.sobol",
+        "scrambled Sobol points mapped to normals give FD_N and IS_N of lower variance than iid",
+        r"\operatorname{Var}_{\text{Sobol}} \le \operatorname{Var}_{\text{iid}}",
+        "C20 Table 1",
+        RATIO,
+        "generators driven by normal latent variables",
+        ratio=1.0,
+    ),
+    _rate(
+        "v24.nystrom",
+        "Nyström with t points: error O(√(max{1,t^{2−α}}(log(2/δ) + t log(n)²τ²)/n))",
+        r"O\Bigl(\sqrt{\tfrac1n\max\{1,t^{2-\alpha}\}(\log\tfrac2\delta+t\log(n)^2\tau^2)}\Bigr)",
+        "V24 Theorem 3(b)",
+        BIAS,
+        "normalised kernel",
+        exponent=-0.5,
+    ),
+    _rate(
+        "o24.fid-ucb-regret",
+        "regret of FID-UCB is Õ(T^{3/4}) in the number of steps",
+        r"\operatorname{Regret}(T) = \tilde O(T^{3/4})",
+        "O24 Theorem 5.2",
+        REGRET,
+        "Gaussian features",
+        exponent=0.75,
+    ),
+    _rate(
+        "m25.fd-ucb-regret",
+        "regret of FD-UCB is Õ(T^{3/4}) in the number of steps",
+        r"\operatorname{Regret}(T) = \tilde O(T^{3/4})",
+        "M25 Theorem 3",
+        REGRET,
+        "Gaussian features",
+        exponent=0.75,
+    ),
+    _rate(
+        "m25.is-ucb-regret",
+        "regret of IS-UCB is Õ(√T) in the number of steps",
+        r"\operatorname{Regret}(T) = \tilde O(\sqrt T)",
+        "M25 Theorem 6",
+        REGRET,
+        "posteriors on the simplex",
+        exponent=0.5,
+    ),
+)
