@@ -4,7 +4,7 @@ import genbounds
 
 project = "genbounds"
 author = "the genbounds developers"
-copyright = "2026, the genbounds developers"  # noqa: A001
+copyright = "2026, the genbounds developers"
 version = release = genbounds.__version__
 
 extensions = [

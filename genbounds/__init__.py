@@ -8,6 +8,10 @@ from genbounds.estimators import Moments as Moments
 from genbounds.estimators import compare as compare
 from genbounds.estimators import frechet_distance as frechet_distance
 from genbounds.estimators import inception_score as inception_score
+from genbounds.estimators import score_over_scramblings as score_over_scramblings
+from genbounds.estimators import sobol_cache as sobol_cache
+from genbounds.estimators import sobol_normal as sobol_normal
+from genbounds.estimators import vendi_score as vendi_score
 from genbounds.results import Difference as Difference
 from genbounds.results import Ranking as Ranking
 from genbounds.results import Score as Score

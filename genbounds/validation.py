@@ -64,6 +64,12 @@ def check_features(name: str, x: Any, *, minimum: int = 2) -> NDArray[Any]:
 
     Finiteness is checked by whoever reads the rows, block by block (`check_finite`).
     """
+    if getattr(x, "quasi_random", False):
+        raise InputError(
+            f"`{name}` comes from quasi-random points, whose rows are not independent: an interval "
+            "for independent rows would be void. Use `score_over_scramblings`, or np.asarray(...) "
+            "to have the number and disregard the interval."
+        )
     array = as_numpy(name, x)
     if array.dtype.kind not in "fiub":
         raise InputError(

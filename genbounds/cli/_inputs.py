@@ -18,6 +18,8 @@ from genbounds.validation import InputError, check_choice
 if TYPE_CHECKING:
     from genbounds.estimators import Expansion, Moments
 
+Options = Mapping[str, Any]
+
 _BLOCK = 1 << 22
 
 
@@ -33,38 +35,75 @@ class Metric:
     posteriors : bool
         Whether its files hold class posteriors instead of features.
     prepare : callable
-        Takes the reference (None for a score without one) and returns a function of one model's
-        content and the name of the estimator.
+        Takes the reference (None for a score without one) and the metric's own options, and
+        returns a function of one model's content and the name of the estimator.
+    referenced : bool
+        Whether it is a distance from a reference.
+    selectable : bool
+        Whether online selection knows it.
     """
 
     title: str
     better: str
     posteriors: bool
-    prepare: Callable[[Any], Callable[[Any, str], Expansion]]
+    prepare: Callable[[Any, Options], Callable[[Any, str], Expansion]]
+    referenced: bool = False
+    selectable: bool = False
 
 
-def _fd(reference: Any) -> Callable[[Any, str], Expansion]:
+def _fd(reference: Any, options: Options) -> Callable[[Any, str], Expansion]:
     from genbounds.estimators import FrechetReference
 
     prepared = FrechetReference(reference)
     return lambda content, estimator: prepared.expand(content, estimator=estimator)
 
 
-def _is(reference: Any) -> Callable[[Any, str], Expansion]:
+def _is(reference: Any, options: Options) -> Callable[[Any, str], Expansion]:
     from genbounds.estimators import inception_expansion
 
     return lambda content, estimator: inception_expansion(content, estimator=estimator)
 
 
+def _vendi(metric: str) -> Callable[[Any, Options], Callable[[Any, str], Expansion]]:
+    def prepare(reference: Any, options: Options) -> Callable[[Any, str], Expansion]:
+        from genbounds.estimators import vendi_metric
+
+        expand = vendi_metric(metric, [reference], options)
+        return lambda content, estimator: expand(content, estimator=estimator)
+
+    return prepare
+
+
 METRICS: dict[str, Metric] = {
-    "fd": Metric(title="Fréchet distance", better="smaller", posteriors=False, prepare=_fd),
-    "is": Metric(title="Inception score", better="larger", posteriors=True, prepare=_is),
+    "fd": Metric(
+        title="Fréchet distance",
+        better="smaller",
+        posteriors=False,
+        prepare=_fd,
+        referenced=True,
+        selectable=True,
+    ),
+    "is": Metric(
+        title="Inception score", better="larger", posteriors=True, prepare=_is, selectable=True
+    ),
+    "vendi": Metric(
+        title="Vendi score", better="larger", posteriors=False, prepare=_vendi("vendi")
+    ),
+    "rke": Metric(
+        title="Vendi score of order 2 (RKE)",
+        better="larger",
+        posteriors=False,
+        prepare=_vendi("rke"),
+    ),
 }
+"""Scores by the name that `--metric` takes."""
+
+SELECTABLE = tuple(name for name, metric in METRICS.items() if metric.selectable)
 
 
-def choose_metric(name: str, *, logits: bool) -> Metric:
+def choose_metric(name: str, *, logits: bool, among: Sequence[str] = tuple(METRICS)) -> Metric:
     """Return the metric of that name, refusing options that it would ignore."""
-    metric = METRICS[check_choice("--metric", name, METRICS)]
+    metric = METRICS[check_choice("--metric", name, among)]
     if logits and not metric.posteriors:
         raise InputError(f"`--logits` is for posteriors; --metric {name} takes features.")
     return metric
@@ -102,6 +141,10 @@ def load(paths: Sequence[Path], metric: Metric, *, logits: bool) -> list[Input]:
             if isinstance(content, Statistics):
                 from genbounds.estimators import Moments
 
+                if not metric.referenced:
+                    raise InputError(
+                        f"{display(path)} holds statistics; this score needs the features."
+                    )
                 with inside(path):
                     content = Moments(*content)
         inputs.append(Input(path=path, name=name, content=content))

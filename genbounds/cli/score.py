@@ -35,6 +35,7 @@ genbounds score real.npy gan.npy diffusion.npy
 genbounds score real.npy gan/*.npz --level 0.99 --json
 genbounds score real-stats.npz gan.npy --out results
 genbounds score real-probs.npy gan-probs.npy --metric is
+genbounds score real.npy gan.npy diffusion.npy --metric rke
 """
 
 
@@ -60,6 +61,25 @@ def score(
         str,
         typer.Option("--estimator", metavar="debiased|plugin", help="How it is estimated."),
     ] = "debiased",
+    kernel: Annotated[
+        str | None,
+        typer.Option(
+            "--kernel",
+            metavar="rbf|laplace|cosine|polynomial",
+            help="Of vendi and rke.",
+            show_default="rbf",
+        ),
+    ] = None,
+    bandwidth: Annotated[
+        float | None,
+        typer.Option(
+            "--bandwidth", metavar="S", help="Of rbf and laplace.", show_default="median heuristic"
+        ),
+    ] = None,
+    order: Annotated[
+        float | None,
+        typer.Option("--order", metavar="A", help="Of vendi; inf is legal.", show_default="1"),
+    ] = None,
     level: Annotated[
         float, typer.Option("--level", metavar="L", help="Coverage of the intervals.")
     ] = 0.95,
@@ -72,19 +92,23 @@ def score(
     With two models or more it also says who is distinguishable from whom; those statements hold
     jointly at the level.
 
-    The Inception score needs no reference. With one file, that file is the model; with more, the
-    first is scored as well, for orientation, and is not ranked. Posteriors are rows that sum to
-    one.
+    is, vendi and rke need no reference. With one file, that file is the model; with more, the
+    first is scored as well, for orientation, and is not ranked (vendi and rke take their bandwidth
+    from it). Posteriors are rows that sum to one.
     """
     chosen = choose_metric(metric, logits=logits)
     with as_options("level"):
         check_open_unit("level", level)
+    given = {"kernel": kernel, "bandwidth": bandwidth, "order": order}
+    options = {name: value for name, value in given.items() if value is not None}
+    if options and metric not in ("vendi", "rke"):
+        raise InputError(f"`--{next(iter(options))}` is for --metric vendi and rke.")
     models, real = generated or [], [reference]
-    if not models and chosen.posteriors:
+    if not models and not chosen.referenced:
         models, real = real, []
     if not models:
         raise InputError(f"--metric {metric} needs a REFERENCE and a GENERATED file; got one file.")
-    job = _Job(metric=metric, chosen=chosen, estimator=estimator, level=level)
+    job = _Job(metric=metric, chosen=chosen, estimator=estimator, level=level, options=options)
     with interruptible("nothing was lost but time; run the same command again."):
         job.read(real, models, logits=logits)
         job.run(out)
@@ -115,6 +139,7 @@ class _Job:
     chosen: Metric
     estimator: str
     level: float
+    options: dict[str, Any] = field(default_factory=dict)
     models: list[Input] = field(default_factory=list)
     reference: Input | None = None
     scores: dict[str, Score] = field(default_factory=dict)
@@ -127,7 +152,7 @@ class _Job:
         self.models = inputs[len(reference) :]
         if reference:
             self.reference = inputs[0]
-            if not self.chosen.posteriors and inputs[0].n is None:
+            if self.chosen.referenced and inputs[0].n is None:
                 self.notes.append(
                     f"{shown(inputs[0].path.name)} does not say from how many samples it comes "
                     "(no `n`): the reference is taken as exactly known"
@@ -142,7 +167,7 @@ class _Job:
                 expansions[model.name] = self._expand(expand, model)
                 self.scores[model.name] = expansions[model.name].score(self.level)
                 keep(out, self.document())
-        if self.reference is not None and self.chosen.posteriors:
+        if self.reference is not None and not self.chosen.referenced:
             self._score_reference(expand, self.reference)
         if len(expansions) > 1 and self.estimator != "plugin":
             from genbounds.estimators import rank
@@ -151,23 +176,29 @@ class _Job:
         keep(out, self.document())
 
     def _prepare(self) -> Callable[[Any, str], Expansion]:
-        if self.reference is None or self.chosen.posteriors:
-            return self.chosen.prepare(None)
-        with blame({"real": self.reference.path}):
-            return self.chosen.prepare(self.reference.content)
+        if self.chosen.posteriors:
+            return self.chosen.prepare(None, self.options)
+        source = self.models[0] if self.reference is None else self.reference
+        with (
+            blame({"real": source.path, "x": source.path}),
+            as_options("kernel", "bandwidth", "order"),
+        ):
+            return self.chosen.prepare(source.content, self.options)
 
     def _expand(self, expand: Callable[[Any, str], Expansion], model: Input) -> Expansion:
-        files = {"fake": model.path, "probs": model.path}
+        files = {"fake": model.path, "probs": model.path, "x": model.path}
         if self.reference is not None:
             files["real"] = self.reference.path
-        with blame(files), as_options("estimator"):
+        with blame(files), as_options("estimator", "kernel", "bandwidth", "order"):
             return expand(model.content, self.estimator)
 
     def _score_reference(self, expand: Callable[[Any, str], Expansion], reference: Input) -> None:
         try:
             self.reference_score = self._expand(expand, reference).score(self.level)
         except InputError as error:  # it is not needed, so it may be something else
-            self.notes.append(f"the Inception score uses no reference, and this is none: {error}")
+            self.notes.append(
+                f"the {self.chosen.title} uses no reference, and this is none: {error}"
+            )
 
     def document(self) -> dict[str, Any]:
         rows = [

@@ -9,7 +9,7 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from genbounds.cli._inputs import METRICS, Input, as_options, blame, choose_metric, load
+from genbounds.cli._inputs import SELECTABLE, Input, as_options, blame, choose_metric, load
 from genbounds.cli._terminal import (
     AsJson,
     Logits,
@@ -86,7 +86,7 @@ def select(
         ),
     ] = "lucb",
     metric: Annotated[
-        str, typer.Option("--metric", metavar="|".join(METRICS), help="Which score.")
+        str, typer.Option("--metric", metavar="|".join(SELECTABLE), help="Which score.")
     ] = "fd",
     confidence: Annotated[
         float,
@@ -110,7 +110,7 @@ def select(
     """
     from genbounds.select import POLICIES, run
 
-    chosen = choose_metric(metric, logits=logits)
+    chosen = choose_metric(metric, logits=logits, among=SELECTABLE)
     check_choice("--policy", policy, POLICIES)
     if chosen.posteriors:
         inputs, real = load(arms, chosen, logits=logits), None

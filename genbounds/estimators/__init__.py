@@ -1,6 +1,7 @@
 """Scores of generative models with their bias removed and an interval.
 
-`Moments`, `frechet_distance`, `inception_score` and `compare` are the everyday names;
+`Moments`, `frechet_distance`, `inception_score`, `vendi_score`, `sobol_normal` and `compare` are
+the everyday names;
 `FrechetReference`, `inception_expansion`, `Expansion` and `difference` serve code that scores many
 models, such as selection.
 """
@@ -21,4 +22,14 @@ from genbounds.estimators._frechet import frechet_infinity as frechet_infinity
 from genbounds.estimators._inception import inception_expansion as inception_expansion
 from genbounds.estimators._inception import inception_infinity as inception_infinity
 from genbounds.estimators._inception import inception_score as inception_score
+from genbounds.estimators._kernels import PolynomialKernel as PolynomialKernel
+from genbounds.estimators._kernels import median_bandwidth as median_bandwidth
 from genbounds.estimators._moments import Moments as Moments
+from genbounds.estimators._sobol import SobolCache as SobolCache
+from genbounds.estimators._sobol import SobolNormal as SobolNormal
+from genbounds.estimators._sobol import score_over_scramblings as score_over_scramblings
+from genbounds.estimators._sobol import sobol_cache as sobol_cache
+from genbounds.estimators._sobol import sobol_normal as sobol_normal
+from genbounds.estimators._vendi import vendi_expansion as vendi_expansion
+from genbounds.estimators._vendi import vendi_metric as vendi_metric
+from genbounds.estimators._vendi import vendi_score as vendi_score

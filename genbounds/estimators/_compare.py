@@ -9,10 +9,12 @@ from typing import Any
 from genbounds.estimators._expansion import Expansion, difference, student_quantile
 from genbounds.estimators._frechet import FrechetReference
 from genbounds.estimators._inception import inception_expansion
+from genbounds.estimators._vendi import vendi_metric
 from genbounds.results import Difference, Ranking
 from genbounds.validation import InputError, check_choice, check_open_unit
 
-METRICS = ("fd", "is")
+VENDI_METRICS = ("vendi", "rke")
+METRICS = ("fd", "is", "vendi", "rke")
 
 
 def compare(
@@ -22,6 +24,7 @@ def compare(
     metric: str = "fd",
     level: float = 0.95,
     paired: bool = False,
+    options: Mapping[str, Any] | None = None,
 ) -> Ranking:
     """Rank models by one debiased score, with joint intervals on all pairwise differences.
 
@@ -30,24 +33,28 @@ def compare(
     fakes : mapping of str to array_like of shape (n, d) or Moments
         Generated features (posteriors for "is") of each model. Sample sizes may differ.
     real : array_like of shape (m, d) or Moments, optional
-        The reference; prepared once. Not used by "is".
-    metric : {"fd", "is"}
+        The reference; prepared once. Not used by "is"; for "vendi" and "rke", where the bandwidth
+        comes from if none is given (else from all models together).
+    metric : {"fd", "is", "vendi", "rke"}
     level : float
         Coverage of each score on its own and, jointly, of all the differences.
     paired : bool
         Whether row i of every model came from the same latent or prompt, so that their common
         noise cancels. All models then need equally many rows.
+    options : mapping, optional
+        For "vendi" and "rke": keyword arguments of `vendi_score` (kernel, bandwidth, order, …).
 
     Returns
     -------
     Ranking
-        Best model first. Differences are better minus worse; for "is" they are differences of
-        log IS.
+        Best model first. Differences are better minus worse; for "is", "vendi" and "rke"
+        they are differences of logarithms.
 
     Raises
     ------
     InputError
-        As `frechet_distance` and `inception_score`, naming the model.
+        As `frechet_distance`, `inception_score` and `vendi_score`, naming the model; or if the
+        scores are of different statistics, which no order could be read into.
 
     Notes
     -----
@@ -56,17 +63,25 @@ def compare(
     reference cancels in a difference as far as both models feel it alike.
     """
     check_choice("metric", metric, METRICS)
-    return rank(expand_all(fakes, real, metric=metric), metric=metric, level=level, paired=paired)
+    expansions = expand_all(fakes, real, metric=metric, options=options)
+    return rank(expansions, metric=metric, level=level, paired=paired)
 
 
 def expand_all(
-    fakes: Mapping[str, Any], real: Any = None, *, metric: str = "fd"
+    fakes: Mapping[str, Any],
+    real: Any = None,
+    *,
+    metric: str = "fd",
+    options: Mapping[str, Any] | None = None,
 ) -> dict[str, Expansion]:
     """Expansion of every model against one reference that is prepared once."""
     given: object = fakes  # callers are not type-checked
     if not (isinstance(given, Mapping) and given):
         raise InputError("`fakes` must map the name of at least one model to its features.")
-    expand = metric_expansion(metric, real)
+    if metric in VENDI_METRICS:
+        expand = vendi_metric(metric, list(fakes.values()) if real is None else [real], options)
+    else:
+        expand = metric_expansion(metric, real, options)
     expansions = {}
     for name, fake in fakes.items():
         try:
@@ -76,9 +91,20 @@ def expand_all(
     return expansions
 
 
-def metric_expansion(metric: str, real: Any = None) -> Callable[[Any], Expansion]:
+def metric_expansion(
+    metric: str, real: Any = None, options: Mapping[str, Any] | None = None
+) -> Callable[[Any], Expansion]:
     """Return the function that expands one model under `metric`; the registry of metrics."""
     check_choice("metric", metric, METRICS)
+    if metric in VENDI_METRICS:
+        if real is None and (options or {}).get("bandwidth") is None:
+            raise InputError(
+                f"metric {metric!r} needs `real`, or a `bandwidth` in `options`: all models must "
+                "be scored with one bandwidth."
+            )
+        return vendi_metric(metric, [] if real is None else [real], options)
+    if options:
+        raise InputError(f"`options` are for the metrics 'vendi' and 'rke'; got {metric!r}.")
     if metric == "is":
         return inception_expansion
     if real is None:
@@ -91,6 +117,7 @@ def rank(
 ) -> Ranking:
     """Turn expansions against one reference into a ranking."""
     level = check_open_unit("level", level)
+    check_comparable(expansions)
     if paired:
         sizes = {e.n for e in expansions.values() if e.influence is not None}
         if len(sizes) != 1 or any(e.influence is None for e in expansions.values()):
@@ -131,6 +158,18 @@ def rank(
         groups=letter_groups(names, separated),
         notes=tuple(notes),
     )
+
+
+def check_comparable(expansions: Mapping[str, Expansion]) -> None:
+    """Refuse to rank scores of different statistics."""
+    (first, one), *others = expansions.items()
+    for name, other in others:
+        if other.statistic != one.statistic:
+            raise InputError(
+                f"models {first!r} and {name!r} are scored by different statistics, which do not "
+                f"compare: {one.statistic}; {other.statistic}. Score all models with one kernel, "
+                "bandwidth, order and method; where the statistic depends on n, with equal n."
+            )
 
 
 def letter_groups(

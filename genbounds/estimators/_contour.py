@@ -14,8 +14,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import scipy  # its submodules are loaded at their first use
 from numpy.typing import NDArray
-from scipy import linalg
 
 from genbounds.validation import Float
 
@@ -39,7 +39,7 @@ def contour_trace_root(values: Float, *, n_effective: int) -> ContourTrace:
     lam = np.sort(values) / scale
     root = np.sqrt(lam)
     # The smallest zero of m: the contour must pass between it and 0.
-    zero = linalg.eigvalsh(
+    zero = scipy.linalg.eigvalsh(
         np.diag(lam) - np.outer(root, root) / N, subset_by_index=[0, 0], check_finite=False
     )[0]
     low, high = np.log(max(float(zero), 1e-3 * float(lam[0])) / 2.0), np.log(1.3)

@@ -43,8 +43,12 @@ class Expansion:
         Whether the score is ``exp(value)``.
     lower_limit : float
         Smallest possible value on this scale (0 for FD and for log IS).
+    upper_limit : float
+        Largest possible value on this scale.
     higher_is_better : bool
         Orientation of the score.
+    statistic : str
+        What is estimated, where one metric has several; only equal ones are ranked together.
     notes : tuple of str
         What the variance assumes and any reason not to trust it.
     """
@@ -61,7 +65,9 @@ class Expansion:
     n_reference: int | None = None
     log_scale: bool = False
     lower_limit: float = -math.inf
+    upper_limit: float = math.inf
     higher_is_better: bool = False
+    statistic: str = ""
     notes: tuple[str, ...] = ()
 
     @property
@@ -80,7 +86,8 @@ class Expansion:
         )
         half = student_quantile(level, total) * self.stderr
         value, low, high = (
-            max(end, self.lower_limit) for end in (self.value, self.value - half, self.value + half)
+            min(max(end, self.lower_limit), self.upper_limit)
+            for end in (self.value, self.value - half, self.value + half)
         )
         notes = self.notes
         if self.value < self.lower_limit:
@@ -88,6 +95,8 @@ class Expansion:
                 f"the debiased estimate {self.value:.4g} lies below the smallest possible value "
                 f"{self.lower_limit:g} and is reported as that: not distinguishable from it",
             )
+        if self.value > self.upper_limit:
+            notes += ("the debiased estimate lies above the largest possible value, reported",)
         if self.value + half < self.lower_limit:
             notes += (
                 "the whole interval lies below the smallest possible value: "

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy  # its submodules are loaded at their first use
 from numpy.typing import NDArray
-from scipy import linalg
 
 from genbounds.estimators._contour import contour_trace_root
 from genbounds.estimators._linalg import EPS
@@ -162,7 +162,7 @@ def few_samples_from_moments(
     base = float(gap @ gap) + trace - trace / n + reference_trace
     moved = cov @ lower
     product = lower.T @ moved
-    values, axes = linalg.eigh((product + product.T) / 2.0, check_finite=False)
+    values, axes = scipy.linalg.eigh((product + product.T) / 2.0, check_finite=False)
     kept, rank = _kept(values[::-1], n, lower.shape[1])
     notes: tuple[str, ...] = (
         "from moments alone: the rows are taken as equally scaled; a heavy-tailed law is "
@@ -281,9 +281,11 @@ class _Side:
         if not projected.any():
             return None
         if n <= r:
-            values, vectors = linalg.eigh(projected @ projected.T / (n - 1), check_finite=False)
+            values, vectors = scipy.linalg.eigh(
+                projected @ projected.T / (n - 1), check_finite=False
+            )
         else:
-            values, axes = linalg.eigh(projected.T @ projected / (n - 1), check_finite=False)
+            values, axes = scipy.linalg.eigh(projected.T @ projected / (n - 1), check_finite=False)
         kept, rank = _kept(values[::-1], n, r)
         values = values[::-1][:kept]
         if n <= r:

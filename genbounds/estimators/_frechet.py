@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import scipy  # its submodules are loaded at their first use
 from numpy.typing import NDArray
-from scipy import linalg
 
 from genbounds.estimators._expansion import Expansion
 from genbounds.estimators._extrapolation import Subsets, extrapolate
@@ -21,12 +21,21 @@ from genbounds.estimators._few_samples import (
 from genbounds.estimators._frechet_terms import (
     EXACT,
     PAIRING_SEED,
+    PART_ROWS,
+    PART_WORK,
     SideTerms,
+    gaussian_bias,
     gaussian_terms,
     positive_roots,
     sample_terms,
 )
-from genbounds.estimators._linalg import factor, gram_roots, singular_values
+from genbounds.estimators._linalg import (
+    checked_roots,
+    congruence,
+    factor,
+    gram_roots,
+    singular_values,
+)
 from genbounds.estimators._moments import Moments, row_blocks
 from genbounds.results import Score
 from genbounds.validation import (
@@ -104,7 +113,8 @@ def frechet_distance(
     """
     level = check_open_unit("level", level)
     check_choice("estimator", estimator, ESTIMATORS)
-    return FrechetReference(real).expand(fake, estimator=estimator).score(level)
+    reference = FrechetReference(real)
+    return reference.expand(fake, estimator=estimator, influences=False).score(level)
 
 
 def frechet_infinity(
@@ -139,7 +149,8 @@ def frechet_infinity(
     """
     level = check_open_unit("level", level)
     reference = FrechetReference(real)
-    return reference.expand(fake, estimator="infinity", subsets=subsets).score(level)
+    expansion = reference.expand(fake, estimator="infinity", subsets=subsets, influences=False)
+    return expansion.score(level)
 
 
 class FrechetReference:
@@ -174,16 +185,25 @@ class FrechetReference:
         return _plugin_value(self._fake(fake), self._side)
 
     def expand(
-        self, fake: Any, *, estimator: str = "debiased", subsets: Subsets | None = None
+        self,
+        fake: Any,
+        *,
+        estimator: str = "debiased",
+        subsets: Subsets | None = None,
+        influences: bool = True,
     ) -> Expansion:
-        """Estimate with its variance and influences, before any level is chosen."""
+        """Estimate with its variance and influences, before any level is chosen.
+
+        With ``influences=False``, for one score and no difference, a random part of the rows
+        of a large sample stands for all of them in bias and variance (docs/frechet.md).
+        """
         side = self._fake(fake)
         check_choice("estimator", estimator, ESTIMATORS)
         if estimator == "plugin":
-            return _plugin(side, self._side)
+            return _plugin(side, self._side, influences)
         if estimator == "infinity":
-            return _infinity(side, self._side, subsets or Subsets())
-        return _debiased(side, self._side)
+            return _infinity(side, self._side, subsets or Subsets(), influences)
+        return _debiased(side, self._side, influences)
 
     def _fake(self, fake: Any) -> _Side:
         side = _side("fake", fake)
@@ -241,14 +261,21 @@ class _Side:
         rows = self.rows if self.index is None else self.rows[self.index]
         return np.array(rows, dtype=np.float64) - self.mean
 
-    def terms(self, *, gap: Float, projection: Float, roots: Float) -> SideTerms:
+    def terms(self, *, gap: Float, projection: Float, roots: Float, every_row: bool) -> SideTerms:
         assert self.n is not None
         if self.rows is None:
             return gaussian_terms(
                 gap=gap, cov=self.moments.cov, projection=projection, roots=roots, n=self.n
             )
         return sample_terms(
-            self.rows, self.index, mean=self.mean, gap=gap, projection=projection, roots=roots
+            self.rows,
+            self.index,
+            mean=self.mean,
+            trace=self.trace,
+            gap=gap,
+            projection=projection,
+            roots=roots,
+            every_row=every_row,
         )
 
     def without(self, k: int) -> _Side:
@@ -264,17 +291,9 @@ class _Side:
         """Divide the same sample at random into `parts` equal groups."""
         assert self.rows is not None
         assert self.index is None
-        n = self.rows.shape[0]
-        label = np.random.default_rng(PAIRING_SEED).permutation(np.arange(n) % parts)
-        return _Side(
-            self.moments,
-            self.rows,
-            None,
-            tuple(
-                _Side(_moments_of(self.rows, index), self.rows, index)
-                for index in (np.flatnonzero(label == k) for k in range(parts))
-            ),
-        )
+        if len(self.parts) == parts:
+            return self
+        return _Side(self.moments, self.rows, None, _divide("rows", self.rows, parts))
 
 
 def _moments_of(rows: NDArray[Any], index: NDArray[np.intp]) -> Moments:
@@ -284,12 +303,30 @@ def _moments_of(rows: NDArray[Any], index: NDArray[np.intp]) -> Moments:
     return moments
 
 
+def _divide(name: str, rows: NDArray[Any], parts: int) -> tuple[_Side, ...]:
+    """Moments of random groups of equal size, in one pass over all rows."""
+    n, d = rows.shape
+    label = np.random.default_rng(PAIRING_SEED).permutation(np.arange(n) % parts)
+    moments = [Moments.empty(d) for _ in range(parts)]
+    for positions, block in row_blocks(rows):
+        check_finite(name, block, first_row=int(positions[0]))
+        for k, group in enumerate(moments):
+            chosen = block[label[positions] == k]
+            if chosen.size:
+                group.absorb_block(chosen)
+    return tuple(_Side(group, rows, np.flatnonzero(label == k)) for k, group in enumerate(moments))
+
+
 def _side(name: str, x: Any) -> _Side:
     if isinstance(x, Moments):
         _ = x.cov  # at least two samples
         return _Side(x)
     rows = check_features(name, x)
-    moments = Moments.empty(rows.shape[1])
+    n, d = rows.shape
+    if FEW_RATIO * d <= n < SPLIT_RATIO * d:  # its halves will be wanted: one pass for all
+        halves = _divide(name, rows, 2)
+        return _Side(halves[0].moments.merge(halves[1].moments), rows, None, halves)
+    moments = Moments.empty(d)
     for positions, block in row_blocks(rows):
         check_finite(name, block, first_row=int(positions[0]))
         moments.absorb_block(block)
@@ -307,16 +344,6 @@ class _Pair:
         self.fake, self.real = fake, real
         self.gap: Float = fake.mean - real.mean
 
-    @cached_property
-    def gram(self) -> Float:
-        """Lᵀ Σ L, or the smaller Gram matrix with the same non-zero eigenvalues."""
-        lower = self.real.factor
-        if self.narrow:
-            projected = self.fake.factor.T @ lower
-            return projected @ projected.T
-        product: Float = lower.T @ (self.fake.moments.cov @ lower)
-        return (product + product.T) / 2.0
-
     @property
     def narrow(self) -> bool:
         """Whether the generated sample has fewer rows than the reference has directions."""
@@ -325,17 +352,37 @@ class _Pair:
 
     @cached_property
     def roots(self) -> Float:
-        """Singular values s, accurate to rounding of the largest one."""
+        """Singular values s of Aᵀ L, accurate to rounding of the largest one.
+
+        From Lᵀ Σ L, or the smaller Gram matrix with the same non-zero eigenvalues.
+        """
+        lower = self.real.factor
         rank = min(side.n - 1 if side.n is not None else side.d for side in (self.fake, self.real))
-        roots, accurate = gram_roots(self.gram, rank=rank)
+        if "spectrum" in self.__dict__:
+            roots, accurate = checked_roots(self.spectrum[0], rank=rank)
+        elif self.narrow:
+            projected = self.fake.factor.T @ lower
+            roots, accurate = gram_roots(projected @ projected.T, rank=rank)
+        else:
+            product, _ = congruence(self.fake.moments.cov, lower)
+            roots, accurate = gram_roots(product, rank=rank)
         if accurate:
             return roots
-        return singular_values(self.fake.factor.T @ self.real.factor)
+        return singular_values(self.fake.factor.T @ lower)
 
     @cached_property
     def plugin(self) -> float:
         value = self.gap @ self.gap + self.fake.trace + self.real.trace - 2.0 * self.roots.sum()
         return max(float(value), 0.0)
+
+    @cached_property
+    def spectrum(self) -> tuple[Float, Float, Float]:
+        """Eigenvalues, ascending, and eigenvectors of Lᵀ Σ L; Σ L."""
+        product, moved = congruence(self.fake.moments.cov, self.real.factor)
+        values, vectors = scipy.linalg.eigh(
+            product, driver="evd", check_finite=False, overwrite_a=True
+        )
+        return values, vectors, moved
 
     @cached_property
     def directions(self) -> tuple[Float, Float, Float]:
@@ -344,28 +391,38 @@ class _Pair:
         Both projections are P with Pᵀ cov P = diag(s²): U from Lᵀ Σ L for the generated rows,
         and Σ L U / s for the reference rows.
         """
-        lower = self.real.factor
-        moved = self.fake.moments.cov @ lower
-        product = lower.T @ moved
-        values, vectors = linalg.eigh((product + product.T) / 2.0, check_finite=False)
+        values, vectors, moved = self.spectrum
         roots = np.sqrt(np.clip(values, 0.0, None))
         kept = positive_roots(roots)
-        roots, vectors = roots[kept], vectors[:, kept]
-        return roots, lower @ vectors, (moved @ vectors) / roots
+        if not kept.all():
+            roots, vectors = roots[kept], vectors[:, kept]
+        real_projection = moved @ vectors
+        real_projection /= roots
+        return roots, self.real.factor @ vectors, real_projection
 
-    def terms(self) -> tuple[SideTerms, SideTerms]:
+    def terms(self, *, every_row: bool) -> tuple[SideTerms, SideTerms]:
         """Second-order terms of the generated and of the reference sample."""
         fake, real = self.fake, self.real
         if fake.n is None and real.n is None:
             return EXACT, EXACT
         roots, fake_projection, real_projection = self.directions
-        return (
-            EXACT
-            if fake.n is None
-            else fake.terms(gap=self.gap, projection=fake_projection, roots=roots),
-            EXACT
-            if real.n is None
-            else real.terms(gap=-self.gap, projection=real_projection, roots=roots),
+        one = two = EXACT
+        if fake.n is not None:
+            one = fake.terms(
+                gap=self.gap, projection=fake_projection, roots=roots, every_row=every_row
+            )
+        if real.n is not None:
+            two = real.terms(
+                gap=-self.gap, projection=real_projection, roots=roots, every_row=every_row
+            )
+        return one, two
+
+    def gaussian_bias(self) -> float:
+        """Second-order bias for Gaussian rows, of both samples."""
+        return sum(
+            gaussian_bias(side.trace, self.roots, side.n)
+            for side in (self.fake, self.real)
+            if side.n is not None
         )
 
 
@@ -438,8 +495,8 @@ def _plugin_value(fake: _Side, real: _Side) -> float:
     return _Pair(fake, real).plugin
 
 
-def _plugin(fake: _Side, real: _Side) -> Expansion:
-    terms = _Pair(fake, real).terms()
+def _plugin(fake: _Side, real: _Side, every_row: bool) -> Expansion:
+    terms = _Pair(fake, real).terms(every_row=every_row)
     bias = terms[0].bias + terms[1].bias
     notes: tuple[str, ...] = ()
     if bias > 0.0:
@@ -450,7 +507,7 @@ def _plugin(fake: _Side, real: _Side) -> Expansion:
     return _expansion("plugin", _plugin_value(fake, real), fake, real, terms, notes)
 
 
-def _infinity(fake: _Side, real: _Side, subsets: Subsets) -> Expansion:
+def _infinity(fake: _Side, real: _Side, subsets: Subsets, every_row: bool) -> Expansion:
     if fake.rows is None or fake.n is None:
         raise InputError("`fake` must be features for the estimator 'infinity', not moments.")
     rows = fake.rows
@@ -459,7 +516,7 @@ def _infinity(fake: _Side, real: _Side, subsets: Subsets) -> Expansion:
         fake.n,
         subsets,
     )
-    own, other = _Pair(fake, real).terms()
+    own, other = _Pair(fake, real).terms(every_row=every_row)
     notes = [
         f"FD∞ as published: {line.sizes.size} sizes from {line.sizes[0]} to {line.sizes[-1]}",
         "its error beyond the first order in 1/N is not covered by the interval",
@@ -470,7 +527,7 @@ def _infinity(fake: _Side, real: _Side, subsets: Subsets) -> Expansion:
     return _expansion("infinity", line.value, fake, real, (widened, other), tuple(notes))
 
 
-def _debiased(fake: _Side, real: _Side) -> Expansion:
+def _debiased(fake: _Side, real: _Side, every_row: bool) -> Expansion:
     if _same_rows(fake, real):
         note = "both sides are the same rows, at distance 0 from themselves; no interval applies"
         return _expansion("debiased", 0.0, fake, real, (EXACT, EXACT), (note,))
@@ -478,7 +535,7 @@ def _debiased(fake: _Side, real: _Side) -> Expansion:
     if min(regime.fake, regime.real) < FEW_RATIO:
         return _debiased_few(fake, real, regime)
     pair = _Pair(fake, real)
-    terms = pair.terms()
+    terms = pair.terms(every_row=every_row)
     second_order = pair.plugin - terms[0].bias - terms[1].bias
     sides = [
         side for side, ratio in ((fake, regime.fake), (real, regime.real)) if _split(side, ratio)
@@ -486,15 +543,34 @@ def _debiased(fake: _Side, real: _Side) -> Expansion:
     if not sides:
         return _expansion("debiased", second_order, fake, real, terms, ("route: second order",))
     # One more order: halving the samples multiplies what is left of the bias by four.
-    halves = []
     fakes, reals = (
         side.divided(2).parts if side in sides else (side, side) for side in (fake, real)
     )
-    for half in map(_Pair, fakes, reals):
-        first, second = half.terms()
-        halves.append(half.plugin - first.bias - second.bias)
-    value = (4.0 * second_order - sum(halves) / 2.0) / 3.0
+    halves = [_Pair(*half) for half in zip(fakes, reals, strict=True)]
+    value = (4.0 * second_order - _half_value(halves, every_row)) / 3.0
     return _expansion("debiased", value, fake, real, terms, ("route: third order, by halving",))
+
+
+def _half_value(halves: list[_Pair], every_row: bool) -> float:
+    """Mean over both halves of the plug-in less its second-order bias.
+
+    For large samples only the first half pays for eigenvectors: the second differs from it in the
+    Gaussian part of the bias, a function of the eigenvalues, and takes the rest from it.
+    """
+    costly = not every_row and any(
+        side.n is not None and side.n > PART_ROWS and side.n * side.d**2 > PART_WORK
+        for side in (halves[0].fake, halves[0].real)
+    )
+    values, rest = [], 0.0
+    for k, half in enumerate(halves):
+        if k == 0 or not costly:
+            bias = sum(term.bias for term in half.terms(every_row=every_row))
+            if costly:
+                rest = bias - half.gaussian_bias()
+        else:
+            bias = half.gaussian_bias() + rest
+        values.append(half.plugin - bias)
+    return sum(values) / len(values)
 
 
 def _split(side: _Side, ratio: float) -> bool:
@@ -533,7 +609,7 @@ def _other_removed(few: _Side, other: _Side, whole: FewSamples) -> tuple[float, 
     if other.rows is None:
         pair = _Pair(few, other)
         roots, _, projection = pair.directions
-        rest = other.terms(gap=-pair.gap, projection=projection, roots=roots)
+        rest = other.terms(gap=-pair.gap, projection=projection, roots=roots, every_row=True)
         return whole.value - rest.bias, rest
     divided = other.divided(GROUPS)
     without = np.array([_few(few, divided.without(k)).value for k in range(GROUPS)])

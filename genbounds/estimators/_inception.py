@@ -30,6 +30,12 @@ HALVING_SEED = 20_190_110
 SUM_ATOL = 1e-3
 """Posteriors may miss a sum of one by this much (half precision); they are then renormalised."""
 
+CACHE_SHARE = 32
+"""Blocks are this much smaller than those of other estimators: many light passes over each."""
+
+TINY = float(np.finfo(np.float64).tiny)
+"""Stands in for a probability of 0 in its logarithm: 0 log 0 = 0."""
+
 
 def inception_score(probs: Any, *, estimator: str = "debiased", level: float = 0.95) -> Score:
     """Inception score of class posteriors: ``exp E KL(p(y|x) ‖ p(y))``.
@@ -113,12 +119,13 @@ def inception_expansion(
     check_choice("estimator", estimator, ESTIMATORS)
     subsets = subsets or Subsets()
     rows = check_features("probs", probs)
-    _check_posteriors(rows)
     n = rows.shape[0]
-    marginal = _marginal(rows, None)
-    terms = _terms(rows, None, marginal)
+    half = _halves(n)
+    marginals = _checked_marginals(rows, half)
+    marginal = marginals[0]
+    terms = _terms(rows, None, *marginals)
     value, variance = terms.plugin, terms.variance
-    third_order, route = _third_order(rows, terms)
+    third_order, route = _third_order(terms, half)
     notes = ["interval assumes independent rows"]
     if estimator == "debiased":
         value = third_order
@@ -153,17 +160,25 @@ def inception_expansion(
     )
 
 
-def _third_order(rows: NDArray[Any], terms: _Terms) -> tuple[float, str]:
+def _halves(n: int) -> NDArray[np.intp]:
+    """Label 0 or 1 of each row: random halves."""
+    label = np.empty(n, dtype=np.intp)
+    label[np.random.default_rng(HALVING_SEED).permutation(n)] = np.arange(n) % 2
+    return label
+
+
+def _third_order(terms: _Terms, half: NDArray[np.intp]) -> tuple[float, str]:
     """Log IS with its bias removed, and how."""
-    n = rows.shape[0]
+    n = half.size
     second_order = terms.plugin - terms.bias
     if n < 4:
         return second_order, "second order"
     # Halving the sample multiplies what is left of the bias by four.
-    shuffled = np.random.default_rng(HALVING_SEED).permutation(n)
-    halves = [np.sort(shuffled[k::2]) for k in (0, 1)]
-    rest = [_terms(rows, half, _marginal(rows, half)) for half in halves]
-    half_value = sum(half.plugin - half.bias for half in rest) / 2.0
+    half_value = 0.0
+    for k, (divergence, own) in enumerate(terms.halves):
+        chosen = half == k
+        plugin, bias = _plugin_and_bias(divergence[chosen], own[chosen])
+        half_value += (plugin - bias) / 2.0
     return (4.0 * second_order - half_value) / 3.0, "third order, by halving"
 
 
@@ -184,78 +199,101 @@ def _infinity(rows: NDArray[Any], variance: float, subsets: Subsets) -> tuple[fl
 
 @dataclass(frozen=True, slots=True)
 class _Terms:
-    """Plug-in log IS with its second-order bias, its variance and its influence."""
+    """Plug-in log IS with its second-order bias, its variance and its influence.
+
+    `halves`: for the mean posterior of each half, divergence and chi-square distance of all rows.
+    """
 
     plugin: float
     bias: float
     variance: float
     influence: Float
+    halves: tuple[tuple[Float, Float], ...] = ()
 
 
 def _marginal(rows: NDArray[Any], index: NDArray[np.intp] | None) -> Float:
     total = np.zeros(rows.shape[1])
     n = 0
     for _, block in row_blocks(rows, index):
-        total += _normalised(block).sum(axis=0)
+        block /= block.sum(axis=1, keepdims=True)
+        total += block.sum(axis=0)
         n += block.shape[0]
     return total / n
 
 
-def _terms(rows: NDArray[Any], index: NDArray[np.intp] | None, marginal: Float) -> _Terms:
+def _checked_marginals(rows: NDArray[Any], half: NDArray[np.intp]) -> tuple[Float, ...]:
+    """Mean posterior of all rows and, from four rows on, of either half; every row is checked."""
+    n = rows.shape[0]
+    totals = np.zeros((2, rows.shape[1]))
+    for positions, block in row_blocks(rows, width=CACHE_SHARE * rows.shape[1]):
+        total = _check_posteriors(block, int(positions[0]))
+        # Rows are weighted by their half and by what makes them sum to one.
+        totals += ((half[positions] == [[0], [1]]) / total) @ block
+    marginal = totals.sum(axis=0) / n
+    if n < 4:
+        return (marginal,)
+    return (marginal, *(totals / np.bincount(half)[:, None]))
+
+
+def _terms(
+    rows: NDArray[Any], index: NDArray[np.intp] | None, marginal: Float, *halves: Float
+) -> _Terms:
     n = rows.shape[0] if index is None else index.size
-    present = marginal > 0.0
-    log_marginal = np.log(np.where(present, marginal, 1.0))
-    inverse = np.where(present, 1.0 / np.where(present, marginal, 1.0), 0.0)
-    divergence = np.empty(n)  # KL(p_i ‖ q), in nats
-    own = np.empty(n)  # chi-square distance of p_i from q
+    marginals = np.column_stack([marginal, *halves])
+    present = marginals > 0.0
+    log_marginals = np.log(np.where(present, marginals, 1.0))
+    inverse = np.where(present, 1.0 / np.where(present, marginals, 1.0), 0.0)
+    divergence = np.empty((marginals.shape[1], n))  # KL(p_i ‖ q), in nats
+    own = np.empty((marginals.shape[1], n))  # chi-square distance of p_i from q
     pair_sum, pairs = 0.0, 0
     shuffler = np.random.default_rng(HALVING_SEED)
-    for positions, block in row_blocks(rows, index):
-        p = _normalised(block)
-        logs = np.log(np.where(p > 0.0, p, 1.0))
-        divergence[positions] = np.einsum("ij,ij->i", p, logs) - p @ log_marginal
-        weighted = p * inverse
-        own[positions] = np.einsum("ij,ij->i", p, weighted) - 1.0
+    for positions, p in row_blocks(rows, index, width=CACHE_SHARE * rows.shape[1]):
+        p /= p.sum(axis=1, keepdims=True)
+        work = np.maximum(p, TINY)
+        np.log(work, out=work)
+        divergence[:, positions] = np.einsum("ij,ij->i", p, work) - (p @ log_marginals).T
+        np.multiply(p, p, out=work)
+        own[:, positions] = (work @ inverse).T - 1.0
         shuffled = shuffler.permutation(p.shape[0])  # pairs must not follow the file's order
         one, two = np.array_split(shuffled[: p.shape[0] // 2 * 2], 2)
-        cross = np.einsum("ij,ij->i", p[one], weighted[two]) - 1.0
+        weighted = np.take(p, two, axis=0, out=work[: two.size])
+        weighted *= inverse[:, 0]
+        cross = np.einsum("ij,ij->i", p[one], weighted) - 1.0
         pair_sum += float(cross @ cross)
         pairs += one.size
-    plugin = max(float(divergence.mean()), 0.0)
+    plugin, bias = _plugin_and_bias(divergence[0], own[0])
     # A row sits in the q it is compared with, which pulls its divergence down by own/n: the
     # leave-one-out influence puts that back.
-    influence = divergence - divergence.mean() + (own - own.mean()) / n
+    influence = divergence[0] - divergence[0].mean() + (own[0] - own[0].mean()) / n
     first = mean_variance(influence)
     # The quadratic part has kernel -cross/2, hence variance 2 E(cross/2)²/n²; estimating q adds
     # twice that to `first`.
     second = pair_sum / (2.0 * max(pairs, 1) * n**2)
     return _Terms(
         plugin=plugin,
-        bias=-float(own.sum()) / (2.0 * n * (n - 1)),
+        bias=bias,
         variance=max(first - second, first / 2.0),
         influence=influence,
+        halves=tuple(zip(divergence[1:], own[1:], strict=True)),
     )
 
 
-def _normalised(block: Float) -> Float:
-    block /= block.sum(axis=1, keepdims=True)
-    return block
+def _plugin_and_bias(divergence: Float, own: Float) -> tuple[float, float]:
+    """Plug-in log IS and its second-order bias, from the distances of a sample's rows from q."""
+    n = divergence.size
+    return max(float(divergence.mean()), 0.0), -float(own.sum()) / (2.0 * n * (n - 1))
 
 
-def _check_posteriors(rows: NDArray[Any]) -> None:
-    for positions, block in row_blocks(rows):
-        first = int(positions[0])
-        check_finite("probs", block, first_row=first)
-        total = block.sum(axis=1)
-        wrong = ~(np.abs(total - 1.0) <= SUM_ATOL) | (block < 0.0).any(axis=1)
-        if wrong.any():
-            row = int(np.flatnonzero(wrong)[0])
-            what = (
-                "a negative entry"
-                if (block[row] < 0.0).any()
-                else f"entries that sum to {total[row]:.6g}"
-            )
-            raise InputError(
-                f"`probs` has {what} in row {first + row}: every row must be a probability "
-                "vector. If these are logits, apply a softmax first (`--logits`)."
-            )
+def _check_posteriors(block: Float, first_row: int) -> Float:
+    """Refuse rows that are no probability vectors; returns their sums."""
+    total: Float = block.sum(axis=1)
+    if block.min() >= 0.0 and np.abs(total - 1.0).max() <= SUM_ATOL:  # NaN fails both
+        return total
+    check_finite("probs", block, first_row=first_row)
+    lowest: Float = block.min(axis=1)
+    row = int(np.flatnonzero(~(np.abs(total - 1.0) <= SUM_ATOL) | (lowest < 0.0))[0])
+    what = "a negative entry" if lowest[row] < 0.0 else f"entries that sum to {total[row]:.6g}"
+    raise InputError(
+        f"`probs` has {what} in row {first_row + row}: every row must be a probability "
+        "vector. If these are logits, apply a softmax first (`--logits`)."
+    )

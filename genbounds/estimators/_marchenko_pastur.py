@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import linalg
+import scipy  # its submodules are loaded at their first use
 
 from genbounds.estimators._linalg import EPS
 from genbounds.validation import Float
@@ -103,7 +103,7 @@ def fit_spectrum(values: Float, *, n_effective: int, rank: int, radii: Float | N
     lam = np.sort(values)[::-1] / scale
     x, rho, noise = _measure(lam, n_effective)
     spread = np.sqrt(np.diagonal(noise))
-    shape, axes = linalg.eigh(noise / np.outer(spread, spread), check_finite=False)
+    shape, axes = scipy.linalg.eigh(noise / np.outer(spread, spread), check_finite=False)
     whiten = (axes / np.sqrt(np.maximum(shape, 0.0) + RIDGE)).T / spread
     ratio = _equal_rows if radii is None else _row_scale_map(radii)
     curve = _Curve.of(rank)
@@ -344,7 +344,7 @@ def _fraction(
 def _solve(matrix: Float, vector: Float) -> Float:
     """Solve a symmetric positive semidefinite system, scaled to a unit diagonal."""
     scale = 1.0 / np.sqrt(np.maximum(np.diagonal(matrix), EPS**2))
-    values, vectors = linalg.eigh(matrix * np.outer(scale, scale), check_finite=False)
+    values, vectors = scipy.linalg.eigh(matrix * np.outer(scale, scale), check_finite=False)
     kept = np.maximum(values, EPS * max(float(values[-1]), EPS))
     solution: Float = scale * (vectors @ ((vectors.T @ (scale * vector)) / kept))
     return solution

@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import scipy  # its submodules are loaded at their first use
 from numpy.typing import NDArray
 
+from genbounds.estimators._linalg import mirror_lower, symmetric_part
 from genbounds.files import read_statistics, write_statistics
 from genbounds.validation import (
     Float,
@@ -46,7 +48,8 @@ class Moments:
     Notes
     -----
     Blocks are merged by their centred scatter matrices (Chan, Golub & LeVeque 1983); the raw
-    second moment, whose cancellation ruins features with a large mean, is never formed.
+    second moment, whose cancellation ruins features with a large mean, is never formed. Only the
+    lower triangle of the scatter matrix is kept up to date, in place.
     """
 
     __slots__ = ("_cov", "_mean", "_n", "_scatter")
@@ -58,7 +61,7 @@ class Moments:
 
     def __init__(self, mean: Any, cov: Any, n: int | None = None) -> None:
         mean = np.array(as_numpy("mean", mean), dtype=np.float64)
-        cov = np.array(as_numpy("cov", cov), dtype=np.float64)
+        cov = np.asarray(as_numpy("cov", cov), dtype=np.float64)
         if mean.ndim != 1 or mean.size < 1:
             raise InputError(f"`mean` must have shape (d,); got shape {mean.shape}.")
         if cov.shape != (mean.size, mean.size):
@@ -69,13 +72,14 @@ class Moments:
         if not np.isfinite(mean).all():
             raise InputError("`mean` has NaN or infinite entries.")
         check_finite("cov", cov)
-        largest = float(np.abs(cov).max())
-        if not np.abs(cov - cov.T).max() <= SYMMETRY_RTOL * largest:
+        largest = max(float(cov.max()), -float(cov.min()))
+        cov, asymmetry = symmetric_part(cov)
+        if not asymmetry <= SYMMETRY_RTOL * largest:
             raise InputError("`cov` is not symmetric: it is not a covariance matrix.")
         if not (np.diagonal(cov) >= 0.0).all():
             raise InputError("`cov` has a negative variance on its diagonal.")
         self._mean = mean
-        self._cov = (cov + cov.T) / 2.0
+        self._cov = cov
         self._scatter = None
         self._n = None if n is None else check_count("n", n, minimum=2)
 
@@ -104,7 +108,7 @@ class Moments:
         moments = cls.__new__(cls)
         moments._mean = np.zeros(d)
         moments._cov = None
-        moments._scatter = np.zeros((d, d))
+        moments._scatter = np.zeros((d, d), order="F")
         moments._n = 0
         return moments
 
@@ -131,7 +135,7 @@ class Moments:
                 raise InputError(
                     f"a covariance needs at least 2 samples; these moments hold {self._n}."
                 )
-            self._cov = self._scatter / (self._n - 1)
+            self._cov = mirror_lower(self._scatter / (self._n - 1)).T
         return self._cov
 
     def update(self, batch: Any) -> Moments:
@@ -160,7 +164,9 @@ class Moments:
         if other.d != self.d:
             raise InputError(f"cannot merge moments of {self.d} and of {other.d} features.")
         merged = self._copy()
-        merged._combine(other._n, other._mean, other._scatter_matrix())
+        own = merged._scatter_matrix()
+        own += other._scatter_matrix()
+        merged._combine(other._n, other._mean)
         return merged
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -174,34 +180,37 @@ class Moments:
     def _copy(self) -> Moments:
         copy = type(self).__new__(type(self))
         copy._mean = self._mean.copy()
-        copy._scatter = self._scatter_matrix().copy()
+        copy._scatter = self._scatter_matrix().copy(order="F")
         copy._cov = None
         copy._n = self._n
         return copy
 
     def _scatter_matrix(self) -> Float:
+        """Sum of squares and products about the mean; only the lower triangle holds it."""
         if self._scatter is None:
             assert self._n is not None
             assert self._cov is not None
-            self._scatter = self._cov * (self._n - 1)
+            self._scatter = (self._cov * (self._n - 1)).T
         return self._scatter
 
     def absorb_block(self, block: Float) -> None:
-        """Absorb a checked float64 block, which is overwritten."""
+        """Absorb a checked float64 block of whole rows, which is overwritten."""
         mean = block.mean(axis=0)
         block -= mean
-        self._combine(block.shape[0], mean, block.T @ block)
+        self._scatter = scipy.linalg.blas.dsyrk(
+            1.0, block.T, beta=1.0, c=self._scatter_matrix(), lower=1, overwrite_c=1
+        )
+        self._combine(block.shape[0], mean)
 
-    def _combine(self, n: int, mean: Float, scatter: Float) -> None:
-        """Chan's update; `scatter` may be the caller's to keep."""
+    def _combine(self, n: int, mean: Float) -> None:
+        """Chan's update, after the scatter of `n` rows about their own `mean` was added."""
         assert self._n is not None
         total = self._n + n
         gap = mean - self._mean
-        own = self._scatter_matrix()
-        own += scatter
         if self._n:
-            scaled = gap * np.sqrt(self._n * (n / total))
-            own += np.outer(scaled, scaled)
+            self._scatter = scipy.linalg.blas.dsyr(
+                self._n * (n / total), gap, lower=1, a=self._scatter_matrix(), overwrite_a=1
+            )
         self._mean = self._mean + gap * (n / total)
         self._n = total
         self._cov = None
@@ -213,11 +222,14 @@ def row_blocks(
     """Yield (positions, float64 copy) over blocks of rows; memory does not grow with n.
 
     `index` selects rows; positions count within the selection. `width`: largest number of columns
-    that the caller makes of a block, which sets its size.
+    that the caller makes of a block, which sets its size. The copies share one buffer: a block is
+    only good until the next one, and the caller may overwrite it.
     """
     n = rows.shape[0] if index is None else index.size
     size = max(2, BLOCK_BYTES // (8 * (width or rows.shape[1])))
+    buffer = np.empty((min(size, n), rows.shape[1]))  # memory touched first costs more than a copy
     for start in range(0, n, size):
         stop = min(start + size, n)
-        chosen = rows[start:stop] if index is None else rows[index[start:stop]]
-        yield np.arange(start, stop), np.array(chosen, dtype=np.float64)
+        block = buffer[: stop - start]
+        block[...] = rows[start:stop] if index is None else rows[index[start:stop]]
+        yield np.arange(start, stop), block

@@ -70,8 +70,19 @@ CALLS = {
     ),
     "select good.npy": "genbounds: --metric fd needs a reference: give --reference FILE.",
     # options
-    FD + "good.npy --metric vendi": "genbounds: `--metric` must be one of 'fd', 'is'; got 'vendi'.",
-    FD + "good.npy --metric FD": "genbounds: `--metric` must be one of 'fd', 'is'; got 'FD'.",
+    FD + "good.npy --metric FD": (
+        "genbounds: `--metric` must be one of 'fd', 'is', 'vendi', 'rke'; got 'FD'."
+    ),
+    "select good.npy --metric vendi": (
+        "genbounds: `--metric` must be one of 'fd', 'is'; got 'vendi'."
+    ),
+    FD + "good.npy --kernel rbf": "genbounds: `--kernel` is for --metric vendi and rke.",
+    FD + "good.npy --metric rke --bandwidth -1": (
+        "genbounds: `--bandwidth` must be a positive, finite number; got -1.0."
+    ),
+    FD + "good.npy --metric vendi --order 0": (
+        "genbounds: `--order` must be a number in (0, inf]; got 0.0."
+    ),
     FD + "good.npy --level 1": "genbounds: `--level` must be a real number in (0, 1); got 1.0.",
     FD + "good.npy --level nan": "genbounds: `--level` must be a real number in (0, 1); got nan.",
     FD + "good.npy --level -0.5": "genbounds: `--level` must be a real number in (0, 1); got -0.5.",

@@ -157,3 +157,18 @@ def test_every_metric_of_the_library_is_on_offer():
     from genbounds.estimators import METRICS as LIBRARY
 
     assert set(METRICS) == set(LIBRARY)
+
+
+def test_diversity_needs_no_reference_and_one_bandwidth(run, zoo):
+    """The first file gives the bandwidth and is scored for orientation; another one changes it."""
+    names = ("real.npy", "good.npy")
+    real, good = (np.load(zoo / name) for name in names)
+    sigma = gb.estimators.median_bandwidth(real)
+    document = run("score", *(zoo / name for name in names), "--metric", "rke", "--json").json
+    expected = gb.vendi_score(good, order=2.0, bandwidth=sigma)
+    assert document["rows"][0]["value"] == pytest.approx(expected.value, rel=1e-12)
+    assert document["reference"]["model"] == "real"
+    alone = run("score", zoo / "good.npy", "--metric", "vendi", "--kernel", "cosine", "--json").json
+    assert alone["rows"][0]["value"] == pytest.approx(
+        gb.vendi_score(good, kernel="cosine").value, rel=1e-12
+    )

@@ -67,7 +67,7 @@ def test_terms_are_the_derivatives_of_the_distance(name, side):
     """Influence and quadratic kernel of every row, of both samples, share no formula with this."""
     samples = two_samples(name)
     rows, other = samples[side], samples[1 - side]
-    terms = _Pair(_side("fake", samples[0]), _side("real", samples[1])).terms()[side]
+    terms = _Pair(_side("fake", samples[0]), _side("real", samples[1])).terms(every_row=True)[side]
     n = len(rows)
     first, own = np.array([derivatives(rows, other, [i]) for i in range(n)]).T
     assert_allclose(terms.bias, own.mean() / n, rtol=1e-8)
@@ -98,7 +98,9 @@ def test_gaussian_formulas_are_expectations_of_the_general_ones():
     n, scales = 2000, np.array([1.0, 0.8, 0.6])
     exact = gb.Moments(np.zeros(3), np.diag(scales**2))
     terms = [
-        _Pair(_side("fake", rng.normal(size=(n, 3)) * scales), _side("real", exact)).terms()[0]
+        _Pair(_side("fake", rng.normal(size=(n, 3)) * scales), _side("real", exact)).terms(
+            every_row=True
+        )[0]
         for _ in range(600)
     ]
     s = scales**2

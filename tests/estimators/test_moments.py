@@ -54,6 +54,33 @@ def test_blocks_of_a_large_sample(monkeypatch):
     assert_allclose(blocked.cov, textbook(x)[1], rtol=1e-12, atol=1e-12)
 
 
+def test_streamed_moments_need_little_memory():
+    """At most four d × d matrices and a block, however many rows; numpy reports its memory."""
+    import tracemalloc
+
+    d, rng = 400, np.random.default_rng(12)
+    moments = gb.Moments.empty(d)
+    tracemalloc.start()
+    for _ in range(30):
+        moments.update(rng.normal(size=(500, d)))
+    assert moments.cov.shape == (d, d)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    batch_and_block = 2 * 500 * d * 8
+    assert peak < 4 * d * d * 8 + batch_and_block
+
+
+def test_the_callers_matrix_is_neither_kept_nor_changed():
+    cov = np.array([[2.0, 0.5], [0.5, 1.0]])
+    moments = gb.Moments(np.zeros(2), cov, n=10)
+    cov[:] = 7.0
+    assert np.array_equal(moments.cov, [[2.0, 0.5], [0.5, 1.0]])
+    before = moments.cov.copy()
+    moments.update([[1.0, 2.0], [3.0, 5.0]])
+    assert np.array_equal(before, [[2.0, 0.5], [0.5, 1.0]])
+    assert moments.n == 12
+
+
 def test_merge_leaves_its_operands_alone():
     rng = np.random.default_rng(2)
     a, b = (gb.Moments.from_features(rng.normal(size=(9, 3))) for _ in range(2))

@@ -1,0 +1,155 @@
+"""Time and memory of the Vendi family: ``python -m experiments.benchmarks.vendi [CASE …]``.
+
+Each call runs in a fresh process, so that its peak memory is its own. Peers (vendi-score) run in
+the same invocation where they are installed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+
+
+def features(n: int, d: int) -> np.ndarray:
+    """Return float32 rows with a power-law spectrum and 20 clusters, as networks give them."""
+    rng = np.random.default_rng(0)
+    scales = (np.arange(1, d + 1) ** -0.5).astype(np.float32)
+    centres = 2.0 * rng.standard_normal((20, d), dtype=np.float32) * scales
+    rows = rng.standard_normal((n, d), dtype=np.float32) * scales
+    return rows + centres[rng.integers(20, size=n)]
+
+
+def ours(**given: Any) -> Callable[[np.ndarray], float]:
+    """Return a call of `vendi_score`."""
+
+    def call(x: np.ndarray) -> float:
+        import genbounds as gb
+
+        score = gb.vendi_score(x, **given)
+        print(repr(score), file=sys.stderr)
+        return score.value
+
+    return call
+
+
+def peer_rbf(dtype: type) -> Callable[[np.ndarray], float]:
+    """Return vendi-score on the RBF matrix, bandwidth as ours."""
+
+    def call(x: np.ndarray) -> float:
+        from vendi_score import vendi
+
+        squares = (x.astype(dtype) ** 2).sum(axis=1)
+        distances = squares[:, None] + squares[None] - 2 * (x.astype(dtype) @ x.astype(dtype).T)
+        return float(vendi.score_K(np.exp(-np.maximum(distances, 0) / dtype(2 * SIGMA**2))))
+
+    return call
+
+
+def peer(name: str) -> Callable[[np.ndarray], float]:
+    """Return a function of vendi-score on the rows."""
+
+    def call(x: np.ndarray) -> float:
+        from vendi_score import vendi
+
+        return float(getattr(vendi, name)(x))
+
+    return call
+
+
+SIGMA = 4.0
+CASES: dict[str, tuple[int, int, dict[str, Callable[[np.ndarray], float]]]] = {
+    "rbf": (
+        10_000,
+        768,
+        {
+            "genbounds exact": ours(bandwidth=SIGMA, method="exact"),
+            "genbounds lanczos": ours(bandwidth=SIGMA, method="lanczos"),
+            "genbounds truncated": ours(bandwidth=SIGMA, method="truncated"),
+            "peer float64": peer_rbf(np.float64),
+            "peer float32": peer_rbf(np.float32),
+        },
+    ),
+    "cosine": (
+        10_000,
+        768,
+        {"genbounds exact": ours(kernel="cosine"), "peer score_X": peer("score_X")},
+    ),
+    "dual": (
+        20_000,
+        768,
+        {"genbounds exact": ours(kernel="cosine"), "peer score_dual": peer("score_dual")},
+    ),
+    "rke": (
+        50_000,
+        768,
+        {"genbounds ustat": ours(bandwidth=SIGMA, order=2.0, method="ustat")},
+    ),
+    "lanczos": (
+        20_000,
+        768,
+        {
+            "genbounds lanczos": ours(bandwidth=SIGMA, method="lanczos"),
+            "genbounds nystrom": ours(bandwidth=SIGMA, method="nystrom", components=200),
+        },
+    ),
+    "fkea": (
+        20_000,
+        768,
+        {"genbounds fkea": ours(bandwidth=SIGMA, method="fkea", components=1000)},
+    ),
+}
+
+
+def one(case: str, name: str) -> None:
+    """Run one call and print its figures as JSON."""
+    n, d, calls = CASES[case]
+    x = features(n, d)
+    start = time.perf_counter()
+    value = calls[name](x)
+    seconds = time.perf_counter() - start
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    print(json.dumps({"value": value, "seconds": seconds, "peak": peak}))
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run cases and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("cases", nargs="*", default=list(CASES), metavar="CASE")
+    parser.add_argument("--one", nargs=2, metavar=("CASE", "NAME"), help=argparse.SUPPRESS)
+    options = parser.parse_args(argv)
+    if options.one:
+        one(*options.one)
+        return 0
+    print("| case | n | d | call | seconds | peak GiB | value |\n|---|---|---|---|---|---|---|")
+    for case in options.cases:
+        n, d, calls = CASES[case]
+        for name in calls:
+            if name.startswith("peer") and find_spec("vendi_score") is None:
+                continue
+            command = [sys.executable, "-m", "experiments.benchmarks.vendi", "--one", case, name]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            if done.returncode:
+                last = done.stderr.strip().splitlines()[-1:]
+                print(f"| {case} | {n} | {d} | {name} | fails: {last} | | |", flush=True)
+                continue
+            result = json.loads(done.stdout.strip().splitlines()[-1])
+            print(
+                f"| {case} | {n} | {d} | {name} | {result['seconds']:.2f} "
+                f"| {result['peak']:.2f} | {result['value']:.5g} |",
+                flush=True,
+            )
+            print(done.stderr.strip(), file=sys.stderr, flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

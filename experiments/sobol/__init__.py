@@ -1,0 +1,1 @@
+"""Sobol sampling: where it helps and where it does not."""

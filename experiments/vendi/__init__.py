@@ -1,0 +1,1 @@
+"""Vendi scores: laws with known spectra, coverage."""

@@ -1,0 +1,343 @@
+"""Kernels with k(x, x) = 1 on the rows of a sample, evaluated block by block."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import combinations_with_replacement
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genbounds.validation import (
+    Float,
+    InputError,
+    check_choice,
+    check_count,
+    check_features,
+    check_finite,
+)
+
+KERNELS = ("rbf", "laplace", "cosine", "polynomial")
+
+BLOCK_ROWS = 1024
+"""Side of the square blocks of the kernel matrix that exist at any one time."""
+
+SINGLE_ROWS = 4096
+"""Above so many rows, kernels of float32 features are evaluated in float32."""
+
+FEATURES = 1000
+"""Largest feature map of a polynomial that is written out."""
+
+BANDWIDTH_ROWS = 1000
+"""Rows whose pairwise distances the median heuristic looks at."""
+
+BANDWIDTH_SEED = 20_240_101
+
+KernelFunction = Callable[[Any, Any], Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolynomialKernel:
+    """(γ x·y + offset)^degree, normalised to k(x, x) = 1; pass it as `kernel`.
+
+    Attributes
+    ----------
+    degree : int
+    gamma : float or None
+        γ; None: one over the number of features.
+    offset : float
+        Non-negative.
+    """
+
+    degree: int = 3
+    gamma: float | None = None
+    offset: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_count("degree", self.degree)
+        if self.gamma is not None and not 0.0 < self.gamma < math.inf:
+            raise InputError(f"`gamma` must be positive and finite, or None; got {self.gamma!r}.")
+        if not 0.0 <= self.offset < math.inf:
+            raise InputError(f"`offset` must be non-negative and finite; got {self.offset!r}.")
+
+    def dimension(self, d: int) -> int:
+        """Dimension of the feature map for d input features."""
+        if self.offset == 0.0:
+            return math.comb(d + self.degree - 1, self.degree)
+        return math.comb(d + self.degree, self.degree)
+
+
+Kernel = str | PolynomialKernel | KernelFunction
+
+
+class KernelRows:
+    """The rows of one sample, ready for blocks of their normalised kernel matrix.
+
+    Attributes
+    ----------
+    label : str
+        Kernel and bandwidth, part of the name of the statistic.
+    n : int
+    dimension : int or None
+        Of the feature map; None where it is infinite or not known.
+    rows : ndarray of shape (n, d)
+        Scaled so that `block` needs no more than a product (or an L1 distance). Above 4,096 rows,
+        float32 where the input has no more precision than that; else float64.
+    """
+
+    def __init__(self, x: Any, kernel: Kernel, bandwidth: float | None) -> None:
+        given = check_features("x", x)
+        single = given.dtype.itemsize <= 4 and len(given) > SINGLE_ROWS
+        rows: Any = np.array(given, dtype=np.float32 if single else np.float64)
+        check_finite("x", rows.astype(np.float64, copy=False))
+        self.n, d = rows.shape
+        self.dimension: int | None = None
+        self.bandwidth: float | None = None
+        self.chosen_by_median = False
+        self._function: KernelFunction | None = None
+        self._diagonal: NDArray[Any] | None = None
+        if isinstance(kernel, str):
+            name = check_choice("kernel", kernel, KERNELS)
+        elif isinstance(kernel, PolynomialKernel):
+            name = "polynomial"
+        elif callable(kernel):
+            name = "callable"
+        else:
+            raise InputError(
+                f"`kernel` must be one of {', '.join(map(repr, KERNELS))}, a PolynomialKernel or "
+                f"a function of two blocks of rows; got {kernel!r}."
+            )
+        self.name = name
+        if bandwidth is not None and name not in {"rbf", "laplace"}:
+            raise InputError(
+                f"`bandwidth` is for the kernels 'rbf' and 'laplace'; {name!r} has none."
+            )
+        if name in {"rbf", "laplace"}:
+            self._scale_by_bandwidth(rows, bandwidth)
+            self.label = f"{name}, bandwidth {self.bandwidth:.10g}"
+        elif name == "cosine":
+            norms = np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))
+            if not norms.all():
+                raise InputError(
+                    f"`x` has a zero row ({int(np.argmin(norms))}): the cosine kernel is not "
+                    "defined there. Drop it, or take another kernel."
+                )
+            self.rows: NDArray[Any] = rows / norms[:, None].astype(rows.dtype)
+            self.label, self.dimension = "cosine", d
+        elif name == "polynomial":
+            poly = kernel if isinstance(kernel, PolynomialKernel) else PolynomialKernel()
+            gamma = 1.0 / d if poly.gamma is None else poly.gamma
+            self._poly = poly
+            rows = rows * rows.dtype.type(math.sqrt(gamma))
+            self.rows = rows
+            square = np.einsum("ij,ij->i", rows, rows) + poly.offset
+            if not square.all():
+                raise InputError("`x` has a zero row: a polynomial without offset is 0 there.")
+            self._diagonal = np.sqrt(square)
+            self.label = f"polynomial, degree {poly.degree}, γ {gamma:.10g}, offset {poly.offset:g}"
+            self.dimension = poly.dimension(d)
+        else:
+            assert callable(kernel)
+            self._function = kernel
+            self.rows = rows
+            self.label = f"callable {getattr(kernel, '__name__', type(kernel).__name__)}"
+            self._diagonal = self._own_values()
+
+    def _scale_by_bandwidth(self, rows: Any, bandwidth: float | None) -> None:
+        if bandwidth is None:
+            bandwidth = median_bandwidth(rows, kernel=self.name)
+            self.chosen_by_median = True
+        bandwidth = check_bandwidth(bandwidth)
+        self.bandwidth = bandwidth
+        # Distances do not see the mean, but rounding does.
+        rows -= rows.mean(axis=0, dtype=np.float64).astype(rows.dtype)
+        rows /= rows.dtype.type(bandwidth)
+        self.rows = rows
+        self._half_squares = np.einsum("ij,ij->i", rows, rows) / 2
+
+    def _own_values(self) -> NDArray[Any]:
+        """Square roots of k(x, x) for a user's kernel."""
+        own = np.empty(self.n)
+        step = 128
+        for start in range(0, self.n, step):
+            part = self.rows[start : start + step]
+            own[start : start + step] = np.diagonal(self._call(part, part))
+        if not (own > 0.0).all():
+            row = int(np.flatnonzero(~(own > 0.0))[0])
+            raise InputError(
+                f"`kernel` gives k(x, x) = {own[row]:.6g} for row {row}: it must be positive."
+            )
+        roots: Float = np.sqrt(own)
+        return roots
+
+    def _call(self, a: NDArray[Any], b: NDArray[Any]) -> Float:
+        assert self._function is not None
+        out = np.asarray(self._function(a, b), dtype=np.float64)
+        if out.shape != (len(a), len(b)):
+            raise InputError(
+                f"`kernel` must return shape ({len(a)}, {len(b)}) for two blocks of that many "
+                f"rows; got shape {out.shape}."
+            )
+        if not np.isfinite(out).all():
+            raise InputError("`kernel` returned NaN or infinity.")
+        return out
+
+    def features(self) -> Float | None:
+        """Return an explicit feature map of shape (n, dimension), where there is a small one."""
+        if self.name == "cosine":
+            return self.rows.astype(np.float64, copy=False)
+        if self.name != "polynomial" or self.dimension is None or self.dimension > FEATURES:
+            return None
+        assert self._diagonal is not None
+        rows = self.rows.astype(np.float64)
+        degree = self._poly.degree
+        if self._poly.offset:
+            rows = np.column_stack([rows, np.full(self.n, math.sqrt(self._poly.offset))])
+        rows /= self._diagonal[:, None]
+        columns = []
+        for chosen in combinations_with_replacement(range(rows.shape[1]), degree):
+            ways = math.factorial(degree)
+            for count in Counter(chosen).values():
+                ways //= math.factorial(count)
+            columns.append(math.sqrt(ways) * rows[:, list(chosen)].prod(axis=1))
+        return np.column_stack(columns)
+
+    def block(self, one: slice, two: slice) -> NDArray[Any]:
+        """k(x_i, x_j) for i in `one`, j in `two`."""
+        a, b = self.rows[one], self.rows[two]
+        if self.name == "laplace":
+            from scipy.spatial.distance import cdist
+
+            out: NDArray[Any] = np.exp(-cdist(a, b, "cityblock")).astype(a.dtype, copy=False)
+            return out
+        if self._function is not None:
+            assert self._diagonal is not None
+            scale = np.multiply.outer(self._diagonal[one], self._diagonal[two])
+            values: NDArray[Any] = self._call(a, b) / scale
+            if one == two and not np.allclose(values, values.T, rtol=1e-6, atol=1e-8):
+                raise InputError("`kernel` is not symmetric: k(x, y) must equal k(y, x).")
+            return values
+        out = np.asarray(a @ b.T)
+        if self.name == "rbf":
+            out -= self._half_squares[one, None]
+            out -= self._half_squares[None, two]
+            np.minimum(out, 0, out=out)
+            np.exp(out, out=out)
+        elif self.name == "polynomial":
+            assert self._diagonal is not None
+            out += out.dtype.type(self._poly.offset)
+            out /= self._diagonal[one, None]
+            out /= self._diagonal[None, two]
+            out **= self._poly.degree
+        if one == two:
+            np.fill_diagonal(out, 1)
+        return out
+
+    def _slices(self) -> list[slice]:
+        return [slice(i, min(i + BLOCK_ROWS, self.n)) for i in range(0, self.n, BLOCK_ROWS)]
+
+    def upper_blocks(self) -> Iterator[tuple[slice, slice, NDArray[Any]]]:
+        """Blocks on and above the diagonal of the kernel matrix."""
+        slices = self._slices()
+        for i, one in enumerate(slices):
+            for two in slices[i:]:
+                yield one, two, self.block(one, two)
+
+    def matrix(self) -> Float:
+        """Return the whole kernel matrix, shape (n, n), float64."""
+        out = np.empty((self.n, self.n))
+        for one, two, values in self.upper_blocks():
+            out[one, two] = values
+            if one != two:
+                out[two, one] = values.T
+        return out
+
+    def multiply(self, vectors: Float) -> Float:
+        """Return ``K @ vectors``, one block of K at a time, each used for both of its halves."""
+        if self.name == "cosine":
+            return np.asarray(self.rows @ (self.rows.T @ vectors.astype(self.rows.dtype)), float)
+        out = np.zeros(vectors.shape)
+        v = vectors.astype(self.rows.dtype)
+        for one, two, values in self.upper_blocks():
+            out[one] += values @ v[two]
+            if one != two:
+                out[two] += values.T @ v[one]
+        return out
+
+    def columns(self, index: NDArray[np.intp]) -> Iterator[tuple[slice, Float]]:
+        """Blocks of rows of the columns ``K[:, index]``."""
+        chosen = self.subset(index)
+        for one in self._slices():
+            yield one, self._against(one, chosen)
+
+    def _against(self, one: slice, chosen: KernelRows) -> Float:
+        pair = self._empty()
+        count = one.stop - one.start
+        pair.n = count + chosen.n
+        pair.rows = np.concatenate([self.rows[one], chosen.rows])
+        for name in ("_half_squares", "_diagonal"):
+            if getattr(self, name, None) is not None:
+                joined = np.concatenate([getattr(self, name)[one], getattr(chosen, name)])
+                setattr(pair, name, joined)
+        return pair.block(slice(0, count), slice(count, pair.n)).astype(np.float64)
+
+    def subset(self, index: NDArray[np.intp]) -> KernelRows:
+        """Return some of the rows under the same kernel and bandwidth."""
+        part = self._empty()
+        part.n = index.size
+        part.rows = self.rows[index]
+        for name in ("_half_squares", "_diagonal"):
+            if getattr(self, name, None) is not None:
+                setattr(part, name, getattr(self, name)[index])
+        return part
+
+    def _empty(self) -> KernelRows:
+        copy = type(self).__new__(type(self))
+        copy.__dict__.update(self.__dict__)
+        return copy
+
+
+def check_bandwidth(bandwidth: Any) -> float:
+    """Return a positive, finite bandwidth as a float."""
+    from numbers import Real
+
+    if isinstance(bandwidth, bool) or not (
+        isinstance(bandwidth, Real) and 0.0 < float(bandwidth) < math.inf
+    ):
+        raise InputError(f"`bandwidth` must be a positive, finite number; got {bandwidth!r}.")
+    return float(bandwidth)
+
+
+def median_bandwidth(x: Any, *, kernel: str = "rbf") -> float:
+    """Median of the pairwise distances of at most 1,000 rows: the median heuristic.
+
+    Parameters
+    ----------
+    x : array_like of shape (n, d)
+    kernel : {"rbf", "laplace"}
+        Euclidean distances for "rbf", ``exp(-‖x-y‖²/(2σ²))``; L1 distances for "laplace",
+        ``exp(-‖x-y‖₁/σ)``.
+
+    Returns
+    -------
+    float
+        σ, in the unit of the features.
+    """
+    from scipy.spatial.distance import pdist
+
+    check_choice("kernel", kernel, ("rbf", "laplace"))
+    rows = check_features("x", x)
+    if len(rows) > BANDWIDTH_ROWS:
+        rng = np.random.default_rng(BANDWIDTH_SEED)
+        rows = rows[np.sort(rng.choice(len(rows), BANDWIDTH_ROWS, replace=False))]
+    rows = np.array(rows, dtype=np.float64)
+    check_finite("x", rows)
+    distances = pdist(rows, "euclidean" if kernel == "rbf" else "cityblock")
+    median = float(np.median(distances))
+    if median == 0.0:  # most rows coincide
+        median = float(distances.mean())
+    return median if median > 0.0 else 1.0

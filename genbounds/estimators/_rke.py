@@ -1,0 +1,104 @@
+"""Order 2 without eigenvalues: ‖C‖² = E k(x, x')² by its unbiased U-statistic."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from genbounds.estimators._kernels import KernelRows
+from genbounds.estimators._moments import row_blocks
+from genbounds.validation import Float
+
+SHIFTS, PAIRING_SEED = 8, 20_240_103
+"""Pairings of every row that estimate E k⁴ from features; fixed, so that results repeat."""
+
+MINIMUM = 8
+"""Fewest rows from which the variance of the U-statistic is estimated."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frobenius:
+    """U-statistic of E k(x, x')² over pairs of different rows.
+
+    Attributes
+    ----------
+    value : float
+        Unbiased for ‖C‖².
+    variance : float
+        Of `value`.
+    projection : ndarray of shape (n,)
+        Mean of k(x_i, x_j)² over j ≠ i.
+    """
+
+    value: float
+    variance: float
+    projection: Float
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return self.projection.size
+
+    @property
+    def plugin(self) -> float:
+        """Tr (K/n)², with the diagonal."""
+        return (1.0 + (self.n - 1.0) * self.value) / self.n
+
+
+def frobenius(rows: KernelRows) -> Frobenius:
+    """U-statistic, its first Hoeffding projection and its variance, one block of K at a time.
+
+    Notes
+    -----
+    Var U = (4 (n-2) ζ₁ + 2 ζ₂) / (n(n-1)), with ζ₂ the variance of k(x, x')² and ζ₁ that of its
+    conditional mean. The sample variance of the estimated projections has expectation
+    ((n-2)(n-4) ζ₁ + (n-2) ζ₂) / (n-1)², which is solved for ζ₁.
+    """
+    n = rows.n
+    features = rows.features() if rows.dimension is not None and rows.dimension < n else None
+    if features is None:
+        squares, fourth = _from_blocks(rows)
+    else:
+        squares, fourth = _from_features(features)
+    projection = (squares - 1.0) / (n - 1.0)  # k(x, x) = 1
+    value = float(projection.mean())
+    spread = float(np.var(projection, ddof=1))
+    pairwise = max((fourth - n) / (n * (n - 1.0)) - value**2, 0.0)
+    linear = (spread * (n - 1.0) ** 2 - (n - 2.0) * pairwise) / ((n - 2.0) * (n - 4.0))
+    variance = (4.0 * (n - 2.0) * max(linear, 0.0) + 2.0 * pairwise) / (n * (n - 1.0))
+    return Frobenius(value=value, variance=variance, projection=projection)
+
+
+def _from_blocks(rows: KernelRows) -> tuple[Float, float]:
+    """Row sums of K∘K, and the sum of all k⁴."""
+    squares, fourth = np.zeros(rows.n), 0.0
+    for one, two, values in rows.upper_blocks():
+        values *= values
+        squares[one] += values.sum(axis=1, dtype=np.float64)
+        flat = values.ravel()
+        quartic = float(np.dot(flat, flat))
+        if one == two:
+            fourth += quartic
+        else:
+            squares[two] += values.sum(axis=0, dtype=np.float64)
+            fourth += 2.0 * quartic
+    return squares, fourth
+
+
+def _from_features(features: Float) -> tuple[Float, float]:
+    """Compute the same from the smaller side; k⁴, wanted only for the variance, from some pairs."""
+    n = len(features)
+    gram = np.zeros((features.shape[1], features.shape[1]))
+    for _, block in row_blocks(features):
+        gram += block.T @ block
+    squares, total, pairs = np.empty(n), 0.0, 0
+    shuffler = np.random.default_rng(PAIRING_SEED)
+    for positions, block in row_blocks(features):
+        squares[positions] = np.einsum("ij,ij->i", block @ gram, block)
+        shuffled = block[shuffler.permutation(len(block))]
+        for shift in range(1, min(SHIFTS, len(block) - 1) + 1):
+            values = np.einsum("ij,ij->i", shuffled, np.roll(shuffled, shift, axis=0))
+            total += float((values**4).sum())
+            pairs += values.size
+    return squares, n + n * (n - 1.0) * total / max(pairs, 1)

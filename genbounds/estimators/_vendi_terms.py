@@ -1,0 +1,277 @@
+"""First- and second-order terms of a log Vendi score in the sample.
+
+A log Vendi score is a symmetric function g of the eigenvalues λ of the kernel covariance C. With
+C = U diag(λ) Uᵀ, z = Uᵀφ(x) and E_ij = mean(z_i z_j) - δ_ij λ_i,
+
+    g(C + ΔC) - g(C) = Σ_i g_i E_ii + ½ Σ_ij g_ij E_ii E_jj
+                       + ½ Σ_{i≠j} (g_i - g_j) / (λ_i - λ_j) E_ij² + O(E³)
+
+(Lewis & Sendov 2001, for any twice differentiable symmetric g). From the side of the n × n Gram
+matrix K/n = V diag(λ) Vᵀ the same coordinates are z_j(x_i) = (n λ_j)^½ V_ij, so both sides share
+this module. Derivation: docs/vendi.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genbounds.estimators._expansion import mean_variance
+from genbounds.validation import Float
+
+PAIRING_SEED = 20_240_102
+"""Fixed, so that the random pairing and halving of rows give the same result at every call."""
+
+SHIFTS, NARROW = 4, 100
+"""Pairings of every row where there are at most so many eigenvalues; one where there are more."""
+
+PAIR_ROWS = 4096
+"""Rows of that one pairing."""
+
+NEAR = 1e-6
+"""Eigenvalues closer than this, relative to the largest, share one derivative."""
+
+GROUP = 64
+"""Leading eigenvalues among which near-ties of the largest are looked for."""
+
+GROUP_ERRORS = 4.0
+"""Standard errors within which an eigenvalue cannot be told from the largest."""
+
+ZERO = 1e-13
+"""Eigenvalues below this are rounding: the trace is one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Derivatives:
+    """Of g at eigenvalues in decreasing order.
+
+    Attributes
+    ----------
+    value : float
+    gradient : ndarray of shape (r,)
+    hessian : ndarray of shape (r, r)
+    divided : ndarray of shape (r, r)
+        (g_i - g_j) / (λ_i - λ_j), zero on the diagonal.
+    unresolved : float
+        Share of the coupling across a cut that comes from eigenvalues closer to each other than
+        the sample can tell; 0 where nothing is cut.
+    """
+
+    value: float
+    gradient: Float
+    hessian: Float
+    divided: Float
+    unresolved: float = 0.0
+
+
+def log_vendi(values: Float, order: float) -> float:
+    """Rényi entropy of `order` of a spectrum that sums to one; zeros are left out."""
+    p = values[values > ZERO]
+    if math.isinf(order):
+        return -math.log(float(p.max()))
+    if order == 1.0:
+        return float(-(p * np.log(p)).sum())
+    return math.log(float((p**order).sum())) / (1.0 - order)
+
+
+def lift(values: Float, kept: int | None) -> Float:
+    """Project the leading `kept` eigenvalues onto the simplex: λ_i + (1 - S_t)/t (V24, Def. 2)."""
+    if kept is None:
+        return values
+    head = np.zeros(kept)
+    head[: min(kept, values.size)] = values[:kept]
+    lifted: Float = head + (1.0 - head.sum()) / kept
+    return lifted
+
+
+def derivatives(values: Float, *, order: float, kept: int | None, n: int) -> Derivatives:
+    """Gradient, Hessian and divided differences of the log Vendi score.
+
+    Parameters
+    ----------
+    values : ndarray of shape (r,)
+        Positive eigenvalues, largest first.
+    order : float
+        α in (0, ∞].
+    kept : int or None
+        Truncation t, below r; None: the whole spectrum.
+    n : int
+        Sample size, which says how close two eigenvalues can be and still be told apart.
+    """
+    r = values.size
+    cut = 1 if math.isinf(order) else kept
+    top = values if cut is None else values[:cut]
+    raised = lift(values, kept)[: top.size]
+    slope, curvature, rank_one = _separable(raised, order)
+    gradient, hessian, divided = np.zeros(r), np.zeros((r, r)), np.zeros((r, r))
+    inner = np.diag(curvature) - rank_one * np.outer(slope, slope)
+    k = top.size
+    if kept is not None and not math.isinf(order):  # the lift: J = I - 11ᵀ/t on both sides
+        gradient[:k] = slope - slope.mean()
+        inner = inner - inner.mean(axis=0) - inner.mean(axis=1)[:, None] + inner.mean()
+    else:
+        gradient[:k] = slope
+    hessian[:k, :k] = inner
+    divided[:k, :k] = _divided(top, raised, slope, order)
+    unresolved = 0.0
+    if k < r:
+        gap = top[:, None] - values[None, k:]
+        noise = 2.0 * top[:, None] * values[None, k:] / n
+        across = gradient[:k, None] * gap / (gap**2 + noise)
+        divided[:k, k:] = across
+        divided[k:, :k] = across.T
+        size = np.abs(across) * top[:, None] * values[None, k:]
+        unresolved = float((size * noise / (gap**2 + noise)).sum() / max(size.sum(), ZERO))
+    return Derivatives(
+        value=log_vendi(raised if kept is not None else values, order),
+        gradient=gradient,
+        hessian=hessian,
+        divided=divided,
+        unresolved=unresolved,
+    )
+
+
+def _separable(p: Float, order: float) -> tuple[Float, Float, float]:
+    """Gradient w, diagonal and c of the Hessian ``diag - c w wᵀ`` of the entropy in p."""
+    if math.isinf(order):
+        return -1.0 / p, 1.0 / p**2, 0.0
+    if order == 1.0:
+        return -np.log(p) - 1.0, -1.0 / p, 0.0
+    power = float((p**order).sum())
+    slope = order / (1.0 - order) * p ** (order - 1.0) / power
+    return slope, -order * p ** (order - 2.0) / power, 1.0 - order
+
+
+def _divided(values: Float, raised: Float, slope: Float, order: float) -> Float:
+    """Divided differences of the slopes within the kept part; zero on the diagonal."""
+    if math.isinf(order):
+        return np.zeros((values.size, values.size))
+    gap = np.subtract.outer(values, values)
+    near = np.abs(gap) <= NEAR * raised[0]
+    middle = np.add.outer(raised, raised) / 2.0
+    if order == 1.0:
+        tangent = -1.0 / middle
+    else:
+        tangent = -order * middle ** (order - 2.0) / float((raised**order).sum())
+    out: Float = np.where(near, tangent, np.subtract.outer(slope, slope) / np.where(near, 1.0, gap))
+    np.fill_diagonal(out, 0.0)
+    return out
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """What the sample contributes to the error of the plug-in log score.
+
+    Attributes
+    ----------
+    value : float
+        Plug-in log score.
+    bias, variance : float
+        Second-order bias and variance of the plug-in.
+    influence : ndarray of shape (n,)
+        Centred leave-one-out influence of each row.
+    unresolved : float
+        As `Derivatives`.
+    """
+
+    value: float
+    bias: float
+    variance: float
+    influence: Float
+    unresolved: float
+
+
+Coordinates = Callable[[], Iterator[tuple[NDArray[np.intp], Float]]]
+"""Yields (positions, z of shape (rows, r)) over blocks of rows."""
+
+
+def spectral_terms(
+    coordinates: Coordinates, values: Float, *, n: int, order: float, kept: int | None
+) -> Terms:
+    """Terms from the rows' coordinates in the eigenbasis; right for any law of the rows.
+
+    Notes
+    -----
+    With h(x, x') the symmetric kernel of the quadratic part: bias = mean_i h(x_i, x_i) / n; the
+    influence of a row contains the row itself, (2/n) h(x_i, x_i), which is taken out; and half of
+    what the estimated spectrum adds to the variance of the influence, 4 E h(x, x')²/n², is taken
+    back, with E h² from random pairs of different rows (docs/frechet.md, "Variance").
+
+    Norms are one, so an incomplete eigensystem leaves a remainder of known size: it is taken as one
+    further direction per row, at the mean of the eigenvalues that are left.
+    """
+    at = derivatives(values, order=order, kept=kept, n=n)
+    shift = float(at.gradient @ values)
+    influence, own = np.empty(n), np.empty(n)
+    pair_sum, pairs = 0.0, 0
+    shuffler = np.random.default_rng(PAIRING_SEED)
+    for positions, block in coordinates():
+        shuffled = shuffler.permutation(len(block))  # pairs must not follow the order of the rows
+        z, chosen = block[shuffled], positions[shuffled]
+        squares = z * z
+        excess = squares - values
+        influence[chosen] = squares @ at.gradient - shift
+        # The remainder is orthogonal to what is known; its own couplings are at eigenvalue 0.
+        rest = np.maximum(1.0 - squares.sum(axis=1), 0.0)
+        leading = np.where(values > 0.0, at.gradient / np.maximum(values, ZERO), 0.0)
+        outside = 0.0 if kept is None and not math.isinf(order) else rest * (squares @ leading)
+        own[chosen] = (
+            0.5 * np.einsum("ij,ij->i", _times(excess, at.hessian), excess)
+            + 0.5 * np.einsum("ij,ij->i", squares @ at.divided, squares)
+            + outside
+        )
+        few = z.shape[1] <= NARROW
+        m = len(z) if few else max(2, min(len(z), PAIR_ROWS * len(z) // n))
+        for shift in range(1, 1 + (SHIFTS if few else 1)):
+            other, other_excess = np.roll(z[:m], shift, axis=0), np.roll(excess[:m], shift, axis=0)
+            cross = z[:m] * other
+            kernel = 0.5 * np.einsum("ij,ij->i", _times(excess[:m], at.hessian), other_excess)
+            kernel += 0.5 * np.einsum("ij,ij->i", cross @ at.divided, cross)
+            pair_sum += float(kernel @ kernel)
+            pairs += m
+    influence -= influence.mean() + (2.0 / n) * (own - own.mean())
+    first = mean_variance(influence)
+    second = 2.0 * pair_sum / pairs / n**2
+    return Terms(
+        value=at.value,
+        bias=float(own.mean()) / (n - 1.0),
+        # first ≈ Var(IF)/n + 2 second; the truth Var(IF)/n + second is never below second.
+        variance=max(first - second, second),
+        influence=influence,
+        unresolved=at.unresolved,
+    )
+
+
+def _times(rows: Float, hessian: Float) -> Float:
+    """Multiply by a Hessian, which is diagonal where its off-diagonal part is zero."""
+    diagonal = np.diagonal(hessian)
+    if np.count_nonzero(hessian) == np.count_nonzero(diagonal):
+        return np.asarray(rows * diagonal)
+    return np.asarray(rows @ hessian)
+
+
+def leading_group(coordinates: Coordinates, values: Float, n: int) -> tuple[int, float]:
+    """Count the eigenvalues that the sample cannot tell from the largest; and a variance.
+
+    The variance is that of the logarithm of their mean or of the largest, whichever is greater.
+    """
+    k = min(values.size, GROUP)
+    fourth, total = np.zeros((k, k)), np.zeros(k)
+    for _, block in coordinates():
+        squares = block[:, :k] ** 2
+        fourth += squares.T @ squares
+        total += squares.sum(axis=0)
+    mean = total / n
+    covariance = fourth / n - np.outer(mean, mean)  # covariance of the z_i²
+    own = np.diagonal(covariance)
+    # λ_1 and λ_j repel through mean(z_1 z_j), and differ by what their own squares do.
+    noise = np.maximum(own + own[0] - 2.0 * covariance[0], 4.0 * fourth[0] / n) / n
+    near = values[:k] >= values[0] - GROUP_ERRORS * np.sqrt(noise)
+    near[0] = True
+    count = int(np.argmin(near)) if not near.all() else k
+    spread = float(covariance[:count, :count].sum()) / float(values[:count].sum()) ** 2
+    return count, max(spread, float(own[0]) / float(values[0]) ** 2) / n

@@ -1,0 +1,132 @@
+"""Large samples: a part of the rows stands for all of them, and triangles for whole matrices."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import genbounds as gb
+from genbounds.estimators import FrechetReference, _frechet, _frechet_terms, _linalg
+from genbounds.estimators._frechet import _Pair, _side
+from genbounds.estimators._frechet_terms import _Kernel
+
+
+def small_parts(monkeypatch, rows, noise=_frechet_terms.PART_NOISE):
+    for module in (_frechet, _frechet_terms):
+        monkeypatch.setattr(module, "PART_ROWS", rows)
+        monkeypatch.setattr(module, "PART_WORK", 1)
+    monkeypatch.setattr(_frechet_terms, "PART_NOISE", noise)
+
+
+def skewed_rows(seed, n, d, stretch=1.0):
+    rng = np.random.default_rng(seed)
+    mix = np.linalg.qr(np.random.default_rng(1).normal(size=(d, d)))[0] / np.arange(1, d + 1) ** 0.3
+    return stretch * (rng.gamma(2.0, size=(n, d)) - 2.0) @ mix
+
+
+@pytest.mark.parametrize("n", [600, 601, 650])
+def test_parts_that_cover_every_row_change_only_rounding(monkeypatch, n):
+    x, y = skewed_rows(2, n, 6, 1.2), skewed_rows(3, 640, 6)
+    pair = _Pair(_side("fake", x), _side("real", y))
+    whole = pair.terms(every_row=True)
+    small_parts(monkeypatch, 100, noise=-1.0)  # never satisfied: all parts are used
+    for some, every in zip(pair.terms(every_row=False), whole, strict=True):
+        assert some.bias == pytest.approx(every.bias, rel=1e-12)
+        # E h(x, x')² comes from other pairs of rows.
+        assert some.variance == pytest.approx(every.variance, rel=0.2)
+        assert some.influence is None
+        assert some.degrees_of_freedom == every.degrees_of_freedom
+
+
+def test_the_linear_part_of_the_kernel_has_the_mean_that_is_used():
+    x, y = skewed_rows(4, 300, 5), skewed_rows(5, 400, 5, 1.3)
+    pair = _Pair(_side("fake", x), _side("real", y))
+    roots, *projections = pair.directions
+    for rows, projection in zip((x, y), projections, strict=True):
+        n = len(rows)
+        kernel = _Kernel(np.zeros(5), projection, roots)
+        _, own, known, _ = kernel(rows - rows.mean(axis=0))
+        trace = rows.var(axis=0, ddof=1).sum()
+        assert known.mean() == pytest.approx((1 - 1 / n) * kernel.known_mean(trace), rel=1e-10)
+        # What is left to average varies less than the whole: the point of it.
+        assert np.var(own - known) < 0.6 * np.var(own)
+
+
+def test_a_part_of_the_rows_stands_for_all(monkeypatch):
+    """The two values differ by less than 8 of the standard errors given to the part's noise."""
+    x, y = skewed_rows(6, 900, 16, 1.1), skewed_rows(7, 800, 16)
+    reference = FrechetReference(y)
+    every = reference.expand(x)
+    small_parts(monkeypatch, 100)
+    some = reference.expand(x, influences=False)
+    noise = np.sqrt(_frechet_terms.PART_NOISE * some.stderr**2)
+    assert 0.0 < abs(some.value - every.value) < 8 * noise
+    assert some.stderr == pytest.approx(every.stderr, rel=0.3)
+    assert some.degrees_of_freedom < every.degrees_of_freedom
+    assert some.influence is None
+    assert every.influence.shape == (900,)
+    assert reference.expand(x, influences=False) == some  # the same part at every call
+    assert any("third order" in note for note in some.notes)
+    # The control: a value with the bias left in is outside.
+    assert abs(some.value - reference.plugin(x)) > 8 * noise
+
+
+def test_the_second_half_takes_its_excess_from_the_first(monkeypatch):
+    """Nearly the same as with terms of its own; the control, no excess, is far off."""
+    rng = np.random.default_rng(12)
+    x, y = (rng.standard_t(5, size=(2000, 12)) * scale for scale in (1.2, 1.0))
+    pairs = zip(*(_frechet._divide("x", z, 2) for z in (x, y)), strict=True)
+    halves = [_Pair(fake, real) for fake, real in pairs]
+    exact = _frechet._half_value(halves, every_row=True)
+    small_parts(monkeypatch, 100, noise=-1.0)
+    error = _frechet._half_value(halves, every_row=False) - exact
+    first = sum(term.bias for term in halves[0].terms(every_row=True))
+    excess = first - halves[0].gaussian_bias()
+    assert 0.0 < abs(error) < 0.25 * excess / 2.0
+    assert abs(error + excess / 2.0) > 0.5 * excess / 2.0
+
+
+def test_reference_influences_keep_every_row(monkeypatch):
+    """Differences of models need them: `compare` never works on parts."""
+    small_parts(monkeypatch, 50)
+    x, y = skewed_rows(8, 400, 4, 1.2), skewed_rows(9, 500, 4)
+    expansion = FrechetReference(y).expand(x)
+    assert expansion.reference_influence.shape == (500,)
+    ranking = gb.compare({"a": x, "b": 1.5 * x}, y)
+    assert ranking.best == "a"
+
+
+@pytest.mark.parametrize("d", [1, 7, 256, 257, 600])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_products_that_skip_zeros(d, order):
+    rng = np.random.default_rng(d)
+    cov = rng.normal(size=(d, d + 5))
+    cov = np.asarray(cov @ cov.T / d, order=order)
+    lower = np.asarray(np.tril(rng.normal(size=(d, d))), order=order)
+    full = rng.normal(size=(d, max(d - 1, 1)))
+    assert _linalg.is_lower(lower)
+    assert not _linalg.is_lower(full) or d == 1
+    for factor in (lower, full):
+        product, moved = _linalg.congruence(cov, factor)
+        assert_allclose(moved, cov @ factor, atol=1e-10)
+        assert_allclose(np.tril(product), np.tril(factor.T @ cov @ factor), atol=1e-9)
+
+
+@pytest.mark.parametrize("d", [2, 256, 300])
+def test_one_entry_above_the_diagonal_is_seen(d):
+    for row, column in ((0, d - 1), (d - 2, d - 1)):
+        matrix = np.eye(d)
+        matrix[row, column] = 1e-300
+        assert not _linalg.is_lower(matrix)
+
+
+@pytest.mark.parametrize("d", [1, 5, 256, 301])
+def test_symmetric_part_and_mirror(d):
+    matrix = np.random.default_rng(d).normal(size=(d, d))
+    part, gap = _linalg.symmetric_part(matrix)
+    assert np.array_equal(part, part.T)
+    assert_allclose(part, (matrix + matrix.T) / 2, rtol=1e-15)
+    assert gap == np.abs(matrix - matrix.T).max()
+    mirrored = _linalg.mirror_lower(matrix.copy())
+    assert np.array_equal(mirrored, np.tril(matrix) + np.tril(matrix, -1).T)
