@@ -10,6 +10,9 @@ import numpy as np
 from genbounds.results import Score
 from genbounds.validation import Float
 
+LARGEST_SHIFT = 0.6
+"""Standard errors by which curvature may move an interval: beyond, its expansion is not small."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expansion:
@@ -37,6 +40,9 @@ class Expansion:
         cancels in the difference of two models.
     influence : ndarray of shape (n,) or None
         Centred influence of each generated row, for models that share their samples.
+    curvature : float
+        Of both samples, E IF(x) IF(x') h(x, x') / n² with h the kernel of the quadratic part: a
+        positive one means that value and estimated variance rise and fall together.
     n, n_reference : int or None
         Sample sizes; None where moments are exact.
     log_scale : bool
@@ -61,6 +67,7 @@ class Expansion:
     reference_degrees_of_freedom: float = math.inf
     reference_influence: Float | None = None
     influence: Float | None = None
+    curvature: float = 0.0
     n: int | None = None
     n_reference: int | None = None
     log_scale: bool = False
@@ -78,16 +85,26 @@ class Expansion:
     def score(self, level: float) -> Score:
         """Turn the expansion into a `Score` with a Student interval at `level`.
 
-        The interval is clipped to the range of the score, which cannot lose coverage.
+        Where value and estimated variance move together, a symmetric interval misses on one side:
+        both ends are moved by (1 + z²) curvature / stderr³ standard errors, the Cornish–Fisher
+        term of a studentised smooth statistic (P. Hall, "The bootstrap and Edgeworth expansion",
+        1992), by at most `LARGEST_SHIFT`. The interval is clipped to the range of the score, which
+        cannot lose coverage.
         """
         total = welch_degrees_of_freedom(
             (self.variance, self.degrees_of_freedom),
             (self.reference_variance, self.reference_degrees_of_freedom),
         )
-        half = student_quantile(level, total) * self.stderr
+        quantile = student_quantile(level, total)
+        shift = 0.0
+        if self.stderr > 0.0:
+            shift = (1.0 + quantile**2) * self.curvature / self.stderr**3
+            shift = min(max(shift, -LARGEST_SHIFT), LARGEST_SHIFT)
+        half = math.hypot(quantile, shift) * self.stderr
+        centre = self.value + shift * self.stderr
         value, low, high = (
             min(max(end, self.lower_limit), self.upper_limit)
-            for end in (self.value, self.value - half, self.value + half)
+            for end in (self.value, centre - half, centre + half)
         )
         notes = self.notes
         if self.value < self.lower_limit:
@@ -97,7 +114,7 @@ class Expansion:
             )
         if self.value > self.upper_limit:
             notes += ("the debiased estimate lies above the largest possible value, reported",)
-        if self.value + half < self.lower_limit:
+        if centre + half < self.lower_limit:
             notes += (
                 "the whole interval lies below the smallest possible value: "
                 "the samples are not independent, or another assumption fails",

@@ -457,6 +457,7 @@ def _expansion(
         reference_variance=two.variance,
         reference_degrees_of_freedom=two.degrees_of_freedom,
         reference_influence=two.influence,
+        curvature=one.curvature + two.curvature,
         n=fake.n,
         n_reference=real.n,
         lower_limit=0.0,

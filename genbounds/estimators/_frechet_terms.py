@@ -57,12 +57,15 @@ class SideTerms:
         Of `variance`.
     influence : ndarray of shape (n,) or None
         Centred leave-one-out influence of each row.
+    curvature : float
+        E IF(x) IF(x') h(x, x') / n²: how variance and value move together (`Expansion.score`).
     """
 
     bias: float
     variance: float
     degrees_of_freedom: float
     influence: Float | None
+    curvature: float = 0.0
 
 
 EXACT = SideTerms(bias=0.0, variance=0.0, degrees_of_freedom=math.inf, influence=None)
@@ -157,6 +160,8 @@ def sample_terms(
       z_i² is averaged, as the mean of these over all rows is known;
     * the plug-in influence of x_i contains the row itself, (2/n) h(x_i, x_i): it is taken out
       (leave-one-out to first order), without which heavy tails inflate the variance;
+    * curvature is the mean of IF(x) IF(x') h(x, x') over pairs of different rows, which for the
+      bilinear h needs only the means of IF x and IF z zᵀ;
     * the fitted transport map adds 4 E h(x, x')² / n to the variance of the influence, where the
       quadratic part itself has variance 2 E h(x, x')² / n²: half of it is taken back. E h² is
       estimated from disjoint pairs of rows.
@@ -168,6 +173,7 @@ def sample_terms(
     # Influence and h(x, x) of the rows used so far; in the order of the rows if all are one part.
     influence, own, known = np.empty(n), np.empty(n), np.empty(n)
     pair_sum, pairs, used = 0.0, 0, 0
+    joint = _JointMeans(kernel, n, trace)
     shuffler = np.random.default_rng(PAIRING_SEED)
     for part in _parts(n, n if every_row else max(PART_ROWS, PART_WORK // width**2)):
         if part is None:
@@ -180,6 +186,7 @@ def sample_terms(
             x -= mean
             at = used + positions[shuffled]
             influence[at], own[at], known[at], crossed = kernel(x)
+            joint.add(x, influence[at], own[at])
             pair_sum += float(crossed @ crossed)
             pairs += crossed.size
         used += n if part is None else part.size
@@ -198,6 +205,7 @@ def sample_terms(
         variance=variance + noise,
         degrees_of_freedom=used - 1.0,
         influence=loo if used == n and part is None else None,
+        curvature=joint.curvature(loo, own[:used]) / n**2,
     )
 
 
@@ -213,6 +221,36 @@ def _parts(n: int, size: int) -> Iterator[NDArray[np.intp] | None]:
         yield np.sort(order[start:stop])
         if stop == n:
             return
+
+
+class _JointMeans:
+    """Sums of IF x and IF z zᵀ over rows, from which the mean of IF IF' h over pairs follows."""
+
+    def __init__(self, kernel: _Kernel, n: int, trace: float) -> None:
+        self.kernel, self.n = kernel, n
+        self.centre = (1.0 - 1.0 / n) * (trace - float(kernel.roots.sum()))
+        self.own_centre: float | None = None
+        self.total = 0.0
+        self.with_x: Float = np.zeros(kernel.gap.size)
+        self.with_z: Float = np.zeros((kernel.roots.size, kernel.roots.size))
+
+    def add(self, x: Float, influence: Float, own: Float) -> None:
+        """Absorb centred rows with their influence (not centred) and h(x, x)."""
+        if self.own_centre is None:  # near enough: the rest of the mean is taken out at the end
+            self.own_centre = float(own.mean())
+        loo = influence - self.centre - (2.0 / self.n) * (own - self.own_centre)
+        z = x @ self.kernel.projection
+        self.total += float(loo.sum())
+        self.with_x += loo @ x
+        self.with_z += (z * loo[:, None]).T @ z
+
+    def curvature(self, loo: Float, own: Float) -> float:
+        """Mean of IF(x) IF(x') h(x, x') over pairs of different rows; `loo` is centred."""
+        used = loo.size
+        centred = self.with_z - np.diag(self.total * self.kernel.roots**2)
+        joint = float(self.with_x @ self.with_x)
+        joint += float((self.kernel.half_weights * centred**2).sum())
+        return (joint - float((loo**2) @ own)) / (used * (used - 1.0))
 
 
 class _Kernel:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import mpmath
 import numpy as np
 import pytest
@@ -24,7 +26,7 @@ SHIFT_AND_SCALE = {"far": (0.4, 1.5), "equal": (0.0, 1.0)}
 def two_samples(name, seed=0, n=24, m=26, d=3):
     rng = np.random.default_rng(seed)
     shift, scale = SHIFT_AND_SCALE[name]
-    mix = np.linalg.qr(rng.normal(size=(d, d)))[0] * np.array([2.0, 1.0, 0.3])
+    mix = np.linalg.qr(rng.normal(size=(d, d)))[0] * np.array([2.0, 1.0, 0.3])[:d]
     real = rng.standard_t(6, size=(m, d)) @ mix
     return shift + scale * rng.standard_t(6, size=(n, d)) @ mix, real
 
@@ -82,6 +84,24 @@ def test_terms_are_the_derivatives_of_the_distance(name, side):
     first_order = leave_one_out.var(ddof=1) / n
     expected = max(first_order - 2 * np.mean(np.square(kernel)) / n**2, first_order / 2)
     assert terms.variance == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_curvature_is_the_mean_over_pairs(side):
+    """Every pair of twelve rows, again from derivatives of the distance alone."""
+    samples = two_samples("far", seed=1, n=12, m=12, d=2)
+    rows, other = samples[side], samples[1 - side]
+    terms = _Pair(_side("fake", samples[0]), _side("real", samples[1])).terms(every_row=True)[side]
+    n = len(rows)
+    own = np.array([derivatives(rows, other, [i])[1] for i in range(n)])
+    products = [
+        terms.influence[i]
+        * terms.influence[j]
+        * (derivatives(rows, other, [i, j])[1] - own[i] - own[j])
+        / 2
+        for i, j in combinations(range(n), 2)
+    ]
+    assert terms.curvature == pytest.approx(np.mean(products) / n**2, rel=1e-8)
 
 
 @pytest.mark.statistical
