@@ -11,7 +11,7 @@ import typer
 
 from genbounds import __version__
 from genbounds.cli import audit, bounds, score, select
-from genbounds.cli._terminal import complain
+from genbounds.cli._terminal import complain, forget_interrupt
 from genbounds.validation import InputError
 
 EXAMPLES = """Examples:
@@ -89,6 +89,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except InputError as error:
         complain(str(error))
         return BAD_INPUT
+    except KeyboardInterrupt:  # outside the long work, which says what it kept
+        complain("interrupted; what was written is whole.")
+        forget_interrupt()
+        return INTERRUPTED
     except MemoryError:
         complain("not enough memory: use fewer features, or a machine with more.")
         return BAD_INPUT
