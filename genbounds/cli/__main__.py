@@ -1,8 +1,6 @@
 """Run the command line as ``python -m genbounds.cli``."""
 
-import sys
-
-from genbounds.cli import main
+from genbounds.cli import program
 
 if __name__ == "__main__":
-    sys.exit(main())
+    program()

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
 from collections.abc import Sequence
-from typing import Annotated, cast
+from typing import Annotated, NoReturn, cast
 
 import typer
 
 from genbounds import __version__
 from genbounds.cli import audit, bounds, score, select
-from genbounds.cli._terminal import complain, forget_interrupt
+from genbounds.cli._terminal import complain
 from genbounds.validation import InputError
 
 EXAMPLES = """Examples:
@@ -91,12 +92,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return BAD_INPUT
     except KeyboardInterrupt:  # outside the long work, which says what it kept
         complain("interrupted; what was written is whole.")
-        forget_interrupt()
         return INTERRUPTED
     except MemoryError:
         complain("not enough memory: use fewer features, or a machine with more.")
         return BAD_INPUT
     return code if isinstance(code, int) else DONE
+
+
+def program() -> NoReturn:
+    """Run the program as a process of its own."""
+    code = main()
+    if code == INTERRUPTED:
+        # Now and then the interpreter, on its way out, ends the process by SIGINT all the same.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    sys.exit(code)
 
 
 def _one_line(error: Exception) -> str:

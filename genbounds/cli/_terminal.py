@@ -128,18 +128,7 @@ def interruptible(advice: str) -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         complain(f"interrupted: {advice}")
-        forget_interrupt()
         raise typer.Exit(130) from None
-
-
-def forget_interrupt() -> None:
-    """Make sure that the exit status is ours after a handled Ctrl-C.
-
-    If the interrupt passed through an `exec` of source text (as dataclasses do), CPython remembers
-    it as unhandled and ends the process by SIGINT whatever status it returns; the next `exec`
-    clears that.
-    """
-    exec("")
 
 
 @contextmanager
