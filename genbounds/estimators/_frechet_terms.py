@@ -168,7 +168,7 @@ def sample_terms(
     """
     width = max(rows.shape[1], roots.size)
     n = rows.shape[0] if index is None else index.size
-    kernel = _Kernel(gap, projection, roots)
+    kernel = _Kernel(gap, roots)
     known_mean = (1.0 - 1.0 / n) * kernel.known_mean(trace)
     # Influence and h(x, x) of the rows used so far; in the order of the rows if all are one part.
     influence, own, known = np.empty(n), np.empty(n), np.empty(n)
@@ -185,8 +185,9 @@ def sample_terms(
             x = block[shuffled]
             x -= mean
             at = used + positions[shuffled]
-            influence[at], own[at], known[at], crossed = kernel(x)
-            joint.add(x, influence[at], own[at])
+            z = x @ projection
+            influence[at], own[at], known[at], crossed = kernel(x, z)
+            joint.add(x, z, influence[at], own[at])
             pair_sum += float(crossed @ crossed)
             pairs += crossed.size
         used += n if part is None else part.size
@@ -234,12 +235,11 @@ class _JointMeans:
         self.with_x: Float = np.zeros(kernel.gap.size)
         self.with_z: Float = np.zeros((kernel.roots.size, kernel.roots.size))
 
-    def add(self, x: Float, influence: Float, own: Float) -> None:
-        """Absorb centred rows with their influence (not centred) and h(x, x)."""
+    def add(self, x: Float, z: Float, influence: Float, own: Float) -> None:
+        """Absorb centred rows with their z, their influence (not centred) and h(x, x)."""
         if self.own_centre is None:  # near enough: the rest of the mean is taken out at the end
             self.own_centre = float(own.mean())
         loo = influence - self.centre - (2.0 / self.n) * (own - self.own_centre)
-        z = x @ self.kernel.projection
         self.total += float(loo.sum())
         self.with_x += loo @ x
         self.with_z += (z * loo[:, None]).T @ z
@@ -256,8 +256,8 @@ class _JointMeans:
 class _Kernel:
     """Influence of rows, and the kernel h of the quadratic part."""
 
-    def __init__(self, gap: Float, projection: Float, roots: Float) -> None:
-        self.gap, self.projection, self.roots = gap, projection, roots
+    def __init__(self, gap: Float, roots: Float) -> None:
+        self.gap, self.roots = gap, roots
         weights = np.add.outer(roots, roots)
         weights *= roots
         weights *= roots[:, None]
@@ -270,9 +270,8 @@ class _Kernel:
         """Mean of the linear part of h(x, x), where z² has mean s² and ‖x‖² mean `trace`."""
         return trace + float(self.slopes @ self.roots**2)
 
-    def __call__(self, x: Float) -> tuple[Float, Float, Float, Float]:
+    def __call__(self, x: Float, z: Float) -> tuple[Float, Float, Float, Float]:
         """Of k rows: influence, not centred; h(x, x) and its linear part; h of k // 2 pairs."""
-        z = x @ self.projection
         z2 = z * z
         squared_norm = np.einsum("ij,ij->i", x, x)
         influence: Float = 2.0 * (x @ self.gap) + squared_norm - z2 @ (1.0 / self.roots)

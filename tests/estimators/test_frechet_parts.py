@@ -45,8 +45,9 @@ def test_the_linear_part_of_the_kernel_has_the_mean_that_is_used():
     roots, *projections = pair.directions
     for rows, projection in zip((x, y), projections, strict=True):
         n = len(rows)
-        kernel = _Kernel(np.zeros(5), projection, roots)
-        _, own, known, _ = kernel(rows - rows.mean(axis=0))
+        kernel = _Kernel(np.zeros(5), roots)
+        centred = rows - rows.mean(axis=0)
+        _, own, known, _ = kernel(centred, centred @ projection)
         trace = rows.var(axis=0, ddof=1).sum()
         assert known.mean() == pytest.approx((1 - 1 / n) * kernel.known_mean(trace), rel=1e-10)
         # What is left to average varies less than the whole: the point of it.
