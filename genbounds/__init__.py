@@ -8,6 +8,7 @@ from genbounds.estimators import Moments as Moments
 from genbounds.estimators import compare as compare
 from genbounds.estimators import frechet_distance as frechet_distance
 from genbounds.estimators import inception_score as inception_score
+from genbounds.estimators import kernel_inception_distance as kernel_inception_distance
 from genbounds.estimators import score_over_scramblings as score_over_scramblings
 from genbounds.estimators import sobol_cache as sobol_cache
 from genbounds.estimators import sobol_normal as sobol_normal

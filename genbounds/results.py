@@ -86,7 +86,7 @@ class Ranking:
     Attributes
     ----------
     metric : str
-        "fd", "is", "vendi" or "rke".
+        "fd", "kid", "is", "vendi" or "rke".
     level : float
         Joint coverage of all `differences`; also the coverage of each score on its own.
     scores : dict of str to Score

@@ -58,6 +58,13 @@ def _fd(reference: Any, options: Options) -> Callable[[Any, str], Expansion]:
     return lambda content, estimator: prepared.expand(content, estimator=estimator)
 
 
+def _kid(reference: Any, options: Options) -> Callable[[Any, str], Expansion]:
+    from genbounds.estimators import KernelReference
+
+    prepared = KernelReference(reference)
+    return lambda content, estimator: prepared.expand(content, estimator=estimator)
+
+
 def _is(reference: Any, options: Options) -> Callable[[Any, str], Expansion]:
     from genbounds.estimators import inception_expansion
 
@@ -82,6 +89,13 @@ METRICS: dict[str, Metric] = {
         prepare=_fd,
         referenced=True,
         selectable=True,
+    ),
+    "kid": Metric(
+        title="Kernel Inception distance",
+        better="smaller",
+        posteriors=False,
+        prepare=_kid,
+        referenced=True,
     ),
     "is": Metric(
         title="Inception score", better="larger", posteriors=True, prepare=_is, selectable=True

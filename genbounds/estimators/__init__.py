@@ -1,9 +1,9 @@
 """Scores of generative models with their bias removed and an interval.
 
-`Moments`, `frechet_distance`, `inception_score`, `vendi_score`, `sobol_normal` and `compare` are
-the everyday names;
-`FrechetReference`, `inception_expansion`, `Expansion` and `difference` serve code that scores many
-models, such as selection.
+`Moments`, `frechet_distance`, `kernel_inception_distance`, `inception_score`, `vendi_score`,
+`sobol_normal` and `compare` are the everyday names; `FrechetReference`, `KernelReference`,
+`inception_expansion`, `Expansion` and `difference` serve code that scores many models, such as
+selection.
 """
 
 from genbounds.estimators._compare import METRICS as METRICS
@@ -24,6 +24,8 @@ from genbounds.estimators._inception import inception_infinity as inception_infi
 from genbounds.estimators._inception import inception_score as inception_score
 from genbounds.estimators._kernels import PolynomialKernel as PolynomialKernel
 from genbounds.estimators._kernels import median_bandwidth as median_bandwidth
+from genbounds.estimators._kid import KernelReference as KernelReference
+from genbounds.estimators._kid import kernel_inception_distance as kernel_inception_distance
 from genbounds.estimators._moments import Moments as Moments
 from genbounds.estimators._sobol import SobolCache as SobolCache
 from genbounds.estimators._sobol import SobolNormal as SobolNormal

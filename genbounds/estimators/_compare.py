@@ -6,15 +6,16 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import combinations
 from typing import Any
 
-from genbounds.estimators._expansion import Expansion, difference, student_quantile
+from genbounds.estimators._expansion import Expansion, difference
 from genbounds.estimators._frechet import FrechetReference
 from genbounds.estimators._inception import inception_expansion
+from genbounds.estimators._kid import KernelReference
 from genbounds.estimators._vendi import vendi_metric
 from genbounds.results import Difference, Ranking
 from genbounds.validation import InputError, check_choice, check_open_unit
 
 VENDI_METRICS = ("vendi", "rke")
-METRICS = ("fd", "is", "vendi", "rke")
+METRICS = ("fd", "kid", "is", "vendi", "rke")
 
 
 def compare(
@@ -33,16 +34,17 @@ def compare(
     fakes : mapping of str to array_like of shape (n, d) or Moments
         Generated features (posteriors for "is") of each model. Sample sizes may differ.
     real : array_like of shape (m, d) or Moments, optional
-        The reference; prepared once. Not used by "is"; for "vendi" and "rke", where the bandwidth
-        comes from if none is given (else from all models together).
-    metric : {"fd", "is", "vendi", "rke"}
+        The reference; prepared once ("kid" needs its features). Not used by "is"; for "vendi" and
+        "rke", where the bandwidth comes from if none is given (else from all models together).
+    metric : {"fd", "kid", "is", "vendi", "rke"}
     level : float
         Coverage of each score on its own and, jointly, of all the differences.
     paired : bool
         Whether row i of every model came from the same latent or prompt, so that their common
         noise cancels. All models then need equally many rows.
     options : mapping, optional
-        For "vendi" and "rke": keyword arguments of `vendi_score` (kernel, bandwidth, order, …).
+        For "vendi" and "rke": keyword arguments of `vendi_score` (kernel, bandwidth, order, …);
+        for "kid": degree, gamma and offset of its kernel.
 
     Returns
     -------
@@ -53,8 +55,8 @@ def compare(
     Raises
     ------
     InputError
-        As `frechet_distance`, `inception_score` and `vendi_score`, naming the model; or if the
-        scores are of different statistics, which no order could be read into.
+        As the function of that score, naming the model; or if the scores are of different
+        statistics, which no order could be read into.
 
     Notes
     -----
@@ -103,12 +105,14 @@ def metric_expansion(
                 "be scored with one bandwidth."
             )
         return vendi_metric(metric, [] if real is None else [real], options)
-    if options:
-        raise InputError(f"`options` are for the metrics 'vendi' and 'rke'; got {metric!r}.")
+    if options and metric != "kid":
+        raise InputError(f"`options` are for the metrics kid, vendi and rke; got {metric!r}.")
     if metric == "is":
         return inception_expansion
     if real is None:
-        raise InputError("`real` is needed for metric 'fd': pass reference features or Moments.")
+        raise InputError(f"`real` is needed for metric {metric!r}: pass reference features.")
+    if metric == "kid":
+        return KernelReference(real, **(options or {})).expand
     return FrechetReference(real).expand
 
 
@@ -129,14 +133,14 @@ def rank(
     differences = []
     for better, worse in pairs:
         gap = difference(expansions[better], expansions[worse], shared_samples=paired)
-        half = student_quantile(pair_level, gap.degrees_of_freedom) * gap.stderr
+        low, high = gap.interval(pair_level)
         differences.append(
             Difference(
                 better=better,
                 worse=worse,
                 value=gap.value,
-                low=gap.value - half,
-                high=gap.value + half,
+                low=low,
+                high=high,
                 stderr=gap.stderr,
             )
         )

@@ -40,9 +40,12 @@ class Expansion:
         cancels in the difference of two models.
     influence : ndarray of shape (n,) or None
         Centred influence of each generated row, for models that share their samples.
-    curvature : float
-        Of both samples, E IF(x) IF(x') h(x, x') / n² with h the kernel of the quadratic part: a
+    curvature, reference_curvature : float
+        Of either sample, E IF(x) IF(x') h(x, x') / n² with h the kernel of the quadratic part: a
         positive one means that value and estimated variance rise and fall together.
+    skewness, reference_skewness : float
+        Of either sample, E IF³ / n²: the third cumulant of the linear part; 0 where its estimate
+        would be noisier than it is large (FD: docs/frechet.md).
     n, n_reference : int or None
         Sample sizes; None where moments are exact.
     log_scale : bool
@@ -68,6 +71,9 @@ class Expansion:
     reference_influence: Float | None = None
     influence: Float | None = None
     curvature: float = 0.0
+    skewness: float = 0.0
+    reference_curvature: float = 0.0
+    reference_skewness: float = 0.0
     n: int | None = None
     n_reference: int | None = None
     log_scale: bool = False
@@ -83,28 +89,23 @@ class Expansion:
         return math.sqrt(self.variance + self.reference_variance)
 
     def score(self, level: float) -> Score:
-        """Turn the expansion into a `Score` with a Student interval at `level`.
+        """Turn the expansion into a `Score` by `studentised_interval`.
 
-        Where value and estimated variance move together, a symmetric interval misses on one side:
-        both ends are moved by (1 + z²) curvature / stderr³ standard errors, the Cornish–Fisher
-        term of a studentised smooth statistic (P. Hall, "The bootstrap and Edgeworth expansion",
-        1992), by at most `LARGEST_SHIFT`. The interval is clipped to the range of the score, which
-        cannot lose coverage.
+        The interval is clipped to the range of the score, which cannot lose coverage.
         """
         total = welch_degrees_of_freedom(
             (self.variance, self.degrees_of_freedom),
             (self.reference_variance, self.reference_degrees_of_freedom),
         )
-        quantile = student_quantile(level, total)
-        shift = 0.0
-        if self.stderr > 0.0:
-            shift = (1.0 + quantile**2) * self.curvature / self.stderr**3
-            shift = min(max(shift, -LARGEST_SHIFT), LARGEST_SHIFT)
-        half = math.hypot(quantile, shift) * self.stderr
-        centre = self.value + shift * self.stderr
+        ends = studentised_interval(
+            self.value,
+            self.stderr,
+            student_quantile(level, total),
+            curvature=self.curvature + self.reference_curvature,
+            skewness=self.skewness + self.reference_skewness,
+        )
         value, low, high = (
-            min(max(end, self.lower_limit), self.upper_limit)
-            for end in (self.value, centre - half, centre + half)
+            min(max(end, self.lower_limit), self.upper_limit) for end in (self.value, *ends)
         )
         notes = self.notes
         if self.value < self.lower_limit:
@@ -114,7 +115,7 @@ class Expansion:
             )
         if self.value > self.upper_limit:
             notes += ("the debiased estimate lies above the largest possible value, reported",)
-        if centre + half < self.lower_limit:
+        if ends[1] < self.lower_limit:
             notes += (
                 "the whole interval lies below the smallest possible value: "
                 "the samples are not independent, or another assumption fails",
@@ -137,11 +138,53 @@ class Expansion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpansionDifference:
-    """``a.value - b.value`` with its standard error and Welch's degrees of freedom."""
+    """``a.value - b.value`` with its standard error and Welch's degrees of freedom.
+
+    `curvature` and `skewness` as in `Expansion`.
+    """
 
     value: float
     stderr: float
     degrees_of_freedom: float
+    curvature: float = 0.0
+    skewness: float = 0.0
+
+    def interval(self, level: float) -> tuple[float, float]:
+        """Both ends of the interval at `level`."""
+        return studentised_interval(
+            self.value,
+            self.stderr,
+            student_quantile(level, self.degrees_of_freedom),
+            curvature=self.curvature,
+            skewness=self.skewness,
+        )
+
+
+def studentised_interval(
+    value: float, stderr: float, quantile: float, *, curvature: float = 0.0, skewness: float = 0.0
+) -> tuple[float, float]:
+    """Return both ends of the interval of a smooth function of means.
+
+    Where value and estimated variance move together, a symmetric interval misses on one side: both
+    ends are moved by (1 + z²) curvature / stderr³ + (1 + 2z²)/6 skewness / stderr³ standard errors,
+    the Cornish–Fisher terms of the studentised statistic (P. Hall, "The bootstrap and Edgeworth
+    expansion", 1992, §2.4; derivation: docs/frechet.md), by at most `LARGEST_SHIFT`.
+
+    Parameters
+    ----------
+    value, stderr : float
+    quantile : float
+        z, two-sided.
+    curvature, skewness : float
+        As in `Expansion`.
+    """
+    shift = 0.0
+    if stderr > 0.0:
+        shift = (1.0 + quantile**2) * curvature + (1.0 + 2.0 * quantile**2) / 6.0 * skewness
+        shift = min(max(shift / stderr**3, -LARGEST_SHIFT), LARGEST_SHIFT)
+    half = math.hypot(quantile, shift) * stderr
+    centre = value + shift * stderr
+    return centre - half, centre + half
 
 
 def difference(a: Expansion, b: Expansion, *, shared_samples: bool = False) -> ExpansionDifference:
@@ -157,9 +200,11 @@ def difference(a: Expansion, b: Expansion, *, shared_samples: bool = False) -> E
     Notes
     -----
     Influences are differenced row by row before their variance is taken. The part of a variance
-    that its influence does not explain (second order) is kept for both models.
+    that its influence does not explain (second order) is kept for both models. Curvatures and
+    skewnesses subtract for samples of their own; of a common sample, whose noise cancels as far as
+    both models feel it alike, none is taken.
     """
-    parts = []
+    parts, curvature, skewness = [], 0.0, 0.0
     for shared, one, two in (
         (shared_samples, _Noise.generated(a), _Noise.generated(b)),
         (True, _Noise.reference(a), _Noise.reference(b)),
@@ -170,10 +215,14 @@ def difference(a: Expansion, b: Expansion, *, shared_samples: bool = False) -> E
             parts.append((variance, gap.size - 1.0))
         else:
             parts += [(one.variance, one.degrees), (two.variance, two.degrees)]
+            curvature += one.curvature - two.curvature
+            skewness += one.skewness - two.skewness
     return ExpansionDifference(
         value=a.value - b.value,
         stderr=math.sqrt(sum(variance for variance, _ in parts)),
         degrees_of_freedom=welch_degrees_of_freedom(*parts),
+        curvature=curvature,
+        skewness=skewness,
     )
 
 
@@ -189,14 +238,22 @@ class _Noise:
     variance: float
     degrees: float
     influence: Float | None
+    curvature: float
+    skewness: float
 
     @classmethod
     def generated(cls, x: Expansion) -> _Noise:
-        return cls(x.variance, x.degrees_of_freedom, x.influence)
+        return cls(x.variance, x.degrees_of_freedom, x.influence, x.curvature, x.skewness)
 
     @classmethod
     def reference(cls, x: Expansion) -> _Noise:
-        return cls(x.reference_variance, x.reference_degrees_of_freedom, x.reference_influence)
+        return cls(
+            x.reference_variance,
+            x.reference_degrees_of_freedom,
+            x.reference_influence,
+            x.reference_curvature,
+            x.reference_skewness,
+        )
 
     def unexplained(self) -> float:
         if self.influence is None:

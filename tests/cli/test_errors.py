@@ -71,7 +71,7 @@ CALLS = {
     "select good.npy": "genbounds: --metric fd needs a reference: give --reference FILE.",
     # options
     FD + "good.npy --metric FD": (
-        "genbounds: `--metric` must be one of 'fd', 'is', 'vendi', 'rke'; got 'FD'."
+        "genbounds: `--metric` must be one of 'fd', 'kid', 'is', 'vendi', 'rke'; got 'FD'."
     ),
     "select good.npy --metric vendi": (
         "genbounds: `--metric` must be one of 'fd', 'is'; got 'vendi'."
