@@ -1,121 +1,173 @@
-"""Coverage of the debiased intervals on arms whose truth is known.
+"""Coverage of the debiased intervals on laws whose truth is known.
 
 ``python -m experiments.accuracy.coverage --replications 2000 --jobs 2`` runs the whole study and
-rewrites the table of docs/accuracy.md. Every row carries exact binomial limits.
+rewrites its table in docs/accuracy.md. Every row carries exact binomial limits. ``--studies`` takes
+shell patterns of row names; a finished row is kept in ``out/accuracy/coverage`` and not run again.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import genbounds as gb
+from experiments.accuracy.laws import Law, make_law
+from experiments.accuracy.page import rewrite
 from genbounds.files import atomic_write
-from genbounds.simulate import (
-    Coverage,
-    DirichletArm,
-    GaussianArm,
-    SkewedArm,
-    StudentArm,
-    SyntheticArm,
-    interval_coverage,
-)
+from genbounds.results import Difference, Score
+from genbounds.simulate import DirichletArm, interval_coverage
 
 LEVEL = 0.95
-PAGE = Path(__file__).parents[2] / "docs" / "accuracy.md"
-BEGIN, END = "<!-- coverage: begin -->", "<!-- coverage: end -->"
+KEPT = Path("out/accuracy/coverage")
+SHAPES = {
+    "gauss": "Gaussian",
+    "t8": "t, 8 degrees",
+    "gamma": "gamma",
+    "ten": "ten clusters",
+    "rectified": "rectified Gaussian",
+}
+
+Draw = Callable[[np.random.Generator], Any]
 
 
 @dataclass(frozen=True)
 class Study:
-    """One row: a score of `n` samples of an arm, against an exact or a sampled reference."""
+    """One row: how to draw the data of a replication, how to score it, and what is true."""
 
     label: str
-    arm: SyntheticArm
-    n: int
+    draw: Draw
+    estimate: Callable[[Any], Score | Difference]
     truth: float
-    reference: gb.Moments | None = None
-    reference_arm: SyntheticArm | None = None
-    m: int = 0
-
-    def draw(self, rng: np.random.Generator) -> tuple[Any, Any]:
-        """Draw the data of one replication."""
-        fake = self.arm.draw(self.n, rng)
-        if self.reference_arm is None:
-            return fake, self.reference
-        return fake, self.reference_arm.draw(self.m, rng)
-
-    def run(self, *, replications: int, seed: int, jobs: int) -> Coverage:
-        """Measure the coverage."""
-        estimate = debiased_is if self.reference is None else debiased_fd
-        return interval_coverage(
-            estimate,
-            self.draw,
-            self.truth,
-            replications=replications,
-            seed=seed,
-            level=LEVEL,
-            jobs=jobs,
-            subject=self.label,
-        )
 
 
-def debiased_fd(data: tuple[Any, Any]) -> gb.Score:
+def distance(data: tuple[Any, Any]) -> Score:
     """Score features against the reference."""
     return gb.frechet_distance(*data, level=LEVEL)
 
 
-def debiased_is(data: tuple[Any, Any]) -> gb.Score:
+def kernel_distance(data: tuple[Any, Any]) -> Score:
+    """KID of features against the reference."""
+    return gb.kernel_inception_distance(*data, level=LEVEL)
+
+
+def difference(data: tuple[Any, Any, Any]) -> Difference:
+    """Difference of two models' distances, first less second."""
+    first, second, real = data
+    pair = gb.compare({"first": first, "second": second}, real, level=LEVEL).differences[0]
+    if pair.better == "first":
+        return pair
+    return Difference(
+        better="first",
+        worse="second",
+        value=-pair.value,
+        low=-pair.high,
+        high=-pair.low,
+        stderr=pair.stderr,
+    )
+
+
+def inception(probs: Any) -> Score:
     """Score posteriors."""
-    return gb.inception_score(data[0], level=LEVEL)
+    return gb.inception_score(probs, level=LEVEL)
 
 
-def power_law(d: int, exponent: float, trace: float, seed: int) -> np.ndarray:
-    """Return a randomly turned covariance with eigenvalues ∝ j^-exponent."""
-    basis, _ = np.linalg.qr(np.random.default_rng(seed).standard_normal((d, d)))
-    values = np.arange(1, d + 1.0) ** -exponent
-    cov = (basis * (values * trace / values.sum())) @ basis.T
-    return (cov + cov.T) / 2
+def exact(law: Law) -> gb.Moments:
+    """Moments of the reference law."""
+    return gb.Moments(law.reference_mean, law.reference_cov)
 
 
 def frechet_studies() -> Iterator[Study]:
-    """FD at eight samples per dimension and above; far from and at the reference law."""
-    laws = {
-        "Gaussian": GaussianArm,
-        "t, 8 degrees": partial(StudentArm, df=8),
-        "gamma": partial(SkewedArm, shape=4.0),
-    }
-    for d in (16, 64):
-        real_cov = power_law(d, 1.0, 160.0, seed=11)
-        cov = 0.65 * real_cov + 0.35 * power_law(d, 0.8, 150.0, seed=12)
-        real_mean, mean = np.zeros(d), np.full(d, 0.12)
-        reference = gb.Moments(real_mean, real_cov)
-        truth = gb.frechet_distance(gb.Moments(mean, cov), reference, estimator="plugin").value
-        for name, law in laws.items():
-            arm, same = law(mean, cov), law(real_mean, real_cov)
-            yield Study(f"FD, {name}, d={d}, n={8 * d}", arm, 8 * d, truth, reference)
-            yield Study(f"FD, {name}, d={d}, n={32 * d}", arm, 32 * d, truth, reference)
+    """FD from four samples per dimension on; far from and at the reference law; differences."""
+    for d in (16, 64, 256):
+        for arm, shape in SHAPES.items():
+            law = make_law(arm, d)
+            for share in (4, 8, 32) if d < 256 else (4, 8):
+                n = share * d
+                yield Study(
+                    f"FD, {shape}, d={d}, n={n}",
+                    lambda rng, law=law, n=n: (law.draw(n, rng), exact(law)),
+                    distance,
+                    law.truth,
+                )
+            for n, m in ((4 * d, 8 * d), (8 * d, 16 * d)) if d < 256 else ((4 * d, 8 * d),):
+                yield Study(
+                    f"FD, {shape}, d={d}, n={n}, reference of {m}",
+                    lambda rng, law=law, n=n, m=m: (law.draw(n, rng), law.draw_reference(m, rng)),
+                    distance,
+                    law.truth,
+                )
+        for arm in ("same", "near"):
+            law = make_law(arm, d)
             yield Study(
-                f"FD, {name}, d={d}, n={8 * d}, reference of {16 * d}",
-                arm,
-                8 * d,
-                truth,
-                reference,
-                same,
-                16 * d,
+                f"FD, {'equal laws' if arm == 'same' else 'a tenth wider'}, d={d}, n={8 * d}",
+                lambda rng, law=law, n=8 * d: (law.draw(n, rng), exact(law)),
+                distance,
+                law.truth if arm == "near" else 0.0,
             )
-            yield Study(f"FD = 0, {name}, d={d}, n={8 * d}", same, 8 * d, 0.0, reference)
+        yield from difference_studies(d)
+
+
+def difference_studies(d: int) -> Iterator[Study]:
+    """Two models against one reference, sampled or exact."""
+    for arm in ("gauss", "t8", "gamma"):
+        one, two = make_law(arm, d), make_law("near", d)
+        for m in (None, 16 * d):
+
+            def draw(rng: np.random.Generator, one: Law = one, two: Law = two, m: Any = m) -> Any:
+                real = exact(two) if m is None else two.draw_reference(m, rng)
+                return one.draw(4 * d, rng), two.draw(8 * d, rng), real
+
+            yield Study(
+                f"FD of {SHAPES[arm]}, n={4 * d}, less FD of a tenth wider, n={8 * d}, d={d}"
+                + (f", reference of {m}" if m else ""),
+                draw,
+                difference,
+                one.truth - two.truth,
+            )
+
+
+def kernel_truth(law: Law) -> float:
+    """KID of degree 3 between two Gaussians, from their first three moments."""
+
+    def tensors(mean: np.ndarray, cov: np.ndarray) -> tuple[np.ndarray, ...]:
+        third = np.einsum("i,j,k->ijk", mean, mean, mean)
+        for axes in ("ij,k->ijk", "ik,j->ijk", "jk,i->ijk"):
+            third += np.einsum(axes, cov, mean)
+        return mean, cov + np.outer(mean, mean), third
+
+    d = law.mean.size
+    sides = [tensors(law.mean, law.cov), tensors(law.reference_mean, law.reference_cov)]
+    gaps = [a - b for a, b in zip(*sides, strict=True)]
+    return sum(
+        ways * float((gap**2).sum()) / d**power
+        for gap, ways, power in zip(gaps, (3, 3, 1), (1, 2, 3), strict=True)
+    )
+
+
+def kernel_studies() -> Iterator[Study]:
+    """KID, far from, near and at the reference law."""
+    for d in (16, 64):
+        for arm, name in (("gauss", "Gaussian"), ("near", "a tenth wider"), ("same", "equal laws")):
+            law = make_law(arm, d)
+            for n, m in ((100, 100), (500, 1000)):
+                yield Study(
+                    f"KID, {name}, d={d}, n={n}, reference of {m}",
+                    lambda rng, law=law, n=n, m=m: (law.draw(n, rng), law.draw_reference(m, rng)),
+                    kernel_distance,
+                    kernel_truth(law) if arm != "same" else 0.0,
+                )
 
 
 def inception_studies() -> Iterator[Study]:
-    """IS at 1,000 samples and more, for near-certain, diffuse and unevenly frequent classes."""
+    """IS for near-certain, diffuse and unevenly frequent classes."""
     for classes in (10, 100):
         arms = {
             "sharp": DirichletArm(0.02 + 5.0 * np.eye(classes)),
@@ -126,35 +178,71 @@ def inception_studies() -> Iterator[Study]:
         }
         for name, arm in arms.items():
             truth = float(np.exp(arm.facts["log_score"]))
-            for n in (1000, 5000):
-                yield Study(f"IS, {name}, {classes} classes, n={n}", arm, n, truth)
+            for n in (200, 1000, 5000) if classes == 10 else (1000, 5000):
+                yield Study(
+                    f"IS, {name}, {classes} classes, n={n}",
+                    lambda rng, arm=arm, n=n: arm.draw(n, rng),
+                    inception,
+                    truth,
+                )
+
+
+def studies() -> Iterator[Study]:
+    """Every row, in the order of the table."""
+    yield from frechet_studies()
+    yield from kernel_studies()
+    yield from inception_studies()
+
+
+def measure(study: Study, *, replications: int, seed: int, jobs: int) -> str:
+    """Return one line of the table."""
+    result = interval_coverage(
+        study.estimate,
+        study.draw,
+        study.truth,
+        replications=replications,
+        seed=seed,
+        level=LEVEL,
+        jobs=jobs,
+        subject=study.label,
+    )
+    return (
+        f"| {study.label} | {result.coverage:.2%} "
+        f"| {1 - result.miss_high:.2%} – {1 - result.miss_low:.2%} | {result.width:.3g} "
+        f"| {replications} |"
+    )
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run the study and rewrite the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    """Run the rows that are not there yet and rewrite the table."""
+    parser = argparse.ArgumentParser(
+        prog="python -m experiments.accuracy.coverage", description=__doc__.splitlines()[0]
+    )
+    parser.add_argument("--studies", nargs="*", default=["*"], help="shell patterns of row names")
     parser.add_argument("--replications", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=2)
     options = parser.parse_args(argv)
-    lines = [
-        f"{options.replications} replications a row, seed {options.seed}; limits are exact "
-        "(Clopper–Pearson, 99 %).",
+    KEPT.mkdir(parents=True, exist_ok=True)
+    lines = []
+    for study in studies():
+        path = KEPT / f"{study.label.replace(' ', '-').replace(',', '')}.json"
+        if not path.exists():
+            if not any(fnmatch(study.label, pattern) for pattern in options.studies):
+                continue
+            line = measure(
+                study, replications=options.replications, seed=options.seed, jobs=options.jobs
+            )
+            atomic_write(path, json.dumps(line))
+            print(line, file=sys.stderr, flush=True)
+        lines.append(json.loads(path.read_text()))
+    heads = [
+        f"Seed {options.seed}; limits are exact (Clopper–Pearson, 99 %).",
         "",
-        "| study | coverage of the 95 % interval | limits | median width |",
-        "|---|---|---|---|",
+        "| study | coverage of the 95 % interval | limits | median width | replications |",
+        "|---|---|---|---|---|",
     ]
-    for study in (*frechet_studies(), *inception_studies()):
-        result = study.run(replications=options.replications, seed=options.seed, jobs=options.jobs)
-        lines.append(
-            f"| {study.label} | {result.coverage:.2%} "
-            f"| {1 - result.miss_high:.2%} – {1 - result.miss_low:.2%} | {result.width:.3g} |"
-        )
-        print(lines[-1], file=sys.stderr, flush=True)
-    page = PAGE.read_text(encoding="utf-8")
-    head, _, rest = page.partition(BEGIN)
-    tail = rest.partition(END)[2]
-    atomic_write(PAGE, f"{head}{BEGIN}\n" + "\n".join(lines) + f"\n{END}{tail}")
+    rewrite("coverage", [*heads, *lines])
     return 0
 
 

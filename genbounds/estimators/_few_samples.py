@@ -34,6 +34,9 @@ MISFIT = 0.4
 """Mean squared whitened residual above which no smooth spectrum fits. Measured: below 0.1 on
 smooth spectra, 0.3-0.9 where they fall tenfold at one place, above 50 at a factor of 10⁴."""
 
+REPEATED_SHARE = 0.1
+"""With more than this share of rows that repeat others, the law is taken to have few atoms."""
+
 CONTOUR_SHARE = 0.85
 """The contour is used up to so many directions a row; its variance grows without bound at 1."""
 
@@ -98,7 +101,7 @@ def few_samples(
     trace = float(squared_norm.sum()) / (n - 1)
     base = float(gap @ gap) + trace - trace / n + reference_trace
     influence = 2.0 * (centred @ gap) + squared_norm
-    side = _Side.of(projected)
+    side = _Side.of(projected, distinct=_distinct(centred))
     if side is None:
         influence -= influence.mean()
         return FewSamples(
@@ -121,17 +124,16 @@ def few_samples(
     sampling = float(influence @ influence) / (n - 1) ** 2
     notes = root.notes
     if side.rank < min(n - 1, projected.shape[1]):
-        notes += (
-            f"the {n} rows span only {side.rank} directions, taken as the rank of their law; "
-            "repeated rows are not independent samples",
-        )
+        notes += (f"the {n} rows span only {side.rank} directions, taken as the rank of their law",)
+    if side.distinct < n:
+        notes += (f"{n - side.distinct} of {n} rows repeat others: are they independent samples?",)
     return FewSamples(
         value=base - 2.0 * root.trace,
         variance=(sampling + 4.0 * root.unseen) * root.inflation + doubt**2,
         influence=influence,
         route=root.route,
         notes=notes,
-        reliable=root.reliable,
+        reliable=root.reliable and side.distinct >= (1.0 - REPEATED_SHARE) * n,
     )
 
 
@@ -257,14 +259,22 @@ def _root(values: Float, *, n: int, rank: int, radii: Float | None) -> _Root:
     )
 
 
-def _kept(values: Float, n: int, r: int) -> tuple[int, int]:
+def _kept(values: Float, n: int, r: int, *, distinct: int | None = None) -> tuple[int, int]:
     """Numerical rank of the sample, and the rank of its law.
 
-    `values` in descending order. A sample spans less than it could only if its law does.
+    `values` in descending order. A sample that spans less than it could has a law that does; a few
+    repeated rows, which real images have, are no sign of that.
     """
     full = min(n - 1, r)
     kept = int((values[:full] > 10.0 * max(n, r) * EPS * max(float(values[0]), 0.0)).sum())
-    return kept, r if kept == full else kept
+    if distinct is not None and distinct >= (1.0 - REPEATED_SHARE) * n:
+        full = min(distinct - 1, r)
+    return kept, r if kept >= full else kept
+
+
+def _distinct(rows: Float) -> int:
+    """Count the rows that differ from all before them in at least one bit."""
+    return len({row.tobytes() for row in rows})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -274,9 +284,10 @@ class _Side:
     values: Float
     vectors: Float
     rank: int
+    distinct: int
 
     @classmethod
-    def of(cls, projected: Float) -> _Side | None:
+    def of(cls, projected: Float, *, distinct: int) -> _Side | None:
         n, r = projected.shape
         if not projected.any():
             return None
@@ -286,13 +297,13 @@ class _Side:
             )
         else:
             values, axes = scipy.linalg.eigh(projected.T @ projected / (n - 1), check_finite=False)
-        kept, rank = _kept(values[::-1], n, r)
+        kept, rank = _kept(values[::-1], n, r, distinct=distinct)
         values = values[::-1][:kept]
         if n <= r:
             vectors = vectors[:, ::-1][:, :kept]
         else:
             vectors = (projected @ axes[:, ::-1][:, :kept]) / np.sqrt((n - 1) * values)
-        return cls(values=values, vectors=vectors, rank=rank)
+        return cls(values=values, vectors=vectors, rank=rank, distinct=distinct)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,9 +22,11 @@ import scipy  # its submodules are loaded at their first use
 from genbounds.estimators._linalg import EPS
 from genbounds.validation import Float
 
-LOWF, LOWC = 0.3, 0.0
 POINTS = 40
-"""Points x at which ρ is compared."""
+"""Points x at which ρ is compared ..."""
+
+LOWEST, LOWEST_QUANTILE = 0.3, 0.05
+"""... from this share of this quantile of the positive eigenvalues, up to 30 times the largest."""
 
 RIDGE = 0.1
 """Noise, relative to its own variance, added to every ρ(x): directions that are known better than
@@ -196,7 +198,7 @@ def _measure(lam: Float, n_effective: int) -> tuple[Float, Float, Float]:
     for real Gaussian rows: Bai & Silverstein (2004), (1.21) and (1.20), written in m alone.
     """
     N = float(n_effective)
-    low = LOWF * float(np.quantile(lam, max(0.05, min(1, LOWC / lam.size))))
+    low = LOWEST * float(np.quantile(lam, LOWEST_QUANTILE))
     x = np.geomspace(low, 30.0 * lam[0], POINTS)
     inverse = 1.0 / (lam + x[:, None])
     zeros = N - lam.size

@@ -235,6 +235,20 @@ class TestEdges:
         assert not enough.notes
         repeated = estimate(np.repeat(rng.normal(size=(20, 30)), 2, axis=0))
         assert any("span only" in note for note in repeated.notes)
+        assert any("20 of 40 rows repeat" in note for note in repeated.notes)
+        assert not repeated.reliable
+
+    @pytest.mark.parametrize("shape", [(60, 100), (100, 60)])
+    def test_one_repeated_row_changes_little(self, shape):
+        """A pool drawn with replacement, or a duplicated image, must not halve the law's rank."""
+        rng = np.random.default_rng(7)
+        x = rng.normal(size=shape) * np.arange(1.0, shape[1] + 1.0) ** -0.5
+        once = estimate(x)
+        x[-1] = x[0]
+        twice = estimate(x)
+        assert twice.reliable
+        assert any("1 of" in note for note in twice.notes)
+        assert abs(twice.value - once.value) < math.sqrt(once.variance)
 
     def test_moments_agree_with_rows_of_one_length(self):
         rng = np.random.default_rng(6)

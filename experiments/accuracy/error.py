@@ -1,0 +1,192 @@
+"""Error of every estimator of the Fréchet distance against that of an oracle: docs/accuracy.md.
+
+    python -m experiments.accuracy.error [--cells 'gauss 64*' …] [--effort 1] [--jobs 2]
+
+One call of the public functions a sample, no hint from the caller. sd* is the standard deviation of
+the plug-in over the repeats: the error of an oracle that knows its bias. A finished cell is kept in
+``out/accuracy/error`` and not run again; the page's table is rewritten from all that are there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from statsmodels.stats.proportion import proportion_confint
+from threadpoolctl import threadpool_limits
+
+import genbounds as gb
+from experiments.accuracy.laws import Law, make_law
+from experiments.accuracy.page import rewrite
+from genbounds.estimators import frechet_infinity
+from genbounds.files import atomic_write
+
+KEPT = Path("out/accuracy/error")
+SHARES = (0.25, 0.5, 1.0, 1.25, 2.0, 4.0, 8.0)
+SMALL = ("gauss", "gamma", "t8", "scales", "rectified", "ten", "network", "digits")
+LARGE = ("gauss", "gamma", "t8", "scales")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """One row of the table; `m` reference rows, or its exact moments if None."""
+
+    arm: str
+    d: int
+    n: int
+    m: int | None = None
+
+    @property
+    def name(self) -> str:
+        """What `--cells` matches."""
+        return f"{self.arm} {self.d}x{self.n}" + (f" reference {self.m}" if self.m else "")
+
+    @property
+    def repeats(self) -> int:
+        """Fewer where one costs more."""
+        return int(np.clip(2.0e10 / (self.d**2 * (self.d + self.n + (self.m or 0))), 16, 400))
+
+
+def cells() -> Iterator[Cell]:
+    """Yield the rows of the whole table."""
+    for d in (64, 128, 256):
+        for arm in SMALL:
+            for share in SHARES[2 if d == 64 else 1 :]:
+                yield Cell(arm=arm, d=d, n=round(share * d))
+        for arm in ("gauss", "gamma", "t8", "rectified"):
+            for share in (1.25, 4.0):
+                yield Cell(arm=arm, d=d, n=round(share * d), m=8 * d)
+        for arm in ("same", "near"):
+            for share in (1.25, 4.0, 8.0):
+                yield Cell(arm=arm, d=d, n=round(share * d))
+        yield Cell(arm="gauss", d=d, n=round(1.5 * d), m=round(1.5 * d))
+    for arm in (*LARGE, "digits", "network"):
+        for share in SHARES:
+            yield Cell(arm=arm, d=512, n=round(share * 512))
+    for arm in LARGE:
+        for share in (0.25, 0.5, 1.25, 2.0):
+            yield Cell(arm=arm, d=1024, n=round(share * 1024))
+        for n in (500, 1000):
+            yield Cell(arm=arm, d=2048, n=n)
+        yield Cell(arm=arm, d=512, n=256, m=4096)
+
+
+def one(law: Law, cell: Cell, stream: np.random.SeedSequence, *, infinity: bool) -> dict[str, Any]:
+    """Score one sample in all ways."""
+    rng = np.random.default_rng(stream)
+    fake, real = law.draw(cell.n, rng), reference(law, cell, rng)
+    with threadpool_limits(1):
+        score = gb.frechet_distance(fake, real)
+        plugin = gb.estimators.FrechetReference(real).plugin(fake)
+        line = frechet_infinity(fake, real).value if infinity else None
+    return {
+        "plugin": plugin,
+        "value": score.value,
+        "stderr": score.stderr,
+        "low": score.low,
+        "high": score.high,
+        "infinity": line,
+        "route": next((n for n in score.notes if n.startswith("route")), "route: none")[7:],
+        "flagged": any(note.startswith("unreliable") for note in score.notes),
+    }
+
+
+def reference(law: Law, cell: Cell, rng: np.random.Generator) -> Any:
+    """Exact moments of the reference law, or a sample of it."""
+    if cell.m is None:
+        return gb.Moments(law.reference_mean, law.reference_cov)
+    return law.draw_reference(cell.m, rng)
+
+
+def measure(cell: Cell, *, repeats: int, seed: int, jobs: int) -> dict[str, Any]:
+    """Run one cell."""
+    law = make_law(cell.arm, cell.d)
+    streams = np.random.SeedSequence([seed, cell.d, cell.n, cell.m or 0]).spawn(repeats)
+    runs = Parallel(n_jobs=jobs, mmap_mode="r")(
+        delayed(one)(law, cell, stream, infinity=cell.d <= 256 and cell.n >= cell.d)
+        for stream in streams
+    )
+    return {**asdict(cell), "truth": law.truth, "seed": seed, "runs": runs}
+
+
+def row(result: dict[str, Any]) -> str:
+    """One line of the table."""
+    truth, runs = result["truth"], result["runs"]
+    plugin, value, stderr = (
+        np.array([run[key] for run in runs]) for key in ("plugin", "value", "stderr")
+    )
+    spread = float(plugin.std(ddof=1))
+    rmse = float(np.sqrt(((value - truth) ** 2).mean()))
+    covered = sum(run["low"] <= truth <= run["high"] for run in runs)
+    low, high = proportion_confint(covered, len(runs), alpha=0.05, method="beta")
+    lines = [run["infinity"] for run in runs if run["infinity"] is not None]
+    published = f"{np.sqrt(((np.array(lines) - truth) ** 2).mean()) / rmse:.1f}" if lines else ""
+    flagged = np.mean([run["flagged"] for run in runs])
+    routes = sorted({run["route"].split(",")[0] for run in runs})
+    size = f"{result['n']}" + (f" / {result['m']}" if result["m"] else "")
+    return (
+        f"| {result['arm']} | {result['d']} | {size} | {truth:.3g} | {plugin.mean() - truth:+.3g} "
+        f"| {spread:.3g} | {value.mean() - truth:+.2g} | {rmse:.3g} | {rmse / spread:.2f} "
+        f"| {published} | {np.sqrt((stderr**2).mean()):.3g} | {covered / len(runs):.1%} "
+        f"({low:.0%}–{high:.0%}) | {flagged:.0%} | {', '.join(routes)} | {len(runs)} |"
+    )
+
+
+def table(results: list[dict[str, Any]]) -> list[str]:
+    """All finished cells, in the order of the study."""
+    heads = (
+        "law",
+        "d",
+        "n / m",
+        "truth",
+        "bias of plug-in",
+        "sd*",
+        "bias",
+        "RMSE",
+        "RMSE / sd*",
+        "FD∞'s RMSE / RMSE",
+        "mean stderr",
+        "covered (95 % limits)",
+        "flagged",
+        "route",
+        "repeats",
+    )
+    lines = ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
+    return lines + [row(result) for result in results]
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the cells that are not there yet and rewrite the table."""
+    parser = argparse.ArgumentParser(
+        prog="python -m experiments.accuracy.error", description=__doc__.splitlines()[0]
+    )
+    parser.add_argument("--cells", nargs="*", default=["*"], help="shell patterns of cell names")
+    parser.add_argument("--effort", type=float, default=1.0, help="multiplies the repeats")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=2)
+    options = parser.parse_args(argv)
+    KEPT.mkdir(parents=True, exist_ok=True)
+    for cell in cells():
+        path = KEPT / f"{cell.name.replace(' ', '-')}.json"
+        if path.exists() or not any(fnmatch(cell.name, pattern) for pattern in options.cells):
+            continue
+        repeats = max(4, round(cell.repeats * options.effort))
+        result = measure(cell, repeats=repeats, seed=options.seed, jobs=options.jobs)
+        atomic_write(path, json.dumps(result))
+        print(row(result), flush=True)
+    paths = [KEPT / f"{cell.name.replace(' ', '-')}.json" for cell in cells()]
+    results = [json.loads(path.read_text()) for path in paths if path.exists()]
+    rewrite("error", [f"Seed {options.seed}.", "", *table(results)])
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
