@@ -22,11 +22,14 @@ from genbounds.estimators._frechet import frechet_infinity as frechet_infinity
 from genbounds.estimators._inception import inception_expansion as inception_expansion
 from genbounds.estimators._inception import inception_infinity as inception_infinity
 from genbounds.estimators._inception import inception_score as inception_score
+from genbounds.estimators._inception import inception_splits as inception_splits
 from genbounds.estimators._kernels import PolynomialKernel as PolynomialKernel
 from genbounds.estimators._kernels import median_bandwidth as median_bandwidth
 from genbounds.estimators._kid import KernelReference as KernelReference
 from genbounds.estimators._kid import kernel_inception_distance as kernel_inception_distance
 from genbounds.estimators._moments import Moments as Moments
+from genbounds.estimators._resampling import Bootstrap as Bootstrap
+from genbounds.estimators._resampling import Jackknife as Jackknife
 from genbounds.estimators._sobol import SobolCache as SobolCache
 from genbounds.estimators._sobol import SobolNormal as SobolNormal
 from genbounds.estimators._sobol import score_over_scramblings as score_over_scramblings

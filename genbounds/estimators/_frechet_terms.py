@@ -168,7 +168,7 @@ def sample_terms(
     """
     width = max(rows.shape[1], roots.size)
     n = rows.shape[0] if index is None else index.size
-    kernel = _Kernel(gap, roots)
+    kernel = Kernel(gap, roots)
     known_mean = (1.0 - 1.0 / n) * kernel.known_mean(trace)
     # Influence and h(x, x) of the rows used so far; in the order of the rows if all are one part.
     influence, own, known = np.empty(n), np.empty(n), np.empty(n)
@@ -227,7 +227,7 @@ def _parts(n: int, size: int) -> Iterator[NDArray[np.intp] | None]:
 class _JointMeans:
     """Sums of IF x and IF z zᵀ over rows, from which the mean of IF IF' h over pairs follows."""
 
-    def __init__(self, kernel: _Kernel, n: int, trace: float) -> None:
+    def __init__(self, kernel: Kernel, n: int, trace: float) -> None:
         self.kernel, self.n = kernel, n
         self.centre = (1.0 - 1.0 / n) * (trace - float(kernel.roots.sum()))
         self.own_centre: float | None = None
@@ -253,7 +253,7 @@ class _JointMeans:
         return (joint - float((loo**2) @ own)) / (used * (used - 1.0))
 
 
-class _Kernel:
+class Kernel:
     """Influence of rows, and the kernel h of the quadratic part."""
 
     def __init__(self, gap: Float, roots: Float) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,11 +13,19 @@ from numpy.typing import NDArray
 from genbounds.estimators._expansion import Expansion, mean_variance
 from genbounds.estimators._extrapolation import Subsets, extrapolate
 from genbounds.estimators._moments import row_blocks
+from genbounds.estimators._resampling import (
+    Interval,
+    Jackknife,
+    bootstrap_score,
+    check_interval,
+    jackknife_score,
+)
 from genbounds.results import Score
 from genbounds.validation import (
     Float,
     InputError,
     check_choice,
+    check_count,
     check_features,
     check_finite,
     check_open_unit,
@@ -37,7 +46,13 @@ TINY = float(np.finfo(np.float64).tiny)
 """Stands in for a probability of 0 in its logarithm: 0 log 0 = 0."""
 
 
-def inception_score(probs: Any, *, estimator: str = "debiased", level: float = 0.95) -> Score:
+def inception_score(
+    probs: Any,
+    *,
+    estimator: str = "debiased",
+    level: float = 0.95,
+    interval: Interval = "influence",
+) -> Score:
     """Inception score of class posteriors: ``exp E KL(p(y|x) ‖ p(y))``.
 
     Parameters
@@ -49,6 +64,8 @@ def inception_score(probs: Any, *, estimator: str = "debiased", level: float = 0
         on one split; "infinity" is IS∞ as published, extrapolated from subsets.
     level : float
         Coverage of the interval, in (0, 1).
+    interval : {"influence", "jackknife", "bootstrap"} or Jackknife or Bootstrap
+        How the interval is made; the last two recompute the estimate, for comparison.
 
     Returns
     -------
@@ -79,7 +96,56 @@ def inception_score(probs: Any, *, estimator: str = "debiased", level: float = 0
     4.0
     """
     level = check_open_unit("level", level)
-    return inception_expansion(probs, estimator=estimator).score(level)
+    plan = check_interval(interval)
+    expansion = inception_expansion(probs, estimator=estimator)
+    if plan is None:
+        return expansion.score(level)
+
+    def estimate(samples: Sequence[NDArray[Any] | None]) -> float:
+        return inception_expansion(samples[0], estimator=estimator).value
+
+    samples = (check_features("probs", probs), None)
+    if isinstance(plan, Jackknife):
+        return jackknife_score(expansion, estimate, samples, plan, level)
+    empirical = inception_expansion(probs, estimator="plugin").value
+    return bootstrap_score(expansion, estimate, samples, empirical, plan, level)
+
+
+def inception_splits(probs: Any, *, splits: int = 10, level: float = 0.95) -> tuple[Score, ...]:
+    """Plug-in Inception score of each of some consecutive parts, as first published.
+
+    Parameters
+    ----------
+    probs : array_like of shape (n, classes)
+    splits : int
+        Number of parts, in the order of the rows; their sizes differ by at most one.
+    level : float
+
+    Returns
+    -------
+    tuple of Score
+        One a part. Their mean is the number in most tables: biased like a score of n / splits
+        samples. Their standard deviation is not the error of that mean.
+
+    Raises
+    ------
+    InputError
+        As `inception_score`; or if a part would have fewer than 2 rows.
+
+    References
+    ----------
+    .. [1] T. Salimans et al., "Improved techniques for training GANs", NeurIPS 2016 (10 parts).
+    """
+    level = check_open_unit("level", level)
+    rows = check_features("probs", probs)
+    if check_count("splits", splits) > len(rows) // 2:
+        raise InputError(
+            f"`splits` must leave 2 rows a part: at most {len(rows) // 2}; got {splits}."
+        )
+    return tuple(
+        inception_expansion(part, estimator="plugin").score(level)
+        for part in np.array_split(rows, splits)
+    )
 
 
 def inception_infinity(probs: Any, *, level: float = 0.95, subsets: Subsets | None = None) -> Score:

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 import genbounds as gb
 from genbounds.estimators import FrechetReference, _frechet, _frechet_terms, _linalg
 from genbounds.estimators._frechet import _Pair, _side
-from genbounds.estimators._frechet_terms import _Kernel
+from genbounds.estimators._frechet_terms import Kernel
 
 
 def small_parts(monkeypatch, rows, noise=_frechet_terms.PART_NOISE):
@@ -45,7 +45,7 @@ def test_the_linear_part_of_the_kernel_has_the_mean_that_is_used():
     roots, *projections = pair.directions
     for rows, projection in zip((x, y), projections, strict=True):
         n = len(rows)
-        kernel = _Kernel(np.zeros(5), roots)
+        kernel = Kernel(np.zeros(5), roots)
         centred = rows - rows.mean(axis=0)
         _, own, known, _ = kernel(centred, centred @ projection)
         trace = rows.var(axis=0, ddof=1).sum()

@@ -1,0 +1,182 @@
+"""Intervals by recomputation: delete-group jackknife and bootstrap, to compare with influences.
+
+Both treat the estimator as a black box of its samples. They are named alternatives, not the
+default: the jackknife costs one estimate a group, the bootstrap one a resample.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genbounds.estimators._expansion import Expansion
+from genbounds.results import Score
+from genbounds.validation import Float, InputError, check_count
+
+Rows = NDArray[Any]
+
+INTERVALS = ("influence", "jackknife", "bootstrap")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Jackknife:
+    """Delete-group jackknife; pass it as `interval`.
+
+    Attributes
+    ----------
+    groups : int
+        Random groups of equal size into which either sample is divided; at least 2.
+    seed : int
+        Of the division.
+    """
+
+    groups: int = 20
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_count("groups", self.groups, minimum=2)
+        check_count("seed", self.seed, minimum=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bootstrap:
+    """Basic (reflected) bootstrap of the estimate's error; pass it as `interval`.
+
+    Attributes
+    ----------
+    resamples : int
+        At least 20; 1,000 and more for stable ends.
+    seed : int
+        Of the resampling.
+    """
+
+    resamples: int = 200
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_count("resamples", self.resamples, minimum=20)
+        check_count("seed", self.seed, minimum=0)
+
+
+Interval = str | Jackknife | Bootstrap
+
+
+def check_interval(interval: Any) -> Jackknife | Bootstrap | None:
+    """Return how to resample; None for the interval from influences."""
+    if isinstance(interval, (Jackknife, Bootstrap)):
+        return interval
+    named = {"influence": None, "jackknife": Jackknife(), "bootstrap": Bootstrap()}
+    if isinstance(interval, str) and interval in named:
+        return named[interval]
+    raise InputError(
+        f"`interval` must be one of {', '.join(map(repr, INTERVALS))}, a Jackknife or a Bootstrap; "
+        f"got {interval!r}."
+    )
+
+
+def jackknife_score(
+    expansion: Expansion,
+    estimate: Callable[[Sequence[Rows | None]], float],
+    samples: Sequence[Rows | None],
+    plan: Jackknife,
+    level: float,
+) -> Score:
+    """Score with the variance of the delete-group jackknife, groups deleted from either sample.
+
+    Parameters
+    ----------
+    expansion : Expansion
+        The estimate from all rows.
+    estimate : callable
+        Value, on the scale of `expansion`, from generated and reference rows.
+    samples : sequence of (ndarray or None)
+        Generated and reference rows; None for a side that is not random.
+    plan : Jackknife
+    level : float
+
+    Notes
+    -----
+    (g - 1)/g Σ_k (θ₋ₖ - θ̄)² for either sample, with g - 1 degrees of freedom (B. Efron, "The
+    jackknife, the bootstrap and other resampling plans", 1982, ch. 3).
+    """
+    variances = []
+    for side, rows in enumerate(samples):
+        if rows is None:
+            variances.append((0.0, math.inf))
+            continue
+        n, g = len(rows), plan.groups
+        if n < 2 * g:
+            raise InputError(f"the jackknife of {g} groups needs at least {2 * g} rows; got {n}.")
+        label = np.random.default_rng(plan.seed).permutation(np.arange(n) % g)
+        without = np.empty(g)
+        for k in range(g):
+            kept: list[Rows | None] = list(samples)
+            kept[side] = rows[label != k]
+            without[k] = estimate(kept)
+        variances.append(((g - 1) ** 2 / g * float(np.var(without, ddof=1)), g - 1.0))
+    (own, degrees), (other, other_degrees) = variances
+    score = replace(
+        expansion,
+        variance=own,
+        degrees_of_freedom=degrees,
+        reference_variance=other,
+        reference_degrees_of_freedom=other_degrees,
+        curvature=0.0,
+        reference_curvature=0.0,
+    ).score(level)
+    return replace(
+        score, notes=(*score.notes, f"interval: delete-group jackknife, {plan.groups} groups")
+    )
+
+
+def bootstrap_score(
+    expansion: Expansion,
+    estimate: Callable[[Sequence[Rows | None]], float],
+    samples: Sequence[Rows | None],
+    empirical: float,
+    plan: Bootstrap,
+    level: float,
+) -> Score:
+    """Score with the interval of the basic bootstrap.
+
+    Parameters
+    ----------
+    expansion, estimate, samples, level
+        As in `jackknife_score`.
+    empirical : float
+        What the estimate aims at when rows are drawn from the samples themselves: the statistic of
+        the empirical laws.
+    plan : Bootstrap
+
+    Notes
+    -----
+    The law of ``estimate - truth`` is taken from ``estimate* - empirical``: the ends are the
+    estimate less its upper and lower quantiles (A. C. Davison and D. V. Hinkley, "Bootstrap methods
+    and their application", 1997, eq. 5.6). The percentile interval around a biased estimate is no
+    interval for the truth and is not offered.
+    """
+    rng = np.random.default_rng(plan.seed)
+    errors: Float = np.empty(plan.resamples)
+    for k in range(plan.resamples):
+        drawn = [
+            None if rows is None else rows[np.sort(rng.integers(len(rows), size=len(rows)))]
+            for rows in samples
+        ]
+        errors[k] = estimate(drawn) - empirical
+    tail = (1.0 - level) / 2.0
+    upper, lower = np.quantile(errors, [1.0 - tail, tail])
+    score = expansion.score(level)
+    low, high = (
+        min(max(float(end), expansion.lower_limit), expansion.upper_limit)
+        for end in (expansion.value - upper, expansion.value - lower)
+    )
+    stderr = float(errors.std(ddof=1))
+    if expansion.log_scale:
+        low, high, stderr = math.exp(low), math.exp(high), stderr * score.value
+    notes = (*score.notes, f"interval: basic bootstrap, {plan.resamples} resamples")
+    return replace(score, low=low, high=high, stderr=stderr, notes=notes)
