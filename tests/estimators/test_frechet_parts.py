@@ -131,3 +131,30 @@ def test_symmetric_part_and_mirror(d):
     assert gap == np.abs(matrix - matrix.T).max()
     mirrored = _linalg.mirror_lower(matrix.copy())
     assert np.array_equal(mirrored, np.tril(matrix) + np.tril(matrix, -1).T)
+
+
+def test_rows_are_streamed_from_a_mapped_file(tmp_path, monkeypatch):
+    """Value and interval of a file that is never in memory: a few numbers a row are kept, no row.
+
+    The file grows by 15 MB; memory may grow by a seventh of that. The result is that of the array.
+    """
+    import tracemalloc
+
+    from genbounds import files
+    from genbounds.estimators import _moments
+
+    monkeypatch.setattr(_moments, "BLOCK_BYTES", 2**20)
+    d, rng = 64, np.random.default_rng(0)
+    real = gb.Moments(np.zeros(d), np.eye(d))
+    peaks, sizes = [], []
+    for n in (20_000, 80_000):
+        x = rng.standard_normal((n, d), dtype=np.float32)
+        np.save(tmp_path / "x.npy", x)
+        mapped = files.read_features(tmp_path / "x.npy")
+        tracemalloc.start()
+        score = gb.frechet_distance(mapped, real)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+        sizes.append(x.nbytes)
+        assert score == gb.frechet_distance(x, real)
+    assert peaks[1] - peaks[0] < (sizes[1] - sizes[0]) / 7
