@@ -353,7 +353,15 @@ class _Side:
         rows = self.rows if self.index is None else self.rows[self.index]
         return np.array(rows, dtype=np.float64) - self.mean
 
-    def terms(self, *, gap: Float, projection: Float, roots: Float, every_row: bool) -> SideTerms:
+    def terms(
+        self,
+        *,
+        gap: Float,
+        projection: Float,
+        roots: Float,
+        every_row: bool,
+        bias_only: bool = False,
+    ) -> SideTerms:
         assert self.n is not None
         if self.rows is None:
             return gaussian_terms(
@@ -377,6 +385,7 @@ class _Side:
             projection=projection,
             roots=roots,
             every_row=every_row,
+            bias_only=bias_only,
         )
 
     def without(self, k: int) -> _Side:
@@ -493,21 +502,22 @@ class _Pair:
 
     @cached_property
     def directions(self) -> tuple[Float, Float, Float]:
-        """Positive roots s (r,), and the projections (d, r) of either side's rows to z.
+        """Positive roots s (r,), and the projections (d, r) of either side's rows to w.
 
-        Both projections are P with Pᵀ cov P = diag(s²): U from Lᵀ Σ L for the generated rows,
-        and Σ L U / s for the reference rows.
+        Both projections are P with Pᵀ cov P = 1, from Lᵀ Σ L = U diag(s²) Uᵀ: L U / s for the
+        generated rows, Σ L U / s² for the reference rows.
         """
         values, vectors, moved = self.spectrum
         roots = np.sqrt(np.clip(values, 0.0, None))
         kept = positive_roots(roots)
         if not kept.all():
             roots, vectors = roots[kept], vectors[:, kept]
+        vectors = vectors / roots
         real_projection = moved @ vectors
         real_projection /= roots
         return roots, self.real.factor @ vectors, real_projection
 
-    def terms(self, *, every_row: bool) -> tuple[SideTerms, SideTerms]:
+    def terms(self, *, every_row: bool, bias_only: bool = False) -> tuple[SideTerms, SideTerms]:
         """Second-order terms of the generated and of the reference sample."""
         fake, real = self.fake, self.real
         if fake.n is None and real.n is None:
@@ -516,11 +526,19 @@ class _Pair:
         one = two = EXACT
         if fake.n is not None:
             one = fake.terms(
-                gap=self.gap, projection=fake_projection, roots=roots, every_row=every_row
+                gap=self.gap,
+                projection=fake_projection,
+                roots=roots,
+                every_row=every_row,
+                bias_only=bias_only,
             )
         if real.n is not None:
             two = real.terms(
-                gap=-self.gap, projection=real_projection, roots=roots, every_row=every_row
+                gap=-self.gap,
+                projection=real_projection,
+                roots=roots,
+                every_row=every_row,
+                bias_only=bias_only,
             )
         return one, two
 
@@ -697,7 +715,7 @@ def _half_value(halves: list[_Pair], every_row: bool) -> float:
     values, rest = [], 0.0
     for k, half in enumerate(halves):
         if k == 0 or not costly:
-            bias = sum(term.bias for term in half.terms(every_row=every_row))
+            bias = sum(term.bias for term in half.terms(every_row=every_row, bias_only=True))
             if costly:
                 rest = bias - half.gaussian_bias()
         else:

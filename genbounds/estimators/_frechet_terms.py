@@ -1,13 +1,13 @@
 """First- and second-order terms of the Fréchet distance in one sample.
 
 With cov_r = L Lᵀ and the eigendecomposition Lᵀ Σ L = U diag(s²) Uᵀ, the coordinates
-z = Uᵀ Lᵀ (x - μ) have covariance diag(s²), and in E_ij = mean(z_i z_j) - δ_ij s_i²
+w = diag(1/s) Uᵀ Lᵀ (x - μ) have unit covariance, and in E_ij = mean(w_i w_j) - δ_ij
 
-    FD(Σ + ΔΣ) - FD(Σ) = Tr ΔΣ - Σ_i E_ii / s_i + Σ_ij E_ij² / (2 s_i s_j (s_i + s_j)) + O(E³),
+    FD(Σ + ΔΣ) - FD(Σ) = Tr ΔΣ - Σ_i s_i E_ii + Σ_ij H_ij E_ij² + O(E³),
 
-because the divided difference of the derivative x^(-1/2)/2 of the root at (s_i², s_j²) is
+with H_ij = s_i s_j / (2 (s_i + s_j)), because the divided difference of the derivative x^(-1/2)/2 of the root at (s_i², s_j²) is
 -1 / (2 s_i s_j (s_i + s_j)). The linear part gives the influence function, the quadratic part the
-bias. Swapping the roles of the two samples gives the same formulas with z = Uᵀ Lᵀ Σ (y - μ_r) / s,
+bias. Swapping the roles of the two samples gives the same formulas with w = s⁻² Uᵀ Lᵀ Σ (y - μ_r),
 since both directions share the singular values s. Derivation: docs/frechet.md.
 """
 
@@ -36,6 +36,10 @@ PART_WORK = 2048 * 2048**2
 
 PART_NOISE = 0.02
 """Parts are added until their noise in the estimate is this share of the variance."""
+
+SINGLE_WIDTH = 512
+"""From so many directions on, products of features given in single precision are formed in it. In
+coordinates of unit variance its rounding is some 1e-6 of the terms, at any condition number."""
 
 PART_NOISE_FACTOR = 20 / 9
 """Noise of the estimate over that of the bias: the third order takes 4/3 of the bias off and adds
@@ -73,7 +77,7 @@ EXACT = SideTerms(bias=0.0, variance=0.0, degrees_of_freedom=math.inf, influence
 
 
 def gaussian_bias(trace: float, roots: Float, n: int) -> float:
-    """Second-order bias for Gaussian features, where Var(z_i z_j) = s_i² s_j² (1 + δ_ij).
+    """Second-order bias for Gaussian features, where Var(w_i w_j) = 1 + δ_ij.
 
     Tr Σ / n + (1/2n) Σ_ij s_i s_j (1 + δ_ij) / (s_i + s_j).
     """
@@ -102,7 +106,7 @@ def gaussian_terms(*, gap: Float, cov: Float, projection: Float, roots: Float, n
     cov : ndarray of shape (d, d)
         Covariance of this side.
     projection : ndarray of shape (d, r)
-        Maps centred rows to z.
+        Maps centred rows to w.
     roots : ndarray of shape (r,)
         The singular values s, all positive.
     n : int
@@ -110,7 +114,7 @@ def gaussian_terms(*, gap: Float, cov: Float, projection: Float, roots: Float, n
     # Var[2 gapᵀx + xᵀ(I - T)x] for x ~ N(0, cov): 4 gapᵀ cov gap + 2 Tr[((I - T) cov)²].
     sum_of_squares = float((cov * cov).sum())
     moved = cov @ projection
-    crossed = float(((moved * moved).sum(axis=0) / roots).sum())
+    crossed = float((moved * moved).sum(axis=0) @ roots)
     quadratic = max(sum_of_squares - 2.0 * crossed + float((roots**2).sum()), 0.0)
     linear = float(gap @ (cov @ gap))
     second = gaussian_second_order_variance(roots, sum_of_squares, n)
@@ -133,6 +137,7 @@ def sample_terms(
     projection: Float,
     roots: Float,
     every_row: bool = True,
+    bias_only: bool = False,
 ) -> SideTerms:
     """Terms from the rows themselves: right for any law with four moments.
 
@@ -151,24 +156,28 @@ def sample_terms(
     every_row : bool
         Whether the influence of every row is wanted. If not, large samples are represented by
         a random part of their rows (same part at every call), with its noise in the variance.
+    bias_only : bool
+        Whether the bias alone is wanted; `variance` is then that of first order, `curvature` 0.
 
     Notes
     -----
     Let h(x, x') be the symmetric kernel of the quadratic part. Then
 
     * bias = mean_i h(x_i, x_i) / n; of a part of the rows only what is not linear in ‖x_i‖² and
-      z_i² is averaged, as the mean of these over all rows is known;
+      w_i² is averaged, as the mean of these over all rows is known;
     * the plug-in influence of x_i contains the row itself, (2/n) h(x_i, x_i): it is taken out
       (leave-one-out to first order), without which heavy tails inflate the variance;
     * curvature is the mean of IF(x) IF(x') h(x, x') over pairs of different rows, which for the
-      bilinear h needs only the means of IF x and IF z zᵀ;
+      bilinear h needs only the means of IF x and IF w wᵀ;
     * the fitted transport map adds 4 E h(x, x')² / n to the variance of the influence, where the
       quadratic part itself has variance 2 E h(x, x')² / n²: half of it is taken back. E h² is
       estimated from disjoint pairs of rows.
     """
     width = max(rows.shape[1], roots.size)
     n = rows.shape[0] if index is None else index.size
-    kernel = Kernel(gap, roots)
+    single = rows.dtype.itemsize <= 4 and width >= SINGLE_WIDTH
+    kernel = Kernel(gap, roots, np.dtype(np.float32 if single else np.float64))
+    projection = projection.astype(kernel.dtype, copy=False)
     known_mean = (1.0 - 1.0 / n) * kernel.known_mean(trace)
     # Influence and h(x, x) of the rows used so far; in the order of the rows if all are one part.
     influence, own, known = np.empty(n), np.empty(n), np.empty(n)
@@ -185,9 +194,12 @@ def sample_terms(
             x = block[shuffled]
             x -= mean
             at = used + positions[shuffled]
-            z = x @ projection
-            influence[at], own[at], known[at], crossed = kernel(x, z)
-            joint.add(x, z, influence[at], own[at])
+            w = x.astype(kernel.dtype, copy=False) @ projection
+            influence[at], own[at], known[at] = kernel(x, w)
+            if bias_only:
+                continue
+            joint.add(x, w, influence[at], own[at])
+            crossed = kernel.pairs(x, w)
             pair_sum += float(crossed @ crossed)
             pairs += crossed.size
         used += n if part is None else part.size
@@ -206,7 +218,7 @@ def sample_terms(
         variance=variance + noise,
         degrees_of_freedom=used - 1.0,
         influence=loo if used == n and part is None else None,
-        curvature=joint.curvature(loo, own[:used]) / n**2,
+        curvature=0.0 if bias_only else joint.curvature(loo, own[:used]) / n**2,
     )
 
 
@@ -225,7 +237,7 @@ def _parts(n: int, size: int) -> Iterator[NDArray[np.intp] | None]:
 
 
 class _JointMeans:
-    """Sums of IF x and IF z zᵀ over rows, from which the mean of IF IF' h over pairs follows."""
+    """Sums of IF x and IF w wᵀ over rows, from which the mean of IF IF' h over pairs follows."""
 
     def __init__(self, kernel: Kernel, n: int, trace: float) -> None:
         self.kernel, self.n = kernel, n
@@ -233,58 +245,76 @@ class _JointMeans:
         self.own_centre: float | None = None
         self.total = 0.0
         self.with_x: Float = np.zeros(kernel.gap.size)
-        self.with_z: Float = np.zeros((kernel.roots.size, kernel.roots.size))
+        self.with_w: Float = np.zeros((kernel.roots.size, kernel.roots.size))
 
-    def add(self, x: Float, z: Float, influence: Float, own: Float) -> None:
-        """Absorb centred rows with their z, their influence (not centred) and h(x, x)."""
+    def add(self, x: Float, w: NDArray[Any], influence: Float, own: Float) -> None:
+        """Absorb centred rows with their w, their influence (not centred) and h(x, x)."""
         if self.own_centre is None:  # near enough: the rest of the mean is taken out at the end
             self.own_centre = float(own.mean())
         loo = influence - self.centre - (2.0 / self.n) * (own - self.own_centre)
         self.total += float(loo.sum())
         self.with_x += loo @ x
-        self.with_z += (z * loo[:, None]).T @ z
+        self.with_w += (w * loo.astype(w.dtype)[:, None]).T @ w
 
     def curvature(self, loo: Float, own: Float) -> float:
         """Mean of IF(x) IF(x') h(x, x') over pairs of different rows; `loo` is centred."""
         used = loo.size
-        centred = self.with_z - np.diag(self.total * self.kernel.roots**2)
+        centred = self.with_w - self.total * np.eye(len(self.with_w))
         joint = float(self.with_x @ self.with_x)
-        joint += float((self.kernel.half_weights * centred**2).sum())
+        joint += float((self.kernel.weights * centred**2).sum())
         return (joint - float((loo**2) @ own)) / (used * (used - 1.0))
 
 
 class Kernel:
-    """Influence of rows, and the kernel h of the quadratic part."""
+    """Influence of rows, and the kernel h of the quadratic part.
 
-    def __init__(self, gap: Float, roots: Float) -> None:
+    ``h(x, x') = x·x' + Σ_ij H_ij (w_i w_j - δ_ij)(w'_i w'_j - δ_ij)``; the products with H are
+    formed in `dtype`.
+    """
+
+    def __init__(self, gap: Float, roots: Float, dtype: np.dtype[Any] | None = None) -> None:
         self.gap, self.roots = gap, roots
-        weights = np.add.outer(roots, roots)
-        weights *= roots
-        weights *= roots[:, None]
-        self.half_weights: Float = np.divide(0.5, weights, out=weights)
-        self.weighted: Float = np.diagonal(weights) * roots**2
-        self.constant = float((self.weighted * roots**2).sum())
-        self.slopes: Float = 2.0 * (self.half_weights @ roots**2 - self.weighted)
+        self.dtype: np.dtype[Any] = dtype or np.dtype(np.float64)
+        s = roots.astype(self.dtype)
+        half = s / 2
+        weights = np.divide(half, np.add.outer(s, s))
+        weights *= s[:, None]
+        self.weights: NDArray[Any] = weights
+        self.diagonal: Float = roots / 4.0
+        self.constant = float(self.diagonal.sum())
+        self.slopes: Float = 2.0 * (weights.sum(axis=1, dtype=np.float64) - self.diagonal)
 
     def known_mean(self, trace: float) -> float:
-        """Mean of the linear part of h(x, x), where z² has mean s² and ‖x‖² mean `trace`."""
-        return trace + float(self.slopes @ self.roots**2)
+        """Mean of the linear part of h(x, x), where w² has mean 1 and ‖x‖² mean `trace`."""
+        return trace + float(self.slopes.sum())
 
-    def __call__(self, x: Float, z: Float) -> tuple[Float, Float, Float, Float]:
-        """Of k rows: influence, not centred; h(x, x) and its linear part; h of k // 2 pairs."""
-        z2 = z * z
+    def __call__(self, x: Float, w: NDArray[Any]) -> tuple[Float, Float, Float]:
+        """Of k rows: influence, not centred; h(x, x) and its linear part."""
+        w2 = w * w
         squared_norm = np.einsum("ij,ij->i", x, x)
-        influence: Float = 2.0 * (x @ self.gap) + squared_norm - z2 @ (1.0 / self.roots)
-        diagonal = z2 @ self.weighted
-        own: Float = np.einsum("ij,ij->i", z2 @ self.half_weights, z2) - 2.0 * diagonal
+        influence: Float = 2.0 * (x @ self.gap) + squared_norm - self._sum(w2, self.roots)
+        own: Float = self._form(w2) - 2.0 * self._sum(w2, self.diagonal)
         own += squared_norm + self.constant
-        known: Float = squared_norm + z2 @ self.slopes
+        known: Float = squared_norm + self._sum(w2, self.slopes)
+        return influence, own, known
+
+    def pairs(self, x: Float, w: NDArray[Any]) -> Float:
+        """Return h of k // 2 disjoint pairs of k rows."""
         k = x.shape[0] // 2
-        cross = z[:k] * z[k : 2 * k]
-        pairs: Float = np.einsum("ij,ij->i", cross @ self.half_weights, cross) + self.constant
-        pairs += np.einsum("ij,ij->i", x[:k], x[k : 2 * k])
-        pairs -= diagonal[:k] + diagonal[k : 2 * k]
-        return influence, own, known, pairs
+        values = self._form(w[:k] * w[k : 2 * k])
+        values += self.constant + np.einsum("ij,ij->i", x[:k], x[k : 2 * k])
+        diagonal = self._sum(w[: 2 * k] ** 2, self.diagonal)
+        values -= diagonal[:k] + diagonal[k:]
+        return values
+
+    def _form(self, v: NDArray[Any]) -> Float:
+        """Σ_ij H_ij v_i v_j of every row."""
+        form: Float = np.einsum("ij,ij->i", v @ self.weights, v).astype(np.float64)
+        return form
+
+    def _sum(self, w2: NDArray[Any], vector: Float) -> Float:
+        total: Float = (w2 @ vector.astype(self.dtype)).astype(np.float64)
+        return total
 
 
 def positive_roots(values: Float) -> NDArray[np.bool_]:

@@ -71,7 +71,9 @@ def weighted_terms(
         x = block[shuffled]
         x -= mean
         at = positions[shuffled]
-        influence[at], own[at], _, crossed = kernel(x, x @ projection)
+        w = x @ projection
+        influence[at], own[at], _ = kernel(x, w)
+        crossed = kernel.pairs(x, w)
         linear[at] = 2.0 * (x @ gap)
         k = crossed.size
         pair_sum += float(((weights[at[:k]] * weights[at[k : 2 * k]] * crossed) ** 2).sum())
