@@ -5,9 +5,9 @@ w = diag(1/s) Uᵀ Lᵀ (x - μ) have unit covariance, and in E_ij = mean(w_i w_
 
     FD(Σ + ΔΣ) - FD(Σ) = Tr ΔΣ - Σ_i s_i E_ii + Σ_ij H_ij E_ij² + O(E³),
 
-with H_ij = s_i s_j / (2 (s_i + s_j)), because the divided difference of the derivative x^(-1/2)/2 of the root at (s_i², s_j²) is
--1 / (2 s_i s_j (s_i + s_j)). The linear part gives the influence function, the quadratic part the
-bias. Swapping the roles of the two samples gives the same formulas with w = s⁻² Uᵀ Lᵀ Σ (y - μ_r),
+with H_ij = s_i s_j / (2 (s_i + s_j)), because the divided difference of the derivative x^(-1/2)/2
+of the root at (s_i², s_j²) is -1 / (2 s_i s_j (s_i + s_j)). The linear part gives the influence
+function, the quadratic part the bias. Swapping the roles of the two samples gives the same formulas with w = s⁻² Uᵀ Lᵀ Σ (y - μ_r),
 since both directions share the singular values s. Derivation: docs/frechet.md.
 """
 
