@@ -35,7 +35,6 @@ types: $(READY)  ## mypy, strict
 	@$(BIN)/mypy
 
 docs: $(READY)  ## build the documentation, strictly
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
 	@$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build
 
 # The peers' own dependencies would bring torchvision, which is not used: it is stubbed out.

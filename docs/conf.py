@@ -1,6 +1,11 @@
 """Sphinx configuration; `make docs` builds strictly (warnings are errors)."""
 
+import sys
+from pathlib import Path
+
 import genbounds
+
+sys.path.insert(0, str(Path(__file__).parent / "_extensions"))
 
 project = "genbounds"
 author = "the genbounds developers"
@@ -12,10 +17,13 @@ extensions = [
     "numpydoc",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.mathjax",
-    "sphinx.ext.doctest",
+    "offline_math",
+    "offline_pages",
 ]
 myst_enable_extensions = ["dollarmath"]
+html_math_renderer = "mathml"
+html_static_path = ["_static"]
+html_css_files = ["formulas.css"]
 myst_heading_anchors = 3
 numpydoc_show_class_members = False
 autosummary_generate = True

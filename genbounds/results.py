@@ -59,6 +59,14 @@ class Difference:
 
     `low` and `high` belong to a family: all pairwise intervals of one `Ranking` hold together
     with probability `level`.
+
+    Attributes
+    ----------
+    better, worse : str
+        Names of the models.
+    value, low, high : float
+        Difference of the scores and its interval, in the units of the score.
+    stderr : float
     """
 
     better: str

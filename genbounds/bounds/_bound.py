@@ -160,7 +160,7 @@ class Bound:
     def holds(self, **quantities: Any) -> np.ndarray[Any, np.dtype[np.bool_]]:
         """Whether error ≤ width; a deterministic claim is granted its rounding, 1e-12 relative.
 
-        NaN on either side does not hold.
+        The quantities are those of `width` and `error` together. NaN on either side does not hold.
         """
         error, width = self.error(**quantities), self.width(**quantities)
         slack: Any = 0.0
@@ -169,18 +169,24 @@ class Bound:
         return np.asarray(error <= width + slack)
 
     def most(self, **quantities: Any) -> Float:
-        """Evaluate `limit`, what the error cannot exceed; infinite if there is no such thing."""
+        """Evaluate `limit` at these quantities, what the error cannot exceed.
+
+        Infinite if there is no such thing.
+        """
         if self.limit is None:
             return np.asarray(np.inf)
         chosen = self._choose(_parameters(self.limit.function), quantities)
         return np.asarray(self.limit.function(**chosen), dtype=np.float64)
 
     def claimed(self, delta: float) -> float:
-        """Probability of a miss that the statement allows."""
+        """Probability of a miss that the statement allows at `delta`."""
         return 0.0 if self.form in ("deterministic", "rate") else self.failure * delta
 
     def violated(self, facts: Facts, n: int, delta: float) -> tuple[str, ...]:
-        """Name the assumptions that a law does not meet at `n` and `delta`; none: within bounds."""
+        """Name the assumptions that a law does not meet at `n` and `delta`.
+
+        `facts` say what is true of the law; nothing is returned if all assumptions are met.
+        """
         return tuple(
             assumption.text
             for assumption in self.assumptions

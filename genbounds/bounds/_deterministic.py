@@ -110,7 +110,7 @@ def _frobenius(c: Constants, a: Float, b: Float) -> Any:
 
 
 def truncate(v: Float, t: Any) -> Float:
-    """v_j + (1−S_t)/t for j ≤ t and 0 beyond, S_t the sum of the first t entries."""
+    """v_j + (1−S_t)/t for j ≤ t and 0 beyond, S_t the sum of the first `t` entries of `v`."""
     kept = np.arange(v.shape[-1]) < np.asarray(t)[..., None]
     head = np.where(kept, v, 0.0)
     lift = (1.0 - head.sum(axis=-1, keepdims=True)) / np.asarray(t)[..., None]

@@ -159,7 +159,7 @@ def _quantile(probability: float, buffer: bytes, degrees: float) -> float:
 
 
 def normal_product_tail(x: ArrayLike) -> Float:
-    """P(|z u| > x) for two independent standard normal variables.
+    """``P(|z u| > x)`` for two independent standard normal variables.
 
     Parameters
     ----------
@@ -169,7 +169,7 @@ def normal_product_tail(x: ArrayLike) -> Float:
     Returns
     -------
     ndarray
-        (2/π) ∫_x^∞ K₀(y) dy, the density of |z u|, by quadrature to about 1e-9 in relative terms.
+        (2/π) ∫_x^∞ K₀(y) dy, the density of ``|z u|``, by quadrature to a relative 1e-9.
     """
     from scipy.integrate import quad
     from scipy.special import k0e

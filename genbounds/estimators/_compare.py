@@ -76,7 +76,22 @@ def expand_all(
     metric: str = "fd",
     options: Mapping[str, Any] | None = None,
 ) -> dict[str, Expansion]:
-    """Expansion of every model against one reference that is prepared once."""
+    """Expand every model against one reference that is prepared once.
+
+    Parameters
+    ----------
+    fakes : mapping of str to array_like or Moments
+    real : array_like or Moments, optional
+        The reference, where the metric needs one.
+    metric : str
+        A key of `METRICS`.
+    options : mapping, optional
+        Further arguments of the metric, such as the kernel of a Vendi score.
+
+    Returns
+    -------
+    dict of str to Expansion
+    """
     given: object = fakes  # callers are not type-checked
     if not (isinstance(given, Mapping) and given):
         raise InputError("`fakes` must map the name of at least one model to its features.")
@@ -96,7 +111,10 @@ def expand_all(
 def metric_expansion(
     metric: str, real: Any = None, options: Mapping[str, Any] | None = None
 ) -> Callable[[Any], Expansion]:
-    """Return the function that expands one model under `metric`; the registry of metrics."""
+    """Return the function that expands one model under `metric`; the registry of metrics.
+
+    `real` is the reference, where the metric needs one; `options` are its further arguments.
+    """
     check_choice("metric", metric, METRICS)
     if metric in VENDI_METRICS:
         if real is None and (options or {}).get("bandwidth") is None:
@@ -119,7 +137,18 @@ def metric_expansion(
 def rank(
     expansions: Mapping[str, Expansion], *, metric: str, level: float = 0.95, paired: bool = False
 ) -> Ranking:
-    """Turn expansions against one reference into a ranking."""
+    """Turn expansions against one reference into a ranking.
+
+    Parameters
+    ----------
+    expansions : mapping of str to Expansion
+    metric : str
+        A key of `METRICS`: says which way is better.
+    level : float
+        Of all intervals together.
+    paired : bool
+        Whether row i of every sample came from the same latent or prompt.
+    """
     level = check_open_unit("level", level)
     check_comparable(expansions)
     if paired:

@@ -197,6 +197,11 @@ def difference(a: Expansion, b: Expansion, *, shared_samples: bool = False) -> E
         Whether row i of both generated samples came from the same latent or prompt, so that the
         noise common to both cancels; needs influences of equal length.
 
+    Returns
+    -------
+    ExpansionDifference
+        `a` minus `b`, with its variance.
+
     Notes
     -----
     Influences are differenced row by row before their variance is taken. The part of a variance
@@ -274,7 +279,10 @@ def welch_degrees_of_freedom(*parts: tuple[float, float]) -> float:
 
 
 def student_quantile(level: float, degrees_of_freedom: float = math.inf) -> float:
-    """Two-sided Student quantile; normal (1.96 at level 0.95) for infinite degrees of freedom."""
+    """Two-sided Student quantile at `level`.
+
+    Normal (1.96 at level 0.95) for infinite `degrees_of_freedom`.
+    """
     from scipy.special import ndtri, stdtrit
 
     tail = (1.0 - level) / 2.0

@@ -257,7 +257,7 @@ class FrechetReference:
         return self._side.n
 
     def plugin(self, fake: Any) -> float:
-        """Plug-in distance, biased upward; never negative."""
+        """Plug-in distance of `fake`, biased upward; never negative."""
         return _plugin_value(self._fake(fake), self._side)
 
     def expand(
@@ -271,8 +271,9 @@ class FrechetReference:
     ) -> Expansion:
         """Estimate with its variance and influences, before any level is chosen.
 
-        With ``influences=False``, for one score and no difference, a random part of the rows
-        of a large sample stands for all of them in bias and variance (docs/frechet.md).
+        `fake` and `estimator` are those of `frechet_distance`, `subsets` those of
+        `frechet_infinity`. With ``influences=False``, for one score and no difference, a random
+        part of the rows of a large sample stands for all in bias and variance (docs/frechet.md).
         `weights` are those of the generated rows.
         """
         side = self._fake(fake, weights)

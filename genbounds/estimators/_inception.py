@@ -92,7 +92,8 @@ def inception_score(
     Examples
     --------
     >>> import numpy as np, genbounds as gb
-    >>> gb.inception_score(np.tile(np.eye(4), (50, 1)), estimator="plugin").value
+    >>> score = gb.inception_score(np.tile(np.eye(4), (50, 1)), estimator="plugin")
+    >>> round(score.value, 6)
     4.0
     """
     level = check_open_unit("level", level)
@@ -181,7 +182,10 @@ def inception_infinity(probs: Any, *, level: float = 0.95, subsets: Subsets | No
 def inception_expansion(
     probs: Any, *, estimator: str = "debiased", subsets: Subsets | None = None
 ) -> Expansion:
-    """Log Inception score with its variance and influence, before any level is chosen."""
+    """Log Inception score with its variance and influence, before any level is chosen.
+
+    `probs` and `estimator` are those of `inception_score`, `subsets` those of `inception_infinity`.
+    """
     check_choice("estimator", estimator, ESTIMATORS)
     subsets = subsets or Subsets()
     rows = check_features("probs", probs)

@@ -95,7 +95,7 @@ class Moments:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Moments:
-        """Read a statistics file (`mu`, `sigma` and, where known, `n`), as pytorch-fid writes it.
+        """Read statistics (`mu`, `sigma` and, where known, `n`) from `path`, as pytorch-fid does.
 
         A file without `n` gives exactly known moments: no sampling error on that side.
         """
@@ -104,7 +104,7 @@ class Moments:
 
     @classmethod
     def empty(cls, d: int) -> Moments:
-        """Moments of no samples yet, to be filled by `update`."""
+        """Moments of no samples of `d` features yet, to be filled by `update`."""
         moments = cls.__new__(cls)
         moments._mean = np.zeros(d)
         moments._cov = None
@@ -158,7 +158,7 @@ class Moments:
         return self
 
     def merge(self, other: Moments) -> Moments:
-        """Moments of both samples together, as a new object; neither operand changes."""
+        """Moments of this and the `other` sample together, as a new object; neither changes."""
         if self._n is None or other._n is None:
             raise InputError("exactly known moments (n=None) cannot be merged with a sample.")
         if other.d != self.d:
@@ -170,7 +170,7 @@ class Moments:
         return merged
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a statistics file (`mu`, `sigma`, `n`) that pytorch-fid can read as well."""
+        """Write `mu`, `sigma` and `n` to `path`, a file that pytorch-fid can read as well."""
         write_statistics(path, self.mean, self.cov, self.n)
 
     def __repr__(self) -> str:

@@ -40,7 +40,16 @@ class QuasiRandomArray(np.ndarray[Any, np.dtype[Any]]):
 
 
 class SobolNormal:
-    """Standard normal vectors from one scrambled Sobol sequence; see `sobol_normal`."""
+    """Standard normal vectors from one scrambled Sobol sequence.
+
+    Parameters
+    ----------
+    d : int
+    method : {"inverse", "box-muller"}
+    rng : seed or numpy.random.Generator
+    balanced : bool
+        As `sobol_normal` has them.
+    """
 
     def __init__(self, d: int, *, method: str, rng: Any, balanced: bool) -> None:
         from scipy.stats import qmc
@@ -85,13 +94,13 @@ class SobolNormal:
         return np.asarray(points).reshape(n, self.d).view(QuasiRandomArray)
 
     def standard_normal(self, size: int | tuple[int, ...]) -> NDArray[Any]:
-        """Drop-in for ``rng.standard_normal((n, …))``: the trailing axes hold d numbers."""
+        """Drop-in for ``rng.standard_normal(size)``: all axes of `size` but the first hold d."""
         n, *rest = (size,) if isinstance(size, int) else size
         shape = self._trailing(rest)
         return self.draw(n).reshape(n, *shape)
 
     def randn(self, *size: int, dtype: Any = None, device: Any = None) -> Any:
-        """Drop-in for ``torch.randn(n, …)``: the trailing axes hold d numbers."""
+        """Drop-in for ``torch.randn(*size, dtype=…, device=…)``: all axes but the first hold d."""
         import torch
 
         values = np.asarray(self.standard_normal(size))
@@ -109,7 +118,15 @@ class SobolNormal:
 
 
 class SobolCache(SobolNormal):
-    """Sobol normals drawn once, then served in random order; see `sobol_cache`."""
+    """Sobol normals drawn once, then served in random order.
+
+    Parameters
+    ----------
+    d, size : int
+    method : {"inverse", "box-muller"}
+    rng : seed or numpy.random.Generator
+        As `sobol_cache` has them.
+    """
 
     def __init__(self, d: int, *, size: int, method: str, rng: Any) -> None:
         points, order = check_rng(rng).spawn(2)

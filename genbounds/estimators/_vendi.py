@@ -171,7 +171,11 @@ def vendi_expansion(
     components: int | None = None,
     seed: int = 0,
 ) -> Expansion:
-    """Log Vendi score with its variance and influence, before any level is chosen."""
+    """Log Vendi score with its variance and influence, before any level is chosen.
+
+    Takes what `vendi_score` takes (`x`, `kernel`, `bandwidth`, `order`, `method`, `components`,
+    `seed`) but the level, and `estimator`, "debiased" or "plugin".
+    """
     order = check_order(order)
     check_choice("estimator", estimator, ESTIMATORS)
     if method is not None:

@@ -10,7 +10,7 @@ _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def number(value: object, *, digits: int = 4) -> str:
-    """Format a number for people; None and NaN become a dash."""
+    """Format `value` to so many significant `digits` for people; None and NaN become a dash."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return "–"
     if isinstance(value, bool):
@@ -32,29 +32,29 @@ def number(value: object, *, digits: int = 4) -> str:
 
 
 def short(value: float) -> str:
-    """Format a number that is known exactly: no digits beyond its own, powers of ten as such."""
+    """Format a `value` known exactly: no digits beyond its own, powers of ten as such."""
     if value > 0 and not 1e-3 <= value < 1e5 and math.log10(value) % 1.0 < 1e-9:
         return "10" + str(round(math.log10(value))).translate(_SUPERSCRIPT)
     return f"{value:,.6g}".replace(",", "\N{NARROW NO-BREAK SPACE}").replace("-", "−")
 
 
 def percent(value: float) -> str:
-    """0.95 -> "95 %"; as many decimals as the number has."""
+    """Format `value` as a percentage: 0.95 -> "95 %"; as many decimals as it has."""
     return f"{100 * value:.6g}\N{NARROW NO-BREAK SPACE}%"
 
 
 def interval(low: float | None, high: float | None) -> str:
-    """Format an interval for people."""
+    """Format the interval from `low` to `high` for people."""
     return f"[{number(low)}, {number(high)}]"
 
 
 def rate(miss: float, low: float, high: float) -> str:
-    """Format a measured rate with its interval, or an exactly known one without."""
+    """Format the measured rate `miss` with its interval (`low`, `high`); if exact, without."""
     return f"{number(miss)} (exact)" if low == high else f"{number(miss)} {interval(low, high)}"
 
 
 def group_letters(ranking: Ranking) -> dict[str, str]:
-    """Compact letter display: models that share a letter are not distinguishable."""
+    """Compact letter display of a `ranking`: who shares a letter is not distinguishable."""
     letters = dict.fromkeys(ranking.scores, "")
     for index, group in enumerate(ranking.groups):
         for name in group:

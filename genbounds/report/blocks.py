@@ -17,6 +17,10 @@ class Name:
 
     It is shown as text, cut where long, isolated from its surroundings where it runs from right
     to left.
+
+    Attributes
+    ----------
+    text : str
     """
 
     text: str
@@ -24,7 +28,13 @@ class Name:
 
 @dataclass(frozen=True, slots=True)
 class Tag:
-    """A word with a tone: a verdict, a certificate."""
+    """A word with a tone: a verdict, a certificate.
+
+    Attributes
+    ----------
+    text : str
+    tone : {"good", "bad", "open", "plain"}
+    """
 
     text: str
     tone: Tone = "plain"
@@ -32,7 +42,14 @@ class Tag:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A reference; followed only when the reader asks for it."""
+    """A reference; followed only when the reader asks for it.
+
+    Attributes
+    ----------
+    text : str
+    href : str
+        Starts with https:// or #.
+    """
 
     text: str
     href: str
@@ -44,7 +61,12 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """An identifier or formula in fixed width."""
+    """An identifier or formula in fixed width.
+
+    Attributes
+    ----------
+    text : str
+    """
 
     text: str
 
@@ -100,14 +122,26 @@ class Figure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """A few key figures side by side: (label, value, remark) each."""
+    """A few key figures side by side.
+
+    Attributes
+    ----------
+    items : sequence of (str, cell, str)
+        Label, value and remark of each.
+    """
 
     items: Sequence[tuple[str, Cell, str]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notes:
-    """Remarks as a list: what an interval assumes, and reasons not to trust it."""
+    """Remarks as a list: what an interval assumes, and reasons not to trust it.
+
+    Attributes
+    ----------
+    items : sequence of str
+    title : str
+    """
 
     items: Sequence[str]
     title: str = "What these numbers assume"
@@ -115,7 +149,12 @@ class Notes:
 
 @dataclass(frozen=True, slots=True)
 class Formula:
-    """A formula in LaTeX, drawn without a network; shown as written if it cannot be drawn."""
+    """A formula, drawn without a network; shown as written if it cannot be drawn.
+
+    Attributes
+    ----------
+    latex : str
+    """
 
     latex: str
 

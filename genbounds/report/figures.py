@@ -637,7 +637,7 @@ def tightness_plot(rows: Sequence[Mapping[str, Any]]) -> Figure:
 
 
 def verdict(text: str) -> Tag:
-    """Return a verdict as a coloured word."""
+    """Return the verdict `text` as a coloured word."""
     return Tag(text, VERDICT_TONES.get(text, "plain"))
 
 

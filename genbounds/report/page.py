@@ -20,7 +20,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A titled part of a page: paragraphs (plain strings), tables, figures, facts, notes."""
+    """A titled part of a page.
+
+    Attributes
+    ----------
+    title : str
+    blocks : sequence
+        Paragraphs (plain strings), tables, figures, facts, notes.
+    """
 
     title: str
     blocks: Sequence[Block]
@@ -39,6 +46,7 @@ class Page:
         Key figures under the lead.
     foot : str
         Last line: what made the page.
+    sections : list of Section
     """
 
     title: str
@@ -58,7 +66,7 @@ class Page:
 
 
 def write_page(path: str | os.PathLike[str], page: Page) -> None:
-    """Write `page` to an HTML file, whole or not at all.
+    """Write `page` to an HTML file at `path`, whole or not at all.
 
     Raises
     ------

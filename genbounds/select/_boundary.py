@@ -62,6 +62,10 @@ def crossing_probability(
         U-statistic); it is the smaller one, and the smaller the correlations, the larger the
         crossing probability (Slepian), so that it holds for any mixture of the two.
 
+    Returns
+    -------
+    float
+
     Notes
     -----
     Both correlations make the z-statistics a Markov chain: the density of the paths that have not

@@ -91,7 +91,7 @@ class Certificate:
         return self.sizes[level] if level < len(self.sizes) else None
 
     def add(self, arm: int, expansion: Expansion) -> None:
-        """Enter the next look of `arm` and compare it with every arm that has the same look."""
+        """Enter the `expansion` of the next look of `arm`; compare with all at the same look."""
         level = int(self.levels[arm])
         self._looks[arm][level] = _Look.of(expansion)
         self.latest[arm] = self._looks[arm][level].expansion
@@ -150,6 +150,10 @@ class Certificate:
         ----------
         available : ndarray of bool, shape (K,)
             Arms that can be pulled.
+
+        Returns
+        -------
+        ndarray of bool, shape (K, K)
         """
         key = available.tobytes()
         if self._open is None or self._open[0] != key:

@@ -42,7 +42,7 @@ class Metric:
     rows_per_column: int = 0
 
     def first_look(self, columns: int) -> int:
-        """Fewest rows whose expansion may be compared with a critical value."""
+        """Fewest rows, of so many `columns`, whose expansion a critical value is meant for."""
         return max(FEWEST_ROWS, self.rows_per_column * columns)
 
 

@@ -116,6 +116,8 @@ class EpsilonGreedy(Greedy):
 
     Attributes
     ----------
+    burn_in : int
+        As for `Greedy`.
     epsilon : float
         In (0, 1).
     """

@@ -46,6 +46,8 @@ class State:
     rng : numpy.random.Generator
     step : int
         Batches drawn so far.
+    memory : dict
+        Free for the policy's own caches; lives as long as the run.
     """
 
     n: NDArray[np.int64]
@@ -61,7 +63,6 @@ class State:
     rng: np.random.Generator
     step: int = 0
     memory: dict[Any, Any] = field(default_factory=dict)
-    """Free for the policy's own caches; lives as long as the run."""
 
 
 class Policy:
@@ -84,16 +85,16 @@ class Policy:
     def index(self, state: State, arm: int) -> float:
         """Value to keep in `State.index` after `arm` has drawn a batch.
 
-        An `InputError` from here sets the arm aside.
+        `state` is the run so far. An `InputError` from here sets the arm aside.
         """
         return math.nan
 
     def select(self, state: State) -> tuple[int, ...]:
-        """Arms to pull next, one batch each; empty if none is worth pulling."""
+        """Arms to pull next given `state`, one batch each; empty if none is worth pulling."""
         raise NotImplementedError
 
     def stop(self, state: State) -> bool:
-        """Whether further samples are pointless."""
+        """Whether `state` makes further samples pointless."""
         return not state.available.any()
 
 

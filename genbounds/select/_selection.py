@@ -63,6 +63,10 @@ class History:
         truth : mapping of str to float
             True score of every arm.
         higher_is_better : bool
+
+        Returns
+        -------
+        ndarray of shape (steps,)
         """
         values = self._values(truth)
         best = values.max() if higher_is_better else values.min()
@@ -71,7 +75,10 @@ class History:
     def optimal_pick_ratio(
         self, truth: Mapping[str, float], *, higher_is_better: bool = False
     ) -> Float:
-        """Share of steps spent on a best arm, after each step (the papers' OPR)."""
+        """Share of steps spent on a best arm, after each step (the papers' OPR).
+
+        `truth` and `higher_is_better` as for `average_regret`.
+        """
         values = self._values(truth)
         best = values.max() if higher_is_better else values.min()
         return _running_mean((values == best)[self.picks].astype(np.float64))

@@ -58,7 +58,7 @@ class SyntheticArm(ABC):
 
     @abstractmethod
     def draw(self, n: int, rng: np.random.Generator) -> Float:
-        """Return `n` independent rows, shape (n, d)."""
+        """Return `n` independent rows, shape (n, d), from the generator `rng`."""
 
     @property
     def d(self) -> int:
@@ -90,17 +90,17 @@ class SyntheticArm(ABC):
         return out
 
     def size(self, names: Collection[str], n: int) -> int:
-        """Numbers held in memory for each replication."""
+        """Numbers held in memory for each replication of the quantities `names` at size `n`."""
         return n * self.d
 
     def tail(self, quantity: str, n: int, threshold: float) -> float | None:
-        """Exact probability that the error called `quantity` exceeds `threshold`, if known."""
+        """Probability, if known, that the error `quantity` of `n` rows exceeds `threshold`."""
         return None
 
     def outcomes(self, names: Collection[str], n: int) -> Outcomes | None:
-        """List all outcomes of the quantities `names` with their probabilities, if that is known.
+        """List all outcomes, of `n` rows, of the quantities `names` with their probabilities.
 
-        Names that are true quantities of the arm are passed over.
+        None if that is not known. Names that are true quantities of the arm are passed over.
         """
         return None
 

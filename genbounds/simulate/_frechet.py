@@ -160,7 +160,7 @@ class FrechetArm(SyntheticArm):
         return self.features.size([*names, "covariance"], n) + 4 * self.d**2
 
     def plugin_distance(self, means: Float, covariances: Float) -> Float:
-        """FD between moments of shapes (k, d), (k, d, d) and the reference."""
+        """FD of `means` and `covariances`, shapes (k, d) and (k, d, d), from the reference."""
         return self._distance(means - self.reference_mean, covariances)
 
     def _distance(self, gap: Float, cov: Float) -> Float:

@@ -138,9 +138,9 @@ class GammaArm(SyntheticArm):
 
     Notes
     -----
-    X is sub-exponential with α = 2 scale and ν² = 2 shape scale²: with |u| = |λ| scale ≤ 1/2,
+    X is sub-exponential with α = 2 scale and ν² = 2 shape scale²: with ``|u| = |λ| scale ≤ 1/2``,
     log E e^{λ(X−EX)} = shape (−u − log(1−u)) = shape Σ_{k≥2} u^k/k ≤ shape u², since the sum is
-    at most u²/2 · 1/(1−|u|); χ²₁ (shape 1/2, scale 2) is the familiar SE(2, 4).
+    at most ``u²/2 · 1/(1−|u|)``; χ²₁ (shape 1/2, scale 2) is the familiar SE(2, 4).
     """
 
     def __init__(self, shape: float, scale: float = 1.0) -> None:
