@@ -9,7 +9,7 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from scipy import linalg
+import scipy  # its submodules are loaded at their first use
 
 from genbounds.estimators._expansion import Expansion
 from genbounds.estimators._kernels import (
@@ -419,7 +419,9 @@ def _large_terms(rows: KernelRows, order: float) -> Terms:
     """All eigenvalues, with bias and variance carried over from a subsample."""
     part = _subsample(rows)
     terms = _gram_terms(part, order)
-    values = linalg.eigvalsh(rows.matrix(), check_finite=False, overwrite_a=True)[::-1] / rows.n
+    values = (
+        scipy.linalg.eigvalsh(rows.matrix(), check_finite=False, overwrite_a=True)[::-1] / rows.n
+    )
     return _scaled(terms, log_vendi(values, order), part.n / rows.n)
 
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+import scipy  # its submodules are loaded at their first use
 from numpy.typing import NDArray
-from scipy import linalg
 
 from genbounds.estimators._kernels import KernelRows
 from genbounds.estimators._moments import row_blocks
@@ -48,7 +48,7 @@ def from_features(features: Float) -> Spectrum:
     n, d = features.shape
     if n <= d:
         return from_gram(features @ features.T)
-    values, vectors = linalg.eigh(features.T @ features / n, check_finite=False)
+    values, vectors = scipy.linalg.eigh(features.T @ features / n, check_finite=False)
     values, vectors = values[::-1], vectors[:, ::-1]
     kept = values > ZERO
     values, vectors = np.ascontiguousarray(values[kept]), vectors[:, kept]
@@ -64,7 +64,7 @@ def from_gram(gram: Float) -> Spectrum:
     """Decompose the n × n kernel matrix; `gram` is overwritten."""
     n = len(gram)
     gram /= n
-    values, vectors = linalg.eigh(gram, check_finite=False, overwrite_a=True)
+    values, vectors = scipy.linalg.eigh(gram, check_finite=False, overwrite_a=True)
     return _from_vectors(values[::-1], vectors[:, ::-1])
 
 
@@ -95,7 +95,7 @@ def leading(rows: KernelRows, count: int, seed: int) -> tuple[Spectrum, float]:
         parts.append(block)
     basis = np.linalg.qr(np.hstack(parts))[0]
     moved = rows.multiply(basis) / n
-    values, small = linalg.eigh(basis.T @ moved, check_finite=False)
+    values, small = scipy.linalg.eigh(basis.T @ moved, check_finite=False)
     values = values[::-1][: count + KRYLOV_EXTRA]
     small = small[:, ::-1][:, : count + KRYLOV_EXTRA]
     vectors = basis @ small
@@ -113,7 +113,7 @@ def nystrom(rows: KernelRows, landmarks: int, seed: int) -> tuple[Spectrum, floa
     """
     rng = np.random.default_rng(seed)
     index = np.sort(rng.choice(rows.n, landmarks, replace=False))
-    values, vectors = linalg.eigh(rows.subset(index).matrix(), check_finite=False)
+    values, vectors = scipy.linalg.eigh(rows.subset(index).matrix(), check_finite=False)
     kept = values > landmarks * np.finfo(float).eps * values[-1]
     root = vectors[:, kept] / np.sqrt(values[kept])
     features = np.empty((rows.n, root.shape[1]))
@@ -187,7 +187,7 @@ def lanczos_entropy(
     for _ in range(2):
         basis = np.linalg.qr(rows.multiply(basis) / n)[0]
     moved = rows.multiply(basis) / n
-    values, small = linalg.eigh(basis.T @ moved, check_finite=False)
+    values, small = scipy.linalg.eigh(basis.T @ moved, check_finite=False)
     vectors = basis @ small
     residual = np.linalg.norm(moved @ small - vectors * values, axis=0)
     good = residual <= CONVERGED * np.abs(values)  # its square is what f(λ) is wrong by
@@ -250,7 +250,7 @@ def _lanczos(rows: KernelRows, start: Float, deflated: Float, steps: int) -> tup
 
 def _rule(diagonal: Float, off: Float) -> tuple[Float, Float]:
     """Nodes and weights of the Gauss rule of a Jacobi matrix."""
-    nodes, vectors = linalg.eigh_tridiagonal(diagonal, off, check_finite=False)
+    nodes, vectors = scipy.linalg.eigh_tridiagonal(diagonal, off, check_finite=False)
     return nodes, vectors[0] ** 2
 
 
@@ -262,5 +262,5 @@ def _radau(diagonal: Float, off: Float) -> tuple[Float, Float]:
         banded[0, 1:], banded[1] = off[:-1], diagonal
         right = np.zeros(diagonal.size)
         right[-1] = off[-1] ** 2
-        last = float(linalg.solveh_banded(banded, right, check_finite=False)[-1])
+        last = float(scipy.linalg.solveh_banded(banded, right, check_finite=False)[-1])
     return np.append(diagonal, last), off

@@ -12,7 +12,9 @@ import hashlib
 import html
 import io
 import re
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from genbounds.files import display
@@ -20,6 +22,8 @@ from genbounds.files import display
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
+
+_ONE_AT_A_TIME = threading.RLock()
 
 WIDE, NARROW = 720.0, 344.0
 SERIES = 8
@@ -116,11 +120,18 @@ def inline(svg: str, *, keep_size: bool = False, salt: str = "") -> str:
     return re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{prefix}", svg)
 
 
-def draw(picture: Callable[[float], Canvas]) -> tuple[str, str]:
-    """Draw for a wide page and for a phone."""
+@contextmanager
+def drawing_style(style: dict[Any, Any]) -> Iterator[None]:
+    """Set matplotlib's parameters, which belong to the whole process: one thread at a time."""
     from matplotlib import rc_context
 
-    with rc_context(_STYLE):
+    with _ONE_AT_A_TIME, rc_context(style):
+        yield
+
+
+def draw(picture: Callable[[float], Canvas]) -> tuple[str, str]:
+    """Draw for a wide page and for a phone."""
+    with drawing_style(_STYLE):
         return picture(WIDE).svg(), picture(NARROW).svg()
 
 

@@ -16,6 +16,7 @@ from genbounds.report._canvas import (
     WIDE,
     Canvas,
     draw,
+    drawing_style,
     inline,
     left_margin,
     row_height,
@@ -643,7 +644,6 @@ def verdict(text: str) -> Tag:
 
 def formula(latex: str) -> str | None:
     """Draw a formula as inline SVG in the page's colour; None if matplotlib cannot read it."""
-    from matplotlib import rc_context
     from matplotlib.figure import Figure as Drawing
 
     style: dict[Any, Any] = {
@@ -654,7 +654,7 @@ def formula(latex: str) -> str | None:
     buffer = io.StringIO()
     empty = dict.fromkeys(("Date", "Creator", "Format", "Type"))
     try:
-        with rc_context(style):
+        with drawing_style(style):
             drawing = Drawing(figsize=(1, 1), dpi=72)
             drawing.text(0, 0, f"${_mathtext(latex)}$", fontsize=17, color=COLOUR["ink"])
             drawing.savefig(
