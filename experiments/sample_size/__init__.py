@@ -1,0 +1,1 @@
+"""How wide an interval is for so many samples: the table of docs/choosing.md."""

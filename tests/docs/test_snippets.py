@@ -1,0 +1,241 @@
+"""What the documentation tells people to type works, and prints what stands there.
+
+Python blocks of a page run one after the other in one namespace, in a folder with the files that
+examples speak of; lines of a shell block that start with ``genbounds`` run as well. A ``text``
+block right after a Python block is its output, and in a ``console`` block the lines after ``$ ...``
+are: words must agree, numbers to `TOLERANCE`, a line ``...`` stands for any lines. A comment
+``<!-- not run: why -->`` above a block leaves it out.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import importlib.util
+import io
+import math
+import re
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import typer
+
+from genbounds.cli import main
+from genbounds.cli._app import app
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted(
+    path.relative_to(ROOT).as_posix()
+    for pattern in ("*.md", "docs/**/*.md", "experiments/**/*.md")
+    for path in ROOT.glob(pattern)
+    if "generated" not in path.parts and "_build" not in path.parts
+)
+TOLERANCE = 0.1
+SHELLS = {"sh", "bash", "shell", "console"}
+OTHER_PROGRAMS = {"git", "cd", ".", "pip", "python", "make"}
+
+FENCE = re.compile(
+    r"^(?P<above><!--[^\n]*-->\n\n?)?```(?P<kind>[a-z]*)\n(?P<body>.*?)^```$",
+    flags=re.MULTILINE | re.DOTALL,
+)
+
+
+@dataclass(frozen=True)
+class Block:
+    kind: str
+    body: str
+    left_out: bool
+    follows_python: bool = False
+
+
+def blocks(text: str) -> list[Block]:
+    found: list[Block] = []
+    end, last = 0, ""
+    for match in FENCE.finditer(text):
+        follows = last == "python" and not text[end : match.start()].strip()
+        left_out = bool(re.match(r"<!-- not run: \S", match["above"] or ""))
+        found.append(Block(match["kind"], match["body"], left_out, follows))
+        end, last = match.end(), match["kind"]
+    return found
+
+
+# --- what is printed against what stands there ---------------------------------------------------
+
+NUMBER = re.compile(r"[-+]?(?:\d[\d ,]*)?\.?\d+(?:[eE][-+]?\d+)?")
+
+
+def same_line(printed: str, stated: str) -> bool:
+    """Whether two lines agree in their words, and in their numbers to `TOLERANCE`."""
+    if stated.endswith("..."):
+        words = NUMBER.sub("#", stated[:-3]).split()
+        return NUMBER.sub("#", printed).split()[: len(words)] == words
+    if (
+        NUMBER.sub("#", printed).replace("─", "").split()
+        != NUMBER.sub("#", stated).replace("─", "").split()
+    ):
+        return False
+    pairs = zip(NUMBER.findall(printed), NUMBER.findall(stated), strict=True)
+    return all(
+        math.isclose(*(float(re.sub("[ ,]", "", text)) for text in pair), rel_tol=TOLERANCE)
+        for pair in pairs
+    )
+
+
+def agrees(printed: list[str], stated: list[str]) -> bool:
+    if not stated:
+        return not printed
+    if stated[0].strip() == "...":
+        return any(agrees(printed[k:], stated[1:]) for k in range(len(printed) + 1))
+    return bool(printed) and same_line(printed[0], stated[0]) and agrees(printed[1:], stated[1:])
+
+
+def assert_agrees(printed: str, stated: str) -> None:
+    plain = [text.replace("\u202f", " ").splitlines() for text in (printed, stated)]
+    kept = [[line for line in lines if line.strip()] for lines in plain]
+    assert agrees(*kept), f"printed:\n{printed}\nstated:\n{stated}"
+
+
+# --- running -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch) -> Path:
+    """Return the working directory, with every file that an example names."""
+    rng = np.random.default_rng(0)
+    d = 4
+    features = {
+        "real": 1.0, "model_a": 1.2, "model_b": 2.0, "gan": 1.3, "vae": 1.8, "diffusion": 1.05,
+        "generated": 1.1,
+    }  # fmt: skip
+    (tmp_path / "models").mkdir()
+    for name, scale in features.items():
+        np.save(tmp_path / f"{name}.npy", scale * rng.normal(size=(600, d)))
+        if name != "real":
+            np.save(tmp_path / "models" / f"{name}.npy", scale * rng.normal(size=(600, d)))
+    (tmp_path / "probs").mkdir()
+    for name, alpha in {"real-probs": 0.05, "gan-probs": 0.1, "posteriors": 0.2}.items():
+        np.save(tmp_path / f"{name}.npy", rng.dirichlet([alpha] * 5, size=600))
+        np.save(tmp_path / "probs" / f"{name}.npy", rng.dirichlet([alpha] * 5, size=600))
+    for name in ("real-stats", "statistics"):
+        np.savez(tmp_path / f"{name}.npz", mu=np.zeros(d), sigma=np.eye(d))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def commands(block: Block) -> Iterator[tuple[list[str], str | None]]:
+    """Yield (words, stated output or None) of every command of a shell block."""
+    body = re.sub(r"\\\n\s*", " ", block.body)
+    if block.kind == "console":
+        for part in re.split(r"^\$ ", body, flags=re.MULTILINE)[1:]:
+            line, _, output = part.partition("\n")
+            yield shlex.split(line, comments=True), output
+    else:
+        for line in body.splitlines():
+            for part in line.split("&&"):
+                if words := shlex.split(part, comments=True):
+                    yield words, None
+
+
+def expensive(words: list[str]) -> bool:
+    """Whether a command takes more than seconds: audits of several statements, or in full."""
+    return words[1] == "audit" and not (
+        "--quick" in words and re.fullmatch(r"[a-z0-9]+\.[a-z0-9-]+", words[2])
+    )
+
+
+def run_genbounds(words: list[str], stated: str | None) -> None:
+    if expensive(words):
+        command: Any = typer.main.get_command(app)
+        command.commands["audit"].make_context("genbounds audit", words[2:])  # parses, no more
+        return
+    expanded = [name for word in words[1:] for name in sorted(glob.glob(word)) or [word]]
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        code = main(expanded)
+    assert code == 0 or (code == 1 and words[1] == "select"), f"{words} ended with {code}"
+    if stated is not None:
+        assert_agrees(out.getvalue(), stated)
+
+
+def check_other_program(words: list[str]) -> None:
+    """Whatever is not ours is not run, but what it names must be there."""
+    name = words[0] if words[0] == "." else Path(words[0]).name
+    assert name in OTHER_PROGRAMS, f"what is {words}?"
+    if name == "make":
+        makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+        for target in words[1:]:
+            if "=" not in target:
+                assert re.search(rf"^{target}:", makefile, flags=re.MULTILINE), target
+    if words[:2] == ["python", "-m"] and words[2].startswith("experiments"):
+        assert importlib.util.find_spec(words[2]), words
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_page(page, folder):
+    found = blocks((ROOT / page).read_text(encoding="utf-8"))
+    namespace: dict[str, Any] = {"__name__": "__main__"}
+    printed = ""
+    for block in found:
+        if block.left_out:
+            continue
+        if block.kind == "python":
+            with contextlib.redirect_stdout(io.StringIO()) as out:
+                exec(compile(block.body, page, "exec"), namespace)  # our own page
+            printed = out.getvalue()
+        elif block.kind == "text" and block.follows_python:
+            assert_agrees(printed, block.body)
+        elif block.kind in SHELLS:
+            for words, stated in commands(block):
+                if Path(words[0]).name == "genbounds":
+                    run_genbounds(words, stated)
+                else:
+                    check_other_program(words)
+
+
+# --- the checks can fail -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("printed", "stated", "same"),
+    [
+        ("a 1.00 [0.50, 2.0]", "a   1.05 [0.51, 2.0]", True),
+        ("a 1.00 [0.50, 2.0]", "a 1.50 [0.50, 2.0]", False),
+        ("a 1.00 b", "a 1.00 c", False),
+        ("1 000 rows", "1 001 rows", True),
+        ("one\ntwo\nthree", "one\n...", True),
+        ("one\ntwo\nthree", "...\nthree", True),
+        ("one\ntwo", "one", False),
+        ("one", "one\ntwo", False),
+        ("* bias 0.5 and so on", "* bias ...", True),
+    ],
+)
+def test_comparison(printed, stated, same):
+    if same:
+        assert_agrees(printed, stated)
+    else:
+        with pytest.raises(AssertionError):
+            assert_agrees(printed, stated)
+
+
+def test_blocks_are_found():
+    text = "```python\n1\n```\n\n```text\n2\n```\n\n<!-- not run: no GPU -->\n```sh\n3\n```\n"
+    assert blocks(text) == [
+        Block("python", "1\n", False),
+        Block("text", "2\n", False, True),
+        Block("sh", "3\n", True),
+    ]
+
+
+@pytest.mark.parametrize("line", ["make nonsense", "rm -rf x", "python -m experiments.nonsense"])
+def test_unknown_commands_are_seen(line):
+    with pytest.raises(AssertionError):
+        check_other_program(line.split())
+
+
+def test_failing_command_is_seen(folder):
+    with pytest.raises(AssertionError, match="ended with 2"):
+        run_genbounds(["genbounds", "score", "gone.npy", "gan.npy"], None)
