@@ -27,7 +27,7 @@ html_css_files = ["formulas.css"]
 myst_heading_anchors = 3
 numpydoc_show_class_members = False
 autosummary_generate = True
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "_extensions"]
 html_theme = "furo"
 html_title = f"genbounds {release}"
 # Pages outside docs/ (the demo's, CONTRIBUTING) are reached through the repository.

@@ -74,7 +74,8 @@ def inception_rows(sizes: tuple[int, ...], seed: int) -> Iterator[str]:
             plain = gb.inception_score(probs, estimator="plugin").value
             cells.append(cell(score, truth, plain))
             print(name, n, cells[-1], score, file=sys.stderr, flush=True)
-        yield f"| Inception score, 1,000 classes, {name} posteriors | {truth:.3g} | {' | '.join(cells)} |"
+        title = f"Inception score, 1,000 classes, {name} posteriors"
+        yield f"| {title} | {truth:.3g} | {' | '.join(cells)} |"
 
 
 def rke_row(sizes: tuple[int, ...], seed: int) -> Iterator[str]:
