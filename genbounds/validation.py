@@ -15,6 +15,10 @@ from numpy.typing import NDArray
 Float = NDArray[np.float64]
 
 
+LARGEST_ENTRY = 1e150
+"""Squares of larger numbers, summed, are beyond double precision."""
+
+
 class InputError(ValueError):
     """Input that no result could honestly be computed from. The message says what to do."""
 
@@ -89,13 +93,21 @@ def check_features(name: str, x: Any, *, minimum: int = 2) -> NDArray[Any]:
 
 
 def check_finite(name: str, block: Float, *, first_row: int = 0) -> None:
-    """Refuse NaN and infinity, naming the first row that has one."""
-    # One pass without a mask: the sum is finite unless an entry is not, or it overflows.
+    """Refuse NaN and infinity, and what has no finite square, naming the first such row."""
+    # One pass without a mask: the product is finite unless an entry's square is not.
+    flat = block.reshape(-1)
     with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(block.sum()):
+        if np.isfinite(flat @ flat):
             return
     bad = ~np.isfinite(block)
     if not bad.any():
+        bad = np.abs(block) > LARGEST_ENTRY
+        if bad.any():
+            row = int(np.flatnonzero(bad.any(axis=1))[0])
+            raise InputError(
+                f"`{name}` has entries beyond {LARGEST_ENTRY:g} in row {first_row + row}, whose "
+                "squares overflow: divide all features, of both sides, by a common number."
+            )
         return
     row = int(np.flatnonzero(bad.any(axis=1))[0])
     kind = "NaN" if np.isnan(block[row]).any() else "an infinite value"

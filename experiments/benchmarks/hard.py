@@ -1,6 +1,6 @@
 """Hard inputs: what this library and the usual tools answer, beside the truth.
 
-``python -m experiments.benchmarks.hard`` prints the tables of docs/comparison.md; a peer that is not
+``python -m experiments.benchmarks.hard`` prints a table of docs/comparison.md; a peer that is not
 installed is left out, with a message (`make bench` installs them). The truth is the plug-in
 distance in 120 decimal digits.
 """
@@ -140,7 +140,7 @@ def ask(call: Callable[[], float]) -> Answer:
 
 
 def spread(pair: Pair) -> float:
-    """Rounding of the input itself: what the traces and the means lose in double precision."""
+    """Sum of the variances of both samples together, whose rounding a distance cannot beat."""
     with np.errstate(all="ignore"):
         rows = np.concatenate([pair.fake, pair.real]).astype(np.float64)
         return float(np.var(rows, axis=0).sum())

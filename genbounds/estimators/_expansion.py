@@ -10,6 +10,9 @@ import numpy as np
 from genbounds.results import Score
 from genbounds.validation import Float
 
+NO_VARIATION = 1e-14
+"""Standard error, relative to the value, that is rounding."""
+
 LARGEST_SHIFT = 0.6
 """Standard errors by which curvature may move an interval: beyond, its expansion is not small."""
 
@@ -89,7 +92,7 @@ class Expansion:
         return math.sqrt(self.variance + self.reference_variance)
 
     def score(self, level: float) -> Score:
-        """Turn the expansion into a `Score` by `studentised_interval`.
+        """Turn the expansion into a `Score` at `level` by `studentised_interval`.
 
         The interval is clipped to the range of the score, which cannot lose coverage.
         """
@@ -121,6 +124,13 @@ class Expansion:
                 "the samples are not independent, or another assumption fails",
             )
         stderr = self.stderr
+        at_the_limit = value == self.lower_limit and not self.log_scale  # FD = 0 has its own note
+        size = max(abs(value), 1.0) if self.log_scale else abs(value)
+        if self.n is not None and stderr <= NO_VARIATION * size and not at_the_limit:
+            notes += (
+                "unreliable: the rows show no variation in what they contribute, so the interval "
+                "has no width and says nothing about other samples",
+            )
         if self.log_scale:
             value, low, high = math.exp(value), math.exp(low), math.exp(high)
             stderr *= value

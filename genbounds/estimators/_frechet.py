@@ -63,6 +63,9 @@ from genbounds.validation import (
 
 ESTIMATORS = ("debiased", "plugin", "infinity")
 
+LARGEST_TRACE = 1e40
+"""Of both covariances together; its inverse is the smallest. High powers of lengths are formed."""
+
 FEW_RATIO = 4
 """Below this many samples per direction the expansion in 1/n fails: random-matrix routes."""
 
@@ -289,7 +292,23 @@ class FrechetReference:
     def _fake(self, fake: Any, weights: Any = None) -> _Side:
         side = _side("fake", fake, weights)
         check_same_dimension("fake", side.d, "real", self._side.d)
+        _check_scale(side, self._side)
         return side
+
+
+def _check_scale(fake: _Side, real: _Side) -> None:
+    """Refuse features so large or small that powers of them, which errors consist of, overflow.
+
+    What is rounded to zero, traces of squares below 1e-308, is at distance zero all the same.
+    """
+    gap = fake.mean - real.mean
+    total = fake.trace + real.trace + float(gap @ gap)
+    if total != 0.0 and not 1.0 / LARGEST_TRACE <= total <= LARGEST_TRACE:
+        raise InputError(
+            f"`fake` and `real` are of a size ({math.sqrt(total):.3g}) whose higher powers leave "
+            "the range of double precision: multiply the features of both by a common number "
+            "c; the distance is then c² times as large."
+        )
 
 
 class _Side:

@@ -42,6 +42,9 @@ SUM_ATOL = 1e-3
 CACHE_SHARE = 32
 """Blocks are this much smaller than those of other estimators: many light passes over each."""
 
+NEVER = 1e-290
+"""A class of smaller mean probability adds nothing to the score, and has no finite inverse."""
+
 TINY = float(np.finfo(np.float64).tiny)
 """Stands in for a probability of 0 in its logarithm: 0 log 0 = 0."""
 
@@ -225,6 +228,7 @@ def inception_expansion(
         n=n,
         log_scale=True,
         lower_limit=0.0,
+        upper_limit=math.log(rows.shape[1]),
         higher_is_better=True,
         notes=tuple(notes),
     )
@@ -310,7 +314,7 @@ def _terms(
 ) -> _Terms:
     n = rows.shape[0] if index is None else index.size
     marginals = np.column_stack([marginal, *halves])
-    present = marginals > 0.0
+    present = marginals > NEVER
     log_marginals = np.log(np.where(present, marginals, 1.0))
     inverse = np.where(present, 1.0 / np.where(present, marginals, 1.0), 0.0)
     divergence = np.empty((marginals.shape[1], n))  # KL(p_i ‖ q), in nats
@@ -356,7 +360,8 @@ def _plugin_and_bias(divergence: Float, own: Float) -> tuple[float, float]:
 
 def _check_posteriors(block: Float, first_row: int) -> Float:
     """Refuse rows that are no probability vectors; returns their sums."""
-    total: Float = block.sum(axis=1)
+    with np.errstate(over="ignore"):
+        total: Float = block.sum(axis=1)
     if block.min() >= 0.0 and np.abs(total - 1.0).max() <= SUM_ATOL:  # NaN fails both
         return total
     check_finite("probs", block, first_row=first_row)

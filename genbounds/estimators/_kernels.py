@@ -340,4 +340,9 @@ def median_bandwidth(x: Any, *, kernel: str = "rbf") -> float:
     median = float(np.median(distances))
     if median == 0.0:  # most rows coincide
         median = float(distances.mean())
+    if median == 0.0 and (rows != rows[0]).any():
+        raise InputError(
+            "`x` has rows so close together that the squares of their distances round to zero: "
+            "multiply the features by a common number."
+        )
     return median if median > 0.0 else 1.0

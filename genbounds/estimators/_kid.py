@@ -149,7 +149,10 @@ class KernelReference:
         return len(self._rows)
 
     def expand(self, fake: Any, *, estimator: str = "debiased") -> Expansion:
-        """Estimate with its variance and influences, before any level is chosen."""
+        """Estimate of `fake` with its variance and influences, before any level is chosen.
+
+        `estimator` as for `kernel_inception_distance`.
+        """
         check_choice("estimator", estimator, ESTIMATORS)
         rows = _rows("fake", fake)
         check_same_dimension("fake", rows.shape[1], "real", self.d)
