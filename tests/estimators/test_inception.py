@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 import genbounds as gb
+from genbounds.estimators import inception_expansion
 from tests.estimators.reference import log_inception_mpmath
 
 
