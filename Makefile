@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 JOBS ?= auto
 
-.PHONY: help demo test lint types docs bench clean
+.PHONY: help demo test lint types docs bench fuzz package oldest clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -44,6 +44,12 @@ bench: $(READY)  ## time against the usual tools in the same run
 	  && $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps $(PEERS) \
 	  || echo "make: not every peer could be installed; those that are missing are skipped" >&2
 	@$(BIN)/python -m experiments.benchmarks
+
+# Coverage-guided where atheris has a wheel for this Python, else at random.
+INPUTS ?= 1000000
+fuzz: $(READY)  ## hostile files into every reader, a million by default (INPUTS=...)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'atheris>=2.3' 2>/dev/null || true
+	@$(BIN)/python -m tests.fuzz --inputs $(INPUTS)
 
 clean:  ## remove everything that can be made again
 	rm -rf $(VENV) .cache out dist docs/_build .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -501,6 +501,11 @@ def _npz_members(
 def _npz_member(
     path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo, shown: str
 ) -> NDArray[Any]:
+    if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise InputError(
+            f"{shown}: is packed in a way that NumPy does not use: "
+            "write it again with numpy.savez or numpy.savez_compressed."
+        )
     _check_bomb(shown, info.file_size, info.compress_size)
     with archive.open(info) as stream:
         dtype, shape, fortran = _npy_header(stream, info.file_size, shown)

@@ -66,6 +66,9 @@ ESTIMATORS = ("debiased", "plugin", "infinity")
 LARGEST_TRACE = 1e40
 """Of both covariances together; its inverse is the smallest. High powers of lengths are formed."""
 
+NEGLIGIBLE_TRACE = 1e-60
+"""Of one covariance beside the other: its square roots are then beyond double precision."""
+
 FEW_RATIO = 4
 """Below this many samples per direction the expansion in 1/n fails: random-matrix routes."""
 
@@ -308,6 +311,13 @@ def _check_scale(fake: _Side, real: _Side) -> None:
             f"`fake` and `real` are of a size ({math.sqrt(total):.3g}) whose higher powers leave "
             "the range of double precision: multiply the features of both by a common number "
             "c; the distance is then c² times as large."
+        )
+    small, large = sorted((fake.trace, real.trace))
+    if 0.0 < small < NEGLIGIBLE_TRACE * large:
+        raise InputError(
+            f"`fake` and `real` have variances of {fake.trace:.3g} and {real.trace:.3g} in all: "
+            "beside the larger one the smaller side is constant, and its error is not to be had. "
+            "Pass it as Moments(mean, zeros of shape (d, d), n)."
         )
 
 

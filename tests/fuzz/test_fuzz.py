@@ -1,0 +1,160 @@
+"""Every reader against twenty thousand damaged files, and estimators against extreme numbers."""
+
+from __future__ import annotations
+
+import math
+import random
+import resource
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+import genbounds as gb
+from genbounds import files
+from tests.fuzz import harness
+from tests.fuzz.mutations import mutate
+from tests.fuzz.seeds import MAKERS, Payload, scratch, seeds
+
+INPUTS = {".npy": 8_000, ".npz": 5_000, ".safetensors": 4_000, ".pt": 2_500, ".parquet": 1_500}
+NEEDS = {".pt": "torch", ".parquet": "pyarrow.parquet"}
+
+
+def require(suffix):
+    if suffix in NEEDS:
+        pytest.importorskip(NEEDS[suffix])
+
+
+def test_every_format_has_seeds():
+    assert set(MAKERS) == set(INPUTS) == set(files.FORMATS)
+    assert sum(INPUTS.values()) >= 20_000
+
+
+@pytest.fixture
+def shelf():
+    with scratch() as folder:
+        yield Path(folder)
+
+
+@pytest.mark.parametrize("suffix", INPUTS)
+def test_seeds(suffix, shelf):
+    require(suffix)
+    outcomes = [harness.probe(shelf / f"x{suffix}", data) for data in seeds(suffix)]
+    assert {"read", "refused"} == set(outcomes)
+
+
+@pytest.mark.parametrize("suffix", INPUTS)
+def test_damaged_files(suffix, shelf):
+    """Result or one clear error; no code run, no hang, memory bounded. Same files at every run."""
+    require(suffix)
+    rng = random.Random(suffix)
+    counts = {"read": 0, "refused": 0}
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for _ in range(INPUTS[suffix]):
+        data = mutate(suffix, rng)
+        try:
+            counts[harness.probe(shelf / f"x{suffix}", data)] += 1
+        except harness.Broken as error:
+            pytest.fail(f"{error}\ninput: {data[:2000]!r}")
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    assert grown < 300_000, f"{grown} kB"
+    assert min(counts.values()) > INPUTS[suffix] // 200, counts  # both ways are really walked
+
+
+def test_harness_sees_each_offence(shelf, monkeypatch):
+    """Negative controls: a reader that raises, warns, runs a pickle, or answers nonsense."""
+    import pickle
+
+    good, path = seeds(".npy")[0], shelf / "x.npy"
+
+    def broken(reader):
+        monkeypatch.setattr(files, "read", reader)
+        with pytest.raises(harness.Broken) as caught:
+            harness.probe(path, good)
+        return str(caught.value)
+
+    def raises(path):
+        raise KeyError("x")
+
+    def warns(path):
+        warnings.warn("x", stacklevel=1)
+
+    def unpickles(path):
+        pickle.loads(pickle.dumps(np.ones((2, 2))))  # noqa: S301
+        return np.ones((2, 2))
+
+    def shouts(path):
+        raise gb.InputError(f"{path}: first line\nsecond line")
+
+    def anonymous(path):
+        raise gb.InputError("something is wrong")
+
+    assert broken(raises).startswith("KeyError")
+    assert broken(warns).startswith("UserWarning")
+    assert "pickle.find_class" in broken(unpickles)
+    assert "message" in broken(shouts)
+    assert "does not name the file" in broken(anonymous)
+    assert "shape (3,)" in broken(lambda path: np.ones(3))
+
+
+def test_payload_would_be_noticed(tmp_path, monkeypatch):
+    import pickle
+
+    monkeypatch.chdir(tmp_path)
+    pickle.loads(pickle.dumps(Payload()))  # noqa: S301
+    assert (tmp_path / "unpickled").is_dir()
+
+
+# --- numbers -------------------------------------------------------------------------------------
+
+FLOATS = [
+    hnp.arrays(dtype, hnp.array_shapes(min_dims=2, max_dims=2, min_side=1, max_side=12))
+    for dtype in (np.float16, np.float32, np.float64)
+]
+
+
+def either(call):
+    """A sound score, or `InputError`; never a warning, another exception, or nan."""
+    try:
+        score = call()
+    except gb.InputError:
+        return
+    assert all(map(math.isfinite, (score.value, score.low, score.high))), score
+    assert score.low <= score.value <= score.high, score
+
+
+@settings(max_examples=150)
+@given(x=st.one_of(FLOATS), y=st.one_of(FLOATS))
+def test_scores_of_any_floats(x, y):
+    """Any bits in any floating type: infinities, NaN, subnormals, the largest numbers."""
+    either(lambda: gb.frechet_distance(x, y))
+    either(lambda: gb.frechet_distance(x, x[::-1], estimator="plugin"))
+    either(lambda: gb.inception_score(x))
+    for kernel in ("rbf", "cosine", "laplace"):
+        either(lambda kernel=kernel: gb.vendi_score(x, kernel=kernel, order=2.0))
+    either(lambda: gb.vendi_score(x, order=1.0))
+
+
+@settings(max_examples=100)
+@given(
+    x=hnp.arrays(
+        np.float64,
+        st.tuples(st.integers(8, 12), st.integers(1, 3)),
+        elements=st.one_of(
+            st.floats(-1e3, 1e3), st.sampled_from([0.0, 1.0, 1e12, -1e12, 1e-12, 5e-324])
+        ),
+    )
+)
+def test_scores_of_ordinary_and_odd_floats(x):
+    either(lambda: gb.frechet_distance(x, 1.5 * x[::-1] + 1.0))
+    for order in (1.0, 2.0):
+        either(lambda order=order: gb.vendi_score(x, order=order))
+
+
+if sys.platform == "darwin":  # there ru_maxrss counts bytes
+    pytestmark = pytest.mark.skip(reason="memory is measured in Linux's units")
