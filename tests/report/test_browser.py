@@ -1,131 +1,273 @@
-"""The page in a real browser: Debian's Chromium, driven by its command line."""
+"""The page in a real browser: Debian's Chromium, driven by Playwright."""
 
 from __future__ import annotations
 
 import http.server
-import os
 import re
 import shutil
-import subprocess
 import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from genbounds import report
+from genbounds import bounds, report
+from genbounds.report import Section
+from tests.report.conftest import AUDIT, HOSTILE, make_ranking
 from tests.report.test_page import everything
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
 
-pytestmark = [
-    pytest.mark.skipif(
-        CHROMIUM is None, reason="no Chromium here (Debian, Ubuntu: apt install chromium)"
-    ),
-]  # fmt: skip
+pytestmark = pytest.mark.skipif(
+    CHROMIUM is None, reason="no Chromium here (Debian, Ubuntu: apt install chromium)"
+)
+playwright_api = pytest.importorskip(
+    "playwright.sync_api", reason="no Playwright here (pip install playwright)"
+)
 
-# Asks the page itself, and writes the answers where --dump-dom shows them.
-PROBE = """
-<script>
-addEventListener("load", () => {
-  const seen = (selector) => [...document.querySelectorAll(selector)].filter((element) => {
-    const box = element.getBoundingClientRect();
-    return box.width > 50 && box.height > 5 && getComputedStyle(element).display !== "none";
-  }).length;
-  const table = document.querySelectorAll("main > section:last-of-type table")[0];
-  const buttons = table.querySelectorAll("th button");
-  const column = () => [...table.tBodies[0].rows].map((row) => row.cells[1].innerText).join(" ");
-  const before = column();
-  buttons[1].click();
-  const up = column();
-  buttons[1].click();
-  const down = column();
-  const answers = {
-    wide: seen("figure .wide svg"), narrow: seen("figure .narrow svg"),
-    overflow: document.documentElement.scrollWidth - innerWidth,
-    title: document.title,
-    before, up, down, sort: buttons[1].parentElement.getAttribute("aria-sort"),
-    ink: getComputedStyle(document.querySelector("figure svg text")).fill,
-    paper: getComputedStyle(document.body).backgroundColor,
-  };
-  document.body.dataset.answers = JSON.stringify(answers);
-});
-</script>
-"""
+WIDTHS = (400, 1400)
 
 
-def browse(address: str, *options: str, profile) -> subprocess.CompletedProcess[str]:
-    assert CHROMIUM is not None
-    return subprocess.run(
-        [
-            CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic",
-            "--no-first-run", "--disable-background-networking", "--disable-component-update",
-            "--disable-sync", "--disable-dev-shm-usage", "--enable-logging=stderr", "--v=0",
-            f"--user-data-dir={profile}", *options, address,
-        ],
-        capture_output=True, text=True, timeout=120, check=True,
-        env=os.environ | {"LANG": "C.UTF-8"},
-    )  # fmt: skip
+@dataclass
+class Seen:
+    """What a page said and asked for while it was open."""
+
+    console: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
+    dialogs: list[str] = field(default_factory=list)
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory):
-    """Return the path of a page with everything hostile in it, and the probe."""
-    path = tmp_path_factory.mktemp("page") / "report.html"
-    html = everything().render()
-    path.write_text(html.replace("</body>", PROBE + "</body>"), encoding="utf-8")
-    return path
+def browser() -> Iterator[Any]:
+    with playwright_api.sync_playwright() as driver:
+        chromium = driver.chromium.launch(
+            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-dev-shm-usage"]
+        )
+        yield chromium
+        chromium.close()
 
 
-def ask(done) -> dict:
-    import html
-    import json
+@pytest.fixture
+def visit(browser) -> Iterator[Any]:
+    """Open an address at a width; returns the page and what was seen."""
+    contexts = []
 
-    found = re.search(r'data-answers="([^"]*)"', done.stdout)
-    assert found, done.stderr
-    return json.loads(html.unescape(found[1]))
+    def call(address: str, *, width: int = 1400, **options: Any) -> tuple[Any, Seen]:
+        context = browser.new_context(viewport={"width": width, "height": 900}, **options)
+        contexts.append(context)
+        page, seen = context.new_page(), Seen()
+        page.on("console", lambda message: seen.console.append(message.text))
+        page.on("pageerror", lambda error: seen.console.append(str(error)))
+        page.on("request", lambda request: seen.requests.append(request.url))
+        page.on("dialog", lambda dialog: (seen.dialogs.append(dialog.message), dialog.dismiss()))
+        page.goto(address)
+        return page, seen
+
+    yield call
+    for context in contexts:
+        context.close()
 
 
-@pytest.mark.parametrize(("width", "size"), [(1400, "wide"), (500, "narrow")])
-def test_page_in_a_browser(page, tmp_path, width, size):
-    done = browse(f"file://{page}", "--dump-dom", f"--window-size={width},900", profile=tmp_path)
-    answers = ask(done)
-    assert {"wide": answers["wide"], "narrow": answers["narrow"]} == {
-        "wide": 2 if size == "wide" else 0,
-        "narrow": 2 if size == "narrow" else 0,
+def pages() -> dict[str, report.Page]:
+    """Return one page of every kind, and one with everything hostile in it."""
+    ranking = make_ranking(["diffusion", "flow", "gan", "vae"])
+    catalog = bounds.catalog()
+    row = AUDIT[0] | {"id": "o24.gaussian-mean"}
+    return {
+        "score": report.score_page(ranking.scores, metric="fd", level=0.95, ranking=ranking),
+        "audit": report.audit_page({"rows": AUDIT, "seed": 0}),
+        "statement": report.statement_page(catalog["o24.gaussian-mean"], row),
+        "select": report.Page("Select", "Lead").add(
+            Section(
+                "Samples",
+                [
+                    report.samples_plot({"a": 10, "b": 300}, best="a"),
+                    report.spending_plot([5, 10, 310], {"a": [5, 5, 10], "b": [0, 5, 300]}),
+                ],
+            )
+        ),
+        "hostile": everything(),
     }
-    assert answers["overflow"] <= 0
-    assert answers["title"].startswith("Title <script>")  # and not "owned"
-    assert answers["before"] == answers["up"] == "0 1 2 3 4 5 6 7 8 9"
-    assert answers["down"] == "9 8 7 6 5 4 3 2 1 0"
-    assert answers["sort"] == "descending"
-    assert "CONSOLE" not in done.stderr
 
 
-@pytest.mark.parametrize(("dark", "light_ink"), [(False, False), (True, True)])
-def test_ink_follows_the_theme(page, tmp_path, dark, light_ink):
-    options = ["--force-dark-mode", "--blink-settings=preferredColorScheme=0"] if dark else []
-    answers = ask(browse(f"file://{page}", "--dump-dom", *options, profile=tmp_path))
-    ink, paper = (
-        sum(map(int, re.findall(r"\d+", answers[key])[:3])) / 3 for key in ("ink", "paper")
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("pages")
+    for name, page in pages().items():
+        report.write_page(folder / f"{name}.html", page)
+    return folder
+
+
+KINDS = ("score", "audit", "statement", "select", "hostile")
+FIGURES = {"score": 2, "audit": 2, "statement": 0, "select": 2, "hostile": 2}
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_opens_quietly_and_shows_its_figures(folder, visit, kind, width):
+    """No message, no request but the page itself, nothing wider than the screen."""
+    address = f"file://{folder}/{kind}.html"
+    page, seen = visit(address, width=width)
+    assert seen == Seen(requests=[address])
+    shown, hidden = ("wide", "narrow") if width > 640 else ("narrow", "wide")
+    figures = page.locator(f"figure .{shown} svg").all()
+    assert len(figures) == FIGURES[kind]
+    for figure in figures:
+        box = figure.bounding_box()
+        assert figure.is_visible()
+        assert box["width"] > 200
+        assert box["height"] > 50
+        assert page.locator(f"figure .{hidden} svg").first.is_hidden()
+    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+
+
+def test_hostile_names_are_text(folder, visit):
+    page, seen = visit(f"file://{folder}/hostile.html")
+    assert page.title().startswith("Title <script>")
+    assert page.evaluate("document.scripts.length") == 1
+    assert page.locator("img").count() == 1  # our own picture
+    text = page.locator("body").inner_text()
+    for name in ("script", "image", "quotes", "rtl", "emoji"):
+        assert HOSTILE[name] in text
+    assert (
+        page.locator("figure svg script, figure svg image, figure svg foreignObject").count() == 0
     )
-    assert (ink > paper) == light_ink
-    assert abs(ink - paper) > 120  # contrast
+    assert seen.dialogs == []
 
+
+def column(table: Any, number: int) -> list[str]:
+    return table.locator(f"tbody tr td:nth-child({number})").all_inner_texts()
+
+
+@pytest.mark.parametrize("how", ["mouse", "keyboard"])
+def test_tables_sort(folder, visit, how):
+    page, _ = visit(f"file://{folder}/hostile.html")
+    table = page.locator("main > section").last.locator("table").first
+    button = table.locator("th button").nth(1)
+
+    def press() -> None:
+        if how == "mouse":
+            button.click()
+        else:
+            button.focus()
+            page.keyboard.press("Enter")
+
+    start = column(table, 2)
+    assert start == [str(i) for i in range(10)]
+    press()
+    assert (column(table, 2), table.locator("th").nth(1).get_attribute("aria-sort")) == (
+        start, "ascending",
+    )  # fmt: skip
+    press()
+    assert (column(table, 2), table.locator("th").nth(1).get_attribute("aria-sort")) == (
+        start[::-1], "descending",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_figure_has_words_and_numbers(folder, visit, kind):
+    """Alt text; a table behind it that the keyboard opens; marks that tell their numbers."""
+    page, _ = visit(f"file://{folder}/{kind}.html")
+    for figure in page.locator("figure:has(svg)").all():
+        assert len(figure.locator(".wide").get_attribute("aria-label")) > 20
+        assert figure.locator(".wide").get_attribute("role") == "img"
+        summary, table = figure.locator("summary"), figure.locator("details table")
+        assert table.is_hidden()
+        summary.focus()
+        page.keyboard.press("Enter")
+        assert table.is_visible()
+        assert table.locator("tbody tr").count() > 0
+        tips = figure.locator(".wide svg title").all_text_contents()
+        assert tips
+        assert all(re.search(r"\d", tip) for tip in tips), tips
+
+
+CONTRAST = """() => {
+  const parse = (text) => {
+    const [r, g, b, a] = text.match(/[\\d.]+/g).map(Number);
+    return {r, g, b, a: a === undefined ? 1 : a};
+  };
+  const over = (top, under) => ({
+    r: top.r * top.a + under.r * (1 - top.a), g: top.g * top.a + under.g * (1 - top.a),
+    b: top.b * top.a + under.b * (1 - top.a), a: 1,
+  });
+  const luminance = ({r, g, b}) => {
+    const [x, y, z] = [r, g, b].map((c) => {
+      c /= 255;
+      return c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4;
+    });
+    return 0.2126 * x + 0.7152 * y + 0.0722 * z;
+  };
+  const ground = (element) => {
+    const layers = [];
+    for (let e = element; e; e = e.parentElement) {
+      layers.push(parse(getComputedStyle(e).backgroundColor));
+    }
+    const white = {r: 255, g: 255, b: 255, a: 1};
+    return layers.reverse().reduce((under, top) => over(top, under), white);
+  };
+  const low = [];
+  for (const element of document.querySelectorAll("body *")) {
+    const own = [...element.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim());
+    const box = element.getBoundingClientRect();
+    if (!own || !box.width || /^(script|style|title)$/i.test(element.tagName)) continue;
+    const style = getComputedStyle(element);
+    const ink = parse(element instanceof SVGElement ? style.fill : style.color);
+    const paper = ground(element);
+    const pair = [luminance(over(ink, paper)), luminance(paper)].sort((a, b) => b - a);
+    const ratio = (pair[0] + 0.05) / (pair[1] + 0.05);
+    if (ratio < 4.5) low.push(`${element.tagName} ${element.textContent.slice(0, 30)} ${ratio}`);
+  }
+  return low;
+}"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_contrast(folder, visit, kind, scheme):
+    """All text reaches the ratio of 4.5 that WCAG AA asks for, in both themes."""
+    page, _ = visit(f"file://{folder}/{kind}.html", color_scheme=scheme)
+    ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert (sum(map(int, re.findall(r"\d+", ground)[:3])) > 384) == (scheme == "light")
+    assert page.evaluate(CONTRAST) == []
+
+
+def test_contrast_probe_sees_pale_text(folder, visit):
+    """Negative control."""
+    page, _ = visit(f"file://{folder}/score.html")
+    page.add_style_tag(content="figcaption { color: #bbb !important; }")
+    assert page.evaluate(CONTRAST)
+
+
+def test_print_shows_every_number(folder, visit):
+    page, _ = visit(f"file://{folder}/score.html", color_scheme="dark")
+    data = page.pdf(format="A4")
+    assert data.startswith(b"%PDF")
+    page.emulate_media(media="print")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert page.locator("figure .wide svg").first.is_visible()
+    assert page.evaluate("[...document.querySelectorAll('details')].every((d) => d.open)")
+
+
+# --- nothing is asked for, and the probes can tell ------------------------------------------------
 
 BAD = "<img src='/gone.png'><script>document.title = 'owned'; console.log('hello')</script>"
 
 
 @pytest.mark.parametrize("bad", [False, True], ids=["page", "negative control"])
-def test_server_sees_one_request(page, tmp_path, bad):
-    html = page.read_text(encoding="utf-8")
+def test_server_sees_one_request(folder, visit, bad):
+    html = (folder / "hostile.html").read_text(encoding="utf-8")
     html, guards = re.subn(r"<meta http-equiv[^>]*>", "", html)  # asks for nothing even without
     assert guards == 1
     if bad:
         html = html.replace("</body>", BAD + "</body>")
-    seen = []
+    asked = []
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self):
-            seen.append(self.path)
+            asked.append(self.path)
             self.send_response(200)
             self.send_header("Content-Type", "text/html; charset=utf-8")
             self.end_headers()
@@ -138,32 +280,18 @@ def test_server_sees_one_request(page, tmp_path, bad):
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         try:
-            address = f"http://127.0.0.1:{server.server_port}/report.html"
-            browse(address, "--dump-dom", profile=tmp_path)
+            visit(f"http://127.0.0.1:{server.server_port}/report.html")
         finally:
             server.shutdown()
             thread.join()
-    assert seen == (["/report.html", "/gone.png"] if bad else ["/report.html"])
+    assert asked == (["/report.html", "/gone.png"] if bad else ["/report.html"])
 
 
-def test_probe_sees_a_script_that_runs(page, tmp_path):
-    """Negative control of the first test above."""
+def test_probes_see_a_script_that_runs(folder, visit, tmp_path):
+    """Negative control of the first two tests: the page's own policy stops only what is remote."""
     bad = tmp_path / "bad.html"
-    html = page.read_text(encoding="utf-8").replace("</body>", BAD + "</body>", 1)
-    bad.write_text(html, encoding="utf-8")
-    done = browse(f"file://{bad}", "--dump-dom", profile=tmp_path / "profile")
-    assert ask(done)["title"] == "owned"
-    assert "CONSOLE" in done.stderr
-
-
-def test_screenshot_of_an_ordinary_page(tmp_path, ranking):
-    path = tmp_path / "report.html"
-    report.write_page(
-        path, report.score_page(ranking.scores, metric="fd", level=0.95, ranking=ranking)
-    )
-    picture = tmp_path / "page.png"
-    browse(
-        f"file://{path}", f"--screenshot={picture}", "--window-size=1400,1000",
-        profile=tmp_path / "profile",
-    )  # fmt: skip
-    assert picture.stat().st_size > 20_000  # a blank page takes a tenth of that
+    html = (folder / "hostile.html").read_text(encoding="utf-8")
+    bad.write_text(html.replace("</body>", BAD + "</body>", 1), encoding="utf-8")
+    page, seen = visit(f"file://{bad}")
+    assert page.title() == "owned"
+    assert "hello" in seen.console
