@@ -51,6 +51,30 @@ fuzz: $(READY)  ## hostile files into every reader, a million by default (INPUTS
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'atheris>=2.3' 2>/dev/null || true
 	@$(BIN)/python -m tests.fuzz --inputs $(INPUTS)
 
+# What pyproject.toml promises as lowest versions, with the oldest Python. torch, gigabytes of it, is left out.
+OLDEST := .cache/oldest
+OLDEST_PYTHON ?= python3.11
+OLDEST_TESTS := tests/bounds tests/cli tests/estimators tests/report tests/select tests/test_files.py tests/test_hard_inputs.py tests/test_package.py tests/test_results.py
+oldest: $(READY)  ## the tests on the lowest versions of all dependencies
+	@command -v $(OLDEST_PYTHON) >/dev/null || { echo "make: $(OLDEST_PYTHON) not found: say where it is, 'make oldest OLDEST_PYTHON=...'" >&2; exit 1; }
+	@rm -rf $(OLDEST) && mkdir -p .cache && $(BIN)/python -m tests.oldest > .cache/oldest.txt
+	@$(OLDEST_PYTHON) -m venv $(OLDEST)
+	@$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check -r .cache/oldest.txt && $(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
+	@$(OLDEST)/bin/python -m pytest -n $(JOBS) -p no:cacheprovider $(OLDEST_TESTS)
+
+# Two builds must agree to the byte; the tests then run from the source archive against the installed wheel.
+PACKAGE := .cache/package
+PACKAGE_TESTS := tests/cli tests/report/test_page.py tests/select/test_run.py tests/test_files.py tests/test_hard_inputs.py tests/test_package.py tests/test_results.py
+package: export SOURCE_DATE_EPOCH := $(shell git log -1 --format=%ct 2>/dev/null || echo 1700000000)
+package: $(READY)  ## build wheel and source archive twice, compare, install in a fresh environment, test from there
+	@rm -rf dist $(PACKAGE) && mkdir -p $(PACKAGE)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt 'build>=1.2'
+	@$(BIN)/python -m build --outdir dist >/dev/null && $(BIN)/python -m build --outdir $(PACKAGE)/again >/dev/null
+	@for file in dist/*; do cmp "$$file" "$(PACKAGE)/again/$$(basename "$$file")" || exit 1; done; echo "two builds agree to the byte"
+	@$(PYTHON) -m venv $(PACKAGE)/venv && $(PACKAGE)/venv/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt "$$(ls dist/*.whl)[parquet]" pytest pytest-xdist hypothesis
+	@tar -xzf dist/*.tar.gz -C $(PACKAGE) && mv $(PACKAGE)/genbounds-* $(PACKAGE)/source && rm -r $(PACKAGE)/source/genbounds
+	@cd $(PACKAGE)/source && ../venv/bin/python -m pytest -n $(JOBS) -p no:cacheprovider $(PACKAGE_TESTS)
+
 clean:  ## remove everything that can be made again
 	rm -rf $(VENV) .cache out dist docs/_build .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
