@@ -1,26 +1,31 @@
 """Hard inputs: what this library and the usual tools answer, beside the truth.
 
-``python -m experiments.benchmarks.hard`` prints a table of docs/comparison.md; a peer that is not
-installed is left out, with a message (`make bench` installs them). The truth is the plug-in
+``python -m experiments.benchmarks.hard`` rewrites the tables of docs/comparison.md; a peer that is
+not installed is left out, with a message (`make bench` installs them). The truth is the plug-in
 distance in 120 decimal digits.
 """
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import io
 import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import mpmath
 import numpy as np
 
 import genbounds as gb
 from experiments.benchmarks import peers
+from genbounds.files import atomic_write
 
 DIGITS = 120
+PAGE = Path(__file__).parents[2] / "docs" / "comparison.md"
+BEGIN, END = "<!-- hard: begin -->", "<!-- hard: end -->"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +55,7 @@ def exact_distance(fake: np.ndarray, real: np.ndarray) -> float:
         d = cov_a.rows
         traces = sum(cov_a[j, j] + cov_b[j, j] for j in range(d))
         roots = sum(mpmath.sqrt(max(v, 0)) for v in values)
-        return float((gap.T * gap)[0] + traces - 2 * roots)
+        return max(float((gap.T * gap)[0] + traces - 2 * roots), 0.0)
 
 
 def _moments(rows: np.ndarray) -> tuple[mpmath.matrix, mpmath.matrix]:
@@ -132,6 +137,7 @@ def ask(call: Callable[[], float]) -> Answer:
         contextlib.redirect_stdout(io.StringIO()),
     ):
         warnings.simplefilter("always")
+        warnings.simplefilter("ignore", DeprecationWarning)
         try:
             value = float(call())
         except Exception as error:
@@ -169,10 +175,73 @@ def table() -> list[str]:
     return lines
 
 
-def main() -> None:
-    """Print the table."""
-    print("\n".join(table()))
+def exact_vendi(rows: np.ndarray, order: float) -> float:
+    """Vendi score of normalised rows under the linear kernel, in `DIGITS` decimal digits."""
+    with mpmath.workdps(DIGITS):
+        x = mpmath.matrix(rows.astype(np.float64).tolist())
+        for i in range(x.rows):
+            norm = mpmath.sqrt(sum(x[i, j] ** 2 for j in range(x.cols)))
+            for j in range(x.cols):
+                x[i, j] /= norm
+        shares = [v for v in mpmath.eigsy(x.T * x / x.rows, eigvals_only=True) if v > 0]
+        if order == 1.0:
+            return float(mpmath.exp(-sum(v * mpmath.log(v) for v in shares)))
+        if math.isinf(order):
+            return float(1 / max(shares))
+        return float(sum(v**order for v in shares) ** (1 / (1 - mpmath.mpf(order))))
+
+
+def vendi_table() -> list[str]:
+    """Empirical Vendi scores with the cosine kernel: ours against vendi-score's `score_X`."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(40, 4))
+    zero, nan = x.copy(), x.copy()
+    zero[3], nan[3, 2] = 0.0, np.nan
+    cases = [
+        ("order 1", x, 1.0, True),
+        ("order 2", x, 2.0, True),
+        ("order infinity", x, math.inf, True),
+        ("order 1, scale 1e-150", x * 1e-150, 1.0, True),
+        ("order 1, scale 1e160", x * 1e160, 1.0, True),
+        ("order 1, all rows alike", np.ones((10, 4)), 1.0, True),
+        ("order 1, a zero row", zero, 1.0, False),
+        ("order 1, a NaN", nan, 1.0, False),
+    ]
+    tools: dict[str, Callable[[np.ndarray, float], float]] = {
+        "genbounds": lambda x, q: (
+            gb.vendi_score(x, kernel="cosine", order=q, method="exact", estimator="plugin").value
+        )
+    }
+    if (vendi := peers.load("vendi_score.vendi")) is not None:
+        tools["vendi-score"] = lambda x, q: vendi.score_X(x, q="inf" if math.isinf(q) else q)
+    lines = ["| input | truth | " + " | ".join(tools) + " |", "|---|---|" + "---|" * len(tools)]
+    for name, rows, order, defined in cases:
+        truth = exact_vendi(rows, order) if defined else None
+        cells = [
+            ask(lambda call=call, rows=rows, order=order: call(rows, order)).against(truth, 1.0)
+            for call in tools.values()
+        ]
+        lines.append(
+            f"| {name} | {'none' if truth is None else f'{truth:.4g}'} | {' | '.join(cells)} |"
+        )
+    return lines
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Compute both tables and put them into the page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--print", action="store_true", help="leave the page as it is")
+    options = parser.parse_args(argv)
+    tables = "\n".join([*table(), "", *vendi_table()])
+    if options.print:
+        print(tables)
+        return 0
+    page = PAGE.read_text(encoding="utf-8")
+    head, _, rest = page.partition(BEGIN)
+    tail = rest.partition(END)[2]
+    atomic_write(PAGE, f"{head}{BEGIN}\n{tables}\n{END}{tail}")
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(main())
