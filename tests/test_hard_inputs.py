@@ -169,6 +169,14 @@ def test_what_are_no_posteriors_is_refused(probs, what):
         gb.inception_score(probs)
 
 
+@pytest.mark.parametrize("score", [gb.frechet_distance, gb.vendi_score, gb.inception_score])
+def test_signalling_nan_is_a_nan(score):
+    """The bits of a NaN do not matter: one refusal, no warning from the processor."""
+    x = np.full((20, 2), 0x7F800001, dtype="<u4").view("<f4")
+    with pytest.raises(gb.InputError, match="NaN in row 0"):
+        score(x, x) if score is gb.frechet_distance else score(x)
+
+
 def test_the_truth_is_independent():
     """The 120-digit distance against a closed form: two diagonal samples of two rows."""
     from experiments.benchmarks.hard import exact_distance

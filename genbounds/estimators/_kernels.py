@@ -92,8 +92,9 @@ class KernelRows:
     def __init__(self, x: Any, kernel: Kernel, bandwidth: float | None) -> None:
         given = check_features("x", x)
         single = given.dtype.itemsize <= 4 and len(given) > SINGLE_ROWS
-        rows: Any = np.array(given, dtype=np.float32 if single else np.float64)
-        check_finite("x", rows.astype(np.float64, copy=False))
+        with np.errstate(invalid="ignore", over="ignore"):  # `check_finite` says it better
+            rows: Any = np.array(given, dtype=np.float32 if single else np.float64)
+            check_finite("x", rows.astype(np.float64, copy=False))
         self.n, d = rows.shape
         self.dimension: int | None = None
         self.bandwidth: float | None = None

@@ -231,5 +231,6 @@ def row_blocks(
     for start in range(0, n, size):
         stop = min(start + size, n)
         block = buffer[: stop - start]
-        block[...] = rows[start:stop] if index is None else rows[index[start:stop]]
+        with np.errstate(invalid="ignore", over="ignore"):  # `check_finite` says it better
+            block[...] = rows[start:stop] if index is None else rows[index[start:stop]]
         yield np.arange(start, stop), block

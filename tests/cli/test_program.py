@@ -132,3 +132,24 @@ def test_colour_only_on_a_terminal_that_wants_it(zoo, no_color, coloured):
     colours = re.findall(rb"\x1b\[(?:[0-9]+;)*[34][0-9][0-9;]*m", output)
     assert b"good" in output
     assert bool(colours) == coloured
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_script(shell):
+    """What docs/cli.md says to put where the shell looks."""
+    done = process(env=os.environ | {"_GENBOUNDS_COMPLETE": f"source_{shell}"})
+    assert "_GENBOUNDS_COMPLETE" in done.stdout
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [("genbounds s", {"score", "select"}), ("genbounds score --me", {"--metric"})],
+)
+def test_completion(typed, offered):
+    environment = {
+        "_GENBOUNDS_COMPLETE": "complete_bash",
+        "COMP_WORDS": typed,
+        "COMP_CWORD": str(len(typed.split()) - 1),
+    }
+    assert set(process(env=os.environ | environment).stdout.split()) == offered

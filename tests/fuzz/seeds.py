@@ -74,6 +74,7 @@ def arrays() -> dict[str, np.ndarray]:
         "largest": np.full((3, 2), 1e308),
         "subnormal": np.full((3, 2), 5e-324),
         "NaN payloads": np.repeat(payload, 2, axis=0),
+        "signalling NaN": np.full((2, 2), 0x7F800001, dtype="<u4").view("<f4"),
         "half overflow": half,
         "complex": ROWS.astype(complex),
         "text": np.array([["a", "b"]]),
@@ -118,7 +119,7 @@ def _npz_files() -> list[bytes]:
         npz(statistics | {"mu": npy(np.array([[1e308]]))}),
         npz({"features": npy(np.array([[Payload()]], dtype=object), allow_pickle=True)}),
         npz({"features": pickle.dumps(Payload())}),
-        npz({"features": _npy_files()[23]}),
+        npz({"features": _npy_files()[24]}),
         bomb(),
         npz({}),
     ]
