@@ -37,7 +37,7 @@ PAGES = sorted(
 )
 TOLERANCE = 0.1
 SHELLS = {"sh", "bash", "shell", "console"}
-OTHER_PROGRAMS = {"git", "cd", ".", "pip", "python", "make"}
+OTHER_PROGRAMS = {"git", "cd", ".", "pip", "python", "python3", "make"}
 
 FENCE = re.compile(
     r"^(?P<above><!--[^\n]*-->\n\n?)?```(?P<kind>[a-z]*)\n(?P<body>.*?)^```$",
