@@ -7,7 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 from genbounds.files import display
 from genbounds.report._text import interval, number, percent, rate, short
-from genbounds.report.blocks import Block, Cell, Code, Facts, Formula, Name, Notes, Table, Tag
+from genbounds.report.blocks import (
+    Block,
+    Cell,
+    Code,
+    Facts,
+    Formula,
+    Link,
+    Name,
+    Notes,
+    Table,
+    Tag,
+)
 from genbounds.report.figures import (
     METRIC_TITLES,
     VERDICT_TONES,
@@ -26,6 +37,14 @@ from genbounds.results import Ranking, Score
 if TYPE_CHECKING:
     from genbounds.bounds import Bound
     from genbounds.select import Selection
+
+PAPERS = {
+    "O24": "https://arxiv.org/abs/2406.07451v1",
+    "M25": "https://arxiv.org/abs/2406.07451v3",
+    "V24": "https://arxiv.org/abs/2410.21719v1",
+    "C20": "https://arxiv.org/abs/1911.07023",
+}
+"""Where to read the papers whose statements the catalogue has, by their short names."""
 
 _FOOT = "Made by genbounds. The page is complete in itself: it loads nothing from anywhere."
 
@@ -190,7 +209,7 @@ def audit_page(document: Mapping[str, Any], *, bounds: Mapping[str, Bound] | Non
                 row["form"],
                 row["tightness"],
                 row["cells"],
-                row["source"],
+                _source(row["source"]),
             )
             for row in rows
         ],
@@ -236,13 +255,19 @@ def statement_page(bound: Bound, row: Mapping[str, Any]) -> Page:
             "The statement",
             [
                 Formula(bound.latex),
-                f"Source: {bound.source}.",
+                Table(("Source",), [(_source(bound.source),)]),
                 Notes(items=[a.text for a in bound.assumptions], title="Assumptions"),
                 Table(("Constant", "As printed"), constants),
             ],
         ),
         Section("The verdict", [_measured(row)]),
     )
+
+
+def _source(text: str) -> Cell:
+    """Link a source to its paper, as far as it is one of those that the catalogue transcribes."""
+    address = PAPERS.get(text[:3])
+    return text if address is None else Link(text, address)
 
 
 def _measured(row: Mapping[str, Any]) -> Notes:

@@ -5,7 +5,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from genbounds import report
+from genbounds import bounds, report
 from genbounds.report import Facts, Formula, Link, Name, Notes, Page, Picture, Section, Table, Tag
 from genbounds.validation import InputError
 from tests.report.conftest import AUDIT, HOSTILE, make_ranking, make_score
@@ -179,3 +179,14 @@ def test_numbers_as_people_read_them(value, text):
 )  # fmt: skip
 def test_exact_numbers(value, text):
     assert report.short(value) == text
+
+
+def test_sources_are_links_to_the_papers():
+    """In the audit's table and on a statement's page; whatever else is a source stays text."""
+    rows = [AUDIT[0] | {"source": "M25 Lemma 12"}, AUDIT[1] | {"source": "Robbins (1970)"}]
+    html = report.audit_page({"rows": rows, "seed": 0}).render()
+    assert '<a href="https://arxiv.org/abs/2406.07451v3" rel="noreferrer">M25 Lemma 12</a>' in html
+    assert html.count('<a href="https://') == 1
+    bound = bounds.catalog()["v24.nystrom"]
+    page = report.statement_page(bound, AUDIT[0]).render()
+    assert "https://arxiv.org/abs/2410.21719v1" in page
