@@ -1,7 +1,7 @@
 """Print every lower bound of pyproject.toml as an exact version: ``python -m tests.oldest``.
 
 `make oldest` installs these, so that no lower bound is a guess. torch, which takes gigabytes, and
-what serves the documentation or the demo only are left out.
+what serves the documentation are left out.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import tomllib
 from pathlib import Path
 
 PROJECT = Path(__file__).parents[1] / "pyproject.toml"
-EXTRAS = ("parquet", "test")
+EXTRAS = ("parquet", "demo", "test")
 LEFT_OUT = {"torch", "playwright"}
 
 
