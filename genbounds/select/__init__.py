@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from genbounds.select._boundary import critical_value, crossing_probability, look_sizes
 from genbounds.select._certificate import Certificate
-from genbounds.select._metric import Metric
+from genbounds.select._metric import CustomMetric, Metric
 from genbounds.select._policies import (
     Elimination,
     EpsilonGreedy,
@@ -22,7 +22,8 @@ from genbounds.select._policies import (
 from genbounds.select._policy import CertifyingPolicy, IndexPolicy, Policy, State
 from genbounds.select._run import POLICIES, run
 from genbounds.select._selection import History, Look, Selection
-from genbounds.select._ucb import FdUcb, IsUcb, NaiveUcb, fd_bonus
+from genbounds.select._ucb_fd import FdUcb, FidUcb, fd_bonus
+from genbounds.select._ucb_is import IsUcb, NaiveUcb
 
 __all__ = [
     "run",
@@ -42,10 +43,12 @@ __all__ = [
     "EpsilonGreedy",
     "Thompson",
     "FdUcb",
+    "FidUcb",
     "IsUcb",
     "NaiveUcb",
     "fd_bonus",
     "Metric",
+    "CustomMetric",
     "Certificate",
     "look_sizes",
     "crossing_probability",

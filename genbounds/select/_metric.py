@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
-from genbounds.estimators import Expansion, FrechetReference, inception_expansion
-from genbounds.validation import InputError, check_choice
-
-METRICS = ("fd", "is")
+from genbounds.estimators import (
+    METRICS,
+    Expansion,
+    FrechetReference,
+    Moments,
+    inception_expansion,
+    metric_expansion,
+    vendi_metric,
+)
+from genbounds.select._running import Running, RunningFrechet, RunningInception
+from genbounds.validation import Float, InputError, check_choice
 
 Rows = NDArray[Any]
+
+
+FEWEST_ROWS = 100
+"""No arm is scored on fewer."""
+
+VENDI = ("vendi", "rke")
+RADIAL = ("rbf", "laplace")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,25 +43,94 @@ class Metric:
         Rows to `Expansion`: debiased value with its variance. The certificate uses nothing else.
     plugin_loss : callable
         Rows to the plain estimate, turned so that small is good: what the published policies use.
-        For a user's own metric, its `expand` value.
+        For a user's own callable, its `expand` value.
+    follow : callable or None
+        Of the number of columns: a plug-in score that follows a growing sample (`Running`); None
+        where each step has to take all rows anew.
     columns : int or None
         Features that the rows must have; None where the metric does not care.
     rows_per_column : int
         The first look of an arm takes ``max(FEWEST_ROWS, rows_per_column * d)`` rows.
+    reference : FrechetReference or None
+        For policies that need its moments; metric "fd" only.
     """
 
     name: str
     expand: Callable[[Rows], Expansion]
     plugin_loss: Callable[[Rows], float]
+    follow: Callable[[int], Running] | None = None
     columns: int | None = None
     rows_per_column: int = 0
+    reference: FrechetReference | None = None
 
     def first_look(self, columns: int) -> int:
         """Fewest rows whose expansion may be compared with a critical value."""
         return max(FEWEST_ROWS, self.rows_per_column * columns)
 
 
-FEWEST_ROWS = 100
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CustomMetric:
+    """A score of your own: value, influence function, bias correction.
+
+    Attributes
+    ----------
+    name : str
+    value : callable
+        Rows (n, d) to the plug-in score.
+    influence : callable
+        Rows to the influence of each of them on the score, (n,): the derivative of the score in
+        the weight of a row. It is centred here; its variance over n is that of the score.
+    bias : callable or None
+        Rows to what `value` is too large by on average; None: unbiased to order 1/n.
+    higher_is_better : bool
+    rows_per_column : int
+        The first look takes ``max(100, rows_per_column * d)`` rows.
+
+    Examples
+    --------
+    The variance of the first feature, whose plug-in (divisor n) is too small by its n-th part:
+
+    >>> import numpy as np
+    >>> import genbounds as gb
+    >>> spread = gb.select.CustomMetric(
+    ...     name="spread",
+    ...     value=lambda x: float(x[:, 0].var()),
+    ...     influence=lambda x: (x[:, 0] - x[:, 0].mean()) ** 2,
+    ...     bias=lambda x: -float(x[:, 0].var()) / len(x),
+    ...     higher_is_better=True,
+    ... )
+    >>> expansion = spread(np.random.default_rng(0).normal(size=(500, 1)))
+    >>> round(expansion.value / np.random.default_rng(0).normal(size=500).var(ddof=1), 3)
+    1.0
+    """
+
+    name: str
+    value: Callable[[Rows], float]
+    influence: Callable[[Rows], Any]
+    bias: Callable[[Rows], float] | None = None
+    higher_is_better: bool = False
+    rows_per_column: int = 0
+
+    def __call__(self, rows: Rows) -> Expansion:
+        """Debiased value with its variance."""
+        n = rows.shape[0]
+        influence: Float = np.asarray(self.influence(rows), dtype=np.float64)
+        if influence.shape != (n,):
+            raise InputError(
+                f"`influence` of metric {self.name!r} must return one number a row, shape ({n},); "
+                f"got shape {influence.shape}."
+            )
+        influence = influence - influence.mean()
+        bias = 0.0 if self.bias is None else float(self.bias(rows))
+        return Expansion(
+            estimator="debiased",
+            value=float(self.value(rows)) - bias,
+            variance=float(influence @ influence) / (n - 1) / n,
+            degrees_of_freedom=n - 1.0,
+            influence=influence,
+            n=n,
+            higher_is_better=self.higher_is_better,
+        )
 
 
 def loss(expansion: Expansion) -> float:
@@ -54,8 +138,21 @@ def loss(expansion: Expansion) -> float:
     return -expansion.value if expansion.higher_is_better else expansion.value
 
 
-def resolve_metric(metric: str | Callable[[Rows], Expansion], reference: Any) -> Metric:
-    """Make a `Metric` of a name or of a callable ``metric(rows) -> Expansion``."""
+def resolve_metric(
+    metric: str | CustomMetric | Callable[[Rows], Expansion],
+    reference: Any,
+    options: Mapping[str, Any] | None = None,
+) -> Metric:
+    """Make a `Metric` of a name, of a `CustomMetric` or of a callable ``metric(rows)``."""
+    if callable(metric):
+        if reference is not None:
+            raise InputError(_NO_REFERENCE.format("a metric of your own"))
+        _refuse(options, "a metric of your own")
+        return _custom(metric)
+    check_choice("metric", metric, METRICS)
+    if metric in VENDI:
+        return _vendi(metric, reference, dict(options or {}))
+    _refuse(options, f"metric {metric!r}")
     if metric == "fd":
         if reference is None:
             raise InputError("`reference` is needed for metric 'fd': an array (m, d) or Moments.")
@@ -64,26 +161,73 @@ def resolve_metric(metric: str | Callable[[Rows], Expansion], reference: Any) ->
             name="fd",
             expand=prepared.expand,
             plugin_loss=prepared.plugin,
+            follow=lambda columns: RunningFrechet(prepared),
             columns=prepared.d,
             rows_per_column=8,
-        )
-    if reference is not None:
-        raise InputError(
-            "`reference` is used by metric 'fd' only; pass None for 'is', and let a metric of "
-            "your own hold its reference itself."
+            reference=prepared,
         )
     if metric == "is":
+        if reference is not None:
+            raise InputError(_NO_REFERENCE.format("metric 'is'"))
         return Metric(
             name="is",
             expand=inception_expansion,
             plugin_loss=lambda rows: -inception_expansion(rows, estimator="plugin").value,
+            follow=RunningInception,
             rows_per_column=5,
         )
-    if callable(metric):
+    expand = metric_expansion(metric, reference)
+    return Metric(name=metric, expand=expand, plugin_loss=lambda rows: loss(expand(rows)))
+
+
+_NO_REFERENCE = (
+    "`reference` is not used by {}; pass None, and let a metric of your own hold its reference "
+    "itself."
+)
+
+
+def _refuse(options: Mapping[str, Any] | None, what: str) -> None:
+    if options:
+        raise InputError(f"`options` are for the metrics 'vendi' and 'rke'; got {what}.")
+
+
+def _custom(metric: CustomMetric | Callable[[Rows], Expansion]) -> Metric:
+    if isinstance(metric, CustomMetric):
+        sign, value = (-1.0 if metric.higher_is_better else 1.0), metric.value
         return Metric(
-            name=getattr(metric, "__name__", type(metric).__name__),
+            name=metric.name,
             expand=metric,
-            plugin_loss=lambda rows: loss(metric(rows)),
+            plugin_loss=lambda rows: sign * float(value(rows)),
+            rows_per_column=metric.rows_per_column,
         )
-    check_choice("metric", metric, METRICS)
-    raise AssertionError  # unreachable: every legal choice is handled above
+    return Metric(
+        name=getattr(metric, "__name__", type(metric).__name__),
+        expand=metric,
+        plugin_loss=lambda rows: loss(metric(rows)),
+    )
+
+
+def _vendi(metric: str, reference: Any, options: dict[str, Any]) -> Metric:
+    """Vendi scores; the reference is there for the bandwidth only."""
+    kernel = options.get("kernel", "rbf")
+    radial = isinstance(kernel, str) and kernel in RADIAL
+    if isinstance(reference, Moments):
+        raise InputError(
+            f"`reference` must be features for metric {metric!r}, from which the bandwidth is "
+            "taken; got Moments."
+        )
+    if radial and reference is None and options.get("bandwidth") is None:
+        raise InputError(
+            f"metric {metric!r} needs `reference`, or a `bandwidth` in `options`: all arms must "
+            "be scored with one bandwidth."
+        )
+    expand = vendi_metric(metric, [] if reference is None else [reference], options)
+    # A spectrum of order below 2 is debiased only where the samples fill the feature dimension.
+    filled = metric == "vendi" and not radial and options.get("order", 1.0) < 2.0
+    return Metric(
+        name=metric,
+        expand=expand,
+        plugin_loss=lambda rows: loss(expand(rows, estimator="plugin")),
+        columns=None if reference is None else np.shape(reference)[1],
+        rows_per_column=8 if filled else 0,
+    )

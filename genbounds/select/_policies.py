@@ -107,7 +107,7 @@ class Greedy(IndexPolicy):
 
     def index(self, state: State, arm: int) -> float:
         """Plug-in score, small is good."""
-        return plugin_loss(state, arm)
+        return state.plugin_loss(arm)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,11 +156,3 @@ class Thompson(Policy):
         spread = certificate.stderr[available] * np.sqrt(last / state.n[available])
         draws = certificate.loss[available] + spread * state.rng.standard_normal(available.size)
         return (int(available[np.argmin(draws)]),)
-
-
-def plugin_loss(state: State, arm: int) -> float:
-    """Plug-in score of all of an arm's rows, turned so that small is good; -inf before two rows."""
-    rows = state.rows[arm]
-    if rows.shape[0] < 2:
-        return -np.inf
-    return state.metric.plugin_loss(rows)

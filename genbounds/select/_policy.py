@@ -16,8 +16,11 @@ from numpy.typing import NDArray
 from genbounds.estimators import Moments
 from genbounds.select._certificate import Certificate
 from genbounds.select._metric import Metric
+from genbounds.select._running import Running, RunningScores
 
 Bools = NDArray[np.bool_]
+
+FEWEST_ROWS_FOR_COVARIANCE = 2
 
 
 @dataclass(slots=True, kw_only=True)
@@ -46,6 +49,8 @@ class State:
     rng : numpy.random.Generator
     step : int
         Batches drawn so far.
+    memory : dict
+        Free for the policy's own caches; lives as long as the run.
     """
 
     n: NDArray[np.int64]
@@ -61,7 +66,23 @@ class State:
     rng: np.random.Generator
     step: int = 0
     memory: dict[Any, Any] = field(default_factory=dict)
-    """Free for the policy's own caches; lives as long as the run."""
+    scores: RunningScores | None = None
+
+    def running(self, arm: int) -> Running | None:
+        """Plug-in score of all rows of `arm`, brought up to date; None if the metric has none."""
+        follow = self.metric.follow
+        if follow is None or self.rows[arm].shape[0] == 0:
+            return None
+        if self.scores is None:
+            self.scores = RunningScores(follow)
+        return self.scores.of(arm, self.rows[arm])
+
+    def plugin_loss(self, arm: int) -> float:
+        """Plug-in score of all rows of `arm`, small is good; -inf before two rows."""
+        if self.rows[arm].shape[0] < FEWEST_ROWS_FOR_COVARIANCE:
+            return -math.inf
+        running = self.running(arm)
+        return self.metric.plugin_loss(self.rows[arm]) if running is None else running.loss()
 
 
 class Policy:
@@ -122,9 +143,6 @@ class IndexPolicy(Policy):
         if fresh.size:
             return (int(fresh[0]),)
         return (int(available[np.argmin(state.index[available])]),)
-
-
-FEWEST_ROWS_FOR_COVARIANCE = 2
 
 
 def least_sampled(state: State, arms: NDArray[np.int64]) -> tuple[int, ...]:

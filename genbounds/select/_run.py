@@ -18,7 +18,7 @@ from genbounds.results import Score
 from genbounds.select._boundary import critical_value, look_sizes
 from genbounds.select._certificate import Certificate
 from genbounds.select._feed import Feed
-from genbounds.select._metric import Metric, Rows, loss, resolve_metric
+from genbounds.select._metric import CustomMetric, Metric, Rows, loss, resolve_metric
 from genbounds.select._policies import (
     Elimination,
     EpsilonGreedy,
@@ -31,7 +31,8 @@ from genbounds.select._policies import (
 from genbounds.select._policy import Policy, State
 from genbounds.select._record import Record
 from genbounds.select._selection import History, Look, Selection
-from genbounds.select._ucb import FdUcb, IsUcb, NaiveUcb
+from genbounds.select._ucb_fd import FdUcb, FidUcb
+from genbounds.select._ucb_is import IsUcb, NaiveUcb
 from genbounds.validation import InputError, check_choice, check_count, check_open_unit
 
 POLICIES: dict[str, Callable[[], Policy]] = {
@@ -42,6 +43,7 @@ POLICIES: dict[str, Callable[[], Policy]] = {
     "greedy": Greedy,
     "epsilon-greedy": EpsilonGreedy,
     "fd-ucb": FdUcb,
+    "fid-ucb": FidUcb,
     "is-ucb": IsUcb,
     "naive-ucb": NaiveUcb,
     "thompson": Thompson,
@@ -61,11 +63,12 @@ def run(
     reference: Any = None,
     *,
     policy: str | Policy = "lucb",
-    metric: str | Callable[[Rows], Expansion] = "fd",
+    metric: str | CustomMetric | Callable[[Rows], Expansion] = "fd",
     confidence: float = 0.95,
     batch: int = 5,
     budget: int | None = None,
     seed: int = 0,
+    options: Mapping[str, Any] | None = None,
     top: int = 1,
     tolerance: float = 0.0,
     limit: int | None = None,
@@ -83,14 +86,16 @@ def run(
         Objects with ``draw(n, rng)`` that return n fresh independent rows, an array (n, d). Fewer
         rows than asked mean that the arm has run dry; what it gave counts.
     reference : array_like of shape (m, d) or Moments, optional
-        Real features, for metric "fd" only. If it is itself a sample, the target is the distance
-        to its population, and the reference's noise is part of every comparison.
+        Real features. For metric "fd" needed; if it is itself a sample, the target is the distance
+        to its population, and the reference's noise is part of every comparison. For "vendi" and
+        "rke" the features that a bandwidth is taken from. Not used by others.
     policy : str or Policy
         "lucb", "elimination" and "uniform" stop by themselves; "random", "greedy",
         "epsilon-greedy", "thompson", "fd-ucb", "is-ucb" and "naive-ucb" run until the budget is
         spent. A `Policy` object carries its own options.
-    metric : {"fd", "is"} or callable
-        Or any function of the rows that returns an `Expansion` (debiased value, its variance, its
+    metric : {"fd", "is", "vendi", "rke"}, CustomMetric or callable
+        A score of your own is a `CustomMetric` (value, influence function, bias correction) or
+        any function of the rows that returns an `Expansion` (debiased value, its variance, its
         orientation).
     confidence : float
         A certified answer is wrong with probability at most ``1 - confidence``.
@@ -101,6 +106,8 @@ def run(
         1,000 batches for the others.
     seed : int
         Each arm draws from its own child stream: its samples do not depend on the policy.
+    options : mapping, optional
+        For "vendi" and "rke": keyword arguments of `vendi_score` (kernel, bandwidth, order, …).
     top : int
         Name the best `top` arms instead of one.
     tolerance : float
@@ -149,14 +156,14 @@ def run(
        evaluation of generative models", AISTATS 2025 (FD-UCB, IS-UCB).
     """
     chosen = _policy(policy)
-    prepared = resolve_metric(metric, reference)
+    prepared = resolve_metric(metric, reference, options)
     chosen.check(prepared)
     confidence = check_open_unit("confidence", confidence)
     loop = _Loop(
         _arms(arms),
         policy=chosen,
         metric=prepared,
-        reference=_moments(reference),
+        reference=None if prepared.reference is None else prepared.reference.moments,
         confidence=confidence,
         batch=check_count("batch", batch),
         budget=None if budget is None else check_count("budget", budget),
@@ -528,12 +535,6 @@ def _arms(arms: Mapping[str, Arm]) -> dict[str, Arm]:
         if not isinstance(arm, Arm):
             raise InputError(f"arm {name!r} ({type(arm).__name__}) has no method `draw(n, rng)`.")
     return dict(arms)
-
-
-def _moments(reference: Any) -> Moments | None:
-    if reference is None:
-        return None
-    return reference if isinstance(reference, Moments) else Moments.from_features(reference)
 
 
 def _tolerance(value: object) -> float:

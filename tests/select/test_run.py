@@ -347,7 +347,7 @@ def test_reference_noise_ends_the_run_early():
         (CLEAR, {"policy": "best"}, "`policy` must be one of 'lucb'"),
         (CLEAR, {"metric": "fid"}, "`metric` must be one of 'fd', 'is'"),
         (CLEAR, {"metric": "fd"}, "`reference` is needed for metric 'fd'"),
-        (CLEAR, {"reference": np.zeros((5, 1))}, "`reference` is used by metric 'fd' only"),
+        (CLEAR, {"reference": np.zeros((5, 1))}, "`reference` is not used by a metric of your own"),
         (CLEAR, {"confidence": 95}, "`confidence` must be a real number in"),
         (CLEAR, {"batch": 0}, "`batch` must be a whole number"),
         (CLEAR, {"budget": 0.5}, "`budget` must be a whole number"),
