@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from genbounds.select._boundary import critical_value, crossing_probability, look_sizes
 from genbounds.select._certificate import Certificate
+from genbounds.select._debiased import DebiasedUcb, Thompson
 from genbounds.select._metric import CustomMetric, Metric
 from genbounds.select._policies import (
     Elimination,
@@ -16,7 +17,6 @@ from genbounds.select._policies import (
     Greedy,
     Lucb,
     Random,
-    Thompson,
     Uniform,
 )
 from genbounds.select._policy import CertifyingPolicy, IndexPolicy, Policy, State
@@ -42,6 +42,7 @@ __all__ = [
     "Greedy",
     "EpsilonGreedy",
     "Thompson",
+    "DebiasedUcb",
     "FdUcb",
     "FidUcb",
     "IsUcb",

@@ -27,6 +27,9 @@ Rows = NDArray[Any]
 FEWEST_ROWS = 100
 """No arm is scored on fewer."""
 
+FEWEST_PAIRWISE = 8
+"""Rows below which the variance of a U-statistic of pairs is not estimated."""
+
 VENDI = ("vendi", "rke")
 RADIAL = ("rbf", "laplace")
 
@@ -49,8 +52,9 @@ class Metric:
         where each step has to take all rows anew.
     columns : int or None
         Features that the rows must have; None where the metric does not care.
-    rows_per_column : int
-        The first look of an arm takes ``max(FEWEST_ROWS, rows_per_column * d)`` rows.
+    rows_per_column, fewest_rows : int
+        No score is defined below `fewest_rows`. The first look of an arm takes
+        ``max(FEWEST_ROWS, rows_per_column * d, 2 * fewest_rows)`` rows.
     reference : FrechetReference or None
         For policies that need its moments; metric "fd" only.
     """
@@ -61,11 +65,12 @@ class Metric:
     follow: Callable[[int], Running] | None = None
     columns: int | None = None
     rows_per_column: int = 0
+    fewest_rows: int = 2
     reference: FrechetReference | None = None
 
     def first_look(self, columns: int) -> int:
         """Fewest rows whose expansion may be compared with a critical value."""
-        return max(FEWEST_ROWS, self.rows_per_column * columns)
+        return max(FEWEST_ROWS, self.rows_per_column * columns, 2 * self.fewest_rows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,12 +227,15 @@ def _vendi(metric: str, reference: Any, options: dict[str, Any]) -> Metric:
             "be scored with one bandwidth."
         )
     expand = vendi_metric(metric, [] if reference is None else [reference], options)
-    # A spectrum of order below 2 is debiased only where the samples fill the feature dimension.
-    filled = metric == "vendi" and not radial and options.get("order", 1.0) < 2.0
+    # A spectrum of order below 2 is debiased only where the samples fill the feature dimension;
+    # with an infinite one it is truncated, which takes more rows than components.
+    below = metric == "vendi" and options.get("order", 1.0) < 2.0
+    components = 100 if options.get("components") is None else int(options["components"])
     return Metric(
         name=metric,
         expand=expand,
         plugin_loss=lambda rows: loss(expand(rows, estimator="plugin")),
         columns=None if reference is None else np.shape(reference)[1],
-        rows_per_column=8 if filled else 0,
+        rows_per_column=8 if below and not radial else 0,
+        fewest_rows=components + 1 if below and radial else FEWEST_PAIRWISE,
     )

@@ -49,6 +49,8 @@ class State:
     rng : numpy.random.Generator
     step : int
         Batches drawn so far.
+    cost : ndarray of shape (K,) or None
+        Cost of a sample of each arm; None: all alike.
     memory : dict
         Free for the policy's own caches; lives as long as the run.
     """
@@ -65,6 +67,7 @@ class State:
     error: float
     rng: np.random.Generator
     step: int = 0
+    cost: NDArray[np.float64] | None = None
     memory: dict[Any, Any] = field(default_factory=dict)
     scores: RunningScores | None = None
 
@@ -78,8 +81,8 @@ class State:
         return self.scores.of(arm, self.rows[arm])
 
     def plugin_loss(self, arm: int) -> float:
-        """Plug-in score of all rows of `arm`, small is good; -inf before two rows."""
-        if self.rows[arm].shape[0] < FEWEST_ROWS_FOR_COVARIANCE:
+        """Plug-in score of all rows of `arm`, small is good; -inf while there are too few."""
+        if self.rows[arm].shape[0] < self.metric.fewest_rows:
             return -math.inf
         running = self.running(arm)
         return self.metric.plugin_loss(self.rows[arm]) if running is None else running.loss()
@@ -136,13 +139,17 @@ class IndexPolicy(Policy):
 
     def select(self, state: State) -> tuple[int, ...]:
         """Burn-in first, in the order of the arms; then the smallest index (ties: first arm)."""
+        return self.pick(state, state.index)
+
+    def pick(self, state: State, index: NDArray[np.float64]) -> tuple[int, ...]:
+        """Return the available arm in burn-in, or else with the smallest `index`."""
         available = np.flatnonzero(state.available)
         if available.size == 0:
             return ()
         fresh = available[state.n[available] < max(self.burn_in, FEWEST_ROWS_FOR_COVARIANCE)]
         if fresh.size:
             return (int(fresh[0]),)
-        return (int(available[np.argmin(state.index[available])]),)
+        return (int(available[np.argmin(index[available])]),)
 
 
 def least_sampled(state: State, arms: NDArray[np.int64]) -> tuple[int, ...]:

@@ -358,6 +358,13 @@ def test_reference_noise_ends_the_run_early():
         (CLEAR, {"first_look": 1}, "`first_look` must be a whole number of at least 2"),
         (CLEAR, {"growth": 1.0}, "`growth` must be at least 1.1"),
         (CLEAR, {"retries": -1}, "`retries` must be a whole number"),
+        (CLEAR, {"cost": {"ugly": 1.0}}, "`cost` names 'ugly', which is not among the arms"),
+        (CLEAR, {"cost": {"bad": 0.0}}, "`cost` must be positive and finite; got 0.0 for 'bad'"),
+        (CLEAR, {"cost": 3.0}, "`cost` must map arms to numbers"),
+        (CLEAR, {"joins": {"bad": -1}}, r"`joins\['bad'\]` must be a whole number"),
+        (CLEAR, {"joins": dict.fromkeys(CLEAR, 5)}, "`joins` leaves no arm to start with"),
+        (CLEAR, {"dtype": "int8"}, "`dtype` must be a floating type such as 'float32'; got 'int8'"),
+        (CLEAR, {"dtype": "half a byte"}, "`dtype` must be a floating type"),
     ],
 )
 def test_bad_arguments(arms, options, message):
@@ -387,6 +394,110 @@ def test_own_policy():
 def test_options_travel_with_the_policy():
     result = go(CLEAR, policy=Greedy(burn_in=50), budget=200)
     assert result.samples == {"good": 100, "bad": 50, "worse": 50}
+
+
+def test_samples_are_kept_in_the_type_asked_for(tmp_path):
+    seen = []
+
+    def spying(rows):
+        seen.append(rows.dtype)
+        return mean_metric(rows)
+
+    arms = {"a": Normal(0.0), "b": Normal(1.0)}
+    half = go(arms, metric=spying, dtype="float16", record=tmp_path)
+    assert set(seen) == {np.dtype("float16")}
+    full = go(arms)
+    assert half.scores["a"].value != full.scores["a"].value
+    assert half.scores["a"].value == pytest.approx(full.scores["a"].value, abs=1e-3)
+    with pytest.raises(InputError, match="dtype differ"):
+        go(arms, record=tmp_path)
+    far = go(arms | {"far": Normal(1e6)}, dtype="float16")
+    assert "beyond the range of `dtype` float16" in far.set_aside["far"]
+
+
+# Costs, and arms that join
+
+
+def test_budget_is_in_units_of_cost():
+    arms = {"cheap": Normal(0.0), "dear": Normal(0.0)}
+    result = go(arms, cost={"dear": 10.0}, budget=1_000, policy="uniform")
+    assert result.samples["cheap"] + 10 * result.samples["dear"] == result.cost <= 1_000
+    assert result.stopped == "budget"
+    # a policy that wants no certificate spends the rest on cheap samples
+    assert go(arms, cost={"dear": 10.0}, budget=1_000, policy="random").cost == 1_000
+    assert go(arms, budget=600).cost == 600.0
+    with pytest.raises(InputError, match=r"`budget` \(54\) does not allow one batch"):
+        go(arms, cost={"dear": 10.0}, budget=54)
+
+
+def test_lucb_settles_cheap_rivals_first():
+    arms = {"best": Normal(0.0), "dear": Normal(0.1), "cheap": Normal(0.13)}
+    options = {"budget": 5_000, "limit": 4_000}
+    plain, thrifty = go(arms, **options), go(arms, cost={"dear": 2.0}, **options)
+    first = [look.arm for look in thrifty.history.looks[3:]]
+    assert "dear" not in first[: first.index("cheap") + 2]
+    assert [look.arm for look in plain.history.looks[3:]] != first
+
+
+def test_a_model_that_joins_is_found():
+    arms = {"old": Normal(1.0), "older": Normal(2.0), "new": Normal(0.0)}
+    result = go(arms, policy="greedy", joins={"new": 50}, budget=1_000)
+    assert result.history.joined == (0, 0, 50)
+    assert 2 not in result.history.picks[:50]
+    assert result.history.picks[50] == 2
+    assert result.best == "new"
+    # regret is against the best that there was
+    truth = {"old": 1.0, "older": 2.0, "new": 0.0}
+    regret = result.history.average_regret(truth) * np.arange(1, 201)
+    assert regret[49] == pytest.approx((result.history.picks[:50] == 1).sum())
+    assert result.history.optimal_pick_ratio(truth)[0] == 1.0
+
+
+@pytest.mark.parametrize("policy", ["lucb", "elimination"])
+def test_certificate_waits_for_arms_to_come(policy):
+    arms = {"good": Normal(1.0), "bad": Normal(3.0), "late": Normal(0.0)}
+    result = go(arms, policy=policy, joins={"late": 10**6})
+    assert (result.best, result.certified) == ("late", True)
+    # the run does not idle until step 10**6: the late arm joins once the others are settled
+    assert result.history.joined[2] == 40
+    assert result.samples["bad"] == 100
+    lone = go({"only": Normal(0.0), "late": Normal(1.0)}, policy=policy, joins={"late": 99})
+    assert lone.certified
+
+
+def test_joining_arm_of_another_width_is_set_aside():
+    class Wide(Normal):
+        def draw(self, n, rng):
+            return rng.standard_normal((n, 3))
+
+    result = go(CLEAR | {"late": Wide(0.0)}, joins={"late": 5})
+    assert result.set_aside == {"late": "its rows have 3 columns, other arms have 1"}
+    assert result.certified
+
+
+def test_joining_is_resumed(tmp_path):
+    def arms(fuse):
+        return {"a": Normal(0.0), "b": Normal(0.1), "late": Fuse(-0.1, fuse)}
+
+    options = {"joins": {"late": 30}, "budget": 1_500}
+    whole = go(arms(10**9), **options)
+    for burns_at in (1, 40):
+        with pytest.raises(KeyboardInterrupt):
+            go(arms(burns_at), record=tmp_path / str(burns_at), **options)
+        same(go(arms(10**9), record=tmp_path / str(burns_at), **options), whole)
+
+
+def test_arms_can_be_added_to_a_finished_run(tmp_path):
+    first = go({"a": Normal(1.0), "b": Normal(3.0)}, record=tmp_path)
+    assert first.best == "a"
+    old = Faulty({call: AssertionError("drawn twice") for call in range(1, 99)})
+    arms = {"a": Normal(1.0), "b": old, "new": Normal(0.0)}
+    second = go(arms, record=tmp_path)
+    assert second.best == "new"
+    assert old.calls == 0
+    same(second, go({"a": Normal(1.0), "b": Normal(3.0), "new": Normal(0.0)}))
+    with pytest.raises(InputError, match="arms differ"):
+        go({"b": Normal(3.0), "a": Normal(1.0)}, record=tmp_path)
 
 
 # Interruption
