@@ -155,7 +155,7 @@ class DebiasedUcb(IndexPolicy):
     """
 
     name = "debiased-ucb"
-    width: float = 1.0
+    width: float = 2.0
     burn_in: int = 0
 
     def __post_init__(self) -> None:
