@@ -97,8 +97,18 @@ def errors() -> dict[str, Scenario]:
             right=("a0",),
             reference=standard(8),
         ),
+        "Gaussian, 5 arms, 2 tied in front, d=8": Scenario(
+            arms=shifted(GaussianArm, 8, [0.5, 0.5, 0.8, 0.9, 1.0]),
+            right=("a0",),
+            reference=standard(8),
+        ),
         "Student t8, 2 tied, d=8": Scenario(
             arms=shifted(StudentArm, 8, [0.5, 0.5], df=8.0), right=("a0",), reference=standard(8)
+        ),
+        "Student t8, 5 near-tied (gap 4 %), d=8": Scenario(
+            arms=shifted(StudentArm, 8, [0.5, 0.51, 0.51, 0.51, 0.51], df=8.0),
+            right=("a0",),
+            reference=standard(8),
         ),
         "skewed gamma(1), 2 tied, d=8": Scenario(
             arms=shifted(SkewedArm, 8, [0.5, 0.5], shape=1.0), right=("a0",), reference=standard(8)
@@ -108,6 +118,13 @@ def errors() -> dict[str, Scenario]:
         ),
         "rank flip, tied, narrow is right, d=16": Scenario(
             arms=flip, right=("narrow",), reference=standard(16)
+        ),
+        "rank flip and 3 near-tied (gap 4 %), d=16": Scenario(
+            arms=flip
+            | shifted(GaussianArm, 16, [1.2, 1.224, 1.224])
+            | {"narrow": GaussianArm(np.zeros(16), np.full(16, 0.69**2))},
+            right=("wide", "a0"),
+            reference=standard(16),
         ),
         "2 tied at the reference (FD 0), d=8": Scenario(
             arms=shifted(GaussianArm, 8, [0.0, 0.0]), right=("a0",), reference=standard(8)
@@ -125,6 +142,16 @@ def errors() -> dict[str, Scenario]:
             metric="is",
         ),
     }
+
+
+def rank_flip() -> Scenario:
+    """Build two arms of which the better, wide one (FD 1.44 against 1.54) has the worse plug-in.
+
+    Up to about n = 600, where the scenario ends.
+    """
+    return Scenario(
+        arms=wide_and_narrow(16, 1.3, 0.69), right=("wide",), reference=standard(16), limit=600
+    )
 
 
 def graded(arms: int, gap: float) -> dict[str, Any]:

@@ -47,7 +47,7 @@ def _named(work: Callable[..., Run], job: Key) -> tuple[Key, Run]:
 
 
 def read(out: Path) -> dict[Key, Run]:
-    """Runs on disk by their job; none if there is no such file."""
+    """Return the runs on disk by their job; none if there is no such file."""
     if not out.exists():
         return {}
     known = {}
