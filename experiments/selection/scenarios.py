@@ -166,6 +166,8 @@ def savings() -> dict[str, Scenario]:
         for gap in (0.5, 0.3, 0.1)
         for arms in (3, 5, 10, 20)
     }
+    # Gaps that need more samples than the habit; three arms, as the others leave early anyway.
+    small = {f"3 arms, graded by {gap:.0%}": graded(3, gap) for gap in (0.05, 0.01)}
     lineups |= {
         "2 arms, gap 30 %": graded(2, 0.3),
         "5 arms, all rivals 40 % worse": shifted(GaussianArm, 8, [0.5] + [0.35**0.5] * 4),
@@ -176,6 +178,10 @@ def savings() -> dict[str, Scenario]:
     scenarios = {
         name: Scenario(arms=arms, right=("a0",), reference=standard(8), limit=50_000)
         for name, arms in lineups.items()
+    }
+    scenarios |= {
+        name: Scenario(arms=arms, right=("a0",), reference=standard(8), limit=4_000_000)
+        for name, arms in small.items()
     }
     flip = wide_and_narrow(16, 1.3, 0.67) | {
         name: GaussianArm(shift(16, 0, distance), np.ones(16))

@@ -11,6 +11,7 @@ from genbounds.select._boundary import critical_value, crossing_probability, loo
 from genbounds.select._certificate import Certificate
 from genbounds.select._debiased import DebiasedUcb, Thompson
 from genbounds.select._metric import CustomMetric, Metric
+from genbounds.select._norms import Norms
 from genbounds.select._policies import (
     Elimination,
     EpsilonGreedy,
@@ -48,6 +49,7 @@ __all__ = [
     "IsUcb",
     "NaiveUcb",
     "fd_bonus",
+    "Norms",
     "Metric",
     "CustomMetric",
     "Certificate",
