@@ -13,9 +13,9 @@ from genbounds.estimators import (
     METRICS,
     Expansion,
     FrechetReference,
+    KernelReference,
     Moments,
     inception_expansion,
-    metric_expansion,
     vendi_metric,
 )
 from genbounds.select._running import Running, RunningFrechet, RunningInception
@@ -30,6 +30,7 @@ FEWEST_ROWS = 100
 FEWEST_PAIRWISE = 8
 """Rows below which the variance of a U-statistic of pairs is not estimated."""
 
+KERNEL_OPTIONS = ("degree", "gamma", "offset")
 VENDI = ("vendi", "rke")
 RADIAL = ("rbf", "laplace")
 
@@ -57,6 +58,8 @@ class Metric:
         ``max(FEWEST_ROWS, rows_per_column * d, 2 * fewest_rows)`` rows.
     reference : FrechetReference or None
         For policies that need its moments; metric "fd" only.
+    sampled_reference : bool
+        Whether the target is the distance to the population behind a reference sample.
     """
 
     name: str
@@ -67,6 +70,7 @@ class Metric:
     rows_per_column: int = 0
     fewest_rows: int = 2
     reference: FrechetReference | None = None
+    sampled_reference: bool = False
 
     def first_look(self, columns: int) -> int:
         """Fewest rows whose expansion may be compared with a critical value."""
@@ -157,6 +161,8 @@ def resolve_metric(
     check_choice("metric", metric, METRICS)
     if metric in VENDI:
         return _vendi(metric, reference, dict(options or {}))
+    if metric == "kid":
+        return _kid(reference, dict(options or {}))
     _refuse(options, f"metric {metric!r}")
     if metric == "fd":
         if reference is None:
@@ -170,6 +176,7 @@ def resolve_metric(
             columns=prepared.d,
             rows_per_column=8,
             reference=prepared,
+            sampled_reference=prepared.n is not None,
         )
     if metric == "is":
         if reference is not None:
@@ -181,8 +188,7 @@ def resolve_metric(
             follow=RunningInception,
             rows_per_column=5,
         )
-    expand = metric_expansion(metric, reference)
-    return Metric(name=metric, expand=expand, plugin_loss=lambda rows: loss(expand(rows)))
+    raise AssertionError  # unreachable: every metric of the estimators is handled above
 
 
 _NO_REFERENCE = (
@@ -193,7 +199,7 @@ _NO_REFERENCE = (
 
 def _refuse(options: Mapping[str, Any] | None, what: str) -> None:
     if options:
-        raise InputError(f"`options` are for the metrics 'vendi' and 'rke'; got {what}.")
+        raise InputError(f"`options` are for the metrics 'kid', 'vendi' and 'rke'; got {what}.")
 
 
 def _custom(metric: CustomMetric | Callable[[Rows], Expansion]) -> Metric:
@@ -209,6 +215,26 @@ def _custom(metric: CustomMetric | Callable[[Rows], Expansion]) -> Metric:
         name=getattr(metric, "__name__", type(metric).__name__),
         expand=metric,
         plugin_loss=lambda rows: loss(metric(rows)),
+    )
+
+
+def _kid(reference: Any, options: dict[str, Any]) -> Metric:
+    if reference is None:
+        raise InputError("`reference` is needed for metric 'kid': an array (m, d).")
+    unknown = [name for name in options if name not in KERNEL_OPTIONS]
+    if unknown:
+        raise InputError(
+            f"`options` of metric 'kid' must be among {', '.join(KERNEL_OPTIONS)}; "
+            f"got {unknown[0]!r}."
+        )
+    prepared = KernelReference(reference, **options)
+    return Metric(
+        name="kid",
+        expand=prepared.expand,
+        plugin_loss=lambda rows: prepared.expand(rows, estimator="plugin").value,
+        columns=prepared.d,
+        fewest_rows=FEWEST_PAIRWISE,
+        sampled_reference=True,
     )
 
 

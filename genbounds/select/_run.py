@@ -91,14 +91,15 @@ def run(
         Objects with ``draw(n, rng)`` that return n fresh independent rows, an array (n, d). Fewer
         rows than asked mean that the arm has run dry; what it gave counts.
     reference : array_like of shape (m, d) or Moments, optional
-        Real features. For metric "fd" needed; if it is itself a sample, the target is the distance
-        to its population, and the reference's noise is part of every comparison. For "vendi" and
-        "rke" the features that a bandwidth is taken from. Not used by others.
+        Real features. Needed for metrics "fd" and "kid" (there no Moments); if it is itself a
+        sample, the target is the distance to its population, and the reference's noise is part
+        of every comparison. For "vendi" and "rke" the features that a bandwidth is taken from.
+        Not used by others.
     policy : str or Policy
         "lucb", "elimination" and "uniform" stop by themselves; "random", "greedy",
         "epsilon-greedy", "thompson", "fd-ucb", "is-ucb" and "naive-ucb" run until the budget is
         spent. A `Policy` object carries its own options.
-    metric : {"fd", "is", "vendi", "rke"}, CustomMetric or callable
+    metric : {"fd", "kid", "is", "vendi", "rke"}, CustomMetric or callable
         A score of your own is a `CustomMetric` (value, influence function, bias correction) or
         any function of the rows that returns an `Expansion` (debiased value, its variance, its
         orientation).
@@ -112,7 +113,8 @@ def run(
     seed : int
         Each arm draws from its own child stream: its samples do not depend on the policy.
     options : mapping, optional
-        For "vendi" and "rke": keyword arguments of `vendi_score` (kernel, bandwidth, order, …).
+        For "vendi" and "rke": keyword arguments of `vendi_score` (kernel, bandwidth, order, …);
+        for "kid" its degree, gamma and offset.
     top : int
         Name the best `top` arms instead of one.
     tolerance : float
@@ -251,7 +253,7 @@ class _Loop:
         self.metric = metric
         self.confidence = confidence
         self.budget = budget
-        self.sampled_reference = reference is not None and reference.n is not None
+        self.sampled_reference = metric.sampled_reference
         self.picks: list[int] = []
         self.drawn: list[int] = []
         self.looks: list[Look] = []
