@@ -200,13 +200,14 @@ def test_fd_policies_run(policy):
 # The norms
 
 
-@pytest.mark.parametrize("threshold", [0.6, 2.0])
+@pytest.mark.parametrize("threshold", [0.6, 2.0, 4.0])
 @pytest.mark.parametrize("d", [30, 300])
 def test_thresholded_norms_against_the_full_matrix(threshold, d):
     rng = np.random.default_rng(5)
     n = 400
     factors = rng.normal(size=(n, 3)) @ rng.normal(size=(3, d))
     rows = (rng.normal(size=(n, d)) + 0.5 * factors).astype(np.float32)
+    rows[:, 1] = rows[:, 0] + 0.1 * rows[:, 2]  # one pair above every cut below 1
     cov = np.cov(rows.astype(np.float64), rowvar=False, bias=True)
     v = np.diag(cov)
     cut = threshold * np.sqrt(2 * np.outer(v, v) * math.log(d) / n)
