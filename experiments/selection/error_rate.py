@@ -52,6 +52,7 @@ def certificate(name: str, policy: str, confidence: float, seed: int) -> Run:
         confidence=confidence,
         batch=100,
         limit=scenario.limit,
+        first_look=scenario.first_look,
         seed=seed,
     )
     right = "right" if selection.best in scenario.right else "wrong"

@@ -27,6 +27,8 @@ class Scenario:
     metric : str
     limit : int
         Most samples per arm.
+    first_look : int or None
+        None: the default.
     """
 
     arms: dict[str, Any]
@@ -34,6 +36,7 @@ class Scenario:
     reference: Callable[[np.random.Generator], Any]
     metric: str = "fd"
     limit: int = 2_000
+    first_look: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +138,15 @@ def errors() -> dict[str, Scenario]:
         "rank flip, tied, sampled reference m=1000, d=16": Scenario(
             arms=flip, right=("wide",), reference=sampled(16, 1_000)
         ),
+        "rank flip, tied, wide is right, d=48, first look 2 d": early_flip("wide"),
+        "rank flip, tied, narrow is right, d=48, first look 2 d": early_flip("narrow"),
+        "Student t8, 2 tied, d=48, first look 2 d": Scenario(
+            arms=shifted(StudentArm, 48, [1.0, 1.0], df=8.0),
+            right=("a0",),
+            reference=standard(48),
+            limit=500,
+            first_look=100,
+        ),
         "IS, 2 tied, 10 classes": Scenario(
             arms={"a0": DirichletArm((0.2,) * 10), "a1": DirichletArm((0.2,) * 10)},
             right=("a0",),
@@ -142,6 +154,21 @@ def errors() -> dict[str, Scenario]:
             metric="is",
         ),
     }
+
+
+def early_flip(right: str) -> Scenario:
+    """Tied wide and narrow arms, scored from two samples a dimension on instead of eight."""
+    spectrum = np.arange(1, 49) ** -0.7
+    return Scenario(
+        arms={
+            "wide": GaussianArm(np.zeros(48), 1.3**2 * spectrum),
+            "narrow": GaussianArm(np.zeros(48), 0.7**2 * spectrum),
+        },
+        right=(right,),
+        reference=lambda rng: Moments(np.zeros(48), np.diag(spectrum), n=None),
+        limit=500,
+        first_look=100,
+    )
 
 
 def rank_flip() -> Scenario:

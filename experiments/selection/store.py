@@ -30,16 +30,25 @@ def study(
     wanted = list(jobs)
     known = {} if out is None else read(out)
     left = [job for job in wanted if job not in known]
+    if left and out is not None:
+        _end_line(out)
     results = Parallel(n_jobs=workers, return_as="generator_unordered")(
         delayed(_named)(work, job) for job in left
     )
     for job, run in results:
         known[job] = run
         if out is not None:
-            out.parent.mkdir(parents=True, exist_ok=True)
             with out.open("a", encoding="utf-8") as file:
                 file.write(json.dumps({"job": job, "run": run}) + "\n")
     return {job: known[job] for job in wanted}
+
+
+def _end_line(out: Path) -> None:
+    """Make sure that what is appended starts a line, whatever a killed study left."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    if out.exists() and not out.read_bytes().endswith(b"\n"):
+        with out.open("a", encoding="utf-8") as file:
+            file.write("\n")
 
 
 def _named(work: Callable[..., Run], job: Key) -> tuple[Key, Run]:

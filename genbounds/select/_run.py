@@ -249,6 +249,7 @@ class _Loop:
         if len(self.waiting) == k:
             raise InputError("`joins` leaves no arm to start with: at least one must join at 0.")
         self.joined = np.zeros(k, dtype=np.int32)
+        self.joined[[-position for _, position in self.waiting]] = -1
         self.policy = policy
         self.metric = metric
         self.confidence = confidence

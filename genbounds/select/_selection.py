@@ -47,7 +47,8 @@ class History:
     looks : tuple of Look
         All evaluations, in order.
     joined : tuple of int
-        Step at which each arm joined the run; empty if all were there from the start.
+        Step at which each arm joined the run, -1 if it never did; empty if all were there from
+        the start.
     """
 
     names: tuple[str, ...]
@@ -85,7 +86,8 @@ class History:
         steps = np.arange(self.picks.size)
         best = np.full(self.picks.size, np.inf)
         for loss, joined in zip(losses, self.joined or (0,) * losses.size, strict=True):
-            best = np.where(steps >= joined, np.minimum(best, loss), best)
+            if joined >= 0:
+                best = np.where(steps >= joined, np.minimum(best, loss), best)
         shortfall: Float = losses[self.picks] - best
         return shortfall
 

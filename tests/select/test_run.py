@@ -453,6 +453,13 @@ def test_a_model_that_joins_is_found():
     assert result.history.optimal_pick_ratio(truth)[0] == 1.0
 
 
+def test_an_arm_that_never_joined_is_no_regret():
+    arms = {"old": Normal(1.0), "never": Normal(0.0)}
+    history = go(arms, policy="random", joins={"never": 999}, budget=100).history
+    assert history.joined == (0, -1)
+    assert history.optimal_pick_ratio({"old": 1.0, "never": 0.0})[-1] == 1.0
+
+
 @pytest.mark.parametrize("policy", ["lucb", "elimination"])
 def test_certificate_waits_for_arms_to_come(policy):
     arms = {"good": Normal(1.0), "bad": Normal(3.0), "late": Normal(0.0)}
