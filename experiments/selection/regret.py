@@ -211,8 +211,8 @@ def table(kind: str, scenario: str, policies: Mapping[str, list[Run]], dimension
     lines = [
         title,
         "",
-        "| policy | average regret | optimal picks | its regret is below debiased-ucb's by | exponent "
-        "of regret | processor s |",
+        "| policy | average regret | optimal picks | its regret is below debiased-ucb's by "
+        "| exponent of regret | processor s |",
         "|---|---|---|---|---|---|",
     ]
     for policy, runs in policies.items():

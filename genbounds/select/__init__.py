@@ -7,6 +7,7 @@ Method and measurements: docs/selection.md.
 
 from __future__ import annotations
 
+from genbounds.select._arms import EncodedArm, FeatureArm
 from genbounds.select._boundary import critical_value, crossing_probability, look_sizes
 from genbounds.select._certificate import Certificate
 from genbounds.select._debiased import DebiasedUcb, Thompson
@@ -31,6 +32,8 @@ __all__ = [
     "Selection",
     "History",
     "Look",
+    "FeatureArm",
+    "EncodedArm",
     "POLICIES",
     "Policy",
     "CertifyingPolicy",

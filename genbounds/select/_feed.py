@@ -63,6 +63,7 @@ class Feed:
         self._retries = retries
         self._dtype = dtype
         self._buffer: NDArray[Any] | None = None
+        self._initial = dict(rng.bit_generator.state)
         self._replayed: tuple[ArmRecord, NDArray[Any]] | None = None
         self._mark = ArmRecord(n=0, rng_state=dict(rng.bit_generator.state), retried=[])
 
@@ -151,9 +152,20 @@ class Feed:
             elif not (record.dry or record.failure):
                 self._replayed = None
             if self._replayed is None:
+                self._skip(record.n)
                 self._rng.bit_generator.state = record.rng_state
                 self._mark = record
         return taken
+
+    def _skip(self, n: int) -> None:
+        """Tell an arm that keeps count of its rows how many are gone.
+
+        It is given the stream as it was at the start, from which it took its order.
+        """
+        skip = getattr(self._arm, "skip", None)
+        if skip is not None:
+            self._rng.bit_generator.state = self._initial
+            skip(n, self._rng)
 
     def _append(self, rows: NDArray[Any]) -> None:
         """Keep `rows`, growing the buffer by doubling."""

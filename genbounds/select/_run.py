@@ -89,7 +89,8 @@ def run(
     ----------
     arms : mapping of str to Arm
         Objects with ``draw(n, rng)`` that return n fresh independent rows, an array (n, d). Fewer
-        rows than asked mean that the arm has run dry; what it gave counts.
+        rows than asked mean that the arm has run dry; what it gave counts. `FeatureArm` makes one
+        of recorded features, `EncodedArm` of a generator and an encoder.
     reference : array_like of shape (m, d) or Moments, optional
         Real features. Needed for metrics "fd" and "kid" (there no Moments); if it is itself a
         sample, the target is the distance to its population, and the reference's noise is part

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from genbounds.cli.select import FileArm
+from genbounds.select import FeatureArm
 
 
 def test_certified(run, zoo):
@@ -69,7 +69,7 @@ def test_out_repeats_byte_for_byte(run, zoo, tmp_path):
 
 def test_file_arm_gives_every_row_once():
     rows = np.arange(20.0).reshape(10, 2)
-    arm = FileArm(rows)
+    arm = FeatureArm(rows)
     rng = np.random.default_rng(0)
     drawn = [arm.draw(4, rng) for _ in range(4)]
     assert [len(batch) for batch in drawn] == [4, 4, 2, 0]

@@ -9,7 +9,7 @@ import pytest
 
 import genbounds.select as select
 from genbounds.estimators import Expansion, Moments
-from genbounds.select import Greedy, Policy
+from genbounds.select import EncodedArm, FeatureArm, Greedy, Policy
 from genbounds.simulate import GaussianArm
 from genbounds.validation import InputError
 from tests.select.arms import Faulty, Finite, Normal, mean_metric
@@ -345,7 +345,7 @@ def test_reference_noise_ends_the_run_early():
         ({"a": object()}, {}, "'a' .object. has no method `draw"),
         ({1: Normal(0.0)}, {}, "`arms` must have names"),
         (CLEAR, {"policy": "best"}, "`policy` must be one of 'lucb'"),
-        (CLEAR, {"metric": "fid"}, "`metric` must be one of 'fd', 'is'"),
+        (CLEAR, {"metric": "fid"}, "`metric` must be one of 'fd', 'kid', 'is', 'vendi', 'rke'"),
         (CLEAR, {"metric": "fd"}, "`reference` is needed for metric 'fd'"),
         (CLEAR, {"reference": np.zeros((5, 1))}, "`reference` is not used by a metric of your own"),
         (CLEAR, {"confidence": 95}, "`confidence` must be a real number in"),
@@ -578,3 +578,61 @@ def test_folder_of_another_run_is_refused(tmp_path):
     (tmp_path / "run.json").write_text("{")
     with pytest.raises(InputError, match="cannot be read"):
         go(CLEAR, record=tmp_path)
+
+
+# Arms of what users have
+
+
+def test_recorded_features_come_each_once():
+    rows = np.arange(40.0).reshape(20, 2)
+    arm, rng = FeatureArm(rows), np.random.default_rng(0)
+    drawn = np.concatenate([arm.draw(7, rng) for _ in range(4)])
+    assert arm.draw(1, rng).shape == (0, 2)
+    assert not np.array_equal(drawn, rows)
+    np.testing.assert_array_equal(np.sort(drawn[:, 0]), rows[:, 0])
+    other = np.concatenate([FeatureArm(rows).draw(20, np.random.default_rng(1))])
+    assert not np.array_equal(drawn, other)
+
+
+@pytest.mark.parametrize("burns_at", [2, 15, 30])
+def test_run_from_features_is_resumed(tmp_path, burns_at):
+    rng = np.random.default_rng(3)
+    files = {"a": rng.normal(0.0, size=(300, 1)), "b": rng.normal(0.1, size=(400, 1))}
+
+    def arms(fuse):
+        made = {name: FeatureArm(rows) for name, rows in files.items()}
+        return made | {"c": Fuse(0.2, fuse)}
+
+    whole = go(arms(10**9), policy="uniform")
+    assert whole.samples["a"] == 300
+    with pytest.raises(KeyboardInterrupt):
+        go(arms(burns_at), policy="uniform", record=tmp_path)
+    same(go(arms(10**9), policy="uniform", record=tmp_path), whole)
+    same(go(arms(10**9), policy="uniform", record=tmp_path), whole)
+
+
+def test_encoded_arm_encodes_what_was_generated():
+    arms = {
+        name: EncodedArm(lambda n, rng, m=mean: m + rng.normal(size=(n, 4, 4)), encode)
+        for name, mean, encode in [
+            ("near", 0.1, lambda images: images.mean(axis=2)),
+            ("far", 2.0, lambda images: images.mean(axis=2)),
+            ("broken", 0.0, lambda images: images),
+        ]
+    }
+    result = select.run(arms, Moments(np.zeros(4), np.eye(4) / 4), batch=20)
+    assert (result.best, result.certified) == ("near", True)
+    assert "shape" in result.set_aside["broken"]
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: FeatureArm(np.zeros(3)), r"`rows` must have shape \(n, d\); got shape \(3,\)"),
+        (lambda: EncodedArm(None, abs), "`generate` must be a callable; got NoneType"),
+        (lambda: EncodedArm(abs, 3), "`encode` must be a callable; got int"),
+    ],
+)
+def test_bad_arms(make, message):
+    with pytest.raises(InputError, match=message):
+        make()
