@@ -63,7 +63,6 @@ class Feed:
         self._retries = retries
         self._dtype = dtype
         self._buffer: NDArray[Any] | None = None
-        self._initial = dict(rng.bit_generator.state)
         self._replayed: tuple[ArmRecord, NDArray[Any]] | None = None
         self._mark = ArmRecord(n=0, rng_state=dict(rng.bit_generator.state), retried=[])
 
@@ -160,11 +159,11 @@ class Feed:
     def _skip(self, n: int) -> None:
         """Tell an arm that keeps count of its rows how many are gone.
 
-        It is given the stream as it was at the start, from which it took its order.
+        It is given the stream as it was at the start, from which it took its order: nothing has
+        been drawn from it yet.
         """
         skip = getattr(self._arm, "skip", None)
         if skip is not None:
-            self._rng.bit_generator.state = self._initial
             skip(n, self._rng)
 
     def _append(self, rows: NDArray[Any]) -> None:
