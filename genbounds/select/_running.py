@@ -23,7 +23,7 @@ CACHE_BYTES = 128 * 2**20
 SUM_ATOL = 1e-3
 """Posteriors may miss a sum of one by this much (half precision); they are then renormalised."""
 
-_BLOCK = 1024
+_BLOCK = 2048
 
 
 class Running(Protocol):

@@ -548,6 +548,33 @@ def test_interrupted_run_continues_as_if_nothing_had_happened(tmp_path, policy, 
     assert idle["b"].total == 0
 
 
+@pytest.mark.parametrize("policy", ["greedy", "fd-ucb", "fid-ucb", "debiased-ucb", "thompson"])
+def test_running_scores_are_resumed_bit_by_bit(tmp_path, policy):
+    d = 140  # beyond the dimension where all eigenvalues are taken at every step
+    reference = Moments(np.zeros(d), np.eye(d))
+
+    class Breaking(GaussianArm):
+        left = 10**9
+
+        def draw(self, n, rng):
+            self.left -= 1
+            if self.left == 0:
+                raise KeyboardInterrupt
+            return super().draw(n, rng)
+
+    def go_on(arm="a0", left=10**9, **options):
+        arms = {f"a{i}": Breaking(np.full(d, 0.05 * i), np.ones(d)) for i in range(3)}
+        arms[arm].left = left
+        return select.run(arms, reference, policy=policy, budget=500, **options)
+
+    whole = go_on()
+    often = max(whole.samples, key=whole.samples.get)
+    for left in (1, whole.samples[often] // 10):
+        with pytest.raises(KeyboardInterrupt):
+            go_on(often, left, record=tmp_path / str(left))
+        same(go_on(record=tmp_path / str(left)), whole)
+
+
 def test_finished_run_can_be_given_more_budget(tmp_path):
     arms = {"a": Normal(0.0), "b": Normal(0.02)}
     short = go(arms, record=tmp_path, budget=203)
