@@ -187,3 +187,12 @@ def test_picks_are_those_of_the_plain_way(policy, monkeypatch):
     monkeypatch.setattr(select._metric, "RunningFrechet", Plain)
     slow = select.run(arms, reference, policy=policy, budget=600)
     np.testing.assert_array_equal(quick.history.picks, slow.history.picks)
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1e9])
+def test_trace_root_scales_with_its_rows(scale):
+    plain, scaled = TraceRoot(150), TraceRoot(150)
+    for rows in stream(150, 60, decay=1.0, batch=5):
+        plain.add(rows)
+        scaled.add(scale * rows)
+    assert scaled.value() == pytest.approx(scale * plain.value(), rel=1e-9)
