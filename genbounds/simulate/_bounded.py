@@ -110,7 +110,10 @@ class CategoricalArm(SyntheticArm):
         self, names: Collection[str], n: int, replications: int, rng: np.random.Generator
     ) -> Statistics:
         """Draw the class counts, which are sufficient."""
-        mean = rng.multinomial(n, self.probabilities, replications) / n
+        return self.from_shares(names, rng.multinomial(n, self.probabilities, replications) / n)
+
+    def from_shares(self, names: Collection[str], mean: Float) -> Statistics:
+        """Compute sample quantities from the class shares, shape (replications, d)."""
         table = {
             "mean_vector": mean,
             "mean_error_norm": np.linalg.norm(mean - self.probabilities, axis=1),

@@ -92,7 +92,10 @@ class DirichletArm(SyntheticArm):
         self, names: Collection[str], n: int, replications: int, rng: np.random.Generator
     ) -> Statistics:
         """Draw sample quantities from plain samples."""
-        rows = self.draw(replications * n, rng).reshape(replications, n, self.d)
+        return self.reduce(names, self.draw(replications * n, rng).reshape(replications, n, self.d))
+
+    def reduce(self, names: Collection[str], rows: Float) -> Statistics:
+        """Compute sample quantities from posteriors of shape (replications, n, d)."""
         entropies = entropy_sum(rows)
         table = {
             "mean_posterior": lambda: rows.mean(axis=1),
