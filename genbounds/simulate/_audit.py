@@ -68,7 +68,7 @@ class CellResult:
         for failure probabilities below 1e-4), "search" or "fit" (a rate: `miss` is then 1 where a
         fit contradicts the claim).
     width : float
-        Median width; the right side of a deterministic claim.
+        Median width; NaN for a deterministic claim.
     tightness : float
         Median width over the true quantile of the error; NaN if unknown.
     trivial : bool
@@ -504,7 +504,7 @@ def _searched(bound: Bound, result: SearchResult) -> CellResult:
         miss_low=miss,
         miss_high=miss,
         evidence="search",
-        width=result.right,
+        width=math.nan,
         tightness=result.ratio,
         trivial=False,
     )
@@ -595,10 +595,8 @@ def _case(bound: Bound, cell: CellResult) -> str:
 
 def _inputs(bound: Bound, result: SearchResult) -> str:
     inputs = ", ".join(f"{name} = {value}" for name, value in result.inputs.items())
-    return (
-        f"{inputs}: {bound.quantity.text} = {result.left:.12g} exceeds the right side "
-        f"{result.right:.12g}"
-    )
+    inputs = inputs.replace("'", "")
+    return f"{inputs}: {bound.quantity.text} = {result.left} exceeds the right side {result.right}"
 
 
 def _json(value: object) -> object:

@@ -156,9 +156,7 @@ def _inflation(c: Float) -> float:
 
 def _inflations(n: int) -> list[float]:
     """Factors of one variance that cost each level."""
-    found = [
-        _solve(lambda x: n * _inflation(np.exp([x])), 0.0, 60.0, level) for level in _LEVELS
-    ]
+    found = [_solve(lambda x: n * _inflation(np.exp([x])), 0.0, 60.0, level) for level in _LEVELS]
     return [math.exp(x) for x in found if x is not None]
 
 
@@ -168,20 +166,24 @@ def _norm_tilts(shares: Float, n: int) -> list[float]:
     They make Σ‖x‖² larger (θ > 0) or smaller in the way that costs least.
     """
     found = []
-    for bend in (lambda x: -math.expm1(-x), lambda x: -math.expm1(x)):
+    for side in (1.0, -1.0):
         for level in _LEVELS:
-            x = _solve(
-                lambda x, bend=bend: n * _inflation(1.0 / (1.0 - bend(x) * shares)),  # type: ignore[misc]
-                0.0,
-                30.0,
-                level,
-            )
-            found += [] if x is None else [bend(x)]
+
+            def cost(x: float, side: float = side) -> float:
+                theta = -side * math.expm1(-side * x)
+                return n * _inflation(1.0 / (1.0 - theta * shares))
+
+            x = _solve(cost, 0.0, 30.0, level)
+            found += [] if x is None else [-side * math.expm1(-side * x)]
     return found
 
 
 def _gaussian(
-    arm: GaussianArm | FrechetArm, names: Collection[str], n: int, count: int, rng: np.random.Generator
+    arm: GaussianArm | FrechetArm,
+    names: Collection[str],
+    n: int,
+    count: int,
+    rng: np.random.Generator,
 ) -> Tilted:
     """Tilt mean and covariance: shifts, and larger or smaller variances.
 
@@ -235,7 +237,7 @@ def _gaussian(
     scatter = inside @ np.swapaxes(inside, 1, 2)
     scatter += n * white[:, lead, None] * white[:, None, lead]
     along = np.linalg.norm(white[:, lead], axis=1)
-    eigenvalues = np.linalg.eigvalsh(scatter) if scattered else scatter[:, 0, :]
+    eigenvalues = np.asarray(np.linalg.eigvalsh(scatter) if scattered else along[:, None])
     ratios = []
     for kind, size in parts:
         if kind == "law":
@@ -417,9 +419,7 @@ def _sphere(
     rows = np.concatenate(blocks)
     length = np.linalg.norm(rows.sum(axis=1), axis=1)
     ratios = [log_direction_mean(kappa * length, d) - n * spread(kappa) for kappa in parts]
-    return Tilted(
-        statistics=arm.reduce(names, features.radius * rows), log_weights=_undo(ratios)
-    )
+    return Tilted(statistics=arm.reduce(names, features.radius * rows), log_weights=_undo(ratios))
 
 
 def _towards(kappa: float, k: int, n: int, d: int, rng: np.random.Generator) -> Float:
@@ -436,4 +436,4 @@ def _towards(kappa: float, k: int, n: int, d: int, rng: np.random.Generator) -> 
     # The reflection that carries the axis to the direction; it leaves the law about the axis.
     normal = _directions(k, d, rng) - axis
     normal /= np.linalg.norm(normal, axis=1, keepdims=True)
-    return rows - 2.0 * (rows @ normal[:, :, None]) * normal[:, None, :]
+    return np.asarray(rows - 2.0 * (rows @ normal[:, :, None]) * normal[:, None, :])
