@@ -65,7 +65,10 @@ def exact_sides(bound: Bound, inputs: Inputs) -> ExactSides | None:
         sides = left(constants, inputs), right(constants, inputs)
         first, second = (_real(side) for side in sides)
         size = max(abs(first), abs(second))
-        violation = float((first - second) / size) if size > 0 else 0.0
+        # Both are zero but for what their own parts leave when they cancel.
+        largest = max(1, *(abs(value) for name in inputs for value in _flat(inputs[name])))
+        nothing = mp.mpf(10) ** (15 - DIGITS) * _real(largest) ** 2
+        violation = float((first - second) / size) if size > nothing else 0.0
         return ExactSides(violation=violation, left=_text(sides[0]), right=_text(sides[1]))
 
 
@@ -85,6 +88,12 @@ def _real(value: Number) -> Number:
     if isinstance(value, Fraction):
         return mp.mpf(value.numerator) / value.denominator
     return mp.mpf(value)
+
+
+def _flat(value: Any) -> list[Fraction]:
+    if not isinstance(value, list):
+        return [Fraction(value)]
+    return [number for part in value for number in _flat(part)]
 
 
 def _text(value: Number) -> str:

@@ -1,9 +1,9 @@
 """Exact checks of a statement: its units, its growth as δ → 0 and n → ∞, the steps of its proof.
 
-Nothing is drawn at random. Three checks are decisive, because a failure alone refutes: a width that
-vanishes against its error when the features are scaled, one that grows too slowly as δ → 0, and one
-that shrinks too fast as n → ∞, for a law that the statement admits. The steps of a proof are not: a wrong step may leave a true
-claim.
+Nothing is drawn at random. Three checks are decisive, because a failure alone refutes: a width
+that vanishes against its error when the features are scaled, one that grows too slowly as δ → 0,
+and one that shrinks too fast as n → ∞, for a law that the statement admits. The steps of a proof
+are not: a wrong step may leave a true claim.
 """
 
 from __future__ import annotations

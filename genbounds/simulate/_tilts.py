@@ -170,11 +170,11 @@ def _norm_tilts(shares: Float, n: int) -> list[float]:
         for level in _LEVELS:
 
             def cost(x: float, side: float = side) -> float:
-                theta = -side * math.expm1(-side * x)
+                theta = -math.expm1(-side * x)
                 return n * _inflation(1.0 / (1.0 - theta * shares))
 
             x = _solve(cost, 0.0, 30.0, level)
-            found += [] if x is None else [-side * math.expm1(-side * x)]
+            found += [] if x is None else [-math.expm1(-side * x)]
     return found
 
 
@@ -255,7 +255,8 @@ def _gaussian(
     found = arm.from_white(wanted, n, white, factor if scattered else None)
     if "mean_deviation" in names:
         found["mean_deviation"] = np.sqrt(np.trace(found["covariance"], axis1=1, axis2=2))
-    return Tilted(statistics=found, log_weights=_undo(ratios))
+    kept = {name: found[name] for name in names if name in found}
+    return Tilted(statistics=kept, log_weights=_undo(ratios))
 
 
 def _starts(n: int) -> tuple[int, ...]:
