@@ -104,7 +104,8 @@ class CellResult:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types; NaN and infinity become None."""
-        return {key: _json(value) for key, value in asdict(self).items()}
+        plain = {key: _json(value) for key, value in asdict(self).items()}
+        return plain | {"refutes": self.refutes}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,8 +156,19 @@ class AuditRow:
     results: tuple[CellResult, ...]
     checks: tuple[Check, ...]
 
+    @property
+    def by_delta(self) -> tuple[CellResult, ...]:
+        """The worst cell at each failure probability, largest first; empty if there is none."""
+        worst: dict[float, CellResult] = {}
+        for cell in self.results:
+            if cell.delta is not None:
+                rival = worst.get(cell.delta)
+                if rival is None or (cell.excess, cell.miss) > (rival.excess, rival.miss):
+                    worst[cell.delta] = cell
+        return tuple(worst[delta] for delta in sorted(worst, reverse=True))
+
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types, without the evidence of the other cells."""
+        """Plain JSON types, without the evidence of the cells that are nowhere the worst."""
         return {
             "id": self.id,
             "claim": self.claim,
@@ -166,6 +178,7 @@ class AuditRow:
             "verdict": self.verdict,
             "cells": self.cells,
             "worst": self.worst.to_dict(),
+            "by_delta": [cell.to_dict() for cell in self.by_delta],
             "tightness": _json(self.tightness),
             "counterexample": self.counterexample,
             "refuted_from": self.refuted_from,

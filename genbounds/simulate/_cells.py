@@ -176,6 +176,7 @@ def _frechet_gaussian() -> Pool:
         isotropic(1, 1e-3, 1e-2, "N(0, 1e-6), reference mean 0.01"),
         isotropic(1, 1e3, 0.0, "N(0, 1e6), equal to the reference"),
         isotropic(1, 1.0, 1e4, "N(0, 1), reference mean 1e4"),
+        FrechetArm(GaussianArm(0.0, 1.0), 0.0, [1e-6], name="N(0, 1), reference N(0, 1e-6)"),
     )
     power = 1.0 / np.arange(1.0, 17.0)
     spike = np.r_[1.0, np.full(15, 1e-4)]
