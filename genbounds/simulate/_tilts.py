@@ -20,6 +20,7 @@ from genbounds.simulate._bounded import CategoricalArm, SphereArm
 from genbounds.simulate._frechet import FrechetArm
 from genbounds.simulate._gaussian import GaussianArm
 from genbounds.simulate._kernels import VendiArm
+from genbounds.simulate._posteriors import DirichletArm, log_gammas
 from genbounds.simulate._scalars import BernoulliArm, BetaArm, UniformArm
 from genbounds.validation import Float
 
@@ -69,6 +70,8 @@ def tilted(
         return _beta(arm, arm.a, arm.b, names, n, count, rng)
     if isinstance(arm, UniformArm) and (arm.low, arm.high) == (0.0, 1.0):
         return _beta(arm, 1.0, 1.0, names, n, count, rng)
+    if isinstance(arm, DirichletArm):
+        return _dirichlet(arm, names, n, count, rng)
     features = arm.features if isinstance(arm, FrechetArm) else arm
     if isinstance(features, SphereArm) and not set(names) & {"sample_spectrum"}:
         return _sphere(arm, features, names, n, count, rng)
@@ -392,6 +395,85 @@ def _categorical(
         each = counts * np.log(q / p) + (n - counts) * np.log((1.0 - q) / (1.0 - p))
         ratios.append(np.logaddexp.reduce(each, axis=1) - math.log(d))
     return Tilted(statistics=arm.from_shares(names, counts / n), log_weights=_undo(ratios))
+
+
+def _dirichlet_change(old: Float, new: Float) -> Float:
+    """Log of the ratio of the two densities' constants, one for each component."""
+    from scipy.special import gammaln
+
+    ratio = gammaln(new.sum(axis=-1)) - gammaln(old.sum(axis=-1))
+    return np.asarray(ratio - (gammaln(new) - gammaln(old)).sum(axis=-1))
+
+
+def _concentrations(arm: DirichletArm, n: int) -> list[list[Float]]:
+    """Parameters under which n rows cost each level: one list for each class, one for all.
+
+    Larger parameters of a class make it more likely, larger ones of all bring the posteriors
+    towards their mean.
+    """
+    from scipy.special import digamma
+
+    old = arm.concentrations
+    d = old.shape[1]
+
+    def scaled(x: float, classes: slice) -> Float:
+        new = old.copy()
+        new[:, classes] *= math.exp(x)
+        return new
+
+    def cost(x: float, classes: slice) -> float:
+        new = scaled(x, classes)
+        slope = digamma(new) - digamma(new.sum(axis=1, keepdims=True))
+        each = _dirichlet_change(old, new) + ((new - old) * slope).sum(axis=1)
+        return n * float(arm.weights @ each)
+
+    found = []
+    for classes in [*(slice(j, j + 1) for j in range(d)), slice(0, d)]:
+        tilts = []
+        for side in (1.0, -1.0):
+            for level in _LEVELS:
+
+                def along(x: float, side: float = side, classes: slice = classes) -> float:
+                    return cost(side * x, classes)
+
+                x = _solve(along, 0.0, 6.0, level)
+                tilts.append(scaled(side * (6.0 if x is None else x), classes))
+        found.append(tilts)
+    return found
+
+
+def _dirichlet(
+    arm: DirichletArm, names: Collection[str], n: int, count: int, rng: np.random.Generator
+) -> Tilted:
+    """Change the parameters of one class, drawn at random and integrated out, or of all."""
+    k, d = arm.concentrations.shape
+    *single, joint = _concentrations(arm, n)
+    depth = len(joint)
+    sizes = _mixture(count, 1 + 2 * depth, rng)
+    shapes = [np.broadcast_to(arm.concentrations, (int(sizes[0]), k, d))]
+    for index in range(depth):
+        chosen = rng.integers(d, size=int(sizes[1 + index]))
+        shapes.append(np.array([single[j][index] for j in chosen]).reshape(-1, k, d))
+        shapes.append(np.broadcast_to(joint[index], (int(sizes[1 + depth + index]), k, d)))
+    table = np.concatenate(shapes)
+    component = rng.choice(k, (count, n), p=arm.weights)
+    logs = log_gammas(table[np.arange(count)[:, None], component], rng)
+    logs -= np.logaddexp.reduce(logs, axis=2, keepdims=True)
+    # All that the densities depend on: rows of each component, and the sums of their logarithms.
+    of = component[:, :, None] == np.arange(k)
+    rows = of.sum(axis=1)
+    sums = np.einsum("rnk,rnd->rkd", of, logs)
+
+    def ratio(new: Float) -> Float:
+        change = rows @ _dirichlet_change(arm.concentrations, new)
+        return np.asarray(change + np.einsum("rkd,kd->r", sums, new - arm.concentrations))
+
+    ratios = [np.zeros(count)]
+    for index in range(depth):
+        each = np.stack([ratio(tilts[index]) for tilts in single])
+        ratios.append(np.logaddexp.reduce(each, axis=0) - math.log(d))
+        ratios.append(ratio(joint[index]))
+    return Tilted(statistics=arm.reduce(names, np.exp(logs)), log_weights=_undo(ratios))
 
 
 def _sphere(
