@@ -24,8 +24,10 @@ from genbounds.simulate import (
     VendiArm,
     audit,
 )
-from genbounds.simulate._importance import lower_limit
+from genbounds.simulate._cells import Cell
+from genbounds.simulate._importance import lower_limit, rare_misses
 from genbounds.simulate._tilts import log_direction_mean, log_sphere_mean, tilted
+from genbounds.simulate._trials import exact_misses
 
 BOUNDS = catalog()
 POWER = 1.0 / np.arange(1.0, 17.0)
@@ -177,20 +179,40 @@ def test_exact_tails_are_met(arm, names, n, what, threshold, exact):
 def test_lower_limit_is_wrong_no_more_often_than_said():
     """Null: at most 1 % of the limits lie above the mean; binomial gate at 1e-6.
 
-    Draws with an infinite variance, mean 1; 2,000 sets of 50. Control: their plain mean, less one
-    standard error, lies above far more often than the gate.
+    Draws of mean 1: an infinite variance, and rare large ones; 2,000 sets of 50. Control: their
+    plain mean, less one standard error, lies above far more often.
     """
     rng = np.random.default_rng(2)
     gate = stats.binom.isf(1e-6, 2000, 0.01)
-    sets = (rng.random((2000, 50)) ** (-1.0 / 1.5)) / 3.0  # Pareto, index 1.5
-    wrong = sum(lower_limit(np.log(row), 0.01) > 1.0 for row in sets)
-    naive = sets.mean(axis=1) - sets.std(axis=1) / math.sqrt(50)
-    assert wrong <= gate
-    assert (naive > 1.0).sum() > gate
+    pareto = np.log((rng.random((2000, 50)) ** (-1.0 / 1.5)) / 3.0)  # index 1.5
+    rare = np.where(rng.random((2000, 50)) < 0.01, math.log(100.0), -np.inf)
+    for sets in (pareto, rare):
+        assert sum(lower_limit(row, 0.01) > 1.0 for row in sets) <= gate
+        naive = np.exp(sets).mean(axis=1) - np.exp(sets).std(axis=1) / math.sqrt(50)
+        assert (naive > 1.0).sum() > gate
+    # One draw y: the average of 1 + θ(y/m − 1) over the stakes reaches 1/α at this m.
+    stake = float(np.mean(0.5 ** np.arange(1.0, 11.0)))
+    for alpha in (0.3, 1e-6):
+        expected = 5.0 / (1.0 + (1.0 / alpha - 1.0) / stake)
+        assert lower_limit(np.log([5.0]), alpha) == pytest.approx(expected, rel=1e-9)
     # Power: half of the draws are 1, the others 0.
     coins = np.where(rng.random(2000) < 0.5, 0.0, -np.inf)
     assert 0.4 < lower_limit(coins, 1e-6) < 0.5
     assert lower_limit(np.full(100, -np.inf), 0.01) == 0.0
+
+
+@pytest.mark.statistical
+def test_misses_of_a_statement_are_those_of_its_exact_tail():
+    """Null: unbiased (five standard errors or so: a factor of 1.7). Sees an edge off by a tenth."""
+    bound = BOUNDS["o24.covariance-dimension"]
+    cell = Cell(arm=GaussianArm(0.0, 1.0), n=2)
+    exact = [miss[0] for miss in exact_misses(bound, cell.arm, cell.n, cell.deltas)]
+    found = rare_misses(bound, cell, 8000, np.random.SeedSequence(1), 1e-9)
+    assert [estimate is None for estimate in found] == [delta > 1e-4 for delta in cell.deltas]
+    for estimate, truth, delta in zip(found, exact, cell.deltas, strict=True):
+        if estimate is not None:
+            assert truth / 1.7 < estimate[0] < 1.7 * truth
+            assert delta < estimate[1] < truth  # far enough to refute
 
 
 def too_narrow_at_1e_8(c, n, delta, operator, effective_rank):
