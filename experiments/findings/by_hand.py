@@ -87,7 +87,8 @@ def m25_mean_norm() -> tuple[float, float]:
     log = math.log(6 / delta)
     width = (math.sqrt(8 * d * log) + 8 * log) / n
     half = n * width / 2
-    return sum(math.exp(-half) * half**k / math.factorial(k) for k in range(d // 2)), delta / 3
+    tail = sum(math.exp(-half) * half**k / math.factorial(k) for k in range(d // 2))
+    return tail, delta / 3
 
 
 def o24_visit_sum_log() -> tuple[float, float]:
