@@ -185,6 +185,13 @@ def inception_studies() -> Iterator[Study]:
                     inception,
                     truth,
                 )
+    flagged = DirichletArm(0.02 + 5.0 * np.eye(1000))
+    yield Study(
+        "IS, sharp, 1000 classes, n=200 (its notes warn)",
+        lambda rng: flagged.draw(200, rng),
+        inception,
+        float(np.exp(flagged.facts["log_score"])),
+    )
 
 
 def studies() -> Iterator[Study]:

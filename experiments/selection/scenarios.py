@@ -27,6 +27,8 @@ class Scenario:
     metric : str
     limit : int
         Most samples per arm.
+    first_look : int or None
+        None: the default.
     """
 
     arms: dict[str, Any]
@@ -34,6 +36,7 @@ class Scenario:
     reference: Callable[[np.random.Generator], Any]
     metric: str = "fd"
     limit: int = 2_000
+    first_look: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +100,18 @@ def errors() -> dict[str, Scenario]:
             right=("a0",),
             reference=standard(8),
         ),
+        "Gaussian, 5 arms, 2 tied in front, d=8": Scenario(
+            arms=shifted(GaussianArm, 8, [0.5, 0.5, 0.8, 0.9, 1.0]),
+            right=("a0",),
+            reference=standard(8),
+        ),
         "Student t8, 2 tied, d=8": Scenario(
             arms=shifted(StudentArm, 8, [0.5, 0.5], df=8.0), right=("a0",), reference=standard(8)
+        ),
+        "Student t8, 5 near-tied (gap 4 %), d=8": Scenario(
+            arms=shifted(StudentArm, 8, [0.5, 0.51, 0.51, 0.51, 0.51], df=8.0),
+            right=("a0",),
+            reference=standard(8),
         ),
         "skewed gamma(1), 2 tied, d=8": Scenario(
             arms=shifted(SkewedArm, 8, [0.5, 0.5], shape=1.0), right=("a0",), reference=standard(8)
@@ -109,6 +122,13 @@ def errors() -> dict[str, Scenario]:
         "rank flip, tied, narrow is right, d=16": Scenario(
             arms=flip, right=("narrow",), reference=standard(16)
         ),
+        "rank flip and 3 near-tied (gap 4 %), d=16": Scenario(
+            arms=flip
+            | shifted(GaussianArm, 16, [1.2, 1.224, 1.224])
+            | {"narrow": GaussianArm(np.zeros(16), np.full(16, 0.69**2))},
+            right=("wide", "a0"),
+            reference=standard(16),
+        ),
         "2 tied at the reference (FD 0), d=8": Scenario(
             arms=shifted(GaussianArm, 8, [0.0, 0.0]), right=("a0",), reference=standard(8)
         ),
@@ -118,6 +138,15 @@ def errors() -> dict[str, Scenario]:
         "rank flip, tied, sampled reference m=1000, d=16": Scenario(
             arms=flip, right=("wide",), reference=sampled(16, 1_000)
         ),
+        "rank flip, tied, wide is right, d=48, first look 2 d": early_flip("wide"),
+        "rank flip, tied, narrow is right, d=48, first look 2 d": early_flip("narrow"),
+        "Student t8, 2 tied, d=48, first look 2 d": Scenario(
+            arms=shifted(StudentArm, 48, [1.0, 1.0], df=8.0),
+            right=("a0",),
+            reference=standard(48),
+            limit=500,
+            first_look=100,
+        ),
         "IS, 2 tied, 10 classes": Scenario(
             arms={"a0": DirichletArm((0.2,) * 10), "a1": DirichletArm((0.2,) * 10)},
             right=("a0",),
@@ -125,6 +154,31 @@ def errors() -> dict[str, Scenario]:
             metric="is",
         ),
     }
+
+
+def early_flip(right: str) -> Scenario:
+    """Tied wide and narrow arms, scored from two samples a dimension on instead of eight."""
+    spectrum = np.arange(1, 49) ** -0.7
+    return Scenario(
+        arms={
+            "wide": GaussianArm(np.zeros(48), 1.3**2 * spectrum),
+            "narrow": GaussianArm(np.zeros(48), 0.7**2 * spectrum),
+        },
+        right=(right,),
+        reference=lambda rng: Moments(np.zeros(48), np.diag(spectrum), n=None),
+        limit=500,
+        first_look=100,
+    )
+
+
+def rank_flip() -> Scenario:
+    """Build two arms of which the better, wide one (FD 1.44 against 1.54) has the worse plug-in.
+
+    Up to about n = 600, where the scenario ends.
+    """
+    return Scenario(
+        arms=wide_and_narrow(16, 1.3, 0.69), right=("wide",), reference=standard(16), limit=600
+    )
 
 
 def graded(arms: int, gap: float) -> dict[str, Any]:
@@ -139,6 +193,8 @@ def savings() -> dict[str, Scenario]:
         for gap in (0.5, 0.3, 0.1)
         for arms in (3, 5, 10, 20)
     }
+    # Gaps that need more samples than the habit; three arms, as the others leave early anyway.
+    small = {f"3 arms, graded by {gap:.0%}": graded(3, gap) for gap in (0.05, 0.01)}
     lineups |= {
         "2 arms, gap 30 %": graded(2, 0.3),
         "5 arms, all rivals 40 % worse": shifted(GaussianArm, 8, [0.5] + [0.35**0.5] * 4),
@@ -149,6 +205,10 @@ def savings() -> dict[str, Scenario]:
     scenarios = {
         name: Scenario(arms=arms, right=("a0",), reference=standard(8), limit=50_000)
         for name, arms in lineups.items()
+    }
+    scenarios |= {
+        name: Scenario(arms=arms, right=("a0",), reference=standard(8), limit=4_000_000)
+        for name, arms in small.items()
     }
     flip = wide_and_narrow(16, 1.3, 0.67) | {
         name: GaussianArm(shift(16, 0, distance), np.ones(16))

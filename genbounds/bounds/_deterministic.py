@@ -19,7 +19,7 @@ from genbounds.validation import Float
 
 Constants = Mapping[str, float]
 
-_CLIP = float(np.exp(-1.0))
+CLIP = float(np.exp(-1.0))
 
 
 def _nuclear(matrices: Float) -> Float:
@@ -35,13 +35,13 @@ def _trace_root(factor: Float, reference_factor: Float) -> Float:
     return _nuclear(np.swapaxes(factor, -1, -2) @ reference_factor)
 
 
-def _root_change(factor: Float, other_factor: Float, reference_factor: Float) -> Float:
+def root_change(factor: Float, other_factor: Float, reference_factor: Float) -> Float:
     return np.abs(
         _trace_root(factor, reference_factor) - _trace_root(other_factor, reference_factor)
     )
 
 
-def _root_change_bound(
+def root_change_bound(
     c: Constants, factor: Float, other_factor: Float, reference_factor: Float
 ) -> Float:
     """Tr[Σ_r^{1/2}] √(factor ‖Σ−Σ̂‖)."""
@@ -49,31 +49,31 @@ def _root_change_bound(
     return np.asarray(_nuclear(reference_factor) * np.sqrt(c["factor"] * gap))
 
 
-def _larger_root(factor: Float, other_factor: Float) -> Float:
+def larger_root(factor: Float, other_factor: Float) -> Float:
     return np.maximum(_nuclear(factor), _nuclear(other_factor))
 
 
-def _root_of_sum(factor: Float, other_factor: Float) -> Float:
+def root_of_sum(factor: Float, other_factor: Float) -> Float:
     return _nuclear(np.concatenate([factor, other_factor], axis=-1))
 
 
-def _root_of_sum_bound(c: Constants, factor: Float, other_factor: Float) -> Float:
+def root_of_sum_bound(c: Constants, factor: Float, other_factor: Float) -> Float:
     """Tr √(A+B), times the printed factor 1."""
-    return c["factor"] * _root_of_sum(factor, other_factor)
+    return c["factor"] * root_of_sum(factor, other_factor)
 
 
-def _sum_of_roots(c: Constants, factor: Float, other_factor: Float) -> Float:
+def sum_of_roots(c: Constants, factor: Float, other_factor: Float) -> Float:
     """Tr √A + Tr √B, times the printed factor 1."""
     return c["factor"] * (_nuclear(factor) + _nuclear(other_factor))
 
 
-def _inverse_ratio(larger: Float, smaller: Float) -> Float:
+def inverse_ratio(larger: Float, smaller: Float) -> Float:
     """Largest eigenvalue of B^{1/2} A⁻¹ B^{1/2}: at most 1 exactly if B⁻¹ ⪰ A⁻¹."""
     root = np.linalg.cholesky(smaller)
     return np.asarray(operator_norm(np.swapaxes(root, -1, -2) @ np.linalg.solve(larger, root)))
 
 
-def _one(c: Constants) -> float:
+def one(c: Constants) -> float:
     """Ratio 1: the printed order itself."""
     return c["ratio"]
 
@@ -85,26 +85,26 @@ def entropy_sum(z: Float) -> Float:
     return np.asarray(entr(z).sum(axis=-1))
 
 
-def clip(p: Float, epsilon: Float, *, point: float = _CLIP) -> Float:
+def clip(p: Float, epsilon: Float, *, point: float = CLIP) -> Float:
     """Move each entry of `p` by `epsilon` towards `point`, and no further than there."""
     step = np.where(p < point, epsilon, -epsilon)
     return np.where(np.abs(p - point) >= epsilon, p + step, point)
 
 
-def _entropy(p: Float) -> Float:
+def entropy(p: Float) -> Float:
     return entropy_sum(p)
 
 
-def _clipped_entropy(c: Constants, p: Float, p_estimate: Float) -> Float:
+def clipped_entropy(c: Constants, p: Float, p_estimate: Float) -> Float:
     """ℰ(Clip_{point}(p̃, |p̃−p|))."""
     return entropy_sum(clip(p_estimate, np.abs(p_estimate - p), point=c["point"]))
 
 
-def _spectral_distance(a: Float, b: Float) -> Float:
+def spectral_distance(a: Float, b: Float) -> Float:
     return np.asarray(np.linalg.norm(np.linalg.eigvalsh(a) - np.linalg.eigvalsh(b), axis=-1))
 
 
-def _frobenius(c: Constants, a: Float, b: Float) -> Any:
+def frobenius(c: Constants, a: Float, b: Float) -> Any:
     """‖A−B‖_F, times the printed factor 1."""
     return c["factor"] * np.linalg.norm(a - b, axis=(-2, -1))
 
@@ -117,27 +117,27 @@ def truncate(v: Float, t: Any) -> Float:
     return np.where(kept, head + lift, 0.0)
 
 
-def _projection_distance(v: Float, t: Any) -> Float:
+def projection_distance(v: Float, t: Any) -> Float:
     return np.asarray(np.linalg.norm(v - truncate(v, t), axis=-1))
 
 
-def _rival_distance(c: Constants, v: Float, w: Float) -> Any:
+def rival_distance(c: Constants, v: Float, w: Float) -> Any:
     """‖v−w‖ for another point w of the t-simplex, times the printed factor 1."""
     return c["factor"] * np.linalg.norm(v - w, axis=-1)
 
 
-def _alpha_norm(v: Float, alpha: Any) -> Float:
+def alpha_norm(v: Float, alpha: Any) -> Float:
     order = np.asarray(alpha)
     return np.asarray((np.abs(v) ** order[..., None]).sum(axis=-1) ** (1.0 / order))
 
 
-def _embedding(c: Constants, v: Float, alpha: Any) -> Any:
+def embedding(c: Constants, v: Float, alpha: Any) -> Any:
     """d^{(2−α)/root} ‖v‖₂."""
     power = (2.0 - np.asarray(alpha)) / c["root"]
     return v.shape[-1] ** power * np.linalg.norm(v, axis=-1)
 
 
-def _visit_sum(picks: Float, batch: Any, alpha: Any) -> Float:
+def visit_sum(picks: Float, batch: Any, alpha: Any) -> Float:
     """Σ_t n_t^{−α}: generator g holds b k samples after its k-th batch, k ≤ N_g."""
     steps = np.arange(1.0, float(np.max(picks)) + 1.0)
     held = np.asarray(batch)[..., None, None] * steps
@@ -145,31 +145,31 @@ def _visit_sum(picks: Float, batch: Any, alpha: Any) -> Float:
     return np.asarray(np.where(steps <= picks[..., None], terms, 0.0).sum(axis=(-2, -1)))
 
 
-def _harmonic_visits(picks: Float, batch: Any) -> Float:
-    return _visit_sum(picks, batch, np.ones(np.shape(batch)))
+def harmonic_visits(picks: Float, batch: Any) -> Float:
+    return visit_sum(picks, batch, np.ones(np.shape(batch)))
 
 
-def _power_samples(c: Constants, picks: Float, batch: Any, alpha: Any) -> Float:
+def power_samples(c: Constants, picks: Float, batch: Any, alpha: Any) -> Float:
     """Evaluate ((base b)^α/(1−α)) Σ_g n_g(T)^{1−α} with n_g(T) = b N_g."""
     order, b = np.asarray(alpha), np.asarray(batch)
     total = ((b[..., None] * picks) ** (1.0 - order[..., None])).sum(axis=-1)
     return np.asarray((c["base"] * b) ** order / (1.0 - order) * total)
 
 
-def _power_picks(c: Constants, picks: Float, batch: Any, alpha: Any) -> Float:
+def power_picks(c: Constants, picks: Float, batch: Any, alpha: Any) -> Float:
     """(base^α/(b^α(1−α))) Σ_g N_g(T)^{1−α}."""
     order = np.asarray(alpha)
     total = (picks ** (1.0 - order[..., None])).sum(axis=-1)
     return np.asarray((c["base"] / np.asarray(batch)) ** order / (1.0 - order) * total)
 
 
-def _log_samples(c: Constants, picks: Float, batch: Any) -> Float:
+def log_samples(c: Constants, picks: Float, batch: Any) -> Float:
     """``factor b Σ_g log n_g(T)`` with n_g(T) = b N_g."""
     b = np.asarray(batch)
     return np.asarray(c["factor"] * b * np.log(b[..., None] * picks).sum(axis=-1))
 
 
-def _log_picks(c: Constants, picks: Float, batch: Any) -> Float:
+def log_picks(c: Constants, picks: Float, batch: Any) -> Float:
     """(factor/b) Σ_g log N_g(T)."""
     return np.asarray(c["factor"] / np.asarray(batch) * np.log(picks).sum(axis=-1))
 
@@ -209,8 +209,8 @@ def _by_factors(facts: Facts, n: int, delta: float) -> bool:
 _PSD = Assumption(text="A, B ⪰ 0 (given by factors)", predicate=_by_factors)
 VISITS = Assumption(text="every generator picked at least once, b ≥ 1", predicate=_visits)
 _POWER = Assumption(text="0 ≤ α < 1", predicate=partial(_between, 0.0, 1.0))
-HARMONIC = Quantity(name="harmonic-visits", text="Σ_t 1/n_t", function=_harmonic_visits)
-_VISIT_SUM = Quantity(name="visit-sum", text="Σ_t n_t^{−α}", function=_visit_sum)
+HARMONIC = Quantity(name="harmonic-visits", text="Σ_t 1/n_t", function=harmonic_visits)
+_VISIT_SUM = Quantity(name="visit-sum", text="Σ_t n_t^{−α}", function=visit_sum)
 
 STATEMENTS = (
     Bound(
@@ -230,10 +230,10 @@ STATEMENTS = (
         quantity=Quantity(
             name="root-change",
             text="|Tr(ΣΣ_r)^{1/2} − Tr(Σ̂Σ_r)^{1/2}|",
-            function=_root_change,
+            function=root_change,
         ),
         constants={"factor": 2.0},
-        width_function=_root_change_bound,
+        width_function=root_change_bound,
     ),
     Bound(
         id="m25.trace-root-monotone",
@@ -244,9 +244,9 @@ STATEMENTS = (
         setting="factor-pair",
         form="deterministic",
         assumptions=(_PSD,),
-        quantity=Quantity(name="larger-root", text="max{Tr√A, Tr√B}", function=_larger_root),
+        quantity=Quantity(name="larger-root", text="max{Tr√A, Tr√B}", function=larger_root),
         constants={"factor": 1.0},
-        width_function=_root_of_sum_bound,
+        width_function=root_of_sum_bound,
     ),
     Bound(
         id="m25.trace-root-subadditive",
@@ -256,9 +256,9 @@ STATEMENTS = (
         setting="factor-pair",
         form="deterministic",
         assumptions=(_PSD,),
-        quantity=Quantity(name="root-of-sum", text="Tr√(A+B)", function=_root_of_sum),
+        quantity=Quantity(name="root-of-sum", text="Tr√(A+B)", function=root_of_sum),
         constants={"factor": 1.0},
-        width_function=_sum_of_roots,
+        width_function=sum_of_roots,
     ),
     Bound(
         id="m25.inverse-order",
@@ -269,10 +269,10 @@ STATEMENTS = (
         form="deterministic",
         assumptions=(Assumption(text="A ⪰ B ≻ 0", predicate=_ordered),),
         quantity=Quantity(
-            name="inverse-ratio", text="λ_max(B^{1/2}A⁻¹B^{1/2})", function=_inverse_ratio
+            name="inverse-ratio", text="λ_max(B^{1/2}A⁻¹B^{1/2})", function=inverse_ratio
         ),
         constants={"ratio": 1.0},
-        width_function=_one,
+        width_function=one,
     ),
     Bound(
         id="m25.clip-optimism",
@@ -286,9 +286,9 @@ STATEMENTS = (
                 text="p, p̃ distributions", predicate=partial(_distributions, ("p", "p_estimate"))
             ),
         ),
-        quantity=Quantity(name="entropy", text="H(p)", function=_entropy),
-        constants={"point": _CLIP},
-        width_function=_clipped_entropy,
+        quantity=Quantity(name="entropy", text="H(p)", function=entropy),
+        constants={"point": CLIP},
+        width_function=clipped_entropy,
     ),
     Bound(
         id="v24.hoffman-wielandt",
@@ -299,10 +299,10 @@ STATEMENTS = (
         form="deterministic",
         assumptions=(Assumption(text="A, B symmetric", predicate=_symmetric),),
         quantity=Quantity(
-            name="spectral-distance", text="‖λ(A) − λ(B)‖₂", function=_spectral_distance
+            name="spectral-distance", text="‖λ(A) − λ(B)‖₂", function=spectral_distance
         ),
         constants={"factor": 1.0},
-        width_function=_frobenius,
+        width_function=frobenius,
     ),
     Bound(
         id="v24.simplex-projection",
@@ -319,10 +319,10 @@ STATEMENTS = (
             ),
         ),
         quantity=Quantity(
-            name="projection-distance", text="‖v − v^{(t)}‖", function=_projection_distance
+            name="projection-distance", text="‖v − v^{(t)}‖", function=projection_distance
         ),
         constants={"factor": 1.0},
-        width_function=_rival_distance,
+        width_function=rival_distance,
     ),
     Bound(
         id="v24.norm-embedding",
@@ -332,9 +332,9 @@ STATEMENTS = (
         setting="vector-order",
         form="deterministic",
         assumptions=(Assumption(text="1 ≤ α < 2", predicate=partial(_between, 1.0, 2.0)),),
-        quantity=Quantity(name="alpha-norm", text="‖v‖_α", function=_alpha_norm),
+        quantity=Quantity(name="alpha-norm", text="‖v‖_α", function=alpha_norm),
         constants={"root": 2.0},
-        width_function=_embedding,
+        width_function=embedding,
     ),
     Bound(
         id="o24.visit-sum-power",
@@ -346,7 +346,7 @@ STATEMENTS = (
         assumptions=(VISITS, _POWER),
         quantity=_VISIT_SUM,
         constants={"base": 2.0},
-        width_function=_power_samples,
+        width_function=power_samples,
     ),
     Bound(
         id="o24.visit-sum-log",
@@ -358,7 +358,7 @@ STATEMENTS = (
         assumptions=(VISITS,),
         quantity=HARMONIC,
         constants={"factor": 2.0},
-        width_function=_log_samples,
+        width_function=log_samples,
     ),
     Bound(
         id="m25.visit-sum-power",
@@ -371,7 +371,7 @@ STATEMENTS = (
         assumptions=(VISITS, _POWER),
         quantity=_VISIT_SUM,
         constants={"base": 2.0},
-        width_function=_power_picks,
+        width_function=power_picks,
     ),
     Bound(
         id="m25.visit-sum-log",
@@ -383,6 +383,6 @@ STATEMENTS = (
         assumptions=(VISITS,),
         quantity=HARMONIC,
         constants={"factor": 2.0},
-        width_function=_log_picks,
+        width_function=log_picks,
     ),
 )

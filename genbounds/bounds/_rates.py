@@ -136,7 +136,9 @@ STATEMENTS = (
     ),
     _rate(
         "v24.nystrom",
-        "Nyström with t points: error O(√(max{1,t^{2−α}}(log(2/δ) + t log(n)²τ²)/n))",
+        "Nyström with t points, where λ_r(K) ≤ τ and t ≥ r τ log n for some r: error"
+        " O(√(max{1,t^{2−α}}(log(2/δ) + t log(n)²τ²)/n)) w.p. ≥ 1−δ−2n⁻³",
+        r"\lambda_r(K)\le\tau,\;t\ge r\tau\log n:\;"
         r"O\Bigl(\sqrt{\tfrac1n\max\{1,t^{2-\alpha}\}(\log\tfrac2\delta+t\log(n)^2\tau^2)}\Bigr)",
         "V24 Theorem 3(b)",
         BIAS,

@@ -16,7 +16,7 @@ from genbounds.bounds._assumptions import (
 )
 from genbounds.bounds._bound import Bound
 from genbounds.bounds._deterministic import HARMONIC, VISITS
-from genbounds.bounds._frechet import DISTANCE_EXCESS, DISTANCE_RANGE
+from genbounds.bounds._frechet import DISTANCE_ERROR, DISTANCE_EXCESS, DISTANCE_RANGE
 from genbounds.bounds._matrices import dimension, effective_rank_psi
 from genbounds.bounds._quantities import (
     COVARIANCE_ERROR,
@@ -174,6 +174,24 @@ def distance_naive_bonus(
     return _distance_terms(
         c, n, delta, mean_gap, trace_square, operator, reference_root_trace, covariance
     )
+
+
+def distance_decomposition(
+    c: Constants,
+    n: Any,
+    delta: Any,
+    mean_error_norm: Any,
+    mean_gap: Any,
+    covariance_error: Any,
+    reference_root_trace: Any,
+    trace_square: Any,
+    operator: Any,
+) -> Any:
+    """Three terms of |FD_n − FD|: the mean, the trace, and the root by ‖Σ̂−Σ‖."""
+    log = np.log(c["union"] / delta)
+    trace = c["root"] * np.sqrt(trace_square * log / n) + c["linear"] * operator * log / n
+    root = c["perturbation"] * reference_root_trace * np.sqrt(covariance_error)
+    return 2.0 * mean_gap * mean_error_norm + trace + root
 
 
 def visits_by_picks(c: Constants, picks: Any, batch: Any) -> Any:
@@ -367,6 +385,23 @@ STATEMENTS = (
         width_function=centred_covariance,
         failure=2.0 / 3.0,
         repairs="o24.covariance",
+    ),
+    Bound(
+        id="repaired.fd-decomposition",
+        claim="|FD_n − FD| ≤ 2‖μ−μ_r‖‖μ̂−μ‖ + 2√(Tr[Σ²]L/n) + 2‖Σ‖L/n"
+        " + 2Tr[Σ_r^{1/2}]√‖Σ̂−Σ‖, L = log(6/δ), w.p. ≥ 1−δ/3",
+        latex=r"|\mathrm{FD}_n-\mathrm{FD}| \le 2\|\mu-\mu_r\|\|\hat\mu-\mu\|"
+        r"+2\sqrt{\tfrac{\operatorname{Tr}[\Sigma^2]L}{n}}+\tfrac{2\|\Sigma\|L}{n}"
+        r"+2\operatorname{Tr}[\Sigma_r^{1/2}]\sqrt{\|\hat\Sigma-\Sigma\|},"
+        r"\quad L=\log\tfrac6\delta",
+        source="docs/bounds.md: an identity, and Laurent & Massart (2000) for its middle term",
+        setting="frechet-gaussian",
+        assumptions=(GAUSSIAN,),
+        quantity=DISTANCE_ERROR,
+        constants={"root": 2.0, "linear": 2.0, "perturbation": 2.0, "union": 6.0},
+        width_function=distance_decomposition,
+        failure=1.0 / 3.0,
+        repairs="o24.fd-decomposition",
     ),
     Bound(
         id="repaired.fd-bonus",

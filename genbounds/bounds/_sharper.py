@@ -60,6 +60,10 @@ def _collision_error(sample_spectrum: Float, n: Any, kernel_spectrum: Float) -> 
     return np.asarray(np.abs(collision_statistic(sample_spectrum, n) - truth))
 
 
+def _nystrom_error(nystrom_spectrum: Float, kernel_spectrum: Float) -> Float:
+    return np.asarray(np.linalg.norm(nystrom_spectrum - kernel_spectrum, axis=-1))
+
+
 def _one() -> float:
     return 1.0
 
@@ -77,6 +81,7 @@ LOG_DIMENSION = Quantity(name="log-dimension", text="log d", function=_log_dimen
 COLLISION_ERROR = Quantity(
     name="collision-error", text="|U_n(k²) − E k(x, x′)²|", function=_collision_error
 )
+NYSTROM_ERROR = Quantity(name="nystrom-error", text="‖λ^Nys−λ̃‖₂", function=_nystrom_error)
 UNIT = Quantity(name="unit", text="1", function=_one)
 
 
@@ -164,6 +169,11 @@ def fannes_audenaert(c: Constants, n: Any, delta: Any, d: Any, kernel_spectrum: 
     pair = np.stack([clipped, 1.0 - clipped], axis=-1)
     width = clipped * np.log(np.maximum(d - 1.0, 1.0)) + entropy_sum(pair)
     return np.asarray(np.where(distance >= most, np.log(float(d)), width))
+
+
+def landmark_width(c: Constants, n: Any, delta: Any, nystrom_residual: Any) -> Any:
+    """ρ + (mean + √(tail log(1/δ)))/√n, ρ the share of the trace that the landmarks leave out."""
+    return nystrom_residual + (c["mean"] + np.sqrt(c["tail"] * np.log(1.0 / delta))) / np.sqrt(n)
 
 
 def betting(c: Constants, n: Any, delta: Any, rows: Float) -> Any:
@@ -270,6 +280,23 @@ STATEMENTS = (
         width_function=kernel_covariance,
         limit=SPECTRUM_RANGE,
         repairs="v24.eigenvalues",
+    ),
+    Bound(
+        id="repaired.nystrom",
+        claim="‖λ^Nys−λ̃‖₂ ≤ ρ + (1 + √log(1/δ))/√n, ρ = 1 − n⁻¹Tr K^Nys, any landmarks, every n"
+        " and δ",
+        latex=r"\|\lambda^{\mathrm{Nys}}-\tilde\lambda\|_2 \le \rho"
+        r"+\tfrac{1}{\sqrt n}\Bigl(1+\sqrt{\log\tfrac1\delta}\Bigr),\quad"
+        r" \rho=1-\tfrac1n\operatorname{Tr}K^{\mathrm{Nys}}",
+        source="K^Nys ⪯ K and Weyl's inequality, with repaired.kernel-covariance: docs/bounds.md",
+        setting="landmarks",
+        form="plug-in",
+        assumptions=(NORMALISED_KERNEL,),
+        quantity=NYSTROM_ERROR,
+        constants={"mean": 1.0, "tail": 1.0},
+        width_function=landmark_width,
+        limit=SPECTRUM_RANGE,
+        repairs="v24.nystrom",
     ),
     Bound(
         id="repaired.rke-u-statistic",

@@ -96,18 +96,24 @@ METRICS: dict[str, Metric] = {
         posteriors=False,
         prepare=_kid,
         referenced=True,
+        selectable=True,
     ),
     "is": Metric(
         title="Inception score", better="larger", posteriors=True, prepare=_is, selectable=True
     ),
     "vendi": Metric(
-        title="Vendi score", better="larger", posteriors=False, prepare=_vendi("vendi")
+        title="Vendi score",
+        better="larger",
+        posteriors=False,
+        prepare=_vendi("vendi"),
+        selectable=True,
     ),
     "rke": Metric(
         title="Vendi score of order 2 (RKE)",
         better="larger",
         posteriors=False,
         prepare=_vendi("rke"),
+        selectable=True,
     ),
 }
 """Scores by the name that `--metric` takes."""

@@ -41,7 +41,7 @@ def audit(
         ),
     ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Fewer replications: minutes instead of hours.")
+        bool, typer.Option("--quick", help="Fewer replications: about a minute instead of ten.")
     ] = False,
     replications: Annotated[
         int | None,

@@ -91,7 +91,7 @@ def describe(bound: Bound) -> dict[str, Any]:
 
 
 def _explain(bound: Bound, row: dict[str, Any]) -> None:
-    from genbounds.report import short
+    from genbounds.report import number, short
 
     say(f"{bound.id}  ({bound.form})", "", f"  {bound.claim}", "", f"LaTeX    {bound.latex}")
     say(f"source   {bound.source}", f"setting  {bound.setting}")
@@ -106,3 +106,24 @@ def _explain(bound: Bound, row: dict[str, Any]) -> None:
         say(f"         {row['counterexample']}")
     for line in measured(row):
         say(f"         {line}")
+    for check in row["checks"]:
+        say(f"{'holds' if check['holds'] else 'fails':<8} {check['claim']}; {check['found']}")
+    if row["by_delta"]:
+        say("")
+        print_table(
+            ("δ", "Allowed", "Missed", "At least", "At most", "", "Worst law", "n"),
+            [
+                (
+                    short(cell["delta"]),
+                    short(cell["claimed"]),
+                    number(cell["miss"]),
+                    number(cell["miss_low"]),
+                    number(cell["miss_high"]),
+                    "too often" if cell["refutes"] else "",
+                    str(cell["arm"]),
+                    str(cell["n"]),
+                )
+                for cell in row["by_delta"]
+            ],
+            numeric=("δ", "Allowed", "Missed", "At least", "At most", "n"),
+        )

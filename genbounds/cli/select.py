@@ -32,23 +32,6 @@ _BLOCK = 1 << 22
 _OPTIONS = ("policy", "metric", "confidence", "batch", "budget", "seed")
 
 
-class FileArm:
-    """The rows of a file in random order, each once; at the end it runs dry."""
-
-    def __init__(self, rows: NDArray[Any]) -> None:
-        self._rows = rows
-        self._order: NDArray[np.int64] | None = None
-        self._drawn = 0
-
-    def draw(self, n: int, rng: np.random.Generator) -> NDArray[Any]:
-        """Return the next `n` rows, or fewer at the end."""
-        if self._order is None:
-            self._order = rng.permutation(len(self._rows))
-        chosen = self._order[self._drawn : self._drawn + n]
-        self._drawn += len(chosen)
-        return np.asarray(self._rows[chosen])
-
-
 EXAMPLES = """Examples:
 
 \b
@@ -108,7 +91,7 @@ def select(
 
     Exit status 0 if the answer is certified, 1 if the samples or the budget ran out before.
     """
-    from genbounds.select import POLICIES, run
+    from genbounds.select import POLICIES, FeatureArm, run
 
     chosen = choose_metric(metric, logits=logits, among=SELECTABLE)
     check_choice("--policy", policy, POLICIES)
@@ -119,7 +102,8 @@ def select(
     else:
         real, *inputs = load([reference, *arms], chosen, logits=logits)
     sources = {
-        model.name: FileArm(_checked(model, real, posteriors=chosen.posteriors)) for model in inputs
+        model.name: FeatureArm(_checked(model, real, posteriors=chosen.posteriors))
+        for model in inputs
     }
     with (
         interruptible("the samples lie in the files; run the same command again."),

@@ -262,6 +262,16 @@ class FrechetReference:
         """Reference samples; None if the moments are exactly known."""
         return self._side.n
 
+    @property
+    def moments(self) -> Moments:
+        """Mean and covariance of the reference."""
+        return self._side.moments
+
+    @property
+    def factor(self) -> Float:
+        """L of shape (d, r) with ``cov = L @ L.T``, r the numerical rank."""
+        return self._side.factor
+
     def plugin(self, fake: Any) -> float:
         """Plug-in distance of `fake`, biased upward; never negative."""
         return _plugin_value(self._fake(fake), self._side)

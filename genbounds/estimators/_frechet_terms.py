@@ -7,14 +7,14 @@ w = diag(1/s) Uᵀ Lᵀ (x - μ) have unit covariance, and in E_ij = mean(w_i w_
 
 with H_ij = s_i s_j / (2 (s_i + s_j)), because the divided difference of the derivative x^(-1/2)/2
 of the root at (s_i², s_j²) is -1 / (2 s_i s_j (s_i + s_j)). The linear part gives the influence
-function, the quadratic part the bias. Swapping the roles of the two samples gives the same formulas with w = s⁻² Uᵀ Lᵀ Σ (y - μ_r),
-since both directions share the singular values s. Derivation: docs/frechet.md.
+function, the quadratic part the bias. Swapping the roles of the two samples gives the same formulas
+with w = s⁻² Uᵀ Lᵀ Σ (y - μ_r), since both directions share the singular values s. Derivation:
+docs/frechet.md.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genbounds.estimators._linalg import EPS
-from genbounds.estimators._moments import row_blocks
+from genbounds.estimators._moments import random_parts, row_blocks
 from genbounds.validation import Float
 
 PAIRING_SEED = 20_190_110
@@ -184,7 +184,8 @@ def sample_terms(
     pair_sum, pairs, used = 0.0, 0, 0
     joint = _JointMeans(kernel, n, trace)
     shuffler = np.random.default_rng(PAIRING_SEED)
-    for part in _parts(n, n if every_row else max(PART_ROWS, PART_WORK // width**2)):
+    size = n if every_row else max(PART_ROWS, PART_WORK // width**2)
+    for part in random_parts(PAIRING_SEED, n, size):
         if part is None:
             chosen_rows = index
         else:
@@ -220,20 +221,6 @@ def sample_terms(
         influence=loo if used == n and part is None else None,
         curvature=0.0 if bias_only else joint.curvature(loo, own[:used]) / n**2,
     )
-
-
-def _parts(n: int, size: int) -> Iterator[NDArray[np.intp] | None]:
-    """Positions of disjoint random parts of `size` of n rows; None for all rows in their order."""
-    if size >= n:
-        yield None
-        return
-    order = np.random.default_rng(PAIRING_SEED).permutation(n)
-    for start in range(0, n, size):
-        # A last part of one row would have no pair.
-        stop = n if n - start < 2 * size else start + size
-        yield np.sort(order[start:stop])
-        if stop == n:
-            return
 
 
 class _JointMeans:

@@ -234,3 +234,17 @@ def row_blocks(
         with np.errstate(invalid="ignore", over="ignore"):  # `check_finite` says it better
             block[...] = rows[start:stop] if index is None else rows[index[start:stop]]
         yield np.arange(start, stop), block
+
+
+def random_parts(seed: int, n: int, size: int) -> Iterator[NDArray[np.intp] | None]:
+    """Positions of disjoint random parts of `size` of n rows; None for all rows in their order."""
+    if size >= n:
+        yield None
+        return
+    order = np.random.default_rng(seed).permutation(n)
+    for start in range(0, n, size):
+        # A last part of one row would have no pair.
+        stop = n if n - start < 2 * size else start + size
+        yield np.sort(order[start:stop])
+        if stop == n:
+            return

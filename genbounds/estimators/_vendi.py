@@ -157,6 +157,7 @@ def vendi_score(
         estimator=estimator,
         components=components,
         seed=seed,
+        influences=False,
     ).score(level)
 
 
@@ -170,11 +171,14 @@ def vendi_expansion(
     estimator: str = "debiased",
     components: int | None = None,
     seed: int = 0,
+    influences: bool = True,
 ) -> Expansion:
     """Log Vendi score with its variance and influence, before any level is chosen.
 
     Takes what `vendi_score` takes (`x`, `kernel`, `bandwidth`, `order`, `method`, `components`,
-    `seed`) but the level, and `estimator`, "debiased" or "plugin".
+    `seed`) but the level, and `estimator`, "debiased" or "plugin". With ``influences=False``, for
+    one score and no difference, a random part of the rows of a large sample stands for all of them
+    in bias and variance.
     """
     order = check_order(order)
     check_choice("estimator", estimator, ESTIMATORS)
@@ -193,6 +197,7 @@ def vendi_expansion(
         plugin=estimator == "plugin",
         components=check_count("components", components or COMPONENTS.get(method, 1)),
         seed=seed,
+        every_row=influences,
     )
     expansion = _ROUTES[method](job)
     notes = ["interval assumes independent rows"]
@@ -285,6 +290,7 @@ class _Job:
     plugin: bool
     components: int
     seed: int
+    every_row: bool
 
     @property
     def n(self) -> int:
@@ -332,7 +338,7 @@ def _exact(job: _Job) -> Expansion:
     elif n <= DENSE_ROWS:
         spectrum, ratio = from_gram(rows.matrix()), 1.0
     if spectrum is not None:
-        whole = _spectrum_terms(spectrum, n, job.order)
+        whole = _spectrum_terms(spectrum, n, job.order, every_row=job.every_row)
     elif math.isinf(job.order):
         spectrum, _ = leading(rows, 1, job.seed)
         whole, ratio = _spectrum_terms(spectrum, n, job.order), math.inf
@@ -400,15 +406,22 @@ def _full(terms: Terms, n: int) -> Float | None:
     return terms.influence if terms.influence.size == n else None
 
 
-def _spectrum_terms(spectrum: Spectrum, n: int, order: float, kept: int | None = None) -> Terms:
+def _spectrum_terms(
+    spectrum: Spectrum, n: int, order: float, kept: int | None = None, *, every_row: bool = True
+) -> Terms:
     cut = 1 if math.isinf(order) and kept is None else kept
     if cut is not None:  # what lies far beyond the cut acts through its sum alone
         spectrum = spectrum.head(2 * cut + NEIGHBOURS)
-    return spectral_terms(spectrum.coordinates, spectrum.values, n=n, order=order, kept=kept)
+    return spectral_terms(
+        spectrum.coordinates, spectrum.values, n=n, order=order, kept=kept, every_row=every_row
+    )
 
 
-def _features_terms(features: Float, order: float, kept: int | None = None) -> Terms:
-    return _spectrum_terms(from_features(features), len(features), order, kept)
+def _features_terms(
+    features: Float, order: float, kept: int | None = None, *, every_row: bool
+) -> Terms:
+    spectrum = from_features(features)
+    return _spectrum_terms(spectrum, len(features), order, kept, every_row=every_row)
 
 
 def _gram_terms(rows: KernelRows, order: float, kept: int | None = None) -> Terms:
@@ -448,7 +461,7 @@ def _halved(job: _Job, features: Float | None, value: float, kept: int | None = 
         terms = (
             _gram_terms(job.rows.subset(half), job.order, kept)
             if features is None
-            else _features_terms(features[half], job.order, kept)
+            else _features_terms(features[half], job.order, kept, every_row=job.every_row)
         )
         rest.append(terms.value - terms.bias)
     return (4.0 * value - sum(rest) / 2.0) / 3.0
@@ -484,7 +497,9 @@ def _truncated_expansion(
     kept = min(t, spectrum.values.size)
     if kept < t:
         notes += (f"only {kept} eigenvalues are positive; the others of the {t} kept are 0",)
-    terms = _spectrum_terms(spectrum, n, job.order, t if kept == t else None)
+    terms = _spectrum_terms(
+        spectrum, n, job.order, t if kept == t else None, every_row=job.every_row
+    )
     value, variance = terms.value, terms.variance
     if not job.plugin:
         value -= terms.bias
@@ -519,7 +534,7 @@ def _fkea(job: _Job) -> Expansion:
             f"method 'fkea' needs a shift-invariant kernel ('rbf' or 'laplace'); got {rows.name!r}."
         )
     features = fourier_features(rows, t, job.seed)
-    terms = _features_terms(features, job.order)
+    terms = _features_terms(features, job.order, every_row=job.every_row)
     value, notes = terms.value, tuple[str, ...]()
     if not job.plugin and (job.order >= 2.0 or n >= RESOLVED_RATIO * 2 * t):
         value -= terms.bias

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from genbounds.estimators._kernels import KernelRows
 from genbounds.estimators._moments import row_blocks
 from genbounds.estimators._rke import frobenius
-from genbounds.estimators._vendi_terms import ZERO, Coordinates
+from genbounds.estimators._vendi_terms import ZERO, Coordinates, Index
 from genbounds.validation import Float
 
 KRYLOV_POWERS = 4
@@ -36,8 +36,8 @@ class Spectrum:
         if self.values.size <= count:
             return self
 
-        def coordinates() -> Iterator[tuple[NDArray[np.intp], Float]]:
-            for positions, block in self.coordinates():
+        def coordinates(index: Index) -> Iterator[tuple[NDArray[np.intp], Float]]:
+            for positions, block in self.coordinates(index):
                 yield positions, np.ascontiguousarray(block[:, :count])
 
         return Spectrum(values=self.values[:count], coordinates=coordinates)
@@ -53,8 +53,8 @@ def from_features(features: Float) -> Spectrum:
     kept = values > ZERO
     values, vectors = np.ascontiguousarray(values[kept]), vectors[:, kept]
 
-    def coordinates() -> Iterator[tuple[NDArray[np.intp], Float]]:
-        for positions, block in row_blocks(features, width=4 * d):
+    def coordinates(index: Index) -> Iterator[tuple[NDArray[np.intp], Float]]:
+        for positions, block in row_blocks(features, index, width=4 * d):
             yield positions, block @ vectors
 
     return Spectrum(values=values, coordinates=coordinates)
@@ -73,7 +73,12 @@ def _from_vectors(values: Float, vectors: Float) -> Spectrum:
     kept = values > ZERO
     values = np.ascontiguousarray(values[kept])
     z = vectors[:, kept] * np.sqrt(n * values)
-    return Spectrum(values=values, coordinates=lambda: iter([(np.arange(n), z)]))
+
+    def coordinates(index: Index) -> Iterator[tuple[NDArray[np.intp], Float]]:
+        chosen = z if index is None else z[index]
+        yield np.arange(len(chosen)), chosen
+
+    return Spectrum(values=values, coordinates=coordinates)
 
 
 def leading(rows: KernelRows, count: int, seed: int) -> tuple[Spectrum, float]:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds.estimators._expansion import mean_variance
+from genbounds.estimators._moments import random_parts
 from genbounds.validation import Float
 
 PAIRING_SEED = 20_240_102
@@ -31,6 +31,11 @@ SHIFTS, NARROW = 4, 100
 
 PAIR_ROWS = 4096
 """Rows of that one pairing."""
+
+PART_ROWS, PART_WORK, PART_NOISE = 2048, 2**31, 0.02
+"""Where not every row is needed, the terms come from random parts of at least so many rows, more
+where a row costs little (rows times the square of the number of eigenvalues); parts are added until
+their noise is this share of the variance."""
 
 NEAR = 1e-6
 """Eigenvalues closer than this, relative to the largest, share one derivative."""
@@ -172,8 +177,9 @@ class Terms:
         Plug-in log score.
     bias, variance : float
         Second-order bias and variance of the plug-in.
-    influence : ndarray of shape (n,)
-        Centred leave-one-out influence of each row.
+    influence : ndarray of shape (k,)
+        Centred leave-one-out influence of each row that was used; all n unless only some were
+        asked for.
     unresolved : float
         As `Derivatives`.
     """
@@ -185,12 +191,21 @@ class Terms:
     unresolved: float
 
 
-Coordinates = Callable[[], Iterator[tuple[NDArray[np.intp], Float]]]
-"""Yields (positions, z of shape (rows, r)) over blocks of rows."""
+Index = NDArray[np.intp] | None
+
+Coordinates = Callable[[Index], Iterator[tuple[NDArray[np.intp], Float]]]
+"""Yields (positions, z of shape (rows, r)) over blocks of the rows with that index, or of all;
+positions count within the selection."""
 
 
 def spectral_terms(
-    coordinates: Coordinates, values: Float, *, n: int, order: float, kept: int | None
+    coordinates: Coordinates,
+    values: Float,
+    *,
+    n: int,
+    order: float,
+    kept: int | None,
+    every_row: bool = True,
 ) -> Terms:
     """Terms from the rows' coordinates in the eigenbasis; right for any law of the rows.
 
@@ -203,47 +218,88 @@ def spectral_terms(
 
     Norms are one, so an incomplete eigensystem leaves a remainder of known size: it is taken as one
     further direction per row, at the mean of the eigenvalues that are left.
+
+    Without `every_row`, a random part of the rows of a large sample stands for all of them: of
+    h(x, x) only what is not linear in z_i², whose mean over all rows is λ_i, is averaged over it.
+    Its noise is added to the variance.
     """
-    at = derivatives(values, order=order, kept=kept, n=n)
-    shift = float(at.gradient @ values)
-    influence, own = np.empty(n), np.empty(n)
-    pair_sum, pairs = 0.0, 0
+    kernel = _Kernel(derivatives(values, order=order, kept=kept, n=n), values, order, kept)
+    influence, own, known = np.empty(n), np.empty(n), np.empty(n)
+    pair_sum, pairs, used = 0.0, 0, 0
     shuffler = np.random.default_rng(PAIRING_SEED)
-    for positions, block in coordinates():
-        shuffled = shuffler.permutation(len(block))  # pairs must not follow the order of the rows
-        z, chosen = block[shuffled], positions[shuffled]
-        squares = z * z
-        excess = squares - values
-        influence[chosen] = squares @ at.gradient - shift
-        # The remainder is orthogonal to what is known; its own couplings are at eigenvalue 0.
-        rest = np.maximum(1.0 - squares.sum(axis=1), 0.0)
-        leading = np.where(values > 0.0, at.gradient / np.maximum(values, ZERO), 0.0)
-        outside = 0.0 if kept is None and not math.isinf(order) else rest * (squares @ leading)
-        own[chosen] = (
-            0.5 * np.einsum("ij,ij->i", _times(excess, at.hessian), excess)
-            + 0.5 * np.einsum("ij,ij->i", squares @ at.divided, squares)
-            + outside
-        )
-        few = z.shape[1] <= NARROW
-        m = len(z) if few else max(2, min(len(z), PAIR_ROWS * len(z) // n))
-        for shift in range(1, 1 + (SHIFTS if few else 1)):
-            other, other_excess = np.roll(z[:m], shift, axis=0), np.roll(excess[:m], shift, axis=0)
-            cross = z[:m] * other
-            kernel = 0.5 * np.einsum("ij,ij->i", _times(excess[:m], at.hessian), other_excess)
-            kernel += 0.5 * np.einsum("ij,ij->i", cross @ at.divided, cross)
-            pair_sum += float(kernel @ kernel)
-            pairs += m
-    influence -= influence.mean() + (2.0 / n) * (own - own.mean())
-    first = mean_variance(influence)
-    second = 2.0 * pair_sum / pairs / n**2
-    return Terms(
-        value=at.value,
-        bias=float(own.mean()) / (n - 1.0),
+    size = n if every_row else max(PART_ROWS, PART_WORK // max(values.size, 1) ** 2)
+    for part in random_parts(PAIRING_SEED, n, size):
+        count = n if part is None else part.size
+        for positions, block in coordinates(part):
+            shuffled = shuffler.permutation(len(block))  # pairs must not follow the order of rows
+            z, chosen = block[shuffled], used + positions[shuffled]
+            influence[chosen], own[chosen], known[chosen] = kernel(z)
+            total, number = kernel.pairs(z, PAIR_ROWS * len(z) // count)
+            pair_sum += total
+            pairs += number
+        used += count
+        rest = own[:used] - known[:used]
+        loo = influence[:used] - influence[:used].mean()
+        loo -= (2.0 / n) * (own[:used] - own[:used].mean())
+        first = float(np.var(loo, ddof=1)) / n
+        second = 2.0 * pair_sum / pairs / n**2
         # first ≈ Var(IF)/n + 2 second; the truth Var(IF)/n + second is never below second.
-        variance=max(first - second, second),
-        influence=influence,
-        unresolved=at.unresolved,
+        variance = max(first - second, second)
+        noise = (1.0 - used / n) * float(np.var(rest)) / used / n**2
+        if noise <= PART_NOISE * variance:
+            break
+    # Of approximate eigenpairs the mean of z_i² is not quite λ_i: all rows are better than it.
+    mean_own = float(own.mean()) if used == n else float(rest.mean()) + kernel.known_mean
+    return Terms(
+        value=kernel.at.value,
+        bias=mean_own / (n - 1.0),
+        variance=variance + noise,
+        influence=loo,
+        unresolved=kernel.at.unresolved,
     )
+
+
+class _Kernel:
+    """Influence of rows with coordinates z, and the kernel h of the quadratic part."""
+
+    def __init__(self, at: Derivatives, values: Float, order: float, kept: int | None) -> None:
+        self.at, self.values = at, values
+        self.shift = float(at.gradient @ values)
+        self.slopes: Float = at.divided @ values
+        self.known_mean = 0.5 * float(values @ self.slopes)
+        # The remainder is orthogonal to what is known; its own couplings are at eigenvalue 0.
+        self.outside: Float | None = None
+        if kept is not None or math.isinf(order):
+            self.outside = np.where(values > 0.0, at.gradient / np.maximum(values, ZERO), 0.0)
+
+    def __call__(self, z: Float) -> tuple[Float, Float, Float]:
+        """Of every row: influence, not centred; h(x, x) and its linear part."""
+        squares = z * z
+        excess = squares - self.values
+        influence: Float = squares @ self.at.gradient - self.shift
+        own = 0.5 * np.einsum("ij,ij->i", _times(excess, self.at.hessian), excess)
+        own += 0.5 * np.einsum("ij,ij->i", squares @ self.at.divided, squares)
+        if self.outside is not None:
+            own += np.maximum(1.0 - squares.sum(axis=1), 0.0) * (squares @ self.outside)
+        known: Float = squares @ self.slopes - self.known_mean
+        return influence, own, known
+
+    def pairs(self, z: Float, count: int) -> tuple[float, int]:
+        """Sum of h² over random pairs of different rows, and their number."""
+        few = z.shape[1] <= NARROW
+        m = len(z) if few else max(2, min(len(z), count))
+        z = z[:m]
+        excess = z * z - self.values
+        total = 0.0
+        shifts = SHIFTS if few else 1
+        for shift in range(1, 1 + shifts):
+            cross = z * np.roll(z, shift, axis=0)
+            kernel = 0.5 * np.einsum(
+                "ij,ij->i", _times(excess, self.at.hessian), np.roll(excess, shift, axis=0)
+            )
+            kernel += 0.5 * np.einsum("ij,ij->i", cross @ self.at.divided, cross)
+            total += float(kernel @ kernel)
+        return total, shifts * m
 
 
 def _times(rows: Float, hessian: Float) -> Float:
@@ -261,7 +317,7 @@ def leading_group(coordinates: Coordinates, values: Float, n: int) -> tuple[int,
     """
     k = min(values.size, GROUP)
     fourth, total = np.zeros((k, k)), np.zeros(k)
-    for _, block in coordinates():
+    for _, block in coordinates(None):
         squares = block[:, :k] ** 2
         fourth += squares.T @ squares
         total += squares.sum(axis=0)

@@ -17,6 +17,7 @@ from genbounds.report.blocks import Picture as Picture
 from genbounds.report.blocks import Table as Table
 from genbounds.report.blocks import Tag as Tag
 from genbounds.report.figures import CoveragePoint as CoveragePoint
+from genbounds.report.figures import claim_plot as claim_plot
 from genbounds.report.figures import convergence_plot as convergence_plot
 from genbounds.report.figures import coverage_plot as coverage_plot
 from genbounds.report.figures import difference_matrix as difference_matrix

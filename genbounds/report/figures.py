@@ -587,6 +587,82 @@ def miss_plot(rows: Sequence[Mapping[str, Any]]) -> Figure:
     )
 
 
+def claim_plot(row: Mapping[str, Any]) -> Figure:
+    """Show claimed against measured miss rate of one statement over its failure probability.
+
+    Parameters
+    ----------
+    row : mapping
+        Its row of an audit as ``genbounds audit --json`` prints it, with ``by_delta``.
+    """
+    cells = [cell for cell in row.get("by_delta") or () if cell["claimed"] > 0.0]
+    if not cells:
+        raise InputError("`row` must hold a measured miss rate in its `by_delta`.")
+    claims = [cell["claimed"] for cell in cells]
+    # Far below every claim a rate is as good as none.
+    floor = min(claims) * 1e-3
+    colour = COLOUR[_role(row["verdict"])]
+
+    def picture(width: float) -> Canvas:
+        canvas = Canvas(width, 320 if width == WIDE else 270)
+        axes = canvas.axes(left=66, right=14, top=16, bottom=46, grid="both")
+        _log_axis(canvas, axes, [cell["delta"] for cell in cells])
+        axes.set_yscale("log")
+        axes.set_ylim(floor, 3.0)
+        _log_ticks(canvas, axes, vertical=True)
+        deltas = [cell["delta"] for cell in cells]
+        axes.plot(deltas, claims, color=COLOUR["ink"], linewidth=1, linestyle=(0, (4, 3)))
+        for cell in cells:
+            low, value, high = (max(cell[key], floor) for key in ("miss_low", "miss", "miss_high"))
+            axes.vlines(cell["delta"], low, high, color=colour, linewidth=2)
+            shape = "v" if cell["miss"] <= floor else "o"
+            (mark,) = axes.plot(cell["delta"], value, shape, color=colour, markersize=6)
+            canvas.tip(
+                mark,
+                f"δ = {short(cell['delta'])}: {number(cell['miss'])} "
+                f"{interval(cell['miss_low'], cell['miss_high'])} ({cell['evidence']}), "
+                f"allowed {short(cell['claimed'])}; {cell['arm']}",
+            )
+        axes.set_xlabel("failure probability δ")
+        axes.set_ylabel("miss rate")
+        return canvas
+
+    wide, narrow = draw(picture)
+    over = [short(cell["delta"]) for cell in cells if cell["refutes"]]
+    return Figure(
+        wide=wide,
+        narrow=narrow,
+        alt=(
+            f"Miss rate of {row['id']} against its failure probability. Above what is allowed "
+            f"at δ = {', '.join(over)}."
+            if over
+            else f"Miss rate of {row['id']} against its failure probability, nowhere proven to "
+            "be above what is allowed."
+        ),
+        caption=(
+            "How often the statement fails in the worst of its cells, at each failure "
+            "probability; lines are limits. Dashed: what it allows. Above that line it fails too "
+            "often; arrows point below the axis."
+        ),
+        table=Table(
+            columns=("δ", "Allowed", "Measured", "Low", "High", "Evidence", "Law", "n"),
+            rows=[
+                (
+                    cell["delta"],
+                    cell["claimed"],
+                    cell["miss"],
+                    cell["miss_low"],
+                    cell["miss_high"],
+                    cell["evidence"],
+                    str(cell["arm"]),
+                    cell["n"],
+                )
+                for cell in cells
+            ],
+        ),
+    )
+
+
 def tightness_plot(rows: Sequence[Mapping[str, Any]]) -> Figure:
     """How many times wider than necessary each statement is, on a logarithmic scale.
 
@@ -753,16 +829,19 @@ def _log_axis(canvas: Canvas, axes: Axes, values: Sequence[float]) -> None:
     _log_ticks(canvas, axes)
 
 
-def _log_ticks(canvas: Canvas, axes: Axes) -> None:
-    """Ticks of a logarithmic x axis as plain text, never mathematics."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+def _log_ticks(canvas: Canvas, axes: Axes, *, vertical: bool = False) -> None:
+    """Ticks of a logarithmic axis as plain text, never mathematics."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
-    low, high = axes.get_xlim()
+    low, high = axes.get_ylim() if vertical else axes.get_xlim()
+    axis = axes.yaxis if vertical else axes.xaxis
     few = math.log10(high / low) < 2.2
     subs = (1.0, 2.0, 5.0) if few else (1.0,)
-    axes.xaxis.set_major_locator(LogLocator(subs=subs, numticks=5 if canvas.narrow else 8))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
-    axes.xaxis.set_minor_formatter(NullFormatter())
+    axis.set_major_locator(LogLocator(subs=subs, numticks=5 if canvas.narrow else 8))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
+    axis.set_minor_formatter(NullFormatter())
+    if vertical:
+        axis.set_minor_locator(NullLocator())
 
 
 def _few_ticks(axis: Axis, count: int) -> None:

@@ -22,6 +22,7 @@ from genbounds.report.blocks import (
 from genbounds.report.figures import (
     METRIC_TITLES,
     VERDICT_TONES,
+    claim_plot,
     difference_matrix,
     miss_plot,
     rank_plot,
@@ -260,7 +261,8 @@ def statement_page(bound: Bound, row: Mapping[str, Any]) -> Page:
                 Table(("Constant", "As printed"), constants),
             ],
         ),
-        Section("The verdict", [_measured(row)]),
+        *([Section("Claimed against measured", [claim_plot(row)])] if row.get("by_delta") else []),
+        Section("The verdict", [_measured(row), *_checked(row)]),
     )
 
 
@@ -268,6 +270,17 @@ def _source(text: str) -> Cell:
     """Link a source to its paper, as far as it is one of those that the catalogue transcribes."""
     address = PAPERS.get(text[:3])
     return text if address is None else Link(text, address)
+
+
+def _checked(row: Mapping[str, Any]) -> list[Block]:
+    """Exact checks and fits of a statement, if there are any."""
+    rows = [
+        (check["kind"], Tag("holds", "good") if check["holds"] else Tag("fails", "bad"),
+         check["claim"], check["found"])
+        for check in row.get("checks") or ()
+    ]  # fmt: skip
+    columns = ("Kind", "", "Checked", "Found")
+    return [Table(columns, rows, "Exact checks and fits")] if rows else []
 
 
 def _measured(row: Mapping[str, Any]) -> Notes:

@@ -7,28 +7,33 @@ Method and measurements: docs/selection.md.
 
 from __future__ import annotations
 
+from genbounds.select._arms import EncodedArm, FeatureArm
 from genbounds.select._boundary import critical_value, crossing_probability, look_sizes
 from genbounds.select._certificate import Certificate
-from genbounds.select._metric import Metric
+from genbounds.select._debiased import DebiasedUcb, Thompson
+from genbounds.select._metric import CustomMetric, Metric
+from genbounds.select._norms import Norms
 from genbounds.select._policies import (
     Elimination,
     EpsilonGreedy,
     Greedy,
     Lucb,
     Random,
-    Thompson,
     Uniform,
 )
 from genbounds.select._policy import CertifyingPolicy, IndexPolicy, Policy, State
 from genbounds.select._run import POLICIES, run
 from genbounds.select._selection import History, Look, Selection
-from genbounds.select._ucb import FdUcb, IsUcb, NaiveUcb, fd_bonus
+from genbounds.select._ucb_fd import FdUcb, FidUcb, fd_bonus
+from genbounds.select._ucb_is import IsUcb, NaiveUcb
 
 __all__ = [
     "run",
     "Selection",
     "History",
     "Look",
+    "FeatureArm",
+    "EncodedArm",
     "POLICIES",
     "Policy",
     "CertifyingPolicy",
@@ -41,11 +46,15 @@ __all__ = [
     "Greedy",
     "EpsilonGreedy",
     "Thompson",
+    "DebiasedUcb",
     "FdUcb",
+    "FidUcb",
     "IsUcb",
     "NaiveUcb",
     "fd_bonus",
+    "Norms",
     "Metric",
+    "CustomMetric",
     "Certificate",
     "look_sizes",
     "crossing_probability",

@@ -27,6 +27,8 @@ class Feed:
         Most samples that will be drawn.
     retries : int
         How often a failed draw is repeated before the arm is set aside.
+    dtype : numpy.dtype or None
+        Type in which the samples are kept; None: as they come.
 
     Attributes
     ----------
@@ -41,7 +43,14 @@ class Feed:
     """
 
     def __init__(
-        self, name: str, arm: Arm, rng: np.random.Generator, *, limit: int, retries: int
+        self,
+        name: str,
+        arm: Arm,
+        rng: np.random.Generator,
+        *,
+        limit: int,
+        retries: int,
+        dtype: np.dtype[Any] | None = None,
     ) -> None:
         self.name = name
         self.n = 0
@@ -52,6 +61,7 @@ class Feed:
         self._arm = arm
         self._rng = rng
         self._retries = retries
+        self._dtype = dtype
         self._buffer: NDArray[Any] | None = None
         self._replayed: tuple[ArmRecord, NDArray[Any]] | None = None
         self._mark = ArmRecord(n=0, rng_state=dict(rng.bit_generator.state), retried=[])
@@ -141,9 +151,20 @@ class Feed:
             elif not (record.dry or record.failure):
                 self._replayed = None
             if self._replayed is None:
+                self._skip(record.n)
                 self._rng.bit_generator.state = record.rng_state
                 self._mark = record
         return taken
+
+    def _skip(self, n: int) -> None:
+        """Tell an arm that keeps count of its rows how many are gone.
+
+        It is given the stream as it was at the start, from which it took its order: nothing has
+        been drawn from it yet.
+        """
+        skip = getattr(self._arm, "skip", None)
+        if skip is not None:
+            skip(n, self._rng)
 
     def _append(self, rows: NDArray[Any]) -> None:
         """Keep `rows`, growing the buffer by doubling."""
@@ -169,4 +190,12 @@ class Feed:
                 f"`draw` returned {rows.shape[1]} columns where earlier batches had {self.columns}."
             )
         check_finite("draw", rows)
+        if self._dtype is not None and rows.dtype != self._dtype:
+            with np.errstate(over="ignore"):  # said in our own words
+                rows = rows.astype(self._dtype)
+            if not np.isfinite(rows).all():
+                raise InputError(
+                    f"`draw` returned values beyond the range of `dtype` {self._dtype.name}: keep "
+                    "the samples in a wider type."
+                )
         return rows

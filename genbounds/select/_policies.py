@@ -72,7 +72,10 @@ class Lucb(CertifyingPolicy):
         across = open_pairs & leads[:, None] & ~leads[None, :]
         if not across.any():  # the leaders are settled, others are not: any open pair serves
             across = open_pairs
-        optimistic = np.where(across.any(axis=0), certificate.loss - reach, np.inf)
+        rivals = across.any(axis=0)
+        if state.cost is not None:  # the cheapest first; among equals the strongest
+            rivals &= state.cost == state.cost[rivals].min()
+        optimistic = np.where(rivals, certificate.loss - reach, np.inf)
         rival = int(np.argmin(optimistic))
         pessimistic = np.where(across[:, rival], certificate.loss + reach, -np.inf)
         return int(np.argmax(pessimistic)), rival
@@ -107,7 +110,7 @@ class Greedy(IndexPolicy):
 
     def index(self, state: State, arm: int) -> float:
         """Plug-in score, small is good."""
-        return plugin_loss(state, arm)
+        return state.plugin_loss(arm)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,35 +137,3 @@ class EpsilonGreedy(Greedy):
         if state.rng.random() < self.epsilon:
             return Random().select(state)
         return Greedy.select(self, state)
-
-
-class Thompson(Policy):
-    """The arm that is best in a draw from the debiased scores' normal laws.
-
-    Each arm's law is centred on its latest look, with the standard error of that look scaled to
-    the samples that it holds now; arms are brought to their first look before that.
-    """
-
-    name = "thompson"
-
-    def select(self, state: State) -> tuple[int, ...]:
-        """First every arm up to its first look; then the best draw."""
-        available = np.flatnonzero(state.available)
-        if available.size == 0:
-            return ()
-        certificate = state.certificate
-        unscored = available[certificate.levels[available] == 0]
-        if unscored.size:
-            return least_sampled(state, unscored)[:1]
-        last = np.array(certificate.sizes)[certificate.levels[available] - 1]
-        spread = certificate.stderr[available] * np.sqrt(last / state.n[available])
-        draws = certificate.loss[available] + spread * state.rng.standard_normal(available.size)
-        return (int(available[np.argmin(draws)]),)
-
-
-def plugin_loss(state: State, arm: int) -> float:
-    """Plug-in score of all of an arm's rows, turned so that small is good; -inf before two rows."""
-    rows = state.rows[arm]
-    if rows.shape[0] < 2:
-        return -np.inf
-    return state.metric.plugin_loss(rows)

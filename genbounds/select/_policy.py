@@ -16,8 +16,11 @@ from numpy.typing import NDArray
 from genbounds.estimators import Moments
 from genbounds.select._certificate import Certificate
 from genbounds.select._metric import Metric
+from genbounds.select._running import Running, RunningScores
 
 Bools = NDArray[np.bool_]
+
+FEWEST_ROWS_FOR_COVARIANCE = 2
 
 
 @dataclass(slots=True, kw_only=True)
@@ -46,8 +49,12 @@ class State:
     rng : numpy.random.Generator
     step : int
         Batches drawn so far.
+    cost : ndarray of shape (K,) or None
+        Cost of a sample of each arm; None: all alike.
     memory : dict
         Free for the policy's own caches; lives as long as the run.
+    scores : RunningScores or None
+        Plug-in scores that follow the growing samples, once `running` has been asked.
     """
 
     n: NDArray[np.int64]
@@ -62,7 +69,25 @@ class State:
     error: float
     rng: np.random.Generator
     step: int = 0
+    cost: NDArray[np.float64] | None = None
     memory: dict[Any, Any] = field(default_factory=dict)
+    scores: RunningScores | None = None
+
+    def running(self, arm: int) -> Running | None:
+        """Plug-in score of all rows of `arm`, brought up to date; None if the metric has none."""
+        follow = self.metric.follow
+        if follow is None or self.rows[arm].shape[0] == 0:
+            return None
+        if self.scores is None:
+            self.scores = RunningScores(follow)
+        return self.scores.of(arm, self.rows[arm])
+
+    def plugin_loss(self, arm: int) -> float:
+        """Plug-in score of all rows of `arm`, small is good; -inf while there are too few."""
+        if self.rows[arm].shape[0] < self.metric.fewest_rows:
+            return -math.inf
+        running = self.running(arm)
+        return self.metric.plugin_loss(self.rows[arm]) if running is None else running.loss()
 
 
 class Policy:
@@ -116,16 +141,17 @@ class IndexPolicy(Policy):
 
     def select(self, state: State) -> tuple[int, ...]:
         """Burn-in first, in the order of the arms; then the smallest index (ties: first arm)."""
+        return self.pick(state, state.index)
+
+    def pick(self, state: State, index: NDArray[np.float64]) -> tuple[int, ...]:
+        """Return the available arm of `state` in burn-in, or else with the smallest `index`."""
         available = np.flatnonzero(state.available)
         if available.size == 0:
             return ()
         fresh = available[state.n[available] < max(self.burn_in, FEWEST_ROWS_FOR_COVARIANCE)]
         if fresh.size:
             return (int(fresh[0]),)
-        return (int(available[np.argmin(state.index[available])]),)
-
-
-FEWEST_ROWS_FOR_COVARIANCE = 2
+        return (int(available[np.argmin(index[available])]),)
 
 
 def least_sampled(state: State, arms: NDArray[np.int64]) -> tuple[int, ...]:

@@ -54,7 +54,8 @@ class Record:
     folder : path-like
         Made if missing.
     identity : dict
-        What decides the streams (seed, names, batch). A folder of another run is refused.
+        What decides the streams (seed, names, batch, type). A folder of another run is refused,
+        but arms may be added behind those recorded.
     """
 
     def __init__(self, folder: str | os.PathLike[str], identity: dict[str, Any]) -> None:
@@ -104,10 +105,15 @@ class Record:
             raise InputError(
                 f"{path} cannot be read ({error}): delete it to start again."
             ) from error
-        if identity != self._identity:
-            changed = sorted(
-                key for key in self._identity if identity.get(key) != self._identity[key]
-            )
+        changed = sorted(
+            key
+            for key in identity.keys() | self._identity.keys()
+            if identity.get(key) != self._identity.get(key)
+        )
+        earlier = identity.get("arms", [])
+        if changed == ["arms"] and self._identity["arms"][: len(earlier)] == earlier:
+            changed = []  # arms were added behind the others: no stream changes
+        if changed:
             raise InputError(
                 f"{self._folder} holds a run with other settings ({', '.join(changed)} differ): "
                 "use another folder, or repeat the settings of that run."

@@ -17,21 +17,22 @@ from genbounds.estimators import Expansion, Moments
 from genbounds.results import Score
 from genbounds.select._boundary import critical_value, look_sizes
 from genbounds.select._certificate import Certificate
+from genbounds.select._debiased import DebiasedUcb, Thompson
 from genbounds.select._feed import Feed
-from genbounds.select._metric import Metric, Rows, loss, resolve_metric
+from genbounds.select._metric import CustomMetric, Metric, Rows, loss, resolve_metric
 from genbounds.select._policies import (
     Elimination,
     EpsilonGreedy,
     Greedy,
     Lucb,
     Random,
-    Thompson,
     Uniform,
 )
 from genbounds.select._policy import Policy, State
 from genbounds.select._record import Record
 from genbounds.select._selection import History, Look, Selection
-from genbounds.select._ucb import FdUcb, IsUcb, NaiveUcb
+from genbounds.select._ucb_fd import FdUcb, FidUcb
+from genbounds.select._ucb_is import IsUcb, NaiveUcb
 from genbounds.validation import InputError, check_choice, check_count, check_open_unit
 
 POLICIES: dict[str, Callable[[], Policy]] = {
@@ -42,9 +43,11 @@ POLICIES: dict[str, Callable[[], Policy]] = {
     "greedy": Greedy,
     "epsilon-greedy": EpsilonGreedy,
     "fd-ucb": FdUcb,
+    "fid-ucb": FidUcb,
     "is-ucb": IsUcb,
     "naive-ucb": NaiveUcb,
     "thompson": Thompson,
+    "debiased-ucb": DebiasedUcb,
 }
 
 SAMPLES_PER_ARM = 50_000
@@ -54,6 +57,7 @@ STEPS = 1_000
 """Horizon of the papers' experiments: default budget, in batches, of policies that never stop."""
 
 _SAVE_SECONDS = 30.0
+_ROUNDING = 1e-9
 
 
 def run(
@@ -61,17 +65,21 @@ def run(
     reference: Any = None,
     *,
     policy: str | Policy = "lucb",
-    metric: str | Callable[[Rows], Expansion] = "fd",
+    metric: str | CustomMetric | Callable[[Rows], Expansion] = "fd",
     confidence: float = 0.95,
     batch: int = 5,
     budget: int | None = None,
     seed: int = 0,
+    options: Mapping[str, Any] | None = None,
     top: int = 1,
     tolerance: float = 0.0,
     limit: int | None = None,
     first_look: int | None = None,
     growth: float = 1.25,
+    cost: Mapping[str, float] | None = None,
+    joins: Mapping[str, int] | None = None,
     retries: int = 2,
+    dtype: Any = None,
     record: str | os.PathLike[str] | None = None,
     progress: Callable[[State], None] | None = None,
 ) -> Selection:
@@ -81,26 +89,33 @@ def run(
     ----------
     arms : mapping of str to Arm
         Objects with ``draw(n, rng)`` that return n fresh independent rows, an array (n, d). Fewer
-        rows than asked mean that the arm has run dry; what it gave counts.
+        rows than asked mean that the arm has run dry; what it gave counts. `FeatureArm` makes one
+        of recorded features, `EncodedArm` of a generator and an encoder.
     reference : array_like of shape (m, d) or Moments, optional
-        Real features, for metric "fd" only. If it is itself a sample, the target is the distance
-        to its population, and the reference's noise is part of every comparison.
+        Real features. Needed for metrics "fd" and "kid" (there no Moments); if it is itself a
+        sample, the target is the distance to its population, and the reference's noise is part
+        of every comparison. For "vendi" and "rke" the features that a bandwidth is taken from.
+        Not used by others.
     policy : str or Policy
         "lucb", "elimination" and "uniform" stop by themselves; "random", "greedy",
         "epsilon-greedy", "thompson", "fd-ucb", "is-ucb" and "naive-ucb" run until the budget is
         spent. A `Policy` object carries its own options.
-    metric : {"fd", "is"} or callable
-        Or any function of the rows that returns an `Expansion` (debiased value, its variance, its
+    metric : {"fd", "kid", "is", "vendi", "rke"}, CustomMetric or callable
+        A score of your own is a `CustomMetric` (value, influence function, bias correction) or
+        any function of the rows that returns an `Expansion` (debiased value, its variance, its
         orientation).
     confidence : float
         A certified answer is wrong with probability at most ``1 - confidence``.
     batch : int
         Samples per step.
     budget : int, optional
-        Most samples in total. None: no limit but `limit` for policies that stop by themselves,
-        1,000 batches for the others.
+        Most samples in total (with `cost`: most that they may cost). None: no limit but `limit`
+        for policies that stop by themselves, 1,000 batches for the others.
     seed : int
         Each arm draws from its own child stream: its samples do not depend on the policy.
+    options : mapping, optional
+        For "vendi" and "rke": keyword arguments of `vendi_score` (kernel, bandwidth, order, …);
+        for "kid" its degree, gamma and offset.
     top : int
         Name the best `top` arms instead of one.
     tolerance : float
@@ -113,13 +128,25 @@ def run(
         max(100, 5 classes) for IS, 100 for a metric of your own.
     growth : float
         Ratio of neighbouring sample sizes at which an arm is scored.
+    cost : mapping of str to float, optional
+        Cost of one sample of an arm; 1 for arms not named. Decides what the budget buys, and
+        "lucb" settles cheap rivals first. What a certificate needs does not depend on it: arms
+        are compared at equal sizes, and each leaves at the first look that it loses.
+    joins : mapping of str to int, optional
+        Step from which on an arm takes part; 0 for arms not named. A run that has nothing left to
+        do lets the next arm join at once. The certificate is about all arms, those to come
+        included.
     retries : int
         How often a failed draw (exception, NaN, wrong shape) is repeated before its arm is set
         aside; the run goes on with the others.
+    dtype : dtype-like, optional
+        Floating type in which the samples are kept, such as "float16" to halve the memory of
+        float32 features: 20 arms with 5,000 samples of 2,048 features then take 0.4 GB. None: as
+        the arms return them. Scores are always computed in float64.
     record : path-like, optional
         Folder that keeps the samples. The same call with the same folder continues an interrupted
         run without drawing them again, with the same result as if uninterrupted; a larger budget
-        is allowed.
+        is allowed, and further arms behind the others.
     progress : callable, optional
         Called with the `State` after every round.
 
@@ -149,14 +176,14 @@ def run(
        evaluation of generative models", AISTATS 2025 (FD-UCB, IS-UCB).
     """
     chosen = _policy(policy)
-    prepared = resolve_metric(metric, reference)
+    prepared = resolve_metric(metric, reference, options)
     chosen.check(prepared)
     confidence = check_open_unit("confidence", confidence)
     loop = _Loop(
         _arms(arms),
         policy=chosen,
         metric=prepared,
-        reference=_moments(reference),
+        reference=None if prepared.reference is None else prepared.reference.moments,
         confidence=confidence,
         batch=check_count("batch", batch),
         budget=None if budget is None else check_count("budget", budget),
@@ -166,7 +193,10 @@ def run(
         limit=None if limit is None else check_count("limit", limit, minimum=2),
         first_look=None if first_look is None else check_count("first_look", first_look, minimum=2),
         growth=growth,
+        cost=_by_arm("cost", cost, arms),
+        joins=_by_arm("joins", joins, arms),
         retries=check_count("retries", retries, minimum=0),
+        dtype=_dtype(dtype),
         record=record,
     )
     return loop.run(progress)
@@ -191,7 +221,10 @@ class _Loop:
         limit: int | None,
         first_look: int | None,
         growth: float,
+        cost: dict[str, float],
+        joins: dict[str, float],
         retries: int,
+        dtype: np.dtype[Any] | None,
         record: str | os.PathLike[str] | None,
     ) -> None:
         k = len(arms)
@@ -199,20 +232,34 @@ class _Loop:
             raise InputError(f"`top` must be smaller than the number of arms ({k}); got {top}.")
         if budget is None and not policy.certifies:
             budget = STEPS * batch
-        if budget is not None and budget < k * batch:
+        self.names = tuple(arms)
+        self.cost = np.array([cost.get(name, 1.0) for name in arms])
+        if budget is not None and budget < self.cost.sum() * batch:
             raise InputError(
                 f"`budget` ({budget}) does not allow one batch of {batch} for each of {k} arms."
             )
-        self.names = tuple(arms)
+        # Last first, so that the next one is popped from the end.
+        self.waiting = sorted(
+            (
+                (int(joins[name]), -position)
+                for position, name in enumerate(arms)
+                if joins.get(name)
+            ),
+            reverse=True,
+        )
+        if len(self.waiting) == k:
+            raise InputError("`joins` leaves no arm to start with: at least one must join at 0.")
+        self.joined = np.zeros(k, dtype=np.int32)
+        self.joined[[-position for _, position in self.waiting]] = -1
         self.policy = policy
         self.metric = metric
         self.confidence = confidence
         self.budget = budget
-        self.sampled_reference = reference is not None and reference.n is not None
+        self.sampled_reference = metric.sampled_reference
         self.picks: list[int] = []
         self.drawn: list[int] = []
         self.looks: list[Look] = []
-        self.total = 0
+        self.spent = 0.0
 
         policy_rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0,)))
         self.feeds = [
@@ -222,6 +269,7 @@ class _Loop:
                 np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1 + position,))),
                 limit=SAMPLES_PER_ARM if limit is None else limit,
                 retries=retries,
+                dtype=dtype,
             )
             for position, (name, arm) in enumerate(arms.items())
         ]
@@ -229,6 +277,8 @@ class _Loop:
         self._saved = time.monotonic()
         if record is not None:
             identity = {"seed": seed, "batch": batch, "arms": list(self.names)}
+            if dtype is not None:
+                identity["dtype"] = dtype.name
             self.record = Record(record, identity)
             for position, feed in enumerate(self.feeds):
                 kept = self.record.load(feed.name, position)
@@ -236,9 +286,11 @@ class _Loop:
                     feed.resume(*kept)
 
         # One batch of each arm comes first, as in the papers; it also tells the dimension.
-        for feed in self.feeds:
-            feed.pull(batch)
-        columns = self._columns()
+        absent = {-position for _, position in self.waiting}
+        present = [position for position in range(k) if position not in absent]
+        for position in present:
+            self.feeds[position].pull(batch)
+        columns = self.columns = self._columns()
         first = metric.first_look(columns) if first_look is None else first_look
         if limit is None:
             limit = max(SAMPLES_PER_ARM, 4 * first)
@@ -251,6 +303,7 @@ class _Loop:
         self.state = State(
             n=np.zeros(k, dtype=np.int64),
             available=np.zeros(k, dtype=bool),
+            cost=self.cost,
             index=np.full(k, -math.inf),
             rows=[feed.rows for feed in self.feeds],
             certificate=self.certificate,
@@ -261,16 +314,20 @@ class _Loop:
             error=error,
             rng=policy_rng,
         )
-        for position, feed in enumerate(self.feeds):
-            self._enter(position, feed.n)
+        for position in present:
+            self._enter(position, self.feeds[position].n)
 
     def run(self, progress: Callable[[State], None] | None) -> Selection:
         state = self.state
         try:
-            while not self._spent() and not self.policy.stop(state):
-                arms = self.policy.select(state)
+            while not self._spent():
+                while self.waiting and self.waiting[-1][0] <= state.step and not self._spent():
+                    self._admit()
+                arms = () if self.policy.stop(state) else self.policy.select(state)
                 if not arms:
-                    break
+                    if not self.waiting:
+                        break
+                    self._admit()
                 for arm in arms:
                     if not self._spent():
                         self._pull(arm)
@@ -303,12 +360,32 @@ class _Loop:
                 feed.set_aside(f"its rows have {feed.columns} columns, {whose} has {columns}")
         return columns
 
+    def _admit(self) -> None:
+        """Let the next arm join, with a first batch."""
+        arm = -self.waiting.pop()[1]
+        feed = self.feeds[arm]
+        self.joined[arm] = self.state.step
+        kept = feed.pull(self._affordable(arm))
+        if feed.columns not in (None, self.columns):
+            feed.set_aside(f"its rows have {feed.columns} columns, other arms have {self.columns}")
+        self._enter(arm, kept)
+
     def _spent(self) -> bool:
-        return self.budget is not None and self.total >= self.budget
+        return self._affordable(int(np.argmin(self.cost))) == 0
+
+    def _affordable(self, arm: int) -> int:
+        """Return how many samples of a batch the budget allows."""
+        if self.budget is None:
+            return self.state.batch
+        left = (self.budget - self.spent) / float(self.cost[arm])
+        return max(0, min(self.state.batch, math.floor(left * (1.0 + _ROUNDING))))
 
     def _pull(self, arm: int) -> None:
-        left = math.inf if self.budget is None else self.budget - self.total
-        self._enter(arm, self.feeds[arm].pull(int(min(self.state.batch, left))))
+        affordable = self._affordable(arm)
+        if affordable:
+            self._enter(arm, self.feeds[arm].pull(affordable))
+        for other in np.flatnonzero(self.state.available):
+            self.state.available[other] = self._affordable(int(other)) > 0
 
     def _enter(self, arm: int, kept: int) -> None:
         """Take note of `kept` new rows: count, looks, index."""
@@ -316,7 +393,7 @@ class _Loop:
         state.step += 1
         state.n[arm] = feed.n
         state.rows[arm] = feed.rows
-        self.total += kept
+        self.spent += kept * float(self.cost[arm])
         self.picks.append(arm)
         self.drawn.append(kept)
         if feed.dry and feed.n < self.certificate.sizes[0]:
@@ -387,7 +464,9 @@ class _Loop:
                 picks=_frozen(self.picks),
                 drawn=_frozen(self.drawn),
                 looks=tuple(self.looks),
+                joined=tuple(int(step) for step in self.joined),
             ),
+            cost=self.spent,
             notes=self._notes(),
         )
 
@@ -434,7 +513,8 @@ class _Loop:
     def _stopped(self) -> str:
         if self.policy.certifies and self.certificate.answer() is not None:
             return "certified"
-        if self._spent():
+        playing = np.flatnonzero(self.certificate.in_play)
+        if any(self._affordable(int(arm)) == 0 for arm in playing):
             return "budget"
         if self.certificate.hopeless_pairs().any():
             return "reference"
@@ -530,10 +610,32 @@ def _arms(arms: Mapping[str, Arm]) -> dict[str, Arm]:
     return dict(arms)
 
 
-def _moments(reference: Any) -> Moments | None:
-    if reference is None:
+def _by_arm(name: str, given: Any, arms: Mapping[str, Arm]) -> dict[str, float]:
+    """Check a number for each arm: `cost` above 0, `joins` whole."""
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise InputError(f"`{name}` must map arms to numbers; got {type(given).__name__}.")
+    for arm, value in given.items():
+        if arm not in arms:
+            raise InputError(f"`{name}` names {arm!r}, which is not among the arms.")
+        if name == "joins":
+            check_count(f"joins[{arm!r}]", value, minimum=0)
+        elif not (isinstance(value, Real) and 0.0 < float(value) < math.inf):
+            raise InputError(f"`{name}` must be positive and finite; got {value!r} for {arm!r}.")
+    return {arm: float(value) for arm, value in given.items()}
+
+
+def _dtype(value: Any) -> np.dtype[Any] | None:
+    if value is None:
         return None
-    return reference if isinstance(reference, Moments) else Moments.from_features(reference)
+    try:
+        dtype: np.dtype[Any] = np.dtype(value)
+    except TypeError:
+        dtype = np.dtype(object)
+    if dtype.kind != "f":
+        raise InputError(f"`dtype` must be a floating type such as 'float32'; got {value!r}.")
+    return dtype
 
 
 def _tolerance(value: object) -> float:

@@ -46,17 +46,23 @@ class History:
         Samples kept from each step, read-only.
     looks : tuple of Look
         All evaluations, in order.
+    joined : tuple of int
+        Step at which each arm joined the run, -1 if it never did; empty if all were there from
+        the start.
     """
 
     names: tuple[str, ...]
     picks: NDArray[np.int32]
     drawn: NDArray[np.int32]
     looks: tuple[Look, ...]
+    joined: tuple[int, ...] = ()
 
     def average_regret(
         self, truth: Mapping[str, float], *, higher_is_better: bool = False
     ) -> Float:
         """Mean shortfall of the picks against the best arm, after each step: Regret(t)/t, M25 (3).
+
+        The best of those that have joined by then.
 
         Parameters
         ----------
@@ -68,9 +74,8 @@ class History:
         -------
         ndarray of shape (steps,)
         """
-        values = self._values(truth)
-        best = values.max() if higher_is_better else values.min()
-        return _running_mean(np.abs(values - best)[self.picks])
+        shortfall = self._shortfall(truth, higher_is_better)
+        return _running_mean(shortfall)
 
     def optimal_pick_ratio(
         self, truth: Mapping[str, float], *, higher_is_better: bool = False
@@ -79,9 +84,19 @@ class History:
 
         `truth` and `higher_is_better` as for `average_regret`.
         """
-        values = self._values(truth)
-        best = values.max() if higher_is_better else values.min()
-        return _running_mean((values == best)[self.picks].astype(np.float64))
+        shortfall = self._shortfall(truth, higher_is_better)
+        return _running_mean((shortfall == 0.0).astype(np.float64))
+
+    def _shortfall(self, truth: Mapping[str, float], higher_is_better: bool) -> Float:
+        """Of each pick, against the best arm there was."""
+        losses = self._values(truth) * (-1.0 if higher_is_better else 1.0)
+        steps = np.arange(self.picks.size)
+        best = np.full(self.picks.size, np.inf)
+        for loss, joined in zip(losses, self.joined or (0,) * losses.size, strict=True):
+            if joined >= 0:
+                best = np.where(steps >= joined, np.minimum(best, loss), best)
+        shortfall: Float = losses[self.picks] - best
+        return shortfall
 
     def _values(self, truth: Mapping[str, float]) -> Float:
         missing = [name for name in self.names if name not in truth]
@@ -122,6 +137,8 @@ class Selection:
         "reference" (its noise alone keeps the leaders apart from no one), "exhausted" (arms ran
         dry or were set aside).
     policy, metric : str
+    cost : float
+        Of all samples; their number if no costs were given.
     set_aside : dict of str to str
         Arms taken out of the run, with the reason.
     history : History
@@ -139,6 +156,7 @@ class Selection:
     stopped: str
     policy: str
     metric: str
+    cost: float = 0.0
     set_aside: dict[str, str] = field(default_factory=dict)
     history: History = field(repr=False)
     notes: tuple[str, ...] = ()
@@ -178,6 +196,7 @@ class Selection:
             "stopped": self.stopped,
             "policy": self.policy,
             "metric": self.metric,
+            "cost": self.cost,
             "set_aside": dict(self.set_aside),
             "notes": list(self.notes),
         }

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from genbounds.simulate._arms import SyntheticArm
 from genbounds.simulate._audit import AuditReport, AuditRow, CellResult, audit
-from genbounds.simulate._bounded import CategoricalArm, SphereArm
+from genbounds.simulate._bounded import CategoricalArm, CircleArm, SphereArm
 from genbounds.simulate._coverage import Coverage, Interval, coverage, interval_coverage
 from genbounds.simulate._frechet import FrechetArm
 from genbounds.simulate._gaussian import GaussianArm, SkewedArm, StudentArm
-from genbounds.simulate._kernels import VendiArm
+from genbounds.simulate._kernels import NystromArm, VendiArm
 from genbounds.simulate._posteriors import DirichletArm
 from genbounds.simulate._scalars import BernoulliArm, BetaArm, GammaArm, UniformArm
 from genbounds.simulate._spectra import EMBEDDING_NORMS, matched_spectrum
@@ -21,12 +21,14 @@ __all__ = [
     "BetaArm",
     "CategoricalArm",
     "CellResult",
+    "CircleArm",
     "Coverage",
     "DirichletArm",
     "FrechetArm",
     "GammaArm",
     "GaussianArm",
     "Interval",
+    "NystromArm",
     "SkewedArm",
     "SphereArm",
     "StudentArm",

@@ -83,11 +83,15 @@ class SyntheticArm(ABC):
             Each with `replications` on its leading axis.
         """
         rows = self.draw(replications * n, rng).reshape(replications, n, self.d)
-        out = reduce_rows(names, rows, self.facts)
+        out = self.reduce(names, rows)
         if "second_mean" in names:  # of a second, independent sample
             other = self.draw(replications * n, rng).reshape(replications, n, self.d)
             out |= {"second_mean": other.mean(axis=1)[:, 0]}
         return out
+
+    def reduce(self, names: Collection[str], rows: Float) -> Statistics:
+        """Compute the quantities `names` from raw samples `rows`, (replications, n, d)."""
+        return reduce_rows(names, rows, self.facts)
 
     def size(self, names: Collection[str], n: int) -> int:
         """Numbers held in memory for each replication of the quantities `names` at size `n`."""

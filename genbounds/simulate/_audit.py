@@ -16,6 +16,7 @@ import numpy as np
 
 from genbounds.bounds import Bound, catalog
 from genbounds.simulate._cells import Cell, cells_of
+from genbounds.simulate._importance import rare_misses
 from genbounds.simulate._rates import fit_rate
 from genbounds.simulate._search import DIMENSIONS, SearchResult, search
 from genbounds.simulate._store import Store, open_store
@@ -35,6 +36,10 @@ from genbounds.validation import InputError, check_count
 
 DEFAULT_REPLICATIONS = 10_000
 QUICK_REPLICATIONS = 1_000
+
+# One tilted sample for so many plain ones, and no fewer than this.
+_TILTED_SHARE = 5
+_LEAST_TILTED = 100
 
 # Probability that chance alone refutes a true statement, all its cells together.
 FALSE_ALARM = 1e-6
@@ -56,13 +61,14 @@ class CellResult:
     claimed : float
         Miss probability that the statement allows.
     miss, miss_low, miss_high : float
-        Miss probability with its limits: binomial ones, which hold for all cells of the statement
-        together with probability 1 − 1e-6, or numerical ones where the law is known.
+        Miss probability with its limits: statistical ones, which hold for all cells of the
+        statement together with probability 1 − 1e-6, or numerical ones where the law is known.
     evidence : str
-        "exact", "numerical" (a lattice of outcomes), "monte-carlo", "search" or "fit" (a rate:
-        `miss` is then 1 where a fit contradicts the claim).
+        "exact", "numerical" (a lattice of outcomes), "monte-carlo", "importance" (tilted samples,
+        for failure probabilities below 1e-4), "search" or "fit" (a rate: `miss` is then 1 where a
+        fit contradicts the claim).
     width : float
-        Median width; the right side of a deterministic claim.
+        Median width; NaN for a deterministic claim.
     tightness : float
         Median width over the true quantile of the error; NaN if unknown.
     trivial : bool
@@ -98,7 +104,8 @@ class CellResult:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types; NaN and infinity become None."""
-        return {key: _json(value) for key, value in asdict(self).items()}
+        plain = {key: _json(value) for key, value in asdict(self).items()}
+        return plain | {"refutes": self.refutes}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,8 +156,19 @@ class AuditRow:
     results: tuple[CellResult, ...]
     checks: tuple[Check, ...]
 
+    @property
+    def by_delta(self) -> tuple[CellResult, ...]:
+        """The worst cell at each failure probability, largest first; empty if there is none."""
+        worst: dict[float, CellResult] = {}
+        for cell in self.results:
+            if cell.delta is not None:
+                rival = worst.get(cell.delta)
+                if rival is None or (cell.excess, cell.miss) > (rival.excess, rival.miss):
+                    worst[cell.delta] = cell
+        return tuple(worst[delta] for delta in sorted(worst, reverse=True))
+
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types, without the evidence of the other cells."""
+        """Plain JSON types, without the evidence of the cells that are nowhere the worst."""
         return {
             "id": self.id,
             "claim": self.claim,
@@ -160,6 +178,7 @@ class AuditRow:
             "verdict": self.verdict,
             "cells": self.cells,
             "worst": self.worst.to_dict(),
+            "by_delta": [cell.to_dict() for cell in self.by_delta],
             "tightness": _json(self.tightness),
             "counterexample": self.counterexample,
             "refuted_from": self.refuted_from,
@@ -323,14 +342,18 @@ def _pieces(bound: Bound, replications: int, seed: int) -> list[_Piece]:
             ),
         ]
     pieces = [exact]
-    for cell in cells_of(bound):
+    cells = cells_of(bound)
+    # Plain and tilted samples share the false alarm.
+    alpha = 0.5 * FALSE_ALARM / sum(len(cell.deltas) for cell in cells)
+    tilts = max(replications // _TILTED_SHARE, _LEAST_TILTED)
+    for cell in cells:
         label = f"{bound.id}: {cell.label}"
         pieces.append(
             _Piece(
                 key=_key(bound, cell.label, "exact"),
                 label=label,
                 function=_exact,
-                arguments=(bound, cell),
+                arguments=(bound, cell, tilts, stream(seed, bound.id, cell.label, "rare"), alpha),
             )
         )
         sizes = chunk_sizes(bound, cell.arm, cell.n, replications)
@@ -356,8 +379,13 @@ def _chunk(*arguments: Any) -> dict[str, Any]:
     return asdict(run_chunk(*arguments))
 
 
-def _exact(bound: Bound, cell: Cell) -> dict[str, Any]:
-    return {"miss": exact_misses(bound, cell.arm, cell.n, cell.deltas)}
+def _exact(
+    bound: Bound, cell: Cell, tilts: int, seeds: np.random.SeedSequence, alpha: float
+) -> dict[str, Any]:
+    """Exact miss probabilities, and where there are none those of rare misses by tilted samples."""
+    miss = exact_misses(bound, cell.arm, cell.n, cell.deltas)
+    rare = rare_misses(bound, cell, tilts, seeds, alpha) if None in miss else None
+    return {"miss": miss, "rare": rare}
 
 
 def _symbolic(bound: Bound) -> dict[str, Any]:
@@ -489,7 +517,7 @@ def _searched(bound: Bound, result: SearchResult) -> CellResult:
         miss_low=miss,
         miss_high=miss,
         evidence="search",
-        width=result.right,
+        width=math.nan,
         tightness=result.ratio,
         trivial=False,
     )
@@ -501,15 +529,17 @@ def _trials(
     cells = cells_of(bound)
     measured = []
     for cell in cells:
-        exact = results[_key(bound, cell.label, "exact")]["miss"]
+        known = results[_key(bound, cell.label, "exact")]
         sizes = chunk_sizes(bound, cell.arm, cell.n, replications)
         chunks = [Chunk(**results[_key(bound, cell.label, index)]) for index in range(len(sizes))]
-        measured.append((cell, exact, chunks))
-    uncertain = sum(miss is None for _, exact, _ in measured for miss in exact)
-    alpha = 2.0 * FALSE_ALARM / max(uncertain, 1)  # two-sided limits, one side convicts
+        measured.append((cell, known, chunks))
+    uncertain = sum(
+        miss is None or miss[1] < miss[2] for _, known, _ in measured for miss in known["miss"]
+    )
+    alpha = FALSE_ALARM / max(uncertain, 1)  # half for these; two-sided limits, one side convicts
     return tuple(
-        _cell_result(bound, cell, index, exact[index], chunks, alpha)
-        for cell, exact, chunks in measured
+        _cell_result(bound, cell, index, known, chunks, alpha)
+        for cell, known, chunks in measured
         for index in range(len(cell.deltas))
     )
 
@@ -518,22 +548,15 @@ def _cell_result(
     bound: Bound,
     cell: Cell,
     index: int,
-    exact: tuple[float, float, float] | None,
+    known: Mapping[str, Any],
     chunks: Sequence[Chunk],
     alpha: float,
 ) -> CellResult:
     total = sum(chunk.replications for chunk in chunks)
     weights = [chunk.replications for chunk in chunks]
     width = float(np.average([chunk.width[index] for chunk in chunks], weights=weights))
-    evidence = "monte-carlo"
     quantile = float(np.average([chunk.quantile[index] for chunk in chunks], weights=weights))
-    if exact is None:
-        misses = sum(chunk.misses[index] for chunk in chunks)
-        miss = misses / total
-        low, high = miss_limits(misses, total, alpha)
-    else:
-        miss, low, high = exact
-        evidence = "exact" if low == high else "numerical"
+    miss, low, high, evidence = _miss(known, index, chunks, alpha)
     return CellResult(
         arm=cell.arm.name,
         n=cell.n,
@@ -550,11 +573,32 @@ def _cell_result(
     )
 
 
+def _miss(
+    known: Mapping[str, Any], index: int, chunks: Sequence[Chunk], alpha: float
+) -> tuple[float, float, float, str]:
+    """Miss probability, its limits and the kind of evidence: the one that proves the most."""
+    exact = known["miss"][index]
+    if exact is not None and exact[1] == exact[2]:
+        return (*exact, "exact")
+    total = sum(chunk.replications for chunk in chunks)
+    misses = sum(chunk.misses[index] for chunk in chunks)
+    low, high = miss_limits(misses, total, alpha)
+    plain = misses / total, low, high, "monte-carlo"
+    if exact is not None:
+        return plain if low > exact[1] else (*exact, "numerical")
+    rare = None if known["rare"] is None else known["rare"][index]
+    if rare is None or low > rare[1]:
+        return plain
+    return rare[0], rare[1], max(high, rare[0]), "importance"
+
+
 def _case(bound: Bound, cell: CellResult) -> str:
     how = {
         "exact": f"with probability {cell.miss:.6g} (exact)",
         "numerical": f"with probability {cell.miss_low:.6g} or more (numerical)",
         "monte-carlo": f"in {cell.miss:.6g} of the samples (at least {cell.miss_low:.6g})",
+        "importance": f"with probability {cell.miss:.3g} (importance sampling; at least "
+        f"{cell.miss_low:.3g})",
     }[cell.evidence]
     return (
         f"{cell.arm}, n = {cell.n}, δ = {cell.delta:g}: {bound.quantity.text} exceeds the width "
@@ -564,10 +608,8 @@ def _case(bound: Bound, cell: CellResult) -> str:
 
 def _inputs(bound: Bound, result: SearchResult) -> str:
     inputs = ", ".join(f"{name} = {value}" for name, value in result.inputs.items())
-    return (
-        f"{inputs}: {bound.quantity.text} = {result.left:.12g} exceeds the right side "
-        f"{result.right:.12g}"
-    )
+    inputs = inputs.replace("'", "")
+    return f"{inputs}: {bound.quantity.text} = {result.left} exceeds the right side {result.right}"
 
 
 def _json(value: object) -> object:

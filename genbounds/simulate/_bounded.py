@@ -110,7 +110,10 @@ class CategoricalArm(SyntheticArm):
         self, names: Collection[str], n: int, replications: int, rng: np.random.Generator
     ) -> Statistics:
         """Draw the class counts, which are sufficient."""
-        mean = rng.multinomial(n, self.probabilities, replications) / n
+        return self.from_shares(names, rng.multinomial(n, self.probabilities, replications) / n)
+
+    def from_shares(self, names: Collection[str], mean: Float) -> Statistics:
+        """Compute the quantities `names` from class shares `mean`, shape (replications, d)."""
         table = {
             "mean_vector": mean,
             "mean_error_norm": np.linalg.norm(mean - self.probabilities, axis=1),
@@ -121,3 +124,50 @@ class CategoricalArm(SyntheticArm):
     def size(self, names: Collection[str], n: int) -> int:
         """Numbers held for each replication."""
         return 3 * self.probabilities.size
+
+
+class CircleArm(SyntheticArm):
+    """Uniform angles with the kernel exp(κ(cos(x−y) − 1)), of infinite rank, by its features.
+
+    Parameters
+    ----------
+    concentration : float
+        κ, in (0, 4].
+
+    Notes
+    -----
+    k(x, y) = Σ_m e^(−κ) I_m(κ) e^(im(x−y)): the eigenvalues are e^(−κ) I_m(κ), m = 0, ±1, ….
+    Rows are the features of the first 24 harmonics; what is left out is below 1e-15.
+    """
+
+    _HARMONICS = 24
+
+    def __init__(self, concentration: float) -> None:
+        if not 0.0 < concentration <= 4.0:
+            raise InputError(f"`concentration` must lie in (0, 4]; got {concentration!r}.")
+        self.concentration = float(concentration)
+        self.name = f"circle kernel(concentration {self.concentration:g})"
+
+    @cached_property
+    def _eigenvalues(self) -> Float:
+        from scipy.special import ive
+
+        return np.asarray(ive(np.arange(self._HARMONICS + 1.0), self.concentration))
+
+    @cached_property
+    def facts(self) -> Facts:
+        """True quantities by name."""
+        spectrum = np.r_[self._eigenvalues[0], np.repeat(self._eigenvalues[1:], 2)]
+        return {
+            "families": frozenset({"bounded", "kernel"}),
+            "d": spectrum.size,
+            "radius": 1.0,
+            "kernel_spectrum": spectrum,
+        }
+
+    def draw(self, n: int, rng: np.random.Generator) -> Float:
+        """Return `n` rows of features, shape (n, 49)."""
+        angle = rng.uniform(-np.pi, np.pi, (n, 1)) * np.arange(1.0, self._HARMONICS + 1.0)
+        root = np.sqrt(2.0 * self._eigenvalues[1:])
+        first = np.full((n, 1), np.sqrt(self._eigenvalues[0]))
+        return np.concatenate([first, root * np.cos(angle), root * np.sin(angle)], axis=1)

@@ -12,10 +12,10 @@ import numpy as np
 
 from genbounds.bounds import Bound
 from genbounds.simulate._arms import SyntheticArm
-from genbounds.simulate._bounded import CategoricalArm, SphereArm
+from genbounds.simulate._bounded import CategoricalArm, CircleArm, SphereArm
 from genbounds.simulate._frechet import FrechetArm
 from genbounds.simulate._gaussian import GaussianArm
-from genbounds.simulate._kernels import VendiArm
+from genbounds.simulate._kernels import NystromArm, VendiArm
 from genbounds.simulate._posteriors import DirichletArm
 from genbounds.simulate._scalars import BernoulliArm, BetaArm, GammaArm, UniformArm
 from genbounds.simulate._spectra import EMBEDDING_NORMS, matched_spectrum
@@ -176,6 +176,7 @@ def _frechet_gaussian() -> Pool:
         isotropic(1, 1e-3, 1e-2, "N(0, 1e-6), reference mean 0.01"),
         isotropic(1, 1e3, 0.0, "N(0, 1e6), equal to the reference"),
         isotropic(1, 1.0, 1e4, "N(0, 1), reference mean 1e4"),
+        FrechetArm(GaussianArm(0.0, 1.0), 0.0, [1e-6], name="N(0, 1), reference N(0, 1e-6)"),
     )
     power = 1.0 / np.arange(1.0, 17.0)
     spike = np.r_[1.0, np.full(15, 1e-4)]
@@ -274,6 +275,15 @@ def _fourier_kernels() -> Pool:
     return ((arms, (20, 20_000)),)
 
 
+@cache
+def _landmarks() -> Pool:
+    unequal = CategoricalArm(np.r_[0.5, np.full(100, 0.005)], name="one class of 1/2 among 101")
+    classes = tuple(NystromArm(law, t) for law in (_CLASSES[0], unequal) for t in (2, 50))
+    features = (NystromArm(SphereArm(3), 2), NystromArm(SphereArm(20), 10))
+    circle = (NystromArm(CircleArm(1.0), 5),)
+    return (classes, (60, 1000, 20_000)), ((*features, *circle), (20, 100))
+
+
 SETTINGS: Mapping[str, Callable[[], Pool]] = MappingProxyType(
     {
         "gaussian-scalar": _gaussian_scalar,
@@ -291,5 +301,6 @@ SETTINGS: Mapping[str, Callable[[], Pool]] = MappingProxyType(
         "spectra": _spectra,
         "kernels": _kernels,
         "fourier-kernels": _fourier_kernels,
+        "landmarks": _landmarks,
     }
 )

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from genbounds.bounds import Facts
 from genbounds.simulate._arms import Outcomes, Statistics, SyntheticArm
+from genbounds.simulate._gaussian import GaussianArm
 from genbounds.validation import Float, InputError
 
 _LATTICE_REACH = 12.0  # standard errors
@@ -99,7 +100,34 @@ class FrechetArm(SyntheticArm):
         """Draw sample quantities; see `SyntheticArm.statistics`."""
         moments = ["mean_vector", "covariance"] if set(names) & _DISTANCE else []
         out = self.features.statistics([*dict.fromkeys((*names, *moments))], n, replications, rng)
-        if moments:
+        return self._with_distances(names, out)
+
+    def reduce(self, names: Collection[str], rows: Float) -> Statistics:
+        """Compute sample quantities from raw samples; see `SyntheticArm.reduce`."""
+        moments = ["mean_vector", "covariance"] if set(names) & _DISTANCE else []
+        out = self.features.reduce([*dict.fromkeys((*names, *moments))], rows)
+        return self._with_distances(names, out)
+
+    def from_white(
+        self, names: Collection[str], n: int, white: Float, factor: Float | None
+    ) -> Statistics:
+        """Compute sample quantities of Gaussian features.
+
+        Takes what `GaussianArm.from_white` takes: `names`, `n`, `white`, `factor`.
+
+        Raises
+        ------
+        InputError
+            If the features are not Gaussian.
+        """
+        if not isinstance(self.features, GaussianArm):
+            raise InputError(f"`features` ({self.features.name}) must be Gaussian.")
+        wanted = [*dict.fromkeys((*names, "mean_vector", "covariance"))]
+        return self._with_distances(names, self.features.from_white(wanted, n, white, factor))
+
+    def _with_distances(self, names: Collection[str], out: Statistics) -> Statistics:
+        """Add what follows from the sample mean and covariance."""
+        if set(names) & _DISTANCE:
             gap = out["mean_vector"] - self.reference_mean
             cov = self.facts["cov"]
             change = out["covariance"] - (np.diag(cov) if cov.ndim == 1 else cov)
@@ -171,5 +199,7 @@ class FrechetArm(SyntheticArm):
 
     def _trace_root(self, cov: Float) -> Float:
         """Tr (Σ Σ_r)^{1/2} of each covariance (k, d, d)."""
-        inner = np.linalg.eigvalsh(self.reference_root @ cov @ self.reference_root)
+        matrices = self.reference_root @ cov @ self.reference_root
+        # A lattice at d = 1 has 175,000 of them.
+        inner = matrices[..., 0] if self.d == 1 else np.linalg.eigvalsh(matrices)
         return np.asarray(np.sqrt(np.maximum(inner, 0.0)).sum(axis=1))

@@ -150,31 +150,56 @@ class GaussianArm(_EllipticalArm):
         if set(names) & _OF_ROWS:
             return super().statistics(names, n, replications, rng)
         d, wanted = self.mean.size, set(names)
-        out: Statistics = {}
         white = rng.standard_normal((replications, d)) / np.sqrt(n)
-        out["mean_error_norm"] = np.linalg.norm(white * np.sqrt(self.eigenvalues), axis=1)
-        if wanted & {"mean_vector", "sample_mean"}:
-            out["mean_vector"] = self.mean + self._colour(white)
-            out["sample_mean"] = out["mean_vector"][:, 0]
+        out: Statistics = {}
         if "second_mean" in wanted:
             second = rng.standard_normal((replications, d)) / np.sqrt(n)
             out["second_mean"] = (self.mean + self._colour(second))[:, 0]
         if wanted & _OF_SCATTER:
-            factor = self._scatter_factor(n, replications, rng)
+            out |= self.from_white(names, n, white, self.white_factor(n, replications, rng))
+            return out
+        out |= self.from_white(names, n, white, None)
+        if "mean_squared_norm" in wanted:
+            # In eigen-coordinates: scatter about the sample mean plus n times its square.
+            mean = self.mean if self._spectrum[1] is None else self.mean @ self._spectrum[1]
+            moved = mean + white * np.sqrt(self.eigenvalues)
+            scatter = rng.chisquare(n - 1, (replications, d)) if n > 1 else np.zeros(1)
+            out["mean_squared_norm"] = (self.eigenvalues * scatter / n + moved**2).sum(axis=1)
+        return out
+
+    def from_white(
+        self, names: Collection[str], n: int, white: Float, factor: Float | None
+    ) -> Statistics:
+        """Compute sample quantities from the sufficient statistics of white samples.
+
+        Parameters
+        ----------
+        names : collection of str
+        n : int
+        white : ndarray of shape (k, d)
+            Means of n white vectors, along the eigenvectors of the covariance.
+        factor : ndarray of shape (k, d, m) or None
+            A with A Aᵀ their scatter about that mean; None where no quantity needs it.
+
+        Returns
+        -------
+        dict of str to ndarray
+        """
+        out: Statistics = {}
+        out["mean_error_norm"] = np.linalg.norm(white * np.sqrt(self.eigenvalues), axis=1)
+        mean = self.mean + self._colour(white)
+        out |= {"mean_vector": mean, "sample_mean": mean[:, 0]}
+        if factor is not None:
+            values, vectors = self._spectrum
+            factor = factor * np.sqrt(values)[:, None]
+            factor = factor if vectors is None else vectors @ factor
             scatter = factor @ np.swapaxes(factor, 1, 2) / n
-            mean = self.mean + self._colour(white)
             raw = scatter + mean[:, :, None] * mean[:, None, :]
             out |= {"covariance": scatter, "raw_covariance": raw}
             out["mean_square"] = raw[:, 0, 0]
             if n > 1:
                 out["sample_variance"] = scatter[:, 0, 0] * (n / (n - 1))
             out["mean_squared_norm"] = np.trace(raw, axis1=1, axis2=2)
-        elif "mean_squared_norm" in wanted:
-            # In eigen-coordinates: scatter about the sample mean plus n times its square.
-            mean = self.mean if self._spectrum[1] is None else self.mean @ self._spectrum[1]
-            moved = mean + white * np.sqrt(self.eigenvalues)
-            scatter = rng.chisquare(n - 1, (replications, d)) if n > 1 else np.zeros(1)
-            out["mean_squared_norm"] = (self.eigenvalues * scatter / n + moved**2).sum(axis=1)
         return {name: out[name] for name in names if name in out}
 
     def size(self, names: Collection[str], n: int) -> int:
@@ -184,8 +209,8 @@ class GaussianArm(_EllipticalArm):
             return n * d
         return 4 * d * d if set(names) & _OF_SCATTER else 2 * d
 
-    def _scatter_factor(self, n: int, replications: int, rng: np.random.Generator) -> Float:
-        """Factor A of shape (replications, d, min(d, n−1)) with A Aᵀ ~ Wishart(n−1, Σ)."""
+    def white_factor(self, n: int, replications: int, rng: np.random.Generator) -> Float:
+        """Draw A by `rng`, (replications, d, min(d, n−1)), with A Aᵀ ~ Wishart(n−1, I)."""
         d = self.mean.size
         columns = min(d, n - 1)
         factor = np.zeros((replications, d, columns))
@@ -194,9 +219,7 @@ class GaussianArm(_EllipticalArm):
         diagonal = np.arange(columns)
         degrees = (n - 1.0) - diagonal
         factor[:, diagonal, diagonal] = np.sqrt(rng.chisquare(degrees, (replications, columns)))
-        values, vectors = self._spectrum
-        factor *= np.sqrt(values)[:, None]
-        return factor if vectors is None else vectors @ factor
+        return factor
 
     def tail(self, quantity: str, n: int, threshold: float) -> float | None:
         """Exact tails of means, norms and (d = 1) variances."""

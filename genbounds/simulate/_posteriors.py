@@ -82,9 +82,7 @@ class DirichletArm(SyntheticArm):
     def draw(self, n: int, rng: np.random.Generator) -> Float:
         """Return `n` posteriors, shape (n, d); every row sums to one."""
         component = rng.choice(len(self.weights), n, p=self.weights)
-        shape = self.concentrations[component]
-        # In logarithms, G(a) = G(a+1) U^{1/a}: parameters far below 1 would underflow to 0/0.
-        logs = np.log(rng.standard_gamma(shape + 1.0)) + np.log1p(-rng.random(shape.shape)) / shape
+        logs = log_gammas(self.concentrations[component], rng)
         rows = np.exp(logs - logs.max(axis=1, keepdims=True))
         return np.asarray(rows / rows.sum(axis=1, keepdims=True))
 
@@ -92,7 +90,10 @@ class DirichletArm(SyntheticArm):
         self, names: Collection[str], n: int, replications: int, rng: np.random.Generator
     ) -> Statistics:
         """Draw sample quantities from plain samples."""
-        rows = self.draw(replications * n, rng).reshape(replications, n, self.d)
+        return self.reduce(names, self.draw(replications * n, rng).reshape(replications, n, self.d))
+
+    def reduce(self, names: Collection[str], rows: Float) -> Statistics:
+        """Compute sample quantities from posteriors of shape (replications, n, d)."""
         entropies = entropy_sum(rows)
         table = {
             "mean_posterior": lambda: rows.mean(axis=1),
@@ -105,3 +106,12 @@ class DirichletArm(SyntheticArm):
     def size(self, names: Collection[str], n: int) -> int:
         """Numbers held for each replication."""
         return 3 * n * self.d
+
+
+def log_gammas(shape: Float, rng: np.random.Generator) -> Float:
+    """Logarithms of gamma variables, whose shares of their sum are a Dirichlet variable.
+
+    G(a) = G(a+1) U^{1/a} in law: parameters far below 1 would underflow to 0/0.
+    """
+    first = np.log(rng.standard_gamma(shape + 1.0))
+    return np.asarray(first + np.log1p(-rng.random(shape.shape)) / shape)

@@ -1,20 +1,28 @@
-"""A numerical adversary for deterministic claims: search, climb, simplify."""
+"""The search for inputs that violate a deterministic claim.
+
+Two attacks at every dimension: Hypothesis draws small inputs and shrinks what violates to the
+simplest form that still does; a numerical adversary perturbs the best of many random inputs and
+then follows the gradient of the relative violation. What either finds is granted nothing until the
+inequality, evaluated again at rational inputs with 50 digits, is violated too.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from genbounds.bounds import Bound
+from genbounds.bounds import Bound, ExactSides, exact_sides
 from genbounds.validation import Float, InputError
 
-# A violation is believed beyond this, relative to the larger side: a thousand times the rounding
-# of the sides, far below what a false inequality shows once climbed.
-VIOLATION = 1e-9
+# A violation beyond this, relative to the larger side, refutes.
+VIOLATION = 1e-12
+# The same for sides that are known in double precision only: a thousand times their rounding.
+_UNCONFIRMED = 1e-9
 
 _STARTS = 600
 _KEPT = 30
@@ -22,6 +30,11 @@ _ROUNDS = 40
 _ASCENTS = 4  # best points from which the gradient is followed
 _ASCENT_STEPS = 15
 DIMENSIONS = (1, 2, 3, 5)
+
+_EXAMPLES = 100
+_SMALL = 3  # largest dimension at which small inputs are drawn
+_BITS = 4  # of each coordinate: its sign, and three of its size
+_DENOMINATORS = (1, 2, 10, 100, 1000)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,37 +46,50 @@ class SearchResult:
     d : int
         Dimension of the inputs.
     tried : int
-        Inputs evaluated.
+        Inputs evaluated by the numerical adversary.
     violation : float
-        Largest (left − right) / max(|left|, |right|) found.
+        Relative violation (left − right) / max(|left|, |right|) at `inputs`; the largest found if
+        there is none.
     ratio : float
         Smallest right/left found; 1 where the inequality is attained.
-    left, right : float
-        Both sides there.
+    left, right : str
+        Both sides at `inputs`: fractions, or 20 digits; 12 digits where only double precision is
+        at hand.
     inputs : dict of str to list
-        The inputs, after simplification if they violate.
+        A counterexample in its simplest form, whole numbers and fractions such as ``"1/3"``; else
+        the inputs that come nearest, as decimals.
+    confirmed : bool
+        Whether the inequality is violated.
     """
 
     d: int
     tried: int
     violation: float
     ratio: float
-    left: float
-    right: float
+    left: str
+    right: str
     inputs: dict[str, Any]
+    confirmed: bool
 
     @property
     def refutes(self) -> bool:
         """Whether the inequality is violated beyond rounding."""
-        return self.violation > VIOLATION
+        return self.confirmed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Counterexample:
+    inputs: dict[str, Any]
+    sides: ExactSides
 
 
 def search(bound: Bound, d: int, seeds: np.random.SeedSequence) -> SearchResult:
     """Look for inputs of dimension `d` that violate a deterministic claim.
 
-    Starts are random with random scales and zeros; the best are perturbed with shrinking steps,
-    then follow the gradient of the relative violation; a violation is simplified by rounding its
-    coordinates as far as it survives.
+    Small inputs are drawn and shrunk by Hypothesis where d is small. Then starts are random with
+    random scales and zeros; the best are perturbed with shrinking steps, then follow the gradient
+    of the relative violation; a violation is simplified by rounding its coordinates as far as it
+    survives.
 
     Raises
     ------
@@ -75,8 +101,49 @@ def search(bound: Bound, d: int, seeds: np.random.SeedSequence) -> SearchResult:
             f"`{bound.id}` has the setting {bound.setting!r}; a counterexample can be searched in "
             f"{', '.join(FAMILIES)}."
         )
+    small, large = seeds.spawn(2)
+    found = _shrunk(bound, d, small) if d <= _SMALL else None
+    points, score, tried = _attack(bound, d, np.random.default_rng(large))
+    order = np.argsort(-score, kind="stable")
+    for index in order[:_ASCENTS]:
+        if found is None and score[index] > VIOLATION:
+            simple = _simplify(bound, points[[index]], d)
+            found = _confirm(bound, simple, d) or _confirm(bound, points[[index]], d)
+    _, decode = FAMILIES[bound.setting]
+    best = decode(points[order[:1]], d)
+    left = float(bound.error(**best)[0])
+    right = float(np.broadcast_to(bound.width(**best), (1,))[0])
+    single = {name: best[name][0] for name in best}
+    broken = bound.violated(single, 1, 0.5)
+    if broken:
+        raise InputError(f"the inputs searched for `{bound.id}` break: {'; '.join(broken)}.")
+    ratio = right / left if left > 0.0 else np.inf
+    if found is not None:
+        return SearchResult(
+            d=d,
+            tried=tried,
+            violation=found.sides.violation,
+            ratio=ratio,
+            left=found.sides.left,
+            right=found.sides.right,
+            inputs={name: _printed(found.inputs[name]) for name in bound.needs},
+            confirmed=True,
+        )
+    return SearchResult(
+        d=d,
+        tried=tried,
+        violation=float(score[order[0]]),
+        ratio=ratio,
+        left=f"{left:.12g}",
+        right=f"{right:.12g}",
+        inputs={name: np.round(single[name], 12).tolist() for name in bound.needs},
+        confirmed=False,
+    )
+
+
+def _attack(bound: Bound, d: int, rng: np.random.Generator) -> tuple[Float, Float, int]:
+    """Random starts, shrinking perturbations, gradient ascent: points, scores, inputs tried."""
     size, decode = FAMILIES[bound.setting]
-    rng = np.random.default_rng(seeds)
     points = rng.standard_normal((_STARTS, size(d)))
     points *= 10.0 ** rng.uniform(-1.5, 1.5, points.shape)
     points[rng.random(points.shape) < 0.25] = 0.0
@@ -95,26 +162,111 @@ def search(bound: Bound, d: int, seeds: np.random.SeedSequence) -> SearchResult:
     leaders = np.argsort(-score, kind="stable")[:_ASCENTS]
     climbed, climbed_score, spent = _ascend(bound, points[leaders], score[leaders], d)
     points, score = np.concatenate([points, climbed]), np.concatenate([score, climbed_score])
-    tried += spent
-    best = points[[int(np.argmax(score))]]
-    if score.max() > VIOLATION:
-        best = _simplify(bound, best, d)
-    inputs = decode(best, d)
-    left = float(bound.error(**inputs)[0])
-    right = float(np.broadcast_to(bound.width(**inputs), (1,))[0])
-    single = {name: value[0] for name, value in inputs.items()}
-    broken = bound.violated(single, 1, 0.5)
-    if broken:
-        raise InputError(f"the inputs searched for `{bound.id}` break: {'; '.join(broken)}.")
-    return SearchResult(
-        d=d,
-        tried=tried,
-        violation=float(_score(bound, inputs)[0]),
-        ratio=right / left if left > 0.0 else np.inf,
-        left=left,
-        right=right,
-        inputs={name: np.round(single[name], 12).tolist() for name in bound.needs},
+    return points, score, tried + spent
+
+
+def _shrunk(bound: Bound, d: int, seeds: np.random.SeedSequence) -> _Counterexample | None:
+    """Let Hypothesis draw small whole-number coordinates, and shrink those that violate."""
+    from random import Random
+
+    from hypothesis import Phase, Verbosity, find, settings, target
+    from hypothesis import strategies as st
+    from hypothesis.errors import NoSuchExample
+
+    size, decode = FAMILIES[bound.setting]
+    count = size(d)
+    signs = np.array([-1.0, 1.0])
+    powers = 2.0 ** np.arange(_BITS - 1)[::-1]  # the last bit is the last to shrink
+
+    def coordinates(bits: list[bool]) -> Float:
+        table = np.array(bits, dtype=np.int64).reshape(count, _BITS)
+        return np.asarray(signs[1 - table[:, 0]] * (table[:, 1:] @ powers))[None]
+
+    def violates(bits: list[bool]) -> bool:
+        point = coordinates(bits)
+        score = float(_score(bound, decode(point, d))[0])
+        if np.isfinite(score):
+            target(score)
+        return score > VIOLATION and _confirm(bound, point, d) is not None
+
+    # Bits only: what Hypothesis draws for numbers depends on the modules that happen to be loaded.
+    # Every setting that an outer profile might change is given.
+    options = settings(
+        max_examples=_EXAMPLES,
+        database=None,
+        deadline=None,
+        derandomize=False,
+        phases=(Phase.generate, Phase.target, Phase.shrink),
+        verbosity=Verbosity.quiet,
+        print_blob=False,
+        backend="hypothesis",
     )
+    bits = st.lists(st.booleans(), min_size=count * _BITS, max_size=count * _BITS)
+    seed = int(seeds.generate_state(1, np.uint64)[0])
+    try:
+        simplest = find(bits, violates, settings=options, random=Random(seed))
+    except NoSuchExample:
+        return None
+    return _confirm(bound, coordinates(simplest), d)
+
+
+def _confirm(bound: Bound, point: Float, d: int) -> _Counterexample | None:
+    """Evaluate a violation again at rational inputs, the simplest that violate."""
+    _, decode = FAMILIES[bound.setting]
+    single = {name: value[0] for name, value in decode(point, d).items()}
+    if exact_sides(bound, _rational(bound.setting, single, None)) is None:
+        score = float(_score(bound, decode(point, d))[0])
+        if score <= _UNCONFIRMED:
+            return None
+        sides = ExactSides(
+            violation=score,
+            left=f"{float(bound.error(**decode(point, d))[0]):.12g}",
+            right=f"{float(np.broadcast_to(bound.width(**decode(point, d)), (1,))[0]):.12g}",
+        )
+        return _Counterexample(inputs=_rational(bound.setting, single, None), sides=sides)
+    for denominator in (*_DENOMINATORS, None):
+        inputs = _rational(bound.setting, single, denominator)
+        if bound.violated(_floats(inputs), 1, 0.5):
+            continue
+        found = exact_sides(bound, inputs)
+        if found is not None and found.violation > VIOLATION:
+            return _Counterexample(inputs=inputs, sides=found)
+    return None
+
+
+def _rational(setting: str, single: Mapping[str, Any], denominator: int | None) -> dict[str, Any]:
+    """Turn inputs into fractions that meet their conditions exactly: sums to one, A ⪰ B."""
+
+    def near(value: Any) -> Any:
+        if np.ndim(value):
+            return [near(part) for part in value]
+        exact = Fraction(float(value))
+        return exact if denominator is None else Fraction(round(exact * denominator), denominator)
+
+    found = {name: near(value) for name, value in single.items()}
+    for name in _DISTRIBUTIONS.get(setting, ()):
+        total = sum(found[name], Fraction(0))
+        if total > 0:
+            found[name] = [value / total for value in found[name]]
+    if setting == "ordered-pair":
+        # What rounding may have taken from A − B.
+        unit = Fraction(1, denominator) if denominator else Fraction(1, 10**12)
+        largest = max(abs(value) for row in found["larger"] for value in row)
+        slack = unit * len(found["larger"]) * (largest if denominator is None else 1)
+        for index, row in enumerate(found["larger"]):
+            row[index] += slack
+    return found
+
+
+def _floats(inputs: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: np.array(value, dtype=np.float64) for name, value in inputs.items()}
+
+
+def _printed(value: Any) -> Any:
+    """Whole numbers as such, other fractions as text."""
+    if isinstance(value, list):
+        return [_printed(part) for part in value]
+    return value.numerator if value.denominator == 1 else str(value)
 
 
 def _ascend(bound: Bound, points: Float, score: Float, d: int) -> tuple[Float, Float, int]:
@@ -246,6 +398,10 @@ def _visits(theta: Float, d: int) -> dict[str, Float]:
     batch = 1.0 + np.floor(np.minimum(np.abs(theta[:, d]), 20.0))
     return {"picks": picks, "batch": batch, "alpha": 0.999 * _unit(theta[:, d + 1])}
 
+
+_DISTRIBUTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {"distribution-pair": ("p", "p_estimate"), "simplex-triple": ("v", "w")}
+)
 
 Decode = Callable[[Float, int], dict[str, Float]]
 

@@ -1,8 +1,9 @@
-"""Exact checks of a statement: its units, its growth as δ → 0, and the steps of its proof.
+"""Exact checks of a statement: its units, its growth as δ → 0 and n → ∞, the steps of its proof.
 
-Nothing is drawn at random. Two checks are decisive, because a failure alone refutes: a width that
-vanishes against its error when the features are scaled, and one that grows too slowly as δ → 0 for
-a law that the statement admits. The steps of a proof are not: a wrong step may leave a true claim.
+Nothing is drawn at random. Three checks are decisive, because a failure alone refutes: a width
+that vanishes against its error when the features are scaled, one that grows too slowly as δ → 0,
+and one that shrinks too fast as n → ∞, for a law that the statement admits. The steps of a proof
+are not: a wrong step may leave a true claim.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from genbounds.bounds import Bound
+from genbounds.bounds import Bound, catalog
+from genbounds.simulate._spectra import EMBEDDING_NORMS, matched_spectrum
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +27,9 @@ class Check:
     Attributes
     ----------
     kind : str
-        "units", "growth", "conversion", "fact", or "fit" for a fitted rate.
+        "units", "growth" (δ → 0), "samples" (n → ∞), "embeddings" (the printed width against a
+        proven one at the norms of real embeddings), "conversion", "fact", or "fit" for a fitted
+        rate.
     claim : str
         What was checked.
     holds : bool
@@ -55,6 +59,8 @@ def symbolic_checks(bound: Bound) -> tuple[Check, ...]:
     """Run every check that applies to a statement; what applies hangs on its constants too."""
     checks = list(_units(bound))
     checks += _growth(bound)
+    checks += _large_samples(bound)
+    checks += _embeddings(bound)
     for identifier, make in _STEPS.items():
         if bound.id in identifier.split():
             checks += make(bound)
@@ -85,21 +91,22 @@ _GENERIC: Mapping[str, tuple[float, int]] = MappingProxyType(
     }
 )
 
-# Power of the unit in the error, and the power of log(1/δ) with which its quantile grows as δ → 0
-# for Gaussian features and n fixed: 1/2 for a normal variable, 1 for a square of one.
-_ERRORS: Mapping[str, tuple[int, float]] = MappingProxyType(
+# Power of the unit in the error; the power of log(1/δ) with which its quantile grows as δ → 0 for
+# Gaussian features and n fixed: 1/2 for a normal variable, 1 for a square of one; and the power of
+# n with which it shrinks as n → ∞.
+_ERRORS: Mapping[str, tuple[int, float, float]] = MappingProxyType(
     {
-        "mean-error": (1, 0.5),
-        "mean-norm": (1, 0.5),
-        "mean-norm-squared": (2, 1.0),
-        "squared-norm-error": (2, 1.0),
-        "square-error": (0, 1.0),
-        "squared-mean": (0, 1.0),
-        "mean-product": (0, 1.0),
-        "raw-covariance-error": (2, 1.0),
-        "covariance-error": (2, 1.0),
-        "distance-excess": (2, 1.0),
-        "distance-error": (2, 1.0),
+        "mean-error": (1, 0.5, -0.5),
+        "mean-norm": (1, 0.5, -0.5),
+        "mean-norm-squared": (2, 1.0, -1.0),
+        "squared-norm-error": (2, 1.0, -0.5),
+        "square-error": (0, 1.0, -0.5),
+        "squared-mean": (0, 1.0, -1.0),
+        "mean-product": (0, 1.0, -1.0),
+        "raw-covariance-error": (2, 1.0, -0.5),
+        "covariance-error": (2, 1.0, -0.5),
+        "distance-excess": (2, 1.0, -0.5),
+        "distance-error": (2, 1.0, -0.5),
     }
 )
 
@@ -175,6 +182,97 @@ def _growth(bound: Bound) -> Iterator[Check]:
     )
 
 
+def _large_samples(bound: Bound) -> Iterator[Check]:
+    """Compare the width with the error's quantile as n → ∞ at fixed δ."""
+    known = _ERRORS.get(bound.quantity.name)
+    base = _generic(bound, 1.0)
+    if known is None or base is None or "n" not in bound.width_needs:
+        return
+    sizes = (1e9, 1e12)
+    widths = []
+    for n in sizes:
+        shrunk = dict(base)
+        # Errors of the sample shrink as they do for a law with these moments.
+        for name in {"mean_error_norm", "covariance_error"} & base.keys():
+            shrunk[name] = base[name] / math.sqrt(n)
+        widths.append(float(bound.width(**shrunk, n=n, delta=0.05)))
+    slope = math.log(widths[1] / widths[0]) / math.log(sizes[1] / sizes[0])
+    needed = known[2]
+    yield Check(
+        kind="samples",
+        claim=f"as n → ∞ at fixed δ the error's quantile shrinks as n^{needed:g}, and the width "
+        "must vanish, but no faster",
+        holds=needed - 0.01 < slope < -0.01,
+        found=f"the width shrinks as n^{slope:.3f} between n = 1e9 and 1e12",
+        decisive=slope <= needed - 0.01,
+    )
+
+
+# Statements that are true wherever their width is at least that of the proven one beside them.
+_PROVEN: Mapping[str, str] = MappingProxyType(
+    {
+        "m25.fd-decomposition": "repaired.fd-decomposition",
+        "o24.fd-decomposition": "repaired.fd-decomposition",
+        "m25.fd-bonus": "repaired.fd-bonus-sharp",
+        "o24.fd-bonus": "repaired.fd-bonus-sharp",
+        "o24.fd-naive-bonus": "repaired.fd-bonus-sharp",
+    }
+)
+_EMBEDDING_SIZES = (5, 10, 100, 1000, 5000)
+_EMBEDDING_DELTAS = (0.2, 0.01, 1e-8, 1e-20)
+
+
+def _embeddings(bound: Bound) -> Iterator[Check]:
+    """Compare with a proven width at the norms that the papers print for real embeddings.
+
+    The reference has the same spectrum, its mean is equal or √Tr Σ away. The printed width stands
+    at its smallest: the axes such that max Σ_ii = Tr Σ/d and Σ|Σ_jl| = Tr Σ, which no axes have
+    both, and quantities of the sample at 0; in the decompositions both widths have these, the
+    proven one with the smaller factors.
+    """
+    rival = catalog().get(_PROVEN.get(bound.id, ""))
+    if rival is None:
+        return
+    found = []
+    for name, (d, trace, frobenius, operator) in EMBEDDING_NORMS.items():
+        values = matched_spectrum(d, trace=trace, frobenius=frobenius, operator=operator)
+        facts = {
+            "families": frozenset({"gaussian"}),
+            "reference_definite": True,
+            "d": d,
+            "trace": trace,
+            "trace_square": frobenius**2,
+            "operator": operator,
+            "effective_rank": trace / operator,
+            "max_variance": trace / d,
+            "absolute_sum": trace,
+            "kappa": (8.0 / 3.0) ** 0.5,
+            "reference_root_trace": float(np.sqrt(values).sum()),
+            "trace_root": trace,
+            "product_trace": frobenius**2,
+            "mean_error_norm": 0.0,
+            "sample_mean_gap": 0.0,
+            "mean_deviation": 0.0,
+            "covariance_error": 0.0,
+        }
+        ratios = [
+            float(bound.width(**setting) / rival.width(**setting))
+            for gap in (0.0, math.sqrt(trace))
+            for n in _EMBEDDING_SIZES
+            for delta in _EMBEDDING_DELTAS
+            for setting in [{**facts, "mean_gap": gap, "n": float(n), "delta": delta}]
+            if not bound.violated(facts, n, delta)
+        ]
+        found.append((name, min(ratios)))
+    yield Check(
+        kind="embeddings",
+        claim=f"at the norms of real embeddings the width is at least that of {rival.id}, n from "
+        f"{_EMBEDDING_SIZES[0]} to {_EMBEDDING_SIZES[-1]}, δ down to {_EMBEDDING_DELTAS[-1]:g}",
+        holds=all(ratio >= 1.0 for _, ratio in found),
+        found="smallest ratio " + ", ".join(f"{ratio:.3g} ({name})" for name, ratio in found),
+    )
+
+
 def _at(bound: Bound, base: Mapping[str, float], delta: Any) -> dict[str, Any]:
     values = dict(base) | {"n": 3.0, "delta": delta}
     return {name: values[name] for name in bound.width_needs}
@@ -185,7 +283,6 @@ def _solved(
     *,
     tail: str,
     squared: Callable[[Any, Any, Mapping[str, float]], Any],
-    within: Callable[[Any, Any, Mapping[str, float]], Any] | None = None,
     text: str,
 ) -> list[Check]:
     """Solve tail(ε) = δ exactly and compare with the square of the printed width.
@@ -284,12 +381,212 @@ def _hoeffding(bound: Bound) -> list[Check]:
 
 
 def _eigenvalues(bound: Bound) -> list[Check]:
-    return _solved(
+    solved = _solved(
         bound,
         tail="exp(-n*e/32 + 1/4)",
         squared=lambda delta, n, c: c["factor"] / n * _log(c["union"], delta),
         text="exp(−nε²/32 + 1/4) (V24 A.1)",
     )
+    return [*solved, _epsilon_range()]
+
+
+def _epsilon_range() -> Check:
+    """V24 A.1: ε ≤ 2, where the vector inequality holds, is δ ≥ exp((2−n)/8)."""
+    import sympy
+
+    n = sympy.symbols("n", positive=True)
+    least = sympy.Rational(1, 32) * (8 - n * 4)
+    return Check(
+        kind="conversion",
+        claim="ε ≤ 2 for δ = exp((8−nε²)/32) is the printed δ ≥ exp((2−n)/8)",
+        holds=sympy.expand(least - (2 - n) / 8) == 0,
+        found=f"at ε = 2 the exponent is {sympy.sstr(sympy.factor(least))}",
+    )
+
+
+def _tail_at(threshold: float) -> Check:
+    """Is P(|Z² − 1| > t) ≤ 2 exp(−t²/8) for one t ≥ 1: both sides as rigorous intervals."""
+    from mpmath import iv, mp
+
+    saved = iv.prec, mp.prec
+    try:
+        iv.prec = mp.prec = 100
+        # P(|Z| > x) between the first two terms of its alternating expansion.
+        x = iv.sqrt(1 + iv.mpf(threshold))
+        density = iv.sqrt(2 / iv.pi) * iv.exp(-(x**2) / 2)
+        least = density / x * (1 - 1 / x**2)
+        claimed = 2 * iv.exp(-(iv.mpf(threshold) ** 2) / 8)
+        return Check(
+            kind="conversion",
+            claim=f"the tail used, P(|Z² − 1| > t) ≤ 2 exp(−t²/8), at t = {threshold:g}",
+            holds=not least.a > claimed.b,
+            found=f"rigorous intervals: the left side is at least {float(least.a):.6g}, the right "
+            f"at most {float(claimed.b):.6g}",
+        )
+    finally:
+        iv.prec, mp.prec = saved
+
+
+def _squared_mean(bound: Bound) -> list[Check]:
+    """O24 E.10: ε from 2 exp(−n²ε²/8) = δ, then 1/n + ε ≤ the printed width."""
+    import sympy
+
+    checks = _solved(
+        bound,
+        tail="2*exp(-n**2*e/8)",
+        squared=lambda delta, n, c: c["factor"] / n**2 * _log(c["union"], delta) / 4,
+        text="2 exp(−n²ε²/8) (its half: z̄² ≤ 1/n + ε)",
+    )
+    inner, union = (sympy.nsimplify(bound.constants[k], rational=True) for k in ("factor", "union"))
+    # 1/n + √(8L)/n ≤ √(factor L)/n, L = log(union/δ): true from one L on, so below one δ.
+    room = sympy.sqrt(inner) - sympy.sqrt(8)
+    edge = union * sympy.exp(-1 / room**2) if room > 0 else sympy.Integer(0)
+    checks.append(
+        Check(
+            kind="conversion",
+            claim="1/n + ε ≤ the printed width for all δ < 1",
+            holds=bool(edge >= 1),
+            found=f"true for δ ≤ {sympy.sstr(sympy.simplify(edge))} = {float(edge):.4g}",
+        )
+    )
+    return [*checks, _tail_at(8.0)]
+
+
+def _product_of_means(bound: Bound) -> list[Check]:
+    """O24 E.11: ½|Q−1| + ½|R−1| with both below ε but for 4 exp(−ε²/8)."""
+    import sympy
+
+    z, u = sympy.symbols("z u", real=True)
+    rest = sympy.expand(z * u - (z + u) ** 2 / 4 + (z - u) ** 2 / 4)
+    return [
+        Check(
+            kind="fact",
+            claim="zu = ½Q − ½R with Q = ½(z+u)², R = ½(z−u)²",
+            holds=rest == 0,
+            found=f"the difference expands to {rest}",
+        ),
+        *_solved(
+            bound,
+            tail="4*exp(-n**2*e/8)",
+            squared=lambda delta, n, c: c["factor"] / n**2 * _log(c["union"], delta),
+            text="4 exp(−(nε)²/8), two events",
+        ),
+        _tail_at(8.0),
+    ]
+
+
+def _fourier(bound: Bound) -> list[Check]:
+    """V24 A.5: two vector Bernstein inequalities at ε/2, then 2 exp((32 − mε²)/128) = δ."""
+    import sympy
+
+    e, m = sympy.symbols("e m", positive=True)
+    rest = sympy.expand((8 - m * e / 4) / 32 - (32 - m * e) / 128)
+    return [
+        Check(
+            kind="conversion",
+            claim="exp((8 − m(ε/2)²)/32) is exp((32 − mε²)/128)",
+            holds=rest == 0,
+            found=f"the exponents differ by {rest}",
+        ),
+        *_solved(
+            bound,
+            tail="2*exp((32 - n*e)/128)",
+            squared=lambda delta, n, c: c["factor"] / n * _log(c["union"], delta),
+            text="2 exp((32 − mε²)/128), m = min{n, t} (V24 A.5)",
+        ),
+    ]
+
+
+def _sub_exponential_widths(bound: Bound) -> list[Check]:
+    """M25 Lemmas 4 and 5: 2 exp(−nε²/(2ν²)) near the mean, 2 exp(−nε/(2α)) beyond ν²/α."""
+    import sympy
+
+    root, linear = bound.constants["root"], bound.constants["linear"]
+    e, n, delta = sympy.symbols("e n delta", positive=True)
+    if bound.id == "m25.weighted-chi-square":  # ν² = 4λ², α = 4λ
+        near_tail, far_tail, near, far = "2*exp(-n*e/(8*s))", 8, root, linear
+    else:
+        near_tail, far_tail, near, far = "2*exp(-n*e/(2*s))", 2, root, linear
+    square = sympy.nsimplify(near, rational=True)
+    checks = _solved(
+        bound,
+        tail=near_tail,
+        squared=lambda delta, n, c: square / n * _log(c["union"], delta),
+        text=near_tail.replace("*e/", "ε²/").replace("*s", "ν²" if far_tail == 2 else "λ²"),
+    )
+    needed = sympy.solve(sympy.Eq(sympy.log(2) - n * e / far_tail, sympy.log(delta)), e)[0]
+    union = sympy.nsimplify(bound.constants["union"], rational=True)
+    ratio = sympy.simplify(
+        sympy.nsimplify(far, rational=True) / n * sympy.log(union / delta) / needed
+    )
+    limits = [sympy.limit(ratio, delta, 0, "+"), sympy.limit(ratio, delta, 1, "-")]
+    checks.append(
+        Check(
+            kind="conversion",
+            claim=f"2 exp(−nε/({far_tail}α′)) = δ gives ε = {sympy.sstr(needed)} α′, "
+            + ("α′ = ‖Σ‖" if far_tail == 8 else "α′ = α"),
+            holds=bool(min(limits) >= 1),
+            found=f"printed ε over this: {limits[0]} as δ → 0, {limits[1]} at δ = 1",
+        )
+    )
+    return checks
+
+
+def _vector_bernstein(bound: Bound) -> list[Check]:
+    return _solved(
+        bound,
+        tail="exp(-n*e/(8*s) + 1/4)",
+        squared=lambda delta, n, c: c["factor"] / n * (_log(1, delta) + c["offset"]),
+        text="exp(−nε²/(8c²) + 1/4)",
+    )
+
+
+def _kernel_covariance(bound: Bound) -> list[Check]:
+    """McDiarmid: differences √2/n each, so that the tail is exp(−2ε²/(n (√2/n)²))."""
+    return _solved(
+        bound,
+        tail="exp(-2*e/(n*(sqrt(2)/n)**2))",
+        squared=lambda delta, n, c: c["tail"] / n * _log(1, delta),
+        text="exp(−2ε²/(n(√2/n)²)) (McDiarmid)",
+    )
+
+
+def _square_of_normal(bound: Bound) -> list[Check]:
+    """P(Z² > x) ≤ 2 e^{−x/2}, and P(|zu| > x) ≤ 2 e^{−x}: linear in x."""
+    rate = "1/2" if bound.id == "repaired.squared-mean" else "1"
+    return _solved(
+        bound,
+        tail=f"2*exp(-n*e*{rate})",
+        squared=lambda delta, n, c: c["factor"] / n * _log(c["union"], delta),
+        text="2 exp(−nx/2), x in place of ε²" if rate == "1/2" else "2 exp(−nx), x in place of ε²",
+    )
+
+
+def _directions(bound: Bound) -> list[Check]:
+    """N(0, Σ) ∈ SG(√‖Σ‖): yᵀX is normal with variance yᵀΣy ≤ ‖Σ‖ for unit y."""
+    import sympy
+
+    x, t = sympy.symbols("x t", real=True)
+    v = sympy.symbols("v", positive=True)
+    density = sympy.exp(-(x**2) / (2 * v)) / sympy.sqrt(2 * sympy.pi * v)
+    moment = sympy.integrate(sympy.exp(t * x) * density, (x, -sympy.oo, sympy.oo))
+    normal = sympy.simplify(moment - sympy.exp(t**2 * v / 2)) == 0
+    # Along the eigenvectors, for any number of them: ‖Σ‖ − Σ λ_j y_j² = Σ (‖Σ‖ − λ_j) y_j².
+    j = sympy.symbols("j", integer=True)
+    count = sympy.symbols("d", integer=True, positive=True)
+    top = sympy.symbols("top", positive=True)
+    values, unit = sympy.IndexedBase("lam"), sympy.IndexedBase("y")
+    left = sympy.Sum(top * unit[j] ** 2 - values[j] * unit[j] ** 2, (j, 1, count))
+    right = sympy.Sum((top - values[j]) * unit[j] ** 2, (j, 1, count))
+    same = sympy.expand(left.function - right.function) == 0
+    return [
+        Check(
+            kind="fact",
+            claim="N(0, Σ) ∈ SG(√‖Σ‖): E exp(t yᵀX) = exp(t² yᵀΣy/2) ≤ exp(t²‖Σ‖/2), ‖y‖ = 1",
+            holds=normal and same,
+            found="the integral is exp(t²v/2) with v = yᵀΣy, and ‖Σ‖ − v = Σ_j(‖Σ‖−λ_j)y_j² ≥ 0",
+        )
+    ]
 
 
 def _psi(bound: Bound) -> list[Check]:
@@ -381,9 +678,17 @@ _STEPS: Mapping[str, Callable[[Bound], list[Check]]] = MappingProxyType(
         "o24.chi-square-mean": _chi_square,
         "o24.covariance-dimension repaired.covariance-dimension": _covariance_dimension,
         "o24.hoeffding": _hoeffding,
+        "o24.squared-mean": _squared_mean,
+        "o24.product-of-means": _product_of_means,
+        "repaired.squared-mean repaired.product-of-means": _square_of_normal,
         "v24.eigenvalues": _eigenvalues,
+        "v24.fkea": _fourier,
+        "v24.vector-bernstein": _vector_bernstein,
+        "repaired.kernel-covariance": _kernel_covariance,
+        "o24.covariance-effective-rank m25.covariance-effective-rank": _directions,
         "m25.covariance-effective-rank repaired.covariance-effective-rank": _psi,
         "m25.weighted-chi-square": _sub_exponential,
+        "m25.weighted-chi-square m25.sub-exponential-mean": _sub_exponential_widths,
         "v24.order-one": _order_one,
     }
 )

@@ -74,11 +74,11 @@ def run_chunk(
     """Draw `replications` samples and count, for each of `deltas`, how often the bound misses."""
     rng = np.random.default_rng(seeds)
     quantities = dict(arm.facts) | arm.statistics(bound.needs, n, replications, rng) | {"n": n}
-    error = _rows(bound.error(**quantities), replications)
-    most = _rows(bound.most(**quantities), replications)
+    error = as_rows(bound.error(**quantities), replications)
+    most = as_rows(bound.most(**quantities), replications)
     misses, widths, quantiles, trivial = [], [], [], []
     for delta in deltas:
-        width = _rows(bound.width(**quantities, delta=delta), replications)
+        width = as_rows(bound.width(**quantities, delta=delta), replications)
         held = (error <= width).all(axis=1)
         misses.append(int(replications - np.count_nonzero(held)))
         widths.append(float(np.median(width.max(axis=1))))
@@ -147,7 +147,7 @@ def tightness(width: float, quantile: float) -> float:
     return width / quantile if quantile > 1e-12 * width else math.nan
 
 
-def _rows(values: Float, replications: int) -> Float:
+def as_rows(values: Float, replications: int) -> Float:
     """One row a replication; several columns where a statement bounds several errors at once."""
     if values.ndim < 2:
         return np.broadcast_to(values, (replications,))[:, None]

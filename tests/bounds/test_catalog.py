@@ -8,12 +8,15 @@ import pickle
 import subprocess
 import sys
 from math import log, sqrt
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from genbounds import InputError
 from genbounds.bounds import Bound, catalog, clip, entropy_sum, truncate
+
+ROOT = Path(__file__).parents[2]
 
 # Generic quantities: no two alike, so that a formula that mixes them up shows.
 N, DELTA = 50, 0.03
@@ -45,6 +48,7 @@ Q = {
     "reference_operator": 1.3,
     "reference_trace": 2.0,
     "sample_trace_root": np.array([2.3]),
+    "nystrom_residual": 0.21,
     "trace_root": 2.4,
     "product_trace": 3.3,
     "kernel_spectrum": np.array([0.7, 0.2, 0.1]),
@@ -337,6 +341,50 @@ def test_order_one_bound_is_trivial_exactly_from_where_entropy_can_differ_fully(
     t = 0.5 * 2 * reach
     expected = t * log(3) - t * log(t) - (1 - t) * log(1 - t)
     assert float(many) == pytest.approx(expected, rel=1e-12)
+
+
+def test_decomposition_is_its_three_terms():
+    width = catalog()["repaired.fd-decomposition"].width(n=N, delta=DELTA, **Q)
+    log6 = log(6 / DELTA)
+    trace = 2 * sqrt(11.0 * log6 / N) + 2 * 2.9 * log6 / N
+    expected = 2 * 0.83 * 0.37 + trace + 2 * 4.3 * sqrt(0.71)
+    assert float(width) == pytest.approx(expected, rel=1e-13)
+
+
+def test_landmark_bound_is_the_residual_and_the_covariance_bound():
+    width = catalog()["repaired.nystrom"].width(n=N, delta=DELTA, nystrom_residual=0.3)
+    assert float(width) == pytest.approx(0.3 + (1 + sqrt(log(1 / DELTA))) / sqrt(N), rel=1e-13)
+
+
+# What the field's bounds are to be compared with, and the statement that each one stands beside.
+SHARPER = {
+    "repaired.gaussian-mean-exact": "o24.gaussian-mean",
+    "repaired.chi-square-mean": "o24.chi-square-mean",  # Laurent–Massart
+    "repaired.weighted-chi-square": "m25.weighted-chi-square",
+    "repaired.mean-norm-exact": "o24.mean-norm",  # weighted χ²
+    "repaired.mean-norm": "m25.mean-norm",  # Borell–TIS
+    "repaired.covariance-dimension": "o24.covariance-dimension",  # Wainwright
+    "repaired.covariance-gordon": "m25.covariance-effective-rank",  # Koltchinskii–Lounici
+    "repaired.betting": "m25.empirical-bernstein",
+    "repaired.kernel-covariance": "v24.eigenvalues",  # McDiarmid
+    "repaired.rke-u-statistic": "v24.order-ge-2",
+    "repaired.vendi-order-one": "v24.order-one",  # Fannes–Audenaert
+    "repaired.fd-bonus-data-driven": "o24.fd-bonus-plug-in",
+    "repaired.gaussian-mean-uniform": "o24.gaussian-mean",
+    "repaired.hoeffding-uniform": "o24.hoeffding",
+}
+
+
+def test_sharper_statements_stand_beside_the_printed_ones():
+    listing = catalog()
+    assert {name: listing[name].repairs for name in SHARPER} == SHARPER
+    derivations = (ROOT / "docs" / "bounds.md").read_text(encoding="utf-8")
+    for name, bound in listing.items():
+        if name.startswith("repaired."):
+            assert bound.repairs in listing
+            assert not bound.repairs.startswith("repaired.")
+            assert bound.source
+            assert f"`{name}`" in derivations, name
 
 
 def quantities_of(bound: Bound):

@@ -28,7 +28,19 @@ def test_explain(run):
 
 def test_explain_keeps_a_page(run, tmp_path):
     assert run("bounds", "o24.gaussian-mean", "--out", tmp_path).code == 0
-    assert "refuted" in (tmp_path / "report.html").read_text(encoding="utf-8")
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    for text in ("refuted", "Claimed against measured", "failure probability δ", "Exact checks"):
+        assert text in page
+
+
+def test_explain_shows_every_failure_probability(run):
+    result = run("bounds", "o24.covariance-dimension")
+    assert result.out.count("too often") == 4  # from 1e-6 on
+    assert "10⁻²⁰" in result.out
+    cells = run("bounds", "o24.covariance-dimension", "--json").json["by_delta"]
+    assert [cell["delta"] for cell in cells if cell["refutes"]] == [1e-6, 1e-8, 1e-12, 1e-20]
+    assert cells[0]["delta"] == 0.2
+    assert run("bounds", "m25.visit-sum-log", "--json").json["by_delta"] == []
 
 
 def test_audit(run, tmp_path):

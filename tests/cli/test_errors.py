@@ -74,7 +74,7 @@ CALLS = {
         "genbounds: `--metric` must be one of 'fd', 'kid', 'is', 'vendi', 'rke'; got 'FD'."
     ),
     "select good.npy --metric vendi": (
-        "genbounds: `--metric` must be one of 'fd', 'is'; got 'vendi'."
+        "genbounds: --metric vendi needs a reference: give --reference FILE."
     ),
     FD + "good.npy --kernel rbf": "genbounds: `--kernel` is for --metric vendi and rke.",
     FD + "good.npy --metric rke --bandwidth -1": (
@@ -90,7 +90,9 @@ CALLS = {
     FD
     + "good.npy --logits": "genbounds: `--logits` is for posteriors; --metric fd takes features.",
     SELECT + "--logits": "genbounds: `--logits` is for posteriors; --metric fd takes features.",
-    SELECT + "--metric rke": "genbounds: `--metric` must be one of 'fd', 'is'; got 'rke'.",
+    SELECT + "--metric mmd": (
+        "genbounds: `--metric` must be one of 'fd', 'kid', 'is', 'vendi', 'rke'; got 'mmd'."
+    ),
     SELECT + "--policy best": f"genbounds: `--policy` must be one of {POLICY_NAMES}; got 'best'.",
     SELECT
     + "--confidence 0": "genbounds: `--confidence` must be a real number in (0, 1); got 0.0.",

@@ -1,9 +1,6 @@
 from __future__ import annotations
 
-import numpy as np
 import pytest
-
-from genbounds.cli.select import FileArm
 
 
 def test_certified(run, zoo):
@@ -67,13 +64,11 @@ def test_out_repeats_byte_for_byte(run, zoo, tmp_path):
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == first
 
 
-def test_file_arm_gives_every_row_once():
-    rows = np.arange(20.0).reshape(10, 2)
-    arm = FileArm(rows)
-    rng = np.random.default_rng(0)
-    drawn = [arm.draw(4, rng) for _ in range(4)]
-    assert [len(batch) for batch in drawn] == [4, 4, 2, 0]
-    assert drawn[3].shape == (0, 2)
-    together = np.concatenate(drawn)
-    np.testing.assert_array_equal(np.sort(together[:, 0]), rows[:, 0])
-    assert not np.array_equal(together, rows)  # in random order
+@pytest.mark.parametrize("metric", ["kid", "vendi", "rke"])
+def test_other_metrics_select(run, zoo, metric):
+    command = ["select", "--reference", zoo / "real.npy", zoo / "good.npy", zoo / "bad.npy"]
+    done = run(*command, "--metric", metric, "--batch", "50", "--json")
+    assert done.json["metric"] == metric
+    assert set(done.json["samples"]) == {"good", "bad"}
+    if metric == "kid":
+        assert done.json["best"] == "good"

@@ -107,8 +107,8 @@ def test_a_remainder_stands_for_eigenpairs_that_are_not_known():
     assert some.bias == pytest.approx(whole.bias, rel=0.02)
     assert some.variance == pytest.approx(whole.variance, rel=0.02)
 
-    def without_remainder():
-        for positions, z in part.coordinates():
+    def without_remainder(index):
+        for positions, z in part.coordinates(None):
             yield positions, z / np.linalg.norm(z, axis=1, keepdims=True)
 
     control = spectral_terms(without_remainder, part.values, **given)
@@ -201,3 +201,52 @@ def test_rke_u_statistic_and_its_variance_are_unbiased():
     assert abs(gap.mean()) < 6 * gap.std() / math.sqrt(gap.size)
     plugin = np.array([r.plugin for r in results]) - 1.0 / truth(arm.spectrum, 2.0)
     assert abs(plugin.mean()) > 6 * plugin.std() / math.sqrt(plugin.size)
+
+
+@pytest.mark.parametrize(("order", "kept"), CASES)
+def test_parts_that_cover_every_row_change_only_rounding(monkeypatch, order, kept):
+    rng = np.random.default_rng(5)
+    rows = rng.normal(size=(501, 12)) * np.arange(1, 13) ** -0.5
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    spectrum = from_features(rows)
+    given = {"n": 501, "order": order, "kept": kept}
+    whole = spectral_terms(spectrum.coordinates, spectrum.values, **given)
+    monkeypatch.setattr(_vendi_terms, "PART_ROWS", 100)
+    monkeypatch.setattr(_vendi_terms, "PART_WORK", 1)
+    monkeypatch.setattr(_vendi_terms, "PART_NOISE", -1.0)  # never satisfied: all parts are used
+    parts = spectral_terms(spectrum.coordinates, spectrum.values, every_row=False, **given)
+    assert parts.bias == pytest.approx(whole.bias, rel=1e-9)
+    assert_allclose(np.sort(parts.influence), np.sort(whole.influence), rtol=1e-7, atol=1e-10)
+    assert parts.variance == pytest.approx(whole.variance, rel=0.1)  # other pairs of rows
+
+
+def test_a_part_stands_for_all_rows_within_the_noise_it_admits(monkeypatch):
+    """40 samples: bias from a tenth of the rows against all, in units of the stated noise.
+
+    The mean square of 40 standard normals is below 2.6 but for 1e-7; averaging h itself instead of
+    what is not linear in z² is off by a factor of ten in it.
+    """
+    rng = np.random.default_rng(6)
+    monkeypatch.setattr(_vendi_terms, "PART_ROWS", 200)
+    monkeypatch.setattr(_vendi_terms, "PART_WORK", 1)
+    monkeypatch.setattr(_vendi_terms, "PART_NOISE", math.inf)  # one part is enough
+    squares = []
+    for _ in range(40):
+        rows = rng.normal(size=(2000, 15)) * np.arange(1, 16) ** -0.5
+        rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+        spectrum = from_features(rows)
+        given = {"n": 2000, "order": 1.0, "kept": None}
+        whole = spectral_terms(spectrum.coordinates, spectrum.values, **given)
+        part = spectral_terms(spectrum.coordinates, spectrum.values, every_row=False, **given)
+        assert part.influence.size == 200
+        squares.append((part.bias - whole.bias) ** 2)
+        noise = 0.9 * np.var(_rest(rows, spectrum)) / 200 / 2000**2
+    assert np.mean(squares) < 2.6 * noise
+
+
+def _rest(rows, spectrum):
+    """Part of h(x, x) that is not linear in the squared coordinates."""
+    at = _vendi_terms.derivatives(spectrum.values, order=1.0, kept=None, n=len(rows))
+    z = np.concatenate([block for _, block in spectrum.coordinates(None)])
+    excess = z**2 - spectrum.values
+    return 0.5 * ((excess @ at.hessian) * excess + (excess @ at.divided) * excess).sum(axis=1)

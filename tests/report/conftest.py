@@ -58,7 +58,17 @@ def make_ranking(names: list[str]) -> Ranking:
 
 
 def make_row(name: str, verdict: str, miss: float, tightness: float | None) -> dict:
+    cells = [
+        {
+            "arm": "gaussian(0, 1)", "n": 10, "d": 1, "delta": delta, "claimed": delta,
+            "miss": miss * delta, "miss_low": 0.9 * miss * delta, "miss_high": 2.0 * delta,
+            "evidence": "monte-carlo", "refutes": verdict == "refuted" and delta < 1e-3,
+        }
+        for delta in (0.2, 0.01, 1e-8)
+    ]  # fmt: skip
     return {
+        "by_delta": cells,
+        "checks": [{"kind": "units", "claim": "s² & s", "holds": miss < 0.5, "found": "1 < 2"}],
         "id": name,
         "claim": "x ≤ y",
         "source": "a paper, Lemma 1",

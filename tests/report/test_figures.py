@@ -37,6 +37,7 @@ def figures(names):
         ),
         "coverage": report.coverage_plot(POINTS),
         "miss": report.miss_plot(AUDIT),
+        "claim": report.claim_plot(AUDIT[0]),
         "tightness": report.tightness_plot(AUDIT),
     }
 
@@ -177,6 +178,7 @@ def test_what_cannot_be_drawn_is_no_error():
         (report.spending_plot, {"steps": [1, 2], "spent": {"a": [1]}}),
         (report.coverage_plot, {"points": []}),
         (report.miss_plot, {"rows": []}),
+        (report.claim_plot, {"row": {"id": "a", "verdict": "upheld", "by_delta": []}}),
         (report.tightness_plot, {"rows": [{"tightness": None}]}),
         (report.difference_matrix, {"ranking": make_ranking(["alone"])}),
     ],
@@ -184,3 +186,11 @@ def test_what_cannot_be_drawn_is_no_error():
 def test_nothing_to_draw_is_refused(function, arguments):
     with pytest.raises(InputError, match="must hold"):
         function(**arguments)
+
+
+def test_claims_name_the_failure_probabilities_that_are_missed():
+    refuted, upheld = report.claim_plot(AUDIT[0]), report.claim_plot(AUDIT[1])
+    assert "Above what is allowed at δ = 10⁻⁸." in refuted.alt
+    assert "nowhere" in upheld.alt
+    assert [row[0] for row in refuted.table.rows] == [0.2, 0.01, 1e-8]
+    assert [row[2] for row in upheld.table.rows] == [0.0, 0.0, 0.0]

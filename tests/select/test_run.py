@@ -9,7 +9,7 @@ import pytest
 
 import genbounds.select as select
 from genbounds.estimators import Expansion, Moments
-from genbounds.select import Greedy, Policy
+from genbounds.select import EncodedArm, FeatureArm, Greedy, Policy
 from genbounds.simulate import GaussianArm
 from genbounds.validation import InputError
 from tests.select.arms import Faulty, Finite, Normal, mean_metric
@@ -345,9 +345,9 @@ def test_reference_noise_ends_the_run_early():
         ({"a": object()}, {}, "'a' .object. has no method `draw"),
         ({1: Normal(0.0)}, {}, "`arms` must have names"),
         (CLEAR, {"policy": "best"}, "`policy` must be one of 'lucb'"),
-        (CLEAR, {"metric": "fid"}, "`metric` must be one of 'fd', 'is'"),
+        (CLEAR, {"metric": "fid"}, "`metric` must be one of 'fd', 'kid', 'is', 'vendi', 'rke'"),
         (CLEAR, {"metric": "fd"}, "`reference` is needed for metric 'fd'"),
-        (CLEAR, {"reference": np.zeros((5, 1))}, "`reference` is used by metric 'fd' only"),
+        (CLEAR, {"reference": np.zeros((5, 1))}, "`reference` is not used by a metric of your own"),
         (CLEAR, {"confidence": 95}, "`confidence` must be a real number in"),
         (CLEAR, {"batch": 0}, "`batch` must be a whole number"),
         (CLEAR, {"budget": 0.5}, "`budget` must be a whole number"),
@@ -358,6 +358,13 @@ def test_reference_noise_ends_the_run_early():
         (CLEAR, {"first_look": 1}, "`first_look` must be a whole number of at least 2"),
         (CLEAR, {"growth": 1.0}, "`growth` must be at least 1.1"),
         (CLEAR, {"retries": -1}, "`retries` must be a whole number"),
+        (CLEAR, {"cost": {"ugly": 1.0}}, "`cost` names 'ugly', which is not among the arms"),
+        (CLEAR, {"cost": {"bad": 0.0}}, "`cost` must be positive and finite; got 0.0 for 'bad'"),
+        (CLEAR, {"cost": 3.0}, "`cost` must map arms to numbers"),
+        (CLEAR, {"joins": {"bad": -1}}, r"`joins\['bad'\]` must be a whole number"),
+        (CLEAR, {"joins": dict.fromkeys(CLEAR, 5)}, "`joins` leaves no arm to start with"),
+        (CLEAR, {"dtype": "int8"}, "`dtype` must be a floating type such as 'float32'; got 'int8'"),
+        (CLEAR, {"dtype": "half a byte"}, "`dtype` must be a floating type"),
     ],
 )
 def test_bad_arguments(arms, options, message):
@@ -387,6 +394,117 @@ def test_own_policy():
 def test_options_travel_with_the_policy():
     result = go(CLEAR, policy=Greedy(burn_in=50), budget=200)
     assert result.samples == {"good": 100, "bad": 50, "worse": 50}
+
+
+def test_samples_are_kept_in_the_type_asked_for(tmp_path):
+    seen = []
+
+    def spying(rows):
+        seen.append(rows.dtype)
+        return mean_metric(rows)
+
+    arms = {"a": Normal(0.0), "b": Normal(1.0)}
+    half = go(arms, metric=spying, dtype="float16", record=tmp_path)
+    assert set(seen) == {np.dtype("float16")}
+    full = go(arms)
+    assert half.scores["a"].value != full.scores["a"].value
+    assert half.scores["a"].value == pytest.approx(full.scores["a"].value, abs=1e-3)
+    with pytest.raises(InputError, match="dtype differ"):
+        go(arms, record=tmp_path)
+    far = go(arms | {"far": Normal(1e6)}, dtype="float16")
+    assert "beyond the range of `dtype` float16" in far.set_aside["far"]
+
+
+# Costs, and arms that join
+
+
+def test_budget_is_in_units_of_cost():
+    arms = {"cheap": Normal(0.0), "dear": Normal(0.0)}
+    result = go(arms, cost={"dear": 10.0}, budget=1_000, policy="uniform")
+    assert result.samples["cheap"] + 10 * result.samples["dear"] == result.cost <= 1_000
+    assert result.stopped == "budget"
+    # a policy that wants no certificate spends the rest on cheap samples
+    assert go(arms, cost={"dear": 10.0}, budget=1_000, policy="random").cost == 1_000
+    assert go(arms, budget=600).cost == 600.0
+    with pytest.raises(InputError, match=r"`budget` \(54\) does not allow one batch"):
+        go(arms, cost={"dear": 10.0}, budget=54)
+
+
+def test_lucb_settles_cheap_rivals_first():
+    arms = {"best": Normal(0.0), "dear": Normal(0.1), "cheap": Normal(0.13)}
+    options = {"budget": 5_000, "limit": 4_000}
+    plain, thrifty = go(arms, **options), go(arms, cost={"dear": 2.0}, **options)
+    first = [look.arm for look in thrifty.history.looks[3:]]
+    assert "dear" not in first[: first.index("cheap") + 2]
+    assert [look.arm for look in plain.history.looks[3:]] != first
+
+
+def test_a_model_that_joins_is_found():
+    arms = {"old": Normal(1.0), "older": Normal(2.0), "new": Normal(0.0)}
+    result = go(arms, policy="greedy", joins={"new": 50}, budget=1_000)
+    assert result.history.joined == (0, 0, 50)
+    assert 2 not in result.history.picks[:50]
+    assert result.history.picks[50] == 2
+    assert result.best == "new"
+    # regret is against the best that there was
+    truth = {"old": 1.0, "older": 2.0, "new": 0.0}
+    regret = result.history.average_regret(truth) * np.arange(1, 201)
+    assert regret[49] == pytest.approx((result.history.picks[:50] == 1).sum())
+    assert result.history.optimal_pick_ratio(truth)[0] == 1.0
+
+
+def test_an_arm_that_never_joined_is_no_regret():
+    arms = {"old": Normal(1.0), "never": Normal(0.0)}
+    history = go(arms, policy="random", joins={"never": 999}, budget=100).history
+    assert history.joined == (0, -1)
+    assert history.optimal_pick_ratio({"old": 1.0, "never": 0.0})[-1] == 1.0
+
+
+@pytest.mark.parametrize("policy", ["lucb", "elimination"])
+def test_certificate_waits_for_arms_to_come(policy):
+    arms = {"good": Normal(1.0), "bad": Normal(3.0), "late": Normal(0.0)}
+    result = go(arms, policy=policy, joins={"late": 10**6})
+    assert (result.best, result.certified) == ("late", True)
+    # the run does not idle until step 10**6: the late arm joins once the others are settled
+    assert result.history.joined[2] == 40
+    assert result.samples["bad"] == 100
+    lone = go({"only": Normal(0.0), "late": Normal(1.0)}, policy=policy, joins={"late": 99})
+    assert lone.certified
+
+
+def test_joining_arm_of_another_width_is_set_aside():
+    class Wide(Normal):
+        def draw(self, n, rng):
+            return rng.standard_normal((n, 3))
+
+    result = go(CLEAR | {"late": Wide(0.0)}, joins={"late": 5})
+    assert result.set_aside == {"late": "its rows have 3 columns, other arms have 1"}
+    assert result.certified
+
+
+def test_joining_is_resumed(tmp_path):
+    def arms(fuse):
+        return {"a": Normal(0.0), "b": Normal(0.1), "late": Fuse(-0.1, fuse)}
+
+    options = {"joins": {"late": 30}, "budget": 1_500}
+    whole = go(arms(10**9), **options)
+    for burns_at in (1, 40):
+        with pytest.raises(KeyboardInterrupt):
+            go(arms(burns_at), record=tmp_path / str(burns_at), **options)
+        same(go(arms(10**9), record=tmp_path / str(burns_at), **options), whole)
+
+
+def test_arms_can_be_added_to_a_finished_run(tmp_path):
+    first = go({"a": Normal(1.0), "b": Normal(3.0)}, record=tmp_path)
+    assert first.best == "a"
+    old = Faulty({call: AssertionError("drawn twice") for call in range(1, 99)})
+    arms = {"a": Normal(1.0), "b": old, "new": Normal(0.0)}
+    second = go(arms, record=tmp_path)
+    assert second.best == "new"
+    assert old.calls == 0
+    same(second, go({"a": Normal(1.0), "b": Normal(3.0), "new": Normal(0.0)}))
+    with pytest.raises(InputError, match="arms differ"):
+        go({"b": Normal(3.0), "a": Normal(1.0)}, record=tmp_path)
 
 
 # Interruption
@@ -430,6 +548,33 @@ def test_interrupted_run_continues_as_if_nothing_had_happened(tmp_path, policy, 
     assert idle["b"].total == 0
 
 
+@pytest.mark.parametrize("policy", ["greedy", "fd-ucb", "fid-ucb", "debiased-ucb", "thompson"])
+def test_running_scores_are_resumed_bit_by_bit(tmp_path, policy):
+    d = 140  # beyond the dimension where all eigenvalues are taken at every step
+    reference = Moments(np.zeros(d), np.eye(d))
+
+    class Breaking(GaussianArm):
+        left = 10**9
+
+        def draw(self, n, rng):
+            self.left -= 1
+            if self.left == 0:
+                raise KeyboardInterrupt
+            return super().draw(n, rng)
+
+    def go_on(arm="a0", left=10**9, **options):
+        arms = {f"a{i}": Breaking(np.full(d, 0.05 * i), np.ones(d)) for i in range(3)}
+        arms[arm].left = left
+        return select.run(arms, reference, policy=policy, budget=500, **options)
+
+    whole = go_on()
+    often = max(whole.samples, key=whole.samples.get)
+    for left in (1, whole.samples[often] // 10):
+        with pytest.raises(KeyboardInterrupt):
+            go_on(often, left, record=tmp_path / str(left))
+        same(go_on(record=tmp_path / str(left)), whole)
+
+
 def test_finished_run_can_be_given_more_budget(tmp_path):
     arms = {"a": Normal(0.0), "b": Normal(0.02)}
     short = go(arms, record=tmp_path, budget=203)
@@ -460,3 +605,61 @@ def test_folder_of_another_run_is_refused(tmp_path):
     (tmp_path / "run.json").write_text("{")
     with pytest.raises(InputError, match="cannot be read"):
         go(CLEAR, record=tmp_path)
+
+
+# Arms of what users have
+
+
+def test_recorded_features_come_each_once():
+    rows = np.arange(40.0).reshape(20, 2)
+    arm, rng = FeatureArm(rows), np.random.default_rng(0)
+    drawn = np.concatenate([arm.draw(7, rng) for _ in range(4)])
+    assert arm.draw(1, rng).shape == (0, 2)
+    assert not np.array_equal(drawn, rows)
+    np.testing.assert_array_equal(np.sort(drawn[:, 0]), rows[:, 0])
+    other = np.concatenate([FeatureArm(rows).draw(20, np.random.default_rng(1))])
+    assert not np.array_equal(drawn, other)
+
+
+@pytest.mark.parametrize("burns_at", [2, 15, 30])
+def test_run_from_features_is_resumed(tmp_path, burns_at):
+    rng = np.random.default_rng(3)
+    files = {"a": rng.normal(0.0, size=(300, 1)), "b": rng.normal(0.1, size=(400, 1))}
+
+    def arms(fuse):
+        made = {name: FeatureArm(rows) for name, rows in files.items()}
+        return made | {"c": Fuse(0.2, fuse)}
+
+    whole = go(arms(10**9), policy="uniform")
+    assert whole.samples["a"] == 300
+    with pytest.raises(KeyboardInterrupt):
+        go(arms(burns_at), policy="uniform", record=tmp_path)
+    same(go(arms(10**9), policy="uniform", record=tmp_path), whole)
+    same(go(arms(10**9), policy="uniform", record=tmp_path), whole)
+
+
+def test_encoded_arm_encodes_what_was_generated():
+    arms = {
+        name: EncodedArm(lambda n, rng, m=mean: m + rng.normal(size=(n, 4, 4)), encode)
+        for name, mean, encode in [
+            ("near", 0.1, lambda images: images.mean(axis=2)),
+            ("far", 2.0, lambda images: images.mean(axis=2)),
+            ("broken", 0.0, lambda images: images),
+        ]
+    }
+    result = select.run(arms, Moments(np.zeros(4), np.eye(4) / 4), batch=20)
+    assert (result.best, result.certified) == ("near", True)
+    assert "shape" in result.set_aside["broken"]
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: FeatureArm(np.zeros(3)), r"`rows` must have shape \(n, d\); got shape \(3,\)"),
+        (lambda: EncodedArm(None, abs), "`generate` must be a callable; got NoneType"),
+        (lambda: EncodedArm(abs, 3), "`encode` must be a callable; got int"),
+    ],
+)
+def test_bad_arms(make, message):
+    with pytest.raises(InputError, match=message):
+        make()

@@ -6,10 +6,15 @@ import numpy as np
 import pytest
 
 from genbounds import select
+from genbounds.bounds import catalog
 from genbounds.estimators import FrechetReference, Moments
-from genbounds.select import FdUcb, IsUcb, NaiveUcb, fd_bonus
-from genbounds.select._ucb import KAPPA_GAUSSIAN, Norms, PosteriorSums, toward_peak
+from genbounds.select import FdUcb, FidUcb, IsUcb, NaiveUcb, fd_bonus
+from genbounds.select._norms import EntryNorms, Norms
+from genbounds.select._running import RunningInception
+from genbounds.select._ucb_fd import KAPPA_GAUSSIAN
+from genbounds.select._ucb_is import m25_log_score, o24_log_score, toward_peak
 from genbounds.simulate import GaussianArm
+from genbounds.validation import InputError
 from tests.select.test_policies import state
 
 
@@ -142,9 +147,9 @@ def test_optimistic_inception_score(naive):
     """Against M25 (13) from all rows at once, however the rows were absorbed."""
     rng = np.random.default_rng(4)
     p = rng.dirichlet([0.3] * 10, 5_000)
-    sums = PosteriorSums(10)
+    sums = RunningInception(10)
     for part in np.split(p, [5, 6, 30]):
-        sums.absorb(part)
+        sums.add(part)
     n, d, delta = 5_000, 10, 1e-3
     log = math.log(4 * d / delta)
     entropies = -(p * np.log(p)).sum(axis=1)
@@ -160,7 +165,7 @@ def test_optimistic_inception_score(naive):
         + math.sqrt(2 * entropy_variance * log / n)
         + 7 * math.log(d) / (3 * (n - 1)) * log
     )
-    assert sums.optimistic_log_score(delta=delta, naive=naive) == pytest.approx(expected, rel=1e-12)
+    assert m25_log_score(sums, delta=delta, naive=naive) == pytest.approx(expected, rel=1e-12)
 
 
 class Dirichlet:
@@ -171,7 +176,9 @@ class Dirichlet:
         return rng.dirichlet([self.weight] * 10, n)
 
 
-@pytest.mark.parametrize("policy", [IsUcb(), NaiveUcb(), "greedy"])
+@pytest.mark.parametrize(
+    "policy", [IsUcb(), IsUcb(source="o24"), NaiveUcb(), NaiveUcb(source="o24"), "greedy"]
+)
 def test_inception_policies_run(policy):
     arms = {"dull": Dirichlet(5.0), "sharp": Dirichlet(0.05)}
     result = select.run(arms, metric="is", policy=policy, budget=600, seed=1)
@@ -180,7 +187,7 @@ def test_inception_policies_run(policy):
     assert result.metric == "is"
 
 
-@pytest.mark.parametrize("policy", ["fd-ucb", "naive-ucb", "greedy", "thompson"])
+@pytest.mark.parametrize("policy", ["fd-ucb", "fid-ucb", "naive-ucb", "greedy", "thompson"])
 def test_fd_policies_run(policy):
     arms = {"far": GaussianArm([3.0, 0.0], np.ones(2)), "near": GaussianArm([0.1, 0.0], np.ones(2))}
     reference = Moments(np.zeros(2), np.eye(2))
@@ -188,3 +195,244 @@ def test_fd_policies_run(policy):
     assert result.best == "near"
     assert sum(result.samples.values()) == 500
     assert result.stopped == "budget"
+
+
+# The norms
+
+
+@pytest.mark.parametrize("threshold", [0.6, 2.0, 4.0])
+@pytest.mark.parametrize("d", [30, 300])
+def test_thresholded_norms_against_the_full_matrix(threshold, d):
+    rng = np.random.default_rng(5)
+    n = 400
+    factors = rng.normal(size=(n, 3)) @ rng.normal(size=(3, d))
+    rows = (rng.normal(size=(n, d)) + 0.5 * factors).astype(np.float32)
+    rows[:, 1] = rows[:, 0] + 0.1 * rows[:, 2]  # one pair above every cut below 1
+    cov = np.cov(rows.astype(np.float64), rowvar=False, bias=True)
+    v = np.diag(cov)
+    cut = threshold * np.sqrt(2 * np.outer(v, v) * math.log(d) / n)
+    kept = np.where((np.abs(cov) >= cut) | np.eye(d, dtype=bool), cov, 0.0)
+    assert 0 < (kept == 0.0).sum() < d * d - d  # some go, some stay
+    norms = Norms.of_sample(rows, threshold=threshold)
+    assert norms.trace == pytest.approx(np.trace(kept), rel=1e-6)
+    assert norms.trace_of_square == pytest.approx((kept**2).sum(), rel=1e-6)
+    assert norms.operator == pytest.approx(np.linalg.eigvalsh(kept)[-1], rel=1e-6)
+
+
+def test_a_threshold_above_every_correlation_leaves_the_diagonal():
+    rows = np.random.default_rng(6).normal(size=(20, 500))
+    rows[:, 1] = rows[:, 0]
+    norms = Norms.of_sample(rows, threshold=2.0)  # 2 sqrt(2 log 500 / 20) > 1
+    assert norms.operator == pytest.approx(rows.var(axis=0).max(), rel=1e-12)
+    assert norms.trace_of_square == pytest.approx((rows.var(axis=0) ** 2).sum(), rel=1e-12)
+
+
+@pytest.mark.parametrize("d", [30, 300])
+def test_truncated_norms_of_o24(d):
+    """App. D.5, entry by entry."""
+    rng = np.random.default_rng(7)
+    n, cut, delta = 90, 0.2, 0.05
+    rows = rng.normal(size=(n, d)) * np.linspace(1.2, 0.1, d) + 0.4 * rng.normal(size=(n, 1))
+    root = rng.normal(size=(d, d)) / math.sqrt(d)
+    reference_cov = root @ root.T
+    cov = np.cov(rows, rowvar=False, bias=True)
+    kept = np.where(cov >= cut, cov, 0.0)
+    norms = EntryNorms.truncated(
+        rows,
+        reference_cov=reference_cov,
+        cut=cut,
+        operator_slack=1.5,
+        trace_factor=2.0,
+        delta=delta,
+    )
+    assert norms.absolute_sum == pytest.approx(np.abs(kept).sum(), rel=1e-10)
+    assert norms.trace == pytest.approx(2.0 * np.trace(kept @ reference_cov), rel=1e-10)
+    largest = rows.var(axis=0, ddof=1).max()
+    assert norms.max_variance == pytest.approx(largest, rel=1e-12)
+    assert norms.operator == pytest.approx(largest + 1.5 * math.sqrt(math.log(20) / n), rel=1e-12)
+    deviation = np.linalg.norm(rows - rows.mean(axis=0), axis=1).mean()
+    assert norms.mean_deviation == pytest.approx(deviation, rel=1e-12)
+
+
+def test_entry_norms_of_the_sample():
+    rows = np.random.default_rng(8).normal(size=(40, 300))
+    cov = np.cov(rows, rowvar=False, bias=True)
+    norms = EntryNorms.of_sample(rows)
+    assert norms.absolute_sum == pytest.approx(np.abs(cov).sum(), rel=1e-10)
+    assert norms.max_variance == pytest.approx(np.diag(cov).max(), rel=1e-12)
+    assert norms.operator == pytest.approx(np.linalg.norm(cov, 2), rel=1e-9)
+
+
+# O24's forms
+
+
+def test_m25_bonus_is_that_of_the_catalogue():
+    norms = Norms(trace=160.0, trace_of_square=200.0, operator=10.0)
+    expected = catalog()["m25.fd-bonus"].width(
+        n=70,
+        delta=1e-3,
+        sample_mean_gap=1.5,
+        reference_root_trace=300.0,
+        trace=160.0,
+        trace_square=200.0,
+        operator=10.0,
+        effective_rank=16.0,
+        kappa=1.3,
+    )
+    got = fd_bonus(norms, n=70, mean_gap=1.5, reference_trace_root=300.0, delta=1e-3, kappa=1.3)
+    assert got == pytest.approx(float(expected), rel=1e-13)
+
+
+def o24_bonus(c, *, n, d, delta, gap, deviation, root, trace, op, absolute, variance):
+    """O24 (7), written out term by term; `c`: every factor 1, or as printed."""
+    one = c == "practical"
+    f = (lambda printed: 1.0) if one else (lambda printed: printed)
+    mean = math.sqrt(f(2) * absolute / n) * (f(32) * math.log(f(24) * d / delta)) ** 0.25
+    lead = 2 * (gap + mean + deviation)
+    rank = f(20) * variance * op * math.sqrt((f(4) * trace / op + math.log(f(3) / delta)) / n)
+    square = f(2) * absolute / n * math.sqrt(f(32) * math.log(f(24) * d / delta))
+    return (
+        lead * mean
+        + trace * math.sqrt(f(8) / n * math.log(f(6) * d / delta))
+        + root * math.sqrt(f(8) * (rank + square))
+    )
+
+
+@pytest.mark.parametrize("constants", ["printed", "practical"])
+@pytest.mark.parametrize("estimates", ["appendix", "sample"])
+def test_fid_ucb_index(constants, estimates):
+    rows = np.random.default_rng(9).normal(0.5, size=(30, 3)) * [1.0, 2.0, 3.0]
+    reference = Moments(np.zeros(3), np.diag([1.0, 4.0, 9.0]))
+    norms = (
+        EntryNorms.of_sample(rows)
+        if estimates == "sample"
+        else EntryNorms.truncated(
+            rows,
+            reference_cov=reference.cov,
+            cut=0.1 * 9.0,
+            operator_slack=1.0,
+            trace_factor=1.0,
+            delta=0.05,
+        )
+    )
+    bonus = o24_bonus(
+        constants,
+        n=30,
+        d=3,
+        delta=0.05,
+        gap=0.5 if estimates == "appendix" else float(np.linalg.norm(rows.mean(axis=0))),
+        deviation=norms.mean_deviation,
+        root=6.0,
+        trace=norms.trace,
+        op=norms.operator,
+        absolute=norms.absolute_sum,
+        variance=norms.max_variance,
+    )
+    policy = FidUcb(constants=constants, estimates=estimates, truncation=0.1)
+    expected = FrechetReference(reference).plugin(rows) - bonus
+    assert policy.index(ucb_state(rows, reference), 0) == pytest.approx(expected, rel=1e-10)
+
+
+def test_fid_ucb_printed_appendix_is_the_catalogues_plug_in_form():
+    rows = np.random.default_rng(10).normal(0.5, size=(40, 4)) * [1.0, 2.0, 3.0, 0.5]
+    reference = Moments(np.zeros(4), np.diag([1.0, 4.0, 9.0, 1.0]))
+    width = catalog()["o24.fd-bonus-plug-in"].width(
+        n=40,
+        delta=0.05,
+        d=4,
+        covariance=np.cov(rows, rowvar=False, bias=True),
+        mean_deviation=np.linalg.norm(rows - rows.mean(axis=0), axis=1).mean(),
+        reference_cov=reference.cov,
+        reference_operator=9.0,
+        reference_root_trace=7.0,
+    )
+    index = FidUcb(constants="printed").index(ucb_state(rows, reference), 0)
+    expected = FrechetReference(reference).plugin(rows) - float(width)
+    assert index == pytest.approx(expected, rel=1e-10)
+
+
+def test_naive_fid_ucb_index():
+    """O24 (32), written out term by term, as printed."""
+    rows = np.random.default_rng(11).normal(0.5, size=(30, 3)) * [1.0, 2.0, 3.0]
+    reference = Moments(np.zeros(3), np.diag([1.0, 4.0, 9.0]))
+    norms = EntryNorms.truncated(
+        rows,
+        reference_cov=reference.cov,
+        cut=0.05 * 9.0,
+        operator_slack=1.0,
+        trace_factor=1.0,
+        delta=0.05,
+    )
+    n, d, s2 = 30, 3, norms.max_variance
+    mean = math.sqrt(s2 * d / n * math.log(6 * d / 0.05))
+    eps = math.sqrt(math.log(6 / 0.05) / (2 * n))
+    edge = math.sqrt(d / n) + eps
+    cov = norms.operator * (2 * math.sqrt(d / n) + 2 * eps + edge**2)
+    cov += d * s2 / n * math.log(6 * d / 0.05)
+    bonus = (
+        2 * (0.5 + mean + norms.mean_deviation) * mean
+        + norms.trace * math.sqrt(8 / n * math.log(6 * d / 0.05))
+        + 6.0 * math.sqrt(8 * cov)
+    )
+    index = NaiveUcb(source="o24", constants="printed").index(ucb_state(rows, reference), 0)
+    assert index == pytest.approx(FrechetReference(reference).plugin(rows) - bonus, rel=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("bound", "score"),
+    [
+        ("m25.is-bound", lambda s, d: m25_log_score(s, delta=d)),
+        ("m25.is-naive-bound", lambda s, d: m25_log_score(s, delta=d, naive=True)),
+        ("o24.is-bound", lambda s, d: o24_log_score(s, delta=d, entropy_limit=2.0)),
+        (
+            "o24.is-naive-bound",
+            lambda s, d: o24_log_score(s, delta=d, entropy_limit=2.0, naive=True),
+        ),
+    ],
+)
+def test_optimistic_scores_are_those_of_the_catalogue(bound, score):
+    p = np.random.default_rng(12).dirichlet([0.3] * 10, 2_000)
+    sums = RunningInception(10)
+    sums.add(p)
+    entropies = -(p * np.log(p)).sum(axis=1)
+    expected = catalog()[bound].width(
+        n=2_000,
+        delta=1e-3,
+        d=10,
+        mean_posterior=p.mean(axis=0),
+        posterior_variance=p.var(axis=0, ddof=1),
+        mean_entropy=entropies.mean(),
+        entropy_variance=entropies.var(ddof=1),
+        entropy_limit=2.0,
+    )
+    assert score(sums, 1e-3) == pytest.approx(float(expected), rel=1e-10)
+
+
+def test_is_ucb_sources_differ_in_delta_and_limit():
+    s = ucb_state(np.zeros((2, 3)), Moments(np.zeros(3), np.eye(3)))
+    s.rows[0] = np.random.default_rng(13).dirichlet([0.3] * 10, 100)
+    s.metric = select._metric.resolve_metric("is", None)
+    sums = s.running(0)
+    assert IsUcb().index(s, 0) == -m25_log_score(sums, delta=0.05 / 100)
+    log = math.log(10)
+    assert IsUcb(source="o24").index(s, 0) == -o24_log_score(sums, delta=0.05, entropy_limit=log)
+    limited = IsUcb(source="o24", entropy_limit=1.0).index(s, 0)
+    assert limited == -o24_log_score(sums, delta=0.05, entropy_limit=1.0)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: FidUcb(constants="tuned"), "`constants` must be one of"),
+        (lambda: FidUcb(estimates="true"), "`estimates` must be one of"),
+        (lambda: FidUcb(truncation=0.0), "`truncation` must be a positive number; got 0.0"),
+        (lambda: FidUcb(operator_slack=-1.0), "`operator_slack` must be a number of at least 0"),
+        (lambda: FdUcb(kappa=-1.0), "`kappa` must be a positive number or None; got -1.0"),
+        (lambda: IsUcb(source="v24"), "`source` must be one of"),
+        (lambda: IsUcb(entropy_limit=-1.0), "`entropy_limit` must be a positive number or None"),
+        (lambda: NaiveUcb(source="v24"), "`source` must be one of"),
+    ],
+)
+def test_policies_refuse_bad_options(make, message):
+    with pytest.raises(InputError, match=message):
+        make()

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from experiments.findings.document import document, width_ratio
+from experiments.findings.by_hand import BY_HAND
+from experiments.findings.document import CONCLUSIONS, SERVES, document, width_ratio
 from genbounds.bounds import catalog
 from genbounds.simulate import audit
 
@@ -28,6 +29,11 @@ NAMES = [
 @pytest.fixture(scope="module")
 def report():
     return audit(NAMES, replications=100)
+
+
+def test_every_statement_known_to_fail_has_a_case_by_hand():
+    text = (Path(__file__).parents[2] / "docs" / "findings.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^\| `([^`]+)` \| refuted", text, flags=re.MULTILINE)) == set(BY_HAND)
 
 
 def test_refuted_statements_come_with_a_case_and_a_repair(report):
@@ -72,3 +78,54 @@ def test_the_document_in_the_repository_is_that_of_the_catalogue():
     for name in BOUNDS:
         heading = f"### `{name}`" in text
         assert heading == (f"| `{name}` | refuted" in table)
+
+
+@pytest.mark.parametrize("name", BY_HAND)
+def test_every_case_by_hand_refutes(name):
+    """Plain arithmetic, beside the audit: more is missed than allowed."""
+    missed, allowed = BY_HAND[name]()
+    assert missed > allowed
+    assert missed <= 1.0
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["o24.chi-square-mean", "o24.covariance-dimension", "m25.mean-norm", "o24.product-of-means"],
+)
+def test_cases_by_hand_agree_with_exact_tails(name):
+    missed, allowed = BY_HAND[name]()
+    row = audit([name], replications=20)[name]
+    claims = [cell for cell in row.results if cell.claimed == pytest.approx(allowed, rel=1e-9)]
+    assert any(cell.miss == pytest.approx(missed, rel=1e-4) for cell in claims)
+
+
+def test_the_repository_s_findings_can_be_run():
+    """Every refuted statement comes with code that a reader can paste; it says what is printed."""
+    text = (Path(__file__).parents[2] / "docs" / "findings.md").read_text(encoding="utf-8")
+    sections = text.split("## Refuted statements and their repairs")[1].split("\n## ")[0]
+    for section in sections.split("### ")[1:]:
+        name = section.split("`")[1]
+        code = section.split("```python\n")[1].split("```")[0]
+        places = {}
+        exec(code.rsplit("print(", 1)[0], places)
+        printed = [float(part) for part in code.rsplit("# ", 1)[1].split(",")]
+        names = ("left", "right") if "left, right" in code else ("missed", "allowed")
+        assert [places[key] for key in names] == pytest.approx(printed, rel=1e-5), name
+        assert places[names[0]] > places[names[1]], name
+        assert "| `repaired." in section, name
+
+
+def test_conclusions_say_what_survives(report):
+    names = ["m25.mean-norm", "m25.fd-bonus", "o24.fd-bonus", "repaired.fd-bonus", "m25.fd-ucb*"]
+    found = audit(names, replications=60)
+    text = document(found, BOUNDS, command="the command")
+    table = text.split("## Which conclusions survive")[1].split("\n## ")[0]
+    rows = {line.split("`")[1]: line for line in table.splitlines() if line.startswith("| ")
+            and "`" in line}  # fmt: skip
+    assert "`m25.mean-norm` | stands by its slack" in rows["m25.fd-bonus"]
+    assert "fails at δ ≤ 1e-20" in rows["o24.fd-bonus"]
+    assert "holds at the norms of real embeddings" in rows["o24.fd-bonus"]
+    assert "in its place `repaired.fd-bonus`" in rows["o24.fd-bonus"]
+    assert "empty at every horizon" in rows["m25.fd-ucb-regret"]
+    named = {name for names in CONCLUSIONS.values() for name in names} | set(SERVES)
+    assert named | {name for served in SERVES.values() for name in served} <= set(BOUNDS)

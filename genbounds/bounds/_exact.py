@@ -1,0 +1,310 @@
+"""Both sides of deterministic inequalities from rational inputs, without rounding to speak of.
+
+Rational sides are fractions; roots, logarithms and eigenvalues are taken with 50 digits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from types import MappingProxyType
+from typing import Any
+
+from genbounds.bounds import _deterministic as plain
+from genbounds.bounds._bound import Bound
+from genbounds.bounds._repaired import visits_by_picks
+
+DIGITS = 50
+
+Number = Any
+"""A Fraction, or an mpmath number of `DIGITS` digits."""
+Inputs = Mapping[str, Any]
+"""Fractions, or nested lists of them, by name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExactSides:
+    """The two sides of a deterministic inequality at one rational input.
+
+    Attributes
+    ----------
+    violation : float
+        (left − right) over the larger of the two, evaluated before rounding to a float.
+    left, right : str
+        Fractions where they are rational, else decimals of 20 digits.
+    """
+
+    violation: float
+    left: str
+    right: str
+
+
+def exact_sides(bound: Bound, inputs: Inputs) -> ExactSides | None:
+    """Evaluate a deterministic statement at a rational input.
+
+    Parameters
+    ----------
+    bound : Bound
+        A deterministic statement.
+    inputs : mapping of str to Fraction or nested lists of Fraction
+
+    Returns
+    -------
+    ExactSides or None
+        None where a side of the statement is a function that has no exact twin here.
+    """
+    from mpmath import mp
+
+    left = _SIDES.get(bound.quantity.function)
+    right = _SIDES.get(bound.width_function)
+    if left is None or right is None:
+        return None
+    with mp.workdps(DIGITS):
+        constants = {name: _constant(value) for name, value in bound.constants.items()}
+        sides = left(constants, inputs), right(constants, inputs)
+        first, second = (_real(side) for side in sides)
+        size = max(abs(first), abs(second))
+        # Both are zero but for what their own parts leave when they cancel.
+        largest = max(1, *(abs(value) for name in inputs for value in _flat(inputs[name])))
+        nothing = mp.mpf(10) ** (15 - DIGITS) * _real(largest) ** 2
+        violation = float((first - second) / size) if size > nothing else 0.0
+        return ExactSides(violation=violation, left=_text(sides[0]), right=_text(sides[1]))
+
+
+def _constant(value: float) -> Number:
+    """Name the number that a printed constant stands for: 1/e, or a short fraction."""
+    from mpmath import mp
+
+    if value == plain.CLIP:
+        return 1 / mp.e
+    short = Fraction(value).limit_denominator(1000)
+    return short if float(short) == value else Fraction(value)
+
+
+def _real(value: Number) -> Number:
+    from mpmath import mp
+
+    if isinstance(value, Fraction):
+        return mp.mpf(value.numerator) / value.denominator
+    return mp.mpf(value)
+
+
+def _flat(value: Any) -> list[Fraction]:
+    if not isinstance(value, list):
+        return [Fraction(value)]
+    return [number for part in value for number in _flat(part)]
+
+
+def _text(value: Number) -> str:
+    from mpmath import mp
+
+    if isinstance(value, Fraction | int) or value == int(value):
+        return str(value if isinstance(value, Fraction) else int(value))
+    return str(mp.nstr(value, 20))
+
+
+def _matrix(rows: Sequence[Sequence[Fraction]]) -> Any:
+    from mpmath import mp
+
+    return mp.matrix([[_real(value) for value in row] for row in rows])
+
+
+def _nuclear(matrix: Any) -> Number:
+    from mpmath import mp
+
+    return mp.fsum(mp.svd_r(matrix, compute_uv=False))
+
+
+def _eigenvalues(matrix: Any) -> list[Number]:
+    from mpmath import mp
+
+    if matrix.rows == 1:
+        return [matrix[0, 0]]
+    return sorted(mp.eigsy(matrix, eigvals_only=True))
+
+
+def _trace_root(inputs: Inputs, name: str) -> Number:
+    return _nuclear(_matrix(inputs[name]).T * _matrix(inputs["reference_factor"]))
+
+
+def _root_change(c: Inputs, x: Inputs) -> Number:
+    return abs(_trace_root(x, "factor") - _trace_root(x, "other_factor"))
+
+
+def _root_change_bound(c: Inputs, x: Inputs) -> Number:
+    from mpmath import mp
+
+    first, second = _matrix(x["factor"]), _matrix(x["other_factor"])
+    gap = max(abs(value) for value in _eigenvalues(first * first.T - second * second.T))
+    return _nuclear(_matrix(x["reference_factor"])) * mp.sqrt(_real(c["factor"]) * gap)
+
+
+def _larger_root(c: Inputs, x: Inputs) -> Number:
+    return max(_nuclear(_matrix(x["factor"])), _nuclear(_matrix(x["other_factor"])))
+
+
+def _root_of_sum(c: Inputs, x: Inputs) -> Number:
+    both = [[*a, *b] for a, b in zip(x["factor"], x["other_factor"], strict=True)]
+    # Tall: the singular values are those of the transpose.
+    return _nuclear(_matrix(both).T)
+
+
+def _root_of_sum_bound(c: Inputs, x: Inputs) -> Number:
+    return _real(c["factor"]) * _root_of_sum(c, x)
+
+
+def _sum_of_roots(c: Inputs, x: Inputs) -> Number:
+    total = _nuclear(_matrix(x["factor"])) + _nuclear(_matrix(x["other_factor"]))
+    return _real(c["factor"]) * total
+
+
+def _inverse_ratio(c: Inputs, x: Inputs) -> Number:
+    from mpmath import mp
+
+    root = mp.cholesky(_matrix(x["smaller"]))
+    inner = root.T * mp.inverse(_matrix(x["larger"])) * root
+    return _eigenvalues((inner + inner.T) / 2)[-1]
+
+
+def _ratio(c: Inputs, x: Inputs) -> Number:
+    return c["ratio"]
+
+
+def _entropy_sum(values: Sequence[Number]) -> Number:
+    from mpmath import mp
+
+    return mp.fsum(-_real(v) * mp.log(_real(v)) for v in values if v != 0)
+
+
+def _entropy(c: Inputs, x: Inputs) -> Number:
+    return _entropy_sum(x["p"])
+
+
+def _clipped_entropy(c: Inputs, x: Inputs) -> Number:
+    point = _real(c["point"])
+    moved = []
+    for p, q in zip(x["p"], x["p_estimate"], strict=True):
+        value, reach = _real(q), abs(_real(q - p))
+        moved.append(
+            point if abs(value - point) < reach else value + (reach if value < point else -reach)
+        )
+    return _entropy_sum(moved)
+
+
+def _spectral_distance(c: Inputs, x: Inputs) -> Number:
+    from mpmath import mp
+
+    pairs = zip(_eigenvalues(_matrix(x["a"])), _eigenvalues(_matrix(x["b"])), strict=True)
+    return mp.sqrt(mp.fsum((a - b) ** 2 for a, b in pairs))
+
+
+def _root(square: Fraction) -> Number:
+    from mpmath import mp
+
+    return mp.sqrt(_real(square))
+
+
+def _frobenius(c: Inputs, x: Inputs) -> Number:
+    pairs = [(p, q) for a, b in zip(x["a"], x["b"], strict=True) for p, q in zip(a, b, strict=True)]
+    return _real(c["factor"]) * _root(sum(((p - q) ** 2 for p, q in pairs), Fraction(0)))
+
+
+def _projection_distance(c: Inputs, x: Inputs) -> Number:
+    v, t = x["v"], int(x["t"])
+    lift = (1 - sum(v[:t], Fraction(0))) / t
+    return _root(t * lift**2 + sum((value**2 for value in v[t:]), Fraction(0)))
+
+
+def _rival_distance(c: Inputs, x: Inputs) -> Number:
+    pairs = zip(x["v"], x["w"], strict=True)
+    return _real(c["factor"]) * _root(sum(((p - q) ** 2 for p, q in pairs), Fraction(0)))
+
+
+def _alpha_norm(c: Inputs, x: Inputs) -> Number:
+    from mpmath import mp
+
+    order = _real(x["alpha"])
+    return mp.fsum(abs(_real(value)) ** order for value in x["v"]) ** (1 / order)
+
+
+def _embedding(c: Inputs, x: Inputs) -> Number:
+    power = (2 - _real(x["alpha"])) / _real(c["root"])
+    return len(x["v"]) ** power * _root(sum((value**2 for value in x["v"]), Fraction(0)))
+
+
+def _harmonic_visits(c: Inputs, x: Inputs) -> Number:
+    terms = (1 / (x["batch"] * k) for picks in x["picks"] for k in range(1, int(picks) + 1))
+    return sum(terms, Fraction(0))
+
+
+def _visit_sum(c: Inputs, x: Inputs) -> Number:
+    from mpmath import mp
+
+    order, batch = _real(x["alpha"]), _real(x["batch"])
+    return mp.fsum((batch * k) ** -order for picks in x["picks"] for k in range(1, int(picks) + 1))
+
+
+def _power_samples(c: Inputs, x: Inputs) -> Number:
+    from mpmath import mp
+
+    order, batch = _real(x["alpha"]), _real(x["batch"])
+    total = mp.fsum((batch * _real(picks)) ** (1 - order) for picks in x["picks"])
+    return (_real(c["base"]) * batch) ** order / (1 - order) * total
+
+
+def _power_picks(c: Inputs, x: Inputs) -> Number:
+    from mpmath import mp
+
+    order, batch = _real(x["alpha"]), _real(x["batch"])
+    total = mp.fsum(_real(picks) ** (1 - order) for picks in x["picks"])
+    return (_real(c["base"]) / batch) ** order / (1 - order) * total
+
+
+def _log_samples(c: Inputs, x: Inputs) -> Number:
+    from mpmath import mp
+
+    batch = _real(x["batch"])
+    return _real(c["factor"]) * batch * mp.fsum(mp.log(batch * _real(p)) for p in x["picks"])
+
+
+def _log_picks(c: Inputs, x: Inputs) -> Number:
+    from mpmath import mp
+
+    return _real(c["factor"]) / _real(x["batch"]) * mp.fsum(mp.log(_real(p)) for p in x["picks"])
+
+
+def _offset_log_picks(c: Inputs, x: Inputs) -> Number:
+    from mpmath import mp
+
+    total = mp.fsum(_real(c["offset"]) + mp.log(_real(p)) for p in x["picks"])
+    return total / _real(x["batch"])
+
+
+_SIDES: Mapping[Callable[..., Any], Callable[[Inputs, Inputs], Number]] = MappingProxyType(
+    {
+        plain.root_change: _root_change,
+        plain.root_change_bound: _root_change_bound,
+        plain.larger_root: _larger_root,
+        plain.root_of_sum: _root_of_sum,
+        plain.root_of_sum_bound: _root_of_sum_bound,
+        plain.sum_of_roots: _sum_of_roots,
+        plain.inverse_ratio: _inverse_ratio,
+        plain.one: _ratio,
+        plain.entropy: _entropy,
+        plain.clipped_entropy: _clipped_entropy,
+        plain.spectral_distance: _spectral_distance,
+        plain.frobenius: _frobenius,
+        plain.projection_distance: _projection_distance,
+        plain.rival_distance: _rival_distance,
+        plain.alpha_norm: _alpha_norm,
+        plain.embedding: _embedding,
+        plain.harmonic_visits: _harmonic_visits,
+        plain.visit_sum: _visit_sum,
+        plain.power_samples: _power_samples,
+        plain.power_picks: _power_picks,
+        plain.log_samples: _log_samples,
+        plain.log_picks: _log_picks,
+        visits_by_picks: _offset_log_picks,
+    }
+)

@@ -1,0 +1,82 @@
+"""Arms made of what users have: recorded features, or a generator and an encoder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genbounds.validation import InputError
+
+
+class FeatureArm:
+    """The rows of an array in random order, each once; at its end it runs dry.
+
+    Parameters
+    ----------
+    rows : array_like of shape (n, d)
+        Recorded features or posteriors; a memory map is read a batch at a time.
+    """
+
+    def __init__(self, rows: Any) -> None:
+        if getattr(rows, "ndim", None) != 2:
+            rows = np.asarray(rows)
+        if rows.ndim != 2:
+            raise InputError(f"`rows` must have shape (n, d); got shape {rows.shape}.")
+        self._rows: NDArray[Any] = rows
+        self._order: NDArray[np.int64] | None = None
+        self._drawn = 0
+
+    def draw(self, n: int, rng: np.random.Generator) -> NDArray[Any]:
+        """Return the next `n` rows, or fewer at the end; `rng` as for every arm."""
+        order = self._order_of(rng)
+        chosen = order[self._drawn : self._drawn + n]
+        self._drawn += len(chosen)
+        return np.asarray(self._rows[chosen])
+
+    def skip(self, n: int, rng: np.random.Generator) -> None:
+        """Go on behind the `n` rows that an earlier run with this `rng` has had."""
+        self._order_of(rng)
+        self._drawn = n
+
+    def _order_of(self, rng: np.random.Generator) -> NDArray[np.int64]:
+        if self._order is None:
+            self._order = rng.permutation(len(self._rows))
+        return self._order
+
+
+class EncodedArm:
+    """A generative model and an encoder: what is generated is encoded at once.
+
+    Parameters
+    ----------
+    generate : callable
+        ``generate(n, rng)`` returns n fresh independent samples, of whatever kind.
+    encode : callable
+        Takes what `generate` returns to features, (n, d).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from genbounds.select import EncodedArm
+    >>> noise = lambda n, rng: rng.normal(size=(n, 8, 8))
+    >>> arm = EncodedArm(noise, lambda images: images.mean(axis=2))
+    >>> arm.draw(3, np.random.default_rng(0)).shape
+    (3, 8)
+    """
+
+    def __init__(
+        self,
+        generate: Callable[[int, np.random.Generator], Any],
+        encode: Callable[[Any], Any],
+    ) -> None:
+        for name, given in (("generate", generate), ("encode", encode)):
+            if not callable(given):
+                raise InputError(f"`{name}` must be a callable; got {type(given).__name__}.")
+        self._generate, self._encode = generate, encode
+
+    def draw(self, n: int, rng: np.random.Generator) -> Any:
+        """Return the features of `n` fresh samples, drawn by `rng`."""
+        return self._encode(self._generate(n, rng))

@@ -1,0 +1,200 @@
+"""Policies that spend a budget well: debiased scores of the whole sample, with their noise.
+
+The certificate scores an arm at planned sizes only, the first of them far beyond what a small
+budget allows with many features. To decide who draws next, less will do: an estimate that treats
+all arms alike at every sample size. For the Fréchet distance it is the plug-in distance with
+Tr (Σ̂ Σ_r)^(1/2) divided by what that trace comes to, on average, for as many rows of the
+reference's own law, in units of its limit Tr Σ_r. For an arm whose covariance is a multiple of Σ_r
+that is exact at every n; for others it leaves the difference of two biases, not the bias.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from genbounds.estimators import FrechetReference
+from genbounds.select._metric import loss
+from genbounds.select._policy import IndexPolicy, State
+from genbounds.select._running import RunningFrechet
+from genbounds.validation import Float, InputError, check_count
+
+GROWTH = 0.1
+"""What costs a pass over all rows is done anew when the sample has grown by this part of itself."""
+
+FEWEST_ROWS = 10
+"""Metrics but FD are not expanded before so many rows."""
+
+TWIN_ROWS = 512
+"""Rows from which each point of the twin's curve is averaged, at least."""
+
+TWIN_GRID = 1.25
+"""Ratio of neighbouring sizes on the twin's curve."""
+
+_TWIN_SEED = 20_250_411
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """Debiased score, small is good, and its standard error."""
+
+    loss: float
+    stderr: float
+
+
+def estimate(state: State, arm: int) -> Estimate | None:
+    """Score all rows of `arm`; None while there are too few."""
+    if state.metric.reference is not None:
+        return _frechet(state, arm, state.metric.reference)
+    n = state.rows[arm].shape[0]
+    if n < max(FEWEST_ROWS, state.metric.fewest_rows):
+        return None
+    at, known = state.memory.get(("estimate", arm), (0, None))
+    if known is None or n - at >= GROWTH * at:
+        expansion = state.metric.expand(state.rows[arm])
+        at, known = n, Estimate(loss=loss(expansion), stderr=expansion.stderr)
+        state.memory["estimate", arm] = at, known
+    found: Estimate = known
+    return Estimate(loss=found.loss, stderr=found.stderr * math.sqrt(at / n))
+
+
+def _frechet(state: State, arm: int, reference: FrechetReference) -> Estimate | None:
+    score = state.running(arm)
+    if score is None or score.n < 2:
+        return None
+    assert isinstance(score, RunningFrechet)
+    twin = state.memory.get("twin")
+    if twin is None:
+        twin = state.memory["twin"] = Twin(reference)
+    n, trace = score.n, score.trace
+    value = score.mean_gap**2 - trace / n + trace + twin.trace
+    value -= 2.0 * score.root / twin.share(n)
+    # Noise of a Gaussian law with covariance c Σ_r: mean, scale, and what is of second order.
+    c = trace / twin.trace
+    squares = c * c * twin.sum_of_squares
+    scale = 2.0 * (1.0 - 1.0 / math.sqrt(c)) ** 2 * squares if c > 0.0 else 0.0
+    variance = (4.0 * _along_gap(state, arm, reference) + scale + squares / n) / n
+    return Estimate(loss=value, stderr=math.sqrt(variance))
+
+
+def _along_gap(state: State, arm: int, reference: FrechetReference) -> float:
+    """Variance of the rows along the difference of the means, times its square."""
+    rows = state.rows[arm]
+    at, known = state.memory.get(("along gap", arm), (0, 0.0))
+    if rows.shape[0] - at >= GROWTH * at:
+        gap = rows.mean(axis=0, dtype=np.float64) - reference.moments.mean
+        at, known = rows.shape[0], float(np.var(rows @ gap, ddof=1))
+        state.memory["along gap", arm] = at, known
+    return float(known)
+
+
+class Twin:
+    """What n Gaussian rows of the reference's own law make of Tr (Σ̂ Σ_r)^(1/2).
+
+    Parameters
+    ----------
+    reference : FrechetReference
+
+    Attributes
+    ----------
+    trace, sum_of_squares : float
+        Tr Σ_r and Tr Σ_r².
+    """
+
+    def __init__(self, reference: FrechetReference) -> None:
+        self.trace = float(np.trace(reference.moments.cov))
+        lower = reference.factor
+        self._inner: Float = lower.T @ lower
+        self.sum_of_squares = float((self._inner * self._inner).sum())
+        self._shares: dict[int, float] = {}
+
+    def share(self, n: int) -> float:
+        """Mean of Tr (Σ̂ Σ_r)^(1/2) / Tr Σ_r at n rows, from its curve over log n."""
+        position = math.log(n / 2.0) / math.log(TWIN_GRID)
+        left = math.floor(position)
+        one, two = self._at(left), self._at(left + 1)
+        return one + (position - left) * (two - one)
+
+    def _at(self, position: int) -> float:
+        n = round(2.0 * TWIN_GRID**position)
+        if n not in self._shares:
+            rng = np.random.default_rng([_TWIN_SEED, n])
+            draws = [self._draw(n, rng) for _ in range(max(1, math.ceil(TWIN_ROWS / n)))]
+            self._shares[n] = float(np.mean(draws)) / self.trace
+        return self._shares[n]
+
+    def _draw(self, n: int, rng: np.random.Generator) -> float:
+        # With x = L g, the rows that count are xᵀ L = gᵀ Lᵀ L; all but one of the n centred rows
+        # are free.
+        r = self._inner.shape[0]
+        free = n - 1
+        if free <= r:
+            rows = rng.standard_normal((free, r)) @ self._inner
+            values = np.linalg.eigvalsh(rows @ rows.T)
+        else:
+            scatter = np.zeros((r, r))
+            for start in range(0, free, r):
+                block = rng.standard_normal((min(r, free - start), r)) @ self._inner
+                scatter += block.T @ block
+            values = np.linalg.eigvalsh(scatter)
+        return float(np.sqrt(np.clip(values, 0.0, None)).sum()) / math.sqrt(free)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DebiasedUcb(IndexPolicy):
+    """Optimism on debiased scores: the arm with the smallest score minus `width` standard errors.
+
+    Attributes
+    ----------
+    width : float
+        Standard errors. 0: greedy on debiased scores.
+    burn_in : int
+        Samples of every arm before the first choice; 0: one batch.
+    """
+
+    name = "debiased-ucb"
+    width: float = 2.0
+    burn_in: int = 0
+
+    def __post_init__(self) -> None:
+        check_count("burn_in", self.burn_in, minimum=0)
+        if not (math.isfinite(self.width) and self.width >= 0.0):
+            raise InputError(f"`width` must be a finite number of at least 0; got {self.width!r}.")
+
+    def index(self, state: State, arm: int) -> float:
+        """Debiased score minus its noise; -inf while there are too few rows."""
+        found = estimate(state, arm)
+        return -math.inf if found is None else found.loss - self.width * found.stderr
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Thompson(IndexPolicy):
+    """The arm that is best in one draw from the normal laws of the debiased scores.
+
+    Attributes
+    ----------
+    burn_in : int
+        Samples of every arm before the first choice; 0: one batch.
+    """
+
+    name = "thompson"
+    burn_in: int = 0
+
+    def __post_init__(self) -> None:
+        check_count("burn_in", self.burn_in, minimum=0)
+
+    def index(self, state: State, arm: int) -> float:
+        """Debiased score; -inf while there are too few rows."""
+        found = estimate(state, arm)
+        if found is None:
+            return -math.inf
+        state.memory["stderr", arm] = found.stderr
+        return found.loss
+
+    def select(self, state: State) -> tuple[int, ...]:
+        """Burn-in first; then the best draw."""
+        noise = state.rng.standard_normal(state.n.size)  # one for each arm at every step
+        spread = np.array([state.memory.get(("stderr", arm), 0.0) for arm in range(state.n.size)])
+        return self.pick(state, state.index + spread * noise)

@@ -1,0 +1,215 @@
+"""Norms of one arm's covariance that the published bonuses need, without a d × d eigenproblem."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy  # its submodules are loaded at their first use
+from numpy.typing import NDArray
+
+from genbounds.validation import Float
+
+PANEL = 256
+"""Rows of the covariance that are held at a time."""
+
+DENSE = 64
+"""Up to this dimension the operator norm comes from all eigenvalues."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Norms:
+    """What the bonus of M25 (6) needs to know of a covariance.
+
+    Attributes
+    ----------
+    trace, trace_of_square, operator : float
+        Tr Σ, Tr Σ², ‖Σ‖.
+    """
+
+    trace: float
+    trace_of_square: float
+    operator: float
+
+    @classmethod
+    def of_sample(cls, rows: NDArray[Any], *, threshold: float | None = None) -> Norms:
+        """Norms of the sample covariance (divisor n, as in M25), optionally thresholded.
+
+        Parameters
+        ----------
+        rows : ndarray of shape (n, d)
+        threshold : float or None
+            M of Cai & Liu (2011) as M25 App. C.3 uses it: off-diagonal entries below
+            ``M sqrt(2 σ_ii σ_jj log(d) / n)`` become zero. None keeps every entry.
+        """
+        n, d = rows.shape
+        centred = _centred(rows)
+        if threshold is None:  # the smaller of the two Gram sides has the same spectrum
+            gram = (centred @ centred.T if n < d else centred.T @ centred) / n
+            eigenvalues = np.linalg.eigvalsh(gram)
+            return cls(
+                trace=float(np.trace(gram)),
+                trace_of_square=float((gram * gram).sum()),
+                operator=float(eigenvalues[-1]),
+            )
+        variances = np.einsum("ij,ij->j", centred, centred) / n
+        factor = threshold * math.sqrt(2.0 * math.log(d) / n)
+        spread = np.sqrt(variances)
+        entries = _entries_above(centred, factor * spread, spread) if factor < 1.0 else None
+        squares = float(variances @ variances)
+        if entries is None or entries.nnz == 0:  # by Cauchy and Schwarz, if factor >= 1
+            return cls(
+                trace=float(variances.sum()),
+                trace_of_square=squares,
+                operator=float(variances.max()),
+            )
+        return cls(
+            trace=float(variances.sum()),
+            trace_of_square=squares + 2.0 * float(entries.data @ entries.data),
+            operator=_largest_eigenvalue(variances, entries),
+        )
+
+    @classmethod
+    def without_data(cls, d: int) -> Norms:
+        """Dimension in place of data (M25 App. C.4): Tr Σ = Tr Σ² = d, ‖Σ‖ = 1."""
+        return cls(trace=float(d), trace_of_square=float(d), operator=1.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntryNorms:
+    """What the bonus of O24 (7) needs to know of a covariance.
+
+    Attributes
+    ----------
+    trace, operator : float
+        Tr Σ, ‖Σ‖.
+    absolute_sum : float
+        ℐ, the sum of all |Σ_jl|.
+    max_variance : float
+        σ², the largest Σ_jj.
+    mean_deviation : float
+        Mean of ‖f(x_i) - μ̂‖.
+    """
+
+    trace: float
+    operator: float
+    absolute_sum: float
+    max_variance: float
+    mean_deviation: float
+
+    @classmethod
+    def of_sample(cls, rows: NDArray[Any]) -> EntryNorms:
+        """Norms of the sample covariance (divisor n) as it is."""
+        centred = _centred(rows)
+        norms = Norms.of_sample(rows)
+        variances = np.einsum("ij,ij->j", centred, centred) / rows.shape[0]
+        absolute = sum(float(np.abs(panel).sum()) for _, panel in _upper_panels(centred))
+        return cls(
+            trace=norms.trace,
+            operator=norms.operator,
+            absolute_sum=float(variances.sum()) + 2.0 * absolute,
+            max_variance=float(variances.max()),
+            mean_deviation=_mean_norm(centred),
+        )
+
+    @classmethod
+    def truncated(
+        cls,
+        rows: NDArray[Any],
+        *,
+        reference_cov: Float,
+        cut: float,
+        operator_slack: float,
+        trace_factor: float,
+        delta: float,
+    ) -> EntryNorms:
+        """Estimates of O24 App. D.5.
+
+        Parameters
+        ----------
+        rows : ndarray of shape (n, d)
+        reference_cov : ndarray of shape (d, d)
+            Σ_r: Tr Σ is estimated by ``trace_factor`` Tr[truncate(Σ̂) Σ_r].
+        cut : float
+            τ: entries below it become zero, negative ones included, as printed.
+        operator_slack : float
+            ‖Σ‖ is estimated by the largest sample variance (divisor n - 1) plus this times
+            ``sqrt(log(1/delta) / n)``.
+        trace_factor : float
+            The constant of O(·) there.
+        delta : float
+        """
+        n = rows.shape[0]
+        centred = _centred(rows)
+        variances = np.einsum("ij,ij->j", centred, centred) / n
+        kept = np.where(variances >= cut, variances, 0.0)
+        absolute, product = float(kept.sum()), float(kept @ np.diagonal(reference_cov))
+        # By Cauchy and Schwarz no other column has an entry that is large enough.
+        able = np.flatnonzero(variances * variances.max() >= cut**2)
+        for start, panel in _upper_panels(centred[:, able]):
+            panel[panel < cut] = 0.0
+            absolute += 2.0 * float(panel.sum())
+            stop = start + panel.shape[0]
+            target = reference_cov[np.ix_(able[start:stop], able[start:])]
+            product += 2.0 * float((panel * target).sum())
+        max_variance = float(variances.max()) * n / (n - 1)
+        return cls(
+            trace=trace_factor * product,
+            operator=max_variance + operator_slack * math.sqrt(math.log(1.0 / delta) / n),
+            absolute_sum=absolute,
+            max_variance=max_variance,
+            mean_deviation=_mean_norm(centred),
+        )
+
+
+def _centred(rows: NDArray[Any]) -> Float:
+    centred: Float = rows - rows.mean(axis=0, dtype=np.float64)
+    return centred
+
+
+def _mean_norm(centred: Float) -> float:
+    return float(np.sqrt(np.einsum("ij,ij->i", centred, centred)).mean())
+
+
+def _upper_panels(centred: Float) -> Iterator[tuple[int, Float]]:
+    """Covariance entries above the diagonal: (first row, panel of its rows from that column on)."""
+    n, d = centred.shape
+    for start in range(0, d, PANEL):
+        stop = min(start + PANEL, d)
+        panel = centred[:, start:stop].T @ centred[:, start:] / n
+        size = stop - start
+        panel[:, :size] = np.triu(panel[:, :size], 1)
+        yield start, panel
+
+
+def _entries_above(centred: Float, row_cut: Float, column_cut: Float) -> Any:
+    """Upper off-diagonal covariances of at least ``row_cut[i] * column_cut[j]``, sparse."""
+    d = centred.shape[1]
+    found: list[tuple[NDArray[np.intp], NDArray[np.intp], Float]] = []
+    for start, panel in _upper_panels(centred):
+        stop = start + panel.shape[0]
+        cut = np.outer(row_cut[start:stop], column_cut[start:])
+        i, j = np.nonzero((np.abs(panel) >= cut) & (panel != 0.0))
+        found.append((i + start, j + start, panel[i, j]))
+    rows, columns, values = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    return scipy.sparse.csr_array((values, (rows, columns)), shape=(d, d))
+
+
+def _largest_eigenvalue(variances: Float, entries: Any) -> float:
+    """Largest eigenvalue of the symmetric matrix with this diagonal and upper part."""
+    d = variances.size
+    matrix = entries + entries.T + scipy.sparse.diags_array(variances)
+    if d > DENSE:
+        start = np.sqrt(variances) + 1e-3 * math.sqrt(float(variances.max()))
+        try:
+            return float(
+                scipy.sparse.linalg.eigsh(
+                    matrix, k=1, which="LA", v0=start, return_eigenvectors=False
+                )[0]
+            )
+        except scipy.sparse.linalg.ArpackError:  # no convergence
+            pass
+    return float(np.linalg.eigvalsh(matrix.toarray())[-1])

@@ -1,0 +1,100 @@
+"""Miss probabilities below what plain sampling can see, by importance sampling."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from genbounds.bounds import Bound
+from genbounds.simulate._cells import Cell
+from genbounds.simulate._tilts import tilted
+from genbounds.simulate._trials import as_rows, chunk_sizes
+from genbounds.validation import Float
+
+# Failure probabilities below this are examined by tilted samples.
+RARE = 1e-4
+
+Estimate = tuple[float, float]
+"""A probability and its lower limit."""
+
+
+def lower_limit(log_values: Float, alpha: float) -> float:
+    """Lower limit of the mean of a non-negative variable, wrong with probability at most `alpha`.
+
+    Parameters
+    ----------
+    log_values : ndarray of shape (k,)
+        Logarithms of independent draws; −∞ is a draw of 0. No upper limit of them is needed.
+    alpha : float
+        False alarm, in (0, 1).
+
+    Returns
+    -------
+    float
+        The largest mean m that bets reject: Π (1 + θ(Y_i/m − 1)) has expectation at most 1 for
+        θ ∈ [0, 1] if E Y ≤ m, and so has the average over ten stakes θ; it exceeds 1/α with
+        probability at most α (Markov). It decreases in m, so that bisection finds the limit.
+        Valid for every number of draws, however heavy the tail of Y.
+    """
+    stakes = 0.5 ** np.arange(1.0, 11.0)
+    finite = log_values[np.isfinite(log_values)]
+    if finite.size == 0:
+        return 0.0
+    zeros = log_values.size - finite.size
+    base, wins = np.log1p(-stakes), np.log(stakes)
+
+    def rejected(log_mean: float) -> bool:
+        growth = np.logaddexp(base[:, None], wins[:, None] + finite - log_mean).sum(axis=1)
+        wealth = np.logaddexp.reduce(growth + zeros * base) - np.log(stakes.size)
+        return bool(wealth > -np.log(alpha))
+
+    high = float(np.logaddexp.reduce(finite) - np.log(log_values.size))
+    low = high - 60.0
+    if not rejected(low):
+        return 0.0
+    for _ in range(40):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if rejected(middle) else (low, middle)
+    return float(np.exp(low))
+
+
+def rare_misses(
+    bound: Bound, cell: Cell, count: int, seeds: np.random.SeedSequence, alpha: float
+) -> list[Estimate | None]:
+    """Estimate the probability of a miss at each failure probability of a cell below `RARE`.
+
+    Parameters
+    ----------
+    bound : Bound
+    cell : Cell
+    count : int
+        Tilted samples.
+    seeds : numpy.random.SeedSequence
+    alpha : float
+        False alarm of each lower limit.
+
+    Returns
+    -------
+    list
+        None where the failure probability is larger, or no tilt of the law is at hand.
+    """
+    arm, n = cell.arm, cell.n
+    rare = [index for index, delta in enumerate(cell.deltas) if delta < RARE]
+    found: list[Estimate | None] = [None] * len(cell.deltas)
+    logs: dict[int, list[Float]] = {index: [] for index in rare}
+    rng = np.random.default_rng(seeds)
+    for size in chunk_sizes(bound, arm, n, count) if rare else ():
+        drawn = tilted(arm, bound.needs, n, size, rng)
+        if drawn is None:
+            return found
+        quantities = dict(arm.facts) | drawn.statistics | {"n": n}
+        error = as_rows(bound.error(**quantities), size)
+        for index in rare:
+            width = as_rows(bound.width(**quantities, delta=cell.deltas[index]), size)
+            # Not error > width: a side that is no number is no miss here.
+            missed = (error > width).any(axis=1)
+            logs[index].append(np.where(missed, drawn.log_weights, -np.inf))
+    for index in rare:
+        values = np.concatenate(logs[index])
+        miss = min(float(np.exp(values).mean()), 1.0)
+        found[index] = miss, min(lower_limit(values, alpha), miss)
+    return found

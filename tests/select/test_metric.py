@@ -1,0 +1,174 @@
+"""Metrics of selection beside fd and is."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import genbounds.select as select
+from genbounds.estimators import METRICS, Moments, vendi_expansion
+from genbounds.select import CustomMetric
+from genbounds.select._metric import resolve_metric
+from genbounds.validation import InputError
+from tests.select.arms import Normal
+
+
+class Clusters:
+    """Rows near one of `k` corners."""
+
+    def __init__(self, k, d=6):
+        self.k, self.d = k, d
+
+    def draw(self, n, rng):
+        corners = np.eye(self.d)[rng.integers(self.k, size=n)]
+        return 3.0 * corners + 0.1 * rng.standard_normal((n, self.d))
+
+
+DIVERSE = {"two": Clusters(2), "five": Clusters(5), "three": Clusters(3)}
+
+
+@pytest.mark.parametrize("policy", ["lucb", "greedy", "debiased-ucb", "thompson"])
+def test_rke_finds_the_most_diverse(policy):
+    options = {"bandwidth": 1.0}
+    result = select.run(
+        DIVERSE, metric="rke", options=options, policy=policy, batch=20, budget=1_000, seed=0
+    )
+    assert result.best == "five"
+    assert result.metric == "rke"
+    score = result.scores["five"]
+    # k² is exp(-|x - y|²): of two rows of one corner 1.04^-3 on average, of two corners nothing
+    assert score.low < 5.0 * 1.04**3 < score.high
+    if policy == "lucb":
+        assert result.certified
+
+
+@pytest.mark.parametrize("options", [{"kernel": "cosine"}, {"bandwidth": 1.0, "components": 20}])
+@pytest.mark.parametrize("policy", ["lucb", "debiased-ucb"])
+def test_vendi_finds_the_most_diverse(options, policy):
+    result = select.run(
+        DIVERSE, metric="vendi", options=options, policy=policy, batch=50, budget=1_500
+    )
+    assert result.best == "five"
+    assert result.certified or policy != "lucb"
+    assert result.set_aside == {}
+
+
+def test_bandwidth_comes_from_the_reference():
+    rng = np.random.default_rng(0)
+    real = Clusters(6).draw(300, rng)
+    metric = resolve_metric("rke", real)
+    rows = Clusters(3).draw(200, rng)
+    from genbounds.estimators import median_bandwidth
+
+    expected = vendi_expansion(
+        rows, order=2.0, method="ustat", bandwidth=median_bandwidth(real, kernel="rbf")
+    )
+    assert metric.expand(rows).value == pytest.approx(expected.value, rel=1e-12)
+    assert metric.columns == 6
+    assert metric.plugin_loss(rows) < -metric.expand(rows).value * 0.9  # larger is better
+
+
+def test_first_look_fills_the_feature_space_where_the_spectrum_needs_it():
+    assert resolve_metric("vendi", None, {"kernel": "cosine"}).first_look(50) == 400
+    assert resolve_metric("vendi", None, {"kernel": "cosine", "order": 2.0}).first_look(50) == 100
+    assert resolve_metric("vendi", None, {"bandwidth": 1.0}).first_look(50) == 202
+    few = {"bandwidth": 1.0, "components": 20}
+    assert resolve_metric("vendi", None, few).first_look(50) == 100
+    assert resolve_metric("rke", None, {"bandwidth": 1.0}).first_look(50) == 100
+
+
+def test_every_metric_of_the_estimators_is_known():
+    """Fails for a metric that is added to the estimators and not here."""
+    real = Clusters(6).draw(300, np.random.default_rng(0))
+    for name in METRICS:
+        metric = resolve_metric(name, None if name == "is" else real)
+        assert metric.name == name
+
+
+def test_kid_finds_the_nearest():
+    rng = np.random.default_rng(0)
+    arms = {f"a{i}": Normal(0.4 * i) for i in range(3)}
+    options = {"degree": 2}
+    result = select.run(arms, rng.normal(size=(400, 1)), metric="kid", options=options, batch=50)
+    assert (result.best, result.certified) == ("a0", True)
+    assert any("the reference is a sample" in note for note in result.notes)
+    plain = resolve_metric("kid", rng.normal(size=(60, 1)))
+    rows = rng.normal(size=(50, 1))
+    assert plain.plugin_loss(rows) > plain.expand(rows).value  # its bias is positive
+    changed = resolve_metric("kid", rng.normal(size=(60, 1)), {"degree": 2})
+    assert changed.expand(rows).value != plain.expand(rows).value
+
+
+def variance_of_first(**changes):
+    """Plug-in variance, divisor n, so that it is too small by a share 1/n."""
+    options = {
+        "name": "spread",
+        "value": lambda x: float(x[:, 0].var()),
+        "influence": lambda x: (x[:, 0] - x[:, 0].mean()) ** 2,
+        "bias": lambda x: -float(x[:, 0].var()) / len(x),
+        "higher_is_better": True,
+    }
+    return CustomMetric(**(options | changes))
+
+
+def test_custom_metric_expands_value_influence_and_bias():
+    x = np.random.default_rng(1).normal(2.0, 1.5, size=(400, 1))
+    expansion = variance_of_first()(x)
+    assert expansion.value == pytest.approx(x.var() * (1 + 1 / 400), rel=1e-12)
+    squares = (x[:, 0] - x.mean()) ** 2
+    assert expansion.variance == pytest.approx(squares.var(ddof=1) / 400, rel=1e-12)
+    assert expansion.degrees_of_freedom == 399
+    assert abs(expansion.influence.sum()) < 1e-9
+    assert variance_of_first(bias=None)(x).value == pytest.approx(x.var(), rel=1e-12)
+
+
+def test_custom_metric_is_certified_and_keeps_its_plugin_for_greedy():
+    arms = {"calm": Normal(0.0, sd=1.0), "wild": Normal(0.0, sd=1.6)}
+    metric = variance_of_first()
+    result = select.run(arms, metric=metric, batch=20)
+    assert (result.best, result.certified, result.metric) == ("wild", True, "spread")
+    resolved = resolve_metric(metric, None)
+    x = np.random.default_rng(2).normal(size=(50, 1))
+    assert resolved.plugin_loss(x) == pytest.approx(-x.var(), rel=1e-12)
+    assert resolve_metric(variance_of_first(rows_per_column=300), None).first_look(1) == 300
+    flipped = select.run(arms, metric=variance_of_first(higher_is_better=False), batch=20)
+    assert flipped.best == "calm"
+
+
+def test_custom_metric_with_a_wrong_influence_sets_the_arm_aside():
+    bad = variance_of_first(influence=lambda x: np.zeros(3))
+    with pytest.raises(InputError, match=r"`influence` of metric 'spread' must return one number"):
+        select.run({"a": Normal(0.0)}, metric=bad)
+
+
+@pytest.mark.parametrize(
+    ("metric", "reference", "options", "message"),
+    [
+        ("rke", None, None, "metric 'rke' needs `reference`, or a `bandwidth` in `options`"),
+        ("vendi", Moments(np.zeros(2), np.eye(2)), None, "`reference` must be features"),
+        ("rke", None, {"bandwidth": 1.0, "order": 1.0}, "metric 'rke' has order 2.0"),
+        ("is", None, {"order": 1.0}, "`options` are for the metrics 'kid', 'vendi' and 'rke'"),
+        ("kid", None, None, "`reference` is needed for metric 'kid'"),
+        ("kid", np.zeros((9, 2)), {"order": 1.0}, "`options` of metric 'kid' must be among degree"),
+        (variance_of_first(), None, {"order": 1.0}, "`options` are for the metrics"),
+        ("is", np.zeros((5, 2)), None, "`reference` is not used by metric 'is'"),
+        ("fid", None, None, "`metric` must be one of 'fd'"),
+    ],
+)
+def test_bad_metrics(metric, reference, options, message):
+    with pytest.raises(InputError, match=message):
+        resolve_metric(metric, reference, options)
+
+
+def test_greedy_on_the_plugin_of_a_custom_metric_starts_with_two_rows():
+    s = select.run(
+        {"a": Normal(0.0), "b": Normal(0.0, sd=3.0)},
+        metric=variance_of_first(),
+        policy="greedy",
+        batch=1,
+        budget=60,
+    )
+    assert s.samples["b"] > s.samples["a"]
+    assert math.isfinite(s.cost)
