@@ -22,6 +22,8 @@ def needs(*modules):
             __import__(module)
         except (ImportError, RuntimeError) as error:
             pytest.skip(f"{module}: {error}")
+        if sys.modules[module].__spec__.loader is None:
+            pytest.skip(f"{module} is not installed (another test put a stub in its place)")
     return sys.modules[modules[-1]]
 
 
