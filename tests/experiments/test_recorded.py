@@ -13,7 +13,7 @@ from experiments.text.corpus import PARAPHRASES, diluted, paraphrase, sentences
 from genbounds.features import load_encoder
 from genbounds.validation import InputError
 
-SECTIONS = ("embeddings", "gpu", "text")
+SECTIONS = ("embeddings", "gpu", "sobol-latents", "text")
 
 
 @pytest.fixture
@@ -37,7 +37,8 @@ def test_the_real_page_has_every_section():
     for name in SECTIONS:
         assert text_.count(f"<!-- {name}: begin -->") == 1
         assert text_.count(f"<!-- {name}: end -->") == 1
-        assert f"python -m experiments.{name}" in text_
+        module = {"sobol-latents": "digits.sobol_latents"}.get(name, name)
+        assert f"python -m experiments.{module}" in text_
 
 
 def test_a_section_is_replaced_and_nothing_else(page):
@@ -130,6 +131,40 @@ def test_the_corpus():
     changed = [paraphrase(sentence, rng) != sentence for sentence in pool]
     assert np.mean(changed) > 0.8
     assert len(PARAPHRASES) == len(dict(PARAPHRASES))
+
+
+def test_sobol_latents(page, tmp_path):
+    pytest.importorskip("torch")
+    pytest.importorskip("sklearn")
+    from experiments.digits import sobol_latents
+    from tests.experiments.test_digits import TINY
+
+    arguments = ["--models", "3", "--n", "600", "--runs", "4", "--points", "256"]
+    arguments += ["--cache", str(tmp_path / "cache"), "--page", str(page)]
+    assert sobol_latents.main(arguments, config=TINY) == 0
+    written = section(page, "sobol-latents")
+    assert written.count("| normal |") == 1
+    assert written.count("| inverse |") == written.count("| box-muller |") == 3
+    kept = sorted((tmp_path / "cache").glob("gan-*"))
+    assert len(kept) == 10  # nine, and the demo's
+    assert sobol_latents.main(arguments, config=TINY) == 0  # nothing is trained again
+    assert sorted((tmp_path / "cache").glob("gan-*")) == kept
+    assert section(page, "sobol-latents") == written
+
+
+def test_the_samplers_are_told_apart():
+    """The tests of the difference see one that is there, and not one that is not."""
+    from experiments.digits.sobol_latents import comparison
+
+    rng = np.random.default_rng(0)
+    same = rng.normal(10.0, 1.0, 12)
+    (moved, wider) = comparison(
+        {"normal": same, "inverse": rng.normal(6.0, 1.0, 12), "box-muller": rng.normal(10, 20, 12)}
+    )
+    assert float(moved[2]) < 1e-3 < 0.05 < float(moved[3])
+    assert float(wider[3]) < 1e-2
+    (alike, _) = comparison({"normal": same, "inverse": same + 1e-9, "box-muller": same})
+    assert min(float(alike[2]), float(alike[3])) > 0.5
 
 
 def test_embeddings(page, tmp_path):
