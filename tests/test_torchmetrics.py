@@ -156,12 +156,14 @@ def worker(rank, address, results):
 def test_two_processes(tmp_path):
     """Both processes return what one would have computed from all samples."""
     context = torch.multiprocessing.get_context("spawn")
-    results = context.SimpleQueue()
+    results = context.Queue()
     address = f"file://{tmp_path / 'rendezvous'}"
     workers = [context.Process(target=worker, args=(rank, address, results)) for rank in range(2)]
     for process in workers:
         process.start()
-    found = dict((rank, (score, own)) for rank, score, own in (results.get() for _ in workers))
+    found = dict(
+        (rank, (score, own)) for rank, score, own in (results.get(timeout=120) for _ in workers)
+    )
     for process in workers:
         process.join(60)
         assert process.exitcode == 0

@@ -31,6 +31,7 @@ ENCODERS = (
     "timm:convnext_tiny",
 )
 SMALL = ("timm:resnet10t",)
+SIZES = {"timm:vit_small_patch14_dinov2": 224}  # as it is used to judge generative models
 REDUCED = 64
 """Features are projected to so many directions where a sample is too small for all of them."""
 
@@ -78,6 +79,7 @@ def blurred(images: Sequence[np.ndarray], radius: float) -> list[np.ndarray]:
 
 def load(name: str, weights: Path | None, **options: Any) -> tuple[Encoder, bool] | None:
     """Load an encoder with real weights, else, loudly, with random ones; None without library."""
+    options |= {"preprocessing": {"size": SIZES[name]}} if name in SIZES else {}
     try:
         return load_encoder(name, weights=weights, **options), True
     except gb.InputError as error:
@@ -145,7 +147,9 @@ def measure(
     few = slice(0, min(len(real), 16))
     alone = encode(encoder, real[few], batch=1)
     scale = np.abs(x).max()
-    half = load_encoder(name, weights=weights if trained else "random", precision="bfloat16")
+    lower = load(name, weights, precision="bfloat16")
+    assert lower is not None
+    half = lower[0]
     xh, yh = encode(half, real), encode(half, fake)
     fd = {
         "float32": distance(y, x),
@@ -219,6 +223,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--images", type=Path, help="folder of photographs")
     parser.add_argument("--n", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--encoders", nargs="+", default=ENCODERS, metavar="NAME")
     parser.add_argument("--small", action="store_true", help="one small network, for a trial")
     parser.add_argument("--page", type=Path, default=PAGE)
     options = parser.parse_args(argv)
@@ -226,7 +231,7 @@ def main(argv: list[str] | None = None) -> int:
     options.n = len(real)
     fake = blurred(real, radius=2.0)
     found = []
-    for name in SMALL if options.small else ENCODERS:
+    for name in SMALL if options.small else options.encoders:
         measured = measure(name, options.weights, real, fake)
         if measured is not None:
             print(measured, file=sys.stderr, flush=True)

@@ -109,7 +109,12 @@ def timm_encoder(request: Request) -> Encoder:
         raise _unknown(request, "timm.list_models()")
     with _untrained(), _model_errors(request):
         model = timm.create_model(request.rest, pretrained=False)
-    config = model.pretrained_cfg
+        config = model.pretrained_cfg
+        options = {}
+        if request.overrides.get("size") and config.get("fixed_input_size"):
+            # A transformer's position embeddings are made for one size; timm resamples them.
+            options["img_size"] = request.overrides["size"]
+            model = timm.create_model(request.rest, pretrained=False, **options)
     digest = f"{RANDOM}, seed {_SEED}"
     if not request.random:
         url = config.get("url") or None
@@ -132,6 +137,7 @@ def timm_encoder(request: Request) -> Encoder:
                 request.rest,
                 pretrained=True,
                 pretrained_cfg_overlay={"file": str(path), "custom_load": path.suffix == ".npz"},
+                **options,
             )
     model.reset_classifier(0)
     data = timm.data.resolve_data_config(model=model)

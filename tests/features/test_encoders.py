@@ -246,6 +246,18 @@ def test_timm(tmp_path, empty_caches):
     save_file(model.state_dict(), folder / "model.safetensors")
     again = features.load_encoder(name, preprocessing=small)
     np.testing.assert_allclose(features.encode(again, pictures()), got, rtol=1e-6)
+    # A transformer at another size than its own: timm resamples the position embeddings.
+    vit = timm.create_model("vit_tiny_patch16_224").eval()
+    torch.save(vit.state_dict(), tmp_path / "vit.pth")
+    smaller = features.load_encoder(
+        "timm:vit_tiny_patch16_224", weights=tmp_path / "vit.pth", preprocessing=small
+    )
+    vit.set_input_size(img_size=32)
+    with torch.no_grad():
+        hidden = vit.forward_features(prepared(smaller))
+        expected = vit.forward_head(hidden, pre_logits=True).numpy()
+    found = features.encode(smaller, pictures())
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
     # Another model's file is noticed.
     torch.save(network().state_dict(), tmp_path / "other.pth")
     with pytest.raises(InputError, match=r"other\.pth: is not for timm:resnet10t"):

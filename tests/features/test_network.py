@@ -28,6 +28,23 @@ assert "HF_HUB_OFFLINE" not in os.environ
 """
 
 
+def test_the_switches_are_put_back(monkeypatch):
+    from genbounds.features._offline import offline
+
+    class Constants:
+        HF_HUB_OFFLINE = False
+
+    monkeypatch.setitem(sys.modules, "huggingface_hub.constants", Constants)
+    monkeypatch.setenv("TRANSFORMERS_OFFLINE", "0")
+    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+    with offline():
+        assert Constants.HF_HUB_OFFLINE is True
+        assert os.environ["HF_HUB_OFFLINE"] == os.environ["TRANSFORMERS_OFFLINE"] == "1"
+    assert Constants.HF_HUB_OFFLINE is False
+    assert os.environ["TRANSFORMERS_OFFLINE"] == "0"
+    assert "HF_HUB_OFFLINE" not in os.environ
+
+
 NAMES = (
     "timm:resnet10t",
     "timm:vit_small_patch14_dinov2",
