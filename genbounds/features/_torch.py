@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import numpy as np
 from numpy.typing import NDArray
@@ -272,6 +271,8 @@ def pytorch_fid_encoder(request: Request) -> Encoder:
     The images are resized as clean-fid does (bicubic, without aliasing), not as pytorch-fid does
     (bilinear, with aliasing).
     """
+    from unittest import mock
+
     inception = library("pytorch_fid.inception", extra="encoders", needed_for=request.name)
     blocks = inception.InceptionV3.BLOCK_INDEX_BY_DIM
     if request.rest not in {str(width) for width in blocks}:
