@@ -158,6 +158,47 @@ def read_statistics(path: str | os.PathLike[str]) -> Statistics:
     return content
 
 
+def read_images(path: str | os.PathLike[str]) -> NDArray[np.uint8]:
+    """Read an array of images from ``.npy``, or from ``.npz`` under a name that features have.
+
+    Samplers leave such files: guided diffusion, for one, an ``arr_0`` of 50,000 images.
+
+    Returns
+    -------
+    ndarray of shape (n, h, w), (n, h, w, 1) or (n, h, w, 3)
+        uint8, read-only; it may be mapped from disk.
+
+    Raises
+    ------
+    InputError
+        As `read`; and if the array has another shape or type.
+    """
+    shown = display(path)
+    suffix = _check_file(path, shown)
+    array: NDArray[Any] | None = None
+    with _damage(shown):
+        if suffix == ".npy":
+            array = _read_npy(Path(path), shown)
+        elif suffix == ".npz":
+            with zipfile.ZipFile(path) as archive:
+                members = _npz_members(Path(path), archive, shown)
+                found = [key for key in FEATURE_KEYS if key in members]
+                array = members[found[0]]() if len(found) == 1 else None
+    if (
+        array is None
+        or array.dtype != np.uint8
+        or not (array.ndim == 3 or (array.ndim == 4 and array.shape[3] in (1, 3)))
+        or array.size == 0
+    ):
+        what = "no array" if array is None else f"{array.dtype} of shape {array.shape}"
+        raise InputError(
+            f"{shown}: holds {what} where images are needed: uint8 of shape (n, h, w), "
+            "(n, h, w, 1) or (n, h, w, 3), in .npy or .npz (arr_0)."
+        )
+    array.flags.writeable = False
+    return array
+
+
 def read_metadata(path: str | os.PathLike[str]) -> dict[str, str]:
     """Read what a file says about where its features came from.
 

@@ -47,6 +47,8 @@ def onnx_encoder(request: Request) -> Encoder:
             f"{display(path)}: an ONNX file has its own weights and precision: "
             "leave --weights and --precision out."
         )
+    if request.device != "cpu" and not request.device.startswith("cuda"):
+        raise InputError(f"--device {request.device}: onnxruntime runs here on cpu or cuda.")
     providers = ["CPUExecutionProvider"]
     if request.device.startswith("cuda"):
         providers.insert(0, "CUDAExecutionProvider")

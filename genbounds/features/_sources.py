@@ -25,7 +25,7 @@ import numpy as np
 
 from genbounds.features._encoder import Kind
 from genbounds.features._origin import check_same_encoder
-from genbounds.files import FORMATS, display, read_features, read_metadata
+from genbounds.files import FORMATS, display, read_features, read_images, read_metadata
 from genbounds.validation import InputError
 
 IMAGES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".tif", ".tiff", ".gif", ".ppm", ".pgm")
@@ -74,7 +74,17 @@ class Source(ABC):
 
 def is_media(path: Path) -> bool:
     """Whether a path is something to encode, rather than a file of features."""
-    return path.is_dir() or _ending(path) in (*ARCHIVES, *TEXTS)
+    return path.is_dir() or _ending(path) in (*ARCHIVES, *TEXTS) or _holds_images(path)
+
+
+def _holds_images(path: Path) -> bool:
+    """Whether a NumPy file is an array of images; a damaged one is left to whoever reads it."""
+    if _ending(path) not in (".npy", ".npz"):
+        return False
+    try:
+        return read_images(path) is not None
+    except InputError:
+        return False
 
 
 def open_source(
@@ -86,7 +96,8 @@ def open_source(
     ----------
     inputs : sequence of path-like
         Folders of images (searched through, in the order of their paths), ``.zip`` or ``.tar``
-        archives of them (webdataset shards), ``.txt`` (a text a line), ``.jsonl``, or files of
+        archives of them (webdataset shards), ``.npy`` or ``.npz`` with a uint8 array of images,
+        ``.txt`` (a text a line), ``.jsonl``, or files of
         features (rows). Several are read one after the other as one.
     items : {"images", "texts", "files", "rows"}, optional
         What to take them for; decided by their names if not given. "files": the paths of all
@@ -127,6 +138,8 @@ def _open(path: Path, items: Kind | None, field: str) -> Source:
             return _Tar(path)
         if ending in TEXTS:
             return _Texts(path, field=field)
+        if items == "images" or (items is None and _holds_images(path)):
+            return _Stacked(path)
         if ending in FORMATS or ending == ".pth":
             return Rows(path)
     raise InputError(
@@ -326,6 +339,24 @@ class _Tar(_Archive):
                     yield Item(self._label(member.name), file.read())
         if not found and start == 0:
             raise self._empty()
+
+
+class _Stacked(Source):
+    """Images in one array, as samplers leave them."""
+
+    kind: Kind = "images"
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.count = len(read_images(path))
+
+    def fingerprint(self) -> str:
+        return _stamp(self._path)
+
+    def items(self, start: int = 0) -> Iterator[Item]:
+        images = np.asarray(read_images(self._path))
+        for number in range(start, len(images)):
+            yield Item(f"{display(self._path)}, image {number}", images[number])
 
 
 # --- texts --------------------------------------------------------------------------------------

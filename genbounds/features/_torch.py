@@ -48,11 +48,16 @@ class TorchEncoder:
         images = torch.from_numpy(stack_images(batch)).to(self.device)
         kind = torch.device(self.device).type
         mixed = self.precision != "float32"
-        with (
-            torch.inference_mode(),
-            torch.autocast(kind, dtype=getattr(torch, self.precision), enabled=mixed),
-        ):
-            features = self.network(images)
+        try:
+            with (
+                torch.inference_mode(),
+                torch.autocast(kind, dtype=getattr(torch, self.precision), enabled=mixed),
+            ):
+                features = self.network(images)
+        except torch.OutOfMemoryError as error:
+            raise InputError(
+                f"{self.device}: no memory for {len(batch)} images at once: give a smaller --batch."
+            ) from error
         if not isinstance(features, torch.Tensor):
             raise InputError(
                 f"{self.description['encoder']} returns a {type(features).__name__}, not one "

@@ -91,6 +91,17 @@ def test_a_folder_scores_as_its_array(run, folders, tmp_path):
     assert "real does not say which encoder made it" in mixed["notes"][0]
 
 
+def test_an_array_of_images_scores_as_its_folder(run, folders, tmp_path):
+    root, _ = folders
+    pictures = [np.asarray(Image.open(path)) for path in sorted((root / "dark").iterdir())]
+    np.savez(tmp_path / "dark.npz", arr_0=np.stack(pictures))
+    found = [
+        run("score", root / "real", path, *TOY, "--json").json
+        for path in (root / "dark", tmp_path / "dark.npz")
+    ]
+    assert found[0] == found[1]
+
+
 def test_other_encoders_are_refused(run, folders, tmp_path):
     root, _ = folders
     run("features", root / "real", *TOY, "--out", tmp_path / "a.safetensors")

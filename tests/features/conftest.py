@@ -43,6 +43,8 @@ def media(tmp_path_factory) -> Path:
         for name, image in reversed(list(zip(names, images, strict=True))):
             archive.writestr(name, image)
         archive.writestr("__MACOSX/._00.png", b"nothing")
+    np.savez(root / "samples.npz", arr_0=np.stack(pictures()))
+    np.save(root / "samples.npy", np.stack(pictures()))
     for suffix, mode in {".tar": "w", ".tar.gz": "w:gz"}.items():
         with tarfile.open(root / f"shard{suffix}", mode) as archive:
             for key, image in enumerate(images):

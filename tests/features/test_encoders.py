@@ -209,6 +209,20 @@ def test_unknown(name, message):
         features.load_encoder(name)
 
 
+def test_devices_that_are_not_there(script, monkeypatch):
+    for device in ("cuda:99", "nonsense"):
+        with pytest.raises(InputError, match=f"--device {device}"):
+            features.load_encoder(f"torchscript:{script}", device=device)
+    encoder = features.load_encoder(f"torchscript:{script}", preprocessing={"size": 8})
+
+    def full(images):
+        raise torch.OutOfMemoryError
+
+    object.__setattr__(encoder, "network", full)
+    with pytest.raises(InputError, match="no memory for 11 images at once: give a smaller --batch"):
+        features.encode(encoder, pictures())
+
+
 def test_options_that_would_be_ignored(script):
     with pytest.raises(InputError, match="--weights is not used"):
         features.load_encoder("tests.features.toy:moments", weights="x")

@@ -26,14 +26,19 @@ def test_in_the_order_of_their_paths(media, ordered_by_path, name):
     assert all((a == b).all() for a, b in zip(arrays(source), ordered_by_path, strict=True))
 
 
-@pytest.mark.parametrize(("name", "count"), [("shard.tar", N), ("shard.tar.gz", None)])
+@pytest.mark.parametrize(
+    ("name", "count"),
+    [("shard.tar", N), ("shard.tar.gz", None), ("samples.npz", N), ("samples.npy", N)],
+)
 def test_shards_in_their_own_order(media, name, count):
     source = open_source([media / name])
     assert source.count == count
     assert all((a == b).all() for a, b in zip(arrays(source), pictures(), strict=True))
 
 
-@pytest.mark.parametrize("names", [["folder"], ["shard.tar", "images.zip"], ["shard.tar.gz"] * 2])
+@pytest.mark.parametrize(
+    "names", [["folder"], ["shard.tar", "images.zip"], ["shard.tar.gz"] * 2, ["samples.npz"] * 2]
+)
 @pytest.mark.parametrize("start", [0, 3, N, N + 4])
 def test_starts_anywhere(media, names, start):
     source = open_source([media / name for name in names])
@@ -118,6 +123,11 @@ def tar_without_images(tmp_path):
     return tmp_path / "x.tar.gz"
 
 
+def no_images(tmp_path):
+    np.save(tmp_path / "x.npy", np.zeros((2, 3, 4, 5), dtype=np.uint8))
+    return tmp_path / "x.npy"
+
+
 def no_text(tmp_path):
     (tmp_path / "x.txt").write_text("\n \n")
     return tmp_path / "x.txt"
@@ -150,6 +160,7 @@ def other_field(tmp_path):
         (zip_without_images, r"x\.zip: has no images"),
         (cut_tar, r"x\.tar: cannot be read"),
         (tar_without_images, r"x\.tar\.gz: has no images"),
+        (no_images, r"x\.npy: holds an array of shape"),
         (no_text, r"x\.txt: has no text"),
         (latin, r"x\.txt, line 2: is not UTF-8"),
         (no_json, r"x\.jsonl, line 2: is not JSON"),
@@ -163,6 +174,16 @@ def test_bad_input_is_named(tmp_path, make, message):
     with pytest.raises(InputError, match=message) as caught:
         extract(open_source([make(tmp_path)]), Toy(takes=None), out=tmp_path / "out.npy")
     assert "\n" not in str(caught.value)
+
+
+def test_arrays_that_are_no_images(tmp_path):
+    np.save(tmp_path / "x.npy", np.zeros((5, 3)))
+    with pytest.raises(InputError, match=r"holds float64 of shape \(5, 3\) where images"):
+        open_source([tmp_path / "x.npy"], items="images")
+    assert open_source([tmp_path / "x.npy"]).kind == "rows"
+    np.savez(tmp_path / "x.npz", labels=np.zeros(5))
+    with pytest.raises(InputError, match="holds no array where images"):
+        open_source([tmp_path / "x.npz"], items="images")
 
 
 def test_kinds_do_not_mix(media):
