@@ -104,12 +104,17 @@ def find_weights(
         for candidate in _candidates(place, names, repository):
             if candidate.is_file():
                 return candidate.parent if folder else candidate
-    wanted = " or ".join(dict.fromkeys(names)) or "its weights"
-    origin = url or (f"{repository} on the Hugging Face hub" if repository else "its authors")
+    published = url.rpartition("/")[2] if url else None
+    hub = " or ".join(name for name in dict.fromkeys(names) if name != published)
+    ways = [
+        *([f"{published} from {url}"] if url else []),
+        *([f"{hub} of {repository} on the Hugging Face hub"] if repository else []),
+    ]
     where = " nor ".join(display(place) for place in places)
     thing = "the folder that holds" if folder else "the file"
+    wanted = ", or ".join(ways) or "them"
     raise InputError(
-        f"{encoder} needs its weights, which are not in {where}: get {wanted} from {origin} "
+        f"{encoder} needs its weights, which are not in {where}: get {wanted} "
         f"(genbounds never downloads) and name {thing} {'it ' if folder else ''}with --weights. "
         f"--weights {RANDOM} tries the plumbing without."
     )

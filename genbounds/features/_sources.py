@@ -355,8 +355,9 @@ class _Stacked(Source):
 
     def items(self, start: int = 0) -> Iterator[Item]:
         images = np.asarray(read_images(self._path))
+        shown = display(self._path)
         for number in range(start, len(images)):
-            yield Item(f"{display(self._path)}, image {number}", images[number])
+            yield Item(f"{shown}, image {number}", images[number])
 
 
 # --- texts --------------------------------------------------------------------------------------
@@ -432,8 +433,9 @@ class Rows(Source):
 
     def items(self, start: int = 0) -> Iterator[Item]:
         rows = np.asarray(read_features(self._path))  # a plain view: memmap's own indexing is slow
+        shown = display(self._path)
         for number in range(start, len(rows)):
-            yield Item(f"{display(self._path)}, row {number}", rows[number])
+            yield Item(f"{shown}, row {number}", rows[number])
 
 
 @dataclass(frozen=True, slots=True)

@@ -394,7 +394,7 @@ def test_sentences(media, tmp_path):
     assert a @ b > 0.9 > 0.3 > a @ c
     with pytest.raises(InputError, match="takes texts; the input holds images"):
         features.extract(features.open_source([media / "folder"]), encoder, out=tmp_path / "x.npy")
-    with pytest.raises(InputError, match=r"get modules\.json from sentence-transformers/all-"):
+    with pytest.raises(InputError, match=r"get modules\.json of sentence-transformers/all-"):
         features.load_encoder(name)
 
 
