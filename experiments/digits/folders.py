@@ -139,8 +139,9 @@ def main(argv: list[str] | None = None) -> int:
     difference = largest_difference(found, array_path(content))
     print(f"folders against arrays: scores differ by {difference:.1e} at most", file=sys.stderr)
     kept = [str(options.out / "score" / "features" / f"{name}.safetensors") for name in content]
-    genbounds(["select", "--reference", *kept, "--batch", "50", "--out", str(options.out / "best")])
-    return int(difference > RTOL)
+    call = ["select", "--reference", *kept, "--batch", "50", "--out", str(options.out / "best")]
+    status = genbounds(call)
+    return status if status not in (0, 1) else int(difference > RTOL)
 
 
 if __name__ == "__main__":

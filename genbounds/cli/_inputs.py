@@ -199,12 +199,13 @@ def _encoded(path: Path, name: str, encoding: Encoding | None) -> Path:
 
 def model_names(paths: Sequence[Path]) -> list[str]:
     """Short names for files: their stems, lengthened by folders where those coincide."""
-    names = [path.stem for path in paths]
+    stems = [_stem(path) for path in paths]
+    names = list(stems)
     for depth in range(2, max((len(path.parts) for path in paths), default=0) + 1):
         counts = Counter(names)
         names = [
-            "/".join((*path.parts[-depth:-1], path.stem)) if counts[name] > 1 else name
-            for name, path in zip(names, paths, strict=True)
+            "/".join((*path.parts[-depth:-1], stem)) if counts[name] > 1 else name
+            for name, path, stem in zip(names, paths, stems, strict=True)
         ]
     counts = Counter(names)
     names = [
@@ -220,6 +221,13 @@ def model_names(paths: Sequence[Path]) -> list[str]:
         taken.add(unique)
         names[index] = unique
     return names
+
+
+def _stem(path: Path) -> str:
+    """Return a file's name without its ending; a folder has none, whatever dots it holds."""
+    if path.is_dir():
+        return path.name
+    return path.stem.removesuffix(".tar") if path.name.endswith(".tar.gz") else path.stem
 
 
 def softmax(logits: NDArray[Any]) -> NDArray[np.float64]:

@@ -102,6 +102,14 @@ def test_an_array_of_images_scores_as_its_folder(run, folders, tmp_path):
     assert found[0] == found[1]
 
 
+def test_folders_are_called_by_their_whole_name(run, folders, tmp_path):
+    root, _ = folders
+    for name in ("gan-0.2", "gan-0.8"):
+        (tmp_path / name).symlink_to(root / "dark")
+    found = run("score", root / "real", tmp_path / "gan-0.2", tmp_path / "gan-0.8", *TOY, "--json")
+    assert [row["model"] for row in found.json["rows"]] == ["gan-0.2", "gan-0.8"]
+
+
 def test_other_encoders_are_refused(run, folders, tmp_path):
     root, _ = folders
     run("features", root / "real", *TOY, "--out", tmp_path / "a.safetensors")

@@ -28,7 +28,7 @@ def tiny(tmp_path_factory):
 
 def test_folder_to_ranking(tmp_path):
     content = folders.draw(400)
-    content = {name: content[name] for name in ("real", "gaussian", "mixture", "gan")}
+    content = {name: content[name] for name in ("real", "gaussian", "mixture", "gan-0.5", "gan")}
     for name, pixels in content.items():
         folders.write_folder(tmp_path / name, pixels)
     call = [str(tmp_path / name) for name in content]
