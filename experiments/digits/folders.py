@@ -23,6 +23,7 @@ from experiments.digits.arm import encode
 from experiments.digits.data import Images
 from experiments.digits.encoder import Encoder
 from experiments.digits.train import DEFAULT_CACHE, Config, Digits, prepare
+from experiments.record import PAGE, record, stamp
 from genbounds.cli import main as genbounds
 from genbounds.features import Preprocessing
 
@@ -123,7 +124,8 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("out") / "folders")
     parser.add_argument("--cache", type=Path, default=DEFAULT_CACHE)
-    parser.add_argument("--n", type=int, default=2_000, help="images of each model")
+    parser.add_argument("--n", type=int, default=6_000, help="images of each model")
+    parser.add_argument("--page", type=Path, default=PAGE)
     options = parser.parse_args(argv)
     settings["cache"] = options.cache
     content = draw(options.n)
@@ -141,7 +143,25 @@ def main(argv: list[str] | None = None) -> int:
     kept = [str(options.out / "score" / "features" / f"{name}.safetensors") for name in content]
     call = ["select", "--reference", *kept, "--batch", "50", "--out", str(options.out / "best")]
     status = genbounds(call)
-    return status if status not in (0, 1) else int(difference > RTOL)
+    if status not in (0, 1):
+        return status
+    chosen = json.loads((options.out / "best" / "results.json").read_text())
+    lines = [
+        stamp(),
+        f"{options.n:,} images of each of {len(models)} generators, {len(content['real'])} real.",
+        f"Largest relative difference of a score or of an end of its interval: {difference:.1e}.",
+        f"Groups that the samples do not tell apart: {_groups(found['ranking']['groups'])}.",
+        f"Selection from the same files: {chosen['best']}, "
+        f"{'certified' if chosen['certified'] else 'not certified'} at 95 % after "
+        f"{sum(chosen['samples'].values()):,} images.",
+        *(note.capitalize() + "." for note in chosen["notes"] if note.startswith("no certificate")),
+    ]
+    record("folders", lines, page=options.page)
+    return int(difference > RTOL)
+
+
+def _groups(groups: list[list[str]]) -> str:
+    return "; ".join(", ".join(group) for group in groups)
 
 
 if __name__ == "__main__":

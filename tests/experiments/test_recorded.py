@@ -13,7 +13,8 @@ from experiments.text.corpus import PARAPHRASES, diluted, paraphrase, sentences
 from genbounds.features import load_encoder
 from genbounds.validation import InputError
 
-SECTIONS = ("embeddings", "gpu", "sobol-latents", "text")
+MODULES = {"sobol-latents": "digits.sobol_latents", "folders": "digits.folders"}
+SECTIONS = ("embeddings", "folders", "gpu", "sobol-latents", "text")
 
 
 @pytest.fixture
@@ -37,7 +38,9 @@ def test_the_real_page_has_every_section():
     for name in SECTIONS:
         assert text_.count(f"<!-- {name}: begin -->") == 1
         assert text_.count(f"<!-- {name}: end -->") == 1
-        module = {"sobol-latents": "digits.sobol_latents"}.get(name, name)
+        module = {"sobol-latents": "digits.sobol_latents", "folders": "digits.folders"}.get(
+            name, name
+        )
         assert f"python -m experiments.{module}" in text_
 
 
