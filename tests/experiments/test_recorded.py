@@ -155,6 +155,27 @@ def test_sobol_latents(page, tmp_path):
     assert section(page, "sobol-latents") == written
 
 
+def test_training_latents_are_balanced():
+    """As many draws as the cache holds: one in each of 64 equally likely cells, by coordinate."""
+    pytest.importorskip("torch")
+    from scipy.special import ndtr
+
+    from experiments.digits.generators import gan
+
+    cells = {}
+    for sampler in ("normal", "inverse"):
+        config = gan.GanConfig(latent=3, steps=4, batch=8, sampler=sampler)
+        draw = gan._sampler(config, np.random.default_rng(0))
+        latents = np.concatenate([draw().numpy() for _ in range(8)])
+        assert latents.dtype == np.float32
+        cells[sampler] = np.sort(np.floor(64 * ndtr(latents)), axis=0)
+    balanced = np.arange(64.0)[:, None]
+    assert (cells["inverse"] == balanced).all()
+    assert not (cells["normal"] == balanced).all()  # negative control
+    inverse = gan._sampler(config, np.random.default_rng(0))
+    assert (inverse().numpy() != inverse().numpy()).all()  # shuffled on, not served again
+
+
 def test_the_samplers_are_told_apart():
     """The tests of the difference see one that is there, and not one that is not."""
     from experiments.digits.sobol_latents import comparison
