@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -193,6 +193,15 @@ class _Job:
     workers: int
     progress: Progress
     origin: dict[str, str]
+    run_id: str = field(init=False)
+    """A digest of everything that decides the result."""
+
+    def __post_init__(self) -> None:
+        plan = [
+            self.source.fingerprint(), sorted(self.origin.items()), self.batch, self.block,
+            self.out is None,
+        ]  # fmt: skip
+        self.run_id = hashlib.sha256(json.dumps(plan).encode()).hexdigest()
 
     @property
     def parts(self) -> Path:
@@ -201,20 +210,19 @@ class _Job:
         assert target is not None
         return target.with_name(target.name + ".parts")
 
-    @property
-    def run_id(self) -> str:
-        """A digest of everything that decides the result."""
-        plan = [
-            self.source.fingerprint(), sorted(self.origin.items()), self.batch, self.block,
-            self.out is None,
-        ]  # fmt: skip
-        return hashlib.sha256(json.dumps(plan).encode()).hexdigest()
-
     def run(self) -> Extraction:
         done = self._finished()
         if done is not None:
             return done
         self._claim_parts()
+        try:
+            return self._go_on()
+        finally:
+            if not self._has_blocks():
+                shutil.rmtree(self.parts, ignore_errors=True)
+
+    def _go_on(self) -> Extraction:
+        """Do what is left to do."""
         kept: _Blocks | _Running = (
             _Blocks(self.parts, self.block) if self.out else _Running(self.parts)
         )
@@ -233,6 +241,9 @@ class _Job:
         result = self._result(kept.rows, kept.d, resumed)
         shutil.rmtree(self.parts, ignore_errors=True)
         return result
+
+    def _has_blocks(self) -> bool:
+        return self.parts.is_dir() and any(path.name != _PLAN for path in self.parts.iterdir())
 
     def _result(self, n: int, d: int, resumed: int) -> Extraction:
         return Extraction(
@@ -265,7 +276,7 @@ class _Job:
     def _claim_parts(self) -> None:
         plan = self.parts / _PLAN
         text = json.dumps({"run": self.run_id, "origin": self.origin}, indent=1, sort_keys=True)
-        if not self.parts.exists():
+        if not self._has_blocks():
             atomic_write(plan, text)
             return
         try:

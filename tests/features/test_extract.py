@@ -117,6 +117,24 @@ def test_blocks_of_another_run_are_refused(media, tmp_path):
         features.extract(source, other, out=tmp_path / "x.npy", batch=2, block=2)
 
 
+def test_a_run_that_kept_nothing_leaves_nothing(media, tmp_path):
+    """A mistake that is mended (here a damaged image) does not block the next run."""
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    for name in ("00.png", "03.png"):
+        (folder / name).write_bytes((media / "folder" / name).read_bytes())
+    (folder / "01.png").write_bytes(b"nothing")
+    out = tmp_path / "x.npy"
+    with pytest.raises(InputError, match=r"01\.png: is no image"):
+        features.extract(features.open_source([folder]), Toy(), out=out)
+    assert list(tmp_path.iterdir()) == [folder]
+    (folder / "01.png").unlink()
+    (tmp_path / "x.npy.parts").mkdir()
+    (tmp_path / "x.npy.parts" / "plan.json").write_text("of a run that was killed at once")
+    assert features.extract(features.open_source([folder]), Toy(), out=out).n == 2
+    assert sorted(tmp_path.iterdir()) == [folder, out]
+
+
 @pytest.mark.parametrize("block", [2, 4, 100])
 def test_moments_are_those_of_the_rows(media, tmp_path, block):
     source = features.open_source([media / "folder"])
