@@ -142,16 +142,16 @@ def commands(block: Block) -> Iterator[tuple[list[str], str | None]]:
 
 
 def expensive(words: list[str]) -> bool:
-    """Whether a command takes more than seconds: audits of several statements, or in full."""
-    return words[1] == "audit" and not (
-        "--quick" in words and re.fullmatch(r"[a-z0-9]+\.[a-z0-9-]+", words[2])
-    )
+    """Whether a command takes more than seconds, or an encoder's weights: it is parsed, no more."""
+    if words[1] == "audit":
+        return not ("--quick" in words and re.fullmatch(r"[a-z0-9]+\.[a-z0-9-]+", words[2]))
+    return words[1] == "features" or "--encoder" in words
 
 
 def run_genbounds(words: list[str], stated: str | None) -> None:
     if expensive(words):
         command: Any = typer.main.get_command(app)
-        command.commands["audit"].make_context("genbounds audit", words[2:])  # parses, no more
+        command.commands[words[1]].make_context(f"genbounds {words[1]}", words[2:])
         return
     expanded = [name for word in words[1:] for name in sorted(glob.glob(word)) or [word]]
     with contextlib.redirect_stdout(io.StringIO()) as out:
