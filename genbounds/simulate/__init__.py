@@ -12,6 +12,7 @@ from genbounds.simulate._kernels import NystromArm, VendiArm
 from genbounds.simulate._posteriors import DirichletArm
 from genbounds.simulate._scalars import BernoulliArm, BetaArm, GammaArm, UniformArm
 from genbounds.simulate._spectra import EMBEDDING_NORMS, matched_spectrum
+from genbounds.simulate._workers import Workers
 
 __all__ = [
     "EMBEDDING_NORMS",
@@ -35,6 +36,7 @@ __all__ = [
     "SyntheticArm",
     "UniformArm",
     "VendiArm",
+    "Workers",
     "audit",
     "coverage",
     "interval_coverage",

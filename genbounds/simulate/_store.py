@@ -11,7 +11,8 @@ from typing import Any
 
 from genbounds.validation import InputError
 
-FILE_NAME = "audit.sqlite"
+AUDIT = "audit.sqlite"
+COVERAGE = "coverage.sqlite"
 
 
 class Store:
@@ -41,8 +42,10 @@ class Store:
 
 
 @contextmanager
-def open_store(folder: Path | str, configuration: Mapping[str, Any]) -> Iterator[Store]:
-    """Open or make the store of a folder.
+def open_store(
+    folder: Path | str, configuration: Mapping[str, Any], *, name: str
+) -> Iterator[Store]:
+    """Open or make a store in a folder.
 
     Parameters
     ----------
@@ -50,6 +53,8 @@ def open_store(folder: Path | str, configuration: Mapping[str, Any]) -> Iterator
         Made if it does not exist.
     configuration : mapping
         What every result in the store depends on; must agree with that of an existing store.
+    name : str
+        File name, `AUDIT` or `COVERAGE`.
 
     Raises
     ------
@@ -57,7 +62,7 @@ def open_store(folder: Path | str, configuration: Mapping[str, Any]) -> Iterator
         If the folder cannot be written, another run uses the store, the file is not a store, or
         it belongs to another configuration (the difference is named).
     """
-    path = Path(folder) / FILE_NAME
+    path = Path(folder) / name
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         connection = sqlite3.connect(path, timeout=0.0)
