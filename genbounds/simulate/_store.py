@@ -14,6 +14,8 @@ from genbounds.validation import InputError
 AUDIT = "audit.sqlite"
 COVERAGE = "coverage.sqlite"
 
+_APPLICATION = int.from_bytes(b"genb", "big")  # in the header, for the program `file`
+
 
 class Store:
     """Key-value store of finished work; made by `open_store`."""
@@ -94,6 +96,11 @@ def _prepare(connection: sqlite3.Connection) -> None:
     # Exclusive: a second run on the same folder is refused for as long as this one lives.
     connection.execute("PRAGMA locking_mode = EXCLUSIVE")
     connection.execute("BEGIN EXCLUSIVE")
+    tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema")}
+    if tables and not tables >= {"work", "configuration"}:
+        raise sqlite3.DatabaseError("it holds other tables")
+    # A write in any case: a read-only folder is refused before any work, not after the first piece.
+    connection.execute(f"PRAGMA application_id = {_APPLICATION}")
     connection.execute("CREATE TABLE IF NOT EXISTS work (key TEXT PRIMARY KEY, value TEXT)")
     connection.execute(
         "CREATE TABLE IF NOT EXISTS configuration (key TEXT PRIMARY KEY, value TEXT)"

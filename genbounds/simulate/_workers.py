@@ -13,6 +13,8 @@ Result = TypeVar("Result")
 
 BACKENDS = ("loky", "dask")
 
+_IDLE_SECONDS = 20
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workers:
@@ -93,7 +95,10 @@ class Workers:
         from joblib import Parallel, delayed, parallel_config
         from joblib.externals.loky.process_executor import TerminatedWorkerError
 
-        with parallel_config(backend="loky", inner_max_num_threads=self.threads):
+        # Workers whose master was killed notice nothing: they leave when idle for so long.
+        with parallel_config(
+            backend="loky", inner_max_num_threads=self.threads, idle_worker_timeout=_IDLE_SECONDS
+        ):
             pool = Parallel(n_jobs=self.jobs, return_as="generator_unordered")
             results = pool(
                 delayed(_numbered)(function, index, task) for index, task in enumerate(tasks)
