@@ -11,6 +11,7 @@ from genbounds.simulate._gaussian import GaussianArm, SkewedArm, StudentArm
 from genbounds.simulate._kernels import NystromArm, VendiArm
 from genbounds.simulate._posteriors import DirichletArm
 from genbounds.simulate._scalars import BernoulliArm, BetaArm, GammaArm, UniformArm
+from genbounds.simulate._scores import FrechetScores, frechet_scores
 from genbounds.simulate._spectra import EMBEDDING_NORMS, matched_spectrum
 from genbounds.simulate._workers import Workers
 
@@ -26,6 +27,7 @@ __all__ = [
     "Coverage",
     "DirichletArm",
     "FrechetArm",
+    "FrechetScores",
     "GammaArm",
     "GaussianArm",
     "Interval",
@@ -39,6 +41,7 @@ __all__ = [
     "Workers",
     "audit",
     "coverage",
+    "frechet_scores",
     "interval_coverage",
     "matched_spectrum",
 ]
