@@ -225,7 +225,7 @@ def _summary(
     weights = [chunk.replications for chunk in chunks]
     width = float(np.average([chunk.width[0] for chunk in chunks], weights=weights))
     quantile = float(np.average([chunk.quantile[0] for chunk in chunks], weights=weights))
-    return _coverage(
+    return make_coverage(
         subject=bound.id,
         arm=arm.name,
         n=n,
@@ -326,7 +326,7 @@ def interval_coverage(
     width = float(np.median(high - low))
     enough = replications * (1.0 - level) >= 10.0
     quantile = float(np.quantile(error, level)) if enough else math.nan
-    return _coverage(
+    return make_coverage(
         subject=subject,
         arm=arm,
         n=None,
@@ -353,7 +353,8 @@ def _intervals(
     return {"ends": [(float(interval.low), float(interval.high)) for interval in made]}
 
 
-def _coverage(*, misses: int, replications: int, confidence: float, **rest: Any) -> Coverage:
+def make_coverage(*, misses: int, replications: int, confidence: float, **rest: Any) -> Coverage:
+    """Miss rate with its exact limits and its standard error; `rest` are the other fields."""
     low, high = miss_limits(misses, replications, 1.0 - confidence)
     miss = misses / replications
     return Coverage(

@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 
 from genbounds.estimators import FEW_RATIO, student_quantile
+from genbounds.simulate._coverage import Coverage, make_coverage
 from genbounds.simulate._engine import Engine, check_device, draw_white, draw_white_on
 from genbounds.simulate._frechet import FrechetArm
 from genbounds.simulate._gaussian import GaussianArm
 from genbounds.simulate._pieces import Piece, Progress, versions, work
 from genbounds.simulate._store import COVERAGE, open_store
-from genbounds.simulate._trials import stream
+from genbounds.simulate._trials import stream, tightness
 from genbounds.simulate._workers import Workers
 from genbounds.validation import (
     Float,
@@ -93,18 +94,47 @@ class FrechetScores:
         error = float(squares.std(ddof=1)) / math.sqrt(self.replications)
         return error / (2.0 * self.spread) if self.spread > 0.0 else 0.0
 
-    @property
-    def coverage(self) -> float:
-        """Share of the intervals that hold the truth; NaN for "plugin"."""
-        if self.estimator == "plugin":
-            return math.nan
-        return float(np.mean((self.low <= self.truth) & (self.truth <= self.high)))
+    def coverage(self, *, confidence: float = 0.99) -> Coverage:
+        """How often the intervals hold the truth.
 
-    @property
-    def coverage_stderr(self) -> float:
-        """Monte-Carlo standard error of `coverage`."""
-        share = self.coverage
-        return math.sqrt(share * (1.0 - share) / self.replications)
+        Parameters
+        ----------
+        confidence : float
+            Two-sided confidence of the limits of the miss rate.
+
+        Returns
+        -------
+        Coverage
+            `width` is the median length of the intervals; `tightness` compares half of it with
+            the quantile at `level` of the absolute error of the values.
+
+        Raises
+        ------
+        InputError
+            For "plugin", which has no intervals here.
+        """
+        if self.estimator == "plugin":
+            raise InputError("the estimator 'plugin' has no intervals here: ask for 'debiased'.")
+        missed = (self.truth < self.low) | (self.high < self.truth)
+        width = float(np.median(self.high - self.low))
+        enough = self.replications * (1.0 - self.level) >= 10.0
+        error = np.abs(self.values - self.truth)
+        return make_coverage(
+            subject="debiased FD",
+            arm=self.arm,
+            n=self.n,
+            d=self.d,
+            delta=1.0 - self.level,
+            claimed=1.0 - self.level,
+            misses=int(np.count_nonzero(missed)),
+            replications=self.replications,
+            confidence=check_open_unit("confidence", confidence),
+            exact=None,
+            width=width,
+            tightness=tightness(
+                0.5 * width, float(np.quantile(error, self.level)) if enough else math.nan
+            ),
+        )
 
 
 def frechet_scores(

@@ -144,17 +144,21 @@ def test_scores_cover_and_lose_their_bias(device):
     found = frechet_scores(arm, 200, 4000, seed=1, device=device)
     # What the second order leaves of the bias is of order (d/n)² FD: far below the error here.
     assert abs(found.bias) < 5.5 * found.bias_stderr
-    misses = round((1 - found.coverage) * 4000)
+    coverage = found.coverage()
+    misses = coverage.misses
+    assert coverage.tightness == pytest.approx(1.0, abs=0.1)
     # 0.5 % granted to the normal limit at n = 33 d.
     assert stats.binom.sf(misses - 1, 4000, 0.055) > 1e-6
     assert stats.binom.cdf(misses, 4000, 0.045) > 1e-6
-    assert found.coverage_stderr == pytest.approx(np.sqrt(0.05 * 0.95 / 4000), rel=0.2)
+    assert coverage.stderr == pytest.approx(np.sqrt(0.05 * 0.95 / 4000), rel=0.2)
+    assert coverage.miss_low < coverage.miss < coverage.miss_high
     assert found.spread_stderr == pytest.approx(found.spread / np.sqrt(8000), rel=0.2)
     assert ("torch" if device else "NumPy") in found.device
     assert np.unique(found.values).size == 4000  # every batch has draws of its own
     biased = frechet_scores(arm, 200, 4000, seed=1, estimator="plugin", device=device)
     assert biased.bias > 6.0 * biased.bias_stderr
-    assert np.isnan(biased.coverage)
+    with pytest.raises(InputError, match="no intervals"):
+        biased.coverage()
     again = frechet_scores(arm, 200, 4000, seed=1, device=device)
     assert np.array_equal(found.values, again.values)
     assert not np.array_equal(
