@@ -20,10 +20,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from genbounds.estimators import SPLIT_RATIO, gaussian_bias_beyond_second_order
 from genbounds.validation import Float, InputError
 
 if TYPE_CHECKING:
     from genbounds.simulate._frechet import FrechetArm
+
+EPS = float(np.finfo(np.float64).eps)
 
 Array = Any
 """A NumPy array or a torch tensor."""
@@ -96,15 +99,15 @@ class Terms:
         ‖μ̂ − μ_r‖².
     trace : array
         Tr Σ̂, divisor n − 1.
-    trace_root : array
-        Tr (Σ̂ Σ_r)^{1/2}.
+    roots : array of shape (replications, min(d, n − 1))
+        s, with Σ s = Tr (Σ̂ Σ_r)^{1/2}.
     bias, variance : array or None
         Second-order bias of the plug-in distance and its variance, for Gaussian rows.
     """
 
     gap: Array
     trace: Array
-    trace_root: Array
+    roots: Array
     bias: Array = None
     variance: Array = None
 
@@ -126,6 +129,10 @@ class Engine:
         diagonal = np.diagonal(turned)
         self.commuting = bool((turned == np.diag(diagonal)).all())
         reference: Float = diagonal[:, None] if self.commuting else turned
+        ranks = [
+            int((part > arm.d * EPS * part.max()).sum()) for part in (values, arm.reference_values)
+        ]
+        self.directions = max(min(ranks), 1)
         self.reference_trace = float(arm.reference_values.sum())
         self.device = device
         parts = (np.sqrt(values), gap if vectors is None else gap @ vectors, reference)
@@ -154,7 +161,7 @@ class Engine:
         squared_gap = (gap * gap).sum(1)
         if not debias:
             s = xp.sqrt(xp.linalg.eigvalsh(gram).clip(min=0.0))
-            return Terms(gap=squared_gap, trace=trace, trace_root=s.sum(1))
+            return Terms(gap=squared_gap, trace=trace, roots=s)
         values, vectors = xp.linalg.eigh(gram)
         s = xp.sqrt(values.clip(min=0.0))
         moved = a @ vectors
@@ -172,14 +179,20 @@ class Engine:
         # As in the estimator: the fitted transport map overstates the first-order variance by
         # twice the second-order one.
         variance = xp.maximum((4.0 * linear + 2.0 * quadratic) / n - second, second)
-        return Terms(
-            gap=squared_gap, trace=trace, trace_root=s.sum(1), bias=bias, variance=variance
-        )
+        return Terms(gap=squared_gap, trace=trace, roots=s, bias=bias, variance=variance)
 
     def plugin(self, terms: Terms, *, scale: float = 1.0) -> Array:
         """FD with the sample moments, Σ̂ multiplied by `scale`; at least 0."""
         value = terms.gap + scale * terms.trace + self.reference_trace
-        return (value - 2.0 * math.sqrt(scale) * terms.trace_root).clip(min=0.0)
+        return (value - 2.0 * math.sqrt(scale) * terms.roots.sum(1)).clip(min=0.0)
+
+    def debiased(self, terms: Terms, n: int) -> Float:
+        """FD with its bias removed, as `frechet_distance` does from moments; can be negative."""
+        values = host(self.plugin(terms) - terms.bias)
+        if n < SPLIT_RATIO * self.directions:
+            for k, roots in enumerate(host(terms.roots)):
+                values[k] -= gaussian_bias_beyond_second_order(roots, n)
+        return values
 
     def describe(self) -> str:
         """Who computes, for reports."""
@@ -190,6 +203,11 @@ class Engine:
         kind = torch.device(self.device)
         name = torch.cuda.get_device_name(kind) if kind.type == "cuda" else kind.type.upper()
         return f"torch {torch.__version__}, {name}"
+
+
+def host(x: Array) -> Float:
+    """Copy from whatever device; a NumPy array is returned as it is."""
+    return np.asarray(x.cpu() if hasattr(x, "cpu") else x)
 
 
 def check_device(device: str | None) -> str | None:

@@ -151,7 +151,7 @@ class FrechetArm(SyntheticArm):
         scale = (n - 1.0) / n  # from divisor n − 1 to n
         table = {
             "sample_mean_gap": lambda: np.sqrt(terms.gap),
-            "sample_trace_root": lambda: np.sqrt(scale) * terms.trace_root,
+            "sample_trace_root": lambda: np.sqrt(scale) * terms.roots.sum(axis=1),
             "distance_plugin": lambda: self._engine.plugin(terms, scale=scale),
         }
         return {name: np.asarray(table[name]()) for name in names}

@@ -245,10 +245,9 @@ def _batch(
     else:
         white = draw_white_on(engine.device, d, n, count, seeds)
     terms = engine.terms(white, n, debias=debias)
-    values = engine.plugin(terms)
     if not debias:
-        return {"values": values.tolist(), "stderr": [math.nan] * count}
+        return {"values": engine.plugin(terms).tolist(), "stderr": [math.nan] * count}
     return {
-        "values": (values - terms.bias).tolist(),
+        "values": engine.debiased(terms, n).tolist(),
         "stderr": (terms.variance**0.5).tolist(),
     }
