@@ -21,6 +21,7 @@ from genbounds.estimators._frechet import SPLIT_RATIO as SPLIT_RATIO
 from genbounds.estimators._frechet import FrechetReference as FrechetReference
 from genbounds.estimators._frechet import frechet_distance as frechet_distance
 from genbounds.estimators._frechet import frechet_infinity as frechet_infinity
+from genbounds.estimators._frechet_terms import gaussian_bias as gaussian_bias
 from genbounds.estimators._frechet_terms import (
     gaussian_bias_beyond_second_order as gaussian_bias_beyond_second_order,
 )

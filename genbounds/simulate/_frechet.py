@@ -75,7 +75,9 @@ class FrechetArm(SyntheticArm):
         cov = known["cov"]
         cov = np.diag(cov) if cov.ndim == 1 else cov
         gap = np.broadcast_to(known["mean"], (self.d,)) - self.reference_mean
+        distance = float(self._distance(gap[None], cov[None])[0])
         return dict(known) | {
+            "distance_accuracy": self._accuracy(float(known.get("moment_accuracy", 0.0)), gap, cov),
             "mean_gap": float(np.linalg.norm(gap)),
             "reference_definite": bool(self.reference_values.min() > 0.0),
             "reference_root_trace": float(np.sqrt(self.reference_values).sum()),
@@ -84,8 +86,22 @@ class FrechetArm(SyntheticArm):
             "reference_cov": self.reference_root @ self.reference_root,
             "trace_root": float(self._trace_root(cov[None])[0]),
             "product_trace": float(np.trace(self.reference_root @ cov @ self.reference_root)),
-            "distance": float(self._distance(gap[None], cov[None])[0]),
+            "distance": distance,
         }
+
+    def _accuracy(self, accuracy: float, gap: Float, cov: Float) -> float:
+        """Error limit of the distance where every moment is right within `accuracy`.
+
+        The error E of Σ has ‖E‖ ≤ ε = d accuracy, and Σ − ε I ⪯ Σ + E ⪯ Σ + ε I orders the roots.
+        """
+        if accuracy == 0.0:
+            return 0.0
+        reach = self.d * accuracy
+        shift = reach * np.eye(self.d)
+        low, middle, high = self._trace_root(np.stack([cov - shift, cov, cov + shift]))
+        means = np.sqrt(self.d) * accuracy
+        linear = self.d * accuracy + means * (2.0 * float(np.linalg.norm(gap)) + means)
+        return float(2.0 * max(high - middle, middle - low) + linear)
 
     @property
     def d(self) -> int:
