@@ -8,6 +8,7 @@ control that a wrong truth fails.
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -234,7 +235,7 @@ def test_logistic_truth_by_adaptive_quadrature(scale):
             integrate.quad(
                 lambda z: f(0.7 + scale * z) * stats.norm.pdf(z), a, b, epsabs=1e-15, epsrel=1e-12
             )[0]
-            for a, b in zip(ends[:-1], ends[1:], strict=True)
+            for a, b in pairwise(ends)
         )
 
     facts = LogisticArm(0.7, scale).facts
