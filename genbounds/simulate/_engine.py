@@ -58,9 +58,12 @@ def draw_triangle(d: int, n: int, replications: int, rng: np.random.Generator) -
     """T of shape (replications, d, min(d, n − 1)) with T Tᵀ ~ Wishart(n − 1, I)."""
     columns = min(d, n - 1)
     triangle = np.zeros((replications, d, columns))
-    triangle[:, np.tri(d, columns, -1, dtype=bool)] = rng.standard_normal(
-        (replications, columns * d - columns * (columns + 1) // 2)
-    )
+    normals = rng.standard_normal((replications, columns * d - columns * (columns + 1) // 2))
+    used = 0
+    for row in range(1, d):  # slices are copied faster than indices are followed
+        width = min(row, columns)
+        triangle[:, row, :width] = normals[:, used : used + width]
+        used += width
     diagonal = np.arange(columns)
     chi_squares = rng.chisquare((n - 1.0) - diagonal, (replications, columns))
     triangle[:, diagonal, diagonal] = np.sqrt(chi_squares)
@@ -135,12 +138,14 @@ class Engine:
         self.directions = max(min(ranks), 1)
         self.reference_trace = float(arm.reference_values.sum())
         self.device = device
-        parts = (np.sqrt(values), gap if vectors is None else gap @ vectors, reference)
+        roots = np.sqrt(values)
+        factor = reference * (roots[:, None] if self.commuting else roots)
+        parts = (roots, gap if vectors is None else gap @ vectors, factor)
         if device is not None:
             import torch
 
             parts = tuple(torch.from_numpy(np.array(part)).to(device) for part in parts)
-        self._roots, self._gap, self._reference = parts
+        self._roots, self._gap, self._factor = parts
 
     @property
     def _namespace(self) -> Any:
@@ -151,17 +156,19 @@ class Engine:
         return torch
 
     def terms(self, white: White, n: int, *, debias: bool) -> Terms:
-        """Evaluate draws that lie on the engine's own device."""
+        """Evaluate draws of n ≥ 2 rows that lie on the engine's own device."""
         xp = self._namespace
         gap = self._gap + self._roots * white.mean / math.sqrt(n)
-        a = self._roots[:, None] * white.triangle / math.sqrt(max(n - 1, 1))
-        b = self._reference * a if self.commuting else self._reference @ a
+        t, unit = white.triangle, 1.0 / math.sqrt(n - 1)
+        factor = unit * self._factor
+        b = factor * t if self.commuting else factor @ t
         gram = b.mT @ b
-        trace = (a * a).sum((1, 2))
+        trace = unit**2 * (xp.einsum("kij,kij->ki", t, t) @ self._roots**2)
         squared_gap = (gap * gap).sum(1)
         if not debias:
             s = xp.sqrt(xp.linalg.eigvalsh(gram).clip(min=0.0))
             return Terms(gap=squared_gap, trace=trace, roots=s)
+        a = (unit * self._roots)[:, None] * t
         values, vectors = xp.linalg.eigh(gram)
         s = xp.sqrt(values.clip(min=0.0))
         moved = a @ vectors

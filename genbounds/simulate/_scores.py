@@ -13,7 +13,7 @@ import numpy as np
 
 from genbounds.estimators import FEW_RATIO, student_quantile
 from genbounds.simulate._coverage import Coverage, make_coverage
-from genbounds.simulate._engine import Engine, check_device, draw_white, draw_white_on
+from genbounds.simulate._engine import Engine, White, check_device, draw_white, draw_white_on
 from genbounds.simulate._frechet import FrechetArm
 from genbounds.simulate._gaussian import GaussianArm
 from genbounds.simulate._pieces import Piece, Progress, versions, work
@@ -28,8 +28,10 @@ from genbounds.validation import (
     check_open_unit,
 )
 
-# Numbers held at once by one batch, in d × d matrices of float64: 2²² of them are 32 MiB each.
+# Numbers of one array of a batch, which is a piece of work, and of the slice of it that is worked
+# on at once: on a CPU 2 MiB, so that what one step leaves is in the cache for the next.
 _BATCH_SIZE = 2**22
+_SLICE_SIZE = 2**18
 _LARGEST_BATCH = 1024
 
 ESTIMATORS = ("debiased", "plugin")
@@ -240,13 +242,22 @@ def _batch(
     engine: Engine, d: int, n: int, count: int, debias: bool, seeds: np.random.SeedSequence
 ) -> dict[str, Any]:
     """Values and standard errors of `count` samples, as lists."""
-    if engine.device is None:
-        white = draw_white(d, n, count, np.random.default_rng(seeds))
-    else:
-        white = draw_white_on(engine.device, d, n, count, seeds)
+    if engine.device is not None:
+        return _scored(engine, draw_white_on(engine.device, d, n, count, seeds), n, debias)
+    rng = np.random.default_rng(seeds)
+    size = max(_SLICE_SIZE // d**2, 1)
+    parts = [
+        _scored(engine, draw_white(d, n, min(size, count - start), rng), n, debias)
+        for start in range(0, count, size)
+    ]
+    return {key: [x for part in parts for x in part[key]] for key in ("values", "stderr")}
+
+
+def _scored(engine: Engine, white: White, n: int, debias: bool) -> dict[str, list[float]]:
     terms = engine.terms(white, n, debias=debias)
     if not debias:
-        return {"values": engine.plugin(terms).tolist(), "stderr": [math.nan] * count}
+        values = engine.plugin(terms).tolist()
+        return {"values": values, "stderr": [math.nan] * len(values)}
     return {
         "values": engine.debiased(terms, n).tolist(),
         "stderr": (terms.variance**0.5).tolist(),
