@@ -5,7 +5,7 @@ the plug-in distance of a Gaussian law to a reference at (d, n) = (64, 1,000), (
 (2048, 50,000):
 
 * ours: Bartlett's triangle, the products and the eigenvalues, in batches;
-* plain: draw n × d rows, `np.cov`, the formula with `scipy.linalg.sqrtm` as the usual tools have it;
+* plain: draw n × d rows, `np.cov`, the formula with `scipy.linalg.sqrtm`, as the usual tools do;
 * plain, symmetric: the same with our formula, so that only the sampling differs;
 * floor: only the matrix products and the eigenvalues that ours needs, on ready matrices.
 
@@ -161,7 +161,8 @@ def main(argv: list[str] | None = None) -> int:
         line = (
             f"| {d}, {n:,} | {1 / median['ours']:.4g} | {1 / median['plain']:.4g} | {faster:.1f} "
             f"| {AIMS[d]:g} | {1 / median['symmetric']:.4g} "
-            f"| {median['symmetric'] / median['ours']:.1f} | {1 / median['floor']:.4g} | {above:.2f} | {FLOOR:g} |"
+            f"| {median['symmetric'] / median['ours']:.1f} | {1 / median['floor']:.4g} "
+            f"| {above:.2f} | {FLOOR:g} |"
         )
         if options.device:
             found = frechet_scores(arm, n, 1, estimator="plugin", device=options.device)
