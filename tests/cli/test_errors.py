@@ -202,6 +202,10 @@ CALLS = {
 
 # Where the words belong to another library or room, the line must hold these.
 PARTS = {
+    "audit o24.hoeffding --backend dask --scheduler ftp": [
+        "genbounds: `--scheduler` 'ftp' does not answer",
+        "give the address that `dask scheduler` prints",
+    ],
     "bogus": ["genbounds: No such command 'bogus'", "See 'genbounds --help'."],
     "--bogus": ["genbounds: No such option: --bogus"],
     FD + "good.npy --bogus": ["genbounds score: No such option: --bogus"],

@@ -25,6 +25,8 @@ from genbounds.simulate._store import AUDIT, open_store
 # About a hundred pieces, two seconds of work.
 COMMAND = ["audit", "o24.covariance", "m25.visit-sum-log", "--replications", "150", "--json"]
 
+EMPTY = 24 * 1024  # bytes of the store before its first pieces
+
 
 def start(out, *, preexec_fn=None, extra=()):
     code = "import sys; from genbounds.cli import program; sys.argv[0] = 'genbounds'; program()"
@@ -78,8 +80,7 @@ def whole(tmp_path_factory):
 def test_a_killed_program_goes_on_with_the_same_bytes(tmp_path, whole, extra):
     """kill -9 by process id in the middle, then the same command (for one, twice)."""
     process = start(tmp_path, extra=extra)
-    empty = 24 * 1024  # the store before its first pieces
-    wait_until(lambda: size_of_store(tmp_path) > empty)
+    wait_until(lambda: size_of_store(tmp_path) > EMPTY)
     kill(process)
     assert not (tmp_path / "results.json").exists()
     for _ in range(1 if extra else 2):
@@ -91,7 +92,7 @@ def test_a_killed_program_goes_on_with_the_same_bytes(tmp_path, whole, extra):
 
 def test_a_second_run_is_refused_and_a_killed_one_leaves_no_lock(tmp_path):
     first = start(tmp_path)
-    wait_until(lambda: size_of_store(tmp_path) > 0)
+    wait_until(lambda: size_of_store(tmp_path) > EMPTY)
     os.kill(first.pid, signal.SIGSTOP)  # it holds the folder for as long as it lives
     code, out, err = finish(start(tmp_path))
     assert code == 2
