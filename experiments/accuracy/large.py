@@ -110,7 +110,8 @@ def main(argv: list[str] | None = None) -> int:
         f"| {coverage.coverage:.2%} ± {coverage.stderr:.2%} "
         f"| {1 - coverage.miss_high:.2%} – {1 - coverage.miss_low:.2%} | {coverage.width:.3g} |"
     )
-    get_reusable_executor().shutdown(wait=True)  # children count once they have ended
+    if options.backend == "loky" and options.jobs > 1:
+        get_reusable_executor().shutdown(wait=True)  # children count once they have ended
     peak = max(
         resource.getrusage(who).ru_maxrss
         for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
