@@ -22,8 +22,8 @@ _SUM = 1e-6
 class ReplayArm(SyntheticArm):
     """Rows that a real model once gave, replayed.
 
-    Every call of `draw` is one sample without replacement; `shuffled` gives an arm whose
-    successive draws never repeat a row, as an online selection needs it.
+    Every call of `draw` is one sample without replacement, independent of the others. For a
+    selection, whose successive draws must not repeat a row either, there is `select.FeatureArm`.
 
     Parameters
     ----------
@@ -94,10 +94,6 @@ class ReplayArm(SyntheticArm):
         chosen = rng.choice(len(self.rows), n, replace=False)
         return np.asarray(self.rows[chosen], dtype=np.float64)
 
-    def shuffled(self, rng: np.random.Generator) -> Replay:
-        """All rows once, in random order."""
-        return Replay(self, rng.permutation(len(self.rows)))
-
     def statistics(
         self, names: Collection[str], n: int, replications: int, rng: np.random.Generator
     ) -> Statistics:
@@ -106,18 +102,3 @@ class ReplayArm(SyntheticArm):
         if self.posteriors:
             return reduce_posteriors(names, samples)
         return reduce_rows(names, samples, self.facts)
-
-
-class Replay:
-    """One pass over a record; made by `ReplayArm.shuffled`."""
-
-    def __init__(self, arm: ReplayArm, order: NDArray[np.intp]) -> None:
-        self._arm = arm
-        self._order = order
-        self._used = 0
-
-    def draw(self, n: int, rng: np.random.Generator) -> Float:
-        """Return the next `n` rows, fewer at the end; `rng` is not needed."""
-        chosen = self._order[self._used : self._used + n]
-        self._used += chosen.size
-        return np.asarray(self._arm.rows[chosen], dtype=np.float64)

@@ -356,10 +356,6 @@ def test_replay_is_without_replacement():
     assert len(np.unique(part[:, 0])) == 10
     with pytest.raises(InputError, match="at most the 40 rows"):
         arm.draw(41, np.random.default_rng(1))
-    stream, rng = arm.shuffled(np.random.default_rng(3)), np.random.default_rng(4)
-    parts = [stream.draw(15, rng) for _ in range(4)]
-    assert [len(part) for part in parts] == [15, 15, 10, 0]
-    assert np.array_equal(np.sort(np.concatenate(parts)[:, 0]), np.sort(rows[:, 0]))
     np.testing.assert_allclose(arm.facts["cov"], np.cov(rows.T, ddof=0), rtol=1e-12)
     whole = gb.Moments(rows.mean(axis=0), np.cov(rows.T, ddof=0))
     reference = gb.Moments(np.zeros(3), np.eye(3))
