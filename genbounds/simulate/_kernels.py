@@ -1,4 +1,4 @@
-"""Kernel arms: a spectrum in closed form, with its Vendi scores, seen at one order or by landmarks."""
+"""Kernel arms: a spectrum in closed form and its Vendi scores, at one order or by landmarks."""
 
 from __future__ import annotations
 

@@ -98,7 +98,10 @@ class ReplayArm(SyntheticArm):
         self, names: Collection[str], n: int, replications: int, rng: np.random.Generator
     ) -> Statistics:
         """Draw sample quantities, every sample without replacement."""
-        samples = np.stack([self.draw(n, rng) for _ in range(replications)])
+        return self.reduce(names, np.stack([self.draw(n, rng) for _ in range(replications)]))
+
+    def reduce(self, names: Collection[str], rows: Float) -> Statistics:
+        """Compute sample quantities from raw samples of shape (replications, n, d)."""
         if self.posteriors:
-            return reduce_posteriors(names, samples)
-        return reduce_rows(names, samples, self.facts)
+            return reduce_posteriors(names, rows)
+        return reduce_rows(names, rows, self.facts)
