@@ -2,6 +2,7 @@
 
 from genbounds import bounds as bounds
 from genbounds import estimators as estimators
+from genbounds import features as features
 from genbounds import select as select
 from genbounds import simulate as simulate
 from genbounds.estimators import Moments as Moments

@@ -19,7 +19,7 @@ import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import IO, Any, Literal, NamedTuple
 
@@ -29,8 +29,9 @@ from numpy.typing import NDArray
 from genbounds.validation import Float, InputError, as_numpy
 
 FORMATS = (".npy", ".npz", ".safetensors", ".pt", ".parquet")
-FEATURE_KEYS = ("features", "reps", "arr_0")
+FEATURE_KEYS = ("features", "reps", "feats", "arr_0")  # dgm-eval: reps; clean-fid: feats
 STATISTICS_KEYS = ("mu", "sigma")
+METADATA_KEY = "metadata"
 
 # Beyond this an unpacked array goes to a scratch file instead of memory.
 _IN_MEMORY = 1 << 26
@@ -88,10 +89,10 @@ def read(path: str | os.PathLike[str]) -> NDArray[Any] | Statistics:
     Parameters
     ----------
     path : path-like
-        ``.npy``; ``.npz``, ``.safetensors`` or ``.pt`` with an array called ``features``, ``reps``
-        or ``arr_0``, or with the statistics ``mu``, ``sigma`` and, where known, ``n``; a ``.pt``
-        that is one tensor; ``.parquet`` with a column of lists ``features`` or ``reps``, or with
-        numeric columns only, one a feature.
+        ``.npy``; ``.npz``, ``.safetensors`` or ``.pt`` with an array called ``features``, ``reps``,
+        ``feats`` or ``arr_0``, or with the statistics ``mu``, ``sigma`` and, where known, ``n``; a
+        ``.pt`` that is one tensor; ``.parquet`` with a column of lists ``features`` or ``reps``, or
+        with numeric columns only, one a feature.
 
     Returns
     -------
@@ -157,8 +158,101 @@ def read_statistics(path: str | os.PathLike[str]) -> Statistics:
     return content
 
 
+def read_images(path: str | os.PathLike[str]) -> NDArray[np.uint8]:
+    """Read an array of images from ``.npy``, or from ``.npz`` under a name that features have.
+
+    Samplers leave such files: guided diffusion, for one, an ``arr_0`` of 50,000 images.
+
+    Returns
+    -------
+    ndarray of shape (n, h, w), (n, h, w, 1) or (n, h, w, 3)
+        uint8, read-only; it may be mapped from disk.
+
+    Raises
+    ------
+    InputError
+        As `read`; and if the array has another shape or type.
+    """
+    shown = display(path)
+    suffix = _check_file(path, shown)
+    array: NDArray[Any] | None = None
+    with _damage(shown):
+        if suffix == ".npy":
+            array = _read_npy(Path(path), shown)
+        elif suffix == ".npz":
+            with zipfile.ZipFile(path) as archive:
+                members = _npz_members(Path(path), archive, shown)
+                found = [key for key in FEATURE_KEYS if key in members]
+                array = members[found[0]]() if len(found) == 1 else None
+    if (
+        array is None
+        or array.dtype != np.uint8
+        or not (array.ndim == 3 or (array.ndim == 4 and array.shape[3] in (1, 3)))
+        or array.size == 0
+    ):
+        what = "no array" if array is None else f"{array.dtype} of shape {array.shape}"
+        raise InputError(
+            f"{shown}: holds {what} where images are needed: uint8 of shape (n, h, w), "
+            "(n, h, w, 1) or (n, h, w, 3), in .npy or .npz (arr_0)."
+        )
+    array.flags.writeable = False
+    return array
+
+
+def read_metadata(path: str | os.PathLike[str]) -> dict[str, str]:
+    """Read what a file says about where its features came from.
+
+    Returns
+    -------
+    dict of str to str
+        As `open_features_writer` and `write_statistics` stored it; empty where there is none.
+
+    Raises
+    ------
+    InputError
+        If the file is missing, unreadable, damaged or of another format.
+    """
+    shown = display(path)
+    suffix = _check_file(path, shown)
+    content: object = {}
+    with _damage(shown):
+        if suffix == ".safetensors":
+            _safetensors(Path(path), shown)
+            content = _safetensors_header(Path(path))[0].get("__metadata__", {})
+        elif suffix == ".npz":
+            with zipfile.ZipFile(path) as archive:
+                members = _npz_members(Path(path), archive, shown)
+                if METADATA_KEY in members:
+                    content = json.loads(members[METADATA_KEY]().tobytes().decode())
+    # Somebody else's member of that name is none of ours.
+    mapping = content.items() if isinstance(content, dict) else ()
+    return {key: value for key, value in mapping if isinstance(value, str)}
+
+
+def check_statistics_name(path: str | os.PathLike[str]) -> None:
+    """Refuse a name under which statistics are not written."""
+    if Path(path).suffix.lower() != ".npz":
+        raise InputError(f"{display(path)}: statistics are written as .npz: end the name in .npz.")
+
+
+def check_features_name(path: str | os.PathLike[str]) -> str:
+    """Refuse a name under which features are not written; return its ending."""
+    suffix = Path(path).suffix.lower()
+    if suffix not in (".safetensors", ".npy", ".npz"):
+        raise InputError(
+            f"{display(path)}: features are written as .safetensors, .npy or .npz: "
+            "end the name in one of them."
+        )
+    return suffix
+
+
 def write_statistics(
-    path: str | os.PathLike[str], mean: Float, cov: Float, n: int | None = None
+    path: str | os.PathLike[str],
+    mean: Float,
+    cov: Float,
+    n: int | None = None,
+    *,
+    metadata: Mapping[str, str] | None = None,
 ) -> None:
     """Write ``mu``, ``sigma`` and, where known, ``n`` as pytorch-fid reads them (``.npz``).
 
@@ -169,17 +263,20 @@ def write_statistics(
     mean : ndarray of shape (d,)
     cov : ndarray of shape (d, d)
     n : int or None
+    metadata : mapping of str to str, optional
+        Where the features came from; other tools do not look at it.
 
     Raises
     ------
     InputError
         If the name ends otherwise or the file cannot be written.
     """
-    if Path(path).suffix.lower() != ".npz":
-        raise InputError(f"{display(path)}: statistics are written as .npz: end the name in .npz.")
-    arrays = {"mu": np.asarray(mean), "sigma": np.asarray(cov)}
+    check_statistics_name(path)
+    arrays: dict[str, NDArray[Any]] = {"mu": np.asarray(mean), "sigma": np.asarray(cov)}
     if n is not None:
         arrays["n"] = np.asarray(n)
+    if metadata:
+        arrays[METADATA_KEY] = _packed(metadata)
     buffer = io.BytesIO()
     # Not np.savez: it stamps the members with the time, and equal content shall be equal bytes.
     with zipfile.ZipFile(buffer, "w") as archive:
@@ -188,6 +285,89 @@ def write_statistics(
             np.lib.format.write_array(member, array, allow_pickle=False)
             archive.writestr(zipfile.ZipInfo(f"{key}.npy"), member.getvalue())
     atomic_write(path, buffer.getvalue())
+
+
+def _packed(metadata: Mapping[str, str]) -> NDArray[np.uint8]:
+    """Return metadata as bytes in an array: text that readers of numbers can skip."""
+    text = json.dumps(dict(metadata), sort_keys=True)
+    return np.frombuffer(text.encode(), dtype=np.uint8)
+
+
+@contextmanager
+def open_features_writer(
+    path: str | os.PathLike[str],
+    *,
+    shape: tuple[int, int],
+    dtype: np.dtype[Any],
+    metadata: Mapping[str, str] | None = None,
+) -> Iterator[Callable[[NDArray[Any]], None]]:
+    """Write a file of features block by block; whole or not at all.
+
+    Parameters
+    ----------
+    path : path-like
+        ``.safetensors`` (array ``features``), ``.npy``, or ``.npz`` (array ``reps``, as dgm-eval
+        calls it). An existing file is replaced at the end.
+    shape : tuple of int
+        (n, d), of all blocks together.
+    dtype : dtype
+        Floating.
+    metadata : mapping of str to str, optional
+        Where the features came from; ``.npy`` cannot hold it.
+
+    Yields
+    ------
+    callable
+        Takes the next block, an array (rows, d).
+
+    Raises
+    ------
+    InputError
+        If the name ends otherwise, the blocks do not add up to `shape`, or the file cannot be
+        written.
+    """
+    suffix = check_features_name(path)
+    little = np.dtype(dtype).newbyteorder("<")
+    written = 0
+    with _written_aside(path) as file, ExitStack() as members:
+        if suffix == ".npz":
+            archive = members.enter_context(zipfile.ZipFile(file, "w"))
+            if metadata:
+                packed = io.BytesIO()
+                np.lib.format.write_array(packed, _packed(metadata), allow_pickle=False)
+                archive.writestr(zipfile.ZipInfo(f"{METADATA_KEY}.npy"), packed.getvalue())
+            member = archive.open(zipfile.ZipInfo("reps.npy"), "w", force_zip64=True)
+            target: IO[bytes] = members.enter_context(member)
+        else:
+            target = file
+        if suffix == ".safetensors":
+            target.write(_safetensors_start(shape, little, metadata or {}))
+        else:
+            form = {"descr": little.str, "fortran_order": False, "shape": shape}
+            np.lib.format.write_array_header_1_0(target, form)
+
+        def write(block: NDArray[Any]) -> None:
+            nonlocal written
+            written += len(block)
+            target.write(np.ascontiguousarray(block, dtype=little).data)
+
+        yield write
+        if written != shape[0]:
+            raise InputError(f"{display(path)}: {shape[0]} rows were announced and {written} came.")
+
+
+def _safetensors_start(
+    shape: tuple[int, int], dtype: np.dtype[Any], metadata: Mapping[str, str]
+) -> bytes:
+    names = {code: name for name, code in _SAFETENSORS_TYPES.items()}
+    size = math.prod(shape) * dtype.itemsize
+    header = {
+        "__metadata__": dict(sorted(metadata.items())),
+        "features": {"dtype": names[dtype.str], "shape": shape, "data_offsets": [0, size]},
+    }
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)  # the data then lies aligned
+    return struct.pack("<Q", len(text)) + text
 
 
 def atomic_write(path: str | os.PathLike[str], content: str | bytes) -> None:
@@ -205,14 +385,20 @@ def atomic_write(path: str | os.PathLike[str], content: str | bytes) -> None:
     InputError
         If the folder is read-only, the disk is full, or the name is not usable.
     """
-    data = content.encode("utf-8") if isinstance(content, str) else content
+    with _written_aside(path) as file:
+        file.write(content.encode("utf-8") if isinstance(content, str) else content)
+
+
+@contextmanager
+def _written_aside(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """Open a file beside `path` that takes its place in the end, or vanishes on any error."""
     try:
         target = Path(path)
         target.parent.mkdir(parents=True, exist_ok=True)
         aside = target.with_name(f".genbounds-{secrets.token_hex(8)}.part")
         try:
             with aside.open("xb") as file:
-                file.write(data)
+                yield file
                 file.flush()
                 os.fsync(file.fileno())
             aside.replace(target)
@@ -220,6 +406,8 @@ def atomic_write(path: str | os.PathLike[str], content: str | bytes) -> None:
             with suppress(OSError):
                 aside.unlink(missing_ok=True)
             raise
+    except InputError:
+        raise
     except (OSError, ValueError) as error:
         raise InputError(f"{display(path)}: cannot be written: {_reason(error)}.") from error
 
@@ -335,7 +523,7 @@ def _from_named(
     present = ", ".join(keys[:8]) + (f" and {len(keys) - 8} more" if len(keys) > 8 else "")
     raise InputError(
         f"{shown}: has no known array, only: {present or 'nothing'}. Name the features "
-        f"`features`, `reps` or `arr_0`, or the statistics `mu` and `sigma`."
+        f"`features`, `reps`, `feats` or `arr_0`, or the statistics `mu` and `sigma`."
     )
 
 
@@ -527,9 +715,7 @@ def _safetensors(path: Path, shown: str) -> dict[str, Callable[[], NDArray[Any]]
             keys = list(checked.keys())
     except safetensors.SafetensorError as error:
         raise _damaged(shown, error) from error
-    with path.open("rb") as file:
-        (length,) = struct.unpack("<Q", file.read(8))
-        header = json.loads(file.read(length))
+    header, length = _safetensors_header(path)
 
     def load(key: str) -> NDArray[Any]:
         entry = header[key]
@@ -554,14 +740,22 @@ def _safetensors(path: Path, shown: str) -> dict[str, Callable[[], NDArray[Any]]
     return {key: (lambda key=key: load(key)) for key in keys}  # type: ignore[misc]
 
 
+def _safetensors_header(path: Path) -> tuple[dict[str, Any], int]:
+    """Return the header of a checked file and its length in bytes."""
+    with path.open("rb") as file:
+        (length,) = struct.unpack("<Q", file.read(8))
+        return json.loads(file.read(length)), length
+
+
 def _torch(
     path: Path, shown: str
 ) -> Callable[[], NDArray[Any]] | dict[str, Callable[[], NDArray[Any]]]:
     torch = _optional("torch", "torch", "PyTorch", shown)
     try:
-        content = torch.load(
-            path, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(path) or None
-        )
+        with _numpy_stand_ins(torch):
+            content = torch.load(
+                path, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(path) or None
+            )
     except Exception as error:
         if "weights" in str(error).lower():  # PyTorch's own message fills a screen
             raise InputError(
@@ -573,6 +767,10 @@ def _torch(
         ) from error
 
     def convert(tensor: Any) -> NDArray[Any]:
+        if isinstance(tensor, _StoredArray):
+            array = tensor.array()
+            _check_dtype(shown, array.dtype)
+            return array
         if not isinstance(tensor, torch.Tensor):
             raise InputError(
                 f"{shown}: holds a {type(tensor).__name__} where a tensor is needed: "
@@ -596,6 +794,60 @@ def _torch(
     if isinstance(content, dict):
         return {str(key): (lambda value=value: convert(value)) for key, value in content.items()}  # type: ignore[misc]
     return lambda: convert(content)
+
+
+class _StoredType:
+    """What a pickled NumPy dtype is read into: its name and byte order, nothing that NumPy made."""
+
+    def __init__(self, code: str, *_: object) -> None:
+        self.code, self.order = code, "="
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        self.order = state[1]
+
+
+class _StoredArray:
+    """What a pickled NumPy array is read into: torch-fidelity caches its statistics as such."""
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        _, self.shape, self.type, self.fortran, self.content = state
+
+    def array(self) -> NDArray[Any]:
+        """Build the array, of plain numbers or not at all."""
+        if not (isinstance(self.type, _StoredType) and isinstance(self.content, bytes)):
+            raise ValueError("an array without its numbers")
+        dtype = np.dtype(str(self.type.code))
+        if dtype.kind not in "fiub":
+            raise ValueError(f"an array of {dtype}")
+        if self.type.order == ">":
+            dtype = dtype.newbyteorder(">")
+        order: Literal["F", "C"] = "F" if self.fortran else "C"
+        return np.frombuffer(self.content, dtype=dtype).reshape(self.shape, order=order)
+
+
+def _numpy_stand_ins(torch: Any) -> AbstractContextManager[object]:
+    """Let PyTorch's own safe reader take NumPy arrays for what they are: bytes and a shape.
+
+    It would read them with NumPy's own constructors if told so; those trust what they are given.
+    """
+
+    def reconstruct(*_: object) -> _StoredArray:
+        return _StoredArray()
+
+    def as_bytes(text: str, encoding: str) -> bytes:
+        return text.encode(encoding)
+
+    names: list[tuple[Any, str]] = [
+        (reconstruct, "numpy._core.multiarray._reconstruct"),
+        (reconstruct, "numpy.core.multiarray._reconstruct"),
+        (_StoredArray, "numpy.ndarray"),
+        (_StoredType, "numpy.dtype"),
+        (as_bytes, "_codecs.encode"),
+    ]
+    if not hasattr(torch.serialization, "safe_globals"):  # PyTorch 2.4: such files are refused
+        return nullcontext()
+    manager: AbstractContextManager[object] = torch.serialization.safe_globals(names)
+    return manager
 
 
 def _parquet(path: Path, shown: str) -> NDArray[Any]:

@@ -418,18 +418,18 @@ BAD_BYTES = {
     ),
     "unknown.npz": (
         npz_bytes({"embeddings": GOOD, "labels": GOOD}),
-        "has no known array, only: embeddings, labels. Name the features `features`, `reps` or "
-        "`arr_0`, or the statistics `mu` and `sigma`.",
+        "has no known array, only: embeddings, labels. Name the features `features`, `reps`, "
+        "`feats` or `arr_0`, or the statistics `mu` and `sigma`.",
     ),
     "none.npz": (
         npz_bytes({}),
-        "has no known array, only: nothing. Name the features `features`, `reps` or `arr_0`, "
-        "or the statistics `mu` and `sigma`.",
+        "has no known array, only: nothing. Name the features `features`, `reps`, `feats` or "
+        "`arr_0`, or the statistics `mu` and `sigma`.",
     ),
     "many.npz": (
         npz_bytes({f"k{i}": GOOD for i in range(12)}),
         "has no known array, only: k0, k1, k2, k3, k4, k5, k6, k7 and 4 more. Name the features "
-        "`features`, `reps` or `arr_0`, or the statistics `mu` and `sigma`.",
+        "`features`, `reps`, `feats` or `arr_0`, or the statistics `mu` and `sigma`.",
     ),
     "both.npz": (
         npz_bytes({"features": GOOD, "reps": GOOD}),

@@ -195,6 +195,26 @@ def prepare(
     return Digits(split=split, encoder=encoder, generators=generators)
 
 
+def prepare_gan(
+    cache_dir: str | os.PathLike[str] = DEFAULT_CACHE,
+    *,
+    config: Config,
+    progress: Progress = silent,
+) -> models.Gan:
+    """Return the GAN of a configuration alone, trained and kept as `prepare` does."""
+    split = load_split(config.split)
+    return _load(
+        models.Gan,
+        "gan",
+        config.gan,
+        split.generator_images,
+        split.generator_labels,
+        folder=Path(cache_dir),
+        seed=check_count("seed", config.seed, minimum=0),
+        progress=progress,
+    )
+
+
 def line_up(
     cache_dir: str | os.PathLike[str] = DEFAULT_CACHE,
     *,

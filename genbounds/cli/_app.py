@@ -11,7 +11,7 @@ from typing import Annotated, NoReturn, cast
 import typer
 
 from genbounds import __version__
-from genbounds.cli import audit, bounds, score, select
+from genbounds.cli import audit, bounds, features, score, select
 from genbounds.cli._terminal import complain
 from genbounds.validation import InputError
 
@@ -20,6 +20,7 @@ EXAMPLES = """Examples:
 \b
 genbounds score real.npy a.npy b.npy          which model is better, and how sure is that
 genbounds select --reference real.npy *.npy   the best model from as few samples as possible
+genbounds features photos/ --encoder timm:vit_small_patch14_dinov2 --out real.safetensors
 genbounds audit --quick                       do the field's inequalities hold as printed
 genbounds bounds o24.hoeffding                one statement explained
 """
@@ -56,6 +57,7 @@ def start(
 
 app.command("score", epilog=score.EXAMPLES)(score.score)
 app.command("select", epilog=select.EXAMPLES)(select.select)
+app.command("features", epilog=features.EXAMPLES)(features.features)
 app.command("audit", epilog=audit.EXAMPLES)(audit.audit)
 app.command("bounds", epilog=bounds.EXAMPLES)(bounds.bounds)
 

@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds.files import Statistics, display, read, read_features
+from genbounds.features import check_same_encoder, is_media
+from genbounds.files import Statistics, display, read, read_features, read_metadata
 from genbounds.validation import InputError, check_choice
 
 if TYPE_CHECKING:
+    from genbounds.cli._encoding import Encoding
     from genbounds.estimators import Expansion, Moments
 
 Options = Mapping[str, Any]
@@ -133,12 +135,14 @@ def choose_metric(name: str, *, logits: bool, among: Sequence[str] = tuple(METRI
 class Input:
     """One file: its path as given, its short unique name, what it holds.
 
-    `content` is an array (n, d), or `Moments` where the file holds statistics.
+    `content` is an array (n, d), or `Moments` where the file holds statistics; `origin` is what
+    the file says about where its features came from.
     """
 
     path: Path
     name: str
     content: NDArray[Any] | Moments
+    origin: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def n(self) -> int | None:
@@ -146,10 +150,19 @@ class Input:
         return len(self.content) if isinstance(self.content, np.ndarray) else self.content.n
 
 
-def load(paths: Sequence[Path], metric: Metric, *, logits: bool) -> list[Input]:
-    """Read the files of one run."""
-    inputs = []
-    for path, name in zip(paths, model_names(paths), strict=True):
+def load(
+    paths: Sequence[Path], metric: Metric, *, logits: bool, encoding: Encoding | None = None
+) -> list[Input]:
+    """Read the files of one run; what is to be encoded is encoded.
+
+    Raises
+    ------
+    InputError
+        As `genbounds.files.read`; or if two files say that different encoders made them.
+    """
+    inputs: list[Input] = []
+    for given, name in zip(paths, model_names(paths), strict=True):
+        path = _encoded(given, name, encoding)
         content: Any
         if metric.posteriors:
             content = read_features(path)
@@ -167,18 +180,32 @@ def load(paths: Sequence[Path], metric: Metric, *, logits: bool) -> list[Input]:
                     )
                 with inside(path):
                     content = Moments(*content)
-        inputs.append(Input(path=path, name=name, content=content))
+        inputs.append(Input(path=given, name=name, content=content, origin=read_metadata(path)))
+    check_same_encoder({display(model.path): model.origin for model in inputs})
     return inputs
+
+
+def _encoded(path: Path, name: str, encoding: Encoding | None) -> Path:
+    """Return the file of features that belongs to what was named."""
+    if not is_media(path):
+        return path
+    if encoding is None:
+        raise InputError(
+            f"{display(path)}: is to be encoded first: say how with --encoder, or give a file of "
+            "features."
+        )
+    return encoding.features(path, name)
 
 
 def model_names(paths: Sequence[Path]) -> list[str]:
     """Short names for files: their stems, lengthened by folders where those coincide."""
-    names = [path.stem for path in paths]
+    stems = [_stem(path) for path in paths]
+    names = list(stems)
     for depth in range(2, max((len(path.parts) for path in paths), default=0) + 1):
         counts = Counter(names)
         names = [
-            "/".join((*path.parts[-depth:-1], path.stem)) if counts[name] > 1 else name
-            for name, path in zip(names, paths, strict=True)
+            "/".join((*path.parts[-depth:-1], stem)) if counts[name] > 1 else name
+            for name, path, stem in zip(names, paths, stems, strict=True)
         ]
     counts = Counter(names)
     names = [
@@ -194,6 +221,13 @@ def model_names(paths: Sequence[Path]) -> list[str]:
         taken.add(unique)
         names[index] = unique
     return names
+
+
+def _stem(path: Path) -> str:
+    """Return a file's name without its ending; a folder has none, whatever dots it holds."""
+    if path.is_dir():
+        return path.name
+    return path.stem.removesuffix(".tar") if path.name.endswith(".tar.gz") else path.stem
 
 
 def softmax(logits: NDArray[Any]) -> NDArray[np.float64]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from genbounds.cli._encoding import Device, EncoderName, Encoding, Precision, Weights, encoding
 from genbounds.cli._inputs import METRICS, Input, Metric, as_options, blame, choose_metric, load
 from genbounds.cli._terminal import (
     AsJson,
@@ -36,6 +37,7 @@ genbounds score real.npy gan/*.npz --level 0.99 --json
 genbounds score real-stats.npz gan.npy --out results
 genbounds score real-probs.npy gan-probs.npy --metric is
 genbounds score real.npy gan.npy diffusion.npy --metric rke
+genbounds score photos/ gan/ diffusion.zip --encoder timm:vit_small_patch14_dinov2 --out results
 """
 
 
@@ -45,7 +47,8 @@ def score(
         typer.Argument(
             metavar="REFERENCE",
             help="Features (or posteriors) of real data: .npy, .npz, .safetensors, .pt, .parquet; "
-            "for fd also statistics (.npz with mu, sigma and, where known, n).",
+            "for fd also statistics (.npz with mu, sigma and, where known, n); with --encoder "
+            "folders and archives of images, or texts.",
             show_default=False,
         ),
     ],
@@ -83,6 +86,10 @@ def score(
     level: Annotated[
         float, typer.Option("--level", metavar="L", help="Coverage of the intervals.")
     ] = 0.95,
+    encoder: EncoderName = None,
+    weights: Weights = None,
+    device: Device = "cpu",
+    precision: Precision = "float32",
     logits: Logits = False,
     out: Out = None,
     as_json: AsJson = False,
@@ -109,8 +116,14 @@ def score(
     if not models:
         raise InputError(f"--metric {metric} needs a REFERENCE and a GENERATED file; got one file.")
     job = _Job(metric=metric, chosen=chosen, estimator=estimator, level=level, options=options)
-    with interruptible("nothing was lost but time; run the same command again."):
-        job.read(real, models, logits=logits)
+    with (
+        interruptible("nothing was lost but time; run the same command again."),
+        as_options("encoder", "weights", "precision"),
+        encoding(
+            encoder, {"weights": weights, "device": device, "precision": precision}, out=out
+        ) as encoded,
+    ):
+        job.read(real, models, logits=logits, encoded=encoded)
         job.run(out)
         if out is not None:
             from genbounds.report.page import write_page
@@ -147,8 +160,18 @@ class _Job:
     reference_score: Score | None = None
     notes: list[str] = field(default_factory=list)
 
-    def read(self, reference: list[Path], generated: list[Path], *, logits: bool) -> None:
-        inputs = load([*reference, *generated], self.chosen, logits=logits)
+    def read(
+        self,
+        reference: list[Path],
+        generated: list[Path],
+        *,
+        logits: bool,
+        encoded: Encoding | None,
+    ) -> None:
+        from genbounds.features import origin_notes
+
+        inputs = load([*reference, *generated], self.chosen, logits=logits, encoding=encoded)
+        self.notes += origin_notes({shown(model.name): model.origin for model in inputs})
         self.models = inputs[len(reference) :]
         if reference:
             self.reference = inputs[0]

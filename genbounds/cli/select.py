@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,7 +10,17 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from genbounds.cli._inputs import SELECTABLE, Input, as_options, blame, choose_metric, load
+from genbounds.arms import Arm
+from genbounds.cli._encoding import Device, EncoderName, Encoding, Precision, Weights, encoding
+from genbounds.cli._inputs import (
+    SELECTABLE,
+    Input,
+    Metric,
+    as_options,
+    blame,
+    choose_metric,
+    load,
+)
 from genbounds.cli._terminal import (
     AsJson,
     Logits,
@@ -22,6 +33,7 @@ from genbounds.cli._terminal import (
     say,
     shown,
 )
+from genbounds.features import check_same_encoder, is_entry_point, live_arm, origin_notes
 from genbounds.files import display
 from genbounds.validation import InputError, check_choice, check_finite, check_same_dimension
 
@@ -37,6 +49,7 @@ EXAMPLES = """Examples:
 \b
 genbounds select --reference real.npy gan.npy vae.npy diffusion.npy
 genbounds select --reference stats.npz models/*.npy --confidence 0.99 --out results
+genbounds select --reference real.npy my_models:gan my_models:vae --budget 50000
 genbounds select *.npy --metric is --policy elimination --budget 20000 --json
 """
 
@@ -46,7 +59,9 @@ def select(
         list[Path],
         typer.Argument(
             metavar="ARM...",
-            help="Features (or posteriors) of each model; rows are drawn at random, each once.",
+            help="Features (or posteriors) of each model; rows are drawn at random, each once. "
+            "Or a live model: module:function, a function of (n, rng) that returns n new rows; "
+            "with --encoder, n images or texts.",
             show_default=False,
         ),
     ],
@@ -83,6 +98,10 @@ def select(
         typer.Option("--budget", metavar="N", help="Most samples in total.", show_default=False),
     ] = None,
     seed: Annotated[int, typer.Option("--seed", metavar="S", help="Of all random choices.")] = 0,
+    encoder: EncoderName = None,
+    weights: Weights = None,
+    device: Device = "cpu",
+    precision: Precision = "float32",
     logits: Logits = False,
     out: Out = None,
     as_json: AsJson = False,
@@ -91,39 +110,45 @@ def select(
 
     Exit status 0 if the answer is certified, 1 if the samples or the budget ran out before.
     """
-    from genbounds.select import POLICIES, FeatureArm, run
+    from genbounds.select import POLICIES, run
 
     chosen = choose_metric(metric, logits=logits, among=SELECTABLE)
     check_choice("--policy", policy, POLICIES)
-    if chosen.posteriors:
-        inputs, real = load(arms, chosen, logits=logits), None
-    elif reference is None:
+    if not chosen.posteriors and reference is None:
         raise InputError(f"--metric {metric} needs a reference: give --reference FILE.")
-    else:
-        real, *inputs = load([reference, *arms], chosen, logits=logits)
-    sources = {
-        model.name: FeatureArm(_checked(model, real, posteriors=chosen.posteriors))
-        for model in inputs
-    }
+    live = [arm for arm in arms if is_entry_point(str(arm)) and not arm.exists()]
+    if live and logits:
+        raise InputError("`--logits` is for files; let a live model return posteriors.")
+    if live and budget is None:
+        raise InputError(f"{live[0]} never runs dry: say with --budget N when to give up.")
     with (
         interruptible("the samples lie in the files; run the same command again."),
-        progress("samples") as advance,
-        blame({} if real is None else {"reference": real.path, "real": real.path}),
-        as_options(*_OPTIONS),
+        as_options("encoder", "weights", "precision"),
+        encoding(
+            encoder, {"weights": weights, "device": device, "precision": precision}, out=out
+        ) as encoded,
     ):
-        result = run(
-            sources,
-            None if real is None else real.content,
-            policy=policy,
-            metric=metric,
-            confidence=confidence,
-            batch=batch,
-            budget=budget,
-            seed=seed,
-            retries=0,
-            progress=lambda state: advance(int(state.n.sum()), budget, ""),
-        )
+        real = None if chosen.posteriors else reference
+        line_up = _LineUp.read(real, arms, live, chosen, logits=logits, encoded=encoded)
+        with (
+            progress("samples") as advance,
+            blame({} if real is None else {"reference": real, "real": real}),
+            as_options(*_OPTIONS),
+        ):
+            result = run(
+                line_up.arms,
+                line_up.reference,
+                policy=policy,
+                metric=metric,
+                confidence=confidence,
+                batch=batch,
+                budget=budget,
+                seed=seed,
+                retries=0,
+                progress=lambda state: advance(int(state.n.sum()), budget, ""),
+            )
     document = result.to_dict()
+    document["notes"] = [*document["notes"], *line_up.notes]
     if chosen.posteriors and reference is not None:
         note = f"the Inception score uses no reference: {display(reference)} was not read"
         document["notes"] = [*document["notes"], note]
@@ -139,6 +164,52 @@ def select(
         _print(result, document["notes"])
     if not result.certified:
         raise typer.Exit(1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _LineUp:
+    """What takes part: files as arms that run dry, live models, and what they are held against."""
+
+    arms: dict[str, Arm]
+    reference: Any
+    notes: list[str]
+
+    @classmethod
+    def read(
+        cls,
+        reference: Path | None,
+        arms: list[Path],
+        live: list[Path],
+        metric: Metric,
+        *,
+        logits: bool,
+        encoded: Encoding | None,
+    ) -> _LineUp:
+        from genbounds.select import FeatureArm
+
+        files = [arm for arm in arms if arm not in live]
+        paths = files if reference is None else [reference, *files]
+        inputs = load(paths, metric, logits=logits, encoding=encoded)
+        origins = {shown(model.name): model.origin for model in inputs}
+        if live and encoded is not None:
+            fresh = dict.fromkeys((shown(str(arm)) for arm in live), encoded.encoder.description)
+            origins |= fresh
+            check_same_encoder(origins)
+        real = None if reference is None else inputs.pop(0)
+        live_encoder = None if encoded is None else encoded.encoder
+        waiting, taking_part = iter(inputs), dict[str, Arm]()
+        for arm in arms:  # in the order given: ties are broken by it
+            if arm in live:
+                taking_part[str(arm)] = live_arm(str(arm), live_encoder)
+            else:
+                model = next(waiting)
+                rows = _checked(model, real, posteriors=metric.posteriors)
+                taking_part[model.name] = FeatureArm(rows)
+        return cls(
+            arms=taking_part,
+            reference=None if real is None else real.content,
+            notes=origin_notes(origins),
+        )
 
 
 def _checked(model: Input, real: Input | None, *, posteriors: bool) -> NDArray[Any]:

@@ -127,7 +127,10 @@ CALLS = {
     # files
     FD + "gone.npy": "genbounds: gone.npy: no such file: check the path.",
     "score gone.npy good.npy": "genbounds: gone.npy: no such file: check the path.",
-    FD + "folder": "genbounds: folder: is a folder: give the file inside it.",
+    FD + "folder": (
+        "genbounds: folder: is to be encoded first: say how with --encoder, or give a file of "
+        "features."
+    ),
     FD + "empty.npy": "genbounds: empty.npy: the file is empty: write it again.",
     FD + "x.csv": (
         "genbounds: x.csv: `.csv` files are not read: convert it to one of .npy, .npz, "
@@ -146,7 +149,7 @@ CALLS = {
     ),
     FD + "unknown.npz": (
         "genbounds: unknown.npz: has no known array, only: embeddings. Name the features "
-        "`features`, `reps` or `arr_0`, or the statistics `mu` and `sigma`."
+        "`features`, `reps`, `feats` or `arr_0`, or the statistics `mu` and `sigma`."
     ),
     FD + "nan.npy": f"genbounds: `nan.npy` has NaN in row 7: {FINITE}",
     "score nan.npy good.npy": f"genbounds: `nan.npy` has NaN in row 7: {FINITE}",

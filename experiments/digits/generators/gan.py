@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
@@ -13,6 +13,7 @@ from experiments.digits import networks
 from experiments.digits.data import PIXELS, Images, Labels
 from experiments.digits.generators._base import Codes, Generator
 from experiments.digits.networks import Array, Report
+from genbounds import sobol_cache
 from genbounds.validation import InputError
 
 
@@ -21,7 +22,8 @@ class GanConfig:
     """Size and training; the number of steps decides how good it gets.
 
     `noise` blurs what the discriminator sees, `penalty` weighs its squared gradient, `decay` is
-    the memory of the averaged generator that is kept.
+    the memory of the averaged generator that is kept. `sampler` says where the latents of training
+    come from: "normal", or a shuffled cache of Sobol points, "inverse" or "box-muller".
     """
 
     latent: int = 16
@@ -32,6 +34,7 @@ class GanConfig:
     noise: float = 0.05
     penalty: float = 1.0
     decay: float = 0.998
+    sampler: str = "normal"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,8 +95,10 @@ class Gan(Generator):
         def noisy(batch: Any) -> Any:
             return batch + config.noise * networks.normal(rng, *batch.shape)
 
+        latents = _sampler(config, rng)
+
         def generated() -> Any:
-            return noisy(generator(networks.normal(rng, config.batch, config.latent)))
+            return noisy(generator(latents()))
 
         pixels = torch.from_numpy(images.reshape(-1, PIXELS).copy())
         with networks.seeded_training(rng):
@@ -145,6 +150,18 @@ class Gan(Generator):
     def arrays(self) -> dict[str, Array]:
         """Weights of the averaged generator."""
         return networks.weights(self.network)
+
+
+def _sampler(config: GanConfig, rng: np.random.Generator) -> Callable[[], Any]:
+    """Return what draws a batch of latents for training."""
+    if config.sampler == "normal":
+        return lambda: networks.normal(rng, config.batch, config.latent)
+    import torch
+
+    # As many points as training takes, so that hardly one comes twice.
+    size = 1 << (2 * config.steps * config.batch - 1).bit_length()
+    cache = sobol_cache(config.latent, size=size, method=config.sampler, rng=rng)
+    return lambda: torch.from_numpy(np.asarray(cache.draw(config.batch), dtype=np.float32))
 
 
 def _generator(config: GanConfig) -> Any:

@@ -1,0 +1,54 @@
+"""Where results go: a section of docs/experiments.md, and a picture beside it."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import platform
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from genbounds.files import atomic_write
+
+PAGE = Path(__file__).parents[1] / "docs" / "experiments.md"
+
+
+def record(name: str, lines: Sequence[str], *, page: Path = PAGE) -> None:
+    """Replace the section between the markers `name: begin` and `name: end`."""
+    begin, end = (f"<!-- {name}: {edge} -->" for edge in ("begin", "end"))
+    text = page.read_text(encoding="utf-8")
+    if text.count(begin) != 1 or text.count(end) != 1:
+        raise ValueError(f"{page} must have the markers {begin} and {end} once each")
+    head, _, rest = text.partition(begin)
+    tail = rest.partition(end)[2]
+    atomic_write(page, "\n".join([head + begin, *lines, end]) + tail)
+
+
+def stamp(device: str = "CPU") -> str:
+    """Return the date and the kind of machine, as a line of a report."""
+    today = datetime.datetime.now(datetime.UTC).date().isoformat()
+    return (
+        f"{today}, {os.cpu_count()}-core {platform.machine().replace('_', '-')} machine, {device}."
+    )
+
+
+def picture(name: str, paint: Callable[[Any], None], *, page: Path = PAGE) -> str:
+    """Draw onto matplotlib axes; save beside the page; return the line that shows it."""
+    import matplotlib
+
+    with matplotlib.rc_context({"svg.hashsalt": name, "svg.fonttype": "none", "font.size": 9}):
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(6.4, 3.6), layout="constrained")
+        paint(figure.add_subplot())
+        path = page.parent / "images" / f"{name}.svg"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(path, format="svg", metadata={"Date": None})
+    return f"![{name}](images/{path.name})"
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return the lines of a table."""
+    lines = [f"| {' | '.join(columns)} |", "|" + "---|" * len(columns)]
+    return lines + [f"| {' | '.join(row)} |" for row in rows]

@@ -1,0 +1,1 @@
+"""Diversity of real sentences under a real sentence encoder."""

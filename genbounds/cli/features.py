@@ -1,0 +1,238 @@
+"""`genbounds features`: images, texts or features in; features or statistics out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from genbounds.cli._encoding import Device, EncoderName, Precision, Weights
+from genbounds.cli._inputs import as_options
+from genbounds.cli._terminal import (
+    AsJson,
+    complain,
+    interruptible,
+    print_json,
+    progress,
+    say,
+)
+from genbounds.files import display
+from genbounds.validation import InputError, check_choice
+
+if TYPE_CHECKING:
+    from genbounds.features import Extraction
+
+EXAMPLES = """Examples:
+
+\b
+genbounds features photos/ --encoder timm:vit_small_patch14_dinov2 --weights dinov2.pth --out real.safetensors
+genbounds features shard-*.tar --encoder pytorch-fid:2048 --moments stats.npz
+genbounds features texts.jsonl --encoder sentence-transformers:all-MiniLM-L6-v2 --out texts.safetensors
+genbounds features clips/ --items files --encoder my_audio:embed --out clips.npz
+genbounds features real.safetensors --moments real.npz
+"""  # noqa: E501
+
+
+def features(
+    inputs: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="INPUT...",
+            help="Folder, .zip or .tar of images; .txt or .jsonl of texts; a file of features.",
+            show_default=False,
+        ),
+    ],
+    encoder: EncoderName = None,
+    weights: Weights = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            metavar="FILE",
+            help="Features: .safetensors (says how they were made), .npy, or .npz as dgm-eval "
+            "reads it.",
+            show_default=False,
+        ),
+    ] = None,
+    moments: Annotated[
+        Path | None,
+        typer.Option(
+            "--moments",
+            metavar="FILE",
+            help="Statistics: .npz with mu, sigma and n, as pytorch-fid reads it. Without --out "
+            "no features are kept.",
+            show_default=False,
+        ),
+    ] = None,
+    items: Annotated[
+        str | None,
+        typer.Option(
+            "--items",
+            metavar="images|texts|files|rows",
+            help="What the input holds; files: the paths in a folder, for an encoder that reads "
+            "them itself.",
+            show_default="by the input's name",
+        ),
+    ] = None,
+    field: Annotated[
+        str, typer.Option("--field", metavar="KEY", help="The text's key in a .jsonl file.")
+    ] = "text",
+    size: Annotated[
+        int | None,
+        typer.Option(
+            "--size", metavar="PIXELS", help="Resize images to this.", show_default="the encoder's"
+        ),
+    ] = None,
+    resize: Annotated[
+        int | None,
+        typer.Option(
+            "--resize",
+            metavar="PIXELS",
+            help="The shorter side before --fit crop cuts out the centre.",
+            show_default="the encoder's",
+        ),
+    ] = None,
+    fit: Annotated[
+        str | None,
+        typer.Option(
+            "--fit",
+            metavar="stretch|crop",
+            help="Resize both sides, or the shorter one and cut out the centre.",
+            show_default="the encoder's",
+        ),
+    ] = None,
+    interpolation: Annotated[
+        str | None,
+        typer.Option(
+            "--interpolation",
+            metavar="bicubic|bilinear|lanczos",
+            help="All of them without aliasing.",
+            show_default="the encoder's",
+        ),
+    ] = None,
+    channels: Annotated[
+        int | None,
+        typer.Option(
+            "--channels", metavar="3|1", help="Colour or grey.", show_default="the encoder's"
+        ),
+    ] = None,
+    white: Annotated[
+        float | None,
+        typer.Option(
+            "--white",
+            metavar="1|255",
+            help="The number for white, before --mean and --std.",
+            show_default="the encoder's",
+        ),
+    ] = None,
+    mean: Annotated[
+        str | None,
+        typer.Option(
+            "--mean",
+            metavar="R,G,B",
+            help="Subtracted from each channel.",
+            show_default="the encoder's",
+        ),
+    ] = None,
+    std: Annotated[
+        str | None,
+        typer.Option(
+            "--std", metavar="R,G,B", help="Divides each channel.", show_default="the encoder's"
+        ),
+    ] = None,
+    device: Device = "cpu",
+    precision: Precision = "float32",
+    batch: Annotated[
+        int, typer.Option("--batch", metavar="B", help="Items that are encoded at once.")
+    ] = 64,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            "--workers",
+            metavar="W",
+            help="Threads that decode and resize; results do not depend on it.",
+            show_default="one a processor",
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compute features (or only their statistics) of images or texts.
+
+    Nothing is downloaded: weights come from a file that you name or a cache that is filled. After
+    an interruption the same command goes on.
+    """
+    from genbounds.features import FAMILIES, KINDS, extract, load_encoder, open_source
+
+    if out is None and moments is None:
+        raise InputError("nowhere to write to: give --out FILE, --moments FILE or both.")
+    if items is not None:
+        check_choice("--items", items, KINDS)
+    wanted = {
+        "size": size,
+        "resize": resize,
+        "fit": fit,
+        "interpolation": interpolation,
+        "channels": channels,
+        "white": white,
+        "mean": _numbers("mean", mean),
+        "std": _numbers("std", std),
+    }
+    preprocessing = {name: value for name, value in wanted.items() if value is not None}
+    source = open_source(inputs, items=items, field=field)  # type: ignore[arg-type]
+    if encoder is None and source.kind != "rows":
+        raise InputError(
+            f"{display(inputs[0])} holds {source.kind}: say with --encoder how they become "
+            f"features ({', '.join(f'{name}:…' for name in FAMILIES)} or module:function)."
+        )
+    with as_options("precision", "batch", "workers", "encoder", *preprocessing):
+        loaded = load_encoder(
+            encoder or "none",
+            weights=weights,
+            device=device,
+            precision=precision,
+            preprocessing=preprocessing,
+        )
+        with (
+            interruptible("finished blocks are kept; run the same command again."),
+            progress("encoding") as advance,
+        ):
+            result = extract(
+                source,
+                loaded,
+                out=out,
+                moments=moments,
+                batch=batch,
+                workers=workers,
+                progress=advance,
+            )
+    if as_json:
+        print_json(result.to_dict())
+    else:
+        _print(result)
+
+
+def _numbers(name: str, text: str | None) -> tuple[float, ...] | None:
+    if text is None:
+        return None
+    try:
+        return tuple(float(part) for part in text.split(","))
+    except ValueError as error:
+        raise InputError(
+            f"`--{name}` must be numbers with commas between them, as in 0.5,0.5,0.5; got {text!r}."
+        ) from error
+
+
+def _print(result: Extraction) -> None:
+    from genbounds.report import number
+
+    written = [path for path in (result.out, result.moments) if path is not None]
+    say(f"{number(result.n)} × {number(result.d)} features: {', '.join(map(display, written))}")
+    if result.resumed == result.n:
+        complain("all of it was there already.")
+    elif result.resumed:
+        complain(f"went on after {number(result.resumed)} items that were there already.")
+    for name, value in result.origin.items():
+        say(f"* {name}: {value}")
+    for note in result.notes:
+        complain(note)

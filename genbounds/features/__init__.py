@@ -1,0 +1,18 @@
+"""From images, texts or anything else to features: readers, encoders, extraction that resumes."""
+
+from genbounds.features._encoder import KINDS as KINDS
+from genbounds.features._encoder import Encoder as Encoder
+from genbounds.features._encoders import FAMILIES as FAMILIES
+from genbounds.features._encoders import load_encoder as load_encoder
+from genbounds.features._entry_point import entry_point as entry_point
+from genbounds.features._entry_point import is_entry_point as is_entry_point
+from genbounds.features._entry_point import live_arm as live_arm
+from genbounds.features._extract import Extraction as Extraction
+from genbounds.features._extract import encode as encode
+from genbounds.features._extract import extract as extract
+from genbounds.features._origin import check_same_encoder as check_same_encoder
+from genbounds.features._origin import origin_notes as origin_notes
+from genbounds.features._preprocessing import Preprocessing as Preprocessing
+from genbounds.features._sources import Source as Source
+from genbounds.features._sources import is_media as is_media
+from genbounds.features._sources import open_source as open_source

@@ -1,0 +1,128 @@
+"""Encoders that are the user's own Python, and none at all."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genbounds.features._encoder import Encoder, Kind
+from genbounds.features._entry_point import entry_point
+from genbounds.features._offline import file_digest, versions
+from genbounds.features._preprocessing import Preprocessing
+from genbounds.features._request import Request
+from genbounds.files import display
+from genbounds.validation import InputError, as_numpy
+
+
+@dataclass(frozen=True, slots=True)
+class AsTheyAre:
+    """No encoder: rows that are features already."""
+
+    takes: Kind | None = "rows"
+    description: Mapping[str, str] = field(default_factory=dict)
+
+    def prepare(self, item: Any) -> Any:
+        """Leave a row alone."""
+        return item
+
+    def encode(self, batch: Sequence[Any]) -> NDArray[Any]:
+        """Stack rows."""
+        return np.stack(batch)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _PythonEncoder:
+    """A function of a list of items, or of one array of preprocessed images."""
+
+    function: Callable[[Any], Any]
+    preprocessing: Preprocessing | None
+    takes: Kind | None
+    description: dict[str, str]
+
+    def prepare(self, item: Any) -> Any:
+        return item if self.preprocessing is None else self.preprocessing(item)
+
+    def encode(self, batch: Sequence[Any]) -> NDArray[Any]:
+        if self.preprocessing is None:
+            given: Any = [np.asarray(item) if _is_picture(item) else item for item in batch]
+        else:
+            given = stack_images(batch)
+        return as_numpy("features", self.function(given))
+
+
+def python_encoder(request: Request) -> Encoder:
+    """Make an encoder of ``module:function``, or of a `Preprocessing` and a function."""
+    target = entry_point(request.rest)
+    if isinstance(target, Encoder) and not isinstance(target, type):
+        request.without_options(of="an encoder of your own")
+        return target
+    if not callable(target):
+        raise InputError(
+            f"{display(request.rest)}: is not a function of a list of items, nor an encoder."
+        )
+    wanted = getattr(target, "preprocessing", None)
+    preprocessing = None
+    if wanted is not None or request.overrides:
+        defaults = {} if wanted is None else {name: getattr(wanted, name) for name in _FIELDS}
+        preprocessing = request.preprocessing(**defaults)
+        request = _without_preprocessing(request)
+    request.without_options(of="a Python function")
+    return _PythonEncoder(
+        function=target,
+        preprocessing=preprocessing,
+        takes="images" if preprocessing is not None else None,
+        description={
+            "encoder": request.name,
+            "weights": _source_digest(target),
+            "preprocessing": "its own" if preprocessing is None else preprocessing.describe(),
+            "libraries": versions("numpy", "pillow"),
+        },
+    )
+
+
+_FIELDS = tuple(Preprocessing.__dataclass_fields__)
+
+
+def _without_preprocessing(request: Request) -> Request:
+    from dataclasses import replace
+
+    return replace(request, overrides={})
+
+
+def _source_digest(target: Any) -> str:
+    """Return a digest of the file that defines a function: the nearest thing to its weights."""
+    digest = getattr(target, "weights", None)
+    if isinstance(digest, str):
+        return digest
+    module = sys.modules.get(getattr(target, "__module__", "") or "")
+    file = getattr(module, "__file__", None)
+    if file and Path(file).is_file():
+        return f"source {file_digest(Path(file))}"
+    text = inspect.getsource(target) if inspect.isfunction(target) else repr(type(target))
+    return f"source sha256:{hashlib.sha256(text.encode()).hexdigest()}"
+
+
+def _is_picture(item: Any) -> bool:
+    from PIL import Image
+
+    return isinstance(item, Image.Image)
+
+
+def stack_images(batch: Sequence[NDArray[np.float32]]) -> NDArray[np.float32]:
+    """Return preprocessed images as one array (n, c, h, w)."""
+    sizes = {image.shape[1:] for image in batch}
+    if len(sizes) > 1:
+        (h1, w1), (h2, w2), *_ = sorted(sizes)
+        raise InputError(
+            f"the images differ in size ({w1} × {h1} and {w2} × {h2} pixels): "
+            "say with --size to what they shall be resized."
+        )
+    return np.stack(batch)

@@ -1,0 +1,41 @@
+"""What extraction asks of an encoder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, Protocol, runtime_checkable
+
+from numpy.typing import NDArray
+
+Kind = Literal["images", "texts", "files", "rows"]
+KINDS: tuple[Kind, ...] = ("images", "texts", "files", "rows")
+
+
+@runtime_checkable
+class Encoder(Protocol):
+    """Turns images, texts or files into rows of features.
+
+    Attributes
+    ----------
+    takes : {"images", "texts", "files"} or None
+        What its items are: Pillow images (or uint8 arrays), strings, or paths. None: whatever the
+        input holds.
+    description : mapping of str to str
+        What decides the features: ``encoder`` (its name), ``weights`` (a digest), ``preprocessing``
+        and ``libraries`` (versions). Stored with the features; two files whose first three differ
+        are not compared.
+    """
+
+    @property
+    def takes(self) -> Kind | None: ...
+
+    @property
+    def description(self) -> Mapping[str, str]: ...
+
+    def prepare(self, item: Any) -> Any:
+        """Prepare one item (decode, resize, …); called from several threads."""
+        ...
+
+    def encode(self, batch: Sequence[Any]) -> NDArray[Any]:
+        """Return the features, shape (len(batch), d), of prepared items."""
+        ...

@@ -1,0 +1,98 @@
+"""Encoders by name, each through the library that owns it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from genbounds.features._callable import AsTheyAre, python_encoder
+from genbounds.features._encoder import Encoder
+from genbounds.features._entry_point import is_entry_point
+from genbounds.features._offline import offline
+from genbounds.features._onnx import onnx_encoder
+from genbounds.features._origin import RANDOM
+from genbounds.features._request import PRECISIONS, Request
+from genbounds.features._sentences import sentence_encoder
+from genbounds.features._torch import (
+    open_clip_encoder,
+    pytorch_fid_encoder,
+    timm_encoder,
+    torchscript_encoder,
+    torchvision_encoder,
+)
+from genbounds.validation import InputError, check_choice
+
+FAMILIES: dict[str, Callable[[Request], Encoder]] = {
+    "timm": timm_encoder,
+    "torchvision": torchvision_encoder,
+    "open_clip": open_clip_encoder,
+    "pytorch-fid": pytorch_fid_encoder,
+    "sentence-transformers": sentence_encoder,
+    "torchscript": torchscript_encoder,
+    "onnx": onnx_encoder,
+    "python": python_encoder,
+}
+"""What may stand before the colon of an encoder's name."""
+
+
+def load_encoder(
+    name: str,
+    *,
+    weights: str | os.PathLike[str] | None = None,
+    device: str = "cpu",
+    precision: str = "float32",
+    preprocessing: Mapping[str, Any] | None = None,
+) -> Encoder:
+    """Load an encoder.
+
+    Parameters
+    ----------
+    name : str
+        | ``timm:MODEL``, ``torchvision:MODEL``, ``open_clip:MODEL``: image models by the names of
+          those libraries; features are what enters the last layer (CLIP: the image embedding).
+        | ``pytorch-fid:2048``: the Inception network of the Fréchet inception distance.
+        | ``sentence-transformers:MODEL``: texts.
+        | ``torchscript:FILE``, ``onnx:FILE``: a model that takes (n, c, h, w) and returns (n, d).
+        | ``module:function`` or ``python:module:function``: a function of a list of items that
+          returns (n, d). If it has an attribute ``preprocessing`` (a `Preprocessing`), it gets
+          one array (n, c, h, w) instead.
+        | ``none``: rows of features as they are.
+    weights : path-like, optional
+        A file of weights, or a folder to look into. By default the library's own cache is looked
+        into. ``random`` takes untrained weights, for trying the plumbing. Nothing is downloaded.
+    device : str
+        As PyTorch names it.
+    precision : {"float32", "bfloat16", "float16"}
+        Other than float32: PyTorch's automatic mixed precision.
+    preprocessing : mapping, optional
+        Fields of `Preprocessing` to set otherwise than the model asks for.
+
+    Raises
+    ------
+    InputError
+        If there is no such encoder, its library or its weights are missing, or a file is damaged.
+    """
+    check_choice("precision", precision, PRECISIONS)
+    if name == "none":
+        return AsTheyAre()
+    family, _, rest = name.partition(":")
+    if family not in FAMILIES and is_entry_point(name):
+        family, rest = "python", name
+    if family not in FAMILIES or not rest:
+        raise InputError(
+            f"`encoder` must be one of {', '.join(f'{known}:…' for known in FAMILIES)}, or none; "
+            f"got {name!r}."
+        )
+    request = Request(
+        name=f"{family}:{rest}",
+        rest=rest,
+        weights=None if weights is None or str(weights) == RANDOM else Path(weights),
+        random=str(weights) == RANDOM,
+        device=device,
+        precision=precision,
+        overrides=dict(preprocessing or {}),
+    )
+    with offline():
+        return FAMILIES[family](request)

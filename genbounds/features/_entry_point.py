@@ -1,0 +1,99 @@
+"""``module:function``: the user's own Python as encoder or as live arm."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from genbounds.features._extract import encode
+from genbounds.files import display
+from genbounds.validation import InputError
+
+if TYPE_CHECKING:
+    from genbounds.arms import Arm
+    from genbounds.features._encoder import Encoder
+
+_PATTERN = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
+
+
+def is_entry_point(text: str) -> bool:
+    """Whether a text has the form ``package.module:name``."""
+    return _PATTERN.fullmatch(text) is not None
+
+
+def entry_point(text: str) -> Any:
+    """Import what ``package.module:name`` stands for; the working folder is searched first.
+
+    Raises
+    ------
+    InputError
+        If it is not of that form, or there is no such module or name. What the module itself
+        raises while it is imported is passed on.
+    """
+    if not is_entry_point(text):
+        raise InputError(f"{display(text)}: is not of the form module:function.")
+    module_name, _, names = text.partition(":")
+    here = os.getcwd()
+    sys.path.insert(0, here)
+    try:
+        target = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
+            raise  # a module that it needs: the user's own problem, with its traceback
+        raise InputError(
+            f"{display(text)}: there is no module {module_name!r} here or among the installed "
+            "packages: run this in the folder that has it."
+        ) from error
+    finally:
+        sys.path.remove(here)
+    for name in names.split("."):
+        try:
+            target = getattr(target, name)
+        except AttributeError as error:
+            raise InputError(f"{display(text)}: the module has no {name!r}.") from error
+    return target
+
+
+@dataclass(frozen=True, slots=True)
+class _LiveArm:
+    """A function, or an object's ``draw``, of the user's; with an encoder behind it if need be."""
+
+    sample: Callable[[int, np.random.Generator], Any]
+    encoder: Encoder | None
+
+    def draw(self, n: int, rng: np.random.Generator) -> Any:
+        drawn = self.sample(n, rng)
+        return drawn if self.encoder is None else encode(self.encoder, drawn)
+
+
+def live_arm(text: str, encoder: Encoder | None = None) -> Arm:
+    """Make an arm of ``module:function``.
+
+    Parameters
+    ----------
+    text : str
+        Names a function of ``(n, rng)``, or an object with such a ``draw``. It returns n new rows
+        of features or posteriors; with an encoder, n images (uint8 arrays or Pillow images) or
+        texts.
+    encoder : Encoder, optional
+
+    Raises
+    ------
+    InputError
+        As `entry_point`; or if it names neither.
+    """
+    target = entry_point(text)
+    sample = getattr(target, "draw", target)
+    if isinstance(target, type) or not callable(sample):
+        raise InputError(
+            f"{display(text)}: is neither a function of (n, rng) nor an object with such a "
+            "`draw` (a class is not one: name an instance)."
+        )
+    return _LiveArm(sample, encoder)

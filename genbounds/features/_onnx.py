@@ -1,0 +1,86 @@
+"""Encoders in ONNX files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genbounds.features._callable import stack_images
+from genbounds.features._encoder import Encoder, Kind
+from genbounds.features._offline import file_digest, library, versions
+from genbounds.features._preprocessing import Preprocessing
+from genbounds.features._request import Request
+from genbounds.files import display
+from genbounds.validation import InputError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _OnnxEncoder:
+    session: Any
+    input: str
+    output: str
+    preprocessing: Preprocessing
+    description: dict[str, str]
+    takes: Kind | None = "images"
+
+    def prepare(self, item: Any) -> Any:
+        return self.preprocessing(item)
+
+    def encode(self, batch: Sequence[Any]) -> NDArray[Any]:
+        features = self.session.run([self.output], {self.input: stack_images(batch)})[0]
+        return np.asarray(features).reshape(len(batch), -1)
+
+
+def onnx_encoder(request: Request) -> Encoder:
+    """Load ``onnx:FILE``: one input (n, c, h, w) of float32; the first output is taken."""
+    runtime = library("onnxruntime", extra="onnx", needed_for=request.name)
+    path = Path(request.rest)
+    if not path.is_file():
+        raise InputError(f"{display(path)}: no such file: export the model there.")
+    if request.weights is not None or request.random or request.precision != "float32":
+        raise InputError(
+            f"{display(path)}: an ONNX file has its own weights and precision: "
+            "leave --weights and --precision out."
+        )
+    if request.device != "cpu" and not request.device.startswith("cuda"):
+        raise InputError(f"--device {request.device}: onnxruntime runs here on cpu or cuda.")
+    providers = ["CPUExecutionProvider"]
+    if request.device.startswith("cuda"):
+        providers.insert(0, "CUDAExecutionProvider")
+        if providers[0] not in runtime.get_available_providers():
+            raise InputError(f"--device {request.device} needs onnxruntime-gpu in place of it.")
+    try:
+        session = runtime.InferenceSession(str(path), providers=providers)
+    except Exception as error:  # its own exceptions have no common public base
+        raise InputError(f"{display(path)}: is no ONNX model ({display(error)}).") from error
+    first = session.get_inputs()[0]
+    if len(session.get_inputs()) != 1 or len(first.shape) != 4 or first.type != "tensor(float)":
+        raise InputError(
+            f"{display(path)}: must have one input (n, c, h, w) of float32; "
+            f"it has {[(i.name, i.shape, i.type) for i in session.get_inputs()]}."
+        )
+    _, channels, height, _ = first.shape
+    known = {
+        name: side
+        for name, side in {"channels": channels, "size": height}.items()
+        if isinstance(side, int)
+    }
+    preprocessing = request.preprocessing(**known)
+    return _OnnxEncoder(
+        session=session,
+        input=first.name,
+        output=session.get_outputs()[0].name,
+        preprocessing=preprocessing,
+        description={
+            "encoder": f"onnx:{path.name}",
+            "weights": file_digest(path),
+            "preprocessing": preprocessing.describe(),
+            "precision": "float32",
+            "libraries": versions("onnxruntime", "pillow"),
+        },
+    )

