@@ -20,9 +20,8 @@ from typing import Any
 import numpy as np
 
 import genbounds as gb
-from experiments.vendi.arms import GaussianRbf, SphereClusters, truth
 from genbounds.files import atomic_write
-from genbounds.simulate import interval_coverage
+from genbounds.simulate import RbfArm, SphereClustersArm, interval_coverage, vendi_truth
 
 LEVEL = 0.95
 PAGE = Path(__file__).parents[2] / "docs" / "vendi.md"
@@ -51,7 +50,7 @@ class Study:
     """One row."""
 
     label: str
-    arm: GaussianRbf | SphereClusters | Digits
+    arm: RbfArm | SphereClustersArm | Digits
     n: int
     given: dict[str, Any] = field(default_factory=dict)
     dense: bool = False
@@ -65,26 +64,28 @@ class Study:
         return gb.vendi_score(rows, level=LEVEL, **self.given)
 
     @property
-    def truth(self) -> float:
+    def vendi_truth(self) -> float:
         """Score of the law."""
         if isinstance(self.arm, Digits):
             return gb.vendi_score(digits(), estimator="plugin", **self.given).value
-        return truth(self.arm.spectrum, self.given.get("order", 1.0), self.given.get("components"))
+        return vendi_truth(
+            self.arm.spectrum, self.given.get("order", 1.0), self.given.get("components")
+        )
 
 
 def studies() -> Iterator[Study]:
     """Cosine and RBF, orders 1, 2 and ∞, whole and truncated."""
     weights = 1.0 / np.arange(1, 11)
-    uneven = SphereClusters(tuple(weights / weights.sum()), (1,) * 10)
-    equal = SphereClusters((0.1,) * 10, (1,) * 10)
-    spheres = SphereClusters((0.5, 0.3, 0.2), (3, 6, 9))
+    uneven = SphereClustersArm(tuple(weights / weights.sum()), (1,) * 10)
+    equal = SphereClustersArm((0.1,) * 10, (1,) * 10)
+    spheres = SphereClustersArm((0.5, 0.3, 0.2), (3, 6, 9))
     laws = {"10 uneven clusters": uneven, "10 equal clusters": equal, "3 spheres, d=18": spheres}
     for name, law in laws.items():
         for order in (1.0, 2.0, math.inf):
             for n in (500, 2000) if law is not spheres else (500,):
                 given = {"kernel": "cosine", "order": order}
                 yield Study(f"{name}, cosine, order {order:g}, n={n}", law, n, given)
-    gauss = GaussianRbf((2.0, 1.0, 1.0, 0.5), 2.0)
+    gauss = RbfArm((2.0, 1.0, 1.0, 0.5), 2.0)
     for n in (500, 2000):
         given = {"bandwidth": 2.0, "order": 2.0}
         yield Study(f"Gaussian d=4, RBF, order 2, n={n}", gauss, n, given, dense=n > 1000)

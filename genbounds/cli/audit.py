@@ -18,15 +18,13 @@ from genbounds.cli._terminal import (
     progress,
     say,
 )
-from genbounds.validation import InputError, check_choice
-
-BACKENDS = ("loky",)
 
 EXAMPLES = """Examples:
 
 \b
 genbounds audit --quick
 genbounds audit "o24.*" --jobs 4 --out results
+genbounds audit --backend dask --scheduler tcp://10.0.0.1:8786 --out results
 genbounds audit m25.mean-norm --replications 100000 --seed 1 --json
 """
 
@@ -54,17 +52,26 @@ def audit(
         int, typer.Option("--jobs", metavar="J", help="Processes; results do not depend on it.")
     ] = 1,
     backend: Annotated[
-        str, typer.Option("--backend", metavar="|".join(BACKENDS), help="Who runs the processes.")
-    ] = BACKENDS[0],
+        str,
+        typer.Option(
+            "--backend", metavar="loky|dask", help="Processes of this machine, or Dask workers."
+        ),
+    ] = "loky",
     scheduler: Annotated[
         str | None,
         typer.Option(
             "--scheduler",
             metavar="ADDRESS",
-            help="Of a cluster; for backends that have one.",
+            help="Of a running Dask scheduler; without it, Dask starts --jobs workers here.",
             show_default=False,
         ),
     ] = None,
+    threads: Annotated[
+        int,
+        typer.Option(
+            "--threads", metavar="T", help="BLAS threads a process; can change the last digit."
+        ),
+    ] = 1,
     out: Out = None,
     as_json: AsJson = False,
 ) -> None:
@@ -78,9 +85,6 @@ def audit(
     from genbounds.bounds import catalog
     from genbounds.simulate import audit as put_on_trial
 
-    check_choice("--backend", backend, BACKENDS)
-    if scheduler is not None:
-        raise InputError(f"`--scheduler` is for clusters; backend {backend!r} has none.")
     ids = choose(patterns or [], catalog())
     advice = (
         "nothing was kept; with --out DIR the same command would go on from here."
@@ -90,13 +94,16 @@ def audit(
     with (
         interruptible(advice),
         progress("audit") as advance,
-        as_options("replications", "seed", "jobs"),
+        as_options("replications", "seed", "jobs", "backend", "scheduler", "threads"),
     ):
         report = put_on_trial(
             ids,
             replications=replications,
             seed=seed,
             jobs=jobs,
+            backend=backend,
+            scheduler=scheduler,
+            threads=threads,
             quick=quick,
             out=out,
             progress=advance,

@@ -37,11 +37,13 @@ def contour_trace_root(values: Float, *, n_effective: int) -> ContourTrace:
     N = float(n_effective)
     scale = float(values.max())
     lam = np.sort(values) / scale
-    root = np.sqrt(lam)
-    # The smallest zero of m: the contour must pass between it and 0.
-    zero = scipy.linalg.eigvalsh(
-        np.diag(lam) - np.outer(root, root) / N, subset_by_index=[0, 0], check_finite=False
-    )[0]
+    # The smallest zero of m, alone below the spectrum: the contour must pass between it and 0.
+    zero = scipy.optimize.brentq(
+        lambda x: 1.0 - float((lam / (lam - x)).sum()) / N,
+        0.0,
+        lam[0] * (1.0 - 1e-12),
+        xtol=1e-6 * lam[0],
+    )
     low, high = np.log(max(float(zero), 1e-3 * float(lam[0])) / 2.0), np.log(1.3)
     angle = 2.0 * np.pi * (np.arange(CONTOUR_POINTS) + 0.5) / CONTOUR_POINTS
     # An ellipse in log z, so that spectra over many decades are resolved alike.

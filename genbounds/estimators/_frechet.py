@@ -26,6 +26,7 @@ from genbounds.estimators._frechet_terms import (
     PART_WORK,
     SideTerms,
     gaussian_bias,
+    gaussian_bias_beyond_second_order,
     gaussian_terms,
     positive_roots,
     sample_terms,
@@ -710,18 +711,26 @@ def _debiased(fake: _Side, real: _Side, every_row: bool) -> Expansion:
     pair = _Pair(fake, real)
     terms = pair.terms(every_row=every_row)
     second_order = pair.plugin - terms[0].bias - terms[1].bias
-    sides = [
-        side for side, ratio in ((fake, regime.fake), (real, regime.real)) if _split(side, ratio)
-    ]
+    both = ((fake, regime.fake), (real, regime.real))
+    # Moments alone cannot be halved: the rest of their bias, for Gaussian rows, by the contour.
+    rest = sum(
+        gaussian_bias_beyond_second_order(pair.roots, side.n)
+        for side, ratio in both
+        if side.rows is None and side.n is not None and ratio < SPLIT_RATIO
+    )
+    contour = " and contour" if rest else ""
+    sides = [side for side, ratio in both if _split(side, ratio)]
     if not sides:
-        return _expansion("debiased", second_order, fake, real, terms, ("route: second order",))
+        route = f"route: second order{contour}"
+        return _expansion("debiased", second_order - rest, fake, real, terms, (route,))
     # One more order: halving the samples multiplies what is left of the bias by four.
     fakes, reals = (
         side.divided(2).parts if side in sides else (side, side) for side in (fake, real)
     )
     halves = [_Pair(*half) for half in zip(fakes, reals, strict=True)]
-    value = (4.0 * second_order - _half_value(halves, every_row)) / 3.0
-    return _expansion("debiased", value, fake, real, terms, ("route: third order, by halving",))
+    value = (4.0 * second_order - _half_value(halves, every_row)) / 3.0 - rest
+    route = f"route: third order, by halving{contour}"
+    return _expansion("debiased", value, fake, real, terms, (route,))
 
 
 def _debiased_weighted(fake: _Side, real: _Side, regime: _Regime) -> Expansion:

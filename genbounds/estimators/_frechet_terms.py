@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from genbounds.estimators._contour import contour_trace_root
 from genbounds.estimators._linalg import EPS
 from genbounds.estimators._moments import random_parts, row_blocks
 from genbounds.validation import Float
@@ -79,11 +80,25 @@ EXACT = SideTerms(bias=0.0, variance=0.0, degrees_of_freedom=math.inf, influence
 def gaussian_bias(trace: float, roots: Float, n: int) -> float:
     """Second-order bias for Gaussian features, where Var(w_i w_j) = 1 + δ_ij.
 
-    Tr Σ / n + (1/2n) Σ_ij s_i s_j (1 + δ_ij) / (s_i + s_j).
+    Tr Σ / n + (1/2n) Σ_ij s_i s_j (1 + δ_ij) / (s_i + s_j), with `trace` = Tr Σ, singular values
+    `roots` of shape (r,) and `n` rows.
     """
     s = roots[roots > 0.0]
     pairs = sum(float((s / (s / one + 1.0)).sum()) for one in s)
     return float(trace / n + (pairs + s.sum() / 2.0) / (2.0 * n))
+
+
+def gaussian_bias_beyond_second_order(roots: Float, n: int) -> float:
+    """Rest of the bias for Gaussian features, of every order in 1/n at a fixed ratio of r to n.
+
+    The root of the population spectrum of Lᵀ Σ L by the contour integral of the Marchenko–Pastur
+    law, docs/few_samples.md, against `gaussian_bias`. Needs fewer positive roots than n - 1.
+    """
+    s = roots[positive_roots(roots)]
+    if not s.size:
+        return 0.0
+    whole = 2.0 * (contour_trace_root(s**2, n_effective=n - 1).trace_root - float(s.sum()))
+    return whole - gaussian_bias(0.0, s, n)
 
 
 def gaussian_second_order_variance(roots: Float, sum_of_squares: float, n: int) -> float:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatchcase
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +16,10 @@ import numpy as np
 from genbounds.bounds import Bound, catalog
 from genbounds.simulate._cells import Cell, cells_of
 from genbounds.simulate._importance import rare_misses
+from genbounds.simulate._pieces import Piece, Progress, versions, work
 from genbounds.simulate._rates import fit_rate
 from genbounds.simulate._search import DIMENSIONS, SearchResult, search
-from genbounds.simulate._store import Store, open_store
+from genbounds.simulate._store import AUDIT, open_store
 from genbounds.simulate._symbolic import Check, symbolic_checks
 from genbounds.simulate._trials import (
     TAIL_ACCURACY,
@@ -31,7 +31,7 @@ from genbounds.simulate._trials import (
     stream,
     tightness,
 )
-from genbounds.simulate._workers import run_jobs
+from genbounds.simulate._workers import Workers
 from genbounds.validation import InputError, check_count
 
 DEFAULT_REPLICATIONS = 10_000
@@ -43,8 +43,6 @@ _LEAST_TILTED = 100
 
 # Probability that chance alone refutes a true statement, all its cells together.
 FALSE_ALARM = 1e-6
-
-Progress = Callable[[int, int, str], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,22 +220,15 @@ class AuditReport:
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Piece:
-    """One piece of work: a chunk, the exact tails of a cell, or a search."""
-
-    key: str
-    label: str
-    function: Callable[..., dict[str, Any]]
-    arguments: tuple[Any, ...]
-
-
 def audit(
     patterns: Iterable[str] = (),
     *,
     replications: int | None = None,
     seed: int = 0,
     jobs: int = 1,
+    backend: str = "loky",
+    scheduler: str | None = None,
+    threads: int = 1,
     quick: bool = False,
     out: Path | str | None = None,
     progress: Progress | None = None,
@@ -253,8 +244,8 @@ def audit(
         Samples in each cell; 10,000, or 1,000 if `quick`.
     seed : int
         Start of all random streams.
-    jobs : int
-        Worker processes; the results do not depend on it.
+    jobs, backend, scheduler, threads
+        Who does the work, as in `Workers`; results do not depend on it, `threads` apart.
     quick : bool
         Fewer replications: the same verdict wherever a refutation is not a rare event.
     out : path, optional
@@ -273,29 +264,23 @@ def audit(
     ------
     InputError
         If a pattern matches no statement, no law at hand lies within a statement's assumptions,
-        or the store cannot be used or belongs to another configuration.
+        the store cannot be used or belongs to another configuration, or workers keep dying.
     """
     default = QUICK_REPLICATIONS if quick else DEFAULT_REPLICATIONS
     count = check_count("replications", default if replications is None else replications)
     seed = check_count("seed", seed, minimum=0)
-    jobs = check_count("jobs", jobs)
+    workers = Workers(jobs=jobs, backend=backend, scheduler=scheduler, threads=threads)
     bounds = _chosen(patterns, catalog() if catalogue is None else catalogue)
     pieces = [piece for bound in bounds for piece in _pieces(bound, count, seed)]
-    version = _version()
-    configuration = {"version": version, "seed": seed, "replications": count}
-    with nullcontext() if out is None else open_store(out, configuration) as store:
-        results = _work(pieces, store, jobs, progress)
+    configuration = versions() | {"seed": seed, "replications": count, "threads": threads}
+    with nullcontext() if out is None else open_store(out, configuration, name=AUDIT) as store:
+        results = work(pieces, workers=workers, store=store, progress=progress)
     return AuditReport(
         rows=tuple(_row(bound, count, seed, results) for bound in bounds),
         seed=seed,
         replications=count,
-        version=version,
+        version=versions()["genbounds"],
     )
-
-
-def _version() -> str:
-    # By name: the root of the package imports every layer above this one.
-    return str(import_module("genbounds").__version__)
 
 
 def _chosen(patterns: Iterable[str], catalogue: Mapping[str, Bound]) -> list[Bound]:
@@ -312,17 +297,17 @@ def _chosen(patterns: Iterable[str], catalogue: Mapping[str, Bound]) -> list[Bou
     ]
 
 
-def _pieces(bound: Bound, replications: int, seed: int) -> list[_Piece]:
+def _pieces(bound: Bound, replications: int, seed: int) -> list[Piece]:
     if bound.form == "rate":
         return [
-            _Piece(
+            Piece(
                 key=_key(bound, "fit", replications),
                 label=f"{bound.id}: fitted rates",
                 function=_fit,
                 arguments=(bound, replications, stream(seed, bound.id, "fit")),
             )
         ]
-    exact = _Piece(
+    exact = Piece(
         key=_key(bound, "symbolic"),
         label=f"{bound.id}: exact checks",
         function=_symbolic,
@@ -332,7 +317,7 @@ def _pieces(bound: Bound, replications: int, seed: int) -> list[_Piece]:
         return [
             exact,
             *(
-                _Piece(
+                Piece(
                     key=_key(bound, "search", d),
                     label=f"{bound.id}: search at d={d}",
                     function=_search,
@@ -349,7 +334,7 @@ def _pieces(bound: Bound, replications: int, seed: int) -> list[_Piece]:
     for cell in cells:
         label = f"{bound.id}: {cell.label}"
         pieces.append(
-            _Piece(
+            Piece(
                 key=_key(bound, cell.label, "exact"),
                 label=label,
                 function=_exact,
@@ -360,7 +345,7 @@ def _pieces(bound: Bound, replications: int, seed: int) -> list[_Piece]:
         for index, size in enumerate(sizes):
             seeds = stream(seed, bound.id, cell.label, index)
             pieces.append(
-                _Piece(
+                Piece(
                     key=_key(bound, cell.label, index),
                     label=label,
                     function=_chunk,
@@ -398,32 +383,6 @@ def _fit(bound: Bound, replications: int, seeds: np.random.SeedSequence) -> dict
 
 def _search(bound: Bound, d: int, seeds: np.random.SeedSequence) -> dict[str, Any]:
     return asdict(search(bound, d, seeds))
-
-
-def _work(
-    pieces: Sequence[_Piece], store: Store | None, jobs: int, progress: Progress | None
-) -> dict[str, dict[str, Any]]:
-    results: dict[str, dict[str, Any]] = {}
-    pending = []
-    for piece in pieces:
-        kept = None if store is None else store.get(piece.key)
-        if kept is None:
-            pending.append(piece)
-        else:
-            results[piece.key] = kept
-    tasks = [(piece.function, piece.arguments) for piece in pending]
-    for index, result in run_jobs(_call, tasks, jobs=jobs):
-        piece = pending[index]
-        results[piece.key] = result
-        if store is not None:
-            store.put(piece.key, result)
-        if progress is not None:
-            progress(len(results), len(pieces), piece.label)
-    return results
-
-
-def _call(function: Callable[..., dict[str, Any]], arguments: tuple[Any, ...]) -> dict[str, Any]:
-    return function(*arguments)
 
 
 def _row(

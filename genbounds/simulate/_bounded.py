@@ -68,6 +68,49 @@ class SphereArm(SyntheticArm):
         return {"sample_spectrum": np.maximum(spectrum, 0.0)}
 
 
+class BallArm(SyntheticArm):
+    """Uniform law in the ball of a given radius; d = 1 is the uniform law on [−radius, radius].
+
+    Parameters
+    ----------
+    d : int
+        Dimension.
+    radius : float
+        Largest norm.
+    """
+
+    def __init__(self, d: int, radius: float = 1.0) -> None:
+        self._d = check_count("d", d)
+        if not 0.0 < radius < np.inf:
+            raise InputError(f"`radius` must be positive and finite; got {radius!r}.")
+        self.radius = float(radius)
+        self.name = f"ball(d={self._d}, radius={self.radius:g})"
+
+    @cached_property
+    def facts(self) -> Facts:
+        """True quantities by name."""
+        variance = self.radius**2 / (self._d + 2)
+        return {
+            "families": frozenset({"bounded"}),
+            "d": self._d,
+            "mean": np.zeros(self._d),
+            "centred": True,
+            "radius": self.radius,
+            "trace": self._d * variance,
+            "operator": variance,
+            "effective_rank": float(self._d),
+            "cov": np.full(self._d, variance),
+            # d coordinates of the sphere in d + 2 dimensions, so that its constant serves.
+            "kappa": (8.0 / 3.0) ** 0.5,
+        }
+
+    def draw(self, n: int, rng: np.random.Generator) -> Float:
+        """Return `n` rows, shape (n, d)."""
+        rows = rng.standard_normal((n, self._d))
+        rows *= self.radius / np.linalg.norm(rows, axis=1, keepdims=True)
+        return np.asarray(rows * rng.random((n, 1)) ** (1.0 / self._d))
+
+
 class CategoricalArm(SyntheticArm):
     """One-hot rows. With the kernel k(x, y) = [x = y] the spectrum is the class probabilities.
 

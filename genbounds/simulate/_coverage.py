@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
 from genbounds.bounds import Bound
 from genbounds.simulate._arms import SyntheticArm
+from genbounds.simulate._pieces import Piece, Progress, versions, work
+from genbounds.simulate._store import COVERAGE, open_store
 from genbounds.simulate._trials import (
     TAIL_ACCURACY,
     Chunk,
@@ -21,10 +26,8 @@ from genbounds.simulate._trials import (
     stream,
     tightness,
 )
-from genbounds.simulate._workers import run_jobs
+from genbounds.simulate._workers import Workers
 from genbounds.validation import InputError, check_count, check_open_unit
-
-_INTERVAL_CHUNK = 100
 
 
 class Interval(Protocol):
@@ -119,6 +122,11 @@ def coverage(
     *,
     confidence: float = 0.99,
     jobs: int = 1,
+    backend: str = "loky",
+    scheduler: str | None = None,
+    threads: int = 1,
+    out: Path | str | None = None,
+    progress: Progress | None = None,
 ) -> Coverage:
     """Measure how often a bound holds on a law with known truth.
 
@@ -135,11 +143,15 @@ def coverage(
     replications : int
         Independent samples of size `n`.
     seed : int
-        Start of all random streams; the result does not depend on `jobs`.
+        Start of all random streams.
     confidence : float
         Two-sided confidence of the limits of the miss rate.
-    jobs : int
-        Worker processes.
+    jobs, backend, scheduler, threads
+        Who does the work, as in `Workers`; the result does not depend on it, `threads` apart.
+    out : path, optional
+        Folder whose store keeps finished chunks: the same call goes on where it was interrupted.
+    progress : callable, optional
+        Called as ``progress(done, total, label)`` after every finished chunk.
 
     Returns
     -------
@@ -148,8 +160,9 @@ def coverage(
     Raises
     ------
     InputError
-        If the law is outside the assumptions, or does not provide what the bound needs, or the
-        statement is deterministic (`audit` searches a counterexample to those).
+        If the law is outside the assumptions, or does not provide what the bound needs, the
+        statement is deterministic (`audit` searches a counterexample to those), the store cannot
+        be used or belongs to another version, or workers keep dying.
     """
     n = check_count("n", n)
     delta = check_open_unit("delta", delta)
@@ -168,12 +181,41 @@ def coverage(
             f"it assumes {'; '.join(violated)}."
         )
     sizes = chunk_sizes(bound, arm, n, replications)
-    tasks = [
-        (bound, arm, n, (delta,), size, stream(seed, bound.id, arm.name, n, index))
+    label = f"{bound.id}: {arm.name}, n={n}"
+    study = [bound.id, dict(bound.constants), arm.name, n, delta, seed]
+    pieces = [
+        Piece(
+            key=json.dumps([*study, index, size], ensure_ascii=False),
+            label=label,
+            function=_chunk,
+            arguments=(bound, arm, n, delta, size, stream(seed, bound.id, arm.name, n, index)),
+        )
         for index, size in enumerate(sizes)
     ]
-    chunks = [chunk for _, chunk in sorted(run_jobs(run_chunk, tasks, jobs=jobs))]
+    workers = Workers(jobs=jobs, backend=backend, scheduler=scheduler, threads=threads)
+    chunks = [Chunk(**found) for found in _worked(pieces, workers, out, progress)]
     return _summary(bound, arm, n, delta, chunks, confidence)
+
+
+def _worked(
+    pieces: list[Piece], workers: Workers, out: Path | str | None, progress: Progress | None
+) -> list[dict[str, Any]]:
+    """Results in the order of the pieces."""
+    configuration = versions() | {"threads": workers.threads}
+    with nullcontext() if out is None else open_store(out, configuration, name=COVERAGE) as store:
+        results = work(pieces, workers=workers, store=store, progress=progress)
+    return [results[piece.key] for piece in pieces]
+
+
+def _chunk(
+    bound: Bound,
+    arm: SyntheticArm,
+    n: int,
+    delta: float,
+    replications: int,
+    seeds: np.random.SeedSequence,
+) -> dict[str, Any]:
+    return asdict(run_chunk(bound, arm, n, (delta,), replications, seeds))
 
 
 def _summary(
@@ -183,7 +225,7 @@ def _summary(
     weights = [chunk.replications for chunk in chunks]
     width = float(np.average([chunk.width[0] for chunk in chunks], weights=weights))
     quantile = float(np.average([chunk.quantile[0] for chunk in chunks], weights=weights))
-    return _coverage(
+    return make_coverage(
         subject=bound.id,
         arm=arm.name,
         n=n,
@@ -208,7 +250,13 @@ def interval_coverage(
     seed: int,
     level: float,
     confidence: float = 0.99,
+    chunk: int = 100,
     jobs: int = 1,
+    backend: str = "loky",
+    scheduler: str | None = None,
+    threads: int = 1,
+    out: Path | str | None = None,
+    progress: Progress | None = None,
     subject: str = "interval",
     arm: str = "",
 ) -> Coverage:
@@ -224,13 +272,22 @@ def interval_coverage(
         What the intervals should cover.
     replications : int
     seed : int
-        Start of all random streams; the result does not depend on `jobs`.
+        Start of all random streams.
     level : float
         Nominal coverage of the intervals, in (0, 1).
     confidence : float
         Two-sided confidence of the limits of the miss rate.
-    jobs : int
-        Worker processes; both callables must then be importable by them or self-contained.
+    chunk : int
+        Replications of a piece of work, which is the most that one process can lose; the random
+        numbers depend on it.
+    jobs, backend, scheduler, threads
+        Who does the work, as in `Workers`; the result does not depend on it, `threads` apart.
+        In other processes both callables must be importable or self-contained.
+    out : path, optional
+        Folder whose store keeps finished chunks under `subject` and `arm`, which must then name
+        the study: the same call goes on where it was interrupted.
+    progress : callable, optional
+        Called as ``progress(done, total, label)`` after every finished chunk.
     subject, arm : str
         Labels of the result.
 
@@ -244,22 +301,32 @@ def interval_coverage(
     level = check_open_unit("level", level)
     confidence = check_open_unit("confidence", confidence)
     seed = check_count("seed", seed, minimum=0)
-    full, rest = divmod(replications, _INTERVAL_CHUNK)
-    sizes = [_INTERVAL_CHUNK] * full + ([rest] if rest else [])
-    tasks = [
-        (make_interval, draw, size, stream(seed, "interval", index))
+    chunk = check_count("chunk", chunk)
+    if out is not None and not arm:
+        raise InputError(
+            "`arm` must name the law if `out` is given: stored results are found by it."
+        )
+    full, rest = divmod(replications, chunk)
+    sizes = [chunk] * full + ([rest] if rest else [])
+    pieces = [
+        Piece(
+            key=json.dumps(["interval", subject, arm, level, seed, index, size, chunk]),
+            label=f"{subject}: {arm}" if arm else subject,
+            function=_intervals,
+            arguments=(make_interval, draw, size, stream(seed, "interval", index)),
+        )
         for index, size in enumerate(sizes)
     ]
-    ends = np.concatenate(
-        [part for _, part in sorted(run_jobs(_intervals, tasks, jobs=jobs), key=lambda x: x[0])]
-    )
+    workers = Workers(jobs=jobs, backend=backend, scheduler=scheduler, threads=threads)
+    parts = _worked(pieces, workers, out, progress)
+    ends = np.array([pair for part in parts for pair in part["ends"]], dtype=np.float64)
     low, high = ends[:, 0], ends[:, 1]
     hit = (low <= truth) & (truth <= high)  # NaN covers nothing
     error = np.abs(0.5 * (low + high) - truth)
     width = float(np.median(high - low))
     enough = replications * (1.0 - level) >= 10.0
     quantile = float(np.quantile(error, level)) if enough else math.nan
-    return _coverage(
+    return make_coverage(
         subject=subject,
         arm=arm,
         n=None,
@@ -280,13 +347,14 @@ def _intervals(
     draw: Callable[[np.random.Generator], Any],
     replications: int,
     seeds: np.random.SeedSequence,
-) -> np.ndarray[Any, np.dtype[np.float64]]:
+) -> dict[str, Any]:
     rng = np.random.default_rng(seeds)
     made = (make_interval(draw(rng)) for _ in range(replications))
-    return np.array([(interval.low, interval.high) for interval in made], dtype=np.float64)
+    return {"ends": [(float(interval.low), float(interval.high)) for interval in made]}
 
 
-def _coverage(*, misses: int, replications: int, confidence: float, **rest: Any) -> Coverage:
+def make_coverage(*, misses: int, replications: int, confidence: float, **rest: Any) -> Coverage:
+    """Miss rate with its exact limits and its standard error; `rest` are the other fields."""
     low, high = miss_limits(misses, replications, 1.0 - confidence)
     miss = misses / replications
     return Coverage(

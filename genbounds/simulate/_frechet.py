@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from genbounds.bounds import Facts
 from genbounds.simulate._arms import Outcomes, Statistics, SyntheticArm
+from genbounds.simulate._engine import Engine, draw_white
 from genbounds.simulate._gaussian import GaussianArm
 from genbounds.validation import Float, InputError
 
@@ -18,6 +19,7 @@ _LATTICE_MEANS = 300
 _LATTICE_RATIO = 1.5  # of the tail probabilities of neighbouring variances
 _LATTICE_VARIANCES = 146  # down to 1e-26
 
+_FROM_ENGINE = {"distance_plugin", "sample_mean_gap", "sample_trace_root"}
 _DISTANCE = {"distance_plugin", "sample_mean_gap", "covariance_error", "sample_trace_root"}
 
 
@@ -73,7 +75,9 @@ class FrechetArm(SyntheticArm):
         cov = known["cov"]
         cov = np.diag(cov) if cov.ndim == 1 else cov
         gap = np.broadcast_to(known["mean"], (self.d,)) - self.reference_mean
+        distance = float(self._distance(gap[None], cov[None])[0])
         return dict(known) | {
+            "distance_accuracy": self._accuracy(float(known.get("moment_accuracy", 0.0)), gap, cov),
             "mean_gap": float(np.linalg.norm(gap)),
             "reference_definite": bool(self.reference_values.min() > 0.0),
             "reference_root_trace": float(np.sqrt(self.reference_values).sum()),
@@ -82,8 +86,22 @@ class FrechetArm(SyntheticArm):
             "reference_cov": self.reference_root @ self.reference_root,
             "trace_root": float(self._trace_root(cov[None])[0]),
             "product_trace": float(np.trace(self.reference_root @ cov @ self.reference_root)),
-            "distance": float(self._distance(gap[None], cov[None])[0]),
+            "distance": distance,
         }
+
+    def _accuracy(self, accuracy: float, gap: Float, cov: Float) -> float:
+        """Error limit of the distance where every moment is right within `accuracy`.
+
+        The error E of Σ has ‖E‖ ≤ ε = d accuracy, and Σ − ε I ⪯ Σ + E ⪯ Σ + ε I orders the roots.
+        """
+        if accuracy == 0.0:
+            return 0.0
+        reach = self.d * accuracy
+        shift = reach * np.eye(self.d)
+        low, middle, high = self._trace_root(np.stack([cov - shift, cov, cov + shift]))
+        means = np.sqrt(self.d) * accuracy
+        linear = self.d * accuracy + means * (2.0 * float(np.linalg.norm(gap)) + means)
+        return float(2.0 * max(high - middle, middle - low) + linear)
 
     @property
     def d(self) -> int:
@@ -98,6 +116,8 @@ class FrechetArm(SyntheticArm):
         self, names: Collection[str], n: int, replications: int, rng: np.random.Generator
     ) -> Statistics:
         """Draw sample quantities; see `SyntheticArm.statistics`."""
+        if {*names} <= _FROM_ENGINE and isinstance(self.features, GaussianArm) and n > 1:
+            return self._from_engine(names, n, replications, rng)
         moments = ["mean_vector", "covariance"] if set(names) & _DISTANCE else []
         out = self.features.statistics([*dict.fromkeys((*names, *moments))], n, replications, rng)
         return self._with_distances(names, out)
@@ -136,6 +156,36 @@ class FrechetArm(SyntheticArm):
             out["distance_plugin"] = self._distance(gap, out["covariance"])
             out["sample_trace_root"] = self._trace_root(out["covariance"])
         return {name: out[name] for name in names if name in out}
+
+    @cached_property
+    def _engine(self) -> Engine:
+        return Engine(self)
+
+    def _from_engine(
+        self, names: Collection[str], n: int, replications: int, rng: np.random.Generator
+    ) -> Statistics:
+        white = draw_white(self.d, n, replications, rng)
+        terms = self._engine.terms(white, n, debias=False)
+        scale = (n - 1.0) / n  # from divisor n − 1 to n
+        table = {
+            "sample_mean_gap": lambda: np.sqrt(terms.gap),
+            "sample_trace_root": lambda: np.sqrt(scale) * terms.roots.sum(axis=1),
+            "distance_plugin": lambda: self._engine.plugin(terms, scale=scale),
+        }
+        return {name: np.asarray(table[name]()) for name in names}
+
+    def gaussian_parts(self) -> tuple[Float, Float | None, Float]:
+        """Eigenvalues and eigenvectors of the features' covariance, and μ − μ_r.
+
+        Raises
+        ------
+        InputError
+            If the features are not Gaussian.
+        """
+        if not isinstance(self.features, GaussianArm):
+            raise InputError("sufficient statistics need a FrechetArm of a GaussianArm.")
+        gap = self.features.mean - self.reference_mean
+        return self.features.eigenvalues, self.features.axes, gap
 
     def outcomes(self, names: Collection[str], n: int) -> Outcomes | None:
         """Lattice over sample mean and sample variance for one Gaussian feature.

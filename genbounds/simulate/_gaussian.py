@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from genbounds.bounds import Facts, normal_product_tail, weighted_chi_square_tail
 from genbounds.simulate._arms import Statistics, SyntheticArm
+from genbounds.simulate._engine import draw_triangle
 from genbounds.validation import Float, InputError
 
 _OF_SCATTER = {"covariance", "raw_covariance", "sample_variance", "mean_square"}
@@ -61,6 +62,11 @@ class _EllipticalArm(SyntheticArm):
             return self.cov, None
         values, vectors = np.linalg.eigh(self.cov)
         return np.maximum(values, 0.0), vectors
+
+    @property
+    def axes(self) -> Float | None:
+        """Eigenvectors of the covariance, shape (d, d); None for the axes themselves."""
+        return self._spectrum[1]
 
     @property
     def eigenvalues(self) -> Float:
@@ -211,15 +217,7 @@ class GaussianArm(_EllipticalArm):
 
     def white_factor(self, n: int, replications: int, rng: np.random.Generator) -> Float:
         """Draw A by `rng`, (replications, d, min(d, n−1)), with A Aᵀ ~ Wishart(n−1, I)."""
-        d = self.mean.size
-        columns = min(d, n - 1)
-        factor = np.zeros((replications, d, columns))
-        rows, cols = np.tril_indices(d, -1, columns)
-        factor[:, rows, cols] = rng.standard_normal((replications, rows.size))
-        diagonal = np.arange(columns)
-        degrees = (n - 1.0) - diagonal
-        factor[:, diagonal, diagonal] = np.sqrt(rng.chisquare(degrees, (replications, columns)))
-        return factor
+        return draw_triangle(self.mean.size, n, replications, rng)
 
     def tail(self, quantity: str, n: int, threshold: float) -> float | None:
         """Exact tails of means, norms and (d = 1) variances."""

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from genbounds.validation import Float, InputError, check_count
+from genbounds.validation import Float, InputError, check_choice, check_count
 
 # Tr Σ, √Tr Σ², ‖Σ‖ as printed for 5,000 real images (M25 Tables 1-3); ends of the printed ranges
 # that go together, so that the effective ranks span the printed ones.
@@ -76,3 +76,44 @@ def matched_spectrum(d: int, *, trace: float, frobenius: float, operator: float)
         "no spectrum of equal leading eigenvalues and a power law has these norms: "
         f"operator={operator!r}, frobenius={frobenius!r}, trace={trace!r}, d={d}."
     )
+
+
+def isotropic_spectrum(d: int, *, trace: float) -> Float:
+    """All `d` eigenvalues equal, summing to `trace`: the highest effective rank."""
+    return _scaled(np.ones(check_count("d", d)), trace)
+
+
+def power_law_spectrum(d: int, *, exponent: float, trace: float) -> Float:
+    """Eigenvalues ∝ j^(−`exponent`), j = 1 … `d`, summing to `trace`; `exponent` at least 0."""
+    if not 0.0 <= exponent < np.inf:
+        raise InputError(f"`exponent` must be a finite number of at least 0; got {exponent!r}.")
+    return _scaled(np.arange(1.0, check_count("d", d) + 1.0) ** -exponent, trace)
+
+
+def spiked_spectrum(d: int, *, share: float, trace: float) -> Float:
+    """One of `d` eigenvalues has `share` of `trace`, the others are equal; `share` in [1/d, 1]."""
+    check_count("d", d, minimum=2)
+    if not 1.0 / d <= share <= 1.0:
+        raise InputError(f"`share` must lie in [1/d, 1]; got {share!r} at d = {d}.")
+    return _scaled(np.r_[share, np.full(d - 1, (1.0 - share) / (d - 1))], trace)
+
+
+def low_rank_spectrum(d: int, *, rank: int, trace: float) -> Float:
+    """`rank` of `d` eigenvalues equal, summing to `trace`, the others 0: a singular covariance."""
+    check_count("d", d)
+    if check_count("rank", rank) > d:
+        raise InputError(f"`rank` must be at most d = {d}; got {rank}.")
+    return _scaled(np.r_[np.ones(rank), np.zeros(d - rank)], trace)
+
+
+def embedding_spectrum(name: str) -> Float:
+    """Spectrum with the norms of real embeddings; `name` is a key of `EMBEDDING_NORMS`."""
+    check_choice("name", name, EMBEDDING_NORMS)
+    d, trace, frobenius, operator = EMBEDDING_NORMS[name]
+    return matched_spectrum(d, trace=trace, frobenius=frobenius, operator=operator)
+
+
+def _scaled(shape: Float, trace: float) -> Float:
+    if not 0.0 < trace < np.inf:
+        raise InputError(f"`trace` must be positive and finite; got {trace!r}.")
+    return np.asarray(shape * (trace / shape.sum()))

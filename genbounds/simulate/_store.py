@@ -11,7 +11,10 @@ from typing import Any
 
 from genbounds.validation import InputError
 
-FILE_NAME = "audit.sqlite"
+AUDIT = "audit.sqlite"
+COVERAGE = "coverage.sqlite"
+
+_APPLICATION = int.from_bytes(b"genb", "big")  # in the header, for the program `file`
 
 
 class Store:
@@ -41,8 +44,10 @@ class Store:
 
 
 @contextmanager
-def open_store(folder: Path | str, configuration: Mapping[str, Any]) -> Iterator[Store]:
-    """Open or make the store of a folder.
+def open_store(
+    folder: Path | str, configuration: Mapping[str, Any], *, name: str
+) -> Iterator[Store]:
+    """Open or make a store in a folder.
 
     Parameters
     ----------
@@ -50,6 +55,8 @@ def open_store(folder: Path | str, configuration: Mapping[str, Any]) -> Iterator
         Made if it does not exist.
     configuration : mapping
         What every result in the store depends on; must agree with that of an existing store.
+    name : str
+        File name, `AUDIT` or `COVERAGE`.
 
     Raises
     ------
@@ -57,7 +64,7 @@ def open_store(folder: Path | str, configuration: Mapping[str, Any]) -> Iterator
         If the folder cannot be written, another run uses the store, the file is not a store, or
         it belongs to another configuration (the difference is named).
     """
-    path = Path(folder) / FILE_NAME
+    path = Path(folder) / name
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         connection = sqlite3.connect(path, timeout=0.0)
@@ -89,6 +96,11 @@ def _prepare(connection: sqlite3.Connection) -> None:
     # Exclusive: a second run on the same folder is refused for as long as this one lives.
     connection.execute("PRAGMA locking_mode = EXCLUSIVE")
     connection.execute("BEGIN EXCLUSIVE")
+    tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema")}
+    if tables and not tables >= {"work", "configuration"}:
+        raise sqlite3.DatabaseError("it holds other tables")
+    # A write in any case: a read-only folder is refused before any work, not after the first piece.
+    connection.execute(f"PRAGMA application_id = {_APPLICATION}")
     connection.execute("CREATE TABLE IF NOT EXISTS work (key TEXT PRIMARY KEY, value TEXT)")
     connection.execute(
         "CREATE TABLE IF NOT EXISTS configuration (key TEXT PRIMARY KEY, value TEXT)"

@@ -1,43 +1,121 @@
-"""Independent pieces of work on one or several processes, each with one BLAS thread."""
+"""Independent pieces of work on one process, several, or a cluster, with BLAS threads held down."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import warnings
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from genbounds.validation import check_count
+from genbounds.validation import InputError, check_choice, check_count
 
 Result = TypeVar("Result")
 
+BACKENDS = ("loky", "dask")
 
-def run_jobs(
-    function: Callable[..., Result], tasks: Sequence[tuple[Any, ...]], *, jobs: int = 1
-) -> Iterator[tuple[int, Result]]:
-    """Yield ``(index, function(*tasks[index]))`` as the results come, in any order.
+_IDLE_SECONDS = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workers:
+    """Who does the work. Results do not depend on it, `threads` apart.
 
     Parameters
     ----------
-    function : callable
-    tasks : sequence of tuple
-        Arguments of every call.
     jobs : int
-        Worker processes; 1 works in this one.
+        Processes on this machine; 1 with "loky" works in the calling one.
+    backend : {"loky", "dask"}
+        Processes of joblib, or Dask workers: a local cluster of `jobs` processes, or the one at
+        `scheduler`. A Dask worker that dies is replaced and its pieces run again.
+    scheduler : str, optional
+        Address of a running Dask scheduler, such as ``"tcp://10.0.0.1:8786"``.
+    threads : int
+        BLAS threads of each process. More than one can change the last digit of a result.
+
+    Raises
+    ------
+    InputError
+        If a value is not legal, or `scheduler` goes with another backend or with `jobs`.
     """
-    from threadpoolctl import threadpool_limits
 
-    jobs = check_count("jobs", jobs)
-    if jobs == 1 or len(tasks) < 2:
-        with threadpool_limits(limits=1):
-            for index, task in enumerate(tasks):
-                yield index, function(*task)
-        return
-    from joblib import Parallel, delayed, parallel_config
+    jobs: int = 1
+    backend: str = "loky"
+    scheduler: str | None = None
+    threads: int = 1
 
-    with parallel_config(backend="loky", inner_max_num_threads=1):
-        pool = Parallel(n_jobs=jobs, return_as="generator_unordered")
-        yield from pool(
-            delayed(_numbered)(function, index, task) for index, task in enumerate(tasks)
-        )
+    def __post_init__(self) -> None:
+        check_count("jobs", self.jobs)
+        check_count("threads", self.threads)
+        check_choice("backend", self.backend, BACKENDS)
+        if self.scheduler is None:
+            return
+        if self.backend != "dask":
+            raise InputError(
+                f"`scheduler` is for clusters; backend {self.backend!r} has none: "
+                "choose backend 'dask'."
+            )
+        if self.jobs != 1:
+            raise InputError(
+                f"`jobs` is the cluster's own affair: leave it out with `scheduler`; "
+                f"got {self.jobs}."
+            )
+
+    def run(
+        self, function: Callable[..., Result], tasks: Sequence[tuple[Any, ...]]
+    ) -> Generator[tuple[int, Result], None, None]:
+        """Yield ``(index, function(*tasks[index]))`` as the results come, in any order.
+
+        Raises
+        ------
+        InputError
+            If workers keep dying, or the cluster cannot be reached or runs other versions.
+        """
+        if self.backend == "dask":
+            from genbounds.simulate._dask import run_on_dask
+
+            yield from run_on_dask(
+                function,
+                tasks,
+                jobs=self.jobs,
+                scheduler=self.scheduler,
+                threads=self.threads,
+            )
+        elif self.jobs == 1 or len(tasks) < 2:
+            from threadpoolctl import threadpool_limits
+
+            with threadpool_limits(limits=self.threads):
+                for index, task in enumerate(tasks):
+                    yield index, function(*task)
+        else:
+            yield from self._loky(function, tasks)
+
+    def _loky(
+        self, function: Callable[..., Result], tasks: Sequence[tuple[Any, ...]]
+    ) -> Generator[tuple[int, Result], None, None]:
+        from joblib import Parallel, delayed, parallel_config
+        from joblib.externals.loky.process_executor import TerminatedWorkerError
+
+        # Workers whose master was killed notice nothing: they leave when idle for so long.
+        with parallel_config(
+            backend="loky", inner_max_num_threads=self.threads, idle_worker_timeout=_IDLE_SECONDS
+        ):
+            pool = Parallel(n_jobs=self.jobs, return_as="generator_unordered")
+            results = pool(
+                delayed(_numbered)(function, index, task) for index, task in enumerate(tasks)
+            )
+            try:
+                # Not `yield from`: on its way out it would close `results` with a warning.
+                for result in results:  # noqa: UP028
+                    yield result
+            except TerminatedWorkerError:
+                raise InputError(
+                    "a worker process was killed, perhaps for want of memory: ask for fewer "
+                    "`jobs`; what was kept in a folder is safe, the same call goes on from there."
+                ) from None
+            finally:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", UserWarning)  # work cut short is no surprise
+                    results.close()
 
 
 def _numbered(

@@ -111,10 +111,15 @@ CALLS = {
     "audit o24.hoeffding --jobs 0": (
         "genbounds: `--jobs` must be a whole number of at least 1; got 0."
     ),
-    "audit --backend dask": "genbounds: `--backend` must be one of 'loky'; got 'dask'.",
+    "audit --backend ray": "genbounds: `--backend` must be one of 'loky', 'dask'; got 'ray'.",
+    "audit --threads 0": "genbounds: `--threads` must be a whole number of at least 1; got 0.",
     "audit --scheduler tcp://x:1": (
-        "genbounds: `--scheduler` is for clusters; backend 'loky' has none."
+        "genbounds: `--scheduler` is for clusters; backend 'loky' has none: choose backend 'dask'."
     ),
+    "audit --backend dask --scheduler tcp://x:1 --jobs 2": (
+        "genbounds: `--jobs` is the cluster's own affair: leave it out with `--scheduler`; got 2."
+    ),
+    "audit o24.hoeffding --backend dask --scheduler ftp": None,
     "bounds hoefding": None,
     "bounds zzzz": (
         "genbounds: no statement 'zzzz' in the catalogue: `genbounds bounds` lists them."
@@ -200,6 +205,10 @@ CALLS = {
 
 # Where the words belong to another library or room, the line must hold these.
 PARTS = {
+    "audit o24.hoeffding --backend dask --scheduler ftp": [
+        "genbounds: `--scheduler` 'ftp' does not answer",
+        "give the address that `dask scheduler` prints",
+    ],
     "bogus": ["genbounds: No such command 'bogus'", "See 'genbounds --help'."],
     "--bogus": ["genbounds: No such option: --bogus"],
     FD + "good.npy --bogus": ["genbounds score: No such option: --bogus"],

@@ -17,10 +17,10 @@ from sklearn.metrics.pairwise import (
 )
 
 import genbounds as gb
-from experiments.vendi.arms import GaussianRbf, truth
 from genbounds.estimators import PolynomialKernel, median_bandwidth, vendi_expansion
 from genbounds.estimators._kernels import BLOCK_ROWS, KernelRows
 from genbounds.estimators._vendi_spectrum import lanczos_entropy, nystrom
+from genbounds.simulate import RbfArm, vendi_truth
 
 ORDERS = [0.5, 1.0, 1.7, 2.0, 4.0, math.inf]
 METHODS = ["exact", "truncated", "nystrom", "fkea", "lanczos"]
@@ -175,7 +175,7 @@ def test_one_repeated_point_scores_one(method, order):
     assert score.value == pytest.approx(1.0, rel=1e-6)
 
 
-GAUSS = GaussianRbf((2.0, 1.0, 1.0, 0.5), 2.0)
+GAUSS = RbfArm((2.0, 1.0, 1.0, 0.5), 2.0)
 
 
 def test_the_closed_form_spectrum_is_that_of_the_law():
@@ -359,5 +359,5 @@ def test_bad_input_is_one_clear_error(x, arguments, message):
 
 
 def test_truth_of_the_arms_by_hand():
-    assert truth(np.array([0.5, 0.5]), 1.0) == pytest.approx(2.0)
-    assert truth(np.array([0.5, 0.3, 0.2]), 2.0, 2) == pytest.approx(1 / (0.6**2 + 0.4**2))
+    assert vendi_truth(np.array([0.5, 0.5]), 1.0) == pytest.approx(2.0)
+    assert vendi_truth(np.array([0.5, 0.3, 0.2]), 2.0, 2) == pytest.approx(1 / (0.6**2 + 0.4**2))

@@ -11,10 +11,10 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 import genbounds as gb
-from experiments.vendi.arms import GaussianRbf, SphereClusters, truth
 from genbounds.estimators import _vendi_terms, vendi_expansion
 from genbounds.estimators._vendi_spectrum import from_features, from_gram
 from genbounds.estimators._vendi_terms import PAIRING_SEED, spectral_terms
+from genbounds.simulate import RbfArm, SphereClustersArm, vendi_truth
 
 
 def unit_rows(n=10, d=4, seed=0):
@@ -115,9 +115,9 @@ def test_a_remainder_stands_for_eigenpairs_that_are_not_known():
     assert abs(control.bias / whole.bias - 1.0) > 0.1
 
 
-UNEVEN = SphereClusters(tuple(1 / j / 2.9289682539682538 for j in range(1, 11)), (1,) * 10)
-SPHERES = SphereClusters((0.5, 0.3, 0.2), (3, 6, 9))
-GAUSS = GaussianRbf((2.0, 1.0, 1.0, 0.5), 2.0)
+UNEVEN = SphereClustersArm(tuple(1 / j / 2.9289682539682538 for j in range(1, 11)), (1,) * 10)
+SPHERES = SphereClustersArm((0.5, 0.3, 0.2), (3, 6, 9))
+GAUSS = RbfArm((2.0, 1.0, 1.0, 0.5), 2.0)
 COVERAGE = {
     "clusters, order 1": (UNEVEN, {"kernel": "cosine"}, 800),
     "clusters, order 2": (UNEVEN, {"kernel": "cosine", "order": 2.0}, 800),
@@ -140,7 +140,7 @@ def test_intervals_cover_between_92_and_98_percent(name):
     control.
     """
     arm, given, replications = COVERAGE[name]
-    target = truth(arm.spectrum, given.get("order", 1.0), given.get("components"))
+    target = vendi_truth(arm.spectrum, given.get("order", 1.0), given.get("components"))
     rng = np.random.default_rng(7)
     hits = control = 0
     for _ in range(replications):
@@ -162,10 +162,10 @@ def test_the_bias_is_removed(order):
     plug-in misses the truth by more than twelve of them, run as a control; so would half of the
     bias.
     """
-    arm = SphereClusters((0.25, 0.75), (4, 16))  # nearly flat: little first-order noise
+    arm = SphereClustersArm((0.25, 0.75), (4, 16))  # nearly flat: little first-order noise
     given = {"kernel": "cosine", "order": order}
     rng = np.random.default_rng(9)
-    target = math.log(truth(arm.spectrum, order))
+    target = math.log(vendi_truth(arm.spectrum, order))
     errors = []
     for _ in range(200):
         rows = arm.draw(200, rng)
@@ -191,15 +191,15 @@ def test_rke_u_statistic_and_its_variance_are_unbiased():
     from genbounds.estimators._kernels import KernelRows
     from genbounds.estimators._rke import frobenius
 
-    arm = GaussianRbf((1.0, 1.0, 1.0, 1.0, 1.0, 1.0), 1.0)
+    arm = RbfArm((1.0, 1.0, 1.0, 1.0, 1.0, 1.0), 1.0)
     rng = np.random.default_rng(3)
     results = [frobenius(KernelRows(arm.draw(60, rng), "rbf", 1.0)) for _ in range(4000)]
     values = np.array([r.value for r in results])
-    error = values - 1.0 / truth(arm.spectrum, 2.0)
+    error = values - 1.0 / vendi_truth(arm.spectrum, 2.0)
     assert abs(error.mean()) < 6 * error.std() / math.sqrt(error.size)
     gap = np.array([r.variance for r in results]) - error**2
     assert abs(gap.mean()) < 6 * gap.std() / math.sqrt(gap.size)
-    plugin = np.array([r.plugin for r in results]) - 1.0 / truth(arm.spectrum, 2.0)
+    plugin = np.array([r.plugin for r in results]) - 1.0 / vendi_truth(arm.spectrum, 2.0)
     assert abs(plugin.mean()) > 6 * plugin.std() / math.sqrt(plugin.size)
 
 

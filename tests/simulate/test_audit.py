@@ -18,7 +18,7 @@ from genbounds import InputError
 from genbounds.bounds import Quantity, catalog
 from genbounds.simulate import audit
 from genbounds.simulate._cells import SETTINGS, cells_of
-from genbounds.simulate._store import FILE_NAME
+from genbounds.simulate._store import AUDIT
 
 BOUNDS = catalog()
 
@@ -346,7 +346,7 @@ def test_survives_a_kill(tmp_path):
             process.stdout.readline()
         os.kill(process.pid, signal.SIGKILL)
         assert process.wait(timeout=30) == -signal.SIGKILL
-    kept = sqlite3.connect(tmp_path / FILE_NAME)
+    kept = sqlite3.connect(tmp_path / AUDIT)
     before = kept.execute("SELECT count(*) FROM work").fetchone()[0]
     kept.close()
     assert before >= 12
@@ -391,7 +391,7 @@ def test_a_folder_that_cannot_hold_a_store_is_refused(tmp_path):
     occupied.write_text("not a folder")
     with pytest.raises(InputError, match="cannot be opened"):
         audit(["m25.visit-sum-log"], out=occupied)
-    (tmp_path / FILE_NAME).write_bytes(b"not a database, only some bytes" * 40)
+    (tmp_path / AUDIT).write_bytes(b"not a database, only some bytes" * 40)
     with pytest.raises(InputError, match="not a store"):
         audit(["m25.visit-sum-log"], out=tmp_path)
 
@@ -400,7 +400,7 @@ def test_a_full_disk_is_one_clear_error(tmp_path):
     """SQLite's own quota stands in for the disk."""
     from genbounds.simulate._store import open_store
 
-    with open_store(tmp_path, {"seed": 0}) as store:
+    with open_store(tmp_path, {"seed": 0}, name=AUDIT) as store:
         store._connection.execute("PRAGMA max_page_count = 6")
         store.put("first", {"value": 1})
         with pytest.raises(InputError, match="cannot keep a result"):

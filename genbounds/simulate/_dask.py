@@ -1,0 +1,144 @@
+"""Pieces of work on Dask workers: of a cluster at an address, or of one made here."""
+
+from __future__ import annotations
+
+import logging
+import socket
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any, TypeVar
+
+from genbounds.simulate._pieces import versions
+from genbounds.validation import InputError
+
+Result = TypeVar("Result")
+
+# Enough pieces wait at the scheduler to keep every thread busy; the rest stay here, so that the
+# memory of the scheduler does not grow with the study.
+_QUEUED_PER_THREAD = 4
+_LEAST_QUEUED = 64
+
+_RESUME = "what was kept in a folder is safe, the same call goes on from there."
+
+
+def run_on_dask(
+    function: Callable[..., Result],
+    tasks: Sequence[tuple[Any, ...]],
+    *,
+    jobs: int,
+    scheduler: str | None,
+    threads: int,
+) -> Generator[tuple[int, Result], None, None]:
+    """Yield ``(index, function(*tasks[index]))`` as the results come, in any order.
+
+    Parameters
+    ----------
+    function : callable
+    tasks : sequence of tuple
+        Arguments of every call.
+    jobs : int
+        Workers of the local cluster, where `scheduler` is None.
+    scheduler : str or None
+        Address of a running scheduler.
+    threads : int
+        BLAS threads of each worker while it works.
+
+    Raises
+    ------
+    InputError
+        If Dask is not installed, the scheduler cannot be reached, workers have other versions,
+        or a piece outlives no worker.
+    """
+    with _client(jobs, scheduler) as client:
+        from distributed import CancelledError, KilledWorker, as_completed
+
+        expected = versions()
+        coming = enumerate(tasks)
+        queued = max(_LEAST_QUEUED, _QUEUED_PER_THREAD * sum(client.nthreads().values()))
+        indices: dict[Any, int] = {}
+        finished = as_completed(loop=client.loop)
+
+        def submit() -> None:
+            for index, task in coming:
+                future = client.submit(
+                    _guarded, function, task, threads, expected, pure=False, retries=0
+                )
+                indices[future] = index
+                finished.add(future)
+                return
+
+        for _ in range(queued):
+            submit()
+        for future in finished:
+            try:
+                result = future.result()
+            except KilledWorker as error:
+                raise InputError(
+                    f"a piece of work outlived no worker, {error.allowed_failures + 1} were "
+                    f"killed, perhaps for want of memory: ask for workers with more; {_RESUME}"
+                ) from None
+            except CancelledError:
+                raise InputError(f"the connection to the cluster was lost: {_RESUME}") from None
+            yield indices.pop(future), result
+            future.release()
+            submit()
+
+
+@contextmanager
+def _client(jobs: int, scheduler: str | None) -> Iterator[Any]:
+    try:
+        from distributed import Client, LocalCluster
+    except ImportError:
+        raise InputError(
+            "backend 'dask' needs the package distributed: pip install 'genbounds[dask]'."
+        ) from None
+    with ExitStack() as stack:
+        if scheduler is None:
+            cluster = LocalCluster(
+                n_workers=jobs,
+                threads_per_worker=1,
+                processes=True,
+                host="127.0.0.1",
+                dashboard_address="127.0.0.1:0",
+                silence_logs=logging.CRITICAL,  # a worker that dies is replaced, not mourned
+            )
+            address = stack.enter_context(cluster).scheduler_address
+        else:
+            _knock(scheduler)
+            address = scheduler
+        yield stack.enter_context(Client(address, set_as_default=False))
+
+
+def _knock(scheduler: str) -> None:
+    """Raise at once if nobody answers: a client would wait long and fail obscurely."""
+    from distributed.comm import get_address_host_port
+
+    try:
+        host, port = get_address_host_port(scheduler, strict=True)
+        socket.create_connection((host, port), timeout=10.0).close()
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"`scheduler` {scheduler!r} does not answer ({error}): give the address that "
+            "`dask scheduler` prints, such as tcp://10.0.0.1:8786."
+        ) from None
+
+
+def _guarded(
+    function: Callable[..., Result],
+    task: tuple[Any, ...],
+    threads: int,
+    expected: dict[str, str],
+) -> Result:
+    """Run on a worker: no other versions, no other number of threads than asked."""
+    from threadpoolctl import threadpool_limits
+
+    here = versions()
+    if here != expected:
+        differences = ", ".join(
+            f"{name} {here[name]} there, {expected[name]} here"
+            for name in expected
+            if here[name] != expected[name]
+        )
+        raise InputError(f"a Dask worker runs other versions ({differences}): make them the same.")
+    with threadpool_limits(limits=threads):
+        return function(*task)

@@ -1,0 +1,236 @@
+"""Fréchet distances of many Gaussian samples at once, from sufficient statistics.
+
+In the eigenbasis of Σ = diag(λ) the sample covariance is A Aᵀ with A = diag(√λ) T / √(n−1) and T
+Bartlett's lower triangle (Tᵢⱼ ~ N(0, 1) below the diagonal, Tⱼⱼ² ~ χ²(n−1−j) on it; a trapezoid of
+n − 1 columns where n − 1 < d). With Σ_r = Rᵀ R and B = R A, the roots sᵢ of the distance are the
+singular values of B, the roots of the eigenvalues of K = Bᵀ B = V diag(s²) Vᵀ. All that the
+Gaussian second-order terms of `genbounds.estimators` need besides is
+
+    Tr Σ̂ = ‖A‖²,  Tr Σ̂² = ‖Aᵀ A‖²,  Σᵢ ‖Σ̂ pᵢ‖²/sᵢ = Σᵢ sᵢ ‖A vᵢ‖²,  gapᵀ Σ̂ gap = ‖Aᵀ gap‖²,
+
+so that one replication costs one eigenproblem and three triangular products whatever n. The same
+lines run on NumPy arrays and on torch tensors.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from genbounds.estimators import SPLIT_RATIO, gaussian_bias_beyond_second_order
+from genbounds.validation import Float, InputError
+
+if TYPE_CHECKING:
+    from genbounds.simulate._frechet import FrechetArm
+
+EPS = float(np.finfo(np.float64).eps)
+
+Array = Any
+"""A NumPy array or a torch tensor."""
+
+
+@dataclass(frozen=True, slots=True)
+class White:
+    """Standard normal draws behind `replications` samples of n rows in d dimensions.
+
+    Attributes
+    ----------
+    mean : array of shape (replications, d)
+        √n (μ̂ − μ), whitened.
+    triangle : array of shape (replications, d, min(d, n − 1))
+        T with T Tᵀ ~ Wishart(n − 1, I).
+    """
+
+    mean: Array
+    triangle: Array
+
+
+def draw_white(d: int, n: int, replications: int, rng: np.random.Generator) -> White:
+    """Draw on the host with NumPy; only the triangle's own entries cost random numbers."""
+    mean = rng.standard_normal((replications, d))
+    return White(mean, draw_triangle(d, n, replications, rng))
+
+
+def draw_triangle(d: int, n: int, replications: int, rng: np.random.Generator) -> Float:
+    """T of shape (replications, d, min(d, n − 1)) with T Tᵀ ~ Wishart(n − 1, I)."""
+    columns = min(d, n - 1)
+    triangle = np.zeros((replications, d, columns))
+    normals = rng.standard_normal((replications, columns * d - columns * (columns + 1) // 2))
+    used = 0
+    for row in range(1, d):  # slices are copied faster than indices are followed
+        width = min(row, columns)
+        triangle[:, row, :width] = normals[:, used : used + width]
+        used += width
+    diagonal = np.arange(columns)
+    chi_squares = rng.chisquare((n - 1.0) - diagonal, (replications, columns))
+    triangle[:, diagonal, diagonal] = np.sqrt(chi_squares)
+    return triangle
+
+
+def draw_white_on(
+    device: str, d: int, n: int, replications: int, seeds: np.random.SeedSequence
+) -> White:
+    """Draw on a torch device; the few χ² variables, for which torch takes no seed, on the host."""
+    import torch
+
+    normal, other = seeds.spawn(2)
+    generator = torch.Generator(device=device)
+    generator.manual_seed(int(normal.generate_state(1, np.uint64)[0] >> np.uint64(1)))
+    columns = min(d, n - 1)
+
+    def standard(*shape: int) -> Array:
+        return torch.randn(shape, generator=generator, device=device, dtype=torch.float64)
+
+    mean, triangle = standard(replications, d), standard(replications, d, columns).tril(-1)
+    degrees = (n - 1.0) - np.arange(columns)
+    chi_squares = np.random.default_rng(other).chisquare(degrees, (replications, columns))
+    diagonal = torch.diagonal(triangle, dim1=1, dim2=2)
+    diagonal.copy_(torch.from_numpy(np.sqrt(chi_squares)))
+    return White(mean, triangle)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """Of each replication; arrays of shape (replications,).
+
+    Attributes
+    ----------
+    gap : array
+        ‖μ̂ − μ_r‖².
+    trace : array
+        Tr Σ̂, divisor n − 1.
+    roots : array of shape (replications, min(d, n − 1))
+        s, with Σ s = Tr (Σ̂ Σ_r)^{1/2}.
+    bias, variance : array or None
+        Second-order bias of the plug-in distance and its variance, for Gaussian rows.
+    """
+
+    gap: Array
+    trace: Array
+    roots: Array
+    bias: Array = None
+    variance: Array = None
+
+
+class Engine:
+    """A Gaussian law and a reference, prepared for NumPy or for one torch device.
+
+    Parameters
+    ----------
+    arm : FrechetArm
+        Its features must be a `GaussianArm`.
+    device : str or None
+        A torch device such as "cuda" or "cpu"; None: NumPy.
+    """
+
+    def __init__(self, arm: FrechetArm, *, device: str | None = None) -> None:
+        values, vectors, gap = arm.gaussian_parts()
+        turned = arm.reference_root if vectors is None else arm.reference_root @ vectors
+        diagonal = np.diagonal(turned)
+        self.commuting = bool((turned == np.diag(diagonal)).all())
+        reference: Float = diagonal[:, None] if self.commuting else turned
+        ranks = [
+            int((part > arm.d * EPS * part.max()).sum()) for part in (values, arm.reference_values)
+        ]
+        self.directions = max(min(ranks), 1)
+        self.reference_trace = float(arm.reference_values.sum())
+        self.device = device
+        roots = np.sqrt(values)
+        factor = reference * (roots[:, None] if self.commuting else roots)
+        parts = (roots, gap if vectors is None else gap @ vectors, factor)
+        if device is not None:
+            import torch
+
+            parts = tuple(torch.from_numpy(np.array(part)).to(device) for part in parts)
+        self._roots, self._gap, self._factor = parts
+
+    @property
+    def _namespace(self) -> Any:
+        if self.device is None:
+            return np
+        import torch
+
+        return torch
+
+    def terms(self, white: White, n: int, *, debias: bool) -> Terms:
+        """Evaluate draws of n ≥ 2 rows that lie on the engine's own device."""
+        xp = self._namespace
+        gap = self._gap + self._roots * white.mean / math.sqrt(n)
+        t, unit = white.triangle, 1.0 / math.sqrt(n - 1)
+        factor = unit * self._factor
+        b = factor * t if self.commuting else factor @ t
+        gram = b.mT @ b
+        trace = unit**2 * (xp.einsum("kij,kij->ki", t, t) @ self._roots**2)
+        squared_gap = (gap * gap).sum(1)
+        if not debias:
+            s = xp.sqrt(xp.linalg.eigvalsh(gram).clip(min=0.0))
+            return Terms(gap=squared_gap, trace=trace, roots=s)
+        a = (unit * self._roots)[:, None] * t
+        values, vectors = xp.linalg.eigh(gram)
+        s = xp.sqrt(values.clip(min=0.0))
+        moved = a @ vectors
+        crossed = (s * (moved * moved).sum(1)).sum(1)
+        inner = a.mT @ a
+        squares = (inner * inner).sum((1, 2))
+        along = (gap[:, None, :] @ a)[:, 0]
+        linear = (along * along).sum(1)
+        own = (s * s).sum(1)
+        tiny = float(np.finfo(np.float64).tiny)  # two roots that are both zero
+        pairs = s[:, :, None] * s[:, None, :] / (s[:, :, None] + s[:, None, :] + tiny)
+        bias = trace / n + (pairs.sum((1, 2)) + s.sum(1) / 2.0) / (2.0 * n)
+        second = 2.0 / n**2 * (squares + (pairs * pairs).sum((1, 2)) / 2.0 + own / 8.0)
+        quadratic = (squares - 2.0 * crossed + own).clip(min=0.0)
+        # As in the estimator: the fitted transport map overstates the first-order variance by
+        # twice the second-order one.
+        variance = xp.maximum((4.0 * linear + 2.0 * quadratic) / n - second, second)
+        return Terms(gap=squared_gap, trace=trace, roots=s, bias=bias, variance=variance)
+
+    def plugin(self, terms: Terms, *, scale: float = 1.0) -> Array:
+        """FD with the sample moments, Σ̂ multiplied by `scale`; at least 0."""
+        value = terms.gap + scale * terms.trace + self.reference_trace
+        return (value - 2.0 * math.sqrt(scale) * terms.roots.sum(1)).clip(min=0.0)
+
+    def debiased(self, terms: Terms, n: int) -> Float:
+        """FD with its bias removed, as `frechet_distance` does from moments; can be negative."""
+        values = host(self.plugin(terms) - terms.bias)
+        if n < SPLIT_RATIO * self.directions:
+            for k, roots in enumerate(host(terms.roots)):
+                values[k] -= gaussian_bias_beyond_second_order(roots, n)
+        return values
+
+    def describe(self) -> str:
+        """Who computes, for reports."""
+        if self.device is None:
+            return f"NumPy {np.__version__}, CPU"
+        import torch
+
+        kind = torch.device(self.device)
+        name = torch.cuda.get_device_name(kind) if kind.type == "cuda" else kind.type.upper()
+        return f"torch {torch.__version__}, {name}"
+
+
+def host(x: Array) -> Float:
+    """Copy from whatever device; a NumPy array is returned as it is."""
+    return np.asarray(x.cpu() if hasattr(x, "cpu") else x)
+
+
+def check_device(device: str | None) -> str | None:
+    """Return `device` if torch has it."""
+    if device is None:
+        return None
+    try:
+        import torch
+    except ImportError:
+        raise InputError("`device` needs torch: pip install 'genbounds[torch]'.") from None
+    try:
+        torch.zeros(1, device=device)
+    except (RuntimeError, AssertionError, TypeError) as error:
+        reason = str(error).strip().splitlines()[0]
+        raise InputError(
+            f"`device` {device!r} cannot be used ({reason}): leave it out for NumPy, or name a "
+            "torch device such as 'cpu' or 'cuda'."
+        ) from None
+    return device

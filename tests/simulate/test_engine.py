@@ -1,0 +1,233 @@
+"""The engine: Bartlett's draws have the law of samples; NumPy, torch and the estimator agree.
+
+Two-sample tests are Kolmogorov–Smirnov tests at 1e-7 each, fewer than ten in a test: a false alarm
+has probability below 1e-6.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import genbounds as gb
+from genbounds import InputError
+from genbounds.simulate import FrechetArm, GaussianArm, StudentArm, frechet_scores
+from genbounds.simulate._engine import Engine, White, draw_white, draw_white_on
+
+torch = pytest.importorskip("torch")
+
+ALARM = 1e-7
+
+
+def turned(values, seed):
+    basis, _ = np.linalg.qr(np.random.default_rng(seed).standard_normal((len(values),) * 2))
+    cov = (basis * values) @ basis.T
+    return (cov + cov.T) / 2
+
+
+POWER = 1.0 / np.arange(1.0, 7.0)
+ARMS = {
+    "turned": FrechetArm(
+        GaussianArm(np.full(6, 0.3), turned(POWER, 1)), np.zeros(6), turned(POWER[::-1], 2)
+    ),
+    "diagonal": FrechetArm(GaussianArm(0.0, POWER), np.full(6, -0.5), POWER[::-1]),
+    "equal": FrechetArm(GaussianArm(0.0, np.ones(6)), 0.0, np.ones(6)),
+    "low rank": FrechetArm(GaussianArm(0.0, np.r_[1.0, 0.5, np.zeros(4)]), 0.0, np.ones(6)),
+}
+
+
+def plain(arm, n, count, rng):
+    """Rows, `np.cov` and the distance by its definition."""
+    rows = arm.features.draw(n * count, rng).reshape(count, n, arm.d)
+    mean = rows.mean(axis=1)
+    cov = np.stack([np.cov(x, rowvar=False) for x in rows])
+    reference = arm.facts["reference_cov"]
+    products = np.linalg.eigvals(cov @ reference).real.clip(min=0.0)
+    gap = ((mean - arm.reference_mean) ** 2).sum(axis=1)
+    trace = np.trace(cov, axis1=1, axis2=2)
+    return {
+        "gap": gap,
+        "trace": trace,
+        "root": np.sqrt(products).sum(axis=1),
+        "distance": gap + trace + np.trace(reference) - 2 * np.sqrt(products).sum(axis=1),
+    }
+
+
+def from_engine(engine, white, n):
+    terms = engine.terms(white, n, debias=False)
+    return {
+        "gap": terms.gap,
+        "trace": terms.trace,
+        "root": terms.roots.sum(1),
+        "distance": engine.plugin(terms),
+    }
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("where", ["numpy", "torch"])
+@pytest.mark.parametrize("n", [2, 4, 7, 40])
+@pytest.mark.parametrize("name", ARMS)
+def test_sufficient_statistics_have_the_law_of_samples(name, n, where):
+    """Null: same law as rows, n − 1 < d (the trapezoid) and d = n − 1 included.
+
+    Power: one degree of freedom less at n = 40 is seen, see the control below.
+    """
+    arm, count = ARMS[name], 2000
+    fast = (
+        from_engine(Engine(arm), draw_white(6, n, count, np.random.default_rng(1)), n)
+        if where == "numpy"
+        else from_engine(
+            Engine(arm, device="cpu"),
+            draw_white_on("cpu", 6, n, count, np.random.SeedSequence(1)),
+            n,
+        )
+    )
+    slow = plain(arm, n, count, np.random.default_rng(2))
+    for key, value in slow.items():
+        assert stats.ks_2samp(np.asarray(fast[key]), value).pvalue > ALARM, key
+
+
+def test_the_law_test_sees_a_wrong_degree_of_freedom():
+    arm, n, count = ARMS["turned"], 7, 3000
+    white = draw_white(6, n + 1, count, np.random.default_rng(1))
+    wrong = from_engine(Engine(arm), white, n)
+    slow = plain(arm, n, count, np.random.default_rng(2))
+    assert stats.ks_2samp(wrong["trace"], slow["trace"]).pvalue < ALARM
+
+
+@pytest.mark.parametrize("debias", [False, True])
+@pytest.mark.parametrize("n", [4, 60])
+@pytest.mark.parametrize("name", ARMS)
+def test_torch_equals_numpy_for_the_same_draws(name, n, debias):
+    arm = ARMS[name]
+    white = draw_white(6, n, 50, np.random.default_rng(3))
+    there = White(torch.from_numpy(white.mean), torch.from_numpy(white.triangle))
+    one = Engine(arm).terms(white, n, debias=debias)
+    two = Engine(arm, device="cpu").terms(there, n, debias=debias)
+    for field in ("gap", "trace", "roots", "bias", "variance"):
+        value = getattr(one, field)
+        if value is None:
+            assert getattr(two, field) is None
+        else:
+            # Roots of eigenvalues that are zero but for rounding are 1e-8 of the largest.
+            np.testing.assert_allclose(
+                np.asarray(getattr(two, field)), value, rtol=1e-9, atol=2e-7 * value.max()
+            )
+
+
+@pytest.mark.parametrize("n", [24, 90, 400])
+@pytest.mark.parametrize("name", ["turned", "diagonal", "equal"])
+def test_scores_are_those_of_the_estimator(name, n):
+    """The same sample moments through `frechet_distance`: value, interval, standard error."""
+    arm = ARMS[name]
+    white = draw_white(6, n, 20, np.random.default_rng(4))
+    engine = Engine(arm)
+    terms = engine.terms(white, n, debias=True)
+    features = arm.features
+    axes = np.eye(6) if features.axes is None else features.axes
+    factor = axes @ (np.sqrt(features.eigenvalues)[:, None] * white.triangle)
+    mean = features.mean + (white.mean * np.sqrt(features.eigenvalues)) @ axes.T / np.sqrt(n)
+    reference = gb.Moments(arm.reference_mean, arm.facts["reference_cov"])
+    distance, debiased = engine.plugin(terms), engine.debiased(terms, n)
+    for k in range(20):
+        moments = gb.Moments(mean[k], factor[k] @ factor[k].T / (n - 1), n)
+        plugin = gb.frechet_distance(moments, reference, estimator="plugin")
+        assert distance[k] == pytest.approx(plugin.value, rel=1e-9)
+        score = gb.frechet_distance(moments, reference)
+        assert max(debiased[k], 0.0) == pytest.approx(score.value, abs=1e-9)
+        assert np.sqrt(terms.variance[k]) == pytest.approx(score.stderr, rel=1e-9)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("device", [None, "cpu"])
+def test_scores_cover_and_lose_their_bias(device):
+    """Null: mean zero error, 95 % coverage. False alarm < 1e-6. The control sees the plug-in."""
+    arm = ARMS["turned"]
+    found = frechet_scores(arm, 200, 4000, seed=1, device=device)
+    # What the second order leaves of the bias is of order (d/n)² FD: far below the error here.
+    assert abs(found.bias) < 5.5 * found.bias_stderr
+    coverage = found.coverage()
+    misses = coverage.misses
+    assert coverage.tightness == pytest.approx(1.0, abs=0.1)
+    # 0.5 % granted to the normal limit at n = 33 d.
+    assert stats.binom.sf(misses - 1, 4000, 0.055) > 1e-6
+    assert stats.binom.cdf(misses, 4000, 0.045) > 1e-6
+    assert coverage.stderr == pytest.approx(np.sqrt(0.05 * 0.95 / 4000), rel=0.2)
+    assert coverage.miss_low < coverage.miss < coverage.miss_high
+    assert found.spread_stderr == pytest.approx(found.spread / np.sqrt(8000), rel=0.2)
+    assert ("torch" if device else "NumPy") in found.device
+    assert np.unique(found.values).size == 4000  # every batch has draws of its own
+    biased = frechet_scores(arm, 200, 4000, seed=1, estimator="plugin", device=device)
+    assert biased.bias > 6.0 * biased.bias_stderr
+    with pytest.raises(InputError, match="no intervals"):
+        biased.coverage()
+    again, other = (frechet_scores(arm, 200, 50, seed=seed, device=device) for seed in (1, 2))
+    assert np.array_equal(again.values, frechet_scores(arm, 200, 50, seed=1, device=device).values)
+    assert not np.array_equal(again.values, other.values)
+
+
+@pytest.mark.statistical
+def test_no_bias_is_left_at_five_samples_a_dimension():
+    """Null: mean zero error. False alarm < 1e-6. The control, second order alone, is seen."""
+    d, n, count = 48, 240, 600
+    arm = FrechetArm(GaussianArm(0.1, np.ones(d)), 0.0, 0.5 + np.arange(d) / d)
+    engine, truth = Engine(arm), arm.facts["distance"]
+    terms = engine.terms(draw_white(d, n, count, np.random.default_rng(7)), n, debias=True)
+    error = engine.debiased(terms, n) - truth
+    assert abs(error.mean()) < 5.0 * error.std(ddof=1) / np.sqrt(count)
+    second = engine.plugin(terms) - terms.bias - truth
+    assert second.mean() > 20.0 * second.std(ddof=1) / np.sqrt(count)
+
+
+def test_scores_on_two_processes_and_after_an_interruption(tmp_path):
+    arm = ARMS["turned"]
+    plain = frechet_scores(arm, 60, 3000)
+
+    def stop(done, total, label):
+        assert total == 3
+        if done == 1:
+            raise KeyError(label)
+
+    with pytest.raises(KeyError, match="n=60"):
+        frechet_scores(arm, 60, 3000, out=tmp_path, progress=stop)
+    calls = []
+    found = frechet_scores(arm, 60, 3000, out=tmp_path, jobs=2, progress=lambda *a: calls.append(a))
+    assert len(calls) == 2
+    for field in ("values", "low", "high"):
+        assert np.array_equal(getattr(found, field), getattr(plain, field))
+
+
+def test_the_level_changes_the_interval_only():
+    arm = ARMS["diagonal"]
+    narrow, wide = (frechet_scores(arm, 100, 5, level=level) for level in (0.5, 0.99))
+    assert np.array_equal(narrow.values, wide.values)
+    assert (wide.high - wide.low > narrow.high - narrow.low).all()
+
+
+def test_arm_statistics_come_from_the_engine():
+    """Divisor n there; the same as from the covariance matrices of the same draws."""
+    arm, names = ARMS["turned"], ["distance_plugin", "sample_mean_gap", "sample_trace_root"]
+    fast = arm.statistics(names, 9, 40, np.random.default_rng(5))
+    slow = arm.statistics([*names, "covariance"], 9, 40, np.random.default_rng(5))
+    for name in names:
+        np.testing.assert_allclose(fast[name], slow[name], rtol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("call", "match"),
+    [
+        (lambda: frechet_scores(GaussianArm(0.0, POWER), 60, 5), "`arm`"),
+        (lambda: frechet_scores(FrechetArm(StudentArm(0.0, 1.0, df=5), 0.0, 1.0), 9, 5), "`arm`"),
+        (lambda: frechet_scores(ARMS["equal"], 23, 5), "`n` must be a whole number of at least 24"),
+        (lambda: frechet_scores(ARMS["equal"], 1, 5, estimator="plugin"), "`n`"),
+        (lambda: frechet_scores(ARMS["equal"], 30, 0), "`replications`"),
+        (lambda: frechet_scores(ARMS["equal"], 30, 5, seed=-1), "`seed`"),
+        (lambda: frechet_scores(ARMS["equal"], 30, 5, estimator="infinity"), "`estimator`"),
+        (lambda: frechet_scores(ARMS["equal"], 30, 5, level=1.0), "`level`"),
+        (lambda: frechet_scores(ARMS["equal"], 30, 5, device="abacus"), "`device` 'abacus'"),
+    ],
+)
+def test_bad_arguments_are_named(call, match):
+    with pytest.raises(InputError, match=match):
+        call()

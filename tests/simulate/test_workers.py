@@ -1,0 +1,243 @@
+"""Who does the work changes no digit; processes that die are replaced, or named in one error."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import socket
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from genbounds import InputError
+from genbounds.simulate import BetaArm, Workers, audit, coverage, interval_coverage
+from genbounds.simulate._store import AUDIT, COVERAGE
+from tests.simulate.test_coverage import draw_normal, student
+
+pytest.importorskip("distributed")
+
+STUDY = {
+    "patterns": ["o24.gaussian-mean", "m25.visit-sum-log"],
+    "replications": 60,
+    "seed": 5,
+}
+
+
+def document(**options):
+    return json.dumps(audit(**STUDY, **options).to_dict())
+
+
+@pytest.fixture(scope="module")
+def alone():
+    return document()
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """A real cluster of two processes, as a machine of its own would run it."""
+    from distributed import LocalCluster
+
+    with LocalCluster(
+        n_workers=2,
+        threads_per_worker=1,
+        processes=True,
+        host="127.0.0.1",
+        dashboard_address="127.0.0.1:0",
+        silence_logs=logging.CRITICAL,
+    ) as made:
+        yield made
+
+
+def pids(cluster):
+    from distributed import Client
+
+    with Client(cluster.scheduler_address, set_as_default=False) as client:
+        client.wait_for_workers(2, timeout=60)
+        return set(client.run(os.getpid).values())
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("backend", ["loky", "dask"])
+def test_no_digit_depends_on_the_workers(alone, backend, jobs):
+    assert document(backend=backend, jobs=jobs) == alone
+
+
+def test_a_cluster_at_an_address_twice(alone, cluster):
+    for _ in range(2):
+        assert document(backend="dask", scheduler=cluster.scheduler_address) == alone
+
+
+class Stop(Exception):
+    pass
+
+
+@pytest.mark.parametrize("first", ["loky", "dask"])
+def test_another_backend_takes_over(alone, cluster, tmp_path, first):
+    """Interrupted on one, ended on the other; nothing is done twice."""
+    where = {
+        "loky": {"jobs": 2},
+        "dask": {"backend": "dask", "scheduler": cluster.scheduler_address},
+    }
+    second = where.pop("dask" if first == "loky" else "loky")
+    seen = []
+
+    def stop(done, total, label):
+        seen.append(total)
+        if done == 20:
+            raise Stop
+
+    with pytest.raises(Stop):
+        document(**where[first], out=tmp_path, progress=stop)
+    assert document(**second, out=tmp_path, progress=lambda *a: seen.append(a)) == alone
+    assert len(seen) == seen[0]
+
+
+def test_a_killed_dask_worker_is_replaced(alone, cluster):
+    before = pids(cluster)
+    victim = min(before)
+    count = 0
+
+    def kill(done, total, label):
+        nonlocal count
+        count += 1
+        if done == 5:
+            os.kill(victim, signal.SIGKILL)
+
+    options = {"backend": "dask", "scheduler": cluster.scheduler_address}
+    assert document(**options, progress=kill) == alone
+    assert count > 10
+    after = pids(cluster)
+    assert len(after) == 2
+    assert victim not in after
+
+
+def die_once(folder, index):
+    """Kill the own process in the middle of the third piece, the first time."""
+    mark = Path(folder) / "died"
+    if index == 2 and not mark.exists():
+        mark.write_text(str(os.getpid()))
+        os.kill(os.getpid(), signal.SIGKILL)
+    return index, os.getpid()
+
+
+def test_the_piece_of_a_worker_that_dies_runs_again(cluster, tmp_path):
+    workers = Workers(backend="dask", scheduler=cluster.scheduler_address)
+    found = dict(workers.run(die_once, [(str(tmp_path), index) for index in range(6)]))
+    assert {key: value[0] for key, value in found.items()} == {i: i for i in range(6)}
+    assert found[2][1] != int((tmp_path / "died").read_text())
+
+
+def die():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_piece_that_kills_every_worker_is_one_error(cluster, monkeypatch):
+    monkeypatch.setattr(cluster.scheduler, "allowed_failures", 0)
+    workers = Workers(backend="dask", scheduler=cluster.scheduler_address)
+    with pytest.raises(InputError, match="outlived no worker, 1 were killed"):
+        list(workers.run(die, [()]))
+
+
+def test_a_killed_process_is_one_error():
+    with pytest.raises(InputError, match="a worker process was killed"):
+        list(Workers(jobs=2).run(die, [(), ()]))
+
+
+def blas_threads():
+    from threadpoolctl import threadpool_info
+
+    np.ones((2, 2)) @ np.ones((2, 2))
+    return max(pool["num_threads"] for pool in threadpool_info())
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("options", [{"jobs": 1}, {"jobs": 2}, {"backend": "dask"}], ids=str)
+def test_every_process_has_the_blas_threads_asked_for(options, threads, cluster):
+    if "backend" in options:
+        options = options | {"scheduler": cluster.scheduler_address}
+    found = Workers(**options, threads=threads).run(blas_threads, [(), ()])
+    assert [count for _, count in found] == [threads, threads]
+
+
+def test_other_versions_on_a_worker_are_refused(cluster, monkeypatch):
+    import genbounds.simulate._dask as module
+
+    here = module.versions()
+    monkeypatch.setattr(module, "versions", lambda: here | {"numpy": "1.0"})
+    workers = Workers(backend="dask", scheduler=cluster.scheduler_address)
+    with pytest.raises(InputError, match=rf"\(numpy {np.__version__} there, 1.0 here\)"):
+        list(workers.run(blas_threads, [()]))
+
+
+def test_a_scheduler_that_does_not_answer_is_named():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    for address in (f"tcp://127.0.0.1:{port}", "nonsense"):
+        workers = Workers(backend="dask", scheduler=address)
+        with pytest.raises(InputError, match=f"`scheduler` '{address}' does not answer"):
+            list(workers.run(blas_threads, [()]))
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"jobs": 0}, "jobs"),
+        ({"threads": 0}, "threads"),
+        ({"backend": "ray"}, "'loky', 'dask'"),
+        ({"scheduler": "tcp://x:1"}, "choose backend 'dask'"),
+        ({"backend": "dask", "scheduler": "tcp://x:1", "jobs": 2}, "cluster's own affair"),
+    ],
+)
+def test_workers_that_make_no_sense_are_refused(options, match):
+    with pytest.raises(InputError, match=match):
+        Workers(**options)
+
+
+def test_coverage_is_kept_and_goes_on(tmp_path, cluster):
+    from genbounds.bounds import catalog
+
+    bound, arm = catalog()["m25.empirical-bernstein"], BetaArm(2.0, 2.0)
+    plain = coverage(bound, arm, 2000, 0.2, 6000, 7)
+    calls = []
+
+    def stop(done, total, label):
+        calls.append(total)
+        raise Stop
+
+    with pytest.raises(Stop):
+        coverage(bound, arm, 2000, 0.2, 6000, 7, out=tmp_path, progress=stop)
+    again = coverage(
+        bound, arm, 2000, 0.2, 6000, 7, out=tmp_path,
+        backend="dask", scheduler=cluster.scheduler_address,
+        progress=lambda *a: calls.append(a),
+    )  # fmt: skip
+    assert again == plain
+    assert len(calls) == calls[0]
+    assert (tmp_path / COVERAGE).exists()
+    assert not (tmp_path / AUDIT).exists()
+    assert coverage(bound, arm, 2000, 0.2, 6000, 8, out=tmp_path).width != plain.width
+
+
+def test_interval_coverage_is_kept_and_goes_on(tmp_path):
+    options = {"replications": 50, "seed": 2, "level": 0.9, "arm": "normal", "chunk": 8}
+    plain = interval_coverage(student(0.9), draw_normal, 2.0, **options)
+    calls = []
+
+    def stop(done, total, label):
+        calls.append(total)
+        if done == 3:
+            raise Stop
+
+    with pytest.raises(Stop):
+        interval_coverage(student(0.9), draw_normal, 2.0, **options, out=tmp_path, progress=stop)
+    again = interval_coverage(
+        student(0.9), draw_normal, 2.0, **options, out=tmp_path, jobs=2,
+        progress=lambda *a: calls.append(a),
+    )  # fmt: skip
+    assert again == plain
+    assert len(calls) == calls[0] == 7
+    with pytest.raises(InputError, match="`arm` must name the law"):
+        interval_coverage(student(0.9), draw_normal, 2.0, **(options | {"arm": ""}), out=tmp_path)
