@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
@@ -18,6 +19,9 @@ from genbounds.cli._terminal import (
     progress,
     say,
 )
+
+SERIAL = 10
+"""Up to so many statements, starting processes takes longer than it saves."""
 
 EXAMPLES = """Examples:
 
@@ -49,8 +53,14 @@ def audit(
     ] = None,
     seed: Annotated[int, typer.Option("--seed", metavar="S", help="Of all random numbers.")] = 0,
     jobs: Annotated[
-        int, typer.Option("--jobs", metavar="J", help="Processes; results do not depend on it.")
-    ] = 1,
+        int | None,
+        typer.Option(
+            "--jobs",
+            metavar="J",
+            help="Processes; results do not depend on it.",
+            show_default="every core for more than ten statements, else 1",
+        ),
+    ] = None,
     backend: Annotated[
         str,
         typer.Option(
@@ -100,7 +110,7 @@ def audit(
             ids,
             replications=replications,
             seed=seed,
-            jobs=jobs,
+            jobs=_default_jobs(ids, scheduler) if jobs is None else jobs,
             backend=backend,
             scheduler=scheduler,
             threads=threads,
@@ -118,6 +128,15 @@ def audit(
         print_json(document)
     else:
         _print(document["rows"])
+
+
+def _default_jobs(ids: Sequence[str], scheduler: str | None) -> int:
+    """Every core where starting processes pays; a cluster has its own workers."""
+    if scheduler is not None or len(ids) <= SERIAL:
+        return 1
+    from joblib import cpu_count
+
+    return int(cpu_count())
 
 
 def _print(rows: list[dict[str, Any]]) -> None:

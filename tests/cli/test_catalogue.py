@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from genbounds.bounds import catalog
 
 
@@ -80,3 +82,14 @@ def test_audit_text_shows_the_counterexample(run):
     result = run("audit", "o24.gaussian-mean", "--quick")
     assert "o24.gaussian-mean is refuted: " in result.out
     assert "(exact)" in result.out
+
+
+@pytest.mark.parametrize(
+    ("count", "scheduler", "jobs"), [(10, None, 1), (11, None, 3), (11, "tcp://here:1", 1)]
+)
+def test_the_whole_catalogue_takes_every_core(monkeypatch, count, scheduler, jobs):
+    from importlib import import_module
+
+    audit = import_module("genbounds.cli.audit")
+    monkeypatch.setattr("joblib.cpu_count", lambda: 3)
+    assert audit._default_jobs(["id"] * count, scheduler) == jobs
