@@ -447,6 +447,42 @@ class _Side:
         return _Side(self.moments, self.rows, None, _divide("rows", self.rows, parts))
 
 
+class _FewRows(_Side):
+    """A sample of no more rows than features: its covariance is formed only where it is used."""
+
+    def __init__(self, name: str, rows: NDArray[Any]) -> None:
+        self.rows, self.index, self.parts, self.weights = rows, None, (), None
+        with np.errstate(invalid="ignore", over="ignore"):  # `check_finite` says it better
+            block: Float = np.array(rows, dtype=np.float64)
+        check_finite(name, block)
+        self._mean: Float = block.mean(axis=0)
+        block -= self._mean
+        self._centred = block
+
+    @cached_property
+    def moments(self) -> Moments:  # type: ignore[override]
+        return Moments.from_features(self.rows)
+
+    @property
+    def n(self) -> int:
+        return int(self._centred.shape[0])
+
+    @property
+    def d(self) -> int:
+        return int(self._centred.shape[1])
+
+    @property
+    def mean(self) -> Float:
+        return self._mean
+
+    @cached_property
+    def trace(self) -> float:
+        return float(np.vdot(self._centred, self._centred)) / (self.n - 1)
+
+    def centred(self) -> Float:
+        return self._centred
+
+
 def _moments_of(rows: NDArray[Any], index: NDArray[np.intp]) -> Moments:
     moments = Moments.empty(rows.shape[1])
     for _, block in row_blocks(rows, index):
@@ -480,6 +516,8 @@ def _side(name: str, x: Any, weights: Any = None) -> _Side:
     if weights is not None:
         checked = check_weights(label, weights, n)
         return _Side(weighted_moments(name, rows, checked), rows, weights=checked)
+    if n <= d:
+        return _FewRows(name, rows)
     if FEW_RATIO * d <= n < SPLIT_RATIO * d:  # its halves will be wanted: one pass for all
         halves = _divide(name, rows, 2)
         return _Side(halves[0].moments.merge(halves[1].moments), rows, None, halves)
