@@ -20,12 +20,13 @@ import numpy as np
 
 import genbounds as gb
 from experiments.accuracy.laws import Law, make_law
-from experiments.accuracy.page import rewrite
+from experiments.record import record
 from genbounds.files import atomic_write
 from genbounds.results import Difference, Score
 from genbounds.simulate import DirichletArm, interval_coverage
 
 LEVEL = 0.95
+PAGE = Path(__file__).parents[2] / "docs" / "accuracy.md"
 KEPT = Path("out/accuracy/coverage")
 SHAPES = {
     "gauss": "Gaussian",
@@ -249,7 +250,7 @@ def main(argv: list[str] | None = None) -> int:
         "| study | coverage of the 95 % interval | limits | median width | replications |",
         "|---|---|---|---|---|",
     ]
-    rewrite("coverage", [*heads, *lines])
+    record("coverage", [*heads, *lines], page=PAGE)
     return 0
 
 

@@ -25,10 +25,11 @@ from threadpoolctl import threadpool_limits
 
 import genbounds as gb
 from experiments.accuracy.laws import Law, make_law
-from experiments.accuracy.page import rewrite
+from experiments.record import record
 from genbounds.estimators import frechet_infinity
 from genbounds.files import atomic_write
 
+PAGE = Path(__file__).parents[2] / "docs" / "accuracy.md"
 KEPT = Path("out/accuracy/error")
 SHARES = (0.25, 0.5, 1.0, 1.25, 2.0, 4.0, 8.0)
 SMALL = ("gauss", "gamma", "t8", "scales", "rectified", "ten", "network", "digits")
@@ -184,7 +185,7 @@ def main(argv: list[str] | None = None) -> int:
         print(row(result), flush=True)
     paths = [KEPT / f"{cell.name.replace(' ', '-')}.json" for cell in cells()]
     results = [json.loads(path.read_text()) for path in paths if path.exists()]
-    rewrite("error", [f"Seed {options.seed}.", "", *table(results)])
+    record("error", [f"Seed {options.seed}.", "", *table(results)], page=PAGE)
     return 0
 
 

@@ -21,11 +21,10 @@ import numpy as np
 
 import genbounds as gb
 from experiments.benchmarks import peers
-from genbounds.files import atomic_write
+from experiments.record import record
 
 DIGITS = 120
 PAGE = Path(__file__).parents[2] / "docs" / "comparison.md"
-BEGIN, END = "<!-- hard: begin -->", "<!-- hard: end -->"
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,14 +231,11 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--print", action="store_true", help="leave the page as it is")
     options = parser.parse_args(argv)
-    tables = "\n".join([*table(), "", *vendi_table()])
+    tables = [*table(), "", *vendi_table()]
     if options.print:
-        print(tables)
+        print("\n".join(tables))
         return 0
-    page = PAGE.read_text(encoding="utf-8")
-    head, _, rest = page.partition(BEGIN)
-    tail = rest.partition(END)[2]
-    atomic_write(PAGE, f"{head}{BEGIN}\n{tables}\n{END}{tail}")
+    record("hard", tables, page=PAGE)
     return 0
 
 

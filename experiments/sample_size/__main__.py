@@ -16,11 +16,10 @@ from pathlib import Path
 import numpy as np
 
 import genbounds as gb
-from genbounds.files import atomic_write
+from experiments.record import record
 from genbounds.simulate import EMBEDDING_NORMS, DirichletArm, matched_spectrum
 
 PAGE = Path(__file__).parents[2] / "docs" / "choosing.md"
-BEGIN, END = "<!-- widths: begin -->", "<!-- widths: end -->"
 SIZES = (500, 2_000, 10_000, 50_000)
 EMBEDDINGS = {
     "Inception, d = 2,048": "inception low r",
@@ -115,10 +114,7 @@ def main(argv: list[str] | None = None) -> int:
     if options.print:
         print("\n".join(lines))
         return 0
-    page = PAGE.read_text(encoding="utf-8")
-    head, _, rest = page.partition(BEGIN)
-    tail = rest.partition(END)[2]
-    atomic_write(PAGE, f"{head}{BEGIN}\n" + "\n".join(lines) + f"\n{END}{tail}")
+    record("widths", lines, page=PAGE)
     return 0
 
 

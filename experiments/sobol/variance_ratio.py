@@ -17,10 +17,9 @@ from pathlib import Path
 import numpy as np
 
 import genbounds as gb
-from genbounds.files import atomic_write
+from experiments.record import record
 
 PAGE = Path(__file__).parents[2] / "docs" / "sobol.md"
-BEGIN, END = "<!-- ratios: begin -->", "<!-- ratios: end -->"
 LATENTS = (2, 8, 32, 128, 512)
 HIDDEN, FEATURES, CLASSES, REFERENCE = 64, 16, 10, 1 << 16
 
@@ -112,10 +111,7 @@ def main(argv: list[str] | None = None) -> int:
             cells = [f"{r:.3g} ({r / high:.2g} – {r / low:.2g})" for r in ratios]
             lines.append(f"| {d} | {kind} | " + " | ".join(cells) + " |")
             print(lines[-1], file=sys.stderr, flush=True)
-    page = PAGE.read_text(encoding="utf-8")
-    head, _, rest = page.partition(BEGIN)
-    tail = rest.partition(END)[2]
-    atomic_write(PAGE, f"{head}{BEGIN}\n" + "\n".join(lines) + f"\n{END}{tail}")
+    record("ratios", lines, page=PAGE)
     return 0
 
 

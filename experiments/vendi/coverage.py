@@ -20,12 +20,11 @@ from typing import Any
 import numpy as np
 
 import genbounds as gb
-from genbounds.files import atomic_write
+from experiments.record import record
 from genbounds.simulate import RbfArm, SphereClustersArm, interval_coverage, vendi_truth
 
 LEVEL = 0.95
 PAGE = Path(__file__).parents[2] / "docs" / "vendi.md"
-BEGIN, END = "<!-- coverage: begin -->", "<!-- coverage: end -->"
 
 
 @cache
@@ -135,10 +134,7 @@ def main(argv: list[str] | None = None) -> int:
             f"| {study.truth:.4g} | {result.width:.3g} |"
         )
         print(lines[-1], file=sys.stderr, flush=True)
-    page = PAGE.read_text(encoding="utf-8")
-    head, _, rest = page.partition(BEGIN)
-    tail = rest.partition(END)[2]
-    atomic_write(PAGE, f"{head}{BEGIN}\n" + "\n".join(lines) + f"\n{END}{tail}")
+    record("coverage", lines, page=PAGE)
     return 0
 
 

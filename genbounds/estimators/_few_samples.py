@@ -273,8 +273,8 @@ def _kept(values: Float, n: int, r: int, *, distinct: int | None = None) -> tupl
 
 
 def _distinct(rows: Float) -> int:
-    """Count the rows that differ from all before them in at least one bit."""
-    return len({row.tobytes() for row in rows})
+    """Count the rows that differ in at least one bit, by their 64-bit hashes."""
+    return len({hash(row.tobytes()) for row in rows})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,6 @@ is constant, and the variance is that of the doubly centred kernels alone. Deriv
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -20,13 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genbounds.estimators._expansion import Expansion
+from genbounds.estimators._kernels import PolynomialKernel
 from genbounds.estimators._moments import Moments
 from genbounds.results import Score
 from genbounds.validation import (
     Float,
     InputError,
     check_choice,
-    check_count,
     check_features,
     check_finite,
     check_open_unit,
@@ -130,12 +129,8 @@ class KernelReference:
     ) -> None:
         self._rows = _rows("real", real)
         d = self._rows.shape[1]
-        check_count("degree", degree)
-        if gamma is not None and not 0.0 < gamma < math.inf:
-            raise InputError(f"`gamma` must be positive and finite, or None; got {gamma!r}.")
-        if not 0.0 <= offset < math.inf:
-            raise InputError(f"`offset` must be non-negative and finite; got {offset!r}.")
-        self._kernel = _Kernel(degree, 1.0 / d if gamma is None else float(gamma), float(offset))
+        given = PolynomialKernel(degree=degree, gamma=gamma, offset=offset)
+        self._kernel = _Kernel(given.degree, given.gamma or 1.0 / d, given.offset)
         self._within: _Within | None = None
 
     @property
