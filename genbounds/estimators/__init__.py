@@ -16,11 +16,11 @@ from genbounds.estimators._expansion import difference as difference
 from genbounds.estimators._expansion import difference_stderr as difference_stderr
 from genbounds.estimators._expansion import student_quantile as student_quantile
 from genbounds.estimators._extrapolation import Subsets as Subsets
-from genbounds.estimators._frechet import FEW_RATIO as FEW_RATIO
-from genbounds.estimators._frechet import SPLIT_RATIO as SPLIT_RATIO
 from genbounds.estimators._frechet import FrechetReference as FrechetReference
 from genbounds.estimators._frechet import frechet_distance as frechet_distance
 from genbounds.estimators._frechet import frechet_infinity as frechet_infinity
+from genbounds.estimators._frechet_sample import FEW_RATIO as FEW_RATIO
+from genbounds.estimators._frechet_sample import SPLIT_RATIO as SPLIT_RATIO
 from genbounds.estimators._frechet_terms import gaussian_bias as gaussian_bias
 from genbounds.estimators._frechet_terms import (
     gaussian_bias_beyond_second_order as gaussian_bias_beyond_second_order,

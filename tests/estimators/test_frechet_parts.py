@@ -7,13 +7,20 @@ import pytest
 from numpy.testing import assert_allclose
 
 import genbounds as gb
-from genbounds.estimators import FrechetReference, _frechet, _frechet_terms, _linalg
-from genbounds.estimators._frechet import _Pair, _side
+from genbounds.estimators import (
+    FrechetReference,
+    _frechet_routes,
+    _frechet_sample,
+    _frechet_terms,
+    _linalg,
+)
+from genbounds.estimators._frechet_pair import Pair
+from genbounds.estimators._frechet_sample import sample_of
 from genbounds.estimators._frechet_terms import Kernel
 
 
 def small_parts(monkeypatch, rows, noise=_frechet_terms.PART_NOISE):
-    for module in (_frechet, _frechet_terms):
+    for module in (_frechet_routes, _frechet_terms):
         monkeypatch.setattr(module, "PART_ROWS", rows)
         monkeypatch.setattr(module, "PART_WORK", 1)
     monkeypatch.setattr(_frechet_terms, "PART_NOISE", noise)
@@ -28,7 +35,7 @@ def skewed_rows(seed, n, d, stretch=1.0):
 @pytest.mark.parametrize("n", [600, 601, 650])
 def test_parts_that_cover_every_row_change_only_rounding(monkeypatch, n):
     x, y = skewed_rows(2, n, 6, 1.2), skewed_rows(3, 640, 6)
-    pair = _Pair(_side("fake", x), _side("real", y))
+    pair = Pair(sample_of("fake", x), sample_of("real", y))
     whole = pair.terms(every_row=True)
     small_parts(monkeypatch, 100, noise=-1.0)  # never satisfied: all parts are used
     for some, every in zip(pair.terms(every_row=False), whole, strict=True):
@@ -41,7 +48,7 @@ def test_parts_that_cover_every_row_change_only_rounding(monkeypatch, n):
 
 def test_the_linear_part_of_the_kernel_has_the_mean_that_is_used():
     x, y = skewed_rows(4, 300, 5), skewed_rows(5, 400, 5, 1.3)
-    pair = _Pair(_side("fake", x), _side("real", y))
+    pair = Pair(sample_of("fake", x), sample_of("real", y))
     roots, *projections = pair.directions
     for rows, projection in zip((x, y), projections, strict=True):
         n = len(rows)
@@ -77,11 +84,11 @@ def test_the_second_half_takes_its_excess_from_the_first(monkeypatch):
     """Nearly the same as with terms of its own; the control, no excess, is far off."""
     rng = np.random.default_rng(12)
     x, y = (rng.standard_t(5, size=(2000, 12)) * scale for scale in (1.2, 1.0))
-    pairs = zip(*(_frechet._divide("x", z, 2) for z in (x, y)), strict=True)
-    halves = [_Pair(fake, real) for fake, real in pairs]
-    exact = _frechet._half_value(halves, every_row=True)
+    pairs = zip(*(_frechet_sample._divide("x", z, 2) for z in (x, y)), strict=True)
+    halves = [Pair(fake, real) for fake, real in pairs]
+    exact = _frechet_routes._half_value(halves, every_row=True)
     small_parts(monkeypatch, 100, noise=-1.0)
-    error = _frechet._half_value(halves, every_row=False) - exact
+    error = _frechet_routes._half_value(halves, every_row=False) - exact
     first = sum(term.bias for term in halves[0].terms(every_row=True))
     excess = first - halves[0].gaussian_bias()
     assert 0.0 < abs(error) < 0.25 * excess / 2.0

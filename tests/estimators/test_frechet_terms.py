@@ -12,7 +12,8 @@ from scipy import stats
 
 import genbounds as gb
 from genbounds.estimators._expansion import mean_variance
-from genbounds.estimators._frechet import _Pair, _side
+from genbounds.estimators._frechet_pair import Pair
+from genbounds.estimators._frechet_sample import sample_of
 from genbounds.estimators._frechet_terms import (
     PAIRING_SEED,
     gaussian_bias,
@@ -69,7 +70,9 @@ def test_terms_are_the_derivatives_of_the_distance(name, side):
     """Influence and quadratic kernel of every row, of both samples, share no formula with this."""
     samples = two_samples(name)
     rows, other = samples[side], samples[1 - side]
-    terms = _Pair(_side("fake", samples[0]), _side("real", samples[1])).terms(every_row=True)[side]
+    terms = Pair(sample_of("fake", samples[0]), sample_of("real", samples[1])).terms(
+        every_row=True
+    )[side]
     n = len(rows)
     first, own = np.array([derivatives(rows, other, [i]) for i in range(n)]).T
     assert_allclose(terms.bias, own.mean() / n, rtol=1e-8)
@@ -91,7 +94,9 @@ def test_curvature_is_the_mean_over_pairs(side):
     """Every pair of twelve rows, again from derivatives of the distance alone."""
     samples = two_samples("far", seed=1, n=12, m=12, d=2)
     rows, other = samples[side], samples[1 - side]
-    terms = _Pair(_side("fake", samples[0]), _side("real", samples[1])).terms(every_row=True)[side]
+    terms = Pair(sample_of("fake", samples[0]), sample_of("real", samples[1])).terms(
+        every_row=True
+    )[side]
     n = len(rows)
     own = np.array([derivatives(rows, other, [i])[1] for i in range(n)])
     products = [
@@ -118,7 +123,7 @@ def test_gaussian_formulas_are_expectations_of_the_general_ones():
     n, scales = 2000, np.array([1.0, 0.8, 0.6])
     exact = gb.Moments(np.zeros(3), np.diag(scales**2))
     terms = [
-        _Pair(_side("fake", rng.normal(size=(n, 3)) * scales), _side("real", exact)).terms(
+        Pair(sample_of("fake", rng.normal(size=(n, 3)) * scales), sample_of("real", exact)).terms(
             every_row=True
         )[0]
         for _ in range(600)

@@ -10,12 +10,13 @@ from scipy.stats import binom
 
 import genbounds as gb
 from genbounds.estimators import FrechetReference
-from genbounds.estimators._frechet import _Pair, _side
+from genbounds.estimators._frechet_pair import Pair
+from genbounds.estimators._frechet_sample import sample_of
 
 
 def second_order(x, y):
     """Second-order estimate and variance of equally weighted rows, by the unweighted code."""
-    pair = _Pair(_side("fake", x), _side("real", y))
+    pair = Pair(sample_of("fake", x), sample_of("real", y))
     one, two = pair.terms(every_row=True)
     return pair.plugin - one.bias - two.bias, one.variance, two.variance
 
