@@ -106,7 +106,7 @@ def infinity(fake: Sample, real: Sample, subsets: Subsets, every_row: bool) -> E
         raise InputError("`fake` must be features for the estimator 'infinity', not moments.")
     rows = fake.rows
     line = extrapolate(
-        lambda index: Pair(Sample(moments_of(rows, index), rows, index), real).plugin,
+        lambda index: Pair(Sample(moments_of(fake, index), rows, index), real).plugin,
         fake.n,
         subsets,
     )

@@ -7,10 +7,12 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import scipy  # its submodules are loaded at their first use
 from numpy.typing import NDArray
 
 from genbounds.estimators._frechet_terms import (
     PAIRING_SEED,
+    SINGLE_WIDTH,
     SideTerms,
     gaussian_terms,
     sample_terms,
@@ -27,6 +29,16 @@ SPLIT_RATIO = 64
 """From this many samples per direction on, the error of the second-order term is negligible."""
 
 
+SINGLE_RANGE = (1e-16, 1e16)
+"""Variances whose sums of products are far from the ends of single precision."""
+
+SINGLE_UNEXPLAINED = 1e-3
+"""Least share of a feature's variance that the features before it leave unexplained, from which on
+products in single precision are enough."""
+
+Precision = type[np.float32] | type[np.float64]
+
+
 class Sample:
     """One sample, or exact moments: mean, covariance, its factor, and its random halves."""
 
@@ -37,12 +49,14 @@ class Sample:
         index: NDArray[np.intp] | None = None,
         parts: tuple[Sample, ...] = (),
         weights: Float | None = None,
+        precision: Precision = np.float64,
     ) -> None:
         self.moments = moments
         self.rows = rows
         self.index = index
         self.parts = parts
         self.weights = weights
+        self.precision = precision
 
     @property
     def n(self) -> int | None:
@@ -131,7 +145,7 @@ class Sample:
         for part in kept[1:]:
             moments = moments.merge(part.moments)
         index = np.sort(np.concatenate([part.index for part in kept if part.index is not None]))
-        return Sample(moments, self.rows, index)
+        return Sample(moments, self.rows, index, precision=self.precision)
 
     def divided(self, parts: int) -> Sample:
         """Divide the same sample at random into `parts` equal groups."""
@@ -139,7 +153,8 @@ class Sample:
         assert self.index is None
         if len(self.parts) == parts:
             return self
-        return Sample(self.moments, self.rows, None, _divide("rows", self.rows, parts))
+        divided = _whole("rows", self.rows, parts, self.precision)
+        return Sample(self.moments, self.rows, parts=divided.parts, precision=self.precision)
 
 
 class FewRows(Sample):
@@ -147,6 +162,7 @@ class FewRows(Sample):
 
     def __init__(self, name: str, rows: NDArray[Any]) -> None:
         self.rows, self.index, self.parts, self.weights = rows, None, (), None
+        self.precision = np.float64
         with np.errstate(invalid="ignore", over="ignore"):  # `check_finite` says it better
             block: Float = np.array(rows, dtype=np.float64)
         check_finite(name, block)
@@ -178,25 +194,60 @@ class FewRows(Sample):
         return self._centred
 
 
-def moments_of(rows: NDArray[Any], index: NDArray[np.intp]) -> Moments:
-    moments = Moments.empty(rows.shape[1])
-    for _, block in row_blocks(rows, index):
+def moments_of(sample: Sample, index: NDArray[np.intp]) -> Moments:
+    """Moments of some rows of a sample, in its precision."""
+    assert sample.rows is not None
+    moments = Moments.empty(sample.d)
+    for _, block in row_blocks(sample.rows, index, dtype=sample.precision):
         moments.absorb_block(block)
     return moments
 
 
-def _divide(name: str, rows: NDArray[Any], parts: int) -> tuple[Sample, ...]:
-    """Moments of random groups of equal size, in one pass over all rows."""
+def _whole(name: str, rows: NDArray[Any], parts: int, precision: Precision) -> Sample:
+    """Moments of all rows, and of random groups of equal size, in one pass."""
     n, d = rows.shape
     label = np.random.default_rng(PAIRING_SEED).permutation(np.arange(n) % parts)
     moments = [Moments.empty(d) for _ in range(parts)]
-    for positions, block in row_blocks(rows):
+    for positions, block in row_blocks(rows, dtype=precision):
         check_finite(name, block, first_row=int(positions[0]))
         for k, group in enumerate(moments):
-            chosen = block[label[positions] == k]
+            chosen = block if parts == 1 else block[label[positions] == k]
             if chosen.size:
                 group.absorb_block(chosen)
-    return tuple(Sample(group, rows, np.flatnonzero(label == k)) for k, group in enumerate(moments))
+    whole = moments[0]
+    if parts == 1:
+        return Sample(whole, rows, precision=precision)
+    for group in moments[1:]:
+        whole = whole.merge(group)
+    groups = tuple(
+        Sample(group, rows, np.flatnonzero(label == k), precision=precision)
+        for k, group in enumerate(moments)
+    )
+    return Sample(whole, rows, parts=groups, precision=precision)
+
+
+def _single_may_do(rows: NDArray[Any]) -> bool:
+    """Whether single precision loses nothing of the features and is worth its check."""
+    n, d = rows.shape
+    narrow = rows.dtype.kind == "f" and rows.dtype.itemsize <= 4
+    return narrow and d >= SINGLE_WIDTH and n >= FEW_RATIO * d
+
+
+def _single_is_enough(cov: Float) -> bool:
+    """Whether a covariance of single-precision products is as good as one of double precision.
+
+    Their rounding, some 1e-8 of σ_i σ_j, changes every root s by at most half its norm over the
+    least eigenvalue of the correlation matrix. Of that, the share of a feature that the ones before
+    it do not explain, a squared pivot of Cholesky's factor over the variance, is an upper limit.
+    """
+    variance = np.diagonal(cov)
+    if not SINGLE_RANGE[0] < float(variance.min()) <= float(variance.max()) < SINGLE_RANGE[1]:
+        return False
+    try:
+        pivots = np.diagonal(scipy.linalg.cholesky(cov, lower=True, check_finite=False))
+    except scipy.linalg.LinAlgError:
+        return False
+    return bool((pivots**2 > SINGLE_UNEXPLAINED * variance).all())
 
 
 def sample_of(name: str, x: Any, weights: Any = None) -> Sample:
@@ -213,11 +264,11 @@ def sample_of(name: str, x: Any, weights: Any = None) -> Sample:
         return Sample(weighted_moments(name, rows, checked), rows, weights=checked)
     if n <= d:
         return FewRows(name, rows)
-    if FEW_RATIO * d <= n < SPLIT_RATIO * d:  # its halves will be wanted: one pass for all
-        halves = _divide(name, rows, 2)
-        return Sample(halves[0].moments.merge(halves[1].moments), rows, None, halves)
-    moments = Moments.empty(d)
-    for positions, block in row_blocks(rows):
-        check_finite(name, block, first_row=int(positions[0]))
-        moments.absorb_block(block)
-    return Sample(moments, rows)
+    # Halves will be wanted: one pass for all.
+    parts = 2 if FEW_RATIO * d <= n < SPLIT_RATIO * d else 1
+    if _single_may_do(rows):
+        with np.errstate(over="ignore", invalid="ignore"):
+            sample = _whole(name, rows, parts, np.float32)
+        if _single_is_enough(sample.moments.cov):
+            return sample
+    return _whole(name, rows, parts, np.float64)

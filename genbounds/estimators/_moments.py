@@ -193,14 +193,27 @@ class Moments:
             self._scatter = (self._cov * (self._n - 1)).T
         return self._scatter
 
-    def absorb_block(self, block: Float) -> None:
-        """Absorb a checked float64 block of whole rows, which is overwritten."""
-        mean = block.mean(axis=0)
-        block -= mean
-        self._scatter = scipy.linalg.blas.dsyrk(
-            1.0, block.T, beta=1.0, c=self._scatter_matrix(), lower=1, overwrite_c=1
-        )
-        self._combine(block.shape[0], mean)
+    def absorb_block(self, block: NDArray[Any]) -> None:
+        """Absorb a checked float64 or float32 block of whole rows, which is overwritten.
+
+        The products of a float32 block are rounded to it, its mean and the sum of blocks are not.
+        """
+        n = block.shape[0]
+        mean: Float = block.mean(axis=0, dtype=np.float64)
+        if block.dtype == np.float32:
+            shift = mean.astype(np.float32)
+            block -= shift
+            scatter = self._scatter_matrix()
+            scatter += scipy.linalg.blas.ssyrk(1.0, block.T, lower=1)
+            self._scatter = scipy.linalg.blas.dsyr(
+                -n, mean - shift, lower=1, a=scatter, overwrite_a=1
+            )
+        else:
+            block -= mean
+            self._scatter = scipy.linalg.blas.dsyrk(
+                1.0, block.T, beta=1.0, c=self._scatter_matrix(), lower=1, overwrite_c=1
+            )
+        self._combine(n, mean)
 
     def _combine(self, n: int, mean: Float) -> None:
         """Chan's update, after the scatter of `n` rows about their own `mean` was added."""
@@ -217,17 +230,22 @@ class Moments:
 
 
 def row_blocks(
-    rows: NDArray[Any], index: NDArray[np.intp] | None = None, *, width: int | None = None
-) -> Iterator[tuple[NDArray[np.intp], Float]]:
-    """Yield (positions, float64 copy) over blocks of rows; memory does not grow with n.
+    rows: NDArray[Any],
+    index: NDArray[np.intp] | None = None,
+    *,
+    width: int | None = None,
+    dtype: type[np.floating[Any]] = np.float64,
+) -> Iterator[tuple[NDArray[np.intp], NDArray[Any]]]:
+    """Yield (positions, copy in `dtype`) over blocks of rows; memory does not grow with n.
 
     `index` selects rows; positions count within the selection. `width`: largest number of columns
     that the caller makes of a block, which sets its size. The copies share one buffer: a block is
     only good until the next one, and the caller may overwrite it.
     """
     n = rows.shape[0] if index is None else index.size
-    size = max(2, BLOCK_BYTES // (8 * (width or rows.shape[1])))
-    buffer = np.empty((min(size, n), rows.shape[1]))  # memory touched first costs more than a copy
+    size = max(2, BLOCK_BYTES // (np.dtype(dtype).itemsize * (width or rows.shape[1])))
+    # Memory touched first costs more than a copy.
+    buffer = np.empty((min(size, n), rows.shape[1]), dtype=dtype)
     for start in range(0, n, size):
         stop = min(start + size, n)
         block = buffer[: stop - start]

@@ -10,7 +10,13 @@ from numpy.testing import assert_allclose
 from scipy import special, stats
 
 from genbounds.estimators._contour import contour_trace_root
-from genbounds.estimators._few_samples import FewSamples, few_samples, few_samples_from_moments
+from genbounds.estimators._few_samples import (
+    GROUPING_SEED,
+    FewSamples,
+    _jackknifed_contour,
+    few_samples,
+    few_samples_from_moments,
+)
 from genbounds.estimators._marchenko_pastur import fit_spectrum
 
 
@@ -43,6 +49,55 @@ def marchenko_pastur_quantiles(ratio, count):
 
 def power_law(d, exponent=2.0):
     return np.arange(1.0, d + 1.0) ** -exponent
+
+
+def contour_of(x):
+    values = np.linalg.eigvalsh(np.cov(x.T))
+    return contour_trace_root(values, n_effective=len(x) - 1).trace_root
+
+
+class TestJackknifedContour:
+    def test_value_is_that_of_groups_left_out(self):
+        """Against covariances of the rows that are left, formed anew."""
+        rng = np.random.default_rng(10)
+        d, n, groups = 40, 101, 5
+        x = rng.normal(size=(n, d)) * np.where(np.arange(d) < d // 2, 1.0, 1e-2) + 3.0
+        label = np.random.default_rng(GROUPING_SEED).permutation(np.arange(n) % groups)
+        without = np.mean([contour_of(x[label != group]) for group in range(groups)])
+        root = groups * contour_of(x) - (groups - 1) * without
+        mean = x.mean(axis=0)
+        trace = np.trace(np.cov(x.T))
+        got = estimate(x)
+        assert got.route == "contour"
+        expected = mean @ mean + trace * (1.0 - 1.0 / n) + d - 2.0 * root
+        assert got.value == pytest.approx(expected, rel=1e-9)
+
+    def test_more_groups_where_rows_are_scarce_and_none_beyond(self):
+        x = np.random.default_rng(11).normal(size=(45, 36))
+        x -= x.mean(axis=0)
+        whole = contour_of(x)
+        assert _jackknifed_contour(x, 36, whole) != whole  # 20 groups leave 41 degrees of freedom
+        assert _jackknifed_contour(x[:41], 36, whole) == whole
+
+    def test_removes_what_rows_of_unequal_length_leave(self):
+        """Elliptical rows, b of variance 0.25: less than half of the contour's bias remains.
+
+        The linear part, half of Tr M̂ - d, is exactly unbiased and taken out: what is left is the
+        bias with little noise. Limits are 5.5 standard errors, a false alarm once in 10⁷; measured
+        0.141 before, 0.001 after.
+        """
+        rng = np.random.default_rng(12)
+        d, n = 16, 64
+        left = []
+        for _ in range(400):
+            x = rng.normal(size=(n, d)) * np.sqrt(rng.choice([0.5, 1.5], size=(n, 1)))
+            x -= x.mean(axis=0)
+            linear = (d + (x**2).sum() / (n - 1)) / 2.0
+            whole = contour_of(x)
+            left.append((linear - whole, linear - _jackknifed_contour(x, d, whole)))
+        contour, jackknifed = np.array(left).T
+        error = 5.5 * np.std(np.abs(jackknifed) - 0.5 * contour, ddof=1) / math.sqrt(len(left))
+        assert abs(jackknifed.mean()) + error < 0.5 * contour.mean()
 
 
 class TestClosedForms:
@@ -223,6 +278,15 @@ class TestEdges:
         truth = spectrum.sum() + d - 2.0 * np.sqrt(spectrum).sum()
         assert got.route == "contour"
         assert abs(got.value - truth) < 6.0 * math.sqrt(got.variance) < 0.2 * truth
+
+    def test_a_feature_that_few_rows_have_does_not_stop_the_jackknife(self):
+        rng = np.random.default_rng(8)
+        x = rng.normal(size=(100, 40)) * np.where(np.arange(40) < 20, 1.0, 1e-2)
+        x[:, -1] = 0.0
+        x[3, -1] = 1.0
+        got = estimate(x)
+        assert got.route == "contour"
+        assert finite(got)
 
     def test_flags(self):
         rng = np.random.default_rng(5)

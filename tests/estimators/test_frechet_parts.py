@@ -9,10 +9,12 @@ from numpy.testing import assert_allclose
 import genbounds as gb
 from genbounds.estimators import (
     FrechetReference,
+    Moments,
     _frechet_routes,
     _frechet_sample,
     _frechet_terms,
     _linalg,
+    _moments,
 )
 from genbounds.estimators._frechet_pair import Pair
 from genbounds.estimators._frechet_sample import sample_of
@@ -84,7 +86,7 @@ def test_the_second_half_takes_its_excess_from_the_first(monkeypatch):
     """Nearly the same as with terms of its own; the control, no excess, is far off."""
     rng = np.random.default_rng(12)
     x, y = (rng.standard_t(5, size=(2000, 12)) * scale for scale in (1.2, 1.0))
-    pairs = zip(*(_frechet_sample._divide("x", z, 2) for z in (x, y)), strict=True)
+    pairs = zip(*(_frechet_sample._whole("x", z, 2, np.float64).parts for z in (x, y)), strict=True)
     halves = [Pair(fake, real) for fake, real in pairs]
     exact = _frechet_routes._half_value(halves, every_row=True)
     small_parts(monkeypatch, 100, noise=-1.0)
@@ -148,7 +150,6 @@ def test_rows_are_streamed_from_a_mapped_file(tmp_path, monkeypatch):
     import tracemalloc
 
     from genbounds import files
-    from genbounds.estimators import _moments
 
     monkeypatch.setattr(_moments, "BLOCK_BYTES", 2**20)
     d, rng = 64, np.random.default_rng(0)
@@ -191,3 +192,55 @@ def test_single_precision_products_are_accurate_at_any_condition_number(monkeypa
         assert getattr(single, name) == pytest.approx(getattr(expected, name), rel=1e-3)
     if every_row:
         assert_allclose(single.influence, expected.influence, atol=1e-4 * expected.influence.std())
+
+
+def float32_rows(seed, scales, mean, n=700, dtype=np.float32):
+    """Skewed rows of those standard deviations along axes turned at random."""
+    d = len(scales)
+    turn = np.linalg.qr(np.random.default_rng(9).normal(size=(d, d)))[0]
+    rows = (np.random.default_rng(seed).gamma(2.0, size=(n, d)) - 2.0) * scales
+    return (rows @ turn + mean).astype(dtype)
+
+
+@pytest.mark.parametrize("mean", [0.0, 100.0])
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+@pytest.mark.parametrize("estimator", ["plugin", "debiased", "infinity"])
+def test_scatter_in_single_precision_keeps_the_value(monkeypatch, estimator, dtype, mean):
+    """To 1e-6 of the distance, against the same numbers in double; measured: below 2e-7."""
+    monkeypatch.setattr(_moments, "BLOCK_BYTES", 2**14)  # several blocks
+    scales = np.geomspace(1.0, 0.1, 24)
+    x, y = float32_rows(1, 1.2 * scales, mean, dtype=dtype), float32_rows(2, scales, mean)
+    expected = gb.frechet_distance(x.astype(float), y.astype(float), estimator=estimator)
+    monkeypatch.setattr(_frechet_sample, "SINGLE_WIDTH", 1)
+    assert sample_of("fake", x).precision is np.float32
+    score = gb.frechet_distance(x, y, estimator=estimator)
+    assert score.value == pytest.approx(expected.value, rel=1e-6)
+    assert score.value != expected.value
+    assert score.low == pytest.approx(expected.low, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("scales", "size"),
+    [
+        (np.geomspace(1.0, 1e-3, 24), 1.0),  # features that are nearly combinations of others
+        (np.ones(24), 1e-10),  # squares that leave the range of single precision
+        (np.ones(24), 1e10),
+    ],
+)
+def test_single_precision_is_refused_where_it_would_lose_something(monkeypatch, scales, size):
+    x, y = (float32_rows(seed, scales * size, 0.0) for seed in (1, 2))
+    expected = gb.frechet_distance(1.2 * x, y)
+    monkeypatch.setattr(_frechet_sample, "SINGLE_WIDTH", 1)
+    assert sample_of("fake", x).precision is np.float64
+    assert gb.frechet_distance(1.2 * x, y) == expected
+
+
+def test_moments_of_single_precision_blocks():
+    """Against the textbook formula in double, where the mean in single precision is 0.03 off."""
+    x = float32_rows(3, np.linspace(0.5, 1.0, 5), 1e6, n=300)  # rounded by up to 0.03
+    moments = Moments.empty(5)
+    for part in (x[:100], x[100:]):
+        moments.absorb_block(part.copy())
+    exact = x.astype(float)
+    assert_allclose(moments.mean, exact.mean(axis=0), rtol=1e-13)
+    assert_allclose(moments.cov, np.cov(exact.T), rtol=1e-5, atol=1e-6)
