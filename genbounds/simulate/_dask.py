@@ -46,12 +46,13 @@ def run_on_dask(
     Raises
     ------
     InputError
-        If Dask is not installed, the scheduler cannot be reached, workers have other versions,
-        or a piece outlives no worker.
+        If Dask is not installed, the scheduler cannot be reached, a worker lacks genbounds or has
+        other versions, or a piece outlives no worker.
     """
     with _client(jobs, scheduler) as client:
         from distributed import CancelledError, KilledWorker, as_completed
 
+        _require_package(client)
         expected = versions()
         coming = enumerate(tasks)
         queued = max(_LEAST_QUEUED, _QUEUED_PER_THREAD * sum(client.nthreads().values()))
@@ -121,6 +122,28 @@ def _knock(scheduler: str) -> None:
             f"`scheduler` {scheduler!r} does not answer ({error}): give the address that "
             "`dask scheduler` prints, such as tcp://10.0.0.1:8786."
         ) from None
+
+
+def _require_package(client: Any) -> None:
+    """Raise if a worker cannot import genbounds: it would die of the first piece it unpacks.
+
+    The question is a function within a function, which is sent as it is, not by name.
+    """
+
+    def reason() -> str | None:
+        try:
+            import genbounds.simulate  # noqa: F401
+        except ImportError as error:
+            return str(error)
+        return None
+
+    client.wait_for_workers(1)
+    for worker, why in client.run(reason).items():
+        if why is not None:
+            raise InputError(
+                f"the Dask worker {worker} cannot import genbounds ({why}): install there the "
+                f"version of this machine, {versions()['genbounds']}."
+            )
 
 
 def _guarded(

@@ -7,6 +7,8 @@ import logging
 import os
 import signal
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -170,6 +172,24 @@ def test_other_versions_on_a_worker_are_refused(cluster, monkeypatch):
     workers = Workers(backend="dask", scheduler=cluster.scheduler_address)
     with pytest.raises(InputError, match=rf"\(numpy {np.__version__} there, 1.0 here\)"):
         list(workers.run(blas_threads, [()]))
+
+
+def test_a_worker_without_the_package_is_named(tmp_path):
+    """It would die of the first piece, and a study without workers wait for ever."""
+    from distributed import LocalCluster
+
+    (tmp_path / "without.py").write_text("import sys\nsys.modules['genbounds'] = None\n")
+    with LocalCluster(n_workers=0, host="127.0.0.1", dashboard_address="127.0.0.1:0") as empty:
+        address = empty.scheduler_address
+        command = [sys.executable, "-m", "dask", "worker", address, "--nthreads", "1"]
+        command += ["--no-nanny", "--no-dashboard", "--preload", "without.py"]
+        with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.DEVNULL) as worker:
+            try:
+                workers = Workers(backend="dask", scheduler=address)
+                with pytest.raises(InputError, match=r"the Dask worker tcp://\S+ cannot import"):
+                    list(workers.run(blas_threads, [()]))
+            finally:
+                worker.kill()
 
 
 def test_a_scheduler_that_does_not_answer_is_named():
