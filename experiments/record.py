@@ -25,6 +25,14 @@ def record(name: str, lines: Sequence[str], *, page: Path = PAGE) -> None:
     atomic_write(page, "\n".join([head + begin, *lines, end]) + tail)
 
 
+def recorded_rows(name: str, *, key: int, page: Path = PAGE) -> dict[tuple[str, ...], str]:
+    """Rows of the table between the markers, by their first `key` cells."""
+    begin, end = (f"<!-- {name}: {edge} -->" for edge in ("begin", "end"))
+    section = page.read_text(encoding="utf-8").partition(begin)[2].partition(end)[0]
+    rows = [line for line in section.splitlines() if line.startswith("| ")]
+    return {tuple(cell.strip() for cell in row.split("|")[1 : key + 1]): row for row in rows}
+
+
 def stamp(device: str = "CPU") -> str:
     """Return the date and the kind of machine, as a line of a report."""
     today = datetime.datetime.now(datetime.UTC).date().isoformat()

@@ -4,7 +4,7 @@
 
 One call of the public functions a sample, no hint from the caller. sd* is the standard deviation of
 the plug-in over the repeats: the error of an oracle that knows its bias. A finished cell is kept in
-``out/accuracy/error`` and not run again; the page's table is rewritten from all that are there.
+``out/accuracy/error`` and not run again; rows of the page that were not asked for stay as they are.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from threadpoolctl import threadpool_limits
 
 import genbounds as gb
 from experiments.accuracy.laws import Law, make_law
-from experiments.record import record
+from experiments.record import record, recorded_rows
 from genbounds.estimators import frechet_infinity
 from genbounds.files import atomic_write
 
@@ -118,6 +118,11 @@ def measure(cell: Cell, *, repeats: int, seed: int, jobs: int) -> dict[str, Any]
     return {**asdict(cell), "truth": law.truth, "seed": seed, "runs": runs}
 
 
+def size(n: int, m: int | None) -> str:
+    """Name the numbers of rows of both sides."""
+    return f"{n} / {m}" if m else f"{n}"
+
+
 def row(result: dict[str, Any]) -> str:
     """One line of the table."""
     truth, runs = result["truth"], result["runs"]
@@ -132,16 +137,16 @@ def row(result: dict[str, Any]) -> str:
     published = f"{np.sqrt(((np.array(lines) - truth) ** 2).mean()) / rmse:.1f}" if lines else ""
     flagged = np.mean([run["flagged"] for run in runs])
     routes = sorted({run["route"].split(",")[0] for run in runs})
-    size = f"{result['n']}" + (f" / {result['m']}" if result["m"] else "")
+    rows = size(result["n"], result["m"])
     return (
-        f"| {result['arm']} | {result['d']} | {size} | {truth:.3g} | {plugin.mean() - truth:+.3g} "
+        f"| {result['arm']} | {result['d']} | {rows} | {truth:.3g} | {plugin.mean() - truth:+.3g} "
         f"| {spread:.3g} | {value.mean() - truth:+.2g} | {rmse:.3g} | {rmse / spread:.2f} "
         f"| {published} | {np.sqrt((stderr**2).mean()):.3g} | {covered / len(runs):.1%} "
         f"({low:.0%}–{high:.0%}) | {flagged:.0%} | {', '.join(routes)} | {len(runs)} |"
     )
 
 
-def table(results: list[dict[str, Any]]) -> list[str]:
+def table(rows: list[str]) -> list[str]:
     """All finished cells, in the order of the study."""
     heads = (
         "law",
@@ -161,7 +166,7 @@ def table(results: list[dict[str, Any]]) -> list[str]:
         "repeats",
     )
     lines = ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
-    return lines + [row(result) for result in results]
+    return lines + rows
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -183,9 +188,16 @@ def main(argv: list[str] | None = None) -> int:
         result = measure(cell, repeats=repeats, seed=options.seed, jobs=options.jobs)
         atomic_write(path, json.dumps(result))
         print(row(result), flush=True)
-    paths = [KEPT / f"{cell.name.replace(' ', '-')}.json" for cell in cells()]
-    results = [json.loads(path.read_text()) for path in paths if path.exists()]
-    record("error", [f"Seed {options.seed}.", "", *table(results)], page=PAGE)
+    before = recorded_rows("error", key=3, page=PAGE)
+    rows = []
+    for cell in cells():
+        path = KEPT / f"{cell.name.replace(' ', '-')}.json"
+        key = (cell.arm, str(cell.d), size(cell.n, cell.m))
+        if path.exists():
+            rows.append(row(json.loads(path.read_text())))
+        elif key in before:
+            rows.append(before[key])
+    record("error", [f"Seed {options.seed}.", "", *table(rows)], page=PAGE)
     return 0
 
 
