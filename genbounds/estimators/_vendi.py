@@ -21,6 +21,7 @@ from genbounds.estimators._kernels import (
 )
 from genbounds.estimators._rke import MINIMUM, Frobenius, frobenius
 from genbounds.estimators._vendi_spectrum import (
+    FeatureRows,
     Spectrum,
     fourier_features,
     from_features,
@@ -61,15 +62,17 @@ TERM_ROWS = 1500
 RESOLVED_RATIO = 4
 """Samples per feature dimension from which a spectrum of order below 2 is debiased."""
 
-SPLIT_RATIO = 64
-"""From this many samples per direction on, the error of the second-order term is negligible."""
+SPLIT_RATIO, NEGLIGIBLE = 16, 0.1
+"""From so many samples per direction on, the bias of third order is left in where the second-order
+bias over the samples per direction, which it seldom exceeds, is below this share of a standard
+error."""
 
 NEIGHBOURS = 64
 """Eigenvalues beyond a cut that are taken one by one."""
 
 COMPONENTS = {"truncated": 100, "nystrom": 100, "fkea": 1000, "lanczos": 100}
 LANDMARKS_PER_COMPONENT = 5
-LANCZOS_PROBES, LANCZOS_STEPS = 24, 16
+LANCZOS_PROBES, LANCZOS_STEPS = 64, 16
 
 
 def vendi_score(
@@ -328,13 +331,13 @@ def _exact(job: _Job) -> Expansion:
     if job.order == 2.0 and n >= MINIMUM:
         return replace(_ustat(job), estimator="vendi, exact")
     dimension = rows.dimension
-    features = rows.features()
+    features = _features(job)
     resolved = job.order >= 2.0 or (
         dimension is not None and n >= RESOLVED_RATIO * min(dimension, n)
     )
     spectrum: Spectrum | None = None
-    if features is not None and features.shape[1] < n:
-        spectrum, ratio = from_features(features), n / features.shape[1]
+    if features is not None and features.d < n:
+        spectrum, ratio = from_features(features), n / features.d
     elif n <= DENSE_ROWS:
         spectrum, ratio = from_gram(rows.matrix()), 1.0
     if spectrum is not None:
@@ -370,7 +373,9 @@ def _exact(job: _Job) -> Expansion:
     if not job.plugin:
         value -= whole.bias
         notes = ("route: second order",)
-        if ratio < SPLIT_RATIO and n >= 8 * MINIMUM:
+        third = abs(whole.bias) / ratio
+        halve = ratio < SPLIT_RATIO or third > NEGLIGIBLE * math.sqrt(variance)
+        if halve and n >= 8 * MINIMUM:
             value, notes = _halved(job, features, value), ("route: third order, by halving",)
     return job.expansion(
         "vendi, exact",
@@ -402,6 +407,15 @@ def _tied(job: _Job, values: Float, variance: float) -> Expansion:
     )
 
 
+def _features(job: _Job) -> FeatureRows | None:
+    """Feature map, with products in float32 where the rows are and no power of λ below one is."""
+    features = job.rows.features()
+    if features is None:
+        return None
+    rows = FeatureRows.of(features)
+    return rows if job.order >= 1.0 else rows.double()
+
+
 def _full(terms: Terms, n: int) -> Float | None:
     return terms.influence if terms.influence.size == n else None
 
@@ -418,10 +432,10 @@ def _spectrum_terms(
 
 
 def _features_terms(
-    features: Float, order: float, kept: int | None = None, *, every_row: bool
+    features: FeatureRows, order: float, kept: int | None = None, *, every_row: bool
 ) -> Terms:
     spectrum = from_features(features)
-    return _spectrum_terms(spectrum, len(features), order, kept, every_row=every_row)
+    return _spectrum_terms(spectrum, features.n, order, kept, every_row=every_row)
 
 
 def _gram_terms(rows: KernelRows, order: float, kept: int | None = None) -> Terms:
@@ -432,9 +446,9 @@ def _large_terms(rows: KernelRows, order: float) -> Terms:
     """All eigenvalues, with bias and variance carried over from a subsample."""
     part = _subsample(rows)
     terms = _gram_terms(part, order)
-    values = (
-        scipy.linalg.eigvalsh(rows.matrix(), check_finite=False, overwrite_a=True)[::-1] / rows.n
-    )
+    matrix = rows.matrix(rows.rows.dtype if order >= 1.0 else np.float64)
+    values = scipy.linalg.eigvalsh(matrix, check_finite=False, overwrite_a=True)[::-1] / rows.n
+    values = values.astype(np.float64, copy=False)
     return _scaled(terms, log_vendi(values, order), part.n / rows.n)
 
 
@@ -454,14 +468,16 @@ def _halves(n: int) -> list[Any]:
     return [np.sort(shuffled[k::2]) for k in (0, 1)]
 
 
-def _halved(job: _Job, features: Float | None, value: float, kept: int | None = None) -> float:
+def _halved(
+    job: _Job, features: FeatureRows | None, value: float, kept: int | None = None
+) -> float:
     """One more order: halving the sample multiplies what is left of the bias by four."""
     rest = []
     for half in _halves(job.n):
         terms = (
             _gram_terms(job.rows.subset(half), job.order, kept)
             if features is None
-            else _features_terms(features[half], job.order, kept, every_row=job.every_row)
+            else _features_terms(features.subset(half), job.order, kept, every_row=job.every_row)
         )
         rest.append(terms.value - terms.bias)
     return (4.0 * value - sum(rest) / 2.0) / 3.0
@@ -471,8 +487,8 @@ def _truncated(job: _Job) -> Expansion:
     t, n = job.components, job.n
     notes: tuple[str, ...] = ()
     _enough(job, t)
-    features = job.rows.features()
-    if features is not None and features.shape[1] < n:
+    features = _features(job)
+    if features is not None and features.d < n:
         spectrum = from_features(features)
     elif n <= DENSE_ROWS:
         spectrum = from_gram(job.rows.matrix())
@@ -534,6 +550,8 @@ def _fkea(job: _Job) -> Expansion:
             f"method 'fkea' needs a shift-invariant kernel ('rbf' or 'laplace'); got {rows.name!r}."
         )
     features = fourier_features(rows, t, job.seed)
+    if job.order < 1.0:
+        features = features.double()
     terms = _features_terms(features, job.order, every_row=job.every_row)
     value, notes = terms.value, tuple[str, ...]()
     if not job.plugin and (job.order >= 2.0 or n >= RESOLVED_RATIO * 2 * t):
