@@ -1,6 +1,6 @@
-"""How Vendi scores behave: in n, under truncation, under the choice of a bandwidth.
+"""How Vendi scores behave: in n, under truncation and bandwidth, and from few samples.
 
-``python -m experiments.vendi`` runs all three parts on laws of known spectrum and on digits, and
+``python -m experiments.vendi`` runs all parts on laws of known spectrum and on digits, and
 rewrites its section and picture of docs/experiments.md. V24, Figs. 1-3, ask the same questions.
 """
 
@@ -18,7 +18,7 @@ import numpy as np
 
 import genbounds as gb
 from experiments.record import PAGE, picture, record, stamp, table
-from experiments.vendi.coverage import NetworkDigits, digits, moment_spectrum
+from experiments.vendi.coverage import Digits, NetworkDigits, digits, moment_spectrum
 from genbounds.estimators import median_bandwidth
 from genbounds.simulate import RbfArm, SphereClustersArm, vendi_truth
 
@@ -148,6 +148,71 @@ def dial(n: int, seed: int) -> tuple[list[str], list[str]]:
     return table(["", *head], by_truncation), table(["", *head], by_bandwidth)
 
 
+class PowerLaw:
+    """Gaussian rows in 128 dimensions with variances 1/j."""
+
+    scales = np.arange(1, 129) ** -0.5
+
+    def draw(self, n: int, rng: np.random.Generator) -> np.ndarray:
+        """Draw `n` of them."""
+        return rng.standard_normal((n, 128)) * self.scales
+
+    def spectrum(self) -> np.ndarray:
+        """Second moments of the directions of 100,000 of them; off the diagonal they are 0."""
+        x = self.draw(100_000, np.random.default_rng(3))
+        return np.sort((x**2 / (x**2).sum(axis=1, keepdims=True)).mean(axis=0))[::-1]
+
+
+def few_samples(replications: int, seed: int) -> list[str]:
+    """Errors of the log score from fewer rows than twice the dimension, plug-in and fitted."""
+    pixels = digits() / np.linalg.norm(digits(), axis=1, keepdims=True)
+    spheres = SphereClustersArm((0.5, 0.3, 0.2), (20, 40, 60))
+    laws: tuple[tuple[str, Any, np.ndarray], ...] = (
+        ("digits, network", NetworkDigits(), moment_spectrum()),
+        ("digits, pixels", Digits(), np.linalg.eigvalsh(pixels.T @ pixels / len(pixels))),
+        ("Gaussian, power law", PowerLaw(), PowerLaw().spectrum()),
+        ("3 spheres", spheres, spheres.spectrum),
+    )
+    rows = []
+    for law, arm, spectrum in laws:
+        d = arm.draw(2, np.random.default_rng(0)).shape[1]
+        for n in (d // 2, d, 3 * d // 2):
+            for order in (0.5, 1.0):
+                rows.append(_few_row(law, arm, spectrum, n, order, replications, seed))
+                print(" | ".join(rows[-1]), file=sys.stderr, flush=True)
+    head = ["law", "D", "n", "order", "plug-in", "fitted", "error of the fit", "its spread"]
+    return table([*head, "stated", "covered", "refused"], rows)
+
+
+def _few_row(
+    law: str,
+    arm: Any,
+    spectrum: np.ndarray,
+    n: int,
+    order: float,
+    replications: int,
+    seed: int,
+) -> list[str]:
+    truth = vendi_truth(spectrum[spectrum > 0.0], order)
+    rng = np.random.default_rng(seed)
+    plain, fitted = [], []
+    for _ in range(replications):
+        x = arm.draw(n, rng)
+        given: dict[str, Any] = {"kernel": "cosine", "order": order}
+        plain.append(math.log(gb.vendi_score(x, estimator="plugin", **given).value / truth))
+        score = gb.vendi_score(x, **given)
+        if "route: spectrum fit" in score.notes:
+            covers = score.low <= truth <= score.high
+            fitted.append((math.log(score.value / truth), score.stderr / score.value, covers))
+    name = [law, str(x.shape[1]), str(n), f"{order:g}", f"{np.mean(plain):+.3f}", str(len(fitted))]
+    refused = f"{1 - len(fitted) / replications:.0%}"
+    if len(fitted) < 2:
+        return [*name, "–", "–", "–", "–", refused]
+    error, stated, covered = np.array(fitted, float).T
+    figures = [f"{error.mean():+.3f}", f"{error.std(ddof=1):.3f}", f"{stated.mean():.3f}"]
+    return [*name, *figures, f"{covered.mean():.0%}", refused]
+
+
 def paint(axes: Any, sizes: Sequence[int], curves: Curves) -> None:
     """Draw scores with their intervals against n."""
     for name, scores in curves.items():
@@ -160,15 +225,17 @@ def paint(axes: Any, sizes: Sequence[int], curves: Curves) -> None:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run the three parts and record them."""
+    """Run all parts and record them."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sizes", type=int, nargs="+", default=[250, 500, 1000, 2000, 4000])
     parser.add_argument("--dial", type=int, default=1000, help="images of a step of the dial")
+    parser.add_argument("--few", type=int, default=60, help="samples of each law of few rows")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--page", type=Path, default=PAGE, help="document with the section")
     options = parser.parse_args(argv)
     converged, curves = convergence(options.sizes, options.seed)
     by_truncation, by_bandwidth = dial(options.dial, options.seed)
+    few = few_samples(options.few, options.seed)
     image = picture(
         "vendi-convergence", lambda axes: paint(axes, options.sizes, curves), page=options.page
     )
@@ -189,6 +256,10 @@ def main(argv: list[str] | None = None) -> int:
         "The same, by bandwidth.",
         "",
         *by_bandwidth,
+        "",
+        f"Few samples, cosine kernel: mean error of the log score over {options.few} samples.",
+        "",
+        *few,
     ]
     record("vendi", out, page=options.page)
     return 0

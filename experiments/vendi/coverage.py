@@ -1,7 +1,7 @@
 """Coverage of Vendi intervals on laws whose spectrum is known.
 
 ``python -m experiments.vendi.coverage --replications 6000 --jobs 1`` runs the study and rewrites
-the table of docs/vendi.md. Rows that take long get a half or a sixteenth of the replications. The
+the table of docs/vendi.md. Rows that take long get a half to a sixteenth of the replications. The
 digits rows draw from the 1,797 scikit-learn digits with replacement, so that the plug-in score of
 all of them is the exact truth; that of the network's features is the score of 400,000 other rows.
 """
@@ -135,6 +135,13 @@ def studies() -> Iterator[Study]:
         given = {"kernel": "cosine", "order": order}
         label = f"digits through a network, d=128, cosine, order {order:g}, n=1000"
         yield Study(label, NetworkDigits(), 1000, given, share=2)
+    for n, order in ((64, 1.0), (128, 0.5), (128, 1.0), (192, 1.0)):
+        given = {"kernel": "cosine", "order": order}
+        label = f"digits through a network, d=128, cosine, order {order:g}, n={n} (few)"
+        yield Study(label, NetworkDigits(), n, given, share=6)
+    subspaces = SphereClustersArm((0.5, 0.3, 0.2), (20, 40, 60))
+    label = "3 spheres, d=120, cosine, order 1, n=180 (few, not of the fitted kind)"
+    yield Study(label, subspaces, 180, {"kernel": "cosine"}, share=6)
     weights = np.arange(1, 301) ** -0.5
     many = SphereClustersArm(tuple(weights / weights.sum()), (1,) * 300)
     label = "300 uneven clusters, cosine, order 1, float32, terms from some rows, n=6000"

@@ -110,7 +110,7 @@ def few_samples(
     trace = float(squared_norm.sum()) / (n - 1)
     base = float(gap @ gap) + trace - trace / n + reference_trace
     influence = 2.0 * (centred @ gap) + squared_norm
-    side = _Side.of(projected, distinct=_distinct(centred))
+    side = _Side.of(projected, distinct=distinct_rows(centred))
     if side is None:
         influence -= influence.mean()
         return FewSamples(
@@ -176,7 +176,7 @@ def few_samples_from_moments(
     moved = cov @ lower
     product = lower.T @ moved
     values, axes = scipy.linalg.eigh((product + product.T) / 2.0, check_finite=False)
-    kept, rank = _kept(values[::-1], n, lower.shape[1])
+    kept, rank = kept_ranks(values[::-1], n, lower.shape[1])
     notes: tuple[str, ...] = (
         "from moments alone: the rows are taken as equally scaled; a heavy-tailed law is "
         "overstated and its interval too short",
@@ -257,7 +257,7 @@ def _root(values: Float, *, n: int, rank: int, radii: Float | None) -> _Root:
     if misfit:
         notes += ("no smooth spectrum fits the sample's: value and interval are doubtful",)
     return _Root(
-        trace=fit.trace_root,
+        trace=fit.value,
         points=fit.points,
         weights=fit.weights,
         radius_weights=fit.radius_weights,
@@ -292,12 +292,12 @@ def _jackknifed_contour(projected: Float, rank: int, whole: float) -> float:
         total = out.sum(axis=0)  # minus the sum of the rows kept, since all of them are centred
         cov = (scatter - out.T @ out - np.outer(total, total) / kept) / (kept - 1)
         values = scipy.linalg.eigvalsh(cov, check_finite=False, overwrite_a=True)[::-1]
-        seen = min(_kept(values, kept, values.size)[0], rank)  # a feature can be rare
+        seen = min(kept_ranks(values, kept, values.size)[0], rank)  # a feature can be rare
         without.append(contour_trace_root(values[:seen], n_effective=kept - 1).trace_root)
     return groups * whole - (groups - 1) * math.fsum(without) / groups
 
 
-def _kept(values: Float, n: int, r: int, *, distinct: int | None = None) -> tuple[int, int]:
+def kept_ranks(values: Float, n: int, r: int, *, distinct: int | None = None) -> tuple[int, int]:
     """Numerical rank of the sample, and the rank of its law.
 
     `values` in descending order. A sample that spans less than it could has a law that does; a few
@@ -310,7 +310,7 @@ def _kept(values: Float, n: int, r: int, *, distinct: int | None = None) -> tupl
     return kept, r if kept >= full else kept
 
 
-def _distinct(rows: Float) -> int:
+def distinct_rows(rows: Float) -> int:
     """Count the rows that differ in at least one bit, by their 64-bit hashes."""
     return len({hash(row.tobytes()) for row in rows})
 
@@ -335,7 +335,7 @@ class _Side:
             )
         else:
             values, axes = scipy.linalg.eigh(projected.T @ projected / (n - 1), check_finite=False)
-        kept, rank = _kept(values[::-1], n, r, distinct=distinct)
+        kept, rank = kept_ranks(values[::-1], n, r, distinct=distinct)
         values = values[::-1][:kept]
         if n <= r:
             vectors = vectors[:, ::-1][:, :kept]

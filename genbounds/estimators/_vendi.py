@@ -20,6 +20,7 @@ from genbounds.estimators._kernels import (
     median_bandwidth,
 )
 from genbounds.estimators._rke import MINIMUM, Frobenius, frobenius
+from genbounds.estimators._vendi_few_samples import FittedScore, fitted_score
 from genbounds.estimators._vendi_spectrum import (
     FeatureRows,
     Spectrum,
@@ -59,8 +60,12 @@ DENSE_ROWS = 3000
 TERM_ROWS = 1500
 """Rows of the subsample that measures the standard error where eigenvectors are out of reach."""
 
-RESOLVED_RATIO = 4
-"""Samples per feature dimension from which a spectrum of order below 2 is debiased."""
+RESOLVED_RATIO = 2
+"""Samples per feature dimension from which the sample's own spectrum of order below 2 is debiased;
+from fewer a spectrum is fitted."""
+
+FITTED_ORDER = 0.5
+"""Least order of which a fitted spectrum says enough: below, what counts is not seen."""
 
 SPLIT_RATIO, NEGLIGIBLE = 16, 0.1
 """From so many samples per direction on, the bias of third order is left in where the second-order
@@ -335,6 +340,12 @@ def _exact(job: _Job) -> Expansion:
     resolved = job.order >= 2.0 or (
         dimension is not None and n >= RESOLVED_RATIO * min(dimension, n)
     )
+    refusal = ""
+    if not resolved and _can_fit(job):
+        fit = fitted_score(rows, job.order)
+        if not fit.refusal:
+            return _fitted(job, fit)
+        refusal = f"; {fit.refusal}, so no spectrum is fitted"
     spectrum: Spectrum | None = None
     if features is not None and features.d < n:
         spectrum, ratio = from_features(features), n / features.d
@@ -351,7 +362,7 @@ def _exact(job: _Job) -> Expansion:
         why = (
             "the feature dimension is infinite or not known"
             if dimension is None
-            else f"{n} samples for {dimension} feature dimensions"
+            else f"{n} samples for {dimension} feature dimensions{refusal}"
         )
         note = (
             f"empirical score of {n} samples ({why}): it grows with n, so it compares only with "
@@ -384,6 +395,33 @@ def _exact(job: _Job) -> Expansion:
         influence=_full(whole, n),
         limit=dimension,
         notes=notes,
+    )
+
+
+def _can_fit(job: _Job) -> bool:
+    dimension = job.rows.dimension
+    return (
+        not job.plugin
+        and dimension is not None
+        and job.order >= FITTED_ORDER
+        and min(job.n, dimension) <= DENSE_ROWS
+        and (job.n <= dimension or job.rows.features() is not None)
+    )
+
+
+def _fitted(job: _Job, fit: FittedScore) -> Expansion:
+    dimension = job.rows.dimension
+    note = (
+        f"few samples: {job.n} for {dimension} feature dimensions; the score is that of a smooth "
+        "spectrum fitted to the sample's (docs/vendi.md, Few samples)"
+    )
+    return job.expansion(
+        "vendi, exact",
+        fit.value,
+        fit.variance,
+        influence=fit.influence,
+        limit=dimension,
+        notes=("route: spectrum fit", note),
     )
 
 
@@ -559,7 +597,7 @@ def _fkea(job: _Job) -> Expansion:
         notes = ("route: second order",)
     elif not job.plugin:
         notes = (
-            f"n is small for it: {n} samples for {2 * t} feature dimensions, fewer than four each, "
+            f"n is small for it: {n} samples for {2 * t} feature dimensions, fewer than two each, "
             "so that bias is left in: compare only with scores of equally many samples",
         )
     notes += (

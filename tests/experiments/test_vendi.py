@@ -55,7 +55,7 @@ def test_convergence_and_dials_run(page, small, monkeypatch):
     monkeypatch.setattr(vendi, "CLUSTERS", SphereClustersArm((0.5, 0.5), (1, 1)))
     monkeypatch.setattr(vendi, "KEPT", 3)
     monkeypatch.setattr(vendi, "FREQUENCIES", 5)
-    given = ["--sizes", "40", "80", "--dial", "120", "--page", str(page)]
+    given = ["--sizes", "40", "80", "--dial", "120", "--few", "2", "--page", str(page)]
     assert vendi.main(given) == 0
     rows = table_rows(page, "vendi")
     assert len([row for row in rows if "±" in row[3]]) == len(list(vendi.lines()))
