@@ -78,7 +78,7 @@ def main(argv: list[str] | None = None) -> int:
     from scipy import stats
 
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=100)
+    parser.add_argument("--runs", type=int, default=60)
     parser.add_argument("--points", type=int, default=1024)
     parser.add_argument("--latents", type=int, nargs="+", default=LATENTS)
     parser.add_argument("--seed", type=int, default=0)

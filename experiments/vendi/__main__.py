@@ -227,7 +227,7 @@ def paint(axes: Any, sizes: Sequence[int], curves: Curves) -> None:
 def main(argv: list[str] | None = None) -> int:
     """Run all parts and record them."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--sizes", type=int, nargs="+", default=[250, 500, 1000, 2000, 4000])
+    parser.add_argument("--sizes", type=int, nargs="+", default=[125, 250, 500, 1000, 2000])
     parser.add_argument("--dial", type=int, default=1000, help="images of a step of the dial")
     parser.add_argument("--few", type=int, default=60, help="samples of each law of few rows")
     parser.add_argument("--seed", type=int, default=0)

@@ -117,35 +117,55 @@ def studies() -> Iterator[Study]:
             f"Gaussian d=4, RBF, order 2, n={n}", gauss, n, given, share=2 if n > 1000 else 1
         )
     given = {"bandwidth": 2.0, "order": math.inf}
-    yield Study("Gaussian d=4, RBF, order inf, n=500", gauss, 500, given, share=2)
+    yield Study("Gaussian d=4, RBF, order inf, n=500", gauss, 500, given, share=6)
     for order, kept in ((1.0, 10), (1.0, 30), (2.0, 20)):
         given = {"bandwidth": 2.0, "order": order, "method": "truncated", "components": kept}
         label = f"Gaussian d=4, RBF, order {order:g}, truncated at {kept}, n=500"
-        yield Study(label, gauss, 500, given, share=2)
+        yield Study(label, gauss, 500, given, share=6)
     for order in (1.0, 2.0, math.inf):
         given = {"kernel": "cosine", "order": order}
         yield Study(f"digits, cosine, order {order:g}, n=500", Digits(), 500, given)
     given = {"bandwidth": 2.0, "order": 2.0}
     yield Study("digits, RBF, order 2, n=500", Digits(), 500, given)
     given = {"bandwidth": 2.0, "method": "truncated", "components": 20}
-    yield Study("digits, RBF, order 1, truncated at 20, n=500", Digits(), 500, given, share=2)
+    yield Study("digits, RBF, order 1, truncated at 20, n=500", Digits(), 500, given, share=6)
     given = {"kernel": "cosine", "method": "truncated", "components": 20}
     yield Study("digits, cosine, order 1, truncated at 20, n=500", Digits(), 500, given)
     for order in (1.0, 2.0, math.inf):
         given = {"kernel": "cosine", "order": order}
         label = f"digits through a network, d=128, cosine, order {order:g}, n=1000"
-        yield Study(label, NetworkDigits(), 1000, given, share=2)
+        yield Study(label, NetworkDigits(), 1000, given, share=6)
     for n, order in ((64, 1.0), (128, 0.5), (128, 1.0), (192, 1.0)):
         given = {"kernel": "cosine", "order": order}
         label = f"digits through a network, d=128, cosine, order {order:g}, n={n} (few)"
-        yield Study(label, NetworkDigits(), n, given, share=6)
+        yield Study(label, NetworkDigits(), n, given, share=12)
     subspaces = SphereClustersArm((0.5, 0.3, 0.2), (20, 40, 60))
     label = "3 spheres, d=120, cosine, order 1, n=180 (few, not of the fitted kind)"
-    yield Study(label, subspaces, 180, {"kernel": "cosine"}, share=6)
+    yield Study(label, subspaces, 180, {"kernel": "cosine"}, share=12)
     weights = np.arange(1, 301) ** -0.5
     many = SphereClustersArm(tuple(weights / weights.sum()), (1,) * 300)
     label = "300 uneven clusters, cosine, order 1, float32, terms from some rows, n=6000"
     yield Study(label, many, 6000, {"kernel": "cosine"}, share=16, single=True)
+
+
+def row(study: Study, options: argparse.Namespace) -> str:
+    """Measure one row of the table."""
+    result = interval_coverage(
+        study.score,
+        study.draw,
+        study.truth,
+        replications=options.replications // study.share,
+        seed=options.seed,
+        level=LEVEL,
+        jobs=options.jobs,
+        subject=study.label,
+        out=options.out,
+    )
+    return (
+        f"| {study.label} | {options.replications // study.share} | {result.coverage:.2%} "
+        f"| {1 - result.miss_high:.2%} – {1 - result.miss_low:.2%} "
+        f"| {study.truth:.4g} | {result.width:.3g} |"
+    )
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -154,6 +174,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--replications", type=int, default=6000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--out", type=Path, help="folder to go on from after an interruption")
     parser.add_argument("--page", type=Path, default=PAGE, help="document with the section")
     options = parser.parse_args(argv)
     lines = [
@@ -163,22 +184,7 @@ def main(argv: list[str] | None = None) -> int:
         "|---|---|---|---|---|---|",
     ]
     for study in studies():
-        replications = options.replications // study.share
-        result = interval_coverage(
-            study.score,
-            study.draw,
-            study.truth,
-            replications=replications,
-            seed=options.seed,
-            level=LEVEL,
-            jobs=options.jobs,
-            subject=study.label,
-        )
-        lines.append(
-            f"| {study.label} | {replications} | {result.coverage:.2%} "
-            f"| {1 - result.miss_high:.2%} – {1 - result.miss_low:.2%} "
-            f"| {study.truth:.4g} | {result.width:.3g} |"
-        )
+        lines.append(row(study, options))
         print(lines[-1], file=sys.stderr, flush=True)
     record("coverage", lines, page=options.page)
     return 0

@@ -24,9 +24,6 @@ CONVERGED = 1e-3
 KRYLOV_EXTRA = 32
 """Columns of the block beyond the wanted eigenpairs."""
 
-SINGLE_ZERO = float(np.finfo(np.float32).eps)
-"""Eigenvalues below this share of the largest are rounding where products are in float32."""
-
 
 class FeatureRows:
     """Rows of a feature map, made when they are asked for.
@@ -109,9 +106,8 @@ def from_features(features: FeatureRows) -> Spectrum:
     gram = features.gram()
     if features.n <= features.d:
         return _from_vectors(*_eigh(gram))
-    single = features.dtype.itemsize < 8
     values, vectors = _eigh(gram.astype(features.dtype, copy=False))
-    kept = values > (max(ZERO, SINGLE_ZERO * float(values[0])) if single else ZERO)
+    kept = values > ZERO
     values = np.ascontiguousarray(values[kept], dtype=np.float64)
     vectors = np.ascontiguousarray(vectors[:, kept])
 

@@ -255,18 +255,24 @@ def test_products_in_float32_are_accurate(monkeypatch, method):
         assert single.stderr == pytest.approx(double.stderr, rel=1e-4)
 
 
-def test_the_feature_map_of_a_rank_deficient_sample_keeps_small_orders(monkeypatch):
-    """Order 0.3 of float32 rows in 3 of 40 directions: rounding would add 37 eigenvalues."""
+def test_small_orders_of_float32_rows_see_eigenvalues_below_its_rounding():
+    """Order 0.3, where 20 directions of scale 1e-4 count; products in float32 drown them."""
     rng = np.random.default_rng(4)
-    rows = rng.integers(-3, 4, size=(5000, 3)).astype(np.float32)
-    rows[(rows == 0).all(axis=1), 0] = 1.0
-    wide = np.zeros((5000, 40), np.float32)
-    wide[:, :3] = rows
-    wide[:, 3:] = wide[:, :1] * np.float32(0.3)  # still three directions
-    plain = gb.vendi_score(wide, kernel="cosine", order=0.3, estimator="plugin")
-    cut = rows @ np.diag([math.sqrt(1 + 37 * 0.09), 1.0, 1.0])
-    expected = gb.vendi_score(cut.astype(float), kernel="cosine", order=0.3, estimator="plugin")
-    assert plain.value == pytest.approx(expected.value, rel=1e-3)
+    rows = rng.standard_normal((5000, 23)) * np.r_[1.0, 0.5, 0.4, np.full(20, 1e-4)]
+    rows = rows.astype(np.float32)
+    given = {"kernel": "cosine", "order": 0.3, "estimator": "plugin"}
+    expected = gb.vendi_score(rows.astype(np.float64), **given)
+    assert gb.vendi_score(rows, **given).value == pytest.approx(expected.value, rel=1e-4)
+    three = gb.vendi_score(rows[:, :3], **given)
+    assert abs(expected.value / three.value - 1.0) > 0.02
+    # and a sample in three directions of 23 has no more at any order
+    rows[:, 3:] = rows[:, :1]
+    for order in (0.3, 1.0):
+        single, double = (
+            gb.vendi_score(x, kernel="cosine", order=order) for x in (rows, rows.astype(float))
+        )
+        assert single.value == pytest.approx(double.value, rel=1e-4)
+        assert single.stderr == pytest.approx(double.stderr, rel=1e-2)
 
 
 def test_a_part_stands_for_all_rows_within_the_noise_it_admits(monkeypatch):
