@@ -202,7 +202,7 @@ def test_blocks_make_the_same_matrix_and_products(monkeypatch):
 
 def test_many_rows_go_through_the_same_statistic_without_the_matrix(monkeypatch):
     """The routes for many rows against the dense ones, on the same rows."""
-    from genbounds.estimators import _vendi
+    from genbounds.estimators import _vendi_routes
 
     x = GAUSS.draw(600, np.random.default_rng(2))
     cases = [
@@ -211,7 +211,7 @@ def test_many_rows_go_through_the_same_statistic_without_the_matrix(monkeypatch)
         {"order": 3.0, "estimator": "plugin"},
     ]
     dense = [gb.vendi_score(x, bandwidth=2.0, **case) for case in cases]
-    monkeypatch.setattr(_vendi, "DENSE_ROWS", 100)
+    monkeypatch.setattr(_vendi_routes, "DENSE_ROWS", 100)
     for case, score in zip(cases, dense, strict=True):
         other = gb.vendi_score(x, bandwidth=2.0, **case)
         assert other.value == pytest.approx(score.value, rel=2e-3)
