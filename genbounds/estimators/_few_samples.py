@@ -110,7 +110,7 @@ def few_samples(
     trace = float(squared_norm.sum()) / (n - 1)
     base = float(gap @ gap) + trace - trace / n + reference_trace
     influence = 2.0 * (centred @ gap) + squared_norm
-    side = _Side.of(projected, distinct=distinct_rows(centred))
+    side = Side.of(projected, distinct=distinct_rows(centred))
     if side is None:
         influence -= influence.mean()
         return FewSamples(
@@ -121,7 +121,7 @@ def few_samples(
             notes=("the rows do not vary where the reference does",),
             reliable=n >= FEW_ROWS,
         )
-    scales = _scales(side)
+    scales = row_scales(side)
     radii = None if scales is None else scales.radii
     root = _root(side.values, n=n, rank=side.rank, radii=radii)
     if root.route == "contour":
@@ -316,7 +316,7 @@ def distinct_rows(rows: Float) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Side:
+class Side:
     """Positive eigenvalues of the sample's M with the n-dimensional eigenvectors, squared."""
 
     values: Float
@@ -325,7 +325,7 @@ class _Side:
     distinct: int
 
     @classmethod
-    def of(cls, projected: Float, *, distinct: int) -> _Side | None:
+    def of(cls, projected: Float, *, distinct: int) -> Side | None:
         n, r = projected.shape
         if not projected.any():
             return None
@@ -352,7 +352,7 @@ class _Scales:
     noise_share: float
 
 
-def _scales(side: _Side) -> _Scales | None:
+def row_scales(side: Side) -> _Scales | None:
     """Scales b_i of the rows, mean 1, from their leverages; None if they look equal.
 
     The leave-one-out leverage q_i = y_iᵀ (M̂₋ᵢ + τ)⁻¹ y_i / N is b_i times a quadratic form whose
@@ -386,7 +386,7 @@ def _scales(side: _Side) -> _Scales | None:
     )
 
 
-def _root_influence(side: _Side, root: _Root, radii: Float | None) -> Float:
+def _root_influence(side: Side, root: _Root, radii: Float | None) -> Float:
     """Influence of each row on Tr √M, not centred."""
     n = side.vectors.shape[0]
     squared = side.vectors**2

@@ -180,17 +180,23 @@ def _can_fit(job: Job) -> bool:
 
 def _fitted(job: Job, fit: FittedScore) -> Expansion:
     dimension = job.rows.dimension
-    note = (
+    notes: tuple[str, ...] = (
+        "route: spectrum fit",
         f"few samples: {job.n} for {dimension} feature dimensions; the score is that of a smooth "
-        "spectrum fitted to the sample's (docs/vendi.md, Few samples)"
+        "spectrum fitted to the sample's (docs/vendi.md, Few samples)",
     )
+    if fit.unequal:
+        notes += (
+            "the rows may lie in subspaces of their own, of which the fit sees too little: the "
+            "interval is widened by all of the bias removed",
+        )
     return job.expansion(
         "vendi, exact",
         fit.value,
         fit.variance,
         influence=fit.influence,
         limit=dimension,
-        notes=("route: spectrum fit", note),
+        notes=notes,
     )
 
 

@@ -93,16 +93,44 @@ def test_the_influence_is_the_change_of_the_score_with_a_row(n):
 def test_what_cannot_be_fitted_is_named_empirical_with_the_reason():
     rng = np.random.default_rng(4)
     repeated = np.repeat(rows(20, rng), 3, axis=0)
-    spheres = SphereClustersArm((0.5, 0.3, 0.2), (20, 40, 60)).draw(60, rng)
+    equal = SphereClustersArm((0.1,) * 10, (8,) * 10).draw(80, rng)
     for x, reason in (
         (repeated, "40 of 60 rows repeat others"),
         (rows(15, rng), "15 rows are too few"),
         (rows(18, rng), "18 rows show little of 48 directions"),
-        (spheres, "no smooth spectrum fits"),
+        (equal, "no smooth spectrum fits"),
     ):
         score = gb.vendi_score(x, **COSINE)
         assert score.estimator == f"vendi, empirical at n={len(x)}"
         assert any(reason in note for note in score.notes)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("order", [0.5, 1.0])
+def test_rows_in_subspaces_of_their_own_widen_the_interval(order):
+    """Three spheres of 20, 40 and 60 dimensions, 180 rows: the fit is low by two of its own errors.
+
+    20 samples, of which 12 must be covered: at a true coverage of 95 % that fails with probability
+    4e-7. Control: intervals without the widening cover fewer than 12 (order ½).
+    """
+    arm = SphereClustersArm((0.5, 0.3, 0.2), (20, 40, 60))
+    rng = np.random.default_rng(12)
+    target = vendi_truth(arm.spectrum, order)
+    hits = narrow = wide = 0
+    for _ in range(20):
+        x = arm.draw(180, rng)
+        score = gb.vendi_score(x, order=order, **COSINE)
+        wide += any("widened by all of the bias removed" in note for note in score.notes)
+        hits += score.low <= target <= score.high
+        fit = fitted_score(KernelRows(x, "cosine", None), order)
+        plugin = gb.vendi_score(x, order=order, estimator="plugin", **COSINE)
+        removed = fit.value - math.log(plugin.value)
+        own = fit.variance - (removed**2 if fit.unequal else 0.0)
+        narrow += abs(fit.value - math.log(target)) <= 1.96 * math.sqrt(own)
+    assert wide >= 14
+    assert hits >= 12
+    if order == 0.5:
+        assert narrow < 12
 
 
 def test_both_sides_of_twice_the_dimension_agree(spectrum):
@@ -127,7 +155,8 @@ def test_polynomial_kernels_have_a_feature_dimension_too():
 
 def test_models_with_different_numbers_of_few_samples_compare():
     rng = np.random.default_rng(5)
-    models = {"wide": rows(60, rng), "narrow": rows(90, rng) * np.r_[np.ones(6), 0.2 * np.ones(42)]}
+    models = {"wide": rows(60, rng), "narrow": rows(90, rng) * DECAY**0.6}
+    assert fitted_score(KernelRows(models["narrow"], "cosine", None), 1.0).unequal
     ranking = gb.compare(models, metric="vendi", options=COSINE)
     assert ranking.best == "wide"
     assert ranking.differences[0].distinguishable
