@@ -1,7 +1,7 @@
 """Coverage of Vendi intervals on laws whose spectrum is known.
 
 ``python -m experiments.vendi.coverage --replications 6000 --jobs 1`` runs the study and rewrites
-the table of docs/vendi.md. Rows that take long get a half to a sixteenth of the replications. The
+the table of docs/vendi.md. Rows that take long get a half to a twelfth of the replications. The
 digits rows draw from the 1,797 scikit-learn digits with replacement, so that the plug-in score of
 all of them is the exact truth; that of the network's features is the score of 400,000 other rows.
 """
@@ -145,7 +145,7 @@ def studies() -> Iterator[Study]:
     weights = np.arange(1, 301) ** -0.5
     many = SphereClustersArm(tuple(weights / weights.sum()), (1,) * 300)
     label = "300 uneven clusters, cosine, order 1, float32, terms from some rows, n=6000"
-    yield Study(label, many, 6000, {"kernel": "cosine"}, share=16, single=True)
+    yield Study(label, many, 6000, {"kernel": "cosine"}, share=8, single=True)
 
 
 def row(study: Study, options: argparse.Namespace) -> str:

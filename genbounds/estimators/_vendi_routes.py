@@ -260,8 +260,9 @@ def _large_terms(rows: KernelRows, order: float) -> Terms:
     part = _subsample(rows)
     terms = _gram_terms(part, order)
     matrix = rows.matrix(rows.rows.dtype if order >= 1.0 else np.float64)
-    values = scipy.linalg.eigvalsh(matrix, check_finite=False, overwrite_a=True)[::-1] / rows.n
-    values = values.astype(np.float64, copy=False)
+    # The transpose is in LAPACK's order, so that no copy is made.
+    values = scipy.linalg.eigvalsh(matrix.T, check_finite=False, overwrite_a=True)[::-1]
+    values = values.astype(np.float64) / rows.n
     return _scaled(terms, log_vendi(values, order), part.n / rows.n)
 
 

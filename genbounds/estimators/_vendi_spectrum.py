@@ -120,7 +120,12 @@ def from_features(features: FeatureRows) -> Spectrum:
 
 def _eigh(matrix: Float) -> tuple[Float, Float]:
     """Eigenvalues, largest first, and eigenvectors; `matrix` is overwritten."""
-    values, vectors = scipy.linalg.eigh(matrix, check_finite=False, overwrite_a=True, driver="evd")
+    values, vectors = scipy.linalg.eigh(
+        matrix.T,  # in LAPACK's order, so that no copy is made
+        check_finite=False,
+        overwrite_a=True,
+        driver="evd",
+    )
     return values[::-1], vectors[:, ::-1]
 
 

@@ -42,8 +42,8 @@ def table_rows(page, name):
 
 def test_every_study_of_coverage_runs(page, small):
     studies = list(coverage.studies())
-    assert all(study.share <= 16 for study in studies)
-    assert coverage.main(["--replications", "16", "--page", str(page)]) == 0
+    assert all(study.share <= 12 for study in studies)
+    assert coverage.main(["--replications", "12", "--page", str(page)]) == 0
     rows = table_rows(page, "coverage")[2:]
     assert len(rows) == len(studies)
     truths = {row[0].strip(): float(row[4]) for row in rows}
