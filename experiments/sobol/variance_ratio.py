@@ -78,9 +78,11 @@ def main(argv: list[str] | None = None) -> int:
     from scipy import stats
 
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=100)
+    parser.add_argument("--runs", type=int, default=60)
     parser.add_argument("--points", type=int, default=1024)
+    parser.add_argument("--latents", type=int, nargs="+", default=LATENTS)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--page", type=Path, default=PAGE, help="document with the section")
     options = parser.parse_args(argv)
     degrees = options.runs - 1
     low, high = stats.f.ppf([0.025, 0.975], degrees, degrees)
@@ -91,7 +93,7 @@ def main(argv: list[str] | None = None) -> int:
         "| latent dimension | sampler | FD | IS | RKE |",
         "|---|---|---|---|---|",
     ]
-    for d in LATENTS:
+    for d in options.latents:
         generator = Generator.random(d, seed=d)
         functions = scores(generator, d)
         streams = np.random.SeedSequence((options.seed, d)).spawn(3 * options.runs)
@@ -111,7 +113,7 @@ def main(argv: list[str] | None = None) -> int:
             cells = [f"{r:.3g} ({r / high:.2g} – {r / low:.2g})" for r in ratios]
             lines.append(f"| {d} | {kind} | " + " | ".join(cells) + " |")
             print(lines[-1], file=sys.stderr, flush=True)
-    record("ratios", lines, page=PAGE)
+    record("ratios", lines, page=options.page)
     return 0
 
 

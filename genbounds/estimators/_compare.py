@@ -105,7 +105,15 @@ def expand_all(
             expansions[str(name)] = expand(fake)
         except InputError as error:
             raise InputError(f"model {name!r}: {error}") from error
+    if metric in VENDI_METRICS and _some_empirical(expansions):
+        # From few samples a spectrum is fitted, unless it is refused: then for no model.
+        expansions = {str(name): expand(fake, estimator="plugin") for name, fake in fakes.items()}
     return expansions
+
+
+def _some_empirical(expansions: Mapping[str, Expansion]) -> bool:
+    """Whether some, but not all, are the score at this sample size."""
+    return len({"empirical" in e.estimator for e in expansions.values()}) == 2
 
 
 def metric_expansion(

@@ -110,7 +110,7 @@ def few_samples(
     trace = float(squared_norm.sum()) / (n - 1)
     base = float(gap @ gap) + trace - trace / n + reference_trace
     influence = 2.0 * (centred @ gap) + squared_norm
-    side = _Side.of(projected, distinct=_distinct(centred))
+    side = Side.of(projected, distinct=distinct_rows(centred))
     if side is None:
         influence -= influence.mean()
         return FewSamples(
@@ -121,7 +121,7 @@ def few_samples(
             notes=("the rows do not vary where the reference does",),
             reliable=n >= FEW_ROWS,
         )
-    scales = _scales(side)
+    scales = row_scales(side)
     radii = None if scales is None else scales.radii
     root = _root(side.values, n=n, rank=side.rank, radii=radii)
     if root.route == "contour":
@@ -176,7 +176,7 @@ def few_samples_from_moments(
     moved = cov @ lower
     product = lower.T @ moved
     values, axes = scipy.linalg.eigh((product + product.T) / 2.0, check_finite=False)
-    kept, rank = _kept(values[::-1], n, lower.shape[1])
+    kept, rank = kept_ranks(values[::-1], n, lower.shape[1])
     notes: tuple[str, ...] = (
         "from moments alone: the rows are taken as equally scaled; a heavy-tailed law is "
         "overstated and its interval too short",
@@ -257,7 +257,7 @@ def _root(values: Float, *, n: int, rank: int, radii: Float | None) -> _Root:
     if misfit:
         notes += ("no smooth spectrum fits the sample's: value and interval are doubtful",)
     return _Root(
-        trace=fit.trace_root,
+        trace=fit.value,
         points=fit.points,
         weights=fit.weights,
         radius_weights=fit.radius_weights,
@@ -292,12 +292,12 @@ def _jackknifed_contour(projected: Float, rank: int, whole: float) -> float:
         total = out.sum(axis=0)  # minus the sum of the rows kept, since all of them are centred
         cov = (scatter - out.T @ out - np.outer(total, total) / kept) / (kept - 1)
         values = scipy.linalg.eigvalsh(cov, check_finite=False, overwrite_a=True)[::-1]
-        seen = min(_kept(values, kept, values.size)[0], rank)  # a feature can be rare
+        seen = min(kept_ranks(values, kept, values.size)[0], rank)  # a feature can be rare
         without.append(contour_trace_root(values[:seen], n_effective=kept - 1).trace_root)
     return groups * whole - (groups - 1) * math.fsum(without) / groups
 
 
-def _kept(values: Float, n: int, r: int, *, distinct: int | None = None) -> tuple[int, int]:
+def kept_ranks(values: Float, n: int, r: int, *, distinct: int | None = None) -> tuple[int, int]:
     """Numerical rank of the sample, and the rank of its law.
 
     `values` in descending order. A sample that spans less than it could has a law that does; a few
@@ -310,13 +310,13 @@ def _kept(values: Float, n: int, r: int, *, distinct: int | None = None) -> tupl
     return kept, r if kept >= full else kept
 
 
-def _distinct(rows: Float) -> int:
+def distinct_rows(rows: Float) -> int:
     """Count the rows that differ in at least one bit, by their 64-bit hashes."""
     return len({hash(row.tobytes()) for row in rows})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Side:
+class Side:
     """Positive eigenvalues of the sample's M with the n-dimensional eigenvectors, squared."""
 
     values: Float
@@ -325,7 +325,7 @@ class _Side:
     distinct: int
 
     @classmethod
-    def of(cls, projected: Float, *, distinct: int) -> _Side | None:
+    def of(cls, projected: Float, *, distinct: int) -> Side | None:
         n, r = projected.shape
         if not projected.any():
             return None
@@ -335,7 +335,7 @@ class _Side:
             )
         else:
             values, axes = scipy.linalg.eigh(projected.T @ projected / (n - 1), check_finite=False)
-        kept, rank = _kept(values[::-1], n, r, distinct=distinct)
+        kept, rank = kept_ranks(values[::-1], n, r, distinct=distinct)
         values = values[::-1][:kept]
         if n <= r:
             vectors = vectors[:, ::-1][:, :kept]
@@ -352,7 +352,7 @@ class _Scales:
     noise_share: float
 
 
-def _scales(side: _Side) -> _Scales | None:
+def row_scales(side: Side) -> _Scales | None:
     """Scales b_i of the rows, mean 1, from their leverages; None if they look equal.
 
     The leave-one-out leverage q_i = y_iᵀ (M̂₋ᵢ + τ)⁻¹ y_i / N is b_i times a quadratic form whose
@@ -386,7 +386,7 @@ def _scales(side: _Side) -> _Scales | None:
     )
 
 
-def _root_influence(side: _Side, root: _Root, radii: Float | None) -> Float:
+def _root_influence(side: Side, root: _Root, radii: Float | None) -> Float:
     """Influence of each row on Tr √M, not centred."""
     n = side.vectors.shape[0]
     squared = side.vectors**2

@@ -29,6 +29,9 @@ BLOCK_ROWS = 1024
 SINGLE_ROWS = 4096
 """Above so many rows, kernels of float32 features are evaluated in float32."""
 
+TINY = 1e-30
+"""Squared norms below this are computed again in float64."""
+
 FEATURES = 1000
 """Largest feature map of a polynomial that is written out."""
 
@@ -93,8 +96,8 @@ class KernelRows:
         given = check_features("x", x)
         single = given.dtype.itemsize <= 4 and len(given) > SINGLE_ROWS
         with np.errstate(invalid="ignore", over="ignore"):  # `check_finite` says it better
-            rows: Any = np.array(given, dtype=np.float32 if single else np.float64)
-            check_finite("x", rows.astype(np.float64, copy=False))
+            rows: Any = given.astype(np.float32 if single else np.float64, copy=False)
+            check_finite("x", rows)
         self.n, d = rows.shape
         self.dimension: int | None = None
         self.bandwidth: float | None = None
@@ -121,13 +124,16 @@ class KernelRows:
             self._scale_by_bandwidth(rows, bandwidth)
             self.label = f"{name}, bandwidth {self.bandwidth:.10g}"
         elif name == "cosine":
-            norms = np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))
+            squares = np.einsum("ij,ij->i", rows, rows)
+            if not float(squares.min()) > TINY or not np.isfinite(squares).all():
+                squares = np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
+            norms = np.sqrt(squares)
             if not norms.all():
                 raise InputError(
                     f"`x` has a zero row ({int(np.argmin(norms))}): the cosine kernel is not "
                     "defined there. Drop it, or take another kernel."
                 )
-            self.rows: NDArray[Any] = rows / norms[:, None].astype(rows.dtype)
+            self.rows: NDArray[Any] = (rows / norms[:, None]).astype(rows.dtype, copy=False)
             self.label, self.dimension = "cosine", d
         elif name == "polynomial":
             poly = kernel if isinstance(kernel, PolynomialKernel) else PolynomialKernel()
@@ -155,7 +161,7 @@ class KernelRows:
         bandwidth = check_bandwidth(bandwidth)
         self.bandwidth = bandwidth
         # Distances do not see the mean, but rounding does.
-        rows -= rows.mean(axis=0, dtype=np.float64).astype(rows.dtype)
+        rows = rows - rows.mean(axis=0, dtype=np.float64).astype(rows.dtype)
         rows /= rows.dtype.type(bandwidth)
         self.rows = rows
         self._half_squares = np.einsum("ij,ij->i", rows, rows) / 2
@@ -187,10 +193,10 @@ class KernelRows:
             raise InputError("`kernel` returned NaN or infinity.")
         return out
 
-    def features(self) -> Float | None:
+    def features(self) -> NDArray[Any] | None:
         """Return an explicit feature map of shape (n, dimension), where there is a small one."""
         if self.name == "cosine":
-            return self.rows.astype(np.float64, copy=False)
+            return self.rows
         if self.name != "polynomial" or self.dimension is None or self.dimension > FEATURES:
             return None
         assert self._diagonal is not None
@@ -248,9 +254,9 @@ class KernelRows:
             for two in slices[i:]:
                 yield one, two, self.block(one, two)
 
-    def matrix(self) -> Float:
-        """Return the whole kernel matrix, shape (n, n), float64."""
-        out = np.empty((self.n, self.n))
+    def matrix(self, dtype: Any = np.float64) -> NDArray[Any]:
+        """Return the whole kernel matrix, shape (n, n)."""
+        out = np.empty((self.n, self.n), dtype)
         for one, two, values in self.upper_blocks():
             out[one, two] = values
             if one != two:

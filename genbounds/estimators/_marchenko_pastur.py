@@ -56,27 +56,27 @@ class SpectrumFit:
 
     Attributes
     ----------
-    trace_root : float
-        Σ_j √t_j.
+    value : float
+        The functional of the spectrum; Σ_j √t_j unless another was asked for.
     points : ndarray of shape (k,)
         The x at which ρ was compared.
     weights : ndarray of shape (k,)
-        Derivative of `trace_root` in each measured ρ(x).
+        Derivative of `value` in each measured ρ(x).
     fraction : ndarray of shape (k,)
         The fitted ρ(x).
     noise : ndarray of shape (k, k)
         Covariance of the measured ρ for Gaussian rows.
     radius_weights, row_odds : ndarray of shape (k,) or None
-        Derivative of `trace_root` in mean_i b_i E / (1 + b_i E) at E = `row_odds`; None where all
+        Derivative of `value` in mean_i b_i E / (1 + b_i E) at E = `row_odds`; None where all
         rows have the same scale.
     prior_variance : float
-        Part of the posterior variance of `trace_root` that is due to the smoothness prior: what
+        Part of the posterior variance of `value` that is due to the smoothness prior: what
         the sample cannot see.
     misfit : float
         Mean squared whitened residual; about 1 or less where the model holds.
     """
 
-    trace_root: float
+    value: float
     points: Float
     weights: Float
     fraction: Float
@@ -87,7 +87,24 @@ class SpectrumFit:
     misfit: float
 
 
-def fit_spectrum(values: Float, *, n_effective: int, rank: int, radii: Float | None) -> SpectrumFit:
+Functional = Callable[[Float, Float], tuple[float, Float]]
+"""(t_j, multiplicities) -> its value, and its derivatives in log t_j."""
+
+
+def trace_root(spectrum: Float, counts: Float) -> tuple[float, Float]:
+    """Σ_j √t_j."""
+    roots = counts * np.sqrt(spectrum)
+    return float(roots.sum()), 0.5 * roots
+
+
+def fit_spectrum(
+    values: Float,
+    *,
+    n_effective: int,
+    rank: int,
+    radii: Float | None,
+    functional: Functional = trace_root,
+) -> SpectrumFit:
     """Fit the population spectrum.
 
     Parameters
@@ -95,11 +112,13 @@ def fit_spectrum(values: Float, *, n_effective: int, rank: int, radii: Float | N
     values : ndarray of shape (k,)
         Positive eigenvalues of the sample covariance (divisor `n_effective`), k <= both sizes.
     n_effective : int
-        Rows less one for the estimated mean.
+        Rows, less one if a mean was estimated.
     rank : int
         Number of population eigenvalues.
     radii : ndarray or None
         Scales b_i of the rows, mean 1; None: all equal.
+    functional : callable
+        What is wanted of the spectrum; smooth in log t.
     """
     scale = float(values.max())
     lam = np.sort(values)[::-1] / scale
@@ -131,14 +150,12 @@ def fit_spectrum(values: Float, *, n_effective: int, rank: int, radii: Float | N
     )
     theta, jacobian, model, prior = state.theta, state.jacobian, state.model, state.prior
     residual = state.residual
-    roots = np.sqrt(curve.spectrum(theta))
-    gradient = 0.5 * (curve.weights * roots) @ curve.basis
-    direction = _solve(jacobian.T @ jacobian + prior, gradient)
-    unit = float(np.sqrt(scale))
-    weights = unit * (whiten.T @ (jacobian @ direction))
+    value, slopes = functional(scale * curve.spectrum(theta), curve.weights)
+    direction = _solve(jacobian.T @ jacobian + prior, slopes @ curve.basis)
+    weights = whiten.T @ (jacobian @ direction)
     odds = None if radii is None else model.value * model.ratio
     return SpectrumFit(
-        trace_root=unit * float(curve.weights @ roots),
+        value=value,
         points=scale * x,
         weights=weights,
         fraction=model.value,
@@ -149,7 +166,7 @@ def fit_spectrum(values: Float, *, n_effective: int, rank: int, radii: Float | N
         * model.pull
         / (model.value * (radii / (1.0 + np.outer(odds, radii)) ** 2).mean(axis=1)),
         row_odds=odds,
-        prior_variance=scale * float(direction @ prior @ direction),
+        prior_variance=float(direction @ prior @ direction),
         misfit=float(residual @ residual) / residual.size,
     )
 

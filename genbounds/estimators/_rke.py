@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from genbounds.estimators._kernels import KernelRows
 from genbounds.estimators._moments import row_blocks
@@ -86,7 +88,7 @@ def _from_blocks(rows: KernelRows) -> tuple[Float, float]:
     return squares, fourth
 
 
-def _from_features(features: Float) -> tuple[Float, float]:
+def _from_features(features: NDArray[Any]) -> tuple[Float, float]:
     """Compute the same from the smaller side; k⁴, wanted only for the variance, from some pairs."""
     n = len(features)
     gram = np.zeros((features.shape[1], features.shape[1]))

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy  # its submodules are loaded at their first use
 from numpy.typing import NDArray
 
 from genbounds.estimators._kernels import KernelRows
-from genbounds.estimators._moments import row_blocks
+from genbounds.estimators._moments import BLOCK_BYTES
 from genbounds.estimators._rke import frobenius
 from genbounds.estimators._vendi_terms import ZERO, Coordinates, Index
 from genbounds.validation import Float
@@ -22,6 +23,63 @@ CONVERGED = 1e-3
 
 KRYLOV_EXTRA = 32
 """Columns of the block beyond the wanted eigenpairs."""
+
+
+class FeatureRows:
+    """Rows of a feature map, made when they are asked for.
+
+    Attributes
+    ----------
+    n, d : int
+        Rows, and dimension of the feature map.
+    dtype : numpy dtype
+        Precision of products with them.
+    """
+
+    def __init__(
+        self, n: int, d: int, dtype: Any, make: Callable[[slice | NDArray[np.intp]], NDArray[Any]]
+    ) -> None:
+        self.n, self.d, self.dtype = n, d, np.dtype(dtype)
+        self._make = make
+
+    @classmethod
+    def of(cls, rows: NDArray[Any]) -> FeatureRows:
+        """Wrap an array of shape (n, d)."""
+        return cls(len(rows), rows.shape[1], rows.dtype, rows.__getitem__)
+
+    def double(self) -> FeatureRows:
+        """Return the same rows for products in float64."""
+        return FeatureRows(self.n, self.d, np.float64, self._make)
+
+    def subset(self, index: NDArray[np.intp]) -> FeatureRows:
+        """Return some of the rows."""
+        return FeatureRows(len(index), self.d, self.dtype, lambda part: self._make(index[part]))
+
+    def blocks(
+        self, index: Index = None, *, copies: int = 1
+    ) -> Iterator[tuple[NDArray[np.intp], NDArray[Any]]]:
+        """Yield (positions, rows) over blocks of all rows or of those with that index.
+
+        `copies`: arrays of this size that the caller makes of a block.
+        """
+        n = self.n if index is None else index.size
+        size = max(2, BLOCK_BYTES // (copies * self.dtype.itemsize * self.d))
+        for start in range(0, n, size):
+            stop = min(start + size, n)
+            part = slice(start, stop) if index is None else index[start:stop]
+            rows = self._make(part).astype(self.dtype, copy=False)
+            yield np.arange(start, stop), rows
+
+    def gram(self) -> Float:
+        """Return ΦᵀΦ/n or ΦΦᵀ/n, whichever is smaller, in float64."""
+        if self.n <= self.d:
+            rows = self._make(slice(0, self.n)).astype(np.float64, copy=False)
+            return np.asarray(rows @ rows.T) / self.n
+        out = np.zeros((self.d, self.d))
+        for _, block in self.blocks():
+            out += block.T @ block
+        out /= self.n
+        return out
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,29 +101,39 @@ class Spectrum:
         return Spectrum(values=self.values[:count], coordinates=coordinates)
 
 
-def from_features(features: Float) -> Spectrum:
+def from_features(features: FeatureRows) -> Spectrum:
     """Decompose ΦᵀΦ/n or ΦΦᵀ/n, whichever is smaller."""
-    n, d = features.shape
-    if n <= d:
-        return from_gram(features @ features.T)
-    values, vectors = scipy.linalg.eigh(features.T @ features / n, check_finite=False)
-    values, vectors = values[::-1], vectors[:, ::-1]
+    gram = features.gram()
+    if features.n <= features.d:
+        return _from_vectors(*_eigh(gram))
+    values, vectors = _eigh(gram.astype(features.dtype, copy=False))
     kept = values > ZERO
-    values, vectors = np.ascontiguousarray(values[kept]), vectors[:, kept]
+    values = np.ascontiguousarray(values[kept], dtype=np.float64)
+    vectors = np.ascontiguousarray(vectors[:, kept])
 
     def coordinates(index: Index) -> Iterator[tuple[NDArray[np.intp], Float]]:
-        for positions, block in row_blocks(features, index, width=4 * d):
+        for positions, block in features.blocks(index, copies=4):
             yield positions, block @ vectors
 
     return Spectrum(values=values, coordinates=coordinates)
+
+
+def _eigh(matrix: Float) -> tuple[Float, Float]:
+    """Eigenvalues, largest first, and eigenvectors; `matrix` is overwritten."""
+    values, vectors = scipy.linalg.eigh(
+        matrix.T,  # in LAPACK's order, so that no copy is made
+        check_finite=False,
+        overwrite_a=True,
+        driver="evd",
+    )
+    return values[::-1], vectors[:, ::-1]
 
 
 def from_gram(gram: Float) -> Spectrum:
     """Decompose the n × n kernel matrix; `gram` is overwritten."""
     n = len(gram)
     gram /= n
-    values, vectors = scipy.linalg.eigh(gram, check_finite=False, overwrite_a=True)
-    return _from_vectors(values[::-1], vectors[:, ::-1])
+    return _from_vectors(*_eigh(gram))
 
 
 def _from_vectors(values: Float, vectors: Float) -> Spectrum:
@@ -124,12 +192,12 @@ def nystrom(rows: KernelRows, landmarks: int, seed: int) -> tuple[Spectrum, floa
     features = np.empty((rows.n, root.shape[1]))
     for one, block in rows.columns(index):
         features[one] = block @ root
-    spectrum = from_features(features)
+    spectrum = from_features(FeatureRows.of(features))
     return spectrum, float(spectrum.values.sum())
 
 
-def fourier_features(rows: KernelRows, frequencies: int, seed: int) -> Float:
-    """Return cosines and sines at random frequencies, shape (n, 2t), each row of norm one.
+def fourier_features(rows: KernelRows, frequencies: int, seed: int) -> FeatureRows:
+    """Cosines and sines at random frequencies, 2t of them, each row of norm one.
 
     References
     ----------
@@ -138,14 +206,20 @@ def fourier_features(rows: KernelRows, frequencies: int, seed: int) -> Float:
     rng = np.random.default_rng(seed)
     shape = (rows.rows.shape[1], frequencies)
     omega = rng.standard_normal(shape) if rows.name == "rbf" else rng.standard_cauchy(shape)
-    features = np.empty((rows.n, 2 * frequencies))
-    for start in range(0, rows.n, 4096):
-        part = slice(start, start + 4096)
+    # Angles of a Cauchy law can be too large for the cosine of a float32.
+    dtype = rows.rows.dtype if rows.name == "rbf" else np.dtype(np.float64)
+    omega = omega.astype(dtype)
+    scale = dtype.type(1.0 / math.sqrt(frequencies))
+
+    def make(part: slice | NDArray[np.intp]) -> NDArray[Any]:
         angle = rows.rows[part] @ omega
-        np.cos(angle, out=features[part, :frequencies])
-        np.sin(angle, out=features[part, frequencies:])
-    features *= 1.0 / math.sqrt(frequencies)
-    return features
+        features = np.empty((len(angle), 2 * frequencies), dtype)
+        np.cos(angle, out=features[:, :frequencies])
+        np.sin(angle, out=features[:, frequencies:])
+        features *= scale
+        return features
+
+    return FeatureRows(rows.n, 2 * frequencies, dtype, make)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,7 +32,7 @@ SHIFTS, NARROW = 4, 100
 PAIR_ROWS = 4096
 """Rows of that one pairing."""
 
-PART_ROWS, PART_WORK, PART_NOISE = 2048, 2**31, 0.02
+PART_ROWS, PART_WORK, PART_NOISE = 512, 2**28, 0.02
 """Where not every row is needed, the terms come from random parts of at least so many rows, more
 where a row costs little (rows times the square of the number of eigenvalues); parts are added until
 their noise is this share of the variance."""
@@ -58,7 +58,12 @@ class Derivatives:
     ----------
     value : float
     gradient : ndarray of shape (r,)
-    hessian : ndarray of shape (r, r)
+    slope, curvature : ndarray of shape (k,)
+        The Hessian (g_ij) is ``J (diag(curvature) - rank_one slope slopeᵀ) J`` among the leading
+        k eigenvalues and zero beyond.
+    rank_one : float
+    lifted : bool
+        J is I - 11ᵀ/k if so, else I.
     divided : ndarray of shape (r, r)
         (g_i - g_j) / (λ_i - λ_j), zero on the diagonal.
     unresolved : float
@@ -68,9 +73,26 @@ class Derivatives:
 
     value: float
     gradient: Float
-    hessian: Float
+    slope: Float
+    curvature: Float
+    rank_one: float
+    lifted: bool
     divided: Float
     unresolved: float = 0.0
+
+    def form(self, a: Float, b: Float) -> Float:
+        """Σ_ij g_ij a_i b_j for each row of `a` and `b`, both of shape (m, r)."""
+        k = self.slope.size
+        one, two = a[:, :k], b[:, :k]
+        if self.lifted:
+            one = one - one.mean(axis=1, keepdims=True)
+            two = one if a is b else two - two.mean(axis=1, keepdims=True)
+        weights = self.curvature.astype(a.dtype, copy=False)
+        out: Float = np.einsum("ij,ij,j->i", one, two, weights)
+        if self.rank_one:
+            slope = self.slope.astype(a.dtype, copy=False)
+            out -= self.rank_one * (one @ slope) * (two @ slope)
+        return out
 
 
 def log_vendi(values: Float, order: float) -> float:
@@ -112,18 +134,15 @@ def derivatives(values: Float, *, order: float, kept: int | None, n: int) -> Der
     top = values if cut is None else values[:cut]
     raised = lift(values, kept)[: top.size]
     slope, curvature, rank_one = _separable(raised, order)
-    gradient, hessian, divided = np.zeros(r), np.zeros((r, r)), np.zeros((r, r))
-    inner = np.diag(curvature) - rank_one * np.outer(slope, slope)
     k = top.size
-    if kept is not None and not math.isinf(order):  # the lift: J = I - 11ᵀ/t on both sides
-        gradient[:k] = slope - slope.mean()
-        inner = inner - inner.mean(axis=0) - inner.mean(axis=1)[:, None] + inner.mean()
-    else:
-        gradient[:k] = slope
-    hessian[:k, :k] = inner
-    divided[:k, :k] = _divided(top, raised, slope, order)
-    unresolved = 0.0
+    gradient = np.zeros(r)
+    lifted = kept is not None and not math.isinf(order)
+    gradient[:k] = slope - slope.mean() if lifted else slope
+    inner = _divided(top, raised, slope, order)
+    divided, unresolved = inner, 0.0
     if k < r:
+        divided = np.zeros((r, r))
+        divided[:k, :k] = inner
         gap = top[:, None] - values[None, k:]
         noise = 2.0 * top[:, None] * values[None, k:] / n
         across = gradient[:k, None] * gap / (gap**2 + noise)
@@ -134,7 +153,10 @@ def derivatives(values: Float, *, order: float, kept: int | None, n: int) -> Der
     return Derivatives(
         value=log_vendi(raised if kept is not None else values, order),
         gradient=gradient,
-        hessian=hessian,
+        slope=slope,
+        curvature=curvature,
+        rank_one=rank_one,
+        lifted=lifted,
         divided=divided,
         unresolved=unresolved,
     )
@@ -156,13 +178,15 @@ def _divided(values: Float, raised: Float, slope: Float, order: float) -> Float:
     if math.isinf(order):
         return np.zeros((values.size, values.size))
     gap = np.subtract.outer(values, values)
-    near = np.abs(gap) <= NEAR * raised[0]
-    middle = np.add.outer(raised, raised) / 2.0
+    out: Float = np.subtract.outer(slope, slope)
+    one, two = np.nonzero(np.abs(gap) <= NEAR * raised[0])
+    gap[one, two] = 1.0
+    out /= gap
+    middle = (raised[one] + raised[two]) / 2.0
     if order == 1.0:
-        tangent = -1.0 / middle
+        out[one, two] = -1.0 / middle
     else:
-        tangent = -order * middle ** (order - 2.0) / float((raised**order).sum())
-    out: Float = np.where(near, tangent, np.subtract.outer(slope, slope) / np.where(near, 1.0, gap))
+        out[one, two] = -order * middle ** (order - 2.0) / float((raised**order).sum())
     np.fill_diagonal(out, 0.0)
     return out
 
@@ -221,12 +245,13 @@ def spectral_terms(
 
     Without `every_row`, a random part of the rows of a large sample stands for all of them: of
     h(x, x) only what is not linear in z_i², whose mean over all rows is λ_i, is averaged over it.
-    Its noise is added to the variance.
+    Its noise is added to the variance. Coordinates in float32 are worked on in float32.
     """
     kernel = _Kernel(derivatives(values, order=order, kept=kept, n=n), values, order, kept)
     influence, own, known = np.empty(n), np.empty(n), np.empty(n)
     pair_sum, pairs, used = 0.0, 0, 0
     shuffler = np.random.default_rng(PAIRING_SEED)
+    every_row = every_row or order < 1.0  # rare rows, whose influence is large, may carry it all
     size = n if every_row else max(PART_ROWS, PART_WORK // max(values.size, 1) ** 2)
     for part in random_parts(PAIRING_SEED, n, size):
         count = n if part is None else part.size
@@ -269,19 +294,22 @@ class _Kernel:
         self.known_mean = 0.5 * float(values @ self.slopes)
         # The remainder is orthogonal to what is known; its own couplings are at eigenvalue 0.
         self.outside: Float | None = None
+        self._cast: tuple[Float, Float, Float, Float] | None = None
         if kept is not None or math.isinf(order):
             self.outside = np.where(values > 0.0, at.gradient / np.maximum(values, ZERO), 0.0)
 
     def __call__(self, z: Float) -> tuple[Float, Float, Float]:
         """Of every row: influence, not centred; h(x, x) and its linear part."""
         squares = z * z
-        excess = squares - self.values
-        influence: Float = squares @ self.at.gradient - self.shift
-        own = 0.5 * np.einsum("ij,ij->i", _times(excess, self.at.hessian), excess)
-        own += 0.5 * np.einsum("ij,ij->i", squares @ self.at.divided, squares)
+        gradient, slopes, values, divided = self._like(z)
+        influence: Float = squares @ gradient - self.shift
+        excess = squares - values
+        own = 0.5 * self.at.form(excess, excess)
+        own += 0.5 * np.einsum("ij,ij->i", squares @ divided, squares)
         if self.outside is not None:
-            own += np.maximum(1.0 - squares.sum(axis=1), 0.0) * (squares @ self.outside)
-        known: Float = squares @ self.slopes - self.known_mean
+            outside = self.outside.astype(z.dtype, copy=False)
+            own += np.maximum(1.0 - squares.sum(axis=1), 0.0) * (squares @ outside)
+        known: Float = squares @ slopes - self.known_mean
         return influence, own, known
 
     def pairs(self, z: Float, count: int) -> tuple[float, int]:
@@ -289,25 +317,24 @@ class _Kernel:
         few = z.shape[1] <= NARROW
         m = len(z) if few else max(2, min(len(z), count))
         z = z[:m]
-        excess = z * z - self.values
+        *_, values, divided = self._like(z)
+        excess = z * z - values
         total = 0.0
         shifts = SHIFTS if few else 1
         for shift in range(1, 1 + shifts):
             cross = z * np.roll(z, shift, axis=0)
-            kernel = 0.5 * np.einsum(
-                "ij,ij->i", _times(excess, self.at.hessian), np.roll(excess, shift, axis=0)
-            )
-            kernel += 0.5 * np.einsum("ij,ij->i", cross @ self.at.divided, cross)
+            kernel = 0.5 * self.at.form(excess, np.roll(excess, shift, axis=0))
+            kernel += 0.5 * np.einsum("ij,ij->i", cross @ divided, cross)
             total += float(kernel @ kernel)
         return total, shifts * m
 
-
-def _times(rows: Float, hessian: Float) -> Float:
-    """Multiply by a Hessian, which is diagonal where its off-diagonal part is zero."""
-    diagonal = np.diagonal(hessian)
-    if np.count_nonzero(hessian) == np.count_nonzero(diagonal):
-        return np.asarray(rows * diagonal)
-    return np.asarray(rows @ hessian)
+    def _like(self, z: Float) -> tuple[Float, Float, Float, Float]:
+        """Gradient, slopes, eigenvalues and divided differences in the precision of `z`."""
+        if self._cast is None or self._cast[0].dtype != z.dtype:
+            arrays = (self.at.gradient, self.slopes, self.values, self.at.divided)
+            one, two, three, four = (a.astype(z.dtype, copy=False) for a in arrays)
+            self._cast = (one, two, three, four)
+        return self._cast
 
 
 def leading_group(coordinates: Coordinates, values: Float, n: int) -> tuple[int, float]:

@@ -109,7 +109,7 @@ class TestClosedForms:
         contour = contour_trace_root(values, n_effective=10**9)
         # Measured: 3e-9 for the contour, 2e-4 for the grouping of the fit.
         assert_allclose(contour.trace_root, exact, rtol=1e-7)
-        assert_allclose(fit.trace_root, exact, rtol=1e-3)
+        assert_allclose(fit.value, exact, rtol=1e-3)
 
     @pytest.mark.parametrize("n", [20, 50, 200])
     def test_one_dimension_is_the_bias_of_a_standard_deviation(self, n):
@@ -135,7 +135,7 @@ class TestClosedForms:
         values = ratio * marchenko_pastur_quantiles(1.0 / ratio, N) if ratio > 1.0 else None
         if values is None:
             values = marchenko_pastur_quantiles(ratio, d)
-        got = fit_spectrum(values, n_effective=N, rank=d, radii=None).trace_root
+        got = fit_spectrum(values, n_effective=N, rank=d, radii=None).value
         assert_allclose(got, d, rtol=1e-2)
         assert np.sqrt(values).sum() < 0.95 * d
 

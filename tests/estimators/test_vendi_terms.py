@@ -12,7 +12,7 @@ from scipy import stats
 
 import genbounds as gb
 from genbounds.estimators import _vendi_terms, vendi_expansion
-from genbounds.estimators._vendi_spectrum import from_features, from_gram
+from genbounds.estimators._vendi_spectrum import FeatureRows, from_features, from_gram
 from genbounds.estimators._vendi_terms import PAIRING_SEED, spectral_terms
 from genbounds.simulate import RbfArm, SphereClustersArm, vendi_truth
 
@@ -73,7 +73,8 @@ def test_terms_are_the_derivatives_of_the_score(order, kept, side, monkeypatch):
     monkeypatch.setattr(_vendi_terms, "SHIFTS", 1)
     rows = unit_rows()
     n = len(rows)
-    spectrum = from_features(rows) if side == "features" else from_gram(rows @ rows.T)
+    features = FeatureRows.of(rows)
+    spectrum = from_features(features) if side == "features" else from_gram(rows @ rows.T)
     terms = spectral_terms(spectrum.coordinates, spectrum.values, n=n, order=order, kept=kept)
     first, own = np.array([derivatives(rows, [i], order, kept) for i in range(n)]).T
     assert_allclose(terms.bias, own.mean() / (n - 1), rtol=1e-7)
@@ -98,7 +99,7 @@ def test_a_remainder_stands_for_eigenpairs_that_are_not_known():
     rng = np.random.default_rng(1)
     rows = rng.normal(size=(400, 64)) * ([3.0, 2.0, 1.5, 1.2] + [0.15] * 60)
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-    spectrum = from_features(rows)
+    spectrum = from_features(FeatureRows.of(rows))
     given = {"n": 400, "order": 1.0, "kept": 3}
     whole = spectral_terms(spectrum.coordinates, spectrum.values, **given)
     part = spectrum.head(4)
@@ -208,7 +209,7 @@ def test_parts_that_cover_every_row_change_only_rounding(monkeypatch, order, kep
     rng = np.random.default_rng(5)
     rows = rng.normal(size=(501, 12)) * np.arange(1, 13) ** -0.5
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-    spectrum = from_features(rows)
+    spectrum = from_features(FeatureRows.of(rows))
     given = {"n": 501, "order": order, "kept": kept}
     whole = spectral_terms(spectrum.coordinates, spectrum.values, **given)
     monkeypatch.setattr(_vendi_terms, "PART_ROWS", 100)
@@ -218,6 +219,60 @@ def test_parts_that_cover_every_row_change_only_rounding(monkeypatch, order, kep
     assert parts.bias == pytest.approx(whole.bias, rel=1e-9)
     assert_allclose(np.sort(parts.influence), np.sort(whole.influence), rtol=1e-7, atol=1e-10)
     assert parts.variance == pytest.approx(whole.variance, rel=0.1)  # other pairs of rows
+
+
+def test_below_order_one_every_row_is_looked_at(monkeypatch):
+    """There the influence of a rare row grows without bound, and a part would see none of them."""
+    monkeypatch.setattr(_vendi_terms, "PART_ROWS", 100)
+    monkeypatch.setattr(_vendi_terms, "PART_WORK", 1)
+    rows = np.eye(30)[np.r_[np.arange(2990) % 20, 20:30]]
+    spectrum = from_features(FeatureRows.of(rows))
+    given = {"n": 3000, "kept": None, "every_row": False}
+    terms = spectral_terms(spectrum.coordinates, spectrum.values, order=0.3, **given)
+    assert terms.influence.size == 3000
+    common = np.partition(terms.influence, -10)[:-10]
+    assert terms.variance > 2.0 * common.var() / 3000
+    part = spectral_terms(spectrum.coordinates, spectrum.values, order=1.0, **given)
+    assert part.influence.size < 3000
+
+
+@pytest.mark.parametrize("method", ["exact", "fkea"])
+def test_products_in_float32_are_accurate(monkeypatch, method):
+    """Network features in float32 against the same in float64: far below a standard error."""
+    from genbounds.estimators import _kernels
+
+    rng = np.random.default_rng(4)
+    rows = rng.standard_normal((4200, 24)) * np.arange(1, 25) ** -0.5
+    rows = rows.astype(np.float32)
+    given = {"kernel": "cosine"} if method == "exact" else {"bandwidth": 2.0, "components": 20}
+    for order in (0.5, 1.0, math.inf):
+        single = gb.vendi_score(rows, method=method, order=order, **given)
+        with monkeypatch.context() as patch:
+            patch.setattr(_kernels, "SINGLE_ROWS", 10**9)
+            double = gb.vendi_score(rows, method=method, order=order, **given)
+        assert single.value == pytest.approx(double.value, rel=1e-6)
+        assert single.value != double.value  # it was in float32
+        assert single.stderr == pytest.approx(double.stderr, rel=1e-4)
+
+
+def test_small_orders_of_float32_rows_see_eigenvalues_below_its_rounding():
+    """Order 0.3, where 20 directions of scale 1e-4 count; products in float32 drown them."""
+    rng = np.random.default_rng(4)
+    rows = rng.standard_normal((5000, 23)) * np.r_[1.0, 0.5, 0.4, np.full(20, 1e-4)]
+    rows = rows.astype(np.float32)
+    given = {"kernel": "cosine", "order": 0.3, "estimator": "plugin"}
+    expected = gb.vendi_score(rows.astype(np.float64), **given)
+    assert gb.vendi_score(rows, **given).value == pytest.approx(expected.value, rel=1e-4)
+    three = gb.vendi_score(rows[:, :3], **given)
+    assert abs(expected.value / three.value - 1.0) > 0.02
+    # and a sample in three directions of 23 has no more at any order
+    rows[:, 3:] = rows[:, :1]
+    for order in (0.3, 1.0):
+        single, double = (
+            gb.vendi_score(x, kernel="cosine", order=order) for x in (rows, rows.astype(float))
+        )
+        assert single.value == pytest.approx(double.value, rel=1e-4)
+        assert single.stderr == pytest.approx(double.stderr, rel=1e-2)
 
 
 def test_a_part_stands_for_all_rows_within_the_noise_it_admits(monkeypatch):
@@ -234,7 +289,7 @@ def test_a_part_stands_for_all_rows_within_the_noise_it_admits(monkeypatch):
     for _ in range(40):
         rows = rng.normal(size=(2000, 15)) * np.arange(1, 16) ** -0.5
         rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-        spectrum = from_features(rows)
+        spectrum = from_features(FeatureRows.of(rows))
         given = {"n": 2000, "order": 1.0, "kept": None}
         whole = spectral_terms(spectrum.coordinates, spectrum.values, **given)
         part = spectral_terms(spectrum.coordinates, spectrum.values, every_row=False, **given)
@@ -249,4 +304,4 @@ def _rest(rows, spectrum):
     at = _vendi_terms.derivatives(spectrum.values, order=1.0, kept=None, n=len(rows))
     z = np.concatenate([block for _, block in spectrum.coordinates(None)])
     excess = z**2 - spectrum.values
-    return 0.5 * ((excess @ at.hessian) * excess + (excess @ at.divided) * excess).sum(axis=1)
+    return 0.5 * (excess**2 @ at.curvature + ((excess @ at.divided) * excess).sum(axis=1))

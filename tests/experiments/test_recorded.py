@@ -14,7 +14,7 @@ from genbounds.features import load_encoder
 from genbounds.validation import InputError
 
 MODULES = {"sobol-latents": "digits.sobol_latents", "folders": "digits.folders"}
-SECTIONS = ("embeddings", "folders", "gpu", "sobol-latents", "text")
+SECTIONS = ("embeddings", "folders", "gpu", "sobol-latents", "text", "vendi")
 
 
 @pytest.fixture
