@@ -235,6 +235,22 @@ def vendi_metric(
         an infinite feature dimension and an order below 2 is truncated at every n, so that sample
         sizes may differ.
     """
+    given, note = vendi_options(metric, samples, options)
+
+    def expand(x: Any, *, estimator: str = "debiased") -> Expansion:
+        expansion = vendi_expansion(x, estimator=estimator, **given)
+        return replace(expansion, notes=(*expansion.notes, note)) if note else expansion
+
+    return expand
+
+
+def vendi_options(
+    metric: str, samples: Sequence[Any], options: Mapping[str, Any] | None = None
+) -> tuple[dict[str, Any], str]:
+    """Complete the options that all models share, with a note on a bandwidth that was chosen.
+
+    Arguments are those of `vendi_metric`.
+    """
     given = dict(options or {})
     legal = ("kernel", "bandwidth", "order", "method", "components", "seed")
     unknown = [name for name in given if name not in legal]
@@ -266,12 +282,7 @@ def vendi_metric(
         )
         limitless = infinite and check_order(given.get("order", 1.0)) < 2.0
         given["method"] = "truncated" if limitless else "exact"
-
-    def expand(x: Any, *, estimator: str = "debiased") -> Expansion:
-        expansion = vendi_expansion(x, estimator=estimator, **given)
-        return replace(expansion, notes=(*expansion.notes, note)) if note else expansion
-
-    return expand
+    return given, note
 
 
 def check_order(order: object) -> float:
