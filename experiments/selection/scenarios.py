@@ -92,7 +92,7 @@ def shifted(kind: Callable[..., Any], d: int, distances: list[float], **options:
 def errors() -> dict[str, Scenario]:
     """Scenarios for the error rate. "tied": every arm but one would be a wrong answer."""
     flip = wide_and_narrow(16, 1.3, 0.7)
-    return {
+    return early() | {
         "Gaussian, 2 tied, d=8": Scenario(
             arms=shifted(GaussianArm, 8, [0.5, 0.5]), right=("a0",), reference=standard(8)
         ),
@@ -104,11 +104,6 @@ def errors() -> dict[str, Scenario]:
         ),
         "Gaussian, 5 near-tied (gap 4 %), d=8": Scenario(
             arms=shifted(GaussianArm, 8, [0.5, 0.51, 0.51, 0.51, 0.51]),
-            right=("a0",),
-            reference=standard(8),
-        ),
-        "Gaussian, 5 arms, 2 tied in front, d=8": Scenario(
-            arms=shifted(GaussianArm, 8, [0.5, 0.5, 0.8, 0.9, 1.0]),
             right=("a0",),
             reference=standard(8),
         ),
@@ -136,9 +131,6 @@ def errors() -> dict[str, Scenario]:
         "2 tied at the reference (FD 0), d=8": Scenario(
             arms=shifted(GaussianArm, 8, [0.0, 0.0]), right=("a0",), reference=standard(8)
         ),
-        "5 tied, sampled reference m=1000, d=8": Scenario(
-            arms=shifted(GaussianArm, 8, [0.5] * 5), right=("a0",), reference=sampled(8, 1_000)
-        ),
         "rank flip, tied, sampled reference m=1000, d=16": Scenario(
             arms=flip, right=("wide",), reference=sampled(16, 1_000), either=True
         ),
@@ -148,7 +140,7 @@ def errors() -> dict[str, Scenario]:
             reference=lambda rng: None,
             metric="is",
         ),
-    } | early()
+    }
 
 
 def early() -> dict[str, Scenario]:

@@ -157,6 +157,10 @@ class KernelReference:
         one : array_like of shape (n, d)
         two : array_like of shape (k, d), optional
             By default the reference rows.
+
+        Returns
+        -------
+        float
         """
         others = self._rows if two is None else two
         return sum(

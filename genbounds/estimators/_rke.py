@@ -79,9 +79,16 @@ def squared_kernel_sum(
 
     Parameters
     ----------
-    one, two : ndarray of shape (n, d) and (k, d)
-    kernel, bandwidth
-        As for `vendi_score`; the bandwidth is needed where the kernel has one.
+    one : ndarray of shape (n, d)
+    two : ndarray of shape (k, d)
+    kernel : str, PolynomialKernel or callable
+        As for `vendi_score`.
+    bandwidth : float or None
+        Needed where the kernel has one.
+
+    Returns
+    -------
+    float
     """
     rows = KernelRows(np.concatenate([one, two]), kernel, bandwidth)
     total = 0.0

@@ -249,7 +249,22 @@ def vendi_options(
 ) -> tuple[dict[str, Any], str]:
     """Complete the options that all models share, with a note on a bandwidth that was chosen.
 
-    Arguments are those of `vendi_metric`.
+    Parameters
+    ----------
+    metric : {"vendi", "rke"}
+    samples : sequence of array_like
+    options : mapping, optional
+        All as for `vendi_metric`.
+
+    Returns
+    -------
+    tuple of dict and str
+        Keyword arguments of `vendi_score`, bandwidth and method among them; the note, or "".
+
+    Raises
+    ------
+    InputError
+        If an option is unknown or not legal for the metric, or samples differ in width.
     """
     given = dict(options or {})
     legal = ("kernel", "bandwidth", "order", "method", "components", "seed")
