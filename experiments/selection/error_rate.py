@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,8 @@ import numpy as np
 
 from experiments.record import record, stamp, table
 from experiments.selection.scenarios import Scenario, errors, rank_flip
-from experiments.selection.store import Key, Run, study
+from experiments.selection import store
+from experiments.selection.store import Key, Run
 from genbounds import select
 from genbounds.estimators import FrechetReference
 
@@ -112,10 +113,12 @@ def summary(runs: Iterable[Run]) -> tuple[Counter[str], float, float]:
 COLUMNS = ("", "runs", "certified or decided", "wrong", "rate", "95 % upper limit")
 
 
-def report(rows: dict[str, list[Run]], allowed: float) -> list[str]:
-    """Return a table, and which rows' upper limits exceed what is allowed."""
+def report(rows: dict[str, list[Run]], allowed: float, planned: int) -> list[str]:
+    """Return a table, which rows' upper limits exceed what is allowed, which runs are missing."""
     cells, above = [], []
     for name, runs in rows.items():
+        if not runs:
+            continue
         outcomes, upper, _ = summary(runs)
         wrong, n = outcomes["wrong"], len(runs)
         decided = n - outcomes["open"]
@@ -128,6 +131,9 @@ def report(rows: dict[str, list[Run]], allowed: float) -> list[str]:
         verdict = f"Upper limit above {allowed:.0%}: {'; '.join(above)}."
     else:
         verdict = f"No upper limit is above {allowed:.0%}."
+    missing = [f"{name} ({len(runs):,})" for name, runs in rows.items() if len(runs) < planned]
+    if missing:
+        verdict += f" Fewer than {planned:,} runs so far: {'; '.join(missing)}."
     return [*table(COLUMNS, cells), "", verdict]
 
 
@@ -142,9 +148,17 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--out", type=Path, default=Path("out/error_rate"))
     parser.add_argument("--page", type=Path, default=PAGE, help="whose section is rewritten")
+    parser.add_argument("--known", action="store_true", help="report the runs on disk, add none")
     options = parser.parse_args()
-    store = options.out / f"{options.study}.jsonl"
+    path = options.out / f"{options.study}.jsonl"
+    known = store.read(path)
     seeds = range(options.runs)
+
+    def runs_of(jobs: list[Key], work: Callable[..., Run]) -> list[Run]:
+        if options.known:
+            return [known[job] for job in jobs if job in known]
+        return list(store.study(jobs, work, out=path, workers=options.jobs).values())
+
     rows: dict[str, list[Run]] = {}
     spent = 0.0
     jobs: list[Key]
@@ -152,7 +166,7 @@ def main() -> None:
         for name, scenario in errors().items():
             if options.scenario in name:
                 jobs = [(name, options.policy, options.confidence, seed) for seed in seeds]
-                runs = list(study(jobs, certificate, out=store, workers=options.jobs).values())
+                runs = runs_of(jobs, certificate)
                 spent += sum(run["seconds"] for run in runs)
                 for row, right in scenario.readings(name).items():
                     rows[row] = [read(run, right) for run in runs]
@@ -160,14 +174,11 @@ def main() -> None:
         for rule in RULES:
             if options.scenario in rule:
                 jobs = [(rule, options.confidence, seed) for seed in seeds]
-                runs = list(study(jobs, flip, out=store, workers=options.jobs).values())
+                runs = runs_of(jobs, flip)
                 spent += sum(run["seconds"] for run in runs)
                 rows[rule] = runs
-    head = (
-        f"{stamp()} Confidence {options.confidence:.0%}; seeds 0 to {options.runs - 1:,}; "
-        f"{spent / 60:.0f} processor minutes."
-    )
-    lines = [head, "", *report(rows, 1.0 - options.confidence + SLACK)]
+    head = f"{stamp()} Confidence {options.confidence:.0%}; {spent / 60:.0f} processor minutes."
+    lines = [head, "", *report(rows, 1.0 - options.confidence + SLACK, options.runs)]
     print("\n".join(lines))
     if not options.scenario:
         record(f"error-{options.study}", lines, page=options.page)

@@ -198,7 +198,10 @@ def test_outcomes_are_counted(tmp_path, monkeypatch, capsys, page):
     outcomes, upper, seconds = error_rate.summary(runs)
     assert (outcomes["wrong"], seconds) == (5, 100.0)
     assert upper == pytest.approx(0.1023, abs=1e-4)  # Clopper-Pearson, one-sided 95 %
-    assert error_rate.report({"a": runs}, 0.11)[-1] == "No upper limit is above 11%."
+    assert error_rate.report({"a": runs}, 0.11, 100)[-1] == "No upper limit is above 11%."
+    short = error_rate.report({"a": runs, "b": []}, 0.1, 200)
+    assert sum(line.startswith("| a |") for line in short) == 1
+    assert short[-1] == ("Upper limit above 10%: a. Fewer than 200 runs so far: a (100); b (0).")
 
 
 def test_a_run_of_two_tied_kinds_is_read_twice(monkeypatch, tmp_path, page):
@@ -214,7 +217,12 @@ def test_a_run_of_two_tied_kinds_is_read_twice(monkeypatch, tmp_path, page):
     command = ["error_rate", "certificates", "--runs", "1", "--page", str(page)]
     monkeypatch.setattr(sys, "argv", [*command, "--out", str(tmp_path)])
     error_rate.main()
+    recorded = page.read_text()
+    assert f"| {name}, t8 is right | 1 |" in recorded
+    monkeypatch.setattr(sys, "argv", [*sys.argv, "--known", "--runs", "5"])
+    error_rate.main()  # of what is on disk
     assert f"| {name}, t8 is right | 1 |" in page.read_text()
+    assert f"Fewer than 5 runs so far: {name}, t8 is right (1)" in page.read_text()
 
 
 def test_rank_flip_is_one():
