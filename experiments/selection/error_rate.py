@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from experiments.record import record, stamp, table
-from experiments.selection.scenarios import Scenario, errors, rank_flip
 from experiments.selection import store
+from experiments.selection.scenarios import Scenario, errors, rank_flip
 from experiments.selection.store import Key, Run
 from genbounds import select
 from genbounds.estimators import FrechetReference
