@@ -236,8 +236,8 @@ def verdict(groups: Mapping[tuple[str, str], Mapping[str, list[Run]]]) -> list[s
             elif gap <= width:
                 doubtful.append(text)
     lines = [
-        f"* Of {pairs} pairs of a scenario and another policy, debiased-ucb has the smaller "
-        f"average regret in {pairs - len(below)}"
+        f"* Of {pairs} pairs of a scenario and a published or naive policy, debiased-ucb has the "
+        f"smaller average regret in {pairs - len(below)}"
         + (f"; not against {', '.join(below)}." if below else ".")
         + (f" Within the interval of zero: {', '.join(doubtful)}." if doubtful else "")
     ]

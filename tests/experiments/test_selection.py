@@ -115,7 +115,7 @@ def test_a_whole_regret_study_is_recorded(tmp_path, monkeypatch, page):
     regret.main()
     text = page.read_text()
     assert text.count("#### main: ") == 8
-    assert "* Of 12 pairs of a scenario and another policy" in text
+    assert "* Of 12 pairs of a scenario and a published or naive policy" in text
     assert "* fd-ucb as tuned against greedy: " in text
     assert (page.parent / "images" / "regret-main.svg").stat().st_size < 100_000
 
@@ -134,8 +134,8 @@ def test_verdicts_say_where_ours_is_not_ahead():
     )
     lines = regret.verdict({("main", "clip 5"): runs})
     assert lines[0].startswith(
-        "* Of 3 pairs of a scenario and another policy, debiased-ucb has the smaller average "
-        "regret in 2; not against greedy on clip 5 (-0.5 ± 0.23)."
+        "* Of 3 pairs of a scenario and a published or naive policy, debiased-ucb has the smaller "
+        "average regret in 2; not against greedy on clip 5 (-0.5 ± 0.23)."
     )
     assert "Within the interval of zero: naive-ucb M25 on clip 5 (+0.52 ± " in lines[0]
     assert lines[1:] == [
