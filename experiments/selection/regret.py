@@ -307,13 +307,24 @@ def table(kind: str, scenario: str, policies: Mapping[str, list[Run]], dimension
     return "\n".join(lines)
 
 
+MARKERS = "osd^v<>x+*PXhp"
+
+
+def colour(number: int) -> tuple[float, ...]:
+    """One of twenty colours."""
+    import matplotlib
+
+    found: tuple[float, ...] = matplotlib.colormaps["tab20"](number)
+    return found
+
+
 def curves(axes: Any, policies: Mapping[str, list[Run]], highlight: Sequence[str]) -> None:
     """Average regret against samples, with 95 % bands."""
     for number, (policy, runs) in enumerate(policies.items()):
         found = np.array([run["regret"] for run in runs])
         samples, mean = runs[0]["samples"], found.mean(axis=0)
         style = "-" if policy in highlight else "--"
-        (line,) = axes.plot(samples, mean, style, color=f"C{number % 10}", label=policy)
+        (line,) = axes.plot(samples, mean, style, color=colour(number), label=policy)
         if len(runs) > 1:
             half = np.array([interval(column)[1] for column in found.T])
             axes.fill_between(
@@ -340,7 +351,7 @@ def ratios(axes: Any, main: Mapping[str, Mapping[str, list[Run]]]) -> None:
                 seen.setdefault(policy, []).append((column, value / ours))
     for number, (policy, points) in enumerate(seen.items()):
         x, y = zip(*points, strict=True)
-        axes.plot(x, y, "osd^v<>x+*"[number % 10], color=f"C{number % 10}", label=policy, ms=4)
+        axes.plot(x, y, MARKERS[number % len(MARKERS)], color=colour(number), label=policy, ms=4, lw=0)
     axes.axhline(1.0, color="black", lw=1)
     axes.set(yscale="log", ylabel="average regret / that of debiased-ucb")
     axes.set_xticks(range(len(main)), list(main), rotation=30)
