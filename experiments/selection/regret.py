@@ -351,7 +351,9 @@ def ratios(axes: Any, main: Mapping[str, Mapping[str, list[Run]]]) -> None:
                 seen.setdefault(policy, []).append((column, value / ours))
     for number, (policy, points) in enumerate(seen.items()):
         x, y = zip(*points, strict=True)
-        axes.plot(x, y, MARKERS[number % len(MARKERS)], color=colour(number), label=policy, ms=4, lw=0)
+        axes.plot(
+            x, y, MARKERS[number % len(MARKERS)], color=colour(number), label=policy, ms=4, lw=0
+        )
     axes.axhline(1.0, color="black", lw=1)
     axes.set(yscale="log", ylabel="average regret / that of debiased-ucb")
     axes.set_xticks(range(len(main)), list(main), rotation=30)
