@@ -31,6 +31,8 @@ if keep:  # the plain way: a matrix an arm
 result = select.run(
     lineup, reference, policy="uniform", batch=50, budget=arms * rows, dtype="float16"
 )
+for matrix in kept:
+    matrix += 1  # where pages that lie idle are taken back, they return
 print(json.dumps({"more": peak() - before, "least": min(result.samples.values())}))
 """
 
@@ -50,6 +52,6 @@ def test_arms_keep_their_samples_and_no_matrix():
     Measured: 40 MB beyond one score; samples are 12 MB, a matrix of every arm would be 168 MB.
     """
     samples = ARMS * ROWS * COLUMNS * 2
-    matrix = 8 * COLUMNS**2
-    assert more_than_one_score(keep=False) < 3 * samples + 3 * matrix
-    assert more_than_one_score(keep=True) > 15 * matrix  # the control: the limit sees them
+    limit = 3 * samples + 3 * 8 * COLUMNS**2
+    assert more_than_one_score(keep=False) < limit
+    assert more_than_one_score(keep=True) > limit  # the control: the limit sees the matrices
