@@ -1,6 +1,6 @@
 """Cost of online selection, against the plain way in the same run.
 
-python -m experiments.benchmarks.selection [step is memory trial] [--dimension 2048] [--rows 1000]
+python -m experiments.benchmarks.selection [step is kernel memory trial] [--dimension 2048]
 
 The plain way, written here from the published description: a d × d covariance for every arm that a
 batch updates by one outer product a row, `scipy.linalg.sqrtm` of its product with the reference
@@ -24,7 +24,7 @@ import scipy
 
 from genbounds import select
 from genbounds.estimators import Moments
-from genbounds.select import FdUcb, IsUcb, State
+from genbounds.select import FdUcb, Greedy, IsUcb, State
 from genbounds.select._certificate import Certificate
 from genbounds.select._metric import resolve_metric
 
@@ -60,7 +60,7 @@ def lineup(arms: int, d: int) -> dict[str, Gaussian]:
     return {f"a{i}": Gaussian(d, 0.25 * i, 1.0 - 0.01 * i) for i in range(arms)}
 
 
-def state_of(rows: np.ndarray, metric: str, reference: Moments | None) -> State:
+def state_of(rows: np.ndarray, metric: str, reference: Moments | np.ndarray | None) -> State:
     """State of a run with one arm, as its policy sees it."""
     prepared = resolve_metric(metric, reference)
     return State(
@@ -70,7 +70,7 @@ def state_of(rows: np.ndarray, metric: str, reference: Moments | None) -> State:
         rows=[rows],
         certificate=Certificate(1, (100_000,), error=0.05, top=1, tolerance=0.0),
         metric=prepared,
-        reference=reference,
+        reference=reference if isinstance(reference, Moments) else None,
         batch=BATCH,
         horizon=1_000,
         error=0.05,
@@ -78,7 +78,9 @@ def state_of(rows: np.ndarray, metric: str, reference: Moments | None) -> State:
     )
 
 
-def our_steps(policy: FdUcb | IsUcb, rows: np.ndarray, first: int, state: State) -> list[float]:
+def our_steps(
+    policy: FdUcb | IsUcb | Greedy, rows: np.ndarray, first: int, state: State
+) -> list[float]:
     """Seconds of each step from `first` rows on: the policy's index of the arm that was pulled."""
     seconds = []
     for end in range(first, len(rows) + 1, BATCH):
@@ -158,17 +160,34 @@ def bench_is(options: argparse.Namespace) -> None:
     print(f"  published code {1e3 * PUBLISHED_IS} ms (quoted): {PUBLISHED_IS / typical:.0f} ×")
 
 
+def bench_kernel(options: argparse.Namespace) -> None:
+    """One step of greedy selection by KID and RKE: the running score, and that of all rows."""
+    d, n = options.dimension, options.rows
+    rng = np.random.default_rng(0)
+    reference = Gaussian(d, 0.0, 1.0).draw(2 * n, rng)
+    rows = Gaussian(d, 0.5, 0.95).draw(n + n // 10, rng)
+    for name in ("kid", "rke"):
+        state = state_of(rows[:n], name, reference)
+        ours = our_steps(Greedy(), rows, n, state)
+        start = time.perf_counter()
+        state.metric.plugin_loss(rows)
+        plain = time.perf_counter() - start
+        typical = statistics.median(ours)
+        print(f"{name} step, d = {d:,}, n = {n:,} … {len(rows):,}, {2 * n:,} reference rows")
+        print(f"  genbounds  median {1e3 * typical:.2f} ms")
+        print(f"  all rows   {1e3 * plain:.1f} ms: ratio {plain / typical:.0f}")
+
+
 def bench_memory(options: argparse.Namespace) -> None:
     """Peak memory of a run whose 20 arms hold `per_arm` samples each, in a process of its own."""
-    for dtype in ("float32", "float16"):
+    for dtype in options.dtype:
         command = [sys.executable, "-m", "experiments.benchmarks.selection", "--one"]
         command += [json.dumps([dtype, options.dimension, options.per_arm])]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
         result = json.loads(done.stdout.strip().splitlines()[-1])
         print(
             f"20 arms × {result['least']:,} samples × {options.dimension:,}, kept as {dtype}: peak "
-            f"{result['running']:.2f} GiB while drawing, {result['peak']:.2f} GiB with the final "
-            f"scores; {result['seconds']:.0f} s",
+            f"{result['peak']:.2f} GiB, scores included; {result['seconds']:.0f} s",
             flush=True,
         )
     size = 8 * options.dimension**2 * 20 / 2**30
@@ -176,24 +195,21 @@ def bench_memory(options: argparse.Namespace) -> None:
 
 
 def one_memory(dtype: str, d: int, per_arm: int) -> None:
-    """Fill 20 arms and print the peak memory as JSON, with and without the final scores."""
-
-    def peak() -> float:
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-
-    running = [0.0]
+    """Fill 20 arms, score each, and print the peak memory of this process as JSON."""
     start = time.perf_counter()
     result = select.run(
         lineup(20, d),
         Moments(np.zeros(d), np.diag(spectrum(d))),
         batch=100,
         budget=20 * per_arm,
-        limit=max(4 * 8 * d, per_arm),
+        first_look=per_arm,  # so that no arm is settled before all have so many
+        limit=per_arm,
         dtype=dtype,
-        progress=lambda state: running.append(peak()),
     )
-    document = {"running": running[-1], "peak": peak(), "seconds": time.perf_counter() - start}
-    print(json.dumps(document | {"least": min(result.samples.values())}))
+    seconds = time.perf_counter() - start
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20  # kilobytes to GiB
+    document = {"peak": peak, "seconds": seconds, "least": min(result.samples.values())}
+    print(json.dumps(document))
 
 
 def bench_trial(options: argparse.Namespace) -> None:
@@ -218,6 +234,7 @@ def bench_trial(options: argparse.Namespace) -> None:
 CASES: dict[str, Callable[[argparse.Namespace], None]] = {
     "step": bench_step,
     "is": bench_is,
+    "kernel": bench_kernel,
     "memory": bench_memory,
     "trial": bench_trial,
 }
@@ -231,8 +248,15 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--rows", type=int, default=1_000, help="of the step benchmark")
     parser.add_argument("--steps", type=int, default=1_000, help="of the trial")
     parser.add_argument("--per-arm", type=int, default=5_000, help="samples, of the memory run")
+    parser.add_argument(
+        "--dtype",
+        nargs="*",
+        choices=("float32", "float16"),
+        default=["float16"],
+        help="of the samples in the memory run",
+    )
     parser.add_argument("--policy", nargs="*", choices=POLICIES, help="of the trial")
-    parser.add_argument("--repeats", type=int, default=2, help="of the plain way; the best counts")
+    parser.add_argument("--repeats", type=int, default=1, help="of the plain way; the best counts")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     options = parser.parse_args(argv)
     if options.one:

@@ -3,8 +3,8 @@
 python -m experiments.selection.error_rate certificates   # the guarantee, in every scenario
 python -m experiments.selection.error_rate rank-flip      # what plug-in scores do there
 
-Each run has its own seed, the reference included; runs are kept in OUT/error_rate.jsonl, and the
-same command goes on where it was stopped.
+Each run has its own seed, the reference included; runs are kept in OUT/STUDY.jsonl, and the same
+command goes on where it was stopped. A whole study is recorded in docs/selection.md.
 """
 
 from __future__ import annotations
@@ -12,17 +12,20 @@ from __future__ import annotations
 import argparse
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from experiments.record import record, stamp, table
+from experiments.selection import store
 from experiments.selection.scenarios import Scenario, errors, rank_flip
-from experiments.selection.store import Key, Run, study
+from experiments.selection.store import Key, Run
 from genbounds import select
 from genbounds.estimators import FrechetReference
 
+PAGE = Path(__file__).parents[2] / "docs" / "selection.md"
 CONFIDENCE = 0.95
 SLACK = 0.01
 """The upper limit may exceed 1 - confidence by this much."""
@@ -41,7 +44,7 @@ def reference_of(scenario: Scenario, seed: int) -> Any:
 
 
 def certificate(name: str, policy: str, confidence: float, seed: int) -> Run:
-    """Outcome of one run: "right", "wrong" or "open"."""
+    """Which arm one run certifies; None if none."""
     scenario = errors()[name]
     start = time.process_time()
     selection = select.run(
@@ -52,14 +55,19 @@ def certificate(name: str, policy: str, confidence: float, seed: int) -> Run:
         confidence=confidence,
         batch=100,
         limit=scenario.limit,
-        first_look=scenario.first_look,
         seed=seed,
     )
-    right = "right" if selection.best in scenario.right else "wrong"
     return {
-        "outcome": right if selection.certified else "open",
+        "certified": selection.best if selection.certified else None,
         "seconds": time.process_time() - start,
     }
+
+
+def read(run: Run, right: tuple[str, ...]) -> Run:
+    """Outcome of a run, "right", "wrong" or "open", if these are the right answers."""
+    if run["certified"] is None:
+        return run | {"outcome": "open"}
+    return run | {"outcome": "right" if run["certified"] in right else "wrong"}
 
 
 def flip(rule: str, confidence: float, seed: int) -> Run:
@@ -102,23 +110,35 @@ def summary(runs: Iterable[Run]) -> tuple[Counter[str], float, float]:
     return outcomes, float(upper), sum(run["seconds"] for run in found)
 
 
-def report(rows: dict[str, list[Run]], allowed: float) -> None:
-    """Print a table; a rate beyond doubt above what is allowed is marked."""
-    print("| | runs | certified or decided | wrong | rate | 95 % upper limit | CPU s |")
-    print("|---|---|---|---|---|---|---|")
+COLUMNS = ("", "runs", "certified or decided", "wrong", "rate", "95 % upper limit")
+
+
+def report(rows: dict[str, list[Run]], allowed: float, planned: int) -> list[str]:
+    """Return a table, which rows' upper limits exceed what is allowed, which runs are missing."""
+    cells, above = [], []
     for name, runs in rows.items():
-        outcomes, upper, seconds = summary(runs)
+        if not runs:
+            continue
+        outcomes, upper, _ = summary(runs)
         wrong, n = outcomes["wrong"], len(runs)
-        verdict = "" if upper <= allowed else " **above**"
-        print(
-            f"| {name} | {n} | {n - outcomes['open']} | {wrong} | {wrong / n:.2%} "
-            f"| {upper:.2%}{verdict} | {seconds:.0f} |",
-            flush=True,
+        decided = n - outcomes["open"]
+        cells.append(
+            [name, f"{n:,}", f"{decided:,}", str(wrong), f"{wrong / n:.2%}", f"{upper:.2%}"]
         )
+        if upper > allowed:
+            above.append(name)
+    if above:
+        verdict = f"Upper limit above {allowed:.0%}: {'; '.join(above)}."
+    else:
+        verdict = f"No upper limit is above {allowed:.0%}."
+    missing = [f"{name} ({len(runs):,})" for name, runs in rows.items() if len(runs) < planned]
+    if missing:
+        verdict += f" Fewer than {planned:,} runs so far: {'; '.join(missing)}."
+    return [*table(COLUMNS, cells), "", verdict]
 
 
 def main() -> None:
-    """Run a study and print its table."""
+    """Run a study, print its table and record it."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("study", choices=("certificates", "rank-flip"))
     parser.add_argument("--runs", type=int, default=1_000)
@@ -127,26 +147,41 @@ def main() -> None:
     parser.add_argument("--confidence", type=float, default=CONFIDENCE)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--out", type=Path, default=Path("out/error_rate"))
+    parser.add_argument("--page", type=Path, default=PAGE, help="whose section is rewritten")
+    parser.add_argument("--known", action="store_true", help="report the runs on disk, add none")
     options = parser.parse_args()
-    store = options.out / f"{options.study}.jsonl"
+    path = options.out / f"{options.study}.jsonl"
+    known = store.read(path)
     seeds = range(options.runs)
-    allowed = 1.0 - options.confidence + SLACK
-    print(f"{options.study}; allowed {allowed:.1%} (1 - confidence + {SLACK:.0%})\n")
+
+    def runs_of(jobs: list[Key], work: Callable[..., Run]) -> list[Run]:
+        if options.known:
+            return [known[job] for job in jobs if job in known]
+        return list(store.study(jobs, work, out=path, workers=options.jobs).values())
+
     rows: dict[str, list[Run]] = {}
+    spent = 0.0
     jobs: list[Key]
     if options.study == "certificates":
-        for name in errors():
+        for name, scenario in errors().items():
             if options.scenario in name:
                 jobs = [(name, options.policy, options.confidence, seed) for seed in seeds]
-                runs = study(jobs, certificate, out=store, workers=options.jobs)
-                rows[name] = list(runs.values())
+                runs = runs_of(jobs, certificate)
+                spent += sum(run["seconds"] for run in runs)
+                for row, right in scenario.readings(name).items():
+                    rows[row] = [read(run, right) for run in runs]
     else:
         for rule in RULES:
             if options.scenario in rule:
                 jobs = [(rule, options.confidence, seed) for seed in seeds]
-                runs = study(jobs, flip, out=store, workers=options.jobs)
-                rows[rule] = list(runs.values())
-    report(rows, allowed)
+                runs = runs_of(jobs, flip)
+                spent += sum(run["seconds"] for run in runs)
+                rows[rule] = runs
+    head = f"{stamp()} Confidence {options.confidence:.0%}; {spent / 60:.0f} processor minutes."
+    lines = [head, "", *report(rows, 1.0 - options.confidence + SLACK, options.runs)]
+    print("\n".join(lines))
+    if not options.scenario:
+        record(f"error-{options.study}", lines, page=options.page)
 
 
 if __name__ == "__main__":

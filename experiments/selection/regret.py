@@ -7,7 +7,8 @@ python -m experiments.selection.regret tables          # again from the runs on 
 
 Arms: experiments/selection/embeddings.py. ``--dimension 64`` keeps 64 leading eigenvalues of each
 covariance (and 64 classes): quick, and smaller norms than the printed ones, which the table says.
-Runs are kept in OUT/regret.jsonl; the same command goes on where it was stopped.
+Runs are kept in OUT/regret.jsonl; the same command goes on where it was stopped. A whole study is
+recorded in docs/regret.md.
 """
 
 from __future__ import annotations
@@ -16,17 +17,28 @@ import argparse
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from experiments import record
 from experiments.selection.embeddings import EMBEDDINGS, Builder, posteriors
 from experiments.selection.store import Key, Run, read, study
 from genbounds import select
-from genbounds.select import DebiasedUcb, FdUcb, FidUcb, IsUcb, NaiveUcb, Policy
+from genbounds.select import (
+    DebiasedUcb,
+    FdUcb,
+    FidUcb,
+    History,
+    IsUcb,
+    NaiveUcb,
+    Policy,
+    Selection,
+)
 
+PAGE = Path(__file__).parents[2] / "docs" / "regret.md"
 STUDIES = ("main", "ablation", "joining")
 BATCH, JOIN_EVERY, CLASSES = 5, 200, 1_000
 OURS = ("debiased-ucb", "thompson")
@@ -119,10 +131,8 @@ def one_trial(kind: str, scenario: str, policy: str, trial: int, steps: int, dim
         **problem, policy=chosen(), batch=batch, budget=BATCH * steps, seed=trial, joins=joins
     )
     seconds = time.process_time() - start
-    # Who stops early goes on with the arm that it certified.
-    history, taken = result.history, BATCH * steps // batch
-    rest = np.full(max(0, taken - history.picks.size), history.names.index(result.best), np.int32)
-    history = replace(history, picks=np.concatenate([history.picks, rest]))
+    taken = BATCH * steps // batch
+    history = after_stopping(result, taken)
     at = np.unique(np.geomspace(max(1, taken // 100), taken, 41).astype(int))
     regret = history.average_regret(truth, higher_is_better=higher)
     ratio = history.optimal_pick_ratio(truth, higher_is_better=higher)
@@ -132,6 +142,13 @@ def one_trial(kind: str, scenario: str, policy: str, trial: int, steps: int, dim
         "ratio": ratio[at - 1].tolist(),
         "seconds": seconds,
     }
+
+
+def after_stopping(result: Selection, steps: int) -> History:
+    """Return the picks of all `steps`: who stops early goes on with the arm that it certified."""
+    history = result.history
+    rest = np.full(max(0, steps - history.picks.size), history.names.index(result.best), np.int32)
+    return replace(history, picks=np.concatenate([history.picks, rest]))
 
 
 def jobs(options: argparse.Namespace) -> list[Key]:
@@ -195,10 +212,69 @@ def grouped(runs: Mapping[Key, Run]) -> dict[tuple[str, str], dict[str, list[Run
     return groups
 
 
+def lead(policies: Mapping[str, list[Run]], policy: str) -> tuple[float, float]:
+    """How much more regret than `debiased-ucb` a policy has: paired mean, half its interval."""
+    ours, theirs = (
+        np.array([run["regret"][-1] for run in policies[name]]) for name in (OURS[0], policy)
+    )
+    return interval(theirs - ours)
+
+
+def verdict(groups: Mapping[tuple[str, str], Mapping[str, list[Run]]]) -> list[str]:
+    """Sentences about the claims: ours against every other policy, FD-UCB against its rivals."""
+    main = {scenario: found for (kind, scenario), found in groups.items() if kind == "main"}
+    below, doubtful, pairs = [], [], 0
+    for scenario, policies in main.items():
+        for policy in policies:
+            if policy in OURS or policy == "lucb" or OURS[0] not in policies:
+                continue
+            pairs += 1
+            gap, width = lead(policies, policy)
+            text = f"{policy} on {scenario} ({gap:+.2g} ± {width:.2g})"
+            if gap < 0.0:
+                below.append(text)
+            elif gap <= width:
+                doubtful.append(text)
+    lines = [
+        f"* Of {pairs} pairs of a scenario and a published or naive policy, debiased-ucb has the "
+        f"smaller average regret in {pairs - len(below)}"
+        + (f"; not against {', '.join(below)}." if below else ".")
+        + (f" Within the interval of zero: {', '.join(doubtful)}." if doubtful else "")
+    ]
+    lines += _claims(main, "fd-ucb", ("as tuned", "as printed"))
+    lines += _claims(main, "is-ucb", ("M25", "O24"))
+    return lines
+
+
+def _claims(
+    main: Mapping[str, Mapping[str, list[Run]]], name: str, variants: Sequence[str]
+) -> list[str]:
+    """Where one of the papers' policies beats the rivals that they name, and where it does not."""
+    lines = []
+    for variant in variants:
+        policy = f"{name} {variant}"
+        for rival in ("naive-ucb M25", "greedy", "random"):
+            sides: dict[str, list[str]] = {"better": [], "worse": [], "undecided": []}
+            for scenario, policies in main.items():
+                if policy not in policies or rival not in policies:
+                    continue
+                one, two = (
+                    np.array([run["regret"][-1] for run in policies[key]])
+                    for key in (policy, rival)
+                )
+                gap, width = interval(two - one)
+                side = "undecided" if not abs(gap) > width else "better" if gap > 0 else "worse"
+                sides[side].append(scenario)
+            found = "; ".join(f"{side} on {', '.join(at)}" for side, at in sides.items() if at)
+            if found:
+                lines.append(f"* {policy} against {rival}: {found}.")
+    return lines
+
+
 def table(kind: str, scenario: str, policies: Mapping[str, list[Run]], dimension: int) -> str:
     """Markdown: regret and share of optimal picks at the end, difference to ours, exponent."""
     name = scenario.split()[0]
-    title = f"### {kind}: {scenario} arms"
+    title = f"#### {kind}: {scenario} arms"
     if name in EMBEDDINGS:
         norms = builder(name, dimension).norms
         printed = EMBEDDINGS[name].reference
@@ -207,71 +283,120 @@ def table(kind: str, scenario: str, policies: Mapping[str, list[Run]], dimension
             f"{printed.trace:.0f}), √Tr Σ² {norms.root_square:.1f} ({printed.root_square:.1f}), "
             f"‖Σ‖ {norms.operator:.1f} ({printed.operator:.1f})"
         )
-    ours = next((policy for policy in OURS if policy in policies), None)
     lines = [
         title,
         "",
-        "| policy | average regret | optimal picks | its regret is below debiased-ucb's by "
-        "| exponent of regret | processor s |",
-        "|---|---|---|---|---|---|",
+        "| policy | average regret | optimal picks | its regret exceeds debiased-ucb's by "
+        "| exponent of regret |",
+        "|---|---|---|---|---|",
     ]
     for policy, runs in policies.items():
         regret = np.array([run["regret"][-1] for run in runs])
         ratio = np.array([run["ratio"][-1] for run in runs])
         mean, half = interval(regret)
         share, spread = interval(ratio)
-        gain = "–"
-        if ours is not None and policy != ours and len(runs) == len(policies[ours]):
-            other = np.array([run["regret"][-1] for run in policies[ours]])
-            gap, width = interval(other - regret)  # the same trials
-            mark = " **wins**" if gap - width > 0.0 else ""
-            gain = f"{gap:.3g} ± {width:.2g}{mark}"
+        excess = "–"
+        if policy != OURS[0] and OURS[0] in policies:
+            gap, width = lead(policies, policy)
+            excess = f"{gap:.3g} ± {width:.2g}"
         slope, low, high = exponent(runs)
         lines.append(
-            f"| {policy} | {mean:.3g} ± {half:.2g} | {share:.0%} ± {spread:.0%} | {gain} "
-            f"| {slope:.2f} [{low:.2f}, {high:.2f}] "
-            f"| {np.mean([run['seconds'] for run in runs]):.1f} |"
+            f"| {policy} | {mean:.3g} ± {half:.2g} | {share:.0%} ± {spread:.0%} | {excess} "
+            f"| {slope:.2f} [{low:.2f}, {high:.2f}] |"
         )
     return "\n".join(lines)
 
 
-def figure(kind: str, scenario: str, policies: Mapping[str, list[Run]], path: Path) -> None:
-    """Average regret and share of optimal picks against samples, with 95 % bands."""
+MARKERS = "osd^v<>x+*PXhp"
+
+
+def colour(number: int) -> tuple[float, ...]:
+    """One of twenty colours."""
     import matplotlib
 
-    matplotlib.use("svg")
-    import matplotlib.pyplot as plt
+    found: tuple[float, ...] = matplotlib.colormaps["tab20"](number)
+    return found
 
-    figure, axes = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
+
+def curves(axes: Any, policies: Mapping[str, list[Run]], highlight: Sequence[str]) -> None:
+    """Average regret against samples, with 95 % bands."""
     for number, (policy, runs) in enumerate(policies.items()):
-        style = "-" if policy in OURS else "--" if policy in PUBLISHED else ":"
-        for axis, quantity in zip(axes, ("regret", "ratio"), strict=True):
-            curves = np.array([run[quantity] for run in runs])
-            mean = curves.mean(axis=0)
-            samples = runs[0]["samples"]
-            (line,) = axis.plot(samples, mean, style, color=f"C{number % 10}", label=policy)
-            if len(runs) > 1:
-                half = np.array([interval(column)[1] for column in curves.T])
-                axis.fill_between(
-                    samples, mean - half, mean + half, color=line.get_color(), alpha=0.12, lw=0
-                )
-    regrets = any(max(run["regret"]) > 0.0 for runs in policies.values() for run in runs)
-    axes[0].set(
+        found = np.array([run["regret"] for run in runs])
+        samples, mean = runs[0]["samples"], found.mean(axis=0)
+        style = "-" if policy in highlight else "--"
+        (line,) = axes.plot(samples, mean, style, color=colour(number), label=policy)
+        if len(runs) > 1:
+            half = np.array([interval(column)[1] for column in found.T])
+            axes.fill_between(
+                samples, mean - half, mean + half, color=line.get_color(), alpha=0.12, lw=0
+            )
+    positive = any(max(run["regret"]) > 0.0 for runs in policies.values() for run in runs)
+    axes.set(
         xscale="log",
-        yscale="log" if regrets else "linear",
+        yscale="log" if positive else "linear",
         xlabel="samples",
         ylabel="average regret",
     )
-    axes[1].set(xscale="log", xlabel="samples", ylabel="share of optimal picks", ylim=(0, 1))
-    figure.suptitle(f"{kind}: {scenario} arms")
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside right upper", fontsize=8)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path)
-    plt.close(figure)
+    axes.legend(fontsize=6, ncols=2)
+
+
+def ratios(axes: Any, main: Mapping[str, Mapping[str, list[Run]]]) -> None:
+    """Draw the average regret of every policy over that of `debiased-ucb`, a column a scenario."""
+    seen: dict[str, list[tuple[int, float]]] = {}
+    for column, policies in enumerate(main.values()):
+        ours = interval(np.array([run["regret"][-1] for run in policies[OURS[0]]]))[0]
+        for policy, runs in policies.items():
+            value = interval(np.array([run["regret"][-1] for run in runs]))[0]
+            if policy != OURS[0] and ours > 0.0:
+                seen.setdefault(policy, []).append((column, value / ours))
+    for number, (policy, points) in enumerate(seen.items()):
+        x, y = zip(*points, strict=True)
+        axes.plot(
+            x, y, MARKERS[number % len(MARKERS)], color=colour(number), label=policy, ms=4, lw=0
+        )
+    axes.axhline(1.0, color="black", lw=1)
+    axes.set(yscale="log", ylabel="average regret / that of debiased-ucb")
+    axes.set_xticks(range(len(main)), list(main), rotation=30)
+    axes.legend(fontsize=6, ncols=2, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+
+
+def report(
+    groups: Mapping[tuple[str, str], Mapping[str, list[Run]]],
+    options: argparse.Namespace,
+    *,
+    pictures: bool,
+) -> dict[str, list[str]]:
+    """Lines for the page, by study; `pictures` are drawn beside it."""
+    sections: dict[str, list[str]] = {}
+    for kind in STUDIES:
+        found = {scenario: runs for (one, scenario), runs in groups.items() if one == kind}
+        if not found:
+            continue
+        every = [run for policies in found.values() for runs in policies.values() for run in runs]
+        trials = sorted({len(runs) for policies in found.values() for runs in policies.values()})
+        lines = [
+            f"{record.stamp()} T = {options.steps:,}, batch {BATCH}, "
+            f"{' or '.join(map(str, trials))} trials, "
+            f"{options.dimension or 'all'} directions or classes of each law; "
+            f"{sum(run['seconds'] for run in every) / 60:.0f} processor minutes.",
+            "",
+        ]
+        if kind == "main":
+            lines += [*verdict(groups), ""]
+        if pictures:
+            policies = next(iter(found.values()))
+            show = partial(curves, policies=policies, highlight=OURS)
+            if kind == "main":
+                show = partial(ratios, main=found)
+            lines += [record.picture(f"regret-{kind}", show, page=options.page), ""]
+        for scenario, policies in found.items():
+            lines += [table(kind, scenario, policies, options.dimension), ""]
+        sections[kind] = lines[:-1]
+    return sections
 
 
 def main() -> None:
-    """Run a study and print its tables."""
+    """Run a study, print its tables and record them."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("study", choices=(*STUDIES, "tables"))
     parser.add_argument("--steps", type=int, default=1_000, help="T, at a batch of 5")
@@ -281,6 +406,7 @@ def main() -> None:
     parser.add_argument("--policy", default="", help="only those whose name contains this")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--out", type=Path, default=Path("out/regret"))
+    parser.add_argument("--page", type=Path, default=PAGE, help="whose section is rewritten")
     options = parser.parse_args()
     store = options.out / "regret.jsonl"
     if options.study == "tables":
@@ -288,10 +414,11 @@ def main() -> None:
         runs = {job: known[job] for job in jobs(options) if job in known}
     else:
         runs = study(jobs(options), one_trial, out=store, workers=options.jobs)
-    for (kind, scenario), policies in grouped(runs).items():
-        print(table(kind, scenario, policies, options.dimension) + "\n")
-        figure(kind, scenario, policies, options.out / f"{kind}-{scenario.replace(' ', '-')}.svg")
-    print(f"{sum(run['seconds'] for run in runs.values()) / 60:.1f} processor minutes in all")
+    whole = not options.scenario and not options.policy
+    for kind, lines in report(grouped(runs), options, pictures=whole).items():
+        print("\n".join(lines) + "\n")
+        if whole:
+            record.record(f"regret-{kind}", lines, page=options.page)
 
 
 if __name__ == "__main__":

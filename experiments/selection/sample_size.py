@@ -5,7 +5,7 @@ python -m experiments.selection.sample_size --runs 20
 Uniform allocation has the same intervals and the same streams. The papers' bonus as an interval:
 samples an arm until the bonuses of the best two, computed from their true norms, together fall
 below the gap. Habit: 50,000 an arm. Runs are kept in OUT/sample_size.jsonl, and the same command
-goes on where it was stopped.
+goes on where it was stopped. A whole study is recorded in docs/selection.md.
 """
 
 from __future__ import annotations
@@ -16,11 +16,15 @@ from pathlib import Path
 
 import numpy as np
 
+from experiments.record import record, stamp, table
+from experiments.selection.floor import fewest_samples
 from experiments.selection.scenarios import Scenario, savings
 from experiments.selection.store import Run, study
 from genbounds import select
 from genbounds.select import Norms, fd_bonus
+from genbounds.simulate import GaussianArm
 
+PAGE = Path(__file__).parents[2] / "docs" / "selection.md"
 POLICIES = ("uniform", "elimination", "lucb")
 OFFLINE = 50_000
 
@@ -44,6 +48,17 @@ def samples(name: str, confidence: float, seed: int) -> Run:
     return totals
 
 
+def front(scenario: Scenario) -> tuple[GaussianArm, GaussianArm, float]:
+    """Return the best two arms by their true distance to N(0, I), and the gap between them."""
+
+    def loss(arm: GaussianArm) -> float:
+        values = np.diagonal(arm.cov) if arm.cov.ndim == 2 else arm.cov
+        return float(arm.mean @ arm.mean + ((np.sqrt(values) - 1.0) ** 2).sum())
+
+    best, second = sorted(scenario.arms.values(), key=loss)[:2]
+    return best, second, loss(second) - loss(best)
+
+
 def bonus_samples(scenario: Scenario, *, confidence: float, constants: str) -> float:
     """Return the samples an arm until M25's bonuses of the best two fall below their gap.
 
@@ -51,13 +66,7 @@ def bonus_samples(scenario: Scenario, *, confidence: float, constants: str) -> f
     """
     from scipy.optimize import brentq
 
-    def loss(arm) -> float:
-        mean, cov = np.asarray(arm.mean), np.asarray(arm.cov)
-        values = np.diagonal(cov) if cov.ndim == 2 else cov
-        return float(mean @ mean + ((np.sqrt(values) - 1.0) ** 2).sum())
-
-    best, second = sorted(scenario.arms.values(), key=loss)[:2]
-    gap = loss(second) - loss(best)
+    best, second, gap = front(scenario)
 
     def bonus(arm, n: float) -> float:
         cov = np.asarray(arm.cov)
@@ -81,61 +90,94 @@ def bonus_samples(scenario: Scenario, *, confidence: float, constants: str) -> f
     )
 
 
+COLUMNS = (
+    "scenario",
+    "uniform: median",
+    "elimination, share of uniform (95 % of runs)",
+    "lucb, share of uniform (95 % of runs)",
+    "50,000 an arm / lucb",
+    "no method below, of the best two an arm",
+    "bonus as interval, an arm: as tuned, as printed",
+    "no right certificate",
+)
+
+
+def row(name: str, runs: list[Run], confidence: float) -> tuple[list[str], dict[str, np.ndarray]]:
+    """One line of the table, and each policy's share of uniform allocation in every run."""
+    scenario = savings()[name]
+    best, second, gap = front(scenario)
+    floor = fewest_samples(best, second, gap, confidence=confidence)
+    totals = {
+        policy: np.array([np.nan if run[policy] is None else run[policy] for run in runs])
+        for policy in POLICIES
+    }
+    bonuses = ", ".join(
+        f"{bonus_samples(scenario, confidence=confidence, constants=constants):.0e}"
+        for constants in ("practical", "printed")
+    )
+    lost = sum(None in run.values() for run in runs)
+    tail = [f"{floor:,.0f}" if floor > 0.0 else "–", bonuses, f"{lost} of {len(runs)}"]
+    if lost == len(runs):
+        return [name, "–", "–", "–", "–", *tail], {}
+    shares = {policy: totals[policy] / totals["uniform"] for policy in POLICIES[1:]}
+    cells = [
+        f"{np.nanmedian(share):.0%} ({np.nanquantile(share, 0.025):.0%} – "
+        f"{np.nanquantile(share, 0.975):.0%})"
+        for share in shares.values()
+    ]
+    offline = OFFLINE * len(scenario.arms) / np.nanmedian(totals["lucb"])
+    median = f"{np.nanmedian(totals['uniform']):,.0f}"
+    return [name, median, *cells, f"{offline:.1f}×", *tail], shares
+
+
+def verdict(shares: dict[str, dict[str, np.ndarray]]) -> list[str]:
+    """Sentences about the medians of the scenarios and about the worst runs."""
+    lines = []
+    for policy in POLICIES[1:]:
+        medians = {name: float(np.nanmedian(found[policy])) for name, found in shares.items()}
+        above = {
+            name: float(np.nanmax(found[policy]))
+            for name, found in shares.items()
+            if np.nanmax(found[policy]) > 1.1
+        }
+        text = ", ".join(f"{name} ({value:.0%})" for name, value in above.items())
+        lines.append(
+            f"{policy}: median over {len(medians)} scenarios "
+            f"{np.median(list(medians.values())):.0%} of uniform, worst scenario "
+            f"{max(medians.values()):.0%}; "
+            + (f"runs above 110 % in {text}." if above else "no run above 110 %.")
+        )
+    return lines
+
+
 def main() -> None:
-    """Run the study and print its table."""
+    """Run the study, print its table and record it."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--confidence", type=float, default=0.95)
     parser.add_argument("--scenario", default="", help="only those whose name contains this")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--out", type=Path, default=Path("out/sample_size"))
+    parser.add_argument("--page", type=Path, default=PAGE, help="whose section is rewritten")
     options = parser.parse_args()
-    print(
-        "| scenario | uniform: median | elimination / uniform (95 % of runs) "
-        "| lucb / uniform (95 % of runs) | 50,000 an arm / lucb | bonus as interval, an arm: as "
-        "tuned, as printed | no right certificate |"
-    )
-    print("|---|---|---|---|---|---|---|")
-    medians = {}
-    for name, scenario in savings().items():
+    rows, shares = [], {}
+    for name in savings():
         if options.scenario not in name:
             continue
         jobs = [(name, options.confidence, seed) for seed in range(options.runs)]
         store = options.out / "sample_size.jsonl"
         runs = study(jobs, samples, out=store, workers=options.jobs).values()
-        totals = {
-            policy: np.array([np.nan if run[policy] is None else run[policy] for run in runs])
-            for policy in POLICIES
-        }
-        lost = sum(None in run.values() for run in runs)
-        bonuses = ", ".join(
-            f"{bonus_samples(scenario, confidence=options.confidence, constants=constants):.0e}"
-            for constants in ("practical", "printed")
-        )
-        if lost == options.runs:
-            print(f"| {name} | – | – | – | – | {bonuses} | {lost} of {options.runs} |", flush=True)
-            continue
-        ratios = {policy: totals[policy] / totals["uniform"] for policy in POLICIES[1:]}
-        medians[name] = {policy: np.nanmedian(ratio) for policy, ratio in ratios.items()}
-        cells = [
-            f"{np.nanmedian(ratio):.0%} ({np.nanquantile(ratio, 0.025):.0%} – "
-            f"{np.nanquantile(ratio, 0.975):.0%})"
-            for ratio in ratios.values()
-        ]
-        offline = OFFLINE * len(scenario.arms) / np.nanmedian(totals["lucb"])
-        print(
-            f"| {name} | {np.nanmedian(totals['uniform']):,.0f} | {' | '.join(cells)} "
-            f"| {offline:.1f}× | {bonuses} | {lost} of {options.runs} |",
-            flush=True,
-        )
-    for policy in POLICIES[1:]:
-        every = [row[policy] for row in medians.values()]
-        lineups = [row[policy] for name, row in medians.items() if "graded" in name]
-        if every:
-            print(
-                f"{policy}: median over scenarios {np.median(every):.0%}, worst {max(every):.0%}"
-                + (f"; graded line-ups alone {np.median(lineups):.0%}" if lineups else "")
-            )
+        cells, found = row(name, list(runs), options.confidence)
+        rows.append(cells)
+        if found:
+            shares[name] = found
+        print(f"| {' | '.join(cells)} |", flush=True)
+    lines = [f"{stamp()} {options.runs} runs a scenario.", "", *table(COLUMNS, rows)]
+    if shares:
+        lines += ["", *verdict(shares)]
+    print("\n".join(lines))
+    if not options.scenario:
+        record("samples", lines, page=options.page)
 
 
 if __name__ == "__main__":

@@ -36,6 +36,7 @@ from genbounds.estimators._kid import kernel_inception_distance as kernel_incept
 from genbounds.estimators._moments import Moments as Moments
 from genbounds.estimators._resampling import Bootstrap as Bootstrap
 from genbounds.estimators._resampling import Jackknife as Jackknife
+from genbounds.estimators._rke import squared_kernel_sum as squared_kernel_sum
 from genbounds.estimators._sobol import SobolCache as SobolCache
 from genbounds.estimators._sobol import SobolNormal as SobolNormal
 from genbounds.estimators._sobol import score_over_scramblings as score_over_scramblings
@@ -43,4 +44,5 @@ from genbounds.estimators._sobol import sobol_cache as sobol_cache
 from genbounds.estimators._sobol import sobol_normal as sobol_normal
 from genbounds.estimators._vendi import vendi_expansion as vendi_expansion
 from genbounds.estimators._vendi import vendi_metric as vendi_metric
+from genbounds.estimators._vendi import vendi_options as vendi_options
 from genbounds.estimators._vendi import vendi_score as vendi_score

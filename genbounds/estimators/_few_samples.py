@@ -24,6 +24,9 @@ from genbounds.validation import Float
 PAIRED_ROWS = 400
 """At most so many rows, evenly spaced, for the noise of the leverages."""
 
+BLOCK_ROWS = 1024
+"""Rows whose influence is computed at once."""
+
 FEW_ROWS = 16
 """Below so many rows no limit law is near."""
 
@@ -340,7 +343,8 @@ class Side:
         if n <= r:
             vectors = vectors[:, ::-1][:, :kept]
         else:
-            vectors = (projected @ axes[:, ::-1][:, :kept]) / np.sqrt((n - 1) * values)
+            vectors = projected @ axes[:, ::-1][:, :kept]
+            vectors /= np.sqrt((n - 1) * values)  # in place: as large as the sample itself
         return cls(values=values, vectors=vectors, rank=rank, distinct=distinct)
 
 
@@ -389,13 +393,16 @@ def row_scales(side: Side) -> _Scales | None:
 def _root_influence(side: Side, root: _Root, radii: Float | None) -> Float:
     """Influence of each row on Tr √M, not centred."""
     n = side.vectors.shape[0]
-    squared = side.vectors**2
     shift = side.values[:, None] + root.points
-    left = 1.0 - 1.0 / n - squared @ (side.values[:, None] / shift)
-    if left.dtype.kind == "f":
-        left = np.maximum(left, EPS)
-    change = squared @ (side.values[:, None] * root.points / shift**2)
-    influence: Float = ((change / left) @ root.weights).real
+    influence: Float = np.empty(n)
+    for start in range(0, n, BLOCK_ROWS):  # the squares of all would be as large as the sample
+        rows = slice(start, start + BLOCK_ROWS)
+        squared = side.vectors[rows] ** 2
+        left = 1.0 - 1.0 / n - squared @ (side.values[:, None] / shift)
+        if left.dtype.kind == "f":
+            left = np.maximum(left, EPS)
+        change = squared @ (side.values[:, None] * root.points / shift**2)
+        influence[rows] = ((change / left) @ root.weights).real
     if radii is not None and root.radius_weights is not None and root.row_odds is not None:
         odds = np.outer(radii, root.row_odds)
         drift = (odds / (1.0 + odds) ** 2).mean(axis=0)

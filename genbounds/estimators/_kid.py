@@ -143,6 +143,37 @@ class KernelReference:
         """Reference samples."""
         return len(self._rows)
 
+    @property
+    def v_statistic(self) -> float:
+        """Mean of the kernel over all pairs of reference rows, each with itself included."""
+        within = self._prepared()
+        return (within.mean * (within.n - 1) + within.diagonal) / within.n
+
+    def pair_sum(self, one: Any, two: Any = None) -> float:
+        """Sum of the kernel over all pairs of a row of `one` and a row of `two`.
+
+        Parameters
+        ----------
+        one : array_like of shape (n, d)
+        two : array_like of shape (k, d), optional
+            By default the reference rows.
+
+        Returns
+        -------
+        float
+        """
+        others = self._rows if two is None else two
+        return sum(
+            float(self._kernel.block(a, b).sum(dtype=np.float64))
+            for _, a in _blocks("one", one)
+            for _, b in _blocks("two", others)
+        )
+
+    def _prepared(self) -> _Within:
+        if self._within is None:
+            self._within = _Within.of(self._rows, self._kernel)
+        return self._within
+
     def expand(self, fake: Any, *, estimator: str = "debiased") -> Expansion:
         """Estimate of `fake` with its variance and influences, before any level is chosen.
 
@@ -151,11 +182,9 @@ class KernelReference:
         check_choice("estimator", estimator, ESTIMATORS)
         rows = _rows("fake", fake)
         check_same_dimension("fake", rows.shape[1], "real", self.d)
-        if self._within is None:
-            self._within = _Within.of(self._rows, self._kernel)
         expansion = _expand(
             _Within.of(rows, self._kernel),
-            self._within,
+            self._prepared(),
             _Between.of(rows, self._rows, self._kernel),
             estimator=estimator,
             statistic=self._kernel.label,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds.estimators._kernels import KernelRows
+from genbounds.estimators._kernels import BLOCK_ROWS, Kernel, KernelRows
 from genbounds.estimators._moments import row_blocks
 from genbounds.validation import Float
 
@@ -70,6 +70,32 @@ def frobenius(rows: KernelRows) -> Frobenius:
     linear = (spread * (n - 1.0) ** 2 - (n - 2.0) * pairwise) / ((n - 2.0) * (n - 4.0))
     variance = (4.0 * (n - 2.0) * max(linear, 0.0) + 2.0 * pairwise) / (n * (n - 1.0))
     return Frobenius(value=value, variance=variance, projection=projection)
+
+
+def squared_kernel_sum(
+    one: NDArray[Any], two: NDArray[Any], *, kernel: Kernel, bandwidth: float | None
+) -> float:
+    """Sum of k(x, y)² over all pairs of a row of `one` and a row of `two`.
+
+    Parameters
+    ----------
+    one : ndarray of shape (n, d)
+    two : ndarray of shape (k, d)
+    kernel : str, PolynomialKernel or callable
+        As for `vendi_score`.
+    bandwidth : float or None
+        Needed where the kernel has one.
+
+    Returns
+    -------
+    float
+    """
+    rows = KernelRows(np.concatenate([one, two]), kernel, bandwidth)
+    total = 0.0
+    for start in range(len(one), rows.n, BLOCK_ROWS):
+        values = rows.block(slice(0, len(one)), slice(start, min(start + BLOCK_ROWS, rows.n)))
+        total += float(np.einsum("ij,ij->i", values, values).sum(dtype=np.float64))
+    return total
 
 
 def _from_blocks(rows: KernelRows) -> tuple[Float, float]:

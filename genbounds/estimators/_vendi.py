@@ -200,6 +200,37 @@ def vendi_metric(
         an infinite feature dimension and an order below 2 is truncated at every n, so that sample
         sizes may differ.
     """
+    given, note = vendi_options(metric, samples, options)
+
+    def expand(x: Any, *, estimator: str = "debiased") -> Expansion:
+        expansion = vendi_expansion(x, estimator=estimator, **given)
+        return replace(expansion, notes=(*expansion.notes, note)) if note else expansion
+
+    return expand
+
+
+def vendi_options(
+    metric: str, samples: Sequence[Any], options: Mapping[str, Any] | None = None
+) -> tuple[dict[str, Any], str]:
+    """Complete the options that all models share, with a note on a bandwidth that was chosen.
+
+    Parameters
+    ----------
+    metric : {"vendi", "rke"}
+    samples : sequence of array_like
+    options : mapping, optional
+        All as for `vendi_metric`.
+
+    Returns
+    -------
+    tuple of dict and str
+        Keyword arguments of `vendi_score`, bandwidth and method among them; the note, or "".
+
+    Raises
+    ------
+    InputError
+        If an option is unknown or not legal for the metric, or samples differ in width.
+    """
     given = dict(options or {})
     legal = ("kernel", "bandwidth", "order", "method", "components", "seed")
     unknown = [name for name in given if name not in legal]
@@ -231,12 +262,7 @@ def vendi_metric(
         )
         limitless = infinite and check_order(given.get("order", 1.0)) < 2.0
         given["method"] = "truncated" if limitless else "exact"
-
-    def expand(x: Any, *, estimator: str = "debiased") -> Expansion:
-        expansion = vendi_expansion(x, estimator=estimator, **given)
-        return replace(expansion, notes=(*expansion.notes, note)) if note else expansion
-
-    return expand
+    return given, note
 
 
 def check_order(order: object) -> float:

@@ -29,6 +29,10 @@ from genbounds.validation import Float
 
 Bools = NDArray[np.bool_]
 
+LARGEST_BEND = 0.6
+"""Standard errors that curvature adds to a critical value at most: beyond, its expansion is not
+small (the estimators' intervals have the same limit)."""
+
 
 class Certificate:
     """Evidence of one run.
@@ -188,9 +192,14 @@ class Certificate:
             return  # two scores without any estimated noise cannot be compared by a normal law
         critical = studentised(self.critical, noise.degrees_of_freedom)
         skewness = third_cumulant(first, second) / noise.stderr**3
-        for winner, loser, lead, skew in ((a, b, gap, skewness), (b, a, -gap, -skewness)):
-            reach = skewed(critical, skew) * noise.stderr
+        sign = 1.0 if first.expansion.higher_is_better else -1.0
+        curvature = sign * noise.curvature / noise.stderr**3
+        for winner, loser, side in ((a, b, 1.0), (b, a, -1.0)):
+            reach = skewed(critical, side * skewness, side * curvature) * noise.stderr
+            lead = side * gap
             self._record(winner, loser, beats=lead > reach, near=lead + self.tolerance > reach)
+        if not (first.cancels and second.cancels):
+            return  # how much of the reference's noise both share is not known at this look
         own = first.expansion.variance + second.expansion.variance
         reference = math.sqrt(max(noise.stderr**2 - own, 0.0))
         # Even the widest gap that these samples leave plausible would not clear the reference's
@@ -227,6 +236,12 @@ class _Look:
     expansion: Expansion
     third: float
 
+    @property
+    def cancels(self) -> bool:
+        """Whether the noise of the reference is known row by row, if there is any."""
+        expansion = self.expansion
+        return expansion.reference_variance == 0.0 or expansion.reference_influence is not None
+
     @classmethod
     def of(cls, expansion: Expansion) -> _Look:
         influence = expansion.influence
@@ -249,14 +264,17 @@ def third_cumulant(a: _Look, b: _Look) -> float:
     return sign * (own + shared)
 
 
-def skewed(critical: float, skewness: float) -> float:
-    """Critical value of a studentised mean whose numerator has this skewness.
+def skewed(critical: float, skewness: float, curvature: float = 0.0) -> float:
+    """Critical value of a studentised statistic whose upper tail may be the heavier one.
 
-    Edgeworth: P(T > x) = 1 - Φ(x) - (skewness / 6) (2x² + 1) φ(x), so that negative skewness makes
-    the upper tail heavier (Hall 1992, "The bootstrap and Edgeworth expansion", section 2.6).
-    Positive skewness would allow a smaller value; it is not used.
+    Cornish–Fisher, as in `studentised_interval`: negative `skewness` (third cumulant of the linear
+    part, in standard errors) makes the upper tail heavier by (2c² + 1)/6 of it, negative
+    `curvature` (value and estimated variance move against each other) by 1 + c² of it (P. Hall,
+    "The bootstrap and Edgeworth expansion", 1992, sections 2.4 and 2.6). Where they would allow a
+    smaller value, they are not used. Curvature adds at most `LARGEST_BEND`.
     """
-    return critical + max(0.0, -skewness) * (2.0 * critical**2 + 1.0) / 6.0
+    bend = min(max(0.0, -curvature) * (1.0 + critical**2), LARGEST_BEND)
+    return critical + max(0.0, -skewness) * (2.0 * critical**2 + 1.0) / 6.0 + bend
 
 
 def studentised(critical: float, degrees_of_freedom: float) -> float:

@@ -1,11 +1,12 @@
 """Policies that spend a budget well: debiased scores of the whole sample, with their noise.
 
 The certificate scores an arm at planned sizes only, the first of them far beyond what a small
-budget allows with many features. To decide who draws next, less will do: an estimate that treats
-all arms alike at every sample size. For the Fréchet distance it is the plug-in distance with
-Tr (Σ̂ Σ_r)^(1/2) divided by what that trace comes to, on average, for as many rows of the
-reference's own law, in units of its limit Tr Σ_r. For an arm whose covariance is a multiple of Σ_r
-that is exact at every n; for others it leaves the difference of two biases, not the bias.
+budget allows with many features. To decide who draws next, less will do. For the Fréchet distance
+the debiased one serves from `SEEN_SHARE` rows a feature on. Before, an estimate that treats all
+arms alike at every sample size: the plug-in distance with Tr (Σ̂ Σ_r)^(1/2) divided by what that
+trace comes to, on average, for as many rows of the reference's own law, in units of its limit
+Tr Σ_r. For an arm whose covariance is a multiple of Σ_r that is exact at every n; for others it
+leaves the difference of two biases, not the bias.
 """
 
 from __future__ import annotations
@@ -27,6 +28,10 @@ GROWTH = 0.1
 FEWEST_ROWS = 10
 """Metrics but FD are not expanded before so many rows."""
 
+SEEN_SHARE, FEWEST_FRECHET = 0.4, 16
+"""FD is not expanded before so many rows a feature, nor before so many rows: docs/few_samples.md,
+"Where it is not to be trusted"."""
+
 TWIN_ROWS = 512
 """Rows from which each point of the twin's curve is averaged, at least."""
 
@@ -45,10 +50,11 @@ class Estimate:
 
 
 def estimate(state: State, arm: int) -> Estimate | None:
-    """Score all rows of `arm`; None while there are too few."""
-    if state.metric.reference is not None:
-        return _frechet(state, arm, state.metric.reference)
+    """Score all rows of `arm`, a tenth of them old news at most; None while there are too few."""
     n = state.rows[arm].shape[0]
+    reference = state.metric.reference
+    if reference is not None and n < max(FEWEST_FRECHET, SEEN_SHARE * reference.d):
+        return _frechet(state, arm, reference)
     if n < max(FEWEST_ROWS, state.metric.fewest_rows):
         return None
     at, known = state.memory.get(("estimate", arm), (0, None))

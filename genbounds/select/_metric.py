@@ -16,9 +16,12 @@ from genbounds.estimators import (
     KernelReference,
     Moments,
     inception_expansion,
+    squared_kernel_sum,
     vendi_metric,
+    vendi_options,
 )
 from genbounds.select._running import Running, RunningFrechet, RunningInception
+from genbounds.select._running_kernel import RunningKid, RunningRke
 from genbounds.validation import Float, InputError, check_choice
 
 Rows = NDArray[Any]
@@ -174,7 +177,8 @@ def resolve_metric(
             plugin_loss=prepared.plugin,
             follow=lambda columns: RunningFrechet(prepared),
             columns=prepared.d,
-            rows_per_column=8,
+            # The noise of a sampled reference cancels row by row from four rows a feature on.
+            rows_per_column=2 if prepared.n is None else 4,
             reference=prepared,
             sampled_reference=prepared.n is not None,
         )
@@ -232,6 +236,7 @@ def _kid(reference: Any, options: dict[str, Any]) -> Metric:
         name="kid",
         expand=prepared.expand,
         plugin_loss=lambda rows: prepared.expand(rows, estimator="plugin").value,
+        follow=lambda columns: RunningKid(prepared),
         columns=prepared.d,
         fewest_rows=FEWEST_PAIRWISE,
         sampled_reference=True,
@@ -252,7 +257,15 @@ def _vendi(metric: str, reference: Any, options: dict[str, Any]) -> Metric:
             f"metric {metric!r} needs `reference`, or a `bandwidth` in `options`: all arms must "
             "be scored with one bandwidth."
         )
-    expand = vendi_metric(metric, [] if reference is None else [reference], options)
+    samples = [] if reference is None else [reference]
+    given, _ = vendi_options(metric, samples, options)
+    expand = vendi_metric(metric, samples, options)
+
+    def pair_sum(one: Rows, two: Rows) -> float:
+        return squared_kernel_sum(
+            one, two, kernel=given["kernel"], bandwidth=given.get("bandwidth")
+        )
+
     # A spectrum of order below 2 is debiased only where the samples fill the feature dimension;
     # with an infinite one it is truncated, which takes more rows than components.
     below = metric == "vendi" and options.get("order", 1.0) < 2.0
@@ -261,6 +274,7 @@ def _vendi(metric: str, reference: Any, options: dict[str, Any]) -> Metric:
         name=metric,
         expand=expand,
         plugin_loss=lambda rows: loss(expand(rows, estimator="plugin")),
+        follow=(lambda columns: RunningRke(pair_sum)) if metric == "rke" else None,
         columns=None if reference is None else np.shape(reference)[1],
         rows_per_column=8 if below and not radial else 0,
         fewest_rows=components + 1 if below and radial else FEWEST_PAIRWISE,

@@ -124,8 +124,9 @@ def run(
     limit : int, optional
         Most samples per arm; by default 50,000, or four first looks if that is more.
     first_look : int, optional
-        Samples at which an arm is scored for the first time. By default max(100, 8 d) for FD,
-        max(100, 5 classes) for IS, 100 for a metric of your own.
+        Samples at which an arm is scored for the first time. By default max(100, 2 d) for FD
+        (max(100, 4 d) if the reference is a sample), max(100, 5 classes) for IS, 100 for a
+        metric of your own.
     growth : float
         Ratio of neighbouring sample sizes at which an arm is scored.
     cost : mapping of str to float, optional

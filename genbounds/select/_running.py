@@ -29,7 +29,9 @@ _BLOCK = 2048
 class Running(Protocol):
     """A plug-in score of a sample that grows."""
 
-    n: int
+    @property
+    def n(self) -> int:
+        """Rows taken up."""
 
     @property
     def nbytes(self) -> int:

@@ -3,16 +3,30 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 
 import numpy as np
 import pytest
 
-from experiments.selection import error_rate, regret, sample_size
+from experiments.selection import error_rate, large, real, regret, sample_size
 from experiments.selection.embeddings import EMBEDDINGS, Builder, PosteriorArm, posteriors, spectrum
+from experiments.selection.floor import fewest_samples
 from experiments.selection.scenarios import errors, rank_flip, savings
 from experiments.selection.store import study
 from genbounds.estimators import FrechetReference, inception_expansion
+from genbounds.simulate import GaussianArm
+
+SECTIONS = (
+    "error-certificates",
+    "error-rank-flip",
+    "regret-main",
+    "regret-ablation",
+    "regret-joining",
+    "samples",
+    "samples-digits",
+    "samples-large",
+)
 
 
 @pytest.mark.parametrize("name", EMBEDDINGS)
@@ -87,10 +101,47 @@ def test_regret_runs_and_resumes(tmp_path, monkeypatch, capsys, study_name, scen
     first = capsys.readouterr().out
     lines = (tmp_path / "regret.jsonl").read_text().splitlines()
     assert len(lines) == len({tuple(json.loads(line)["job"]) for line in lines}) >= 2
-    assert list(tmp_path.glob(f"{study_name}-*.svg"))
     regret.main()
-    assert capsys.readouterr().out == first  # from disk: the times in the table are the same
+    assert capsys.readouterr().out == first  # from disk: the times are the same
     assert (tmp_path / "regret.jsonl").read_text().splitlines() == lines
+
+
+def test_a_whole_regret_study_is_recorded(tmp_path, monkeypatch, page):
+    few = {name: regret.FD_POLICIES[name] for name in ("greedy", "fd-ucb as tuned", "debiased-ucb")}
+    monkeypatch.setattr(regret, "FD_POLICIES", few)
+    monkeypatch.setattr(regret, "IS_POLICIES", {"debiased-ucb": regret.DebiasedUcb})
+    command = ["regret", "main", "--steps", "60", "--trials", "2", "--dimension", "8"]
+    monkeypatch.setattr(sys, "argv", [*command, "--out", str(tmp_path), "--page", str(page)])
+    regret.main()
+    text = page.read_text()
+    assert text.count("#### main: ") == 8
+    assert "* Of 12 pairs of a scenario and a published or naive policy" in text
+    assert "* fd-ucb as tuned against greedy: " in text
+    assert (page.parent / "images" / "regret-main.svg").stat().st_size < 100_000
+
+
+def regrets(**values):
+    return {
+        policy: [{"regret": [value], "ratio": [0.5], "samples": [5]} for value in at]
+        for policy, at in values.items()
+    }
+
+
+def test_verdicts_say_where_ours_is_not_ahead():
+    ours = {"debiased-ucb": [1.0, 1.1, 0.9, 1.0], "thompson": [0.5] * 4}
+    runs = regrets(**ours, greedy=[0.5, 0.5, 0.6, 0.4]) | regrets(
+        **{"naive-ucb M25": [1.0, 3.0, 0.9, 1.2], "fd-ucb as tuned": [2.0, 2.1, 2.0, 2.2]}
+    )
+    lines = regret.verdict({("main", "clip 5"): runs})
+    assert lines[0].startswith(
+        "* Of 3 pairs of a scenario and a published or naive policy, debiased-ucb has the smaller "
+        "average regret in 2; not against greedy on clip 5 (-0.5 ± 0.23)."
+    )
+    assert "Within the interval of zero: naive-ucb M25 on clip 5 (+0.52 ± " in lines[0]
+    assert lines[1:] == [
+        "* fd-ucb as tuned against naive-ucb M25: undecided on clip 5.",
+        "* fd-ucb as tuned against greedy: worse on clip 5.",
+    ]
 
 
 def test_joining_arms_come_one_after_the_other():
@@ -116,18 +167,62 @@ def test_right_answers_of_the_error_scenarios_are_right(name):
         return float(arm.mean @ arm.mean + ((np.sqrt(cov) - root) ** 2).sum())
 
     best = min(truth(arm) for arm in scenario.arms.values())
-    assert all(truth(scenario.arms[name]) < best + 1e-9 for name in scenario.right)
+    right = scenario.arms if scenario.either else scenario.right
+    assert all(truth(scenario.arms[name]) < best + 1e-9 for name in right)
 
 
-def test_outcomes_are_counted(tmp_path, monkeypatch, capsys):
-    command = ["error_rate", "rank-flip", "--runs", "2", "--scenario", "greedy"]
-    monkeypatch.setattr(sys, "argv", [*command, "--out", str(tmp_path)])
+@pytest.fixture
+def page(tmp_path):
+    """Return a page with the sections of the real ones."""
+    path = tmp_path / "page.md"
+    path.write_text("".join(f"<!-- {n}: begin -->\n<!-- {n}: end -->\n" for n in SECTIONS))
+    return path
+
+
+def test_the_real_pages_have_every_section():
+    text = "".join(page.read_text(encoding="utf-8") for page in {error_rate.PAGE, regret.PAGE})
+    for name in SECTIONS:
+        for edge in ("begin", "end"):
+            assert text.count(f"<!-- {name}: {edge} -->") == 1
+
+
+def test_outcomes_are_counted(tmp_path, monkeypatch, capsys, page):
+    command = ["error_rate", "rank-flip", "--runs", "2", "--page", str(page)]
+    monkeypatch.setattr(sys, "argv", [*command, "--out", str(tmp_path), "--scenario", "greedy"])
     error_rate.main()
-    assert "| greedy | 2 | 2 | 2 | 100.00% |" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "| greedy | 2 | 2 | 2 | 100.00% |" in printed
+    assert "Upper limit above 6%: greedy." in printed
+    assert "greedy" not in page.read_text()  # a part of a study is not recorded
     runs = [{"outcome": o, "seconds": 1.0} for o in ["wrong"] * 5 + ["open"] * 95]
     outcomes, upper, seconds = error_rate.summary(runs)
     assert (outcomes["wrong"], seconds) == (5, 100.0)
     assert upper == pytest.approx(0.1023, abs=1e-4)  # Clopper-Pearson, one-sided 95 %
+    assert error_rate.report({"a": runs}, 0.11, 100)[-1] == "No upper limit is above 11%."
+    short = error_rate.report({"a": runs, "b": []}, 0.1, 200)
+    assert sum(line.startswith("| a |") for line in short) == 1
+    assert short[-1] == ("Upper limit above 10%: a. Fewer than 200 runs so far: a (100); b (0).")
+
+
+def test_a_run_of_two_tied_kinds_is_read_twice(monkeypatch, tmp_path, page):
+    name = "Student t8 against Gaussian, tied, d=64"
+    readings = errors()[name].readings(name)
+    assert readings == {f"{name}, {arm} is right": (arm,) for arm in ("t8", "Gaussian")}
+    one, two = readings.values()
+    for certified, expected in (("t8", "right wrong"), ("Gaussian", "wrong right"), (None, "open")):
+        run = {"certified": certified, "seconds": 0.0}
+        found = [error_rate.read(run, right)["outcome"] for right in (one, two)]
+        assert found == (expected.split() if certified else ["open", "open"])
+    monkeypatch.setattr(error_rate, "errors", lambda: {name: errors()[name]})
+    command = ["error_rate", "certificates", "--runs", "1", "--page", str(page)]
+    monkeypatch.setattr(sys, "argv", [*command, "--out", str(tmp_path)])
+    error_rate.main()
+    recorded = page.read_text()
+    assert f"| {name}, t8 is right | 1 |" in recorded
+    monkeypatch.setattr(sys, "argv", [*sys.argv, "--known", "--runs", "5"])
+    error_rate.main()  # of what is on disk
+    assert f"| {name}, t8 is right | 1 |" in page.read_text()
+    assert f"Fewer than 5 runs so far: {name}, t8 is right (1)" in page.read_text()
 
 
 def test_rank_flip_is_one():
@@ -147,3 +242,86 @@ def test_bonus_as_an_interval_needs_more_than_anybody_has():
         for constants in ("practical", "printed")
     )
     assert 1e6 < tuned < printed
+
+
+def test_fewest_samples_of_two_shifted_arms():
+    # Equal unit covariances, distances d² and D²: the means need only meet half way, at the price
+    # (D - d)²/8 of each.
+    best, second, gap = sample_size.front(savings()["3 arms, graded by 50%"])
+    assert gap == pytest.approx(0.125)
+    length = 0.375**0.5 - 0.5
+    expected = math.log(1.0 / 0.12) / (length**2 / 4.0)
+    assert fewest_samples(best, second, gap, confidence=0.95) == pytest.approx(expected)
+    # The variance along the mean counts: four times of it everywhere, four times as many.
+    wide = [GaussianArm(arm.mean, 4.0 * np.asarray(arm.cov)) for arm in (best, second)]
+    assert fewest_samples(*wide, gap, confidence=0.95) == pytest.approx(4.0 * expected)
+
+
+def test_large_problem_has_the_gap_that_it_says():
+    arms, reference, truth = large.problem(0.05, 0.05, 40, seed=1)
+    one, two = sorted(truth.values())
+    assert one == pytest.approx(0.05 * np.trace(reference.cov))
+    assert two == pytest.approx(1.05 * one)
+    score = FrechetReference(reference).expand(
+        arms["ADMG"].draw(20_000, np.random.default_rng(0)), influences=False
+    )
+    assert abs(score.value - truth["ADMG"]) < 6.0 * score.stderr
+
+
+def test_large_study_is_recorded_and_goes_on(tmp_path, monkeypatch, page):
+    command = ["large", "--runs", "1", "--dimension", "30", "--out", str(tmp_path)]
+    monkeypatch.setattr(sys, "argv", [*command, "--page", str(page)])
+    large.main()
+    text = page.read_text()
+    assert "| 5% | 1 | " in text
+    lines = (tmp_path / "large.jsonl").read_text()
+    large.main()
+    assert page.read_text() == text
+    assert (tmp_path / "large.jsonl").read_text() == lines
+
+
+def test_shares_of_uniform_are_counted():
+    shares = {
+        "a": {"elimination": np.array([0.4, np.nan]), "lucb": np.array([0.5, 0.5])},
+        "b": {"elimination": np.array([0.6, 1.2]), "lucb": np.array([0.5, 1.1])},
+    }
+    one, two = sample_size.verdict(shares)
+    assert one == (
+        "elimination: median over 2 scenarios 65% of uniform, worst scenario 90%; runs above "
+        "110 % in b (120%)."
+    )
+    assert two.endswith("no run above 110 %.")
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Return a source of three feature files, of which "near" is best."""
+    rng = np.random.default_rng(0)
+    for name, shift in (("reference", 0.0), ("near", 0.2), ("far", 1.0)):
+        np.save(tmp_path / f"{name}.npy", rng.normal((shift, 0.0, 0.0), size=(2_000, 3)))
+    return [str(tmp_path / f"{name}.npy") for name in ("reference", "near", "far")]
+
+
+def test_files_are_read_from_their_start_in_every_run(files):
+    source = "\n".join(files)
+    assert real.models(source).best == "near"
+    first = real.certificate(source, "lucb", 0.95, 0)
+    assert first["outcome"] == "right"
+    assert first["samples"] == real.certificate(source, "lucb", 0.95, 0)["samples"]
+    spent = [real.regret(source, "greedy", 100, seed) for seed in (1, 1)]
+    assert spent[0]["regret"] == spent[1]["regret"]
+    assert 0.0 < spent[0]["ratio"] <= 1.0
+
+
+def test_a_study_of_files_prints_and_records_nothing(tmp_path, files, monkeypatch, capsys, page):
+    command = ["real", "--reference", files[0], "--files", *files[1:], "--runs", "2"]
+    command += ["--steps", "40", "--out", str(tmp_path / "out"), "--page", str(page)]
+    before = page.read_text()
+    monkeypatch.setattr(sys, "argv", command)
+    real.main()
+    printed = capsys.readouterr().out
+    assert "| lucb | 2, 0, 0 | " in printed
+    assert "| debiased-ucb | " in printed
+    assert page.read_text() == before
+    real.main()
+    assert capsys.readouterr().out == printed

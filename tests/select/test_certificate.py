@@ -6,7 +6,7 @@ from scipy import stats
 
 from genbounds.estimators import Expansion
 from genbounds.select import Certificate
-from genbounds.select._certificate import skewed, studentised
+from genbounds.select._certificate import LARGEST_BEND, skewed, studentised
 
 SIZES = (100, 200, 400)
 ALL = np.ones(8, dtype=bool)
@@ -74,6 +74,35 @@ def test_skewed_scores_need_more_evidence_on_the_heavy_side(skewed_arm, higher_i
             )
         heavy = (winner == skewed_arm) != higher_is_better
         assert c.answer() == (None if heavy else (winner,))
+
+
+@pytest.mark.parametrize("higher_is_better", [False, True])
+@pytest.mark.parametrize("bent_arm", [0, 1])
+def test_bent_scores_need_more_evidence_on_the_heavy_side(bent_arm, higher_is_better):
+    # Positive curvature: the estimated variance is small when the value is low, so that a low value
+    # is too far out in standard errors. The arm that looks better by a low value needs more.
+    for winner in (0, 1):
+        c = certificate(2)
+        gap = 1.01 * c.critical * np.hypot(0.1, 0.1)
+        for arm in (0, 1):
+            value = 0.0 if arm == winner else gap
+            c.add(
+                arm,
+                look(
+                    -value if higher_is_better else value,
+                    higher_is_better=higher_is_better,
+                    curvature=2e-4 if arm == bent_arm else 0.0,
+                ),
+            )
+        heavy = (winner == bent_arm) != higher_is_better
+        assert c.answer() == (None if heavy else (winner,))
+
+
+def test_curvature_adds_a_bounded_part():
+    assert skewed(2.5, 0.0, -0.01) == pytest.approx(2.5 + 0.01 * (1.0 + 2.5**2))
+    assert skewed(2.5, 0.0, 0.01) == 2.5
+    assert skewed(2.5, 0.0, -9.0) == 2.5 + LARGEST_BEND
+    assert skewed(2.5, -0.01, -0.01) > skewed(2.5, -0.01) > 2.5
 
 
 @pytest.mark.statistical
@@ -198,6 +227,15 @@ def test_reference_noise_alone_closes_a_pair():
     c.add(0, noisy(0.0, shared, 1.0))
     c.add(1, noisy(0.001, -shared, 1.0))
     assert c.open_pairs(ALL[:2]).any()
+
+
+def test_reference_noise_that_may_cancel_later_closes_nothing():
+    # The pair of the second case above, from estimates that do not know the noise row by row.
+    c = certificate(2)
+    for arm, value in enumerate([0.0, 0.001]):
+        c.add(arm, look(value, 0.001, reference_variance=0.04, reference_degrees_of_freedom=4.0))
+    assert c.open_pairs(ALL[:2]).any()
+    assert not c.hopeless_pairs().any()
 
 
 def test_pairs_out_of_reach_are_closed():

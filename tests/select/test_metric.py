@@ -79,6 +79,15 @@ def test_first_look_fills_the_feature_space_where_the_spectrum_needs_it():
     assert resolve_metric("rke", None, {"bandwidth": 1.0}).first_look(50) == 100
 
 
+def test_first_look_of_the_distance_waits_until_a_sampled_reference_cancels():
+    known = Moments(np.zeros(90), np.eye(90))
+    assert resolve_metric("fd", known).first_look(90) == 180
+    rows = np.random.default_rng(0).standard_normal((400, 90))
+    assert resolve_metric("fd", rows).first_look(90) == 360
+    small = Moments(np.zeros(4), np.eye(4))
+    assert resolve_metric("fd", small).first_look(4) == 100
+
+
 def test_every_metric_of_the_estimators_is_known():
     """Fails for a metric that is added to the estimators and not here."""
     real = Clusters(6).draw(300, np.random.default_rng(0))

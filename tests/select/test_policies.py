@@ -23,8 +23,9 @@ from genbounds.select import (
     Thompson,
     Uniform,
 )
-from genbounds.select._debiased import estimate
+from genbounds.select._debiased import _frechet, estimate
 from genbounds.select._metric import Metric, resolve_metric
+from genbounds.simulate import GaussianArm
 from genbounds.validation import InputError
 from tests.select.arms import mean_metric
 
@@ -181,6 +182,30 @@ def test_debiased_ucb_is_the_score_less_its_noise():
     assert DebiasedUcb(width=0.0).index(s, 1) == pytest.approx(
         mean_metric(s.rows[1]).value, rel=1e-12
     )
+
+
+@pytest.mark.statistical
+def test_an_arm_of_another_shape_is_scored_without_bias_once_it_has_rows_enough():
+    """Null: the estimate is unbiased; its mean over 40 draws, gate at 6 of its standard errors.
+
+    The arm's spectrum is flat where the reference's falls. Control: the calibration by the twin,
+    which holds for multiples of the reference's covariance, misses by more than the gate.
+    """
+    d, n = 60, 30
+    reference = Moments(np.zeros(d), np.diag(np.arange(1, d + 1) ** -1.0))
+    arm = GaussianArm(np.zeros(d), np.full(d, np.trace(reference.cov) / d))
+    truth = float(((np.sqrt(arm.cov) - np.sqrt(np.diag(reference.cov))) ** 2).sum())
+    rng = np.random.default_rng(7)
+    found, twin = [], []
+    for _ in range(40):
+        s = state([n])
+        s.metric = resolve_metric("fd", reference)
+        s.rows[0] = arm.draw(n, rng)
+        found.append(estimate(s, 0).loss)
+        twin.append(_frechet(s, 0, s.metric.reference).loss)
+    gate = 6.0 * np.std(found, ddof=1) / math.sqrt(40)
+    assert abs(np.mean(found) - truth) < gate
+    assert abs(np.mean(twin) - truth) > 2.0 * gate
 
 
 @pytest.mark.parametrize("d", [20, 160])

@@ -8,10 +8,18 @@ import numpy as np
 import pytest
 
 import genbounds.select as select
-from genbounds.estimators import FrechetReference, Moments, inception_expansion
-from genbounds.select import FdUcb, Greedy
+from genbounds.estimators import (
+    FrechetReference,
+    KernelReference,
+    Moments,
+    PolynomialKernel,
+    inception_expansion,
+)
+from genbounds.select import FdUcb, Greedy, State
 from genbounds.select import _trace_root as trace_root_module
+from genbounds.select._metric import resolve_metric
 from genbounds.select._running import RunningFrechet, RunningInception, RunningScores
+from genbounds.select._running_kernel import RunningKid
 from genbounds.select._trace_root import TraceRoot
 from genbounds.simulate import GaussianArm
 from genbounds.validation import InputError
@@ -196,3 +204,67 @@ def test_trace_root_scales_with_its_rows(scale):
         plain.add(rows)
         scaled.add(scale * rows)
     assert scaled.value() == pytest.approx(scale * plain.value(), rel=1e-9)
+
+
+KERNEL_METRICS = {
+    "kid": {},
+    "kid, degree 2": {"degree": 2, "offset": 0.5},
+    "rke": {},
+    "rke, laplace": {"kernel": "laplace"},
+    "rke, cosine": {"kernel": "cosine"},
+    "rke, polynomial": {"kernel": PolynomialKernel(degree=2)},
+}
+
+
+@pytest.mark.parametrize("case", KERNEL_METRICS)
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_kernel_scores_follow_the_sample(case, dtype):
+    """Worst relative difference seen: 3e-15 (float64), 2e-15 (float32: sums are in float64)."""
+    name = case.split(",")[0]
+    rng = np.random.default_rng(4)
+    reference = rng.standard_normal((80, 6))
+    metric = resolve_metric(name, reference, KERNEL_METRICS[case])
+    running = metric.follow(6)
+    assert running.loss() == -math.inf
+    rows = rng.normal(0.3, size=(700, 6)).astype(dtype)
+    done = 0
+    for end in (1, 6, 11, 250, 300, 700):
+        running.add(rows[done:end])
+        done = end
+        assert running.n == end
+        if end >= metric.fewest_rows:
+            assert running.loss() == pytest.approx(metric.plugin_loss(rows[:end]), rel=1e-12)
+    assert running.nbytes >= rows.nbytes
+
+
+def test_a_step_of_a_kernel_score_meets_its_batch_only(monkeypatch):
+    """Kernel values of one step: batch × (rows + reference), not rows² (measured by counting)."""
+    rng = np.random.default_rng(4)
+    reference = KernelReference(rng.standard_normal((80, 6)))
+    counted = []
+    block = type(reference._kernel).block
+    monkeypatch.setattr(
+        type(reference._kernel),
+        "block",
+        lambda self, a, b: counted.append(len(a) * len(b)) or block(self, a, b),
+    )
+    running = RunningKid(reference)
+    rows = rng.standard_normal((305, 6))
+    running.add(rows[:300])
+    running.loss()
+    counted.clear()
+    running.add(rows[300:])
+    running.loss()
+    assert sum(counted) == 5 * (300 + 5 + 80)
+
+
+def test_greedy_on_a_kernel_score_is_that_of_all_rows(monkeypatch):
+    arms = {name: GaussianArm(np.full(3, m), np.ones(3)) for name, m in (("near", 0.1), ("far", 1))}
+    reference = np.random.default_rng(0).standard_normal((60, 3))
+    runs = []
+    for follow in (True, False):
+        if not follow:
+            monkeypatch.setattr(State, "running", lambda self, arm: None)
+        runs.append(select.run(arms, reference, policy="greedy", metric="kid", budget=300))
+    assert runs[0].samples == runs[1].samples
+    assert runs[0].best == "near"
