@@ -91,6 +91,11 @@ class Expansion:
         """Standard error of `value`, both samples together."""
         return math.sqrt(self.variance + self.reference_variance)
 
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """Notes that call the value and its interval unreliable."""
+        return tuple(note for note in self.notes if note.startswith("unreliable"))
+
     def score(self, level: float) -> Score:
         """Turn the expansion into a `Score` at `level` by `studentised_interval`.
 

@@ -61,6 +61,8 @@ class Certificate:
     loss, stderr : ndarray of shape (K,)
         Latest debiased value, turned so that small is good, and its standard error; NaN before
         the first look.
+    doubtful : ndarray of int, shape (K,)
+        Looks whose notes call the score unreliable: they are no evidence.
     beats : ndarray of bool, shape (K, K)
         Row beats column, directly or through a chain of arms in play.
     """
@@ -79,6 +81,7 @@ class Certificate:
         self.stderr = np.full(arms, math.nan)
         self.beats: Bools = np.zeros((arms, arms), dtype=bool)
         self.latest: list[Expansion | None] = [None] * arms
+        self.doubtful = np.zeros(arms, dtype=np.int64)
         self._direct: Bools = np.zeros((arms, arms), dtype=bool)
         # Row is not worse than column by more than the tolerance.
         self._near: Bools = np.zeros((arms, arms), dtype=bool)
@@ -99,6 +102,7 @@ class Certificate:
         level = int(self.levels[arm])
         self._looks[arm][level] = _Look.of(expansion)
         self.latest[arm] = self._looks[arm][level].expansion
+        self.doubtful[arm] += bool(expansion.doubts)
         self.levels[arm] = level + 1
         self.loss[arm] = loss(expansion)
         self.stderr[arm] = expansion.stderr
@@ -186,6 +190,8 @@ class Certificate:
         first, second = self._looks[a].get(level), self._looks[b].get(level)
         if first is None or second is None:
             return
+        if first.expansion.doubts or second.expansion.doubts:
+            return  # an interval that its own notes do not trust is no evidence
         gap = loss(second.expansion) - loss(first.expansion)  # positive: a is better
         noise = difference(first.expansion, second.expansion)
         if not noise.stderr > 0.0:

@@ -540,6 +540,13 @@ class _Loop:
             )
         if certificate.answer() is None:
             notes.append("no certificate: " + self._why_not())
+        notes += [
+            f"{name}: {doubtful} of {levels} looks were unreliable and are no evidence"
+            for name, doubtful, levels in zip(
+                self.names, certificate.doubtful, certificate.levels, strict=True
+            )
+            if doubtful
+        ]
         notes += [f"{feed.name} ran dry after {feed.n} samples" for feed in self.feeds if feed.dry]
         notes += [
             f"{feed.name} was set aside; the answer is about the other arms"

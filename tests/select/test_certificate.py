@@ -53,6 +53,18 @@ def test_few_degrees_of_freedom_need_more_evidence():
     assert c.answer() is None
 
 
+def test_a_look_that_its_notes_do_not_trust_is_no_evidence():
+    c = certificate(2)
+    c.add(0, look(0.0, notes=("unreliable: no smooth spectrum fits",)))
+    c.add(1, look(100.0, notes=("interval assumes independent rows",)))
+    assert c.answer() is None
+    assert c.open_pairs(ALL[:2]).any()  # later looks may be reliable
+    for arm, value in enumerate([0.0, 100.0]):
+        c.add(arm, look(value))
+    assert c.answer() == (0,)
+    assert list(c.doubtful) == [1, 0]
+
+
 @pytest.mark.parametrize("higher_is_better", [False, True])
 @pytest.mark.parametrize("skewed_arm", [0, 1])
 def test_skewed_scores_need_more_evidence_on_the_heavy_side(skewed_arm, higher_is_better):
