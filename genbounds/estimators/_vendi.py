@@ -36,6 +36,7 @@ from genbounds.estimators._vendi_terms import (
     log_vendi,
     spectral_terms,
 )
+from genbounds.origins import origin_notes, origin_of
 from genbounds.results import Score
 from genbounds.validation import (
     Float,
@@ -148,7 +149,7 @@ def vendi_score(
     'vendi, exact, plugin'
     """
     level = check_open_unit("level", level)
-    return vendi_expansion(
+    expansion = vendi_expansion(
         x,
         kernel=kernel,
         bandwidth=bandwidth,
@@ -158,7 +159,9 @@ def vendi_score(
         components=components,
         seed=seed,
         influences=False,
-    ).score(level)
+    )
+    notes = origin_notes({"`x`": origin_of(x)})
+    return replace(expansion, notes=expansion.notes + tuple(notes)).score(level)
 
 
 def vendi_expansion(
