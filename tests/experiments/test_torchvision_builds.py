@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
 import subprocess
 import sys
+from importlib.metadata import PackageNotFoundError, version
 
-import pytest
+from tests.features.conftest import missing
 
 CODE = """
 import sys
@@ -30,9 +30,11 @@ def imported(*arguments):
 
 
 def test_a_torchvision_of_any_build_is_imported():
-    for module in ("torch", "torchvision"):
-        if importlib.util.find_spec(module) is None:
-            pytest.skip(f"{module} is not installed")
+    for package in ("torch", "torchvision"):
+        try:
+            version(package)
+        except PackageNotFoundError as error:
+            missing(str(error))
     assert imported() == "True"
 
 
