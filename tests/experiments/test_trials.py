@@ -22,7 +22,7 @@ def test_every_script_and_every_documented_command_is_tried():
     known = {trial.module for trial in TRIALS}
     assert len(documented()) > 20
     assert documented() <= known
-    assert set(trials.scripts()) == known
+    assert set(trials.scripts()) <= known
 
 
 @pytest.fixture
