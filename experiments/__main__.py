@@ -64,7 +64,7 @@ TRIALS = (
         arguments="--features 16 --replications 8 --pieces 4 --most 1",
     ),
     Trial(module="digits.table", arguments="--n 500 --sheet sheet.png"),
-    Trial(module="digits.folders", arguments="--n 300"),
+    Trial(module="digits.folders", arguments="--n 1000"),
     Trial(module="digits.convergence", arguments="--replications 2 --sizes 100 300 --truth 2000"),
     Trial(module="digits.sobol_latents", arguments="--models 1 --n 400 --runs 3 --points 64"),
     Trial(module="digits.demo", arguments="--jobs 1"),
