@@ -82,7 +82,7 @@ TRIALS = (
     Trial(module="selection.error_rate", arguments="rank-flip --runs 1"),
     Trial(module="selection.regret", arguments="main --dimension 8 --trials 1 --steps 20"),
     Trial(module="selection.regret", arguments="tables --dimension 8 --trials 1 --steps 20"),
-    Trial(module="selection.sample_size", arguments="--runs 1"),
+    Trial(module="selection.sample_size", arguments="--runs 1 --scenario '3 arms, graded by 50%'"),
     Trial(module="sobol.variance_ratio", arguments="--runs 3 --points 64"),
     Trial(module="text", arguments="--n 40"),
     Trial(module="vendi", arguments="--sizes 125 250 --dial 120 --few 10"),
