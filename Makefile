@@ -7,10 +7,10 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 JOBS ?= auto
 
-.PHONY: help demo test lint types docs bench fuzz package oldest clean
+.PHONY: help demo test encoders experiments lint types docs bench fuzz package oldest clean
 
 help:  ## list the targets
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 # Rebuilt only when the dependencies change: repeated commands start at once.
 $(READY): pyproject.toml constraints.txt
@@ -27,6 +27,21 @@ demo: $(READY)  ## score, rank, audit and select real generators of real images;
 
 test: $(READY)  ## run the tests
 	@$(BIN)/python -m pytest -n $(JOBS)
+
+# torchvision's wheels are built for CUDA; a PyTorch for the processor alone cannot load their
+# compiled part. So torchvision, and what needs it, lies in a folder apart, which nothing else sees.
+ENCODERS := .cache/encoders
+LIBRARIES := torchvision timm open_clip_torch ftfy wcwidth pytorch-fid clean-fid torch-fidelity
+$(ENCODERS)/.ready: $(READY)
+	@rm -rf $(ENCODERS)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -c constraints.txt --target $(ENCODERS) $(LIBRARIES)
+	@touch $@
+
+encoders: $(ENCODERS)/.ready  ## the tests of encoders and of the usual tools' files, with those libraries; none may skip
+	@PYTHONPATH=$(ENCODERS) GENBOUNDS_NO_SKIP=1 $(BIN)/python -m pytest -n $(JOBS) tests/features tests/test_torchmetrics.py tests/experiments/test_recorded.py tests/experiments/test_torchvision_builds.py
+
+experiments: $(READY)  ## every experiment at its smallest size, in a copy: do they all still run?
+	@$(BIN)/python -m experiments
 
 lint: $(READY)  ## ruff and the import layers
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/lint-imports

@@ -41,15 +41,21 @@ def stamp(device: str = "CPU") -> str:
     )
 
 
-def picture(name: str, paint: Callable[[Any], None], *, page: Path = PAGE) -> str:
-    """Draw onto matplotlib axes; save beside the page; return the line that shows it."""
+def picture(name: str, paint: Callable[[Any], None], *, page: Path = PAGE, panels: int = 1) -> str:
+    """Draw onto matplotlib axes; save beside the page; return the line that shows it.
+
+    With more than one panel `paint` gets a list of axes.
+    """
     import matplotlib
 
     with matplotlib.rc_context({"svg.hashsalt": name, "svg.fonttype": "none", "font.size": 9}):
         from matplotlib.figure import Figure
 
-        figure = Figure(figsize=(6.4, 3.6), layout="constrained")
-        paint(figure.add_subplot())
+        columns = min(panels, 3)
+        lines = -(-panels // columns)
+        figure = Figure(figsize=(6.4 if panels == 1 else 9.0, 3.6 * lines), layout="constrained")
+        axes = [figure.add_subplot(lines, columns, number + 1) for number in range(panels)]
+        paint(axes[0] if panels == 1 else axes)
         path = page.parent / "images" / f"{name}.svg"
         path.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(path, format="svg", metadata={"Date": None})

@@ -26,6 +26,7 @@ from typing import IO, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from genbounds.origins import marked
 from genbounds.validation import Float, InputError, as_numpy
 
 FORMATS = (".npy", ".npz", ".safetensors", ".pt", ".parquet")
@@ -98,7 +99,9 @@ def read(path: str | os.PathLike[str]) -> NDArray[Any] | Statistics:
     -------
     ndarray of shape (n, d) or Statistics
         An array is read-only and may be mapped from disk; its dtype is the file's. Its values
-        (NaN, infinity, sums of posteriors) are checked by whoever computes with them.
+        (NaN, infinity, sums of posteriors) are checked by whoever computes with them. Where the
+        file says which encoder made it, so does the array (`FeatureArray`): estimators refuse two
+        that disagree.
 
     Raises
     ------
@@ -106,6 +109,11 @@ def read(path: str | os.PathLike[str]) -> NDArray[Any] | Statistics:
         If the file is missing, unreadable, damaged, pickled, of another format, or holds
         something else.
     """
+    content = _read(path)
+    return content if isinstance(content, Statistics) else marked(content, read_metadata(path))
+
+
+def _read(path: str | os.PathLike[str]) -> NDArray[Any] | Statistics:
     shown = display(path)
     suffix = _check_file(path, shown)
     with _damage(shown):
@@ -223,8 +231,9 @@ def read_metadata(path: str | os.PathLike[str]) -> dict[str, str]:
             with zipfile.ZipFile(path) as archive:
                 members = _npz_members(Path(path), archive, shown)
                 if METADATA_KEY in members:
-                    content = json.loads(members[METADATA_KEY]().tobytes().decode())
-    # Somebody else's member of that name is none of ours.
+                    # Somebody else's member of that name is none of ours.
+                    with suppress(InputError, ValueError):
+                        content = json.loads(members[METADATA_KEY]().tobytes().decode())
     mapping = content.items() if isinstance(content, dict) else ()
     return {key: value for key, value in mapping if isinstance(value, str)}
 

@@ -39,6 +39,8 @@ class FrechetDistance(Metric):  # type: ignore[misc]
     result does not depend on how samples are spread over devices, up to rounding. No features are
     kept; the interval takes their fourth moments for those of a Gaussian law. Where that matters,
     write the features and use `genbounds.frechet_distance`.
+
+    Calling the metric is `update`: no batch has a distance of its own.
     """
 
     is_differentiable: ClassVar[bool] = False
@@ -94,6 +96,14 @@ class FrechetDistance(Metric):  # type: ignore[misc]
         batch = torch.cat([count, mean, (centred.T @ centred).flatten()])
         side = "real" if real else "fake"
         setattr(self, side, _merge(torch.stack([getattr(self, side), batch])))
+
+    def forward(self, *args: Any, **kwargs: Any) -> None:
+        """Absorb a batch as `update` does, and return nothing.
+
+        The distance of one batch alone would be mostly bias. What torchmetrics does here for other
+        metrics, scoring the batch and merging it afterwards, would count the real side twice.
+        """
+        self.update(*args, **kwargs)
 
     def compute(self) -> dict[str, Any]:
         """Return the distance and its interval: ``{"value": …, "low": …, "high": …}``.

@@ -5,6 +5,7 @@ Every comparison is written so that NaN fails it. Code behind these checks trust
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection
 from numbers import Integral, Real
 from typing import Any
@@ -73,6 +74,11 @@ def check_features(name: str, x: Any, *, minimum: int = 2) -> NDArray[Any]:
             f"`{name}` comes from quasi-random points, whose rows are not independent: an interval "
             "for independent rows would be void. Use `score_over_scramblings`, or np.asarray(...) "
             "to have the number and disregard the interval."
+        )
+    if isinstance(x, (str, os.PathLike)):
+        raise InputError(
+            f"`{name}` is the name of a file: read it first, with "
+            "genbounds.files.read_features(...) or, for statistics, genbounds.Moments.load(...)."
         )
     array = as_numpy(name, x)
     if array.dtype.kind not in "fiub":

@@ -95,8 +95,66 @@ def test_copies_and_files():
         assert_is(twin.compute(), reference())
 
 
-def test_forward_and_merge_state():
-    """One batch's value and the running value; metrics of two jobs merged."""
+@pytest.mark.parametrize("keep", [False, True])
+def test_calling_it_is_update(keep):
+    """Counted once, on both sides, whatever `reset` keeps."""
+    metric = FrechetDistance(d=D, reset_real=not keep)
+    for start in range(0, 900, 100):
+        assert metric(torch.from_numpy(REAL[start : start + 100]), real=True) is None
+        assert metric(torch.from_numpy(FAKE[start : start + 100]), real=False) is None
+    assert (metric.real[0].item(), metric.fake[0].item()) == (900.0, 700.0)
+    assert_is(metric.compute(), reference())
+
+
+def test_a_training_loop():
+    """As a LightningModule uses it: a submodule, sides fed in turn, logged and reset by epoch."""
+
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.generator = torch.nn.Linear(2, D)
+            self.fid = FrechetDistance(d=D, reset_real=False)
+
+        def on_fit_start(self):
+            feed(self.fid, REAL, real=True)
+
+        def validation_step(self, batch):
+            self.fid.update(batch, real=False)
+
+        def on_validation_epoch_end(self):
+            logged = {f"fid/{name}": number for name, number in self.fid.compute().items()}
+            self.fid.reset()
+            return logged
+
+    model = Model().to(torch.float16)
+    model.on_fit_start()
+    for rows in (FAKE, FAKE[:300] + 1.0):  # epochs
+        for start in range(0, len(rows), 64):
+            model.validation_step(torch.from_numpy(rows[start : start + 64]))
+        logged = model.on_validation_epoch_end()
+        assert all(number.ndim == 0 for number in logged.values())  # what a logger takes
+        found = {name.removeprefix("fid/"): number for name, number in logged.items()}
+        assert_is(found, reference(fake=rows))
+    assert all("fid" not in name for name in model.state_dict())  # checkpoints stay small
+
+
+def test_in_a_collection():
+    """Two metrics fed together; their figures do not collide."""
+    from torchmetrics import MetricCollection
+
+    both = MetricCollection(
+        {"plug-in": FrechetDistance(d=D, estimator="plugin"), "fid": FrechetDistance(d=D)}
+    )
+    both.update(torch.from_numpy(REAL), real=True)
+    both(torch.from_numpy(FAKE), real=False)
+    found = both.compute()
+    assert len(found) == 6
+    assert_is({name: found[f"fid_{name}"] for name in ("value", "low", "high")}, reference())
+    assert found["plug-in_value"] > found["fid_value"]
+
+
+def test_merge_state():
+    """Metrics of two jobs merged."""
     metric = FrechetDistance(d=D, reset_real=False)
     feed(metric, REAL, real=True)
     parts = [FrechetDistance(d=D) for _ in range(2)]

@@ -6,51 +6,18 @@ import contextlib
 import importlib
 import io
 import sys
-import types
 import warnings
 from collections.abc import Callable
-from importlib.machinery import ModuleSpec
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-STUBBED = (
-    "torchvision",
-    "torchvision.datasets",
-    "torchvision.models",
-    "torchvision.models.inception",
-    "torchvision.transforms",
-    "torchvision.transforms.functional",
-)
-
-
-class _Stub(types.ModuleType):
-    """Stands in for torchvision, which the peers import for their images and networks only."""
-
-    __path__: ClassVar[list[str]] = []
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return type(name, (), {})
-
-
-def _stub_torchvision() -> None:
-    try:
-        importlib.import_module("torchvision")
-    except ImportError:
-        for name in STUBBED:
-            stub = _Stub(name)
-            stub.__spec__ = ModuleSpec(name, None)
-            sys.modules[name] = stub
-        for name in STUBBED[1:]:
-            parent, _, child = name.rpartition(".")
-            setattr(sys.modules[parent], child, sys.modules[name])
+from experiments.torchvision_builds import make_importable
 
 
 def load(module: str) -> Any | None:
     """Import a peer's module; None, with a message, where it is missing."""
-    _stub_torchvision()
+    make_importable()
     try:
         with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
             warnings.simplefilter("ignore")

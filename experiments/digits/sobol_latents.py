@@ -163,6 +163,8 @@ def main(argv: list[str] | None = None, *, config: Config | None = None) -> int:
             comparison(values),
         ),
         "",
+        "Four tests: for 5 % in all each needs p below 0.0125 (Bonferroni).",
+        "",
         f"Evaluation: {options.runs} scores of {options.points} images of the demo's GAN each "
         "way; variance with independent over variance with Sobol latents, 95 % F interval.",
         "",

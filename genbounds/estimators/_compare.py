@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
@@ -11,6 +12,7 @@ from genbounds.estimators._frechet import FrechetReference
 from genbounds.estimators._inception import inception_expansion
 from genbounds.estimators._kid import KernelReference
 from genbounds.estimators._vendi import vendi_metric
+from genbounds.origins import check_same_encoder, origin_notes, origin_of
 from genbounds.results import Difference, Ranking
 from genbounds.validation import InputError, check_choice, check_open_unit
 
@@ -55,8 +57,9 @@ def compare(
     Raises
     ------
     InputError
-        As the function of that score, naming the model; or if the scores are of different
-        statistics, which no order could be read into.
+        As the function of that score, naming the model; if the scores are of different
+        statistics, which no order could be read into; or if files that `files.read_features`
+        (or `Moments.load`) read name different encoders, weights or preprocessing.
 
     Notes
     -----
@@ -66,7 +69,8 @@ def compare(
     """
     check_choice("metric", metric, METRICS)
     expansions = expand_all(fakes, real, metric=metric, options=options)
-    return rank(expansions, metric=metric, level=level, paired=paired)
+    ranking = rank(expansions, metric=metric, level=level, paired=paired)
+    return replace(ranking, notes=ranking.notes + tuple(origin_notes(_origins(fakes, real))))
 
 
 def expand_all(
@@ -95,6 +99,7 @@ def expand_all(
     given: object = fakes  # callers are not type-checked
     if not (isinstance(given, Mapping) and given):
         raise InputError("`fakes` must map the name of at least one model to its features.")
+    check_same_encoder(_origins(fakes, real))
     if metric in VENDI_METRICS:
         expand = vendi_metric(metric, list(fakes.values()) if real is None else [real], options)
     else:
@@ -114,6 +119,12 @@ def expand_all(
 def _some_empirical(expansions: Mapping[str, Expansion]) -> bool:
     """Whether some, but not all, are the score at this sample size."""
     return len({"empirical" in e.estimator for e in expansions.values()}) == 2
+
+
+def _origins(fakes: Mapping[str, Any], real: Any) -> dict[str, Mapping[str, str]]:
+    """Return what every side knows of its encoder."""
+    sides = {f"model {str(name)!r}": origin_of(fake) for name, fake in fakes.items()}
+    return sides if real is None else {"`real`": origin_of(real)} | sides
 
 
 def metric_expansion(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from numpy.typing import NDArray
@@ -21,6 +22,7 @@ from genbounds.estimators._resampling import (
     check_interval,
     jackknife_score,
 )
+from genbounds.origins import check_same_encoder, origin_notes, origin_of
 from genbounds.results import Score
 from genbounds.validation import (
     Float,
@@ -81,7 +83,8 @@ def frechet_distance(
     ------
     InputError
         If a shape, a type or a value is not legal: fewer than 2 samples, different numbers of
-        features, NaN or infinite entries, a covariance that is not positive semidefinite.
+        features, NaN or infinite entries, a covariance that is not positive semidefinite; or if
+        the two sides come from files that name different encoders.
 
     Notes
     -----
@@ -109,6 +112,8 @@ def frechet_distance(
     plan = check_interval(interval)
     reference = FrechetReference(real, weights=reference_weights)
     expansion = reference.expand(fake, estimator=estimator, influences=False, weights=weights)
+    origins = {"`fake`": origin_of(fake), "`real`": origin_of(real)}
+    expansion = replace(expansion, notes=expansion.notes + tuple(origin_notes(origins)))
     if plan is not None and not (weights is None and reference_weights is None):
         raise InputError("weighted rows have the interval 'influence' only.")
     if plan is None:
@@ -209,6 +214,7 @@ class FrechetReference:
 
     def __init__(self, real: Any, *, weights: Any = None) -> None:
         self._side = sample_of("real", real, weights)
+        self._origin = origin_of(real)
 
     @property
     def d(self) -> int:
@@ -261,6 +267,7 @@ class FrechetReference:
         return debiased(side, self._side, influences)
 
     def _fake(self, fake: Any, weights: Any = None) -> Sample:
+        check_same_encoder({"`fake`": origin_of(fake), "`real`": self._origin})
         side = sample_of("fake", fake, weights)
         check_same_dimension("fake", side.d, "real", self._side.d)
         _check_scale(side, self._side)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from genbounds.estimators._resampling import (
     check_interval,
     jackknife_score,
 )
+from genbounds.origins import origin_notes, origin_of
 from genbounds.results import Score
 from genbounds.validation import (
     Float,
@@ -102,6 +103,8 @@ def inception_score(
     level = check_open_unit("level", level)
     plan = check_interval(interval)
     expansion = inception_expansion(probs, estimator=estimator)
+    notes = origin_notes({"`probs`": origin_of(probs)})
+    expansion = replace(expansion, notes=expansion.notes + tuple(notes))
     if plan is None:
         return expansion.score(level)
 

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from genbounds.estimators._expansion import Expansion
 from genbounds.estimators._kernels import PolynomialKernel
 from genbounds.estimators._moments import Moments
+from genbounds.origins import check_same_encoder, origin_notes, origin_of
 from genbounds.results import Score
 from genbounds.validation import (
     Float,
@@ -85,7 +86,8 @@ def kernel_inception_distance(
     Raises
     ------
     InputError
-        If a shape, a type or a value is not legal, or `Moments` are given.
+        If a shape, a type or a value is not legal, or `Moments` are given; or if the two sides
+        come from files that name different encoders.
 
     Notes
     -----
@@ -111,7 +113,9 @@ def kernel_inception_distance(
     """
     level = check_open_unit("level", level)
     reference = KernelReference(real, degree=degree, gamma=gamma, offset=offset)
-    return reference.expand(fake, estimator=estimator).score(level)
+    expansion = reference.expand(fake, estimator=estimator)
+    origins = {"`fake`": origin_of(fake), "`real`": origin_of(real)}
+    return replace(expansion, notes=expansion.notes + tuple(origin_notes(origins))).score(level)
 
 
 class KernelReference:
@@ -128,6 +132,7 @@ class KernelReference:
         self, real: Any, *, degree: int = 3, gamma: float | None = None, offset: float = 1.0
     ) -> None:
         self._rows = _rows("real", real)
+        self._origin = origin_of(real)
         d = self._rows.shape[1]
         given = PolynomialKernel(degree=degree, gamma=gamma, offset=offset)
         self._kernel = _Kernel(given.degree, given.gamma or 1.0 / d, given.offset)
@@ -180,6 +185,7 @@ class KernelReference:
         `estimator` as for `kernel_inception_distance`.
         """
         check_choice("estimator", estimator, ESTIMATORS)
+        check_same_encoder({"`fake`": origin_of(fake), "`real`": self._origin})
         rows = _rows("fake", fake)
         check_same_dimension("fake", rows.shape[1], "real", self.d)
         expansion = _expand(

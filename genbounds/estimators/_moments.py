@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,8 @@ import scipy  # its submodules are loaded at their first use
 from numpy.typing import NDArray
 
 from genbounds.estimators._linalg import mirror_lower, symmetric_part
-from genbounds.files import read_statistics, write_statistics
+from genbounds.files import read_metadata, read_statistics, write_statistics
+from genbounds.origins import UNKNOWN, check_same_encoder, origin_of
 from genbounds.validation import (
     Float,
     InputError,
@@ -52,9 +53,10 @@ class Moments:
     lower triangle of the scatter matrix is kept up to date, in place.
     """
 
-    __slots__ = ("_cov", "_mean", "_n", "_scatter")
+    __slots__ = ("_cov", "_mean", "_n", "_origin", "_scatter")
 
     _mean: Float
+    _origin: Mapping[str, str]
     _n: int | None
     _cov: Float | None
     _scatter: Float | None
@@ -82,6 +84,7 @@ class Moments:
         self._cov = cov
         self._scatter = None
         self._n = None if n is None else check_count("n", n, minimum=2)
+        self._origin = UNKNOWN
 
     @classmethod
     def from_features(cls, x: Any) -> Moments:
@@ -91,6 +94,7 @@ class Moments:
         for positions, block in row_blocks(rows):
             check_finite("x", block, first_row=int(positions[0]))
             moments.absorb_block(block)
+        moments._origin = origin_of(x)
         return moments
 
     @classmethod
@@ -100,7 +104,9 @@ class Moments:
         A file without `n` gives exactly known moments: no sampling error on that side.
         """
         mean, cov, n = read_statistics(path)
-        return cls(mean, cov, n)
+        moments = cls(mean, cov, n)
+        moments._origin = read_metadata(path)
+        return moments
 
     @classmethod
     def empty(cls, d: int) -> Moments:
@@ -110,6 +116,7 @@ class Moments:
         moments._cov = None
         moments._scatter = np.zeros((d, d), order="F")
         moments._n = 0
+        moments._origin = UNKNOWN
         return moments
 
     @property
@@ -121,6 +128,11 @@ class Moments:
     def d(self) -> int:
         """Number of features."""
         return self._mean.size
+
+    @property
+    def origin(self) -> Mapping[str, str]:
+        """Which encoder made the features, as far as their file said; empty if nothing."""
+        return self._origin
 
     @property
     def mean(self) -> Float:
@@ -151,10 +163,12 @@ class Moments:
             raise InputError("exactly known moments (n=None) cannot absorb samples.")
         if rows.shape[1] != self.d:
             raise InputError(f"`batch` has {rows.shape[1]} features, these moments have {self.d}.")
+        check_same_encoder({"these moments": self._origin, "`batch`": origin_of(batch)})
         for positions, block in row_blocks(rows):  # all checked before any is absorbed
             check_finite("batch", block, first_row=int(positions[0]))
         for _, block in row_blocks(rows):
             self.absorb_block(block)
+        self._origin = self._origin or origin_of(batch)
         return self
 
     def merge(self, other: Moments) -> Moments:
@@ -163,7 +177,9 @@ class Moments:
             raise InputError("exactly known moments (n=None) cannot be merged with a sample.")
         if other.d != self.d:
             raise InputError(f"cannot merge moments of {self.d} and of {other.d} features.")
+        check_same_encoder({"these moments": self._origin, "`other`": other._origin})
         merged = self._copy()
+        merged._origin = self._origin or other._origin
         own = merged._scatter_matrix()
         own += other._scatter_matrix()
         merged._combine(other._n, other._mean)
@@ -171,7 +187,7 @@ class Moments:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write `mu`, `sigma` and `n` to `path`, a file that pytorch-fid can read as well."""
-        write_statistics(path, self.mean, self.cov, self.n)
+        write_statistics(path, self.mean, self.cov, self.n, metadata=self._origin)
 
     def __repr__(self) -> str:
         size = "exactly known" if self._n is None else f"n={self._n}"
@@ -183,6 +199,7 @@ class Moments:
         copy._scatter = self._scatter_matrix().copy(order="F")
         copy._cov = None
         copy._n = self._n
+        copy._origin = self._origin
         return copy
 
     def _scatter_matrix(self) -> Float:

@@ -19,6 +19,7 @@ from genbounds.estimators._kernels import (
 )
 from genbounds.estimators._vendi_routes import ROUTES, Job
 from genbounds.estimators._vendi_terms import PAIRING_SEED
+from genbounds.origins import origin_notes, origin_of
 from genbounds.results import Score
 from genbounds.validation import (
     InputError,
@@ -113,7 +114,7 @@ def vendi_score(
     'vendi, exact, plugin'
     """
     level = check_open_unit("level", level)
-    return vendi_expansion(
+    expansion = vendi_expansion(
         x,
         kernel=kernel,
         bandwidth=bandwidth,
@@ -123,7 +124,9 @@ def vendi_score(
         components=components,
         seed=seed,
         influences=False,
-    ).score(level)
+    )
+    notes = origin_notes({"`x`": origin_of(x)})
+    return replace(expansion, notes=expansion.notes + tuple(notes)).score(level)
 
 
 def vendi_expansion(

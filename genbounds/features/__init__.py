@@ -10,9 +10,9 @@ from genbounds.features._entry_point import live_arm as live_arm
 from genbounds.features._extract import Extraction as Extraction
 from genbounds.features._extract import encode as encode
 from genbounds.features._extract import extract as extract
-from genbounds.features._origin import check_same_encoder as check_same_encoder
-from genbounds.features._origin import origin_notes as origin_notes
 from genbounds.features._preprocessing import Preprocessing as Preprocessing
 from genbounds.features._sources import Source as Source
 from genbounds.features._sources import is_media as is_media
 from genbounds.features._sources import open_source as open_source
+from genbounds.origins import check_same_encoder as check_same_encoder
+from genbounds.origins import origin_notes as origin_notes

@@ -12,7 +12,6 @@ from genbounds.features._encoder import Encoder
 from genbounds.features._entry_point import is_entry_point
 from genbounds.features._offline import offline
 from genbounds.features._onnx import onnx_encoder
-from genbounds.features._origin import RANDOM
 from genbounds.features._request import PRECISIONS, Request
 from genbounds.features._sentences import sentence_encoder
 from genbounds.features._torch import (
@@ -22,6 +21,7 @@ from genbounds.features._torch import (
     torchscript_encoder,
     torchvision_encoder,
 )
+from genbounds.origins import RANDOM
 from genbounds.validation import InputError, check_choice
 
 FAMILIES: dict[str, Callable[[Request], Encoder]] = {

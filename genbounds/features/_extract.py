@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 
 from genbounds.estimators import Moments
 from genbounds.features._encoder import Encoder, Kind
-from genbounds.features._origin import origin_notes
 from genbounds.features._sources import Given, Item, Source
 from genbounds.files import (
     atomic_write,
@@ -33,6 +32,7 @@ from genbounds.files import (
     read_statistics,
     write_statistics,
 )
+from genbounds.origins import origin_notes
 from genbounds.validation import InputError, check_count, check_finite
 
 Progress = Callable[[int, int | None, str], None]

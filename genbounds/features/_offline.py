@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from genbounds.features._origin import RANDOM
 from genbounds.files import display
+from genbounds.origins import RANDOM
 from genbounds.validation import InputError
 
 _SWITCHES = {
@@ -156,6 +156,12 @@ def library(module: str, *, extra: str, needed_for: str) -> Any:
 
     try:
         return importlib.import_module(module)
+    except (OSError, RuntimeError) as error:  # compiled parts that another PyTorch was built for
+        raise InputError(
+            f"{needed_for} needs {module.partition('.')[0]}, whose import fails "
+            f"({display(error, limit=120)}): torchvision and torch must be of one build; install "
+            "them together, from one place."
+        ) from error
     except ImportError as error:
         raise InputError(
             f"{needed_for} needs {module.partition('.')[0]}, which cannot be imported "

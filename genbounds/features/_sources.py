@@ -24,8 +24,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from genbounds.features._encoder import Kind
-from genbounds.features._origin import check_same_encoder
 from genbounds.files import FORMATS, display, read_features, read_images, read_metadata
+from genbounds.origins import check_same_encoder
 from genbounds.validation import InputError
 
 IMAGES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".tif", ".tiff", ".gif", ".ppm", ".pgm")

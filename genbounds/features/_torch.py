@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from genbounds.features._callable import stack_images
 from genbounds.features._encoder import Encoder, Kind
 from genbounds.features._offline import file_digest, find_weights, library, versions
-from genbounds.features._origin import RANDOM
 from genbounds.features._preprocessing import Preprocessing
 from genbounds.features._request import Request
 from genbounds.files import display
+from genbounds.origins import RANDOM
 from genbounds.validation import InputError
 
 _SEED = 0

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from genbounds.origins import origin_of
 from genbounds.validation import InputError
 
 
@@ -18,6 +19,11 @@ class FeatureArm:
     ----------
     rows : array_like of shape (n, d)
         Recorded features or posteriors; a memory map is read a batch at a time.
+
+    Attributes
+    ----------
+    origin : mapping of str to str
+        Which encoder made them, as far as their file said: a run refuses arms that disagree.
     """
 
     def __init__(self, rows: Any) -> None:
@@ -26,6 +32,7 @@ class FeatureArm:
         if rows.ndim != 2:
             raise InputError(f"`rows` must have shape (n, d); got shape {rows.shape}.")
         self._rows: NDArray[Any] = rows
+        self.origin = origin_of(rows)
         self._order: NDArray[np.int64] | None = None
         self._drawn = 0
 

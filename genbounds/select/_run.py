@@ -14,6 +14,7 @@ import numpy as np
 
 from genbounds.arms import Arm
 from genbounds.estimators import Expansion, Moments
+from genbounds.origins import check_same_encoder, origin_of
 from genbounds.results import Score
 from genbounds.select._boundary import critical_value, look_sizes
 from genbounds.select._certificate import Certificate
@@ -158,7 +159,8 @@ def run(
     Raises
     ------
     InputError
-        If an argument is not legal, or every arm had to be set aside.
+        If an argument is not legal, every arm had to be set aside, or files that the features of
+        arms and reference were read from name different encoders.
 
     Notes
     -----
@@ -180,8 +182,13 @@ def run(
     prepared = resolve_metric(metric, reference, options)
     chosen.check(prepared)
     confidence = check_open_unit("confidence", confidence)
+    taking_part = _arms(arms)
+    check_same_encoder(
+        {"`reference`": origin_of(reference)}
+        | {f"arm {name!r}": origin_of(arm) for name, arm in taking_part.items()}
+    )
     loop = _Loop(
-        _arms(arms),
+        taking_part,
         policy=chosen,
         metric=prepared,
         reference=None if prepared.reference is None else prepared.reference.moments,

@@ -13,8 +13,12 @@ from experiments.text.corpus import PARAPHRASES, diluted, paraphrase, sentences
 from genbounds.features import load_encoder
 from genbounds.validation import InputError
 
-MODULES = {"sobol-latents": "digits.sobol_latents", "folders": "digits.folders"}
-SECTIONS = ("embeddings", "folders", "gpu", "sobol-latents", "text", "vendi")
+MODULES = {
+    "sobol-latents": "digits.sobol_latents",
+    "folders": "digits.folders",
+    "convergence": "digits.convergence",
+}
+SECTIONS = ("convergence", "embeddings", "folders", "gpu", "sobol-latents", "text", "vendi")
 
 
 @pytest.fixture
@@ -38,10 +42,7 @@ def test_the_real_page_has_every_section():
     for name in SECTIONS:
         assert text_.count(f"<!-- {name}: begin -->") == 1
         assert text_.count(f"<!-- {name}: end -->") == 1
-        module = {"sobol-latents": "digits.sobol_latents", "folders": "digits.folders"}.get(
-            name, name
-        )
-        assert f"python -m experiments.{module}" in text_
+        assert f"python -m experiments.{MODULES.get(name, name)}" in text_
 
 
 def test_a_section_is_replaced_and_nothing_else(page):
@@ -59,10 +60,19 @@ def test_pictures_repeat(page):
     def paint(axes):
         axes.plot([0, 1], [2, 3])
 
+    def paint_many(axes):
+        for number, panel in enumerate(axes):
+            panel.set(title=f"panel {number}")
+
+    record.picture("y", paint_many, page=page, panels=4)
+    assert "panel 3" in (page.parent / "images" / "y.svg").read_text()
     assert record.picture("x", paint, page=page) == "![x](images/x.svg)"
     first = (page.parent / "images" / "x.svg").read_bytes()
     record.picture("x", paint, page=page)
     assert (page.parent / "images" / "x.svg").read_bytes() == first
+
+
+SCORED = ("FD, ", "FD∞", "KID", "IS, ", "Vendi, ", "compare, ", "selection, ", "coverage of the")
 
 
 def test_every_gpu_path_on_the_processor(page, capsys):
@@ -73,9 +83,17 @@ def test_every_gpu_path_on_the_processor(page, capsys):
         "matrix product, bfloat16",
         "copy",
         "encoder, float32",
-        "FD with interval from 200",
+        "features of 8 images",
     ):
-        assert path in written
+        assert f"| {path}" in written
+    # Tensors give what their float64 copies give; only the encoders' own arithmetic may differ.
+    tables = [line.split(" | ") for line in written.splitlines() if line.count(" | ") == 5]
+    errors = {cells[0].removeprefix("| "): cells[5].rstrip(" |") for cells in tables}
+    from_tensors = [name for name in errors if name.startswith(SCORED)]
+    assert len(from_tensors) == 28
+    for name in from_tensors:
+        if "150 points" not in name:
+            assert float(errors[name]) < 1e-12, name
     assert ("streamed" in written) != ("skipped the streamed" in capsys.readouterr().err)
     errors = [line.split("|")[-2].strip() for line in written.splitlines() if line.startswith("|")]
     numbers = [float(error) for error in errors if error[:1].isdigit()]
@@ -203,3 +221,46 @@ def test_embeddings(page, tmp_path):
         return
     assert written.count("RANDOM WEIGHTS") == 2
     assert "resized with aliasing" in written
+
+
+def test_convergence(page, tmp_path):
+    pytest.importorskip("torch")
+    pytest.importorskip("sklearn")
+    from experiments.digits import convergence
+    from tests.experiments.test_digits import TINY
+
+    arguments = ["--replications", "3", "--sizes", "60", "400", "--truth", "1500"]
+    arguments += ["--cache", str(tmp_path / "cache"), "--page", str(page)]
+    assert convergence.main(arguments, config=TINY) == 0
+    written = section(page, "convergence")
+    for name, estimators in convergence.SCORES.items():
+        for estimator in estimators:
+            assert written.count(f"\n| {name}, {estimator} |") == 3
+    assert (page.parent / "images" / "convergence.svg").is_file()
+    assert convergence.main(arguments, config=TINY) == 0
+    assert section(page, "convergence") == written
+
+
+def test_the_kid_of_all_pairs_is_the_u_statistic():
+    """By moments of third order and by all pairs: two routes to one number, over chunks as well."""
+    from unittest import mock
+
+    import genbounds as gb
+    from experiments.digits import convergence
+
+    rng = np.random.default_rng(0)
+    fake, real = rng.normal(0.3, size=(300, 5)), rng.normal(size=(250, 5))
+    expected = gb.kernel_inception_distance(fake, real).value
+    for chunk in (1_000, 70):
+        with mock.patch.object(convergence, "CHUNK", chunk):
+            np.testing.assert_allclose(
+                convergence.kid_of_all_pairs(fake, real), expected, rtol=1e-12
+            )
+
+
+def test_misses_are_counted():
+    from experiments.digits.convergence import Curve
+
+    lows, highs = np.array([[0.0, 2.0], [1.5, 0.0]]), np.array([[1.0, 3.0], [2.0, 5.0]])
+    curve = Curve(values=lows, lows=lows, highs=highs)
+    assert curve.misses(1.0).tolist() == [1, 1]

@@ -11,6 +11,7 @@ import pytest
 from experiments.benchmarks.peers import load
 from genbounds import features, files
 from genbounds.estimators import Moments
+from tests.features.conftest import missing
 
 X = np.random.default_rng(0).normal(size=(50, 4)).astype(np.float32)
 Y = 1.0 + np.random.default_rng(1).normal(size=(60, 4)).astype(np.float32)
@@ -19,7 +20,7 @@ Y = 1.0 + np.random.default_rng(1).normal(size=(60, 4)).astype(np.float32)
 def peer(module):
     found = load(module)
     if found is None:
-        pytest.skip(f"{module} is not installed (make bench installs it)")
+        missing(f"{module} is not installed (make encoders installs it)")
     return found
 
 

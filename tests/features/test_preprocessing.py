@@ -9,6 +9,7 @@ from PIL import Image
 from experiments.benchmarks.peers import load
 from genbounds.features import Preprocessing
 from genbounds.validation import InputError
+from tests.features.conftest import missing
 
 RNG = np.random.default_rng(3)
 PICTURE = RNG.integers(0, 256, size=(40, 60, 3), dtype=np.uint8)
@@ -56,7 +57,7 @@ def test_overshoot_is_clipped():
 def test_clean_fid_resizes_alike():
     peer = load("cleanfid.resize")
     if peer is None:
-        pytest.skip("clean-fid is not installed")
+        missing("clean-fid is not installed")
     ours = Preprocessing(size=13, white=255.0)(PICTURE)
     theirs = peer.make_resizer("PIL", False, "bicubic", (13, 13))
     assert (ours == theirs(PICTURE).transpose(2, 0, 1)).all()
