@@ -45,11 +45,13 @@ bench: $(READY)  ## time against the usual tools in the same run
 	  || echo "make: not every peer could be installed; those that are missing are skipped" >&2
 	@$(BIN)/python -m experiments.benchmarks
 
-# Coverage-guided where atheris has a wheel for this Python, else at random.
+# At random, resumable; then guided by coverage, where atheris has a wheel for this Python.
 INPUTS ?= 1000000
-fuzz: $(READY)  ## hostile files into every reader, a million by default (INPUTS=...)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'atheris>=2.3' 2>/dev/null || true
+GUIDED ?= 100000
+fuzz: $(READY)  ## hostile files into every reader, a million by default (INPUTS=...); goes on where it stopped
 	@$(BIN)/python -m tests.fuzz --inputs $(INPUTS)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'atheris>=2.3' 2>/dev/null || true
+	@$(BIN)/python -m tests.fuzz --engine atheris --inputs $(GUIDED)
 
 # What pyproject.toml promises as lowest versions, with the oldest Python. torch, gigabytes of it, is left out.
 OLDEST := .cache/oldest

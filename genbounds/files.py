@@ -573,11 +573,19 @@ def _check_dtype(shown: str, dtype: np.dtype[Any]) -> None:
         )
 
 
-def _check_bomb(shown: str, unpacked: int, packed: int) -> None:
+def check_bomb(
+    shown: str,
+    unpacked: int,
+    packed: int,
+    *,
+    kind: str = "features",
+    advice: str = "save it uncompressed as .npy",
+) -> None:
+    """Refuse what claims to unpack to far more than `kind`, in bytes, ever do."""
     if unpacked > _BOMB_BYTES and unpacked > _BOMB_RATIO * packed:
         raise InputError(
-            f"{shown}: claims to unpack {packed:,} bytes to {unpacked:,}, which no real features "
-            "do: if it is genuine, save it uncompressed as .npy."
+            f"{shown}: claims to unpack {packed:,} bytes to {unpacked:,}, which no real {kind} "
+            f"do: if it is genuine, {advice}."
         )
 
 
@@ -694,7 +702,7 @@ def _npz_member(
             f"{shown}: is packed in a way that NumPy does not use: "
             "write it again with numpy.savez or numpy.savez_compressed."
         )
-    _check_bomb(shown, info.file_size, info.compress_size)
+    check_bomb(shown, info.file_size, info.compress_size)
     with archive.open(info) as stream:
         dtype, shape, fortran = _npy_header(stream, info.file_size, shown)
         if info.compress_type != zipfile.ZIP_STORED or info.file_size <= _IN_MEMORY:
@@ -890,7 +898,7 @@ def _parquet(path: Path, shown: str) -> NDArray[Any]:
         if first is None:
             raise InputError(f"{shown}: has {rows} rows announced and none there: write it again.")
         shape = (rows, first.shape[1])
-        _check_bomb(shown, math.prod(shape) * first.itemsize, path.stat().st_size)
+        check_bomb(shown, math.prod(shape) * first.itemsize, path.stat().st_size)
 
         def chunks() -> Iterator[bytes]:
             yield first.tobytes()
