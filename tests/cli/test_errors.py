@@ -58,7 +58,7 @@ CALLS = {
     "bogus": None,
     "--bogus": None,
     "score": "genbounds score: Missing argument 'REFERENCE'. See 'genbounds score --help'.",
-    "select": "genbounds select: Missing argument 'ARM...'. See 'genbounds select --help'.",
+    "select": "genbounds select: Missing argument 'ARM'. See 'genbounds select --help'.",
     FD + "good.npy --bogus": None,
     FD + "good.npy --level": None,
     FD + "good.npy --level x": None,

@@ -144,7 +144,18 @@ def test_completion_script(shell):
 
 @pytest.mark.parametrize(
     ("typed", "offered"),
-    [("genbounds s", {"score", "select"}), ("genbounds score --me", {"--metric"})],
+    [
+        ("genbounds s", {"score", "select"}),
+        ("genbounds score --me", {"--metric"}),
+        ("genbounds score --metric v", {"vendi"}),
+        ("genbounds select --metric k", {"kid"}),
+        ("genbounds select --policy el", {"elimination"}),
+        ("genbounds features --fit c", {"crop"}),
+        ("genbounds features --precision bf", {"bfloat16"}),
+        ("genbounds audit --backend d", {"dask"}),
+        ("genbounds bounds o24.hoef", {"o24.hoeffding"}),
+        ("genbounds audit m25.mean-n", {"m25.mean-norm"}),
+    ],
 )
 def test_completion(typed, offered):
     environment = {
