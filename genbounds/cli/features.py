@@ -9,7 +9,7 @@ import typer
 
 from genbounds.cli._completion import offer
 from genbounds.cli._encoding import Device, EncoderName, Precision, Weights
-from genbounds.cli._inputs import as_options
+from genbounds.cli._inputs import as_options, blame
 from genbounds.cli._terminal import (
     AsJson,
     complain,
@@ -194,6 +194,13 @@ def features(
             f"{display(inputs[0])} holds {source.kind}: say with --encoder how they become "
             f"features ({', '.join(f'{name}:…' for name in FAMILIES)} or module:function)."
         )
+    if source.kind in ("rows", "texts") and preprocessing:
+        raise InputError(
+            f"`--{next(iter(preprocessing))}` is for images; {display(inputs[0])} holds "
+            f"{source.kind}."
+        )
+    if encoder is None and weights is not None:
+        raise InputError("`--weights` needs an --encoder.")
     with as_options("precision", "batch", "workers", "encoder", *preprocessing):
         loaded = load_encoder(
             encoder or "none",
@@ -205,6 +212,7 @@ def features(
         with (
             interruptible("finished blocks are kept; run the same command again."),
             progress("encoding") as advance,
+            blame({"features": inputs[0]} if source.kind == "rows" and len(inputs) == 1 else {}),
         ):
             result = extract(
                 source,
