@@ -310,6 +310,7 @@ def test_inception_score(name):
         (POSTERIORS - 0.01, "negative"),
         (np.where(POSTERIORS > 0.9, np.nan, POSTERIORS), "NaN"),
         (np.where(POSTERIORS > 0.9, np.inf, POSTERIORS), "infinite"),
+        (np.array([[-np.inf, np.inf], [np.inf, np.inf]]), "infinite"),
     ],
 )
 def test_what_are_no_posteriors_is_refused(probs, what):

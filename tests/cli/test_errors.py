@@ -294,6 +294,8 @@ PARTS = {
 
 @pytest.mark.parametrize("call", CALLS)
 def test_bad_call(run, here, call):
+    if "--backend dask --scheduler ftp" in call:
+        pytest.importorskip("distributed")
     result = run(*call.split())
     assert result.code == 2
     assert result.out == ""
