@@ -15,6 +15,7 @@ from PIL import Image
 
 import genbounds as gb
 from genbounds import features, files
+from tests.cli.conftest import listen_to_ctrl_c
 from tests.features import toy
 
 
@@ -215,6 +216,7 @@ def test_ctrl_c_keeps_finished_blocks(folders, tmp_path):
     command += ["slow_encoder:embed", "--batch", "2", "--out"]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([os.getcwd(), *sys.path])}
     options = {"cwd": tmp_path, "env": environment, "stderr": subprocess.PIPE, "text": True}
+    options["preexec_fn"] = listen_to_ctrl_c
     for kind, status in ((signal.SIGINT, 130), (signal.SIGKILL, -9)):
         process = subprocess.Popen([*command, "x.safetensors"], **options)
         parts = tmp_path / "x.safetensors.parts"
