@@ -528,7 +528,7 @@ def test_places_that_are_no_files(tmp_path):
         files.read(tmp_path / "loop.npy")
     with pytest.raises(InputError, match="name is too long"):
         files.read(tmp_path / ("x" * 5000 + ".npy"))
-    with pytest.raises(InputError, match=r"a\\x00b\.npy: cannot be read: embedded null byte"):
+    with pytest.raises(InputError, match=r"a\\x00b\.npy: cannot be read: .*embedded null"):
         files.read(tmp_path / "a\0b.npy")
     write_npy(tmp_path / "x.npy")
     with pytest.raises(InputError, match="a part of the path is a file"):
