@@ -57,7 +57,7 @@ def test_commands_that_prove_things_exist():
     declared = re.search(r"^\.PHONY: (.*)$", makefile, re.MULTILINE)
     assert declared is not None
     assert set(declared[1].split()) == described
-    for path in (".ci/run", "CONTRIBUTING.md", "README.md", "docs/dependencies.md"):
+    for path in (".ci/run", ".ci/nightly", "CONTRIBUTING.md", "README.md", "docs/dependencies.md"):
         text = (ROOT / path).read_text(encoding="utf-8")
         told = re.findall(r"^make ([a-z ]+?)(?: #.*)?$", text, re.MULTILINE)
         told += re.findall(r"`make ([a-z ]+)`", text)
