@@ -66,7 +66,8 @@ oldest: $(READY)  ## the tests on the lowest versions of all dependencies
 
 # The other end: the newest Python that is here, and the newest release of everything.
 NEWEST := .cache/newest
-NEWEST_PYTHON ?= $(firstword $(foreach minor,16 15 14 13 12 11,$(shell command -v python3.$(minor))))
+# It has to run: the name alone may be a version manager's.
+NEWEST_PYTHON ?= $(firstword $(foreach minor,16 15 14 13 12 11,$(shell python3.$(minor) -c 'import sys; print(sys.executable)' 2>/dev/null)))
 newest:  ## the tests on the newest Python that is here and the newest versions of all dependencies
 	@test -n "$(NEWEST_PYTHON)" || { echo "make: no Python 3.11 or newer found: say where it is, 'make newest NEWEST_PYTHON=...'" >&2; exit 1; }
 	@rm -rf $(NEWEST) && $(NEWEST_PYTHON) -m venv $(NEWEST) && $(NEWEST)/bin/python -V
