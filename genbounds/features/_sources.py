@@ -49,7 +49,7 @@ _LARGEST_READ = 1 << 24
 # Photographs shrink 10- to 50-fold. What claims more than `_BOMB_PIXELS` values from less than
 # 1/`_BOMB_RATIO` of that is refused before it takes the memory.
 _BOMB_RATIO = 200
-_BOMB_PIXELS = 1 << 28
+_BOMB_PIXELS = 1 << 26
 
 
 class Item(NamedTuple):
