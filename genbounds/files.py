@@ -827,15 +827,19 @@ class _StoredArray:
 
     def array(self) -> NDArray[Any]:
         """Build the array, of plain numbers or not at all."""
-        if not (isinstance(self.type, _StoredType) and isinstance(self.content, bytes)):
-            raise ValueError("an array without its numbers")
-        dtype = np.dtype(str(self.type.code))
-        if dtype.kind not in "fiub":
-            raise ValueError(f"an array of {dtype}")
-        if self.type.order == ">":
-            dtype = dtype.newbyteorder(">")
-        order: Literal["F", "C"] = "F" if self.fortran else "C"
-        return np.frombuffer(self.content, dtype=dtype).reshape(self.shape, order=order)
+        try:
+            if not (isinstance(self.type, _StoredType) and isinstance(self.content, bytes)):
+                raise ValueError("an array without its numbers")
+            code = str(self.type.code)
+            if not (code[:1] in "fiub" and code[1:].isdigit()):
+                raise ValueError(f"an array of {display(code, limit=40)}")
+            dtype = np.dtype(code)
+            if self.type.order == ">":
+                dtype = dtype.newbyteorder(">")
+            order: Literal["F", "C"] = "F" if self.fortran else "C"
+            return np.frombuffer(self.content, dtype=dtype).reshape(self.shape, order=order)
+        except (AttributeError, TypeError) as error:  # made of nothing; a type that is none
+            raise ValueError(display(error, limit=80)) from error
 
 
 def _numpy_stand_ins(torch: Any) -> AbstractContextManager[object]:

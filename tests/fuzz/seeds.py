@@ -186,6 +186,7 @@ def _torch_files() -> list[bytes]:
         save({"reps": rows.bfloat16()}),
         save({"mu": torch.from_numpy(MEAN), "sigma": torch.from_numpy(COV)}),
         save({"mu": MEAN, "sigma": COV}),
+        save({"mu": MEAN, "sigma": COV}).replace(b"f8", b"f9"),
         save(rows, _use_new_zipfile_serialization=False),
         save(torch.zeros(1).expand(10**9, 2048)),
         save(torch.zeros(3, 2, dtype=torch.complex64)),
