@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 JOBS ?= auto
 
-.PHONY: help demo test encoders experiments lint types docs bench fuzz package oldest clean
+.PHONY: help demo test encoders experiments lint types docs bench fuzz package oldest newest clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -60,22 +60,34 @@ bench: $(READY)  ## time against the usual tools in the same run
 	  || echo "make: not every peer could be installed; those that are missing are skipped" >&2
 	@$(BIN)/python -m experiments.benchmarks
 
-# Coverage-guided where atheris has a wheel for this Python, else at random.
+# At random, resumable; then guided by coverage, where atheris has a wheel for this Python.
 INPUTS ?= 1000000
-fuzz: $(READY)  ## hostile files into every reader, a million by default (INPUTS=...)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'atheris>=2.3' 2>/dev/null || true
+GUIDED ?= 100000
+fuzz: $(READY)  ## hostile files into every reader, a million by default (INPUTS=...); goes on where it stopped
 	@$(BIN)/python -m tests.fuzz --inputs $(INPUTS)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'atheris>=2.3' 2>/dev/null || true
+	@$(BIN)/python -m tests.fuzz --engine atheris --inputs $(GUIDED)
 
 # What pyproject.toml promises as lowest versions, with the oldest Python. torch, gigabytes of it, is left out.
 OLDEST := .cache/oldest
 OLDEST_PYTHON ?= python3.11
-OLDEST_TESTS := tests/bounds tests/cli tests/estimators tests/report tests/select tests/test_files.py tests/test_hard_inputs.py tests/test_package.py tests/test_results.py
+VERSIONS_TESTS := tests/bounds tests/cli tests/estimators tests/fuzz tests/report tests/select tests/test_files.py tests/test_hard_inputs.py tests/test_package.py tests/test_results.py
 oldest: $(READY)  ## the tests on the lowest versions of all dependencies
 	@command -v $(OLDEST_PYTHON) >/dev/null || { echo "make: $(OLDEST_PYTHON) not found: say where it is, 'make oldest OLDEST_PYTHON=...'" >&2; exit 1; }
 	@rm -rf $(OLDEST) && mkdir -p .cache && $(BIN)/python -m tests.oldest > .cache/oldest.txt
 	@$(OLDEST_PYTHON) -m venv $(OLDEST)
 	@$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check -r .cache/oldest.txt && $(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
-	@$(OLDEST)/bin/python -m pytest -n $(JOBS) -p no:cacheprovider $(OLDEST_TESTS)
+	@$(OLDEST)/bin/python -m pytest -n $(JOBS) -p no:cacheprovider $(VERSIONS_TESTS)
+
+# The other end: the newest Python that is here, and the newest release of everything.
+NEWEST := .cache/newest
+# It has to run: the name alone may be a version manager's.
+NEWEST_PYTHON ?= $(firstword $(foreach minor,16 15 14 13 12 11,$(shell python3.$(minor) -c 'import sys; print(sys.executable)' 2>/dev/null)))
+newest:  ## the tests on the newest Python that is here and the newest versions of all dependencies
+	@test -n "$(NEWEST_PYTHON)" || { echo "make: no Python 3.11 or newer found: say where it is, 'make newest NEWEST_PYTHON=...'" >&2; exit 1; }
+	@rm -rf $(NEWEST) && $(NEWEST_PYTHON) -m venv $(NEWEST) && $(NEWEST)/bin/python -V
+	@$(NEWEST)/bin/python -m pip install --quiet --disable-pip-version-check --upgrade -e '.[parquet]' pytest pytest-xdist scikit-learn
+	@$(NEWEST)/bin/python -m pytest -n $(JOBS) -p no:cacheprovider $(VERSIONS_TESTS)
 
 # Two builds must agree to the byte; the tests then run from the source archive against the installed wheel.
 PACKAGE := .cache/package
@@ -83,8 +95,8 @@ PACKAGE_TESTS := tests/cli tests/report/test_page.py tests/select/test_run.py te
 package: export SOURCE_DATE_EPOCH := $(shell git log -1 --format=%ct 2>/dev/null || echo 1700000000)
 package: $(READY)  ## build wheel and source archive twice, compare, install in a fresh environment, test from there
 	@rm -rf dist $(PACKAGE) && mkdir -p $(PACKAGE)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt 'build>=1.2'
-	@$(BIN)/python -m build --outdir dist >/dev/null && $(BIN)/python -m build --outdir $(PACKAGE)/again >/dev/null
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt build
+	@export PIP_CONSTRAINT=$(CURDIR)/constraints.txt && $(BIN)/python -m build --outdir dist >/dev/null && $(BIN)/python -m build --outdir $(PACKAGE)/again >/dev/null
 	@for file in dist/*; do cmp "$$file" "$(PACKAGE)/again/$$(basename "$$file")" || exit 1; done; echo "two builds agree to the byte"
 	@$(PYTHON) -m venv $(PACKAGE)/venv && $(PACKAGE)/venv/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt "$$(ls dist/*.whl)[parquet]" pytest pytest-xdist hypothesis
 	@tar -xzf dist/*.tar.gz -C $(PACKAGE) && mv $(PACKAGE)/genbounds-* $(PACKAGE)/source && rm -r $(PACKAGE)/source/genbounds

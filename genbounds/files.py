@@ -582,11 +582,19 @@ def _check_dtype(shown: str, dtype: np.dtype[Any]) -> None:
         )
 
 
-def _check_bomb(shown: str, unpacked: int, packed: int) -> None:
+def check_bomb(
+    shown: str,
+    unpacked: int,
+    packed: int,
+    *,
+    kind: str = "features",
+    advice: str = "save it uncompressed as .npy",
+) -> None:
+    """Refuse what claims to unpack to far more than `kind`, in bytes, ever do."""
     if unpacked > _BOMB_BYTES and unpacked > _BOMB_RATIO * packed:
         raise InputError(
-            f"{shown}: claims to unpack {packed:,} bytes to {unpacked:,}, which no real features "
-            "do: if it is genuine, save it uncompressed as .npy."
+            f"{shown}: claims to unpack {packed:,} bytes to {unpacked:,}, which no real {kind} "
+            f"do: if it is genuine, {advice}."
         )
 
 
@@ -703,7 +711,7 @@ def _npz_member(
             f"{shown}: is packed in a way that NumPy does not use: "
             "write it again with numpy.savez or numpy.savez_compressed."
         )
-    _check_bomb(shown, info.file_size, info.compress_size)
+    check_bomb(shown, info.file_size, info.compress_size)
     with archive.open(info) as stream:
         dtype, shape, fortran = _npy_header(stream, info.file_size, shown)
         if info.compress_type != zipfile.ZIP_STORED or info.file_size <= _IN_MEMORY:
@@ -828,15 +836,19 @@ class _StoredArray:
 
     def array(self) -> NDArray[Any]:
         """Build the array, of plain numbers or not at all."""
-        if not (isinstance(self.type, _StoredType) and isinstance(self.content, bytes)):
-            raise ValueError("an array without its numbers")
-        dtype = np.dtype(str(self.type.code))
-        if dtype.kind not in "fiub":
-            raise ValueError(f"an array of {dtype}")
-        if self.type.order == ">":
-            dtype = dtype.newbyteorder(">")
-        order: Literal["F", "C"] = "F" if self.fortran else "C"
-        return np.frombuffer(self.content, dtype=dtype).reshape(self.shape, order=order)
+        try:
+            if not (isinstance(self.type, _StoredType) and isinstance(self.content, bytes)):
+                raise ValueError("an array without its numbers")
+            code = str(self.type.code)
+            if not (code[:1] in "fiub" and code[1:].isdigit()):
+                raise ValueError(f"an array of {display(code, limit=40)}")
+            dtype = np.dtype(code)
+            if self.type.order == ">":
+                dtype = dtype.newbyteorder(">")
+            order: Literal["F", "C"] = "F" if self.fortran else "C"
+            return np.frombuffer(self.content, dtype=dtype).reshape(self.shape, order=order)
+        except (AttributeError, TypeError) as error:  # made of nothing; a type that is none
+            raise ValueError(display(error, limit=80)) from error
 
 
 def _numpy_stand_ins(torch: Any) -> AbstractContextManager[object]:
@@ -899,7 +911,7 @@ def _parquet(path: Path, shown: str) -> NDArray[Any]:
         if first is None:
             raise InputError(f"{shown}: has {rows} rows announced and none there: write it again.")
         shape = (rows, first.shape[1])
-        _check_bomb(shown, math.prod(shape) * first.itemsize, path.stat().st_size)
+        check_bomb(shown, math.prod(shape) * first.itemsize, path.stat().st_size)
 
         def chunks() -> Iterator[bytes]:
             yield first.tobytes()

@@ -57,7 +57,10 @@ for name in ("socket", "create_connection", "getaddrinfo", "gethostbyname", "soc
 
 
 def test_nothing_touches_the_network(tmp_path):
-    """Import, scores, a ranking, a selection, a report: with sockets and look-ups forbidden."""
+    """Import, scores, a ranking, a selection, a report: with sockets and look-ups forbidden.
+
+    Nor is torch, seconds to import, touched where nobody passes a tensor.
+    """
     code = f"""
 {FORBIDDEN}
 import numpy as np, genbounds as gb
@@ -74,6 +77,7 @@ gb.select.run({{"a": gb.simulate.GaussianArm(np.zeros(3), np.eye(3)),
               x, budget=400)
 main(["score", {str(tmp_path / "x.npy")!r}, {str(tmp_path / "y.npy")!r}, "--json",
       "--out", {str(tmp_path)!r}])
+assert "torch" not in sys.modules, "torch without a tensor"
 """
     assert python(code).startswith("b\n")
     assert (tmp_path / "report.html").exists()

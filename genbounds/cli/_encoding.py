@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from genbounds.cli._completion import offer
 from genbounds.cli._terminal import progress
 from genbounds.files import display
 from genbounds.validation import InputError
@@ -47,6 +48,7 @@ Precision = Annotated[
     typer.Option(
         "--precision",
         metavar="float32|bfloat16|float16",
+        autocompletion=offer("float32|bfloat16|float16"),
         help="Of the encoder; below float32 mixed precision.",
     ),
 ]

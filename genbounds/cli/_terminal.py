@@ -57,6 +57,12 @@ def keep(out: Path | None, document: dict[str, Any]) -> None:
         atomic_write(out / "results.json", dumps(document))
 
 
+def announce(page: Path) -> None:
+    """Say on standard error where the page is, if that is a terminal."""
+    if sys.stderr.isatty():
+        sys.stderr.write(f"report: {display(page)}\n")
+
+
 def say(*lines: str) -> None:
     """Print lines of text on standard output."""
     with _reader_may_leave():

@@ -7,11 +7,13 @@ from typing import Annotated, Any
 
 import typer
 
+from genbounds.cli._completion import offer, statements
 from genbounds.cli._inputs import as_options
 from genbounds.cli._statements import choose, measured
 from genbounds.cli._terminal import (
     AsJson,
     Out,
+    announce,
     interruptible,
     keep,
     print_json,
@@ -37,7 +39,8 @@ def audit(
     patterns: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[ID-or-glob]...",
+            metavar="ID-or-glob",
+            autocompletion=offer(statements),
             help="Statements to examine, such as o24.hoeffding or 'm25.*'; all by default.",
             show_default=False,
         ),
@@ -64,7 +67,10 @@ def audit(
     backend: Annotated[
         str,
         typer.Option(
-            "--backend", metavar="loky|dask", help="Processes of this machine, or Dask workers."
+            "--backend",
+            metavar="loky|dask",
+            autocompletion=offer("loky|dask"),
+            help="Processes of this machine, or Dask workers.",
         ),
     ] = "loky",
     scheduler: Annotated[
@@ -124,6 +130,7 @@ def audit(
         from genbounds.report import audit_page, write_page
 
         write_page(out / "report.html", audit_page(document, bounds=catalog()))
+        announce(out / "report.html")
     if as_json:
         print_json(document)
     else:

@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from genbounds.cli._completion import offer, statements
 from genbounds.cli._statements import choose, measured
 from genbounds.cli._terminal import (
     AsJson,
     Out,
+    announce,
     interruptible,
     keep,
     print_json,
@@ -33,7 +35,12 @@ genbounds bounds --json
 def bounds(
     statement: Annotated[
         str | None,
-        typer.Argument(metavar="[ID]", help="The statement to explain.", show_default=False),
+        typer.Argument(
+            metavar="ID",
+            autocompletion=offer(statements),
+            help="The statement to explain.",
+            show_default=False,
+        ),
     ] = None,
     out: Out = None,
     as_json: AsJson = False,
@@ -69,6 +76,7 @@ def bounds(
         from genbounds.report import statement_page, write_page
 
         write_page(out / "report.html", statement_page(bound, row))
+        announce(out / "report.html")
     if as_json:
         print_json(document)
     else:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from genbounds.cli._completion import offer
 from genbounds.cli._encoding import Device, EncoderName, Precision, Weights
-from genbounds.cli._inputs import as_options
+from genbounds.cli._inputs import as_options, blame
 from genbounds.cli._terminal import (
     AsJson,
     complain,
@@ -38,7 +39,7 @@ def features(
     inputs: Annotated[
         list[Path],
         typer.Argument(
-            metavar="INPUT...",
+            metavar="INPUT",
             help="Folder, .zip or .tar of images; .txt or .jsonl of texts; a file of features.",
             show_default=False,
         ),
@@ -70,6 +71,7 @@ def features(
         typer.Option(
             "--items",
             metavar="images|texts|files|rows",
+            autocompletion=offer("images|texts|files|rows"),
             help="What the input holds; files: the paths in a folder, for an encoder that reads "
             "them itself.",
             show_default="by the input's name",
@@ -98,6 +100,7 @@ def features(
         typer.Option(
             "--fit",
             metavar="stretch|crop",
+            autocompletion=offer("stretch|crop"),
             help="Resize both sides, or the shorter one and cut out the centre.",
             show_default="the encoder's",
         ),
@@ -107,6 +110,7 @@ def features(
         typer.Option(
             "--interpolation",
             metavar="bicubic|bilinear|lanczos",
+            autocompletion=offer("bicubic|bilinear|lanczos"),
             help="All of them without aliasing.",
             show_default="the encoder's",
         ),
@@ -114,7 +118,11 @@ def features(
     channels: Annotated[
         int | None,
         typer.Option(
-            "--channels", metavar="3|1", help="Colour or grey.", show_default="the encoder's"
+            "--channels",
+            metavar="3|1",
+            autocompletion=offer("3|1"),
+            help="Colour or grey.",
+            show_default="the encoder's",
         ),
     ] = None,
     white: Annotated[
@@ -122,6 +130,7 @@ def features(
         typer.Option(
             "--white",
             metavar="1|255",
+            autocompletion=offer("1|255"),
             help="The number for white, before --mean and --std.",
             show_default="the encoder's",
         ),
@@ -185,6 +194,13 @@ def features(
             f"{display(inputs[0])} holds {source.kind}: say with --encoder how they become "
             f"features ({', '.join(f'{name}:…' for name in FAMILIES)} or module:function)."
         )
+    if source.kind in ("rows", "texts") and preprocessing:
+        raise InputError(
+            f"`--{next(iter(preprocessing))}` is for images; {display(inputs[0])} holds "
+            f"{source.kind}."
+        )
+    if encoder is None and weights is not None:
+        raise InputError("`--weights` needs an --encoder.")
     with as_options("precision", "batch", "workers", "encoder", *preprocessing):
         loaded = load_encoder(
             encoder or "none",
@@ -196,6 +212,7 @@ def features(
         with (
             interruptible("finished blocks are kept; run the same command again."),
             progress("encoding") as advance,
+            blame({"features": inputs[0]} if source.kind == "rows" and len(inputs) == 1 else {}),
         ):
             result = extract(
                 source,

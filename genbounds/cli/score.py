@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from genbounds.cli._completion import offer
 from genbounds.cli._encoding import Device, EncoderName, Encoding, Precision, Weights, encoding
 from genbounds.cli._inputs import METRICS, Input, Metric, as_options, blame, choose_metric, load
 from genbounds.cli._terminal import (
     AsJson,
     Logits,
     Out,
+    announce,
     interruptible,
     keep,
     print_json,
@@ -54,21 +56,32 @@ def score(
     ],
     generated: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="GENERATED...", help="The same of each model.", show_default=False),
+        typer.Argument(metavar="GENERATED", help="The same of each model.", show_default=False),
     ] = None,
     metric: Annotated[
         str,
-        typer.Option("--metric", metavar="|".join(METRICS), help="Which score."),
+        typer.Option(
+            "--metric",
+            metavar="|".join(METRICS),
+            autocompletion=offer("|".join(METRICS)),
+            help="Which score.",
+        ),
     ] = "fd",
     estimator: Annotated[
         str,
-        typer.Option("--estimator", metavar="debiased|plugin", help="How it is estimated."),
+        typer.Option(
+            "--estimator",
+            metavar="debiased|plugin",
+            autocompletion=offer("debiased|plugin"),
+            help="How it is estimated.",
+        ),
     ] = "debiased",
     kernel: Annotated[
         str | None,
         typer.Option(
             "--kernel",
             metavar="rbf|laplace|cosine|polynomial",
+            autocompletion=offer("rbf|laplace|cosine|polynomial"),
             help="Of vendi and rke.",
             show_default="rbf",
         ),
@@ -138,6 +151,7 @@ def score(
                 notes=job.notes,
             )
             write_page(out / "report.html", page)
+            announce(out / "report.html")
     if as_json:
         print_json(job.document())
     else:
@@ -251,10 +265,12 @@ class _Job:
         rows = [(name, self.scores[name], letters.get(name, "")) for name in order]
         if self.reference_score is not None and self.reference is not None:
             rows.append((f"{self.reference.name} (reference)", self.reference_score, ""))
+        compared = self.ranking is not None
         print_table(
-            ("Model", "Score", "Interval", "n", "Group"),
+            ("Model", "Score", "Interval", "n", *(["Group"] if compared else [])),
             [
-                (shown(name), number(s.value), interval(s.low, s.high), number(s.n), group)
+                (shown(name), number(s.value), interval(s.low, s.high), number(s.n))
+                + ((group,) if compared else ())
                 for name, s, group in rows
             ],
             numeric=("Score", "n"),

@@ -11,6 +11,7 @@ import typer
 from numpy.typing import NDArray
 
 from genbounds.arms import Arm
+from genbounds.cli._completion import offer, policies
 from genbounds.cli._encoding import Device, EncoderName, Encoding, Precision, Weights, encoding
 from genbounds.cli._inputs import (
     SELECTABLE,
@@ -25,6 +26,7 @@ from genbounds.cli._terminal import (
     AsJson,
     Logits,
     Out,
+    announce,
     interruptible,
     keep,
     print_json,
@@ -58,7 +60,7 @@ def select(
     arms: Annotated[
         list[Path],
         typer.Argument(
-            metavar="ARM...",
+            metavar="ARM",
             help="Features (or posteriors) of each model; rows are drawn at random, each once. "
             "Or a live model: module:function, a function of (n, rng) that returns n new rows; "
             "with --encoder, n images or texts.",
@@ -79,12 +81,19 @@ def select(
         typer.Option(
             "--policy",
             metavar="POLICY",
+            autocompletion=offer(policies),
             help="Who draws next: lucb, elimination or uniform stop by themselves; random, "
             "greedy, fd-ucb, is-ucb, naive-ucb and others spend the budget.",
         ),
     ] = "lucb",
     metric: Annotated[
-        str, typer.Option("--metric", metavar="|".join(SELECTABLE), help="Which score.")
+        str,
+        typer.Option(
+            "--metric",
+            metavar="|".join(SELECTABLE),
+            autocompletion=offer("|".join(SELECTABLE)),
+            help="Which score.",
+        ),
     ] = "fd",
     confidence: Annotated[
         float,
@@ -158,6 +167,7 @@ def select(
         from genbounds.report.pages import select_page
 
         write_page(out / "report.html", select_page(result))
+        announce(out / "report.html")
     if as_json:
         print_json(document)
     else:

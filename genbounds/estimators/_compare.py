@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
-from genbounds.estimators._expansion import Expansion, difference
+from genbounds.estimators._expansion import Expansion, difference, times_unit
 from genbounds.estimators._frechet import FrechetReference
 from genbounds.estimators._inception import inception_expansion
 from genbounds.estimators._kid import KernelReference
@@ -175,7 +175,8 @@ def rank(
         if len(sizes) != 1 or any(e.influence is None for e in expansions.values()):
             raise InputError("`paired` needs the samples of every model, and equally many.")
     sign = -1.0 if all(e.higher_is_better for e in expansions.values()) else 1.0
-    names = sorted(expansions, key=lambda name: (sign * expansions[name].value, name))
+    values = {name: expansions[name].value * expansions[name].unit for name in expansions}
+    names = sorted(expansions, key=lambda name: (sign * values[name], name))
     pairs = list(combinations(names, 2))
     pair_level = 1.0 - (1.0 - level) / max(len(pairs), 1)
     differences = []
@@ -186,10 +187,10 @@ def rank(
             Difference(
                 better=better,
                 worse=worse,
-                value=gap.value,
+                value=times_unit(gap.value, gap.unit),
                 low=low,
                 high=high,
-                stderr=gap.stderr,
+                stderr=times_unit(gap.stderr, gap.unit),
             )
         )
     separated = {frozenset((d.better, d.worse)) for d in differences if d.distinguishable}

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from genbounds.results import Score
-from genbounds.validation import Float
+from genbounds.validation import Float, InputError
 
 NO_VARIATION = 1e-14
 """Standard error, relative to the value, that is rounding."""
 
 LARGEST_SHIFT = 0.6
 """Standard errors by which curvature may move an interval: beyond, its expansion is not small."""
+
+OUT_OF_RANGE = (
+    "the score is beyond the range of double precision (1.8e308): divide all features, of both "
+    "sides, by a common number."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +66,9 @@ class Expansion:
         Orientation of the score.
     statistic : str
         What is estimated, where one metric has several; only equal ones are ranked together.
+    unit : float
+        What one of all the fields above is, in units of the score: other than 1 only for features
+        so large or small that variances would leave double precision.
     notes : tuple of str
         What the variance assumes and any reason not to trust it.
     """
@@ -84,6 +92,7 @@ class Expansion:
     upper_limit: float = math.inf
     higher_is_better: bool = False
     statistic: str = ""
+    unit: float = 1.0
     notes: tuple[str, ...] = ()
 
     @property
@@ -95,6 +104,26 @@ class Expansion:
     def doubts(self) -> tuple[str, ...]:
         """Notes that call the value and its interval unreliable."""
         return tuple(note for note in self.notes if note.startswith("unreliable"))
+
+    def in_unit(self, unit: float) -> Expansion:
+        """Return the same with another `unit`, no smaller than this one's."""
+        if unit == self.unit:
+            return self
+        share = self.unit / unit
+        influence, other = self.influence, self.reference_influence
+        return replace(
+            self,
+            value=self.value * share,
+            variance=self.variance * share**2,
+            reference_variance=self.reference_variance * share**2,
+            influence=None if influence is None else influence * share,
+            reference_influence=None if other is None else other * share,
+            curvature=self.curvature * share**3,
+            reference_curvature=self.reference_curvature * share**3,
+            skewness=self.skewness * share**3,
+            reference_skewness=self.reference_skewness * share**3,
+            unit=unit,
+        )
 
     def score(self, level: float) -> Score:
         """Turn the expansion into a `Score` at `level` by `studentised_interval`.
@@ -118,8 +147,9 @@ class Expansion:
         notes = self.notes
         if self.value < self.lower_limit:
             notes += (
-                f"the debiased estimate {self.value:.4g} lies below the smallest possible value "
-                f"{self.lower_limit:g} and is reported as that: not distinguishable from it",
+                f"the debiased estimate {self.value * self.unit:.4g} lies below the smallest "
+                f"possible value {self.lower_limit:g} and is reported as that: not distinguishable "
+                "from it",
             )
         if self.value > self.upper_limit:
             notes += ("the debiased estimate lies above the largest possible value, reported",)
@@ -140,11 +170,11 @@ class Expansion:
             value, low, high = math.exp(value), math.exp(low), math.exp(high)
             stderr *= value
         return Score(
-            value=value,
-            low=low,
-            high=high,
+            value=times_unit(value, self.unit),
+            low=times_unit(low, self.unit),
+            high=times_unit(high, self.unit),
             level=level,
-            stderr=stderr,
+            stderr=times_unit(stderr, self.unit),
             n=self.n,
             estimator=self.estimator,
             notes=notes,
@@ -155,7 +185,7 @@ class Expansion:
 class ExpansionDifference:
     """``a.value - b.value`` with its standard error and Welch's degrees of freedom.
 
-    `curvature` and `skewness` as in `Expansion`.
+    `curvature`, `skewness` and `unit` as in `Expansion`.
     """
 
     value: float
@@ -163,16 +193,33 @@ class ExpansionDifference:
     degrees_of_freedom: float
     curvature: float = 0.0
     skewness: float = 0.0
+    unit: float = 1.0
 
     def interval(self, level: float) -> tuple[float, float]:
-        """Both ends of the interval at `level`."""
-        return studentised_interval(
+        """Both ends of the interval at `level`, in units of the score."""
+        low, high = studentised_interval(
             self.value,
             self.stderr,
             student_quantile(level, self.degrees_of_freedom),
             curvature=self.curvature,
             skewness=self.skewness,
         )
+        return times_unit(low, self.unit), times_unit(high, self.unit)
+
+
+def times_unit(value: float, unit: float) -> float:
+    """Return ``value * unit``, refusing what leaves double precision.
+
+    Raises
+    ------
+    InputError
+        If the product is beyond 1.8e308.
+    """
+    if unit == 1.0 or value == 0.0:
+        return value
+    if not math.isfinite(value * unit):
+        raise InputError(OUT_OF_RANGE)
+    return value * unit
 
 
 def studentised_interval(
@@ -224,6 +271,8 @@ def difference(a: Expansion, b: Expansion, *, shared_samples: bool = False) -> E
     skewnesses subtract for samples of their own; of a common sample, whose noise cancels as far as
     both models feel it alike, none is taken.
     """
+    unit = max(a.unit, b.unit)
+    a, b = a.in_unit(unit), b.in_unit(unit)
     parts, curvature, skewness = [], 0.0, 0.0
     for shared, one, two in (
         (shared_samples, _Noise.generated(a), _Noise.generated(b)),
@@ -243,12 +292,14 @@ def difference(a: Expansion, b: Expansion, *, shared_samples: bool = False) -> E
         degrees_of_freedom=welch_degrees_of_freedom(*parts),
         curvature=curvature,
         skewness=skewness,
+        unit=unit,
     )
 
 
 def difference_stderr(a: Expansion, b: Expansion) -> float:
     """Return the standard error of ``a.value - b.value`` for independent samples."""
-    return difference(a, b).stderr
+    gap = difference(a, b)
+    return times_unit(gap.stderr, gap.unit)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
-from genbounds.estimators._expansion import Expansion
+from genbounds.estimators._expansion import Expansion, times_unit
 from genbounds.estimators._extrapolation import Subsets
 from genbounds.estimators._frechet_pair import plugin_value
 from genbounds.estimators._frechet_routes import debiased, infinity, plugin
@@ -22,6 +23,7 @@ from genbounds.estimators._resampling import (
     check_interval,
     jackknife_score,
 )
+from genbounds.estimators._scale import factor_of, taken_back, unit_of
 from genbounds.origins import check_same_encoder, origin_notes, origin_of
 from genbounds.results import Score
 from genbounds.validation import (
@@ -35,8 +37,8 @@ from genbounds.validation import (
 
 ESTIMATORS = ("debiased", "plugin", "infinity")
 
-LARGEST_TRACE = 1e40
-"""Of both covariances together; its inverse is the smallest. High powers of lengths are formed."""
+DECADES = 20.0
+"""How far the size of features may be from 1: eighth powers of it, and products, are formed."""
 
 NEGLIGIBLE_TRACE = 1e-60
 """Of one covariance beside the other: its square roots are then beyond double precision."""
@@ -124,7 +126,8 @@ def frechet_distance(
         one, two = rows
         again = reference if two is samples[1] else FrechetReference(two)
         kept = fake if one is None else one
-        return again.expand(kept, estimator=estimator, influences=False).value
+        found = again.expand(kept, estimator=estimator, influences=False)
+        return found.value * (found.unit / expansion.unit)
 
     if isinstance(plan, Jackknife):
         return jackknife_score(expansion, estimate, samples, plan, level)
@@ -135,8 +138,8 @@ def frechet_distance(
                 f"repeats rows and needs {FEW_RATIO} a feature. Use the default interval."
             )
     sides = (_empirical(given) for given in (fake, real))
-    empirical = FrechetReference(next(sides))
-    return bootstrap_score(expansion, estimate, samples, empirical.plugin(next(sides)), plan, level)
+    empirical = FrechetReference(next(sides)).plugin(next(sides)) / expansion.unit
+    return bootstrap_score(expansion, estimate, samples, empirical, plan, level)
 
 
 def _resampled_rows(name: str, x: Any) -> NDArray[Any] | None:
@@ -238,7 +241,8 @@ class FrechetReference:
 
     def plugin(self, fake: Any) -> float:
         """Plug-in distance of `fake`, biased upward; never negative."""
-        return plugin_value(self._fake(fake), self._side)
+        side, real, unit = self._pair(fake)
+        return times_unit(plugin_value(side, real), factor_of(unit, 2))
 
     def expand(
         self,
@@ -256,37 +260,52 @@ class FrechetReference:
         part of the rows of a large sample stands for all in bias and variance (docs/frechet.md).
         `weights` are those of the generated rows.
         """
-        side = self._fake(fake, weights)
+        side, real, unit = self._pair(fake, weights)
         check_choice("estimator", estimator, ESTIMATORS)
         if estimator == "plugin":
-            return plugin(side, self._side, influences)
-        if estimator == "infinity":
-            if side.weights is not None or self._side.weights is not None:
+            expansion = plugin(side, real, influences)
+        elif estimator == "infinity":
+            if side.weights is not None or real.weights is not None:
                 raise InputError("FD∞ draws equally weighted subsets: use 'debiased' with weights.")
-            return infinity(side, self._side, subsets or Subsets(), influences)
-        return debiased(side, self._side, influences)
+            expansion = infinity(side, real, subsets or Subsets(), influences)
+        else:
+            expansion = debiased(side, real, influences)
+        return taken_back(expansion, unit, power=2)
 
-    def _fake(self, fake: Any, weights: Any = None) -> Sample:
+    def _pair(self, fake: Any, weights: Any = None) -> tuple[Sample, Sample, float]:
+        """Return both samples, and the power of two by which their features were divided."""
         check_same_encoder({"`fake`": origin_of(fake), "`real`": self._origin})
-        side = sample_of("fake", fake, weights)
-        check_same_dimension("fake", side.d, "real", self._side.d)
-        _check_scale(side, self._side)
-        return side
+        side, real = sample_of("fake", fake, weights), self._side
+        check_same_dimension("fake", side.d, "real", real.d)
+        unit = unit_of(_size(side, real), decades=DECADES)
+        if unit != 1.0:
+            side, real = _divided_by("fake", unit, side), _divided_by("real", unit, real)
+        _check_ratio(side, real)
+        return side, real, unit
 
 
-def _check_scale(fake: Sample, real: Sample) -> None:
-    """Refuse features so large or small that powers of them, which errors consist of, overflow.
-
-    What is rounded to zero, traces of squares below 1e-308, is at distance zero all the same.
-    """
+def _size(fake: Sample, real: Sample) -> float:
+    """Return the length that the features' deviations, or the gap of their means, are about."""
     gap = fake.mean - real.mean
-    total = fake.trace + real.trace + float(gap @ gap)
-    if total != 0.0 and not 1.0 / LARGEST_TRACE <= total <= LARGEST_TRACE:
-        raise InputError(
-            f"`fake` and `real` are of a size ({math.sqrt(total):.3g}) whose higher powers leave "
-            "the range of double precision: multiply the features of both by a common number "
-            "c; the distance is then c² times as large."
-        )
+    with np.errstate(over="ignore"):
+        total = fake.trace + real.trace + float(gap @ gap)
+    if 1e-280 < total < math.inf:
+        return math.sqrt(total)
+    # Squares are not to be trusted.
+    sides = [side.centred() for side in (fake, real) if side.rows is not None]
+    roots = [math.sqrt(side.trace) for side in (fake, real) if side.rows is None]
+    return max(float(np.abs(gap).max()), *(float(np.abs(x).max()) for x in sides), *roots)
+
+
+def _divided_by(name: str, unit: float, side: Sample) -> Sample:
+    if side.rows is not None:
+        return sample_of(name, np.asarray(side.rows, dtype=np.float64) / unit, side.weights)
+    moments = side.moments
+    return Sample(Moments(moments.mean / unit, moments.cov / unit / unit, moments.n))
+
+
+def _check_ratio(fake: Sample, real: Sample) -> None:
+    """Refuse a side that is constant beside the other in double precision."""
     small, large = sorted((fake.trace, real.trace))
     if 0.0 < small < NEGLIGIBLE_TRACE * large:
         raise InputError(

@@ -363,7 +363,7 @@ def _plugin_and_bias(divergence: Float, own: Float) -> tuple[float, float]:
 
 def _check_posteriors(block: Float, first_row: int) -> Float:
     """Refuse rows that are no probability vectors; returns their sums."""
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):  # said better below
         total: Float = block.sum(axis=1)
     if block.min() >= 0.0 and np.abs(total - 1.0).max() <= SUM_ATOL:  # NaN fails both
         return total

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from math import comb, log10, sqrt
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from numpy.typing import NDArray
 from genbounds.estimators._expansion import Expansion
 from genbounds.estimators._kernels import PolynomialKernel
 from genbounds.estimators._moments import Moments
+from genbounds.estimators._scale import factor_of, taken_back, unit_of
 from genbounds.origins import check_same_encoder, origin_notes, origin_of
 from genbounds.results import Score
 from genbounds.validation import (
@@ -46,6 +48,12 @@ CURVED_ROWS = 2048
 
 SINGLE_ROWS = 4096
 """Above so many rows on both sides, kernels of float32 features are evaluated in float32."""
+
+SINGLE_DECADES = 30
+"""Decades that sums of squared kernels may reach in float32."""
+
+DECADES = 250
+"""Decades that fourth powers of kernels, squared variances, may reach in float64."""
 
 
 def kernel_inception_distance(
@@ -136,7 +144,8 @@ class KernelReference:
         d = self._rows.shape[1]
         given = PolynomialKernel(degree=degree, gamma=gamma, offset=offset)
         self._kernel = _Kernel(given.degree, given.gamma or 1.0 / d, given.offset)
-        self._within: _Within | None = None
+        self._largest = _largest("real", self._rows)
+        self._within: dict[_Kernel, _Within] = {}
 
     @property
     def d(self) -> int:
@@ -151,11 +160,11 @@ class KernelReference:
     @property
     def v_statistic(self) -> float:
         """Mean of the kernel over all pairs of reference rows, each with itself included."""
-        within = self._prepared()
+        within = self._prepared(self._kernel)
         return (within.mean * (within.n - 1) + within.diagonal) / within.n
 
     def pair_sum(self, one: Any, two: Any = None) -> float:
-        """Sum of the kernel over all pairs of a row of `one` and a row of `two`.
+        """Sum of the kernel, less its constant, over all pairs of a row of `one` and one of `two`.
 
         Parameters
         ----------
@@ -167,17 +176,18 @@ class KernelReference:
         -------
         float
         """
-        others = self._rows if two is None else two
+        rows = check_features("one", one, minimum=1)
+        others = self._rows if two is None else check_features("two", two, minimum=1)
         return sum(
             float(self._kernel.block(a, b).sum(dtype=np.float64))
-            for _, a in _blocks("one", one)
-            for _, b in _blocks("two", others)
+            for _, a in _blocks(rows, self._kernel)
+            for _, b in _blocks(others, self._kernel)
         )
 
-    def _prepared(self) -> _Within:
-        if self._within is None:
-            self._within = _Within.of(self._rows, self._kernel)
-        return self._within
+    def _prepared(self, kernel: _Kernel) -> _Within:
+        if kernel not in self._within:
+            self._within = {kernel: _Within.of(self._rows, kernel)}
+        return self._within[kernel]
 
     def expand(self, fake: Any, *, estimator: str = "debiased") -> Expansion:
         """Estimate of `fake` with its variance and influences, before any level is chosen.
@@ -188,15 +198,17 @@ class KernelReference:
         check_same_encoder({"`fake`": origin_of(fake), "`real`": self._origin})
         rows = _rows("fake", fake)
         check_same_dimension("fake", rows.shape[1], "real", self.d)
+        kernel = self._kernel.for_rows(max(self._largest, _largest("fake", rows)))
         expansion = _expand(
-            _Within.of(rows, self._kernel),
-            self._prepared(),
-            _Between.of(rows, self._rows, self._kernel),
+            _Within.of(rows, kernel),
+            self._prepared(kernel),
+            _Between.of(rows, self._rows, kernel),
             estimator=estimator,
-            statistic=self._kernel.label,
+            statistic=kernel.label,
         )
-        own, other = _curvatures(expansion, rows, self._rows, self._kernel)
-        return replace(expansion, curvature=own, reference_curvature=other)
+        own, other = _curvatures(expansion, rows, self._rows, kernel)
+        expansion = replace(expansion, curvature=own, reference_curvature=other)
+        return taken_back(expansion, kernel.unit, power=kernel.power)
 
 
 def _rows(name: str, x: Any) -> NDArray[Any]:
@@ -207,13 +219,34 @@ def _rows(name: str, x: Any) -> NDArray[Any]:
     return check_features(name, x, minimum=MINIMUM)
 
 
+def _largest(name: str, rows: NDArray[Any]) -> float:
+    """Check the rows; return the largest length of one."""
+    largest = 0.0
+    for start in range(0, len(rows), BLOCK_ROWS):
+        with np.errstate(invalid="ignore", over="ignore"):  # `check_finite` says it better
+            block: Float = np.array(rows[start : start + BLOCK_ROWS], dtype=np.float64)
+        check_finite(name, block, first_row=start)
+        entry = float(np.abs(block).max())
+        if entry > largest / sqrt(block.shape[1]):  # else no row of it can be longer
+            squares = ((block / entry) ** 2).sum(axis=1)
+            largest = max(largest, entry * sqrt(float(squares.max())))
+    return largest
+
+
 @dataclass(frozen=True, slots=True)
 class _Kernel:
-    """(γ x·y + offset)^degree on blocks of rows."""
+    """(γ x·y + offset)^degree - offset^degree on blocks of rows that were divided by `unit`.
+
+    The constant cancels in the distance, whose last digits it would cost where features are small.
+    What is left is divided by ``unit**power``, of which the remaining powers of the unit are no
+    larger than 1.
+    """
 
     degree: int
     gamma: float
     offset: float
+    unit: float = 1.0
+    in_single: bool = True
 
     @property
     def label(self) -> str:
@@ -222,14 +255,31 @@ class _Kernel:
             f"offset {self.offset:g}"
         )
 
+    @property
+    def power(self) -> int:
+        """Power of the features that the kernel grows with, at their extreme size."""
+        return 2 if self.unit < 1.0 and self.offset > 0.0 else 2 * self.degree
+
+    def for_rows(self, largest: float) -> _Kernel:
+        """Choose unit and precision for rows of no more than that length."""
+        size = sqrt(self.gamma) * largest
+        unit = unit_of(size, decades=DECADES / (8.0 * self.degree))
+        in_single = size == 0.0 or 4.0 * self.degree * abs(log10(size)) <= SINGLE_DECADES
+        return replace(self, unit=unit, in_single=in_single)
+
     def block(self, a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
         base: NDArray[Any] = a @ b.T
         base *= base.dtype.type(self.gamma)
-        base += base.dtype.type(self.offset)
-        out = base.copy() if self.degree > 1 else base
-        for _ in range(self.degree - 1):
+        out: NDArray[Any] = base * base.dtype.type(self._coefficient(self.degree))
+        for k in range(self.degree - 1, 0, -1):
+            out += base.dtype.type(self._coefficient(k))
             out *= base
         return out
+
+    def _coefficient(self, k: int) -> float:
+        """Of (γ x·y)^k."""
+        share = factor_of(self.unit, 2 * k - self.power)
+        return comb(self.degree, k) * self.offset ** (self.degree - k) * share
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,8 +297,8 @@ class _Within:
     @classmethod
     def of(cls, rows: NDArray[Any], kernel: _Kernel) -> _Within:
         sums, squares, diagonal = np.zeros(len(rows)), 0.0, 0.0
-        for i, a in _blocks("features", rows):
-            for j, b in _blocks("features", rows, first=i.start):
+        for i, a in _blocks(rows, kernel):
+            for j, b in _blocks(rows, kernel, first=i.start):
                 values = kernel.block(a, b)
                 if i == j:
                     diagonal += float(np.trace(values))
@@ -291,8 +341,8 @@ class _Between:
     @classmethod
     def of(cls, fake: NDArray[Any], real: NDArray[Any], kernel: _Kernel) -> _Between:
         over_real, over_fake, squares = np.zeros(len(fake)), np.zeros(len(real)), 0.0
-        for i, a in _blocks("fake", fake):
-            for j, b in _blocks("real", real):
+        for i, a in _blocks(fake, kernel):
+            for j, b in _blocks(real, kernel):
                 values = kernel.block(a, b)
                 over_real[i] += values.sum(axis=1, dtype=np.float64)
                 over_fake[j] += values.sum(axis=0, dtype=np.float64)
@@ -313,15 +363,20 @@ class _Between:
 
 
 def _blocks(
-    name: str, rows: NDArray[Any], *, first: int = 0
+    rows: NDArray[Any], kernel: _Kernel, *, first: int = 0
 ) -> Iterator[tuple[slice, NDArray[Any]]]:
-    """Yield slices of rows with a checked copy of each."""
-    single = rows.dtype.itemsize <= 4 and len(rows) > SINGLE_ROWS
+    """Yield slices of rows with a copy of each, divided by the unit."""
+    single = kernel.in_single and rows.dtype.itemsize <= 4 and len(rows) > SINGLE_ROWS
     for start in range(first, len(rows), BLOCK_ROWS):
         part = slice(start, min(start + BLOCK_ROWS, len(rows)))
-        block: NDArray[Any] = np.array(rows[part], dtype=np.float32 if single else np.float64)
-        check_finite(name, block, first_row=start)
-        yield part, block
+        yield part, _rescaled(rows[part], kernel, np.float32 if single else np.float64)
+
+
+def _rescaled(rows: NDArray[Any], kernel: _Kernel, dtype: type = np.float64) -> NDArray[Any]:
+    block: NDArray[Any] = np.array(rows, dtype=dtype)
+    if kernel.unit != 1.0:
+        block /= kernel.unit
+    return block
 
 
 def _expand(
@@ -384,7 +439,7 @@ def _curvatures(
         assert influence is not None
         n, k = len(rows), min(len(rows), CURVED_ROWS)
         chosen = np.linspace(0, n - 1, k).astype(int)
-        x, g = np.array(rows[chosen], dtype=np.float64), influence[chosen]
+        x, g = _rescaled(rows[chosen], kernel), influence[chosen]
         g -= g.mean()
         values = kernel.block(x, x)
         means = values.mean(axis=0)

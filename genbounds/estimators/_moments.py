@@ -25,6 +25,9 @@ from genbounds.validation import (
 BLOCK_BYTES = 32 * 2**20
 """Rows are converted to float64 and centred in blocks of about this size."""
 
+LARGEST_VARIANCE = 1e305
+"""Entry of a covariance whose sums are still within double precision."""
+
 SYMMETRY_RTOL = 1e-6
 """Asymmetry of a covariance, relative to its largest entry, beyond which it is refused."""
 
@@ -73,8 +76,9 @@ class Moments:
             )
         if not np.isfinite(mean).all():
             raise InputError("`mean` has NaN or infinite entries.")
-        check_finite("cov", cov)
         largest = max(float(cov.max()), -float(cov.min()))
+        if not largest <= LARGEST_VARIANCE:
+            check_finite("cov", cov)
         cov, asymmetry = symmetric_part(cov)
         if not asymmetry <= SYMMETRY_RTOL * largest:
             raise InputError("`cov` is not symmetric: it is not a covariance matrix.")

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds.estimators._expansion import Expansion
+from genbounds.estimators._expansion import Expansion, times_unit
 from genbounds.results import Score
 from genbounds.validation import Float, InputError, check_count
 
@@ -93,7 +93,7 @@ def jackknife_score(
     expansion : Expansion
         The estimate from all rows.
     estimate : callable
-        Value, on the scale of `expansion`, from generated and reference rows.
+        Value, on the scale and in the unit of `expansion`, from generated and reference rows.
     samples : sequence of (ndarray or None)
         Generated and reference rows; None for a side that is not random.
     plan : Jackknife
@@ -178,5 +178,6 @@ def bootstrap_score(
     stderr = float(errors.std(ddof=1))
     if expansion.log_scale:
         low, high, stderr = math.exp(low), math.exp(high), stderr * score.value
+    low, high, stderr = (times_unit(number, expansion.unit) for number in (low, high, stderr))
     notes = (*score.notes, f"interval: basic bootstrap, {plan.resamples} resamples")
     return replace(score, low=low, high=high, stderr=stderr, notes=notes)

@@ -6,25 +6,37 @@ same rows. Archives are read member by member and never unpacked.
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import io
 import json
+import math
 import os
+import struct
 import tarfile
 import warnings
 import zipfile
+import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 
 from genbounds.features._encoder import Kind
-from genbounds.files import FORMATS, display, read_features, read_images, read_metadata
+from genbounds.files import (
+    FORMATS,
+    check_bomb,
+    display,
+    read_features,
+    read_images,
+    read_metadata,
+)
 from genbounds.origins import check_same_encoder
 from genbounds.validation import InputError
 
@@ -33,6 +45,11 @@ ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz")
 TEXTS = (".txt", ".jsonl")
 # An image of Pillow's largest legal size takes less; more is no image.
 _LARGEST_MEMBER = 1 << 30
+_LARGEST_READ = 1 << 24
+# Photographs shrink 10- to 50-fold. What claims more than `_BOMB_PIXELS` values from less than
+# 1/`_BOMB_RATIO` of that is refused before it takes the memory.
+_BOMB_RATIO = 200
+_BOMB_PIXELS = 1 << 26
 
 
 class Item(NamedTuple):
@@ -160,7 +177,17 @@ def _readable(shown: str) -> Iterator[None]:
         yield
     except InputError:
         raise
-    except (OSError, ValueError, EOFError, tarfile.TarError, zipfile.BadZipFile) as error:
+    except (
+        OSError,
+        ValueError,
+        EOFError,
+        OverflowError,
+        RuntimeError,  # an encrypted zip member
+        struct.error,
+        tarfile.TarError,
+        zipfile.BadZipFile,
+        zlib.error,
+    ) as error:
         reason = error.strerror if isinstance(error, OSError) else None
         raise InputError(
             f"{shown}: cannot be read ({display(reason or error)}): "
@@ -185,9 +212,21 @@ def _decode_image(content: Path | bytes) -> Any:
         warnings.simplefilter("ignore", Image.DecompressionBombWarning)
         try:
             with Image.open(content if isinstance(content, Path) else io.BytesIO(content)) as image:
+                pixels = math.prod(image.size) * len(image.getbands())
+                stored = content.stat().st_size if isinstance(content, Path) else len(content)
+                if pixels > _BOMB_PIXELS and pixels > _BOMB_RATIO * stored:
+                    width, height = image.size
+                    raise InputError(
+                        f"is an image of {width} × {height} in {stored:,} bytes, which no "
+                        "photograph is: if it is genuine, save it at the encoder's size"
+                    )
                 image.load()
                 return image.copy()
-        except (UnidentifiedImageError, Image.DecompressionBombError) as error:
+        except InputError:
+            raise
+        except UnidentifiedImageError as error:  # its text holds an address, or the path once more
+            raise InputError("is no image that Pillow reads") from error
+        except Image.DecompressionBombError as error:
             raise InputError(
                 f"is no image that Pillow reads ({display(error, limit=80)})"
             ) from error
@@ -293,11 +332,19 @@ class _Zip(_Archive):
     def items(self, start: int = 0) -> Iterator[Item]:
         with _readable(display(self._path)), zipfile.ZipFile(self._path) as archive:
             for name in self._names[start:]:
-                if archive.getinfo(name).file_size > _LARGEST_MEMBER:
+                member = archive.getinfo(name)
+                if member.file_size > _LARGEST_MEMBER:
                     raise self._too_large(name)
+                check_bomb(
+                    self._label(name),
+                    member.file_size,
+                    member.compress_size,
+                    kind="images",
+                    advice="pack it without compression",
+                )
                 try:
                     content = archive.read(name)
-                except (RuntimeError, NotImplementedError, zipfile.BadZipFile) as error:
+                except Exception as error:  # every way of packing has its own
                     raise InputError(
                         f"{self._label(name)}: cannot be read ({display(error, limit=80)}): "
                         "write the archive again, without a password."
@@ -320,9 +367,16 @@ class _Tar(_Archive):
                 raise self._empty()
 
     def _members(self) -> Iterator[tuple[tarfile.TarFile, tarfile.TarInfo]]:
-        plain = _ending(self._path) == ".tar"
-        with tarfile.open(self._path, mode="r:" if plain else "r:gz") as archive:
+        plain, last = _ending(self._path) == ".tar", -1
+        opened: IO[bytes] | gzip.GzipFile = (
+            open(self._path, "rb") if plain else gzip.open(self._path)
+        )
+        reader: Any = _InPieces(opened)
+        with opened, tarfile.open(fileobj=reader, mode="r:") as archive:
             for member in archive:
+                if member.offset <= last:  # a negative size sends tarfile back, for ever
+                    raise tarfile.ReadError("its members go round in a circle")
+                last = member.offset
                 if member.isfile() and _is_image(member.name):
                     yield archive, member
                 archive.members = []  # type: ignore[attr-defined]  # else it remembers every member that it has seen
@@ -333,12 +387,33 @@ class _Tar(_Archive):
             for archive, member in islice(self._members(), start, None):
                 if member.size > _LARGEST_MEMBER:
                     raise self._too_large(member.name)
+                check_bomb(
+                    self._label(member.name),
+                    member.size,
+                    self._path.stat().st_size,
+                    kind="images",
+                    advice="pack it without compression",
+                )
                 file = archive.extractfile(member)
                 if file is not None:
                     found = True
-                    yield Item(self._label(member.name), file.read())
+                    content = b"".join(iter(partial(file.read, _LARGEST_READ), b""))
+                    yield Item(self._label(member.name), content)
         if not found and start == 0:
             raise self._empty()
+
+
+class _InPieces:
+    """A file for tarfile, which reads a name or a comment of any size that a header claims."""
+
+    def __init__(self, file: IO[bytes] | gzip.GzipFile) -> None:
+        self._file: Any = file
+        self.tell, self.seek = file.tell, file.seek
+
+    def read(self, size: int) -> Any:
+        if size > _LARGEST_READ:
+            raise tarfile.ReadError(f"a header announces {size} bytes")
+        return self._file.read(size)
 
 
 class _Stacked(Source):
@@ -398,6 +473,13 @@ class _Texts(Source):
                     raise InputError(f"{label}: is not UTF-8: convert the file.") from error
                 except json.JSONDecodeError as error:
                     raise InputError(f"{label}: is not JSON ({error.msg}).") from error
+                except UnicodeEncodeError as error:
+                    raise InputError(
+                        f"{label}: holds half of a surrogate pair, which is no character: write "
+                        "the text again."
+                    ) from error
+                except (RecursionError, ValueError) as error:  # thousands of brackets, or of digits
+                    raise InputError(f"{label}: holds something else than a text.") from error
                 except KeyError as error:
                     raise InputError(
                         f"{label}: has no text called {self._field!r}: name the key with --field."
@@ -409,6 +491,7 @@ class _Texts(Source):
         text = content[self._field] if isinstance(content, dict) else content
         if not isinstance(text, str):
             raise KeyError(self._field)
+        text.encode()
         return text
 
 

@@ -28,6 +28,7 @@ from genbounds.report.figures import score_plot as score_plot
 from genbounds.report.figures import spending_plot as spending_plot
 from genbounds.report.figures import tightness_plot as tightness_plot
 from genbounds.report.figures import verdict as verdict
+from genbounds.report.gaps import gap_plot as gap_plot
 from genbounds.report.page import Page as Page
 from genbounds.report.page import Section as Section
 from genbounds.report.page import write_page as write_page

@@ -36,6 +36,7 @@ LARGEST_MATRIX = 40
 MISS_RATIOS = (1e-3, 1e3)
 METRIC_TITLES = {
     "fd": "Fréchet distance",
+    "kid": "Kernel Inception distance",
     "is": "Inception score",
     "vendi": "Vendi score",
     "rke": "Vendi score of order 2 (RKE)",

@@ -32,6 +32,7 @@ from genbounds.report.figures import (
     tightness_plot,
     verdict,
 )
+from genbounds.report.gaps import gap_plot
 from genbounds.report.page import Page, Section
 from genbounds.results import Ranking, Score
 
@@ -102,7 +103,8 @@ def score_page(
     page.add(Section("Scores", [figure, Notes(items=list(remarks))]))
     if ranking is not None:
         joint = Notes(items=ranking.notes, title="What the comparison assumes")
-        page.add(Section("Who is distinguishable from whom", [difference_matrix(ranking), joint]))
+        blocks: list[Block] = [gap_plot(ranking), difference_matrix(ranking), joint]
+        page.add(Section("Who is distinguishable from whom", blocks))
     return page
 
 

@@ -173,7 +173,7 @@ def resolve_metric(
         prepared = FrechetReference(reference)
         return Metric(
             name="fd",
-            expand=prepared.expand,
+            expand=lambda rows: _of_ordinary_size(prepared.expand(rows)),
             plugin_loss=prepared.plugin,
             follow=lambda columns: RunningFrechet(prepared),
             columns=prepared.d,
@@ -193,6 +193,16 @@ def resolve_metric(
             rows_per_column=5,
         )
     raise AssertionError  # unreachable: every metric of the estimators is handled above
+
+
+def _of_ordinary_size(expansion: Expansion) -> Expansion:
+    """Refuse what was computed in another unit: certificates add up values and variances."""
+    if expansion.unit != 1.0:
+        raise InputError(
+            "the features are of an extreme size: multiply those of all arms and of the reference "
+            "by a common number."
+        )
+    return expansion
 
 
 _NO_REFERENCE = (
@@ -234,7 +244,7 @@ def _kid(reference: Any, options: dict[str, Any]) -> Metric:
     prepared = KernelReference(reference, **options)
     return Metric(
         name="kid",
-        expand=prepared.expand,
+        expand=lambda rows: _of_ordinary_size(prepared.expand(rows)),
         plugin_loss=lambda rows: prepared.expand(rows, estimator="plugin").value,
         follow=lambda columns: RunningKid(prepared),
         columns=prepared.d,

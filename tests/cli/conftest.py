@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,6 +11,11 @@ import numpy as np
 import pytest
 
 from genbounds.cli import main
+
+
+def listen_to_ctrl_c() -> None:
+    """Run in a new process: a shell's background jobs, and all their children, ignore Ctrl-C."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 @dataclass(frozen=True)

@@ -58,7 +58,7 @@ CALLS = {
     "bogus": None,
     "--bogus": None,
     "score": "genbounds score: Missing argument 'REFERENCE'. See 'genbounds score --help'.",
-    "select": "genbounds select: Missing argument 'ARM...'. See 'genbounds select --help'.",
+    "select": "genbounds select: Missing argument 'ARM'. See 'genbounds select --help'.",
     FD + "good.npy --bogus": None,
     FD + "good.npy --level": None,
     FD + "good.npy --level x": None,
@@ -187,6 +187,59 @@ CALLS = {
         "genbounds: population.npz: holds statistics: an arm needs the features themselves."
     ),
     "select --metric is p_good.npy half.npy": None,
+    # what is to be encoded
+    "features": "genbounds features: Missing argument 'INPUT'. See 'genbounds features --help'.",
+    "features real.npy": (
+        "genbounds: nowhere to write to: give --out FILE, --moments FILE or both."
+    ),
+    "features gone --out y.npy": ("genbounds: gone: no such file or folder: check the path."),
+    "features x.csv --out y.npy": None,
+    "features folder --out y.npy": None,
+    "features real.npy --out y.csv": (
+        "genbounds: y.csv: features are written as .safetensors, .npy or .npz: "
+        "end the name in one of them."
+    ),
+    "features real.npy --moments y.npy": (
+        "genbounds: y.npy: statistics are written as .npz: end the name in .npz."
+    ),
+    "features real.npy --out y.npy --items songs": (
+        "genbounds: `--items` must be one of 'images', 'texts', 'files', 'rows'; got 'songs'."
+    ),
+    "features real.npy --out y.npy --batch 0": (
+        "genbounds: `--batch` must be a whole number of at least 1; got 0."
+    ),
+    "features real.npy --out y.npy --workers 0": (
+        "genbounds: `--workers` must be a whole number of at least 1; got 0."
+    ),
+    "features real.npy --out y.npy --precision float8": (
+        "genbounds: `--precision` must be one of 'float32', 'bfloat16', 'float16'; got 'float8'."
+    ),
+    "features real.npy --out y.npy --size 5": (
+        "genbounds: `--size` is for images; real.npy holds rows."
+    ),
+    "features real.npy --out y.npy --mean x": (
+        "genbounds: `--mean` must be numbers with commas between them, as in 0.5,0.5,0.5; got 'x'."
+    ),
+    "features real.npy --out y.npy --weights x": "genbounds: `--weights` needs an --encoder.",
+    "features real.npy --out y.npy --encoder what": None,
+    "features folder --out y.npy --encoder nomodule:f": None,
+    "features nan.npy --moments y.npz": f"genbounds: `nan.npy` has NaN in row 7: {FINITE}",
+    FD + "good.npy --encoder what": None,
+    FD + "good.npy --weights x": "genbounds: `--weights` needs an --encoder.",
+    SELECT + "--weights x": "genbounds: `--weights` needs an --encoder.",
+    SELECT + "nomodule:gan --budget 100": (
+        "genbounds: nomodule:gan: there is no module 'nomodule' here or among the installed "
+        "packages: run this in the folder that has it."
+    ),
+    SELECT + "json:loadz --budget 100": "genbounds: json:loadz: the module has no 'loadz'.",
+    SELECT + "json:loads": (
+        "genbounds: json:loads never runs dry: say with --budget N when to give up."
+    ),
+    SELECT + "json:__doc__ --budget 100": (
+        "genbounds: json:__doc__: is neither a function of (n, rng) nor an object with such a "
+        "`draw` (a class is not one: name an instance)."
+    ),
+    SELECT + "json:loads --budget 100 --logits": None,
     # folders of results
     FD + "good.npy --out empty.npy": (
         "genbounds: empty.npy/results.json: cannot be written: "
@@ -205,6 +258,15 @@ CALLS = {
 
 # Where the words belong to another library or room, the line must hold these.
 PARTS = {
+    "features x.csv --out y.npy": ["genbounds: x.csv: is nothing that can be encoded: give"],
+    "features folder --out y.npy": ["genbounds: folder: has no images (.png, ", "check the path."],
+    "features real.npy --out y.npy --encoder what": [
+        "genbounds: `--encoder` must be one of timm:",
+        "got 'what'",
+    ],
+    "features folder --out y.npy --encoder nomodule:f": ["genbounds: folder: has no images"],
+    FD + "good.npy --encoder what": ["genbounds: `--encoder` must be one of timm:", "got 'what'"],
+    SELECT + "json:loads --budget 100 --logits": ["`--logits`"],
     "audit o24.hoeffding --backend dask --scheduler ftp": [
         "genbounds: `--scheduler` 'ftp' does not answer",
         "give the address that `dask scheduler` prints",
@@ -232,6 +294,8 @@ PARTS = {
 
 @pytest.mark.parametrize("call", CALLS)
 def test_bad_call(run, here, call):
+    if "--backend dask --scheduler ftp" in call:
+        pytest.importorskip("distributed")
     result = run(*call.split())
     assert result.code == 2
     assert result.out == ""

@@ -15,6 +15,7 @@ from PIL import Image
 
 import genbounds as gb
 from genbounds import features, files
+from tests.cli.conftest import listen_to_ctrl_c
 from tests.features import toy
 
 
@@ -189,9 +190,14 @@ def test_scores_need_an_encoder_for_folders(run, folders):
 
 SLOW = """
 import time
+from pathlib import Path
 import numpy as np
+calls = 0
 def embed(batch):
-    time.sleep(0.02)
+    global calls
+    calls += 1
+    while calls > 8 and Path("hold").exists():  # until it is stopped, however busy the machine is
+        time.sleep(0.02)
     return np.array([[image.mean(), image.std()] for image in batch])
 """
 
@@ -201,6 +207,7 @@ def test_ctrl_c_keeps_finished_blocks(folders, tmp_path):
     """Killed softly and hard, then finished: the bytes of an undisturbed run."""
     root, _ = folders
     (tmp_path / "slow_encoder.py").write_text(SLOW)
+    (tmp_path / "hold").touch()
     code = (
         "import sys; from genbounds.features import _extract as e; e.BLOCK = 4;"
         "from genbounds.cli import program; program()"
@@ -209,6 +216,7 @@ def test_ctrl_c_keeps_finished_blocks(folders, tmp_path):
     command += ["slow_encoder:embed", "--batch", "2", "--out"]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([os.getcwd(), *sys.path])}
     options = {"cwd": tmp_path, "env": environment, "stderr": subprocess.PIPE, "text": True}
+    options["preexec_fn"] = listen_to_ctrl_c
     for kind, status in ((signal.SIGINT, 130), (signal.SIGKILL, -9)):
         process = subprocess.Popen([*command, "x.safetensors"], **options)
         parts = tmp_path / "x.safetensors.parts"
@@ -220,6 +228,7 @@ def test_ctrl_c_keeps_finished_blocks(folders, tmp_path):
         message = process.communicate()[1]
         assert process.returncode == status
         assert ("finished blocks are kept" in message) == (status == 130)
+    (tmp_path / "hold").unlink()
     for name in ("x.safetensors", "y.safetensors"):
         subprocess.run([*command, name], check=True, **options)
     first, second = (tmp_path / f"{name}.safetensors" for name in "xy")

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from genbounds import __version__
+from tests.cli.conftest import listen_to_ctrl_c
 
 COMMAND = [sys.executable, "-m", "genbounds.cli"]
 
@@ -58,7 +59,9 @@ def test_interrupt_keeps_what_is_done_and_says_so(tmp_path):
         "--out",
         str(tmp_path),
     ]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as program:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=listen_to_ctrl_c
+    ) as program:
         deadline = time.monotonic() + 50
         while not (tmp_path / "audit.sqlite").exists() and time.monotonic() < deadline:
             time.sleep(0.05)
@@ -144,7 +147,18 @@ def test_completion_script(shell):
 
 @pytest.mark.parametrize(
     ("typed", "offered"),
-    [("genbounds s", {"score", "select"}), ("genbounds score --me", {"--metric"})],
+    [
+        ("genbounds s", {"score", "select"}),
+        ("genbounds score --me", {"--metric"}),
+        ("genbounds score --metric v", {"vendi"}),
+        ("genbounds select --metric k", {"kid"}),
+        ("genbounds select --policy el", {"elimination"}),
+        ("genbounds features --fit c", {"crop"}),
+        ("genbounds features --precision bf", {"bfloat16"}),
+        ("genbounds audit --backend d", {"dask"}),
+        ("genbounds bounds o24.hoef", {"o24.hoeffding"}),
+        ("genbounds audit m25.mean-n", {"m25.mean-norm"}),
+    ],
 )
 def test_completion(typed, offered):
     environment = {

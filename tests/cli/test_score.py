@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -115,6 +116,20 @@ def test_text_says_who_is_distinguishable(run, zoo):
 def test_a_single_best_is_named(run, zoo):
     result = run("score", zoo / "real.npy", zoo / "good.npy", zoo / "bad.npy")
     assert "good is the best of them" in result.out
+
+
+def test_says_on_a_terminal_where_the_page_is(run, zoo, tmp_path, monkeypatch):
+    call = ("score", zoo / "real.npy", zoo / "good.npy", "--out", tmp_path, "--json")
+    assert run(*call).err == ""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    result = run(*call)
+    assert result.err.endswith(f"report: {tmp_path / 'report.html'}\n")
+    assert result.json["rows"]
+
+
+def test_one_model_has_no_group(run, zoo):
+    assert "Group" not in run("score", zoo / "real.npy", zoo / "good.npy").out
+    assert "Group" in run("score", zoo / "real.npy", zoo / "good.npy", zoo / "bad.npy").out
 
 
 def test_out_repeats_byte_for_byte(run, zoo, tmp_path):

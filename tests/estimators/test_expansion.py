@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -82,3 +83,30 @@ def test_difference_subtracts_third_cumulants_of_own_samples_and_not_of_the_shar
     low, high = gap.interval(0.9)
     assert mirrored.interval(0.9) == pytest.approx((-high, -low))
     assert difference(a, a, shared_samples=True).skewness == 0.0
+
+
+def test_the_unit_changes_no_score():
+    """Every field scales with its own power: value and ends stay, also where both ends move."""
+    x = Expansion(
+        estimator="debiased",
+        value=3.0,
+        variance=0.2,
+        degrees_of_freedom=30.0,
+        reference_variance=0.1,
+        reference_degrees_of_freedom=40.0,
+        influence=np.array([1.0, -2.0, 1.0]),
+        reference_influence=np.array([2.0, -2.0]),
+        curvature=0.004,
+        reference_curvature=0.003,
+        skewness=0.002,
+        reference_skewness=0.001,
+        unit=4.0,
+    )
+    one, two = x.score(0.95), x.in_unit(64.0).score(0.95)
+    for field in ("value", "low", "high", "stderr"):
+        assert getattr(two, field) == pytest.approx(getattr(one, field), rel=1e-14)
+    assert one.value == 12.0
+    other = replace(x, value=1.0, unit=0.5)
+    gap, expected = difference(x, other), difference(x.in_unit(64.0), other.in_unit(64.0))
+    assert gap.value * gap.unit == pytest.approx(11.5)
+    assert gap.interval(0.9) == pytest.approx(expected.interval(0.9), rel=1e-14)

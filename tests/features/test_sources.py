@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
+import io
 import os
+import resource
 import tarfile
 import zipfile
 
@@ -13,6 +16,7 @@ from PIL import Image
 from genbounds.features import open_source
 from genbounds.validation import InputError
 from tests.features.conftest import N, pictures, png
+from tests.fuzz.seeds import blank_png, looping_tar, seeds
 
 
 def arrays(source, start=0):
@@ -174,6 +178,51 @@ def test_bad_input_is_named(tmp_path, make, message):
     with pytest.raises(InputError, match=message) as caught:
         extract(open_source([make(tmp_path)]), Toy(takes=None), out=tmp_path / "out.npy")
     assert "\n" not in str(caught.value)
+
+
+HOSTILE = {
+    "bomb.zip": (lambda: seeds(".zip")[8], r"a\.png\): claims to unpack .* no real images do"),
+    "bomb.tgz": (lambda: seeds(".tgz")[-1], r"a\.png\): claims to unpack .* no real images do"),
+    "blank.png": (
+        lambda: blank_png(12_000, 12_000),
+        r"is an image of 12000 × 12000 in [\d,]+ bytes",
+    ),
+    "circle.tar": (looping_tar, r"its members go round in a circle"),
+    "name.tgz": (
+        lambda: gzip.compress(tar_header(b"L", 1 << 40)),
+        r"a header announces 1099511627776 bytes",
+    ),
+    "damaged.zip": (lambda: deflated_badly(), r"a\.png\): cannot be read \(Error -3"),
+    "deep.jsonl": (lambda: b"[" * 5000, r"line 1: holds something else than a text"),
+    "digits.jsonl": (lambda: b"9" * 5000, r"line 1: holds something else than a text"),
+    "half.jsonl": (lambda: b'{"text": "\\ud800"}', r"line 1: holds half of a surrogate pair"),
+}
+
+
+def tar_header(kind, size):
+    info = tarfile.TarInfo("x")
+    info.type, info.size = kind, size
+    return info.tobuf(tarfile.GNU_FORMAT) + bytes(1024)
+
+
+def deflated_badly():
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("a.png", png(pictures()[0]))
+    data = bytearray(buffer.getvalue())
+    data[35:45] = b"\xff" * 10
+    return bytes(data)
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_input_is_refused(tmp_path, name):
+    """What the fuzzer found, or would have to find: refused in one line, in little memory."""
+    make, message = HOSTILE[name]
+    (tmp_path / name).write_bytes(make())
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(InputError, match=message):
+        arrays(open_source([tmp_path if name.endswith(".png") else tmp_path / name]))
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000  # kB
 
 
 def test_arrays_that_are_no_images(tmp_path):

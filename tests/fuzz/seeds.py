@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import gzip
 import io
+import json
 import os
 import pickle
 import struct
+import tarfile
 import warnings
 import zipfile
-from functools import cache
+import zlib
+from collections.abc import Callable
+from functools import cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -50,7 +55,22 @@ def bomb() -> bytes:
     """260 MiB of zeros in a quarter of a megabyte."""
     shape = (260 << 7, 1 << 10)
     header = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}}}\n"
-    return npz({"features": forged(header, bytes(260 << 20))}, compression=zipfile.ZIP_DEFLATED)
+    return _zeros("features.npy", forged(header))
+
+
+def _zeros(name: str, start: bytes = b"") -> bytes:
+    """260 MiB of zeros after `start`, in a quarter of a megabyte; packed in little memory."""
+    buffer = io.BytesIO()
+    info = zipfile.ZipInfo(name)
+    info.compress_type = zipfile.ZIP_DEFLATED
+    with (
+        zipfile.ZipFile(buffer, "w") as archive,
+        archive.open(info, "w", force_zip64=True) as member,
+    ):
+        member.write(start)
+        for _ in range(260):
+            member.write(bytes(1 << 20))
+    return buffer.getvalue()
 
 
 def arrays() -> dict[str, np.ndarray]:
@@ -120,6 +140,9 @@ def _npz_files() -> list[bytes]:
         npz({"features": npy(np.array([[Payload()]], dtype=object), allow_pickle=True)}),
         npz({"features": pickle.dumps(Payload())}),
         npz({"features": _npy_files()[24]}),
+        npz({"features": good, "metadata": npy(np.frombuffer(b'{"encoder": "x"}', "u1"))}),
+        npz({"features": good, "metadata": npy(np.frombuffer(b"[" * 5000, "u1"))}),
+        npz({"arr_0": npy(np.zeros((2, 4, 4, 3), "u1"))}),
         bomb(),
         npz({}),
     ]
@@ -136,6 +159,9 @@ def _safetensors_files() -> list[bytes]:
         save({"features": ROWS}),
         save({"reps": ROWS.astype(np.float16)}),
         save({"arr_0": ROWS.astype(np.float32), "other": ROWS[:1]}),
+        save({"features": ROWS}, metadata={"encoder": "x", "weights": "y"}),
+        save({"mu": MEAN, "sigma": COV, "n": np.array([5])}),
+        save({"mu": MEAN, "sigma": COV[:2]}),
         with_header(entry % (b"BF16", b"2,3", 12), bytes(range(12))),
         with_header(entry % (b"F64", b"1000000000,2048", 8), bytes(8)),
         with_header(entry % (b"I64", b"-1,2", 16), bytes(16)),
@@ -158,6 +184,9 @@ def _torch_files() -> list[bytes]:
         save(rows),
         save({"features": rows.half(), "epoch": 3}),
         save({"reps": rows.bfloat16()}),
+        save({"mu": torch.from_numpy(MEAN), "sigma": torch.from_numpy(COV)}),
+        save({"mu": MEAN, "sigma": COV}),
+        save({"mu": MEAN, "sigma": COV}).replace(b"f8", b"f9"),
         save(rows, _use_new_zipfile_serialization=False),
         save(torch.zeros(1).expand(10**9, 2048)),
         save(torch.zeros(3, 2, dtype=torch.complex64)),
@@ -186,13 +215,191 @@ def _parquet_files() -> list[bytes]:
     return files
 
 
-MAKERS = {
+# --- what is to be encoded -----------------------------------------------------------------------
+
+
+def image(form: str, mode: str = "RGB", **options: object) -> bytes:
+    from PIL import Image
+
+    pixels = np.random.default_rng(1).integers(0, 256, (5, 7, 3), dtype=np.uint8)
+    buffer = io.BytesIO()
+    Image.fromarray(pixels).convert(mode).save(buffer, form, **options)
+    return buffer.getvalue()
+
+
+def png(width: int, height: int, data: bytes = b"") -> bytes:
+    """A PNG file that claims any size, with checksums that are right."""
+
+    def chunk(kind: bytes, content: bytes) -> bytes:
+        body = kind + content
+        return struct.pack(">I", len(content)) + body + struct.pack(">I", zlib.crc32(body))
+
+    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    return (
+        b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", data) + chunk(b"IEND", b"")
+    )
+
+
+def blank_png(width: int, height: int) -> bytes:
+    """A black image, genuine, some thousand times smaller than its pixels."""
+    packer = zlib.compressobj()
+    row = bytes(1 + 3 * width)
+    data = b"".join([packer.compress(row) for _ in range(height)]) + packer.flush()
+    return png(width, height, data)
+
+
+def _images(form: str) -> list[bytes]:
+    modes = {"JPEG": ("RGB", "L", "CMYK"), "PPM": ("RGB", "L"), "GIF": ("P", "L")}
+    plain = [image(form, mode) for mode in modes.get(form, ("RGB", "RGBA", "L"))]
+    return [*plain, b"", b"\0" * 64]
+
+
+def _png_files() -> list[bytes]:
+    return [
+        *_images("PNG"),
+        image("PNG", "1"),
+        image("PNG", "P"),
+        image("PNG", "LA"),
+        png(2**31 - 1, 2**31 - 1),
+        png(13_000, 13_000, zlib.compress(bytes(100))),
+        blank_png(12_000, 12_000),
+    ]
+
+
+def _zip_files() -> list[bytes]:
+    def pack(members: dict[str, bytes], compression: int = zipfile.ZIP_STORED) -> bytes:
+        buffer = io.BytesIO()
+        with zipfile.ZipFile(buffer, "w", compression) as archive:
+            for name, data in members.items():
+                archive.writestr(name, data)
+        return buffer.getvalue()
+
+    one, two = image("PNG"), image("JPEG")
+    return [
+        pack({"a.png": one, "b/c.jpg": two}),
+        pack({"a.png": one, "b.png": one}, zipfile.ZIP_DEFLATED),
+        pack({"a.png": one}, zipfile.ZIP_LZMA),
+        pack({"a.png": one}, zipfile.ZIP_BZIP2),
+        pack({"../../a.png": one, "/etc/b.png": one, "c\n\x1b[31m.png": one}),
+        pack({"a.png": b""}),
+        pack({"readme.txt": b"x"}),
+        pack({}),
+        _zeros("a.png"),
+    ]
+
+
+def tar(members: dict[str, bytes], form: int = tarfile.PAX_FORMAT) -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", format=form) as archive:
+        for name, data in members.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            archive.addfile(info, io.BytesIO(data))
+    return buffer.getvalue()
+
+
+def looping_tar() -> bytes:
+    """A second header with a negative size, which sends tarfile back to that header."""
+    block = tarfile.TarInfo("b.png").tobuf(tarfile.GNU_FORMAT)
+    size = (-tarfile.BLOCKSIZE).to_bytes(12, "big", signed=True)
+    first = tarfile.TarInfo("a.png").tobuf(tarfile.GNU_FORMAT)
+    return first + with_checksum(block[:124] + size + block[136:]) + bytes(1024)
+
+
+def with_checksum(block: bytes) -> bytes:
+    """Put the right checksum into one header of a tar archive."""
+    blanked = block[:148] + b" " * 8 + block[156:]
+    return block[:148] + b"%06o\0 " % sum(blanked) + block[156:]
+
+
+def _tar_files() -> list[bytes]:
+    one, two = image("PNG"), image("JPEG")
+    return [
+        tar({"a.png": one, "b/c.jpg": two}),
+        tar({"a.png": one}, tarfile.GNU_FORMAT),
+        tar({"a" * 150 + ".png": one}, tarfile.GNU_FORMAT),
+        tar({"ü" * 150 + ".png": one, "../b.png": one}),
+        tar({"readme.txt": b"x"}),
+        looping_tar(),
+        tar({}),
+        b"",
+    ]
+
+
+def _tgz_files() -> list[bytes]:
+    packer = zlib.compressobj(wbits=31)
+    info = tarfile.TarInfo("a.png")
+    info.size = 260 << 20
+    zeros = b"".join([packer.compress(bytes(1 << 20)) for _ in range(260)])
+    hostile = zlib.compressobj(wbits=31)
+    head = hostile.compress(info.tobuf())
+    body = b"".join([hostile.compress(bytes(1 << 20)) for _ in range(260)]) + hostile.flush()
+    return [
+        *(gzip.compress(data, mtime=0) for data in _tar_files()),
+        zeros + packer.flush(),
+        head + body,
+    ]
+
+
+def _txt_files() -> list[bytes]:
+    return [
+        b"one text\nanother\n",
+        "ein Text, mit Umlaut: ü\n\n\nzwei".encode(),
+        b"\xef\xbb\xbfwith a mark\r\nof order\r\n",
+        "UTF-16".encode("utf-16"),
+        b"\0\0\n\0",
+        b"x" * 70_000,
+        b"\n\n",
+        b"",
+    ]
+
+
+def _jsonl_files() -> list[bytes]:
+    return [
+        b'{"text": "one"}\n{"text": "two", "more": [1, 2]}\n',
+        b'"one"\n"two"\n',
+        b'{"caption": "one"}\n',
+        b'{"text": null}\n',
+        b'{"text": "\\ud800"}\n',
+        b"[" * 5000 + b"\n",
+        b'{"text":' * 3000 + b"\n",
+        b"9" * 5000 + b"\n",
+        b"NaN\nInfinity\n",
+        json.dumps({"text": "\x1b[31m\u202e\0"}).encode(),
+        b"",
+    ]
+
+
+MAKERS: dict[str, Callable[[], list[bytes]]] = {
     ".npy": _npy_files,
     ".npz": _npz_files,
     ".safetensors": _safetensors_files,
     ".pt": _torch_files,
     ".parquet": _parquet_files,
+    ".zip": _zip_files,
+    ".tar": _tar_files,
+    ".tgz": _tgz_files,
+    ".txt": _txt_files,
+    ".jsonl": _jsonl_files,
+    ".png": _png_files,
+    ".jpg": partial(_images, "JPEG"),
+    ".gif": partial(_images, "GIF"),
+    ".bmp": partial(_images, "BMP"),
+    ".webp": partial(_images, "WEBP"),
+    ".tif": partial(_images, "TIFF"),
+    ".ppm": partial(_images, "PPM"),
 }
+"""Formats by the ending that names them."""
+
+SHARES = {
+    ".npy": 5, ".npz": 5, ".safetensors": 5, ".pt": 4, ".parquet": 4,
+    ".zip": 2, ".tar": 2, ".tgz": 2, ".txt": 1, ".jsonl": 1,
+    ".png": 2, ".jpg": 1, ".gif": 1, ".bmp": 1, ".webp": 1, ".tif": 1, ".ppm": 1,
+}  # fmt: skip
+"""How a run of the fuzzer is divided."""
+
+ARRAYS = (".npy", ".npz", ".safetensors", ".pt", ".parquet")
+"""What holds features or statistics; the rest is to be encoded."""
 
 
 @cache

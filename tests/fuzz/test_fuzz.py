@@ -17,11 +17,16 @@ from hypothesis.extra import numpy as hnp
 
 import genbounds as gb
 from genbounds import files
+from genbounds.features._sources import ARCHIVES, IMAGES, TEXTS
 from tests.fuzz import harness
 from tests.fuzz.mutations import mutate
-from tests.fuzz.seeds import MAKERS, Payload, scratch, seeds
+from tests.fuzz.seeds import ARRAYS, MAKERS, Payload, scratch, seeds
 
-INPUTS = {".npy": 6_000, ".npz": 5_000, ".safetensors": 6_000, ".pt": 2_000, ".parquet": 1_500}
+INPUTS = {
+    ".npy": 5_000, ".npz": 5_000, ".safetensors": 5_000, ".pt": 2_000, ".parquet": 1_500,
+    ".zip": 1_000, ".tar": 1_000, ".tgz": 1_000, ".txt": 500, ".jsonl": 500,
+    ".png": 500, ".jpg": 300, ".gif": 300, ".bmp": 300, ".webp": 300, ".tif": 300, ".ppm": 300,
+}  # fmt: skip
 NEEDS = {".pt": "torch", ".parquet": "pyarrow.parquet"}
 
 
@@ -31,7 +36,11 @@ def require(suffix):
 
 
 def test_every_format_has_seeds():
-    assert set(MAKERS) == set(INPUTS) == set(files.FORMATS)
+    assert set(MAKERS) == set(INPUTS)
+    assert set(ARRAYS) == set(files.FORMATS)
+    others = {".tar.gz": ".tgz", ".jpeg": ".jpg", ".tiff": ".tif", ".pgm": ".ppm"}
+    media = {others.get(ending, ending) for ending in (*IMAGES, *ARCHIVES, *TEXTS)}
+    assert set(MAKERS) == {*ARRAYS, *media}
     assert sum(INPUTS.values()) >= 20_000
 
 

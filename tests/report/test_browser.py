@@ -101,7 +101,7 @@ def folder(tmp_path_factory) -> Path:
 
 
 KINDS = ("score", "audit", "statement", "select", "hostile")
-FIGURES = {"score": 2, "audit": 2, "statement": 1, "select": 2, "hostile": 2}
+FIGURES = {"score": 3, "audit": 2, "statement": 1, "select": 2, "hostile": 2}
 
 
 @pytest.mark.parametrize("width", WIDTHS)

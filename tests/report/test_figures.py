@@ -2,11 +2,13 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 
 import pytest
 
 from genbounds import report
 from genbounds.bounds import catalog
+from genbounds.estimators._compare import METRICS
 from genbounds.report._canvas import COLOUR
 from genbounds.report.figures import formula
 from genbounds.results import Score
@@ -27,6 +29,7 @@ def figures(names):
     return {
         "rank": report.rank_plot(ranking),
         "score": report.score_plot(ranking.scores, metric="fd", level=0.95),
+        "gaps": report.gap_plot(ranking),
         "matrix": report.difference_matrix(ranking),
         "convergence": report.convergence_plot(
             {name: [(100, make_score(3.0)), (1000, make_score(2.0))] for name in names}, truth=1.0
@@ -115,6 +118,31 @@ def test_rank_plot_shows_order_values_and_letters(ranking):
     assert positions == sorted(positions)
 
 
+def test_gaps_are_the_simultaneous_intervals_and_not_negative(ranking):
+    """Behind the first, whichever way the score is better; coloured where zero is inside."""
+    figure = report.gap_plot(ranking)
+    first, *others = ranking.scores
+    assert [row[0].text for row in figure.table.rows] == others
+    for name, (_, value, low, high, tag) in zip(others, figure.table.rows, strict=True):
+        pair = ranking.difference(first, name)
+        assert (value, low, high) == (-pair.value, -pair.high, -pair.low)
+        assert tag.text == ("yes" if low > 0.0 else "no")
+    flipped = replace(
+        ranking,
+        differences=tuple(
+            replace(d, value=-d.value, low=-d.high, high=-d.low) for d in ranking.differences
+        ),
+    )
+    assert report.gap_plot(flipped).table == figure.table
+    rivals = sum(not ranking.difference(first, name).distinguishable for name in others)
+    assert 0 < rivals < len(others)
+    assert figure.wide.count("may be as good") == rivals
+
+
+def test_every_metric_has_a_title():
+    assert set(report.figures.METRIC_TITLES) == set(METRICS)
+
+
 def test_matrix_colours_exactly_the_distinguishable_pairs(ranking):
     svg = report.difference_matrix(ranking).wide
     certain = sum(pair.distinguishable for pair in ranking.differences)
@@ -181,6 +209,7 @@ def test_what_cannot_be_drawn_is_no_error():
         (report.claim_plot, {"row": {"id": "a", "verdict": "upheld", "by_delta": []}}),
         (report.tightness_plot, {"rows": [{"tightness": None}]}),
         (report.difference_matrix, {"ranking": make_ranking(["alone"])}),
+        (report.gap_plot, {"ranking": make_ranking(["alone"])}),
     ],
 )
 def test_nothing_to_draw_is_refused(function, arguments):

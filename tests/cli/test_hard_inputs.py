@@ -1,0 +1,102 @@
+"""Degenerate and extreme data through the program: what Python answers, or one line."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import genbounds as gb
+from experiments.benchmarks.hard import pairs
+
+PAIRS = {pair.name: pair for pair in pairs()}
+
+METRICS = {
+    "fd": lambda fake, real: gb.frechet_distance(fake, real),
+    "kid": lambda fake, real: gb.kernel_inception_distance(fake, real),
+    "rke": lambda fake, real: gb.compare(
+        {"fake": fake}, real, metric="rke", options={"kernel": "cosine"}
+    ).scores["fake"],
+}
+
+
+def answer(call):
+    try:
+        return call()
+    except gb.InputError:
+        return None
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    root = tmp_path_factory.mktemp("hard")
+    for number, pair in enumerate(PAIRS.values()):
+        np.save(root / f"fake{number}.npy", pair.fake)
+        np.save(root / f"real{number}.npy", pair.real)
+    return root
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("name", PAIRS)
+def test_score(run, folder, name, metric):
+    pair, number = PAIRS[name], list(PAIRS).index(name)
+    expected = answer(lambda: METRICS[metric](pair.fake, pair.real))
+    options = ["--kernel", "cosine"] if metric == "rke" else []
+    files = (folder / f"real{number}.npy", folder / f"fake{number}.npy")
+    result = run("score", *files, "--metric", metric, *options, "--json")
+    if expected is None:
+        assert result.code == 2
+        assert result.out == ""
+        assert result.err.count("\n") == 1
+        assert result.err.startswith("genbounds: ")
+        return
+    assert result.code == 0
+    (row,) = result.json["rows"]
+    # All influences are kept for a comparison, where one score takes a part of a large sample.
+    for field in ("value", "low", "high"):
+        assert row[field] == pytest.approx(getattr(expected, field), rel=1e-9)
+    assert set(row["notes"]) == set(expected.notes)
+
+
+POSTERIORS = np.random.default_rng(0).dirichlet([0.1] * 5, size=50)
+
+
+@pytest.mark.parametrize(
+    ("posteriors", "legal"),
+    [
+        (np.eye(5)[[0] * 20], True),
+        (np.ones((20, 1)), True),
+        (np.eye(2), True),
+        (np.tile(np.eye(5), (10, 1)), True),
+        (np.repeat(POSTERIORS, 10, axis=0), True),
+        (np.column_stack([np.ones(20), np.full(20, 5e-324)]), True),
+        (POSTERIORS[:1], False),
+        (POSTERIORS * 1e150, False),
+        (POSTERIORS * 1e-150, False),
+        (np.full((3, 4), 1e308), False),
+        (POSTERIORS - 0.01, False),
+    ],
+)
+def test_inception_score(run, tmp_path, posteriors, legal):
+    np.save(tmp_path / "p.npy", posteriors)
+    result = run("score", tmp_path / "p.npy", "--metric", "is", "--json")
+    expected = answer(lambda: gb.inception_score(posteriors))
+    assert (expected is not None) == legal
+    if expected is None:
+        assert (result.code, result.out, result.err.count("\n")) == (2, "", 1)
+    else:
+        (row,) = result.json["rows"]
+        assert row["value"] == pytest.approx(expected.value, rel=1e-12)
+        assert 1.0 <= row["value"] <= posteriors.shape[1]
+
+
+@pytest.mark.parametrize("power", [-150, 150])
+def test_selection_refuses_extreme_scales(run, tmp_path, power):
+    """Certificates add up variances, which are no numbers there."""
+    rng = np.random.default_rng(0)
+    for name in ("real", "a", "b"):
+        np.save(tmp_path / f"{name}.npy", 10.0**power * rng.normal(size=(200, 3)))
+    result = run(
+        "select", "--reference", *(tmp_path / f"{name}.npy" for name in ("real", "a", "b"))
+    )
+    assert (result.code, result.out, result.err.count("\n")) == (2, "", 1)
+    assert "extreme size" in result.err
