@@ -24,6 +24,14 @@ from genbounds.validation import InputError
 WEIGHTED_RATIO = 8
 """Effective samples per direction from which the second order is enough on its own."""
 
+FIT_RATIO = 8
+"""Below this many samples per direction of one side, and with the other side better sampled, ..."""
+
+FIT_DIRECTIONS = 100
+"""... from so many directions on, the random-matrix routes still err less than the expansion, in
+every law tried (docs/few_samples.md): its remainder falls with the rows per direction, the standard
+error with the number of directions as well."""
+
 GROUPS = 5
 """Groups of the delete-group jackknife over the other side when one side has few samples."""
 
@@ -130,7 +138,11 @@ def debiased(fake: Sample, real: Sample, every_row: bool) -> Expansion:
     if fake.weights is not None or real.weights is not None:
         return _debiased_weighted(fake, real, regime)
     if min(regime.fake, regime.real) < FEW_RATIO:
-        return _debiased_few(fake, real, regime)
+        return _debiased_few(fake, real, regime, every_row)
+    if _fit_first(fake, real, regime):
+        found = _debiased_few(fake, real, regime, every_row)
+        if not found.doubts:
+            return found
     pair = Pair(fake, real)
     terms = pair.terms(every_row=every_row)
     second_order = pair.plugin - terms[0].bias - terms[1].bias
@@ -200,7 +212,17 @@ def _split(side: Sample, ratio: float) -> bool:
     return side.rows is not None and ratio < SPLIT_RATIO
 
 
-def _debiased_few(fake: Sample, real: Sample, regime: _Regime) -> Expansion:
+def _fit_first(fake: Sample, real: Sample, regime: _Regime) -> bool:
+    few, fewest, most = (
+        (fake, regime.fake, regime.real)
+        if regime.fake <= regime.real
+        else (real, regime.real, regime.fake)
+    )
+    wide = min(fake.directions, real.directions) >= FIT_DIRECTIONS
+    return few.rows is not None and fewest < FIT_RATIO <= most and wide
+
+
+def _debiased_few(fake: Sample, real: Sample, regime: _Regime, every_row: bool) -> Expansion:
     """Debias where one side, or both, has few samples per direction: random-matrix routes."""
     few, other = (fake, real) if regime.fake <= regime.real else (real, fake)
     whole = _few(few, other)
@@ -217,6 +239,9 @@ def _debiased_few(fake: Sample, real: Sample, regime: _Regime) -> Expansion:
         value, rest, extra = _both_few(few, other, whole, ratio)
     else:
         value, rest = _other_removed(few, other, whole)
+        if other.rows is not None and min(regime.fake, regime.real) >= FEW_RATIO:
+            # The expansion holds for the other side, and knows its noise row by row.
+            rest = Pair(fake, real).terms(every_row=every_row)[0 if other is fake else 1]
         extra = ()
     terms = (own, rest) if few is fake else (rest, own)
     return _expansion("debiased", value, fake, real, terms, notes + extra)
