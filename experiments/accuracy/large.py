@@ -5,7 +5,7 @@ sufficient statistics; the same command goes on where it was interrupted. ``--re
 estimates how long that takes.
 
 One replication costs, in units of d³ flops: B = R A 1 (d² where both covariances have the same
-eigenvectors, as here unless ``--turned``), Bᵀ B and Aᵀ A 1 each, eigenvectors 9, A V 2. At
+eigenvectors, as here unless ``--turned``), Bᵀ B and Aᵀ A 1 each, eigenvectors 9, A V 1. At
 d = 2048 a unit is 8.6 · 10⁹.
 """
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 from scipy import stats
 
 import genbounds as gb
 from genbounds import InputError
-from genbounds.simulate import FrechetArm, GaussianArm, StudentArm, frechet_scores
+from genbounds.simulate import FrechetArm, GaussianArm, StudentArm, _engine, frechet_scores
 from genbounds.simulate._engine import Engine, White, draw_white, draw_white_on
 
 torch = pytest.importorskip("torch")
@@ -231,3 +232,18 @@ def test_arm_statistics_come_from_the_engine():
 def test_bad_arguments_are_named(call, match):
     with pytest.raises(InputError, match=match):
         call()
+
+
+@pytest.mark.parametrize("replications", [1, 3])
+def test_products_that_skip_zeros_equal_full_ones(monkeypatch, replications):
+    rng = np.random.default_rng(0)
+    triangle = np.tril(rng.normal(size=(replications, 7, 7)))
+    one, many = rng.normal(size=(7, 7)), rng.normal(size=(replications, 7, 7))
+    monkeypatch.setattr(_engine, "TRIANGULAR_SIZE", 1)
+    assert_allclose(_engine.times_triangle(one, triangle), one @ triangle, rtol=1e-13, atol=1e-13)
+    assert_allclose(_engine.triangle_times(triangle, many), triangle @ many, rtol=1e-13, atol=1e-13)
+    # Above the diagonal nothing is read.
+    filled = triangle + np.triu(np.ones((7, 7)), 1)
+    assert_allclose(_engine.times_triangle(one, filled), one @ triangle, rtol=1e-13, atol=1e-13)
+    trapezoid = triangle[:, :, :5]
+    assert_allclose(_engine.times_triangle(one, trapezoid), one @ trapezoid, rtol=1e-13)
