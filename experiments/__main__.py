@@ -80,6 +80,8 @@ TRIALS = (
         arguments="certificates --runs 1 --scenario 'Gaussian, 2 tied, d=8'",
     ),
     Trial(module="selection.error_rate", arguments="rank-flip --runs 1"),
+    Trial(module="selection.large", arguments="--runs 1 --dimension 16"),
+    Trial(module="selection.real", arguments="--runs 1 --steps 20"),
     Trial(module="selection.regret", arguments="main --dimension 8 --trials 1 --steps 20"),
     Trial(module="selection.regret", arguments="tables --dimension 8 --trials 1 --steps 20"),
     Trial(module="selection.sample_size", arguments="--runs 1 --scenario '3 arms, graded by 50%'"),
