@@ -274,7 +274,7 @@ def _claims(
 def table(kind: str, scenario: str, policies: Mapping[str, list[Run]], dimension: int) -> str:
     """Markdown: regret and share of optimal picks at the end, difference to ours, exponent."""
     name = scenario.split()[0]
-    title = f"#### {kind}: {scenario} arms"
+    title = f"### {kind}: {scenario} arms"
     if name in EMBEDDINGS:
         norms = builder(name, dimension).norms
         printed = EMBEDDINGS[name].reference
