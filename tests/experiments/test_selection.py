@@ -114,7 +114,7 @@ def test_a_whole_regret_study_is_recorded(tmp_path, monkeypatch, page):
     monkeypatch.setattr(sys, "argv", [*command, "--out", str(tmp_path), "--page", str(page)])
     regret.main()
     text = page.read_text()
-    assert text.count("#### main: ") == 8
+    assert text.count("### main: ") == 8
     assert "* Of 12 pairs of a scenario and a published or naive policy" in text
     assert "* fd-ucb as tuned against greedy: " in text
     assert (page.parent / "images" / "regret-main.svg").stat().st_size < 100_000
