@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from genbounds.estimators._contour import contour_trace_root
 from genbounds.estimators._linalg import EPS
 from genbounds.estimators._marchenko_pastur import fit_spectrum
+from genbounds.estimators._moments import random_groups
 from genbounds.validation import Float
 
 PAIRED_ROWS = 400
@@ -286,7 +287,7 @@ def _jackknifed_contour(projected: Float, rank: int, whole: float) -> float:
             break
     else:
         return whole
-    label = np.random.default_rng(GROUPING_SEED).permutation(np.arange(n) % groups)
+    label = random_groups(GROUPING_SEED, n, groups)
     scatter = projected.T @ projected
     without = []
     for group in range(groups):

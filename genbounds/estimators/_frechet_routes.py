@@ -48,6 +48,20 @@ class _Regime:
         directions = min(fake.directions, real.directions)
         return cls(*(side.effective / directions for side in (fake, real)))
 
+    @property
+    def fewest(self) -> float:
+        """Of the side with fewer."""
+        return min(self.fake, self.real)
+
+    @property
+    def most(self) -> float:
+        """Of the side with more."""
+        return max(self.fake, self.real)
+
+    def by_number(self, fake: Sample, real: Sample) -> tuple[Sample, Sample]:
+        """Return both samples, the one with fewer per direction first."""
+        return (fake, real) if self.fake <= self.real else (real, fake)
+
 
 def _expansion(
     estimator: str,
@@ -137,7 +151,7 @@ def debiased(fake: Sample, real: Sample, every_row: bool) -> Expansion:
     regime = _Regime.of(fake, real)
     if fake.weights is not None or real.weights is not None:
         return _debiased_weighted(fake, real, regime)
-    if min(regime.fake, regime.real) < FEW_RATIO:
+    if regime.fewest < FEW_RATIO:
         return _debiased_few(fake, real, regime, every_row)
     if _fit_first(fake, real, regime):
         found = _debiased_few(fake, real, regime, every_row)
@@ -176,7 +190,7 @@ def _debiased_weighted(fake: Sample, real: Sample, regime: _Regime) -> Expansion
     for name, side in (("generated", fake), ("reference", real)):
         if side.weights is not None:
             notes.append(f"the weighted {name} rows count for {side.effective:.4g} equal ones")
-    ratio = min(regime.fake, regime.real)
+    ratio = regime.fewest
     if ratio < WEIGHTED_RATIO:
         notes.append(
             f"unreliable: {ratio:.2g} effective rows per direction, where the second order needs "
@@ -213,18 +227,14 @@ def _split(side: Sample, ratio: float) -> bool:
 
 
 def _fit_first(fake: Sample, real: Sample, regime: _Regime) -> bool:
-    few, fewest, most = (
-        (fake, regime.fake, regime.real)
-        if regime.fake <= regime.real
-        else (real, regime.real, regime.fake)
-    )
+    few, _ = regime.by_number(fake, real)
     wide = min(fake.directions, real.directions) >= FIT_DIRECTIONS
-    return few.rows is not None and fewest < FIT_RATIO <= most and wide
+    return few.rows is not None and regime.fewest < FIT_RATIO <= regime.most and wide
 
 
 def _debiased_few(fake: Sample, real: Sample, regime: _Regime, every_row: bool) -> Expansion:
     """Debias where one side, or both, has few samples per direction: random-matrix routes."""
-    few, other = (fake, real) if regime.fake <= regime.real else (real, fake)
+    few, other = regime.by_number(fake, real)
     whole = _few(few, other)
     own = SideTerms(
         bias=0.0,
@@ -234,12 +244,11 @@ def _debiased_few(fake: Sample, real: Sample, regime: _Regime, every_row: bool) 
     )
     doubt = "" if whole.reliable else "unreliable: "
     notes = (f"route: {whole.route}", *(doubt + note for note in whole.notes))
-    ratio = max(regime.fake, regime.real)
-    if ratio < FEW_RATIO:
-        value, rest, extra = _both_few(few, other, whole, ratio)
+    if regime.most < FEW_RATIO:
+        value, rest, extra = _both_few(few, other, whole, regime.most)
     else:
         value, rest = _other_removed(few, other, whole)
-        if other.rows is not None and min(regime.fake, regime.real) >= FEW_RATIO:
+        if other.rows is not None and regime.fewest >= FEW_RATIO:
             # The expansion holds for the other side, and knows its noise row by row.
             rest = Pair(fake, real).terms(every_row=every_row)[0 if other is fake else 1]
         extra = ()

@@ -19,7 +19,7 @@ from genbounds.estimators._frechet_terms import (
 )
 from genbounds.estimators._frechet_weighted import check_weights, weighted_moments, weighted_terms
 from genbounds.estimators._linalg import factor
-from genbounds.estimators._moments import Moments, row_blocks
+from genbounds.estimators._moments import Moments, random_groups, row_blocks
 from genbounds.validation import Float, InputError, check_features, check_finite
 
 FEW_RATIO = 4
@@ -206,7 +206,7 @@ def moments_of(sample: Sample, index: NDArray[np.intp]) -> Moments:
 def _whole(name: str, rows: NDArray[Any], parts: int, precision: Precision) -> Sample:
     """Moments of all rows, and of random groups of equal size, in one pass."""
     n, d = rows.shape
-    label = np.random.default_rng(PAIRING_SEED).permutation(np.arange(n) % parts)
+    label = random_groups(PAIRING_SEED, n, parts)
     moments = [Moments.empty(d) for _ in range(parts)]
     for positions, block in row_blocks(rows, dtype=precision):
         check_finite(name, block, first_row=int(positions[0]))

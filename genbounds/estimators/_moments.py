@@ -275,6 +275,11 @@ def row_blocks(
         yield np.arange(start, stop), block
 
 
+def random_groups(seed: int, n: int, groups: int) -> NDArray[np.intp]:
+    """Label each of n rows with one of as many random groups, equal in size to one row."""
+    return np.random.default_rng(seed).permutation(np.arange(n) % groups)
+
+
 def random_parts(seed: int, n: int, size: int) -> Iterator[NDArray[np.intp] | None]:
     """Positions of disjoint random parts of `size` of n rows; None for all rows in their order."""
     if size >= n:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genbounds.estimators._expansion import Expansion, times_unit
+from genbounds.estimators._moments import random_groups
 from genbounds.results import Score
 from genbounds.validation import Float, InputError, check_count
 
@@ -112,7 +113,7 @@ def jackknife_score(
         n, g = len(rows), plan.groups
         if n < 2 * g:
             raise InputError(f"the jackknife of {g} groups needs at least {2 * g} rows; got {n}.")
-        label = np.random.default_rng(plan.seed).permutation(np.arange(n) % g)
+        label = random_groups(plan.seed, n, g)
         without = np.empty(g)
         for k in range(g):
             kept: list[Rows | None] = list(samples)

@@ -18,7 +18,14 @@ _FIRST_CAPACITY = 256
 
 
 class _Pairs:
-    """Sum of a symmetric kernel over all pairs of rows of a growing sample, the diagonal too."""
+    """Sum of a symmetric kernel over all pairs of rows of a growing sample, the diagonal too.
+
+    Attributes
+    ----------
+    n : int
+        Rows so far.
+    total : float
+    """
 
     def __init__(self, pair_sum: PairSum) -> None:
         self.n = 0
@@ -28,9 +35,11 @@ class _Pairs:
 
     @property
     def nbytes(self) -> int:
+        """Memory held."""
         return 0 if self._rows is None else self._rows.nbytes
 
     def add(self, rows: NDArray[Any]) -> None:
+        """Take up rows of shape (b, d)."""
         if self._rows is None:
             self._rows = np.empty((_FIRST_CAPACITY, rows.shape[1]), dtype=rows.dtype)
         end = self.n + rows.shape[0]
@@ -46,7 +55,7 @@ class _Pairs:
         self.n = end
 
 
-class RunningKid:
+class RunningKid(_Pairs):
     """Plug-in kernel Inception distance.
 
     Parameters
@@ -55,23 +64,13 @@ class RunningKid:
     """
 
     def __init__(self, reference: KernelReference) -> None:
+        super().__init__(reference.pair_sum)
         self._reference = reference
-        self._pairs = _Pairs(reference.pair_sum)
         self._crossed = 0.0
-
-    @property
-    def n(self) -> int:
-        """Rows so far."""
-        return self._pairs.n
-
-    @property
-    def nbytes(self) -> int:
-        """Memory held."""
-        return self._pairs.nbytes
 
     def add(self, rows: NDArray[Any]) -> None:
         """Take up rows of shape (b, d)."""
-        self._pairs.add(rows)
+        super().add(rows)
         self._crossed += self._reference.pair_sum(rows)
 
     def loss(self) -> float:
@@ -79,11 +78,11 @@ class RunningKid:
         n, reference = self.n, self._reference
         if n < 2:
             return -math.inf
-        within = self._pairs.total / n**2
+        within = self.total / n**2
         return within + reference.v_statistic - 2.0 * self._crossed / (n * reference.n)
 
 
-class RunningRke:
+class RunningRke(_Pairs):
     """Plug-in order-2 entropy, the logarithm of the mean squared kernel.
 
     Parameters
@@ -92,24 +91,7 @@ class RunningRke:
         Sum of k² over pairs of rows.
     """
 
-    def __init__(self, pair_sum: PairSum) -> None:
-        self._pairs = _Pairs(pair_sum)
-
-    @property
-    def n(self) -> int:
-        """Rows so far."""
-        return self._pairs.n
-
-    @property
-    def nbytes(self) -> int:
-        """Memory held."""
-        return self._pairs.nbytes
-
-    def add(self, rows: NDArray[Any]) -> None:
-        """Take up rows of shape (b, d)."""
-        self._pairs.add(rows)
-
     def loss(self) -> float:
         """Minus the logarithm of the plug-in score of all rows so far; -inf before two."""
         n = self.n
-        return math.log(self._pairs.total / n**2) if n > 1 else -math.inf
+        return math.log(self.total / n**2) if n > 1 else -math.inf
