@@ -65,12 +65,25 @@ def test_a_look_that_its_notes_do_not_trust_is_no_evidence():
     assert list(c.doubtful) == [1, 0]
 
 
+EXPONENTIAL = np.random.default_rng(0).exponential(size=100) - 1.0
+
+
 @pytest.mark.parametrize("higher_is_better", [False, True])
-@pytest.mark.parametrize("skewed_arm", [0, 1])
-def test_skewed_scores_need_more_evidence_on_the_heavy_side(skewed_arm, higher_is_better):
-    # A score with right-skewed influences errs to the low side when it is studentised: a model
-    # that looks better because its score is low needs more evidence, one with a high score not.
-    influence = np.random.default_rng(0).exponential(size=100) - 1.0
+@pytest.mark.parametrize("odd_arm", [0, 1])
+@pytest.mark.parametrize(
+    "oddity",
+    [
+        # Right-skewed influences: a studentised score errs to the low side.
+        {"influence": EXPONENTIAL},
+        # Positive curvature: the estimated variance is small when the value is low, so that a low
+        # value is too far out in standard errors.
+        {"curvature": 2e-4},
+    ],
+    ids=["skewed", "bent"],
+)
+def test_odd_scores_need_more_evidence_on_the_heavy_side(oddity, odd_arm, higher_is_better):
+    # A model that looks better because its score is low needs more evidence, one with a high score
+    # not.
     for winner in (0, 1):
         c = certificate(2)
         gap = 1.01 * c.critical * np.hypot(0.1, 0.1)
@@ -81,32 +94,10 @@ def test_skewed_scores_need_more_evidence_on_the_heavy_side(skewed_arm, higher_i
                 look(
                     -value if higher_is_better else value,
                     higher_is_better=higher_is_better,
-                    influence=influence if arm == skewed_arm else None,
+                    **(oddity if arm == odd_arm else {}),
                 ),
             )
-        heavy = (winner == skewed_arm) != higher_is_better
-        assert c.answer() == (None if heavy else (winner,))
-
-
-@pytest.mark.parametrize("higher_is_better", [False, True])
-@pytest.mark.parametrize("bent_arm", [0, 1])
-def test_bent_scores_need_more_evidence_on_the_heavy_side(bent_arm, higher_is_better):
-    # Positive curvature: the estimated variance is small when the value is low, so that a low value
-    # is too far out in standard errors. The arm that looks better by a low value needs more.
-    for winner in (0, 1):
-        c = certificate(2)
-        gap = 1.01 * c.critical * np.hypot(0.1, 0.1)
-        for arm in (0, 1):
-            value = 0.0 if arm == winner else gap
-            c.add(
-                arm,
-                look(
-                    -value if higher_is_better else value,
-                    higher_is_better=higher_is_better,
-                    curvature=2e-4 if arm == bent_arm else 0.0,
-                ),
-            )
-        heavy = (winner == bent_arm) != higher_is_better
+        heavy = (winner == odd_arm) != higher_is_better
         assert c.answer() == (None if heavy else (winner,))
 
 
