@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 import scipy  # its submodules are loaded at their first use
 
+from genbounds.estimators._frechet_mixed import with_mixed_term
 from genbounds.estimators._frechet_sample import Sample
 from genbounds.estimators._frechet_terms import EXACT, SideTerms, gaussian_bias, positive_roots
 from genbounds.estimators._linalg import checked_roots, congruence, gram_roots, singular_values
@@ -78,8 +79,21 @@ class Pair:
         real_projection /= roots
         return roots, self.real.factor @ vectors, real_projection
 
-    def terms(self, *, every_row: bool, bias_only: bool = False) -> tuple[SideTerms, SideTerms]:
-        """Second-order terms of the generated and of the reference sample."""
+    def terms(self, *, every_row: bool) -> tuple[SideTerms, SideTerms]:
+        """Second-order terms of both samples, each corrected for the noise of the other."""
+        fake, real = self.fake, self.real
+        terms = self.terms_alone(every_row=every_row)
+        if fake.n is None or real.n is None:
+            return terms
+        roots, *projections = self.directions
+        return with_mixed_term(
+            fake, real, terms, roots=roots, projections=(projections[0], projections[1])
+        )
+
+    def terms_alone(
+        self, *, every_row: bool, bias_only: bool = False
+    ) -> tuple[SideTerms, SideTerms]:
+        """Second-order terms of either sample, as if the estimate of the other were the truth."""
         fake, real = self.fake, self.real
         if fake.n is None and real.n is None:
             return EXACT, EXACT

@@ -213,7 +213,7 @@ def _half_value(halves: list[Pair], every_row: bool) -> float:
     values, rest = [], 0.0
     for k, half in enumerate(halves):
         if k == 0 or not costly:
-            bias = sum(term.bias for term in half.terms(every_row=every_row, bias_only=True))
+            bias = sum(term.bias for term in half.terms_alone(every_row=every_row, bias_only=True))
             if costly:
                 rest = bias - half.gaussian_bias()
         else:
@@ -250,7 +250,7 @@ def _debiased_few(fake: Sample, real: Sample, regime: _Regime, every_row: bool) 
         value, rest = _other_removed(few, other, whole)
         if other.rows is not None and regime.fewest >= FEW_RATIO:
             # The expansion holds for the other side, and knows its noise row by row.
-            rest = Pair(fake, real).terms(every_row=every_row)[0 if other is fake else 1]
+            rest = Pair(fake, real).terms_alone(every_row=every_row)[0 if other is fake else 1]
         extra = ()
     terms = (own, rest) if few is fake else (rest, own)
     return _expansion("debiased", value, fake, real, terms, notes + extra)

@@ -103,6 +103,15 @@ class Sample:
         rows = self.rows if self.index is None else self.rows[self.index]
         return np.array(rows, dtype=np.float64) - self.mean
 
+    def some(self, count: int, seed: int) -> tuple[Float, Float]:
+        """Centred rows, `count` of them drawn at random, and their weights, which sum to one."""
+        assert self.rows is not None
+        assert self.n is not None
+        chosen = np.random.default_rng(seed).integers(self.n, size=count)
+        rows = self.rows[chosen if self.index is None else self.index[chosen]]
+        weights = np.full(count, 1.0 / self.n) if self.weights is None else self.weights[chosen]
+        return np.array(rows, dtype=np.float64) - self.mean, weights
+
     def terms(
         self,
         *,

@@ -92,4 +92,5 @@ def weighted_terms(
         degrees_of_freedom=max(1.0 / float(squares.sum()) - 1.0, 1.0),
         # In units in which the plain mean of the influences has the variance of the estimate.
         influence=n * weights * loo,
+        least_variance=first / 2.0,
     )

@@ -38,9 +38,9 @@ def skewed_rows(seed, n, d, stretch=1.0):
 def test_parts_that_cover_every_row_change_only_rounding(monkeypatch, n):
     x, y = skewed_rows(2, n, 6, 1.2), skewed_rows(3, 640, 6)
     pair = Pair(sample_of("fake", x), sample_of("real", y))
-    whole = pair.terms(every_row=True)
+    whole = pair.terms_alone(every_row=True)
     small_parts(monkeypatch, 100, noise=-1.0)  # never satisfied: all parts are used
-    for some, every in zip(pair.terms(every_row=False), whole, strict=True):
+    for some, every in zip(pair.terms_alone(every_row=False), whole, strict=True):
         assert some.bias == pytest.approx(every.bias, rel=1e-12)
         # E h(x, x')² comes from other pairs of rows.
         assert some.variance == pytest.approx(every.variance, rel=0.2)
@@ -91,7 +91,7 @@ def test_the_second_half_takes_its_excess_from_the_first(monkeypatch):
     exact = _frechet_routes._half_value(halves, every_row=True)
     small_parts(monkeypatch, 100, noise=-1.0)
     error = _frechet_routes._half_value(halves, every_row=False) - exact
-    first = sum(term.bias for term in halves[0].terms(every_row=True))
+    first = sum(term.bias for term in halves[0].terms_alone(every_row=True))
     excess = first - halves[0].gaussian_bias()
     assert 0.0 < abs(error) < 0.25 * excess / 2.0
     assert abs(error + excess / 2.0) > 0.5 * excess / 2.0

@@ -70,7 +70,7 @@ def test_terms_are_the_derivatives_of_the_distance(name, side):
     """Influence and quadratic kernel of every row, of both samples, share no formula with this."""
     samples = two_samples(name)
     rows, other = samples[side], samples[1 - side]
-    terms = Pair(sample_of("fake", samples[0]), sample_of("real", samples[1])).terms(
+    terms = Pair(sample_of("fake", samples[0]), sample_of("real", samples[1])).terms_alone(
         every_row=True
     )[side]
     n = len(rows)
@@ -94,7 +94,7 @@ def test_curvature_is_the_mean_over_pairs(side):
     """Every pair of twelve rows, again from derivatives of the distance alone."""
     samples = two_samples("far", seed=1, n=12, m=12, d=2)
     rows, other = samples[side], samples[1 - side]
-    terms = Pair(sample_of("fake", samples[0]), sample_of("real", samples[1])).terms(
+    terms = Pair(sample_of("fake", samples[0]), sample_of("real", samples[1])).terms_alone(
         every_row=True
     )[side]
     n = len(rows)
