@@ -68,7 +68,14 @@ def cells() -> Iterator[Cell]:
         for arm in ("same", "near"):
             for share in (1.25, 4.0, 8.0):
                 yield Cell(arm=arm, d=d, n=round(share * d))
-        yield Cell(arm="gauss", d=d, n=round(1.5 * d), m=round(1.5 * d))
+    for arm in (*SMALL, "same"):
+        for share in (0.5, 1.0, 2.0, 5.0):
+            yield Cell(arm=arm, d=128, n=round(share * 128), m=round(share * 128))
+    for arm in ("gauss", "t8", "digits"):
+        for share in (0.5, 1.0, 2.0):
+            yield Cell(arm=arm, d=512, n=round(share * 512), m=round(share * 512))
+    for n in (500, 1000):
+        yield Cell(arm="gauss", d=2048, n=n, m=n)
     for arm in (*LARGE, "digits", "network"):
         for share in SHARES:
             yield Cell(arm=arm, d=512, n=round(share * 512))

@@ -5,12 +5,14 @@ With m(z) = N⁻¹ Σ_i 1/(λ_i - z) - (1 - c)/z and w = -1/m (X. Mestre, IEEE T
 
     Tr √M ≈ -(N/2πi) ∮ ρ(z) dw/√w,  ρ = 1 + z m(z),
 
-which assumes no shape of the spectrum, but that no row is longer than another. Derivation, and
-the O(1) bias that is taken off: docs/few_samples.md.
+and for the product of two sample covariances w = 1/(z m m̃), with m̃ the same for the number of rows
+of the other. It assumes no shape of the spectrum, but that no row is longer than another.
+Derivation, and the O(1) bias that is taken off: docs/few_samples.md.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,21 +27,29 @@ CONTOUR_POINTS = 400
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContourTrace:
-    """Tr √M, and its derivative in the measured ρ(x) at the complex points x = -z."""
+    """Tr √M, and its derivative in the first sample's ρ(x) at the complex points x = -z."""
 
     trace_root: float
     points: NDArray[np.complex128]
     weights: NDArray[np.complex128]
 
 
-def contour_trace_root(values: Float, *, n_effective: int) -> ContourTrace:
-    """Estimate Σ_j √t_j from all r < `n_effective` positive sample eigenvalues."""
-    N = float(n_effective)
+def contour_trace_root(values: Float, *, sizes: Sequence[int]) -> ContourTrace:
+    """Estimate Σ_j √t_j from all r positive sample eigenvalues.
+
+    Parameters
+    ----------
+    values : ndarray of shape (r,)
+        Of a sample covariance, or of the product of two.
+    sizes : sequence of int
+        Effective rows of each sample, more than r.
+    """
     scale = float(values.max())
     lam = np.sort(values) / scale
+    fewest = float(min(sizes))
     # The smallest zero of m, alone below the spectrum: the contour must pass between it and 0.
     zero = scipy.optimize.brentq(
-        lambda x: 1.0 - float((lam / (lam - x)).sum()) / N,
+        lambda x: 1.0 - float((lam / (lam - x)).sum()) / fewest,
         0.0,
         lam[0] * (1.0 - 1e-12),
         xtol=1e-6 * lam[0],
@@ -51,16 +61,23 @@ def contour_trace_root(values: Float, *, n_effective: int) -> ContourTrace:
     dz = z * (-(high - low) / 2 * np.sin(angle) + 1j * np.cos(angle))
     dz *= 2.0 * np.pi / CONTOUR_POINTS / (2j * np.pi)
     inverse = 1.0 / (lam - z[:, None])
-    zeros = N - lam.size
-    m0 = (inverse.sum(axis=1) - zeros / z) / N
-    m1 = ((inverse**2).sum(axis=1) + zeros / z**2) / N
-    m2 = 2.0 * ((inverse**3).sum(axis=1) - zeros / z**3) / N
-    roots = np.sqrt(-1.0 / m0)
-    estimate = -N * ((1.0 + z * m0) / roots * (m1 / m0**2) * dz).sum()
-    bias = -(roots * (m2 / (2.0 * m1) - m1 / m0) * dz).sum()
+    powers = [(inverse**k).sum(axis=1) for k in (1, 2, 3)]
+    count, rise = lam.size + z * powers[0], powers[0] + z * powers[1]
+    w, log_slope, bias = z.copy(), 1.0 / z, np.zeros_like(z)
+    for size in sizes:
+        m0, m1, m2 = (
+            factor * (power - (size - lam.size) / z * (-1.0 / z) ** k) / size
+            for k, (factor, power) in enumerate(zip((1.0, 1.0, 2.0), powers, strict=True))
+        )
+        w *= -1.0 / (z * m0)
+        log_slope += rise / (size - count)
+        bias += m2 / (2.0 * m1) - m1 / m0
+    # w does not go round 0: its root is followed along the contour, from the right end.
+    roots = np.sqrt(np.abs(w)) * np.exp(0.5j * np.unwrap(np.angle(w)))
+    estimate = -(count * roots * log_slope * dz).sum() + (roots * bias * dz).sum()
     unit = float(np.sqrt(scale))
     return ContourTrace(
-        trace_root=unit * float((estimate - bias).real),
+        trace_root=unit * float(estimate.real),
         points=-scale * z,
-        weights=-unit * N * roots * dz / z,
+        weights=-unit * sizes[0] * roots * dz / z,
     )

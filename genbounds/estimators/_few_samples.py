@@ -9,6 +9,7 @@ docs/few_samples.md.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 
 from genbounds.estimators._contour import contour_trace_root
 from genbounds.estimators._linalg import EPS
-from genbounds.estimators._marchenko_pastur import fit_spectrum
+from genbounds.estimators._marchenko_pastur import RowLaw, ScaleWeights, fit_spectrum
 from genbounds.estimators._moments import random_groups
 from genbounds.validation import Float
 
@@ -126,15 +127,15 @@ def few_samples(
             reliable=n >= FEW_ROWS,
         )
     scales = row_scales(side)
-    radii = None if scales is None else scales.radii
-    root = _root(side.values, n=n, rank=side.rank, radii=radii)
+    rows = RowLaw(n - 1, None if scales is None else scales.radii)
+    root = population_root(side.values, rows=[rows], rank=side.rank)
     if root.route == "contour":
         root = replace(root, trace=_jackknifed_contour(projected, side.rank, root.trace))
     doubt = 0.0
     if scales is not None:
-        plain = _root(side.values, n=n, rank=side.rank, radii=None)
+        plain = population_root(side.values, rows=[RowLaw(n - 1)], rank=side.rank)
         doubt = 2.0 * (plain.trace - root.trace) * scales.noise_share
-    influence -= 2.0 * _root_influence(side, root, radii)
+    influence -= 2.0 * root_influence(side, root, [rows])
     influence -= influence.mean()
     sampling = float(influence @ influence) / (n - 1) ** 2
     notes = root.notes
@@ -190,7 +191,7 @@ def few_samples_from_moments(
     curvature, root = squares, None
     if kept:
         values, axes = values[::-1][:kept], axes[:, ::-1][:, :kept]
-        root = _root(values, n=n, rank=rank, radii=None)
+        root = population_root(values, rows=[RowLaw(n - 1)], rank=rank)
         notes = root.notes + notes
         shift = values[:, None] + root.points
         share = np.asarray(root.points / shift**2)
@@ -213,14 +214,29 @@ def few_samples_from_moments(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Root:
-    """Tr √M with its derivative in the measured ρ(x), and how far to trust it."""
+class PopulationRoot:
+    """Tr √M with its derivative in the measured ρ(x), and how far to trust it.
+
+    Attributes
+    ----------
+    trace : float
+    points, weights : ndarray
+        x, and the derivatives in ρ(x) of the first sample.
+    scales : tuple of ScaleWeights or None
+        Derivatives in the law of the row scales of each sample.
+    unseen : float
+        Variance of what the sample cannot see.
+    inflation : float
+        Factor on the variance for a poor fit.
+    route : str
+    notes : tuple of str
+    reliable : bool
+    """
 
     trace: float
     points: NDArray[Any]
     weights: NDArray[Any]
-    radius_weights: Float | None
-    row_odds: Float | None
+    scales: tuple[ScaleWeights | None, ...]
     unseen: float
     inflation: float
     route: str
@@ -228,9 +244,20 @@ class _Root:
     reliable: bool
 
 
-def _root(values: Float, *, n: int, rank: int, radii: Float | None) -> _Root:
-    """Choose the route: the spectrum fit, or the contour where no smooth spectrum fits."""
-    fit = fit_spectrum(values, n_effective=n - 1, rank=rank, radii=radii)
+def population_root(values: Float, *, rows: Sequence[RowLaw], rank: int) -> PopulationRoot:
+    """Choose the route: the spectrum fit, or the contour where no smooth spectrum fits.
+
+    Parameters
+    ----------
+    values : ndarray of shape (k,)
+        Positive eigenvalues, in descending order.
+    rows : sequence of RowLaw
+        Of the sample; of both, that with fewer rows first, for the product of two covariances.
+    rank : int
+        Number of population eigenvalues.
+    """
+    fit = fit_spectrum(values, rows=rows, rank=rank)
+    n = rows[0].n_effective + 1
     notes: tuple[str, ...] = ()
     reliable = True
     if n < FEW_ROWS:
@@ -243,15 +270,14 @@ def _root(values: Float, *, n: int, rank: int, radii: Float | None) -> _Root:
             "decaying smoothly beyond them",
         )
     misfit = fit.misfit > MISFIT
-    equal = radii is None or float(np.var(radii)) < EQUAL_ROWS
+    equal = all(law.radii is None or float(np.var(law.radii)) < EQUAL_ROWS for law in rows)
     if misfit and equal and rank <= CONTOUR_SHARE * (n - 1):
-        contour = contour_trace_root(values, n_effective=n - 1)
-        return _Root(
+        contour = contour_trace_root(values, sizes=[law.n_effective for law in rows])
+        return PopulationRoot(
             trace=contour.trace_root,
             points=contour.points,
             weights=contour.weights,
-            radius_weights=None,
-            row_odds=None,
+            scales=(None,) * len(rows),
             unseen=0.0,
             inflation=1.0,
             route="contour",
@@ -260,15 +286,14 @@ def _root(values: Float, *, n: int, rank: int, radii: Float | None) -> _Root:
         )
     if misfit:
         notes += ("no smooth spectrum fits the sample's: value and interval are doubtful",)
-    return _Root(
+    return PopulationRoot(
         trace=fit.value,
         points=fit.points,
         weights=fit.weights,
-        radius_weights=fit.radius_weights,
-        row_odds=fit.row_odds,
+        scales=fit.scales,
         unseen=fit.prior_variance,
         inflation=max(1.0, fit.misfit / MISFIT),
-        route="spectrum fit" if radii is None else "separable spectrum fit",
+        route="separable spectrum fit" if any(fit.scales) else "spectrum fit",
         notes=notes,
         reliable=reliable and not misfit,
     )
@@ -297,7 +322,7 @@ def _jackknifed_contour(projected: Float, rank: int, whole: float) -> float:
         cov = (scatter - out.T @ out - np.outer(total, total) / kept) / (kept - 1)
         values = scipy.linalg.eigvalsh(cov, check_finite=False, overwrite_a=True)[::-1]
         seen = min(kept_ranks(values, kept, values.size)[0], rank)  # a feature can be rare
-        without.append(contour_trace_root(values[:seen], n_effective=kept - 1).trace_root)
+        without.append(contour_trace_root(values[:seen], sizes=[kept - 1]).trace_root)
     return groups * whole - (groups - 1) * math.fsum(without) / groups
 
 
@@ -350,14 +375,14 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Scales:
+class Scales:
     """Scales b_i of the rows, mean 1, and the share of noise in the spread they were drawn from."""
 
     radii: Float
     noise_share: float
 
 
-def row_scales(side: Side) -> _Scales | None:
+def row_scales(side: Side) -> Scales | None:
     """Scales b_i of the rows, mean 1, from their leverages; None if they look equal.
 
     The leave-one-out leverage q_i = y_iᵀ (M̂₋ᵢ + τ)⁻¹ y_i / N is b_i times a quadratic form whose
@@ -385,27 +410,32 @@ def row_scales(side: Side) -> _Scales | None:
     excess = (spread - noise) / (1.0 + noise)
     if not excess > 0.0:
         return None
-    return _Scales(
+    return Scales(
         radii=1.0 + math.sqrt(excess / spread) * (relative - 1.0),
         noise_share=noise / (noise + excess),
     )
 
 
-def _root_influence(side: Side, root: _Root, radii: Float | None) -> Float:
-    """Influence of each row on Tr √M, not centred."""
+def root_influence(
+    side: Side, root: PopulationRoot, rows: Sequence[RowLaw], sample: int = 0
+) -> Float:
+    """Influence on Tr √M, not centred, of each row of one of the samples that `rows` lists."""
     n = side.vectors.shape[0]
     shift = side.values[:, None] + root.points
     influence: Float = np.empty(n)
     for start in range(0, n, BLOCK_ROWS):  # the squares of all would be as large as the sample
-        rows = slice(start, start + BLOCK_ROWS)
-        squared = side.vectors[rows] ** 2
+        block = slice(start, start + BLOCK_ROWS)
+        squared = side.vectors[block] ** 2
         left = 1.0 - 1.0 / n - squared @ (side.values[:, None] / shift)
         if left.dtype.kind == "f":
             left = np.maximum(left, EPS)
         change = squared @ (side.values[:, None] * root.points / shift**2)
-        influence[rows] = ((change / left) @ root.weights).real
-    if radii is not None and root.radius_weights is not None and root.row_odds is not None:
-        odds = np.outer(radii, root.row_odds)
+        influence[block] = ((change / left) @ root.weights).real
+    # The weights are those of the first sample's ρ, to which rows of the other add more or less.
+    influence *= rows[sample].n_effective / rows[0].n_effective
+    radii, scales = rows[sample].radii, root.scales[sample]
+    if radii is not None and scales is not None:
+        odds = np.outer(radii, scales.odds)
         drift = (odds / (1.0 + odds) ** 2).mean(axis=0)
-        influence += (odds / (1.0 + odds) - np.outer(radii - 1.0, drift)) @ root.radius_weights
+        influence += (odds / (1.0 + odds) - np.outer(radii - 1.0, drift)) @ scales.weights
     return influence

@@ -10,6 +10,7 @@ import numpy as np
 from genbounds.estimators._expansion import Expansion
 from genbounds.estimators._extrapolation import Subsets, extrapolate
 from genbounds.estimators._few_samples import FewSamples, few_samples, few_samples_from_moments
+from genbounds.estimators._few_samples_both import few_samples_both
 from genbounds.estimators._frechet_pair import Pair, plugin_value, same_rows
 from genbounds.estimators._frechet_sample import FEW_RATIO, SPLIT_RATIO, Sample, moments_of
 from genbounds.estimators._frechet_terms import (
@@ -227,14 +228,19 @@ def _split(side: Sample, ratio: float) -> bool:
 
 
 def _fit_first(fake: Sample, real: Sample, regime: _Regime) -> bool:
-    few, _ = regime.by_number(fake, real)
+    few, other = regime.by_number(fake, real)
     wide = min(fake.directions, real.directions) >= FIT_DIRECTIONS
-    return few.rows is not None and regime.fewest < FIT_RATIO <= regime.most and wide
+    known = other.rows is not None or regime.most >= FIT_RATIO
+    return few.rows is not None and regime.fewest < FIT_RATIO and wide and known
 
 
 def _debiased_few(fake: Sample, real: Sample, regime: _Regime, every_row: bool) -> Expansion:
     """Debias where one side, or both, has few samples per direction: random-matrix routes."""
     few, other = regime.by_number(fake, real)
+    if few.rows is not None and other.rows is not None and regime.most < FIT_RATIO:
+        found = _debiased_both(few, other, fake, real)
+        if found is not None:
+            return found
     whole = _few(few, other)
     own = SideTerms(
         bias=0.0,
@@ -245,7 +251,7 @@ def _debiased_few(fake: Sample, real: Sample, regime: _Regime, every_row: bool) 
     doubt = "" if whole.reliable else "unreliable: "
     notes = (f"route: {whole.route}", *(doubt + note for note in whole.notes))
     if regime.most < FEW_RATIO:
-        value, rest, extra = _both_few(few, other, whole, regime.most)
+        value, rest, extra = _one_by_one(few, other, whole, regime.most)
     else:
         value, rest = _other_removed(few, other, whole)
         if other.rows is not None and regime.fewest >= FEW_RATIO:
@@ -278,10 +284,37 @@ def _other_removed(few: Sample, other: Sample, whole: FewSamples) -> tuple[float
     )
 
 
-def _both_few(
+def _debiased_both(few: Sample, other: Sample, fake: Sample, real: Sample) -> Expansion | None:
+    """Debias two samples that are both few by the equations of both at once."""
+    one, two = few.centred(), other.centred()
+    found = few_samples_both(
+        (one, two),
+        (few.factor, other.factor),
+        gap=few.mean - other.mean,
+        directions=min(fake.directions, real.directions),
+    )
+    if found is None:
+        return None
+    terms = tuple(
+        SideTerms(
+            bias=0.0, variance=variance, degrees_of_freedom=len(rows) - 1.0, influence=influence
+        )
+        for rows, variance, influence in zip(
+            (one, two), found.variances, found.influences, strict=True
+        )
+    )
+    doubt = "" if found.reliable else "unreliable: "
+    notes = (f"route: {found.route}", *(doubt + note for note in found.notes))
+    ordered = (terms[0], terms[1]) if few is fake else (terms[1], terms[0])
+    return _expansion("debiased", found.value, fake, real, ordered, notes)
+
+
+def _one_by_one(
     few: Sample, other: Sample, whole: FewSamples, ratio: float
 ) -> tuple[float, SideTerms, tuple[str, ...]]:
-    """Remove either side's bias as if it were alone; widen by what that leaves.
+    """Remove either side's bias as if it were alone, where moments are all that is known of one.
+
+    Then widen by what that leaves.
 
     The rest is positive; measured at equal sizes (docs/few_samples.md) it is 5 % of the removed
     bias at three rows per direction, 10 % at two, 18 % at one, and most of it below.

@@ -113,7 +113,7 @@ def gaussian_bias_beyond_second_order(roots: Float, n: int) -> float:
     s = roots[positive_roots(roots)]
     if not s.size:
         return 0.0
-    whole = 2.0 * (contour_trace_root(s**2, n_effective=n - 1).trace_root - float(s.sum()))
+    whole = 2.0 * (contour_trace_root(s**2, sizes=[n - 1]).trace_root - float(s.sum()))
     return whole - gaussian_bias(0.0, s, n)
 
 

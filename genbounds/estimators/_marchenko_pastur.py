@@ -6,14 +6,15 @@ one smooth curve, the resolvent fraction
     ρ(x) = N⁻¹ Tr M̂ (M̂ + x)⁻¹,  x > 0,
 
 whose limit for population eigenvalues t_1 ≥ … ≥ t_r and row scales b_i is given by the separable
-Marchenko–Pastur equation. The population spectrum is a smooth curve log t_j against log j, fitted
+Marchenko–Pastur equation. For the product of two sample covariances the equations of both are
+multiplied. The population spectrum is a smooth curve log t_j against log j, fitted
 by generalised least squares with the covariance of the noise of ρ (Bai & Silverstein 2004, Thm
 1.1) and their O(1/N) bias taken off. Derivations: docs/few_samples.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -50,6 +51,29 @@ STEPS = 80
 """Most Levenberg–Marquardt steps; 5–20 are usual."""
 
 
+@dataclass(frozen=True, slots=True)
+class RowLaw:
+    """Number of rows of a sample, less one if a mean was estimated, and their scales.
+
+    Attributes
+    ----------
+    n_effective : int
+    radii : ndarray of shape (n,) or None
+        Scales b_i of the rows, mean 1; None: all equal.
+    """
+
+    n_effective: int
+    radii: Float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ScaleWeights:
+    """Derivative of the functional in mean_i b_i E / (1 + b_i E) at E = `odds`, of shape (k,)."""
+
+    weights: Float
+    odds: Float
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpectrumFit:
     """A fitted population spectrum.
@@ -66,9 +90,8 @@ class SpectrumFit:
         The fitted ρ(x).
     noise : ndarray of shape (k, k)
         Covariance of the measured ρ for Gaussian rows.
-    radius_weights, row_odds : ndarray of shape (k,) or None
-        Derivative of `value` in mean_i b_i E / (1 + b_i E) at E = `row_odds`; None where all
-        rows have the same scale.
+    scales : tuple of ScaleWeights or None
+        Of each sample; None where all its rows have the same scale.
     prior_variance : float
         Part of the posterior variance of `value` that is due to the smoothness prior: what
         the sample cannot see.
@@ -81,8 +104,7 @@ class SpectrumFit:
     weights: Float
     fraction: Float
     noise: Float
-    radius_weights: Float | None
-    row_odds: Float | None
+    scales: tuple[ScaleWeights | None, ...]
     prior_variance: float
     misfit: float
 
@@ -100,9 +122,8 @@ def trace_root(spectrum: Float, counts: Float) -> tuple[float, Float]:
 def fit_spectrum(
     values: Float,
     *,
-    n_effective: int,
+    rows: Sequence[RowLaw],
     rank: int,
-    radii: Float | None,
     functional: Functional = trace_root,
 ) -> SpectrumFit:
     """Fit the population spectrum.
@@ -110,27 +131,28 @@ def fit_spectrum(
     Parameters
     ----------
     values : ndarray of shape (k,)
-        Positive eigenvalues of the sample covariance (divisor `n_effective`), k <= both sizes.
-    n_effective : int
-        Rows, less one if a mean was estimated.
+        Positive eigenvalues of the sample covariance (divisor `n_effective`), k <= both sizes, or
+        of the product of two.
+    rows : sequence of RowLaw
+        Of the sample, or of both; ρ is of the first, which must not have more rows.
     rank : int
         Number of population eigenvalues.
-    radii : ndarray or None
-        Scales b_i of the rows, mean 1; None: all equal.
     functional : callable
         What is wanted of the spectrum; smooth in log t.
     """
     scale = float(values.max())
     lam = np.sort(values)[::-1] / scale
-    x, rho, noise = _measure(lam, n_effective)
+    sizes = [law.n_effective for law in rows]
+    x, rho, noise = _measure(lam, sizes)
     spread = np.sqrt(np.diagonal(noise))
     shape, axes = scipy.linalg.eigh(noise / np.outer(spread, spread), check_finite=False)
     whiten = (axes / np.sqrt(np.maximum(shape, 0.0) + RIDGE)).T / spread
-    ratio = _equal_rows if radii is None else _row_scale_map(radii)
+    maps = [_equal_rows if law.radii is None else _row_scale_map(law.radii) for law in rows]
+    shares = [sizes[0] / size for size in sizes]
     curve = _Curve.of(rank)
 
     def evaluate(theta: Float, guess: Float) -> _State:
-        model = _fraction(curve, theta, x, guess, n_effective, ratio)
+        model = _fraction(curve, theta, x, guess, sizes[0], maps, shares)
         residual = whiten @ (rho - model.value)
         bends = curve.bends @ theta
         weight = 1.0 / (1.0 + bends**2 / CLIFFS)
@@ -153,19 +175,18 @@ def fit_spectrum(
     value, slopes = functional(scale * curve.spectrum(theta), curve.weights)
     direction = _solve(jacobian.T @ jacobian + prior, slopes @ curve.basis)
     weights = whiten.T @ (jacobian @ direction)
-    odds = None if radii is None else model.value * model.ratio
     return SpectrumFit(
         value=value,
         points=scale * x,
         weights=weights,
         fraction=model.value,
         noise=noise,
-        radius_weights=None
-        if odds is None or radii is None
-        else -weights
-        * model.pull
-        / (model.value * (radii / (1.0 + np.outer(odds, radii)) ** 2).mean(axis=1)),
-        row_odds=odds,
+        scales=tuple(
+            None
+            if law.radii is None
+            else _scale_weights(weights, model, law.radii, share * model.value, row_map)
+            for law, share, row_map in zip(rows, shares, maps, strict=True)
+        ),
         prior_variance=float(direction @ prior @ direction),
         misfit=float(residual @ residual) / residual.size,
     )
@@ -204,7 +225,17 @@ def _minimise(evaluate: Callable[[Float, Float], _State], state: _State) -> _Sta
     return state
 
 
-def _measure(lam: Float, n_effective: int) -> tuple[Float, Float, Float]:
+def _scale_weights(
+    weights: Float, model: _Fraction, radii: Float, rho: Float, row_map: RowMap
+) -> ScaleWeights:
+    """E ρ⁻¹ moves k; `rho` is that of the sample whose scales they are, k the product of maps."""
+    own, _ = row_map(rho)
+    odds = rho * own
+    steepness = (radii / (1.0 + np.outer(odds, radii)) ** 2).mean(axis=1)
+    return ScaleWeights(-weights * model.pull * (model.ratio / own) / (rho * steepness), odds)
+
+
+def _measure(lam: Float, sizes: Sequence[int]) -> tuple[Float, Float, Float]:
     """Points x, the measured ρ less its O(1/N) bias, and the covariance of its noise.
 
     With m the Stieltjes transform of the N×N side at z = -x, so that ρ = 1 - x m,
@@ -212,30 +243,41 @@ def _measure(lam: Float, n_effective: int) -> tuple[Float, Float, Float]:
         N Cov(m(z), m(w)) = (2/N) [m'(z) m'(w) / (m(z) - m(w))² - 1/(z - w)²],
         N (E m - m) = m''/(2m') - m'/m
 
-    for real Gaussian rows: Bai & Silverstein (2004), (1.21) and (1.20), written in m alone.
+    for real Gaussian rows: Bai & Silverstein (2004), (1.21) and (1.20), written in m alone. Of two
+    samples each adds its own, as if the other's covariance were the population's.
     """
-    N = float(n_effective)
     low = LOWEST * float(np.quantile(lam, LOWEST_QUANTILE))
     x = np.geomspace(low, 30.0 * lam[0], POINTS)
     inverse = 1.0 / (lam + x[:, None])
-    zeros = N - lam.size
-    m0 = (inverse.sum(axis=1) + zeros / x) / N
-    m1 = ((inverse**2).sum(axis=1) + zeros / x**2) / N
-    m2 = 2.0 * ((inverse**3).sum(axis=1) + zeros / x**3) / N
-    m3 = 6.0 * ((inverse**4).sum(axis=1) + zeros / x**4) / N
+    powers = [(inverse**k).sum(axis=1) for k in (1, 2, 3, 4)]
+    count = (lam * inverse).sum(axis=1)
+    noise = np.zeros((POINTS, POINTS))
+    for size in sizes:
+        bias, part = _moments_of_noise(x, powers, zeros=size - lam.size, N=float(size))
+        count += bias
+        noise += part
+    N = float(sizes[0])
+    # A single eigenvalue leaves no noise in some directions: keep the variances positive.
+    floor = (8.0 * EPS) ** 0.5
+    np.fill_diagonal(noise, np.maximum(np.diagonal(noise), floor**2))
+    return x, count / N, noise / N**2
+
+
+def _moments_of_noise(
+    x: Float, powers: Sequence[Float], *, zeros: int, N: float
+) -> tuple[Float, Float]:
+    """Less the bias of N ρ, and the covariance of its noise; `powers` Σ_i 1/(λ_i + x)^k."""
+    m0, m1, m2, m3 = (
+        factor * (power + zeros / x**k) / N
+        for k, (factor, power) in enumerate(zip((1.0, 1.0, 2.0, 6.0), powers, strict=True), 1)
+    )
     rise = np.subtract.outer(m0, m0)
     run = np.subtract.outer(x, x)
     np.fill_diagonal(rise, 1.0)
     np.fill_diagonal(run, 1.0)
     kernel = np.outer(m1, m1) / rise**2 - 1.0 / run**2
     np.fill_diagonal(kernel, m3 / (6.0 * m1) - (m2 / (2.0 * m1)) ** 2)
-    noise = 2.0 * np.outer(x, x) * kernel / N**2
-    # A single eigenvalue leaves no noise in some directions: keep the variances positive.
-    floor = (8.0 * EPS) ** 0.5 / N
-    diagonal = np.maximum(np.diagonal(noise), floor**2)
-    np.fill_diagonal(noise, diagonal)
-    rho = (lam * inverse).sum(axis=1) / N + x * (m2 / (2.0 * m1) - m1 / m0) / N
-    return x, rho, noise
+    return x * (m2 / (2.0 * m1) - m1 / m0), 2.0 * np.outer(x, x) * kernel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -333,18 +375,35 @@ class _Fraction:
     ratio: Float
 
 
+def _product(maps: Sequence[RowMap], shares: Sequence[float], rho: Float) -> tuple[Float, Float]:
+    """Factor k of all samples, and its derivative; `shares` times ρ is the fraction of each."""
+    value, log_slope = np.ones_like(rho), np.zeros_like(rho)
+    for row_map, share in zip(maps, shares, strict=True):
+        k, slope = row_map(share * rho)
+        value = value * k
+        log_slope = log_slope + share * slope / k
+    return value, value * log_slope
+
+
 def _fraction(
-    curve: _Curve, theta: Float, x: Float, guess: Float, n_effective: int, ratio: RowMap
+    curve: _Curve,
+    theta: Float,
+    x: Float,
+    guess: Float,
+    n_effective: int,
+    maps: Sequence[RowMap],
+    shares: Sequence[float],
 ) -> _Fraction:
     """ρ(x) of a population.
 
-    ρ is the root of ρ = N⁻¹ Σ_j t_j / (t_j + x k(ρ)), k(ρ) = E(ρ)/ρ; the right side falls in ρ,
-    so that the root is unique and a Newton step kept inside (0, 1) finds it.
+    ρ is the root of ρ = N⁻¹ Σ_j t_j / (t_j + x k(ρ)), k(ρ) = E(ρ)/ρ, or the product of those of
+    both samples; the right side falls in ρ, so that the root is unique and a Newton step kept
+    inside (0, 1) finds it.
     """
     t = curve.spectrum(theta)
     rho = guess
     for _ in range(60):
-        k, k_slope = ratio(rho)
+        k, k_slope = _product(maps, shares, rho)
         u = x * k
         inverse = 1.0 / (t + u[:, None])
         mass = (curve.weights * t) * inverse / n_effective

@@ -24,7 +24,7 @@ from genbounds.estimators._few_samples import (
 )
 from genbounds.estimators._kernels import KernelRows
 from genbounds.estimators._linalg import EPS
-from genbounds.estimators._marchenko_pastur import Functional, fit_spectrum
+from genbounds.estimators._marchenko_pastur import Functional, RowLaw, fit_spectrum
 from genbounds.estimators._vendi_terms import log_vendi
 from genbounds.validation import Float
 
@@ -116,7 +116,7 @@ def fitted_score(rows: KernelRows, order: float) -> FittedScore:
     values, vectors = values[::-1][:kept], vectors[:, ::-1][:, :kept]
     if features is not None:
         vectors = (features @ vectors) / np.sqrt(n * values)
-    fit = fit_spectrum(values, n_effective=n, rank=rank, radii=None, functional=entropy(order))
+    fit = fit_spectrum(values, rows=[RowLaw(n)], rank=rank, functional=entropy(order))
     scales = row_scales(Side(values=values, vectors=vectors, rank=rank, distinct=distinct))
     unequal = scales is not None and float(np.var(scales.radii)) > UNEQUAL
     squared = vectors**2

@@ -17,7 +17,7 @@ from genbounds.estimators._few_samples import (
     few_samples,
     few_samples_from_moments,
 )
-from genbounds.estimators._marchenko_pastur import fit_spectrum
+from genbounds.estimators._marchenko_pastur import RowLaw, fit_spectrum
 
 
 def estimate(x, *, lower=None, reference_mean=0.0):
@@ -53,7 +53,7 @@ def power_law(d, exponent=2.0):
 
 def contour_of(x):
     values = np.linalg.eigvalsh(np.cov(x.T))
-    return contour_trace_root(values, n_effective=len(x) - 1).trace_root
+    return contour_trace_root(values, sizes=[len(x) - 1]).trace_root
 
 
 class TestJackknifedContour:
@@ -105,8 +105,8 @@ class TestClosedForms:
     def test_endless_samples_give_the_roots_themselves(self, exponent):
         values = 3.0 * power_law(40, exponent)
         exact = np.sqrt(values).sum()
-        fit = fit_spectrum(values, n_effective=10**9, rank=40, radii=None)
-        contour = contour_trace_root(values, n_effective=10**9)
+        fit = fit_spectrum(values, rows=[RowLaw(10**9)], rank=40)
+        contour = contour_trace_root(values, sizes=[10**9])
         # Measured: 3e-9 for the contour, 2e-4 for the grouping of the fit.
         assert_allclose(contour.trace_root, exact, rtol=1e-7)
         assert_allclose(fit.value, exact, rtol=1e-3)
@@ -116,7 +116,7 @@ class TestClosedForms:
         """c4(n): E sd = σ (1 - 1/(4N) + O(N⁻²)), the one-dimensional Bai–Silverstein bias."""
         N = n - 1
         c4 = math.sqrt(2.0 / N) * math.exp(special.gammaln(n / 2) - special.gammaln(N / 2))
-        contour = contour_trace_root(np.array([4.0]), n_effective=N).trace_root
+        contour = contour_trace_root(np.array([4.0]), sizes=[N]).trace_root
         assert_allclose(contour, 2.0 / c4, atol=2.0 / N**2)
         assert abs(contour - 2.0) > 0.2 / N  # the correction is there
 
@@ -124,7 +124,7 @@ class TestClosedForms:
     def test_identity_by_contour(self, ratio):
         d = 400
         values = marchenko_pastur_quantiles(ratio, d)
-        got = contour_trace_root(values, n_effective=round(d / ratio)).trace_root
+        got = contour_trace_root(values, sizes=[round(d / ratio)]).trace_root
         assert_allclose(got, d, rtol=3e-3)
         assert np.sqrt(values).sum() < 0.95 * d
 
@@ -135,7 +135,7 @@ class TestClosedForms:
         values = ratio * marchenko_pastur_quantiles(1.0 / ratio, N) if ratio > 1.0 else None
         if values is None:
             values = marchenko_pastur_quantiles(ratio, d)
-        got = fit_spectrum(values, n_effective=N, rank=d, radii=None).value
+        got = fit_spectrum(values, rows=[RowLaw(N)], rank=d).value
         assert_allclose(got, d, rtol=1e-2)
         assert np.sqrt(values).sum() < 0.95 * d
 
@@ -154,12 +154,12 @@ class TestClosedForms:
 class TestDerivatives:
     def test_weights_are_the_derivative_of_the_contour(self):
         values = power_law(20)
-        base = contour_trace_root(values, n_effective=60)
+        base = contour_trace_root(values, sizes=[60])
         step = 1e-5
         for index in (0, 7, 19):
             moved = values.copy()
             moved[index] *= 1.0 + step
-            forward = contour_trace_root(moved, n_effective=60).trace_root
+            forward = contour_trace_root(moved, sizes=[60]).trace_root
             t, x = values[index], base.points
             predicted = ((t * x / (t + x) ** 2 / 60) @ base.weights).real * step
             # All but the derivative of the O(1/N) correction: a few per cent here.

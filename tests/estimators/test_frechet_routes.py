@@ -38,10 +38,18 @@ def test_the_fit_serves_up_to_eight_rows_a_direction_where_there_are_many(n, d, 
     assert route(gb.frechet_distance(rows(0, n, d), known)) == expected
 
 
-def test_both_sides_below_eight_rows_take_the_expansion():
-    """Removing either side's bias as if it were alone would leave some of both."""
-    score = gb.frechet_distance(rows(0, 5 * D), rows(1, 6 * D))
-    assert route(score) == "third order, by halving"
+@pytest.mark.parametrize(
+    ("n", "m", "d", "expected"),
+    [
+        (5 * D, 6 * D, D, "separable spectrum fit to both samples"),
+        (6 * D, 5 * D, D, "separable spectrum fit to both samples"),
+        (5 * D, FIT_RATIO * D, D, "separable spectrum fit"),
+        (5 * D, 6 * D, D - 20, "third order, by halving"),
+        (D, 6 * D, D - 20, "separable spectrum fit to both samples"),
+    ],
+)
+def test_two_sampled_sides_below_eight_rows_are_fitted_together(n, m, d, expected):
+    assert route(gb.frechet_distance(rows(0, n, d), rows(1, m, d))) == expected
 
 
 def test_a_fit_that_is_not_trusted_leaves_it_to_the_expansion():
