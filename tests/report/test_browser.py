@@ -56,6 +56,7 @@ def visit(browser) -> Iterator[Any]:
 
     def call(address: str, *, width: int = 1400, **options: Any) -> tuple[Any, Seen]:
         context = browser.new_context(viewport={"width": width, "height": 900}, **options)
+        context.set_default_timeout(180_000)  # thirty seconds are few on a busy machine
         contexts.append(context)
         page, seen = context.new_page(), Seen()
         page.on("console", lambda message: seen.console.append(message.text))
