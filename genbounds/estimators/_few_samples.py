@@ -130,7 +130,7 @@ def few_samples(
     rows = RowLaw(n - 1, None if scales is None else scales.radii)
     root = population_root(side.values, rows=[rows], rank=side.rank)
     if root.route == "contour":
-        root = replace(root, trace=_jackknifed_contour(projected, side.rank, root.trace))
+        root = replace(root, trace=jackknifed_contour(projected, side.rank, root.trace))
     doubt = 0.0
     if scales is not None:
         plain = population_root(side.values, rows=[RowLaw(n - 1)], rank=side.rank)
@@ -299,11 +299,14 @@ def population_root(values: Float, *, rows: Sequence[RowLaw], rank: int) -> Popu
     )
 
 
-def _jackknifed_contour(projected: Float, rank: int, whole: float) -> float:
-    """Take off the contour's O(1/n) bias by a delete-group jackknife.
+def jackknifed_contour(
+    projected: Float, rank: int, whole: float, others: Sequence[int] = ()
+) -> float:
+    """Take off the contour's O(1/n) bias by a delete-group jackknife over the rows of one sample.
 
     The contour is exact to that order for linear images of independent factors only; beyond them,
-    rows whose quadratic forms vary more, it leaves a share of the bias that falls as 1/n.
+    rows whose quadratic forms vary more, it leaves a share of the bias that falls as 1/n. `others`
+    are the effective rows of another sample, if the contour is that of a product.
     """
     n = projected.shape[0]
     for groups in CONTOUR_GROUPS:
@@ -322,7 +325,7 @@ def _jackknifed_contour(projected: Float, rank: int, whole: float) -> float:
         cov = (scatter - out.T @ out - np.outer(total, total) / kept) / (kept - 1)
         values = scipy.linalg.eigvalsh(cov, check_finite=False, overwrite_a=True)[::-1]
         seen = min(kept_ranks(values, kept, values.size)[0], rank)  # a feature can be rare
-        without.append(contour_trace_root(values[:seen], sizes=[kept - 1]).trace_root)
+        without.append(contour_trace_root(values[:seen], sizes=[kept - 1, *others]).trace_root)
     return groups * whole - (groups - 1) * math.fsum(without) / groups
 
 

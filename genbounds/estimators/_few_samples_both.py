@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy  # its submodules are loaded at their first use
@@ -21,6 +21,7 @@ from genbounds.estimators._few_samples import (
     Scales,
     Side,
     distinct_rows,
+    jackknifed_contour,
     population_root,
     root_influence,
     row_scales,
@@ -88,6 +89,15 @@ def few_samples_both(
         for n, one in zip(sizes, scales, strict=True)
     ]
     root = population_root(values, rows=laws, rank=rank)
+    if root.route == "contour":
+        steps = (
+            jackknifed_contour(
+                centred[k] @ factors[1 - k], rank, root.trace, [laws[1 - k].n_effective]
+            )
+            - root.trace
+            for k in (0, 1)
+        )
+        root = replace(root, trace=root.trace + sum(steps))
     influences, variances = [], []
     for k, (side, n) in enumerate(zip(sides, sizes, strict=True)):
         influence = (2.0 - 4.0 * k) * (centred[k] @ gap) + norms[k]

@@ -13,9 +13,9 @@ from genbounds.estimators._contour import contour_trace_root
 from genbounds.estimators._few_samples import (
     GROUPING_SEED,
     FewSamples,
-    _jackknifed_contour,
     few_samples,
     few_samples_from_moments,
+    jackknifed_contour,
 )
 from genbounds.estimators._marchenko_pastur import RowLaw, fit_spectrum
 
@@ -76,8 +76,8 @@ class TestJackknifedContour:
         x = np.random.default_rng(11).normal(size=(45, 36))
         x -= x.mean(axis=0)
         whole = contour_of(x)
-        assert _jackknifed_contour(x, 36, whole) != whole  # 20 groups leave 41 degrees of freedom
-        assert _jackknifed_contour(x[:41], 36, whole) == whole
+        assert jackknifed_contour(x, 36, whole) != whole  # 20 groups leave 41 degrees of freedom
+        assert jackknifed_contour(x[:41], 36, whole) == whole
 
     def test_removes_what_rows_of_unequal_length_leave(self):
         """Elliptical rows, b of variance 0.25: less than half of the contour's bias remains.
@@ -94,7 +94,7 @@ class TestJackknifedContour:
             x -= x.mean(axis=0)
             linear = (d + (x**2).sum() / (n - 1)) / 2.0
             whole = contour_of(x)
-            left.append((linear - whole, linear - _jackknifed_contour(x, d, whole)))
+            left.append((linear - whole, linear - jackknifed_contour(x, d, whole)))
         contour, jackknifed = np.array(left).T
         error = 5.5 * np.std(np.abs(jackknifed) - 0.5 * contour, ddof=1) / math.sqrt(len(left))
         assert abs(jackknifed.mean()) + error < 0.5 * contour.mean()

@@ -14,6 +14,7 @@ from scipy import special, stats
 import genbounds as gb
 from genbounds.estimators import FrechetReference, difference
 from genbounds.estimators._contour import contour_trace_root
+from genbounds.estimators._few_samples import GROUPING_SEED
 from genbounds.estimators._few_samples_both import _sides, few_samples_both
 from genbounds.estimators._frechet_sample import sample_of
 from genbounds.estimators._marchenko_pastur import RowLaw, _measure, fit_spectrum
@@ -89,6 +90,33 @@ class TestClosedForms:
             assert_allclose(side.vectors.T @ side.vectors, np.eye(values.size), atol=1e-8)
             moved = one.centred() @ (other.moments.cov @ (one.centred().T @ side.vectors))
             assert_allclose(moved / (one.n - 1), side.vectors * values, atol=1e-8)
+
+    def test_the_contour_is_jackknifed_over_both_samples(self):
+        """Against products of covariances of the rows that are left, formed anew."""
+        rng = np.random.default_rng(10)
+        d, sizes, groups = 40, (101, 130), 5
+        cliff = np.where(np.arange(d) < d // 2, 1.0, 1e-2)
+        pair = [rng.normal(size=(n, d)) * cliff + 3.0 for n in sizes]
+
+        def contour(x, y):
+            values = np.linalg.eigvals(np.cov(x.T) @ np.cov(y.T)).real
+            return contour_trace_root(values, sizes=[len(x) - 1, len(y) - 1]).trace_root
+
+        whole = contour(*pair)
+        root = whole
+        for k in (0, 1):
+            label = np.random.default_rng(GROUPING_SEED).permutation(np.arange(sizes[k]) % groups)
+            without = []
+            for group in range(groups):
+                parts = list(pair)
+                parts[k] = pair[k][label != group]
+                without.append(contour(*parts))
+            root += (groups - 1) * (whole - np.mean(without))
+        got = estimate(*pair)
+        assert got.route == "contour to both samples"
+        gap = pair[0].mean(0) - pair[1].mean(0)
+        traces = sum(np.var(x, axis=0).sum() for x in pair)
+        assert got.value == pytest.approx(gap @ gap + traces - 2.0 * root, rel=1e-9)
 
     @pytest.mark.statistical
     @pytest.mark.parametrize(("n", "m"), [(150, 150), (200, 600), (450, 450), (450, 900)])
