@@ -598,14 +598,22 @@ def check_bomb(
         )
 
 
-def _unpack(
+def gather(
     chunks: Iterable[bytes | memoryview],
     *,
     dtype: np.dtype[Any],
     shape: tuple[int, ...],
     fortran: bool = False,
 ) -> NDArray[Any]:
-    """Gather exactly prod(shape) items from chunks, in memory or in an unnamed scratch file."""
+    """Gather exactly prod(shape) items from chunks, in memory or in an unnamed scratch file.
+
+    Raises
+    ------
+    ValueError
+        If the chunks hold another number of bytes.
+    OSError
+        If the disk has no room for them.
+    """
     size = math.prod(shape) * dtype.itemsize
     with io.BytesIO() if size <= _IN_MEMORY else tempfile.TemporaryFile() as buffer:
         written = 0
@@ -716,7 +724,7 @@ def _npz_member(
         dtype, shape, fortran = _npy_header(stream, info.file_size, shown)
         if info.compress_type != zipfile.ZIP_STORED or info.file_size <= _IN_MEMORY:
             chunks = iter(lambda: stream.read(_CHUNK), b"")
-            return _unpack(chunks, dtype=dtype, shape=shape, fortran=fortran)
+            return gather(chunks, dtype=dtype, shape=shape, fortran=fortran)
         start = stream.tell()
     # Large and stored as it is: map it where it lies. The member's own header precedes it.
     with path.open("rb") as file:
@@ -750,7 +758,7 @@ def _safetensors(path: Path, shown: str) -> dict[str, Callable[[], NDArray[Any]]
                 (halves[first : first + step].astype("<u4") << np.uint32(16)).tobytes()
                 for first in range(0, halves.size, step)
             )
-            return _unpack(widened, dtype=np.dtype("<f4"), shape=shape)
+            return gather(widened, dtype=np.dtype("<f4"), shape=shape)
         if entry["dtype"] not in _SAFETENSORS_TYPES:
             raise InputError(
                 f"{shown}: {display(key, limit=40)} has type {display(entry['dtype'], limit=40)}, "
@@ -920,7 +928,7 @@ def _parquet(path: Path, shown: str) -> NDArray[Any]:
                     raise _ragged(shown)
                 yield block.astype(first.dtype, copy=False).tobytes()
 
-        return _unpack(chunks(), dtype=first.dtype, shape=shape)
+        return gather(chunks(), dtype=first.dtype, shape=shape)
 
 
 def _parquet_block(batch: Any, as_lists: bool, shown: str) -> NDArray[Any]:

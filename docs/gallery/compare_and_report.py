@@ -13,5 +13,9 @@ ranking = gb.compare(models, real)
 print(ranking)
 print("may still be the best:", *ranking.contenders, sep="\n  ")
 
-page = report.score_page(ranking.scores, metric="fd", level=0.95, ranking=ranking)
+# Would more samples change the picture? The same at a half, a quarter, ... of every sample.
+parts = gb.estimators.convergence(models, real)
+page = report.score_page(
+    ranking.scores, metric="fd", level=0.95, ranking=ranking, convergence=parts
+)
 report.write_page("report.html", page)

@@ -13,7 +13,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ from experiments.digits.table import write_sheet
 from experiments.digits.train import DEFAULT_CACHE, Digits, prepare
 from genbounds import report
 from genbounds.bounds import catalog
-from genbounds.estimators import FrechetReference
+from genbounds.estimators import FrechetReference, growing_scores
 from genbounds.files import atomic_write
 from genbounds.select import Selection
 from genbounds.simulate import AuditReport, Coverage, audit, interval_coverage
@@ -63,7 +63,7 @@ class Findings:
     everyday: gb.Ranking
     everyday_is: gb.Ranking
     offline: gb.Ranking
-    convergence: dict[str, list[tuple[int, gb.Score]]]
+    convergence: dict[str, Sequence[tuple[int, gb.Score]]]
     convergence_arm: str
     truth: dict[str, float]
     coverage: dict[str, Coverage]
@@ -132,10 +132,12 @@ def examine(digits: Digits, *, jobs: int = 1) -> Findings:
     truth = {name: gb.frechet_distance(x, target).value for name, x in features.items()}
     coverage = {name: _coverage(x, target, truth[name]) for name, x in features.items()}
     convergence = {
-        estimator: [
-            (n, gb.frechet_distance(features[leader][:n], target, estimator=estimator))
-            for n in (300, 500, 1_000, 2_000, 5_000, 10_000, 20_000)
-        ]
+        estimator: growing_scores(
+            features[leader][:OFFLINE],
+            lambda rows, estimator=estimator: gb.frechet_distance(
+                rows, target, estimator=estimator
+            ),
+        )
         for estimator in ("plugin", "debiased")
     }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -36,7 +36,7 @@ EXAMPLES = """Examples:
 \b
 genbounds score real.npy gan.npy diffusion.npy
 genbounds score real.npy gan/*.npz --level 0.99 --json
-genbounds score real-stats.npz gan.npy --out results
+genbounds score real-stats.npz gan.npy --out results --convergence
 genbounds score real-probs.npy gan-probs.npy --metric is
 genbounds score real.npy gan.npy diffusion.npy --metric rke
 genbounds score photos/ gan/ diffusion.zip --encoder timm:vit_small_patch14_dinov2 --out results
@@ -104,6 +104,14 @@ def score(
     device: Device = "cpu",
     precision: Precision = "float32",
     logits: Logits = False,
+    convergence: Annotated[
+        bool,
+        typer.Option(
+            "--convergence",
+            help="Also score a half, a quarter, … of each model's rows: do the scores settle? For "
+            "--out and --json; takes longer.",
+        ),
+    ] = False,
     out: Out = None,
     as_json: AsJson = False,
 ) -> None:
@@ -123,6 +131,8 @@ def score(
     options = {name: value for name, value in given.items() if value is not None}
     if options and metric not in ("vendi", "rke"):
         raise InputError(f"`--{next(iter(options))}` is for --metric vendi and rke.")
+    if convergence and out is None and not as_json:
+        raise InputError("`--convergence` is for the page and the JSON: give --out or --json.")
     models, real = generated or [], [reference]
     if not models and not chosen.referenced:
         models, real = real, []
@@ -137,7 +147,7 @@ def score(
         ) as encoded,
     ):
         job.read(real, models, logits=logits, encoded=encoded)
-        job.run(out)
+        job.run(out, convergence=convergence)
         if out is not None:
             from genbounds.report.page import write_page
             from genbounds.report.pages import score_page
@@ -148,6 +158,7 @@ def score(
                 level=level,
                 ranking=job.ranking,
                 reference=job.reference_score,
+                convergence=job.growth,
                 notes=job.notes,
             )
             write_page(out / "report.html", page)
@@ -172,6 +183,7 @@ class _Job:
     scores: dict[str, Score] = field(default_factory=dict)
     ranking: Ranking | None = None
     reference_score: Score | None = None
+    growth: dict[str, Sequence[tuple[int, Score]]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
     def read(
@@ -195,7 +207,7 @@ class _Job:
                     "(no `n`): the reference is taken as exactly known"
                 )
 
-    def run(self, out: Path | None) -> None:
+    def run(self, out: Path | None, *, convergence: bool) -> None:
         expand = self._prepare()
         expansions: dict[str, Expansion] = {}
         with progress("scoring") as advance:
@@ -211,6 +223,9 @@ class _Job:
 
             self.ranking = rank(expansions, metric=self.metric, level=self.level)
         keep(out, self.document())
+        if convergence:
+            self._grow(expand)
+            keep(out, self.document())
 
     def _prepare(self) -> Callable[[Any, str], Expansion]:
         if self.chosen.posteriors:
@@ -228,6 +243,22 @@ class _Job:
             files["real"] = self.reference.path
         with blame(files), as_options("estimator", "kernel", "bandwidth", "order"):
             return expand(model.content, self.estimator)
+
+    def _grow(self, expand: Callable[[Any, str], Expansion]) -> None:
+        from genbounds.estimators import growing_scores
+
+        with progress("parts of samples") as advance:
+            for done, model in enumerate(self.models):
+                advance(done, len(self.models), model.name)
+                try:
+                    with blame({"x": model.path}):
+                        self.growth[model.name] = growing_scores(
+                            model.content,
+                            lambda rows: expand(rows, self.estimator).score(self.level),
+                            whole=self.scores[model.name],
+                        )
+                except InputError as error:
+                    self.notes.append(f"no convergence of {shown(model.name)}: {error}")
 
     def _score_reference(self, expand: Callable[[Any, str], Expansion], reference: Input) -> None:
         try:
@@ -252,6 +283,11 @@ class _Job:
         if self.ranking is not None:
             ranking = self.ranking.to_dict()
             document["ranking"] = {key: ranking[key] for key in ranking if key != "scores"}
+        if self.growth:
+            document["convergence"] = {
+                name: [score.to_dict() for _, score in points]
+                for name, points in self.growth.items()
+            }
         return document | {"notes": self.notes}
 
     def print(self) -> None:

@@ -1,9 +1,9 @@
 """Scores of generative models with their bias removed and an interval.
 
 `Moments`, `frechet_distance`, `kernel_inception_distance`, `inception_score`, `vendi_score`,
-`sobol_normal` and `compare` are the everyday names; `FrechetReference`, `KernelReference`,
-`inception_expansion`, `Expansion` and `difference` serve code that scores many models, such as
-selection.
+`sobol_normal`, `compare` and `convergence` are the everyday names; `FrechetReference`,
+`KernelReference`, `inception_expansion`, `growing_scores`, `Expansion` and `difference` serve code
+that scores many models, such as selection.
 """
 
 from genbounds.estimators._compare import METRICS as METRICS
@@ -11,6 +11,8 @@ from genbounds.estimators._compare import compare as compare
 from genbounds.estimators._compare import expand_all as expand_all
 from genbounds.estimators._compare import metric_expansion as metric_expansion
 from genbounds.estimators._compare import rank as rank
+from genbounds.estimators._convergence import convergence as convergence
+from genbounds.estimators._convergence import growing_scores as growing_scores
 from genbounds.estimators._expansion import Expansion as Expansion
 from genbounds.estimators._expansion import difference as difference
 from genbounds.estimators._expansion import difference_stderr as difference_stderr

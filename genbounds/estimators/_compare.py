@@ -96,14 +96,7 @@ def expand_all(
     -------
     dict of str to Expansion
     """
-    given: object = fakes  # callers are not type-checked
-    if not (isinstance(given, Mapping) and given):
-        raise InputError("`fakes` must map the name of at least one model to its features.")
-    check_same_encoder(_origins(fakes, real))
-    if metric in VENDI_METRICS:
-        expand = vendi_metric(metric, list(fakes.values()) if real is None else [real], options)
-    else:
-        expand = metric_expansion(metric, real, options)
+    expand = shared_expansion(fakes, real, metric=metric, options=options)
     expansions = {}
     for name, fake in fakes.items():
         try:
@@ -114,6 +107,26 @@ def expand_all(
         # From few samples a spectrum is fitted, unless it is refused: then for no model.
         expansions = {str(name): expand(fake, estimator="plugin") for name, fake in fakes.items()}
     return expansions
+
+
+def shared_expansion(
+    fakes: Mapping[str, Any],
+    real: Any = None,
+    *,
+    metric: str,
+    options: Mapping[str, Any] | None = None,
+) -> Callable[..., Expansion]:
+    """Check the models as a whole; return the function that expands each of them alike.
+
+    Arguments are those of `expand_all`; the function takes an `estimator` as well.
+    """
+    given: object = fakes  # callers are not type-checked
+    if not (isinstance(given, Mapping) and given):
+        raise InputError("`fakes` must map the name of at least one model to its features.")
+    check_same_encoder(_origins(fakes, real))
+    if metric in VENDI_METRICS:
+        return vendi_metric(metric, list(fakes.values()) if real is None else [real], options)
+    return metric_expansion(metric, real, options)
 
 
 def _some_empirical(expansions: Mapping[str, Expansion]) -> bool:
@@ -129,7 +142,7 @@ def _origins(fakes: Mapping[str, Any], real: Any) -> dict[str, Mapping[str, str]
 
 def metric_expansion(
     metric: str, real: Any = None, options: Mapping[str, Any] | None = None
-) -> Callable[[Any], Expansion]:
+) -> Callable[..., Expansion]:
     """Return the function that expands one model under `metric`; the registry of metrics.
 
     `real` is the reference, where the metric needs one; `options` are its further arguments.

@@ -21,6 +21,7 @@ from genbounds.report.figures import claim_plot as claim_plot
 from genbounds.report.figures import convergence_plot as convergence_plot
 from genbounds.report.figures import coverage_plot as coverage_plot
 from genbounds.report.figures import difference_matrix as difference_matrix
+from genbounds.report.figures import gap_plot as gap_plot
 from genbounds.report.figures import miss_plot as miss_plot
 from genbounds.report.figures import rank_plot as rank_plot
 from genbounds.report.figures import samples_plot as samples_plot
@@ -28,7 +29,6 @@ from genbounds.report.figures import score_plot as score_plot
 from genbounds.report.figures import spending_plot as spending_plot
 from genbounds.report.figures import tightness_plot as tightness_plot
 from genbounds.report.figures import verdict as verdict
-from genbounds.report.gaps import gap_plot as gap_plot
 from genbounds.report.page import Page as Page
 from genbounds.report.page import Section as Section
 from genbounds.report.page import write_page as write_page

@@ -23,7 +23,9 @@ from genbounds.report.figures import (
     METRIC_TITLES,
     VERDICT_TONES,
     claim_plot,
+    convergence_plot,
     difference_matrix,
+    gap_plot,
     miss_plot,
     rank_plot,
     samples_plot,
@@ -32,7 +34,6 @@ from genbounds.report.figures import (
     tightness_plot,
     verdict,
 )
-from genbounds.report.gaps import gap_plot
 from genbounds.report.page import Page, Section
 from genbounds.results import Ranking, Score
 
@@ -58,6 +59,7 @@ def score_page(
     level: float,
     ranking: Ranking | None = None,
     reference: Score | None = None,
+    convergence: Mapping[str, Sequence[tuple[int, Score]]] | None = None,
     notes: Sequence[str] = (),
 ) -> Page:
     """Build the page of `genbounds score`.
@@ -71,6 +73,9 @@ def score_page(
         Of the same models, if there are two or more.
     reference : Score or None
         Score of the real data themselves, for orientation.
+    convergence : mapping of str to sequence of (int, Score), optional
+        Scores of growing parts of the models' samples, as `genbounds.estimators.convergence`
+        returns them.
     notes : sequence of str
         Remarks about the whole run.
     """
@@ -101,6 +106,20 @@ def score_page(
         score_plot(scores, metric=metric, level=level) if ranking is None else rank_plot(ranking)
     )
     page.add(Section("Scores", [figure, Notes(items=list(remarks))]))
+    if convergence:
+        names = scores if ranking is None else ranking.scores
+        growth = {name: convergence[name] for name in names if name in convergence}
+        page.add(
+            Section(
+                "Do the scores settle as samples are added?",
+                [
+                    convergence_plot(growth, metric=metric, lines="Model"),
+                    "Each point is the score of a random half of the rows of the next. An estimate "
+                    "that keeps drifting beyond its band as rows are added is still biased, or its "
+                    "rows are not independent.",
+                ],
+            )
+        )
     if ranking is not None:
         joint = Notes(items=ranking.notes, title="What the comparison assumes")
         blocks: list[Block] = [gap_plot(ranking), difference_matrix(ranking), joint]

@@ -142,6 +142,50 @@ def test_out_repeats_byte_for_byte(run, zoo, tmp_path):
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == first
 
 
+def test_convergence_is_on_the_page_and_in_the_json_if_asked_for(run, zoo, tmp_path):
+    """Numbers are the library's; a model without rows is left out, with a note."""
+    files = [zoo / name for name in ("real.npy", "good.npy", "bad.npy", "counted.npz")]
+    plain = run("score", *files, "--json").json
+    assert "convergence" not in plain
+    out = run("score", *files, "--convergence", "--json", "--out", tmp_path).json
+    assert {key: out[key] for key in ("rows", "ranking")} == {
+        key: plain[key] for key in ("rows", "ranking")
+    }
+    fakes = {name: np.load(zoo / f"{name}.npy") for name in ("good", "bad")}
+    grown = gb.estimators.convergence(fakes, np.load(zoo / "real.npy"))
+    assert out["convergence"].keys() == grown.keys()
+    for name, points in grown.items():
+        rows = out["convergence"][name]
+        assert [row["n"] for row in rows] == [62, 125, 250, 500] == [n for n, _ in points]
+        for row, (_, score) in zip(rows, points, strict=True):
+            assert (row["value"], row["low"], row["high"]) == pytest.approx(
+                (score.value, score.low, score.high), rel=1e-9
+            )
+    assert "no convergence of counted" in out["notes"][-1]
+    assert "counted.npz" in out["notes"][-1]
+    page = (tmp_path / "report.html").read_text()
+    assert "Do the scores settle as samples are added?" in page
+    assert page.count("<title>good, n = 62") == 2
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_convergence_of_every_metric(run, zoo, metric):
+    stem = "p_" if metric == "is" else ""
+    files = [zoo / f"{stem}{name}.npy" for name in ("real", "good")]
+    document = run("score", *files, "--metric", metric, "--convergence", "--json").json
+    (points,) = document["convergence"].values()
+    assert [row["n"] for row in points] == [points[-1]["n"] >> k for k in (3, 2, 1, 0)][
+        -len(points) :
+    ]
+    assert points[-1]["value"] == document["rows"][0]["value"]
+
+
+def test_convergence_that_nobody_would_see_is_refused(run, zoo):
+    result = run("score", zoo / "real.npy", zoo / "good.npy", "--convergence")
+    assert (result.code, result.out) == (2, "")
+    assert "give --out or --json" in result.err
+
+
 def test_what_is_finished_is_kept(run, zoo, tmp_path):
     np.save(tmp_path / "broken.npy", np.full((50, 4), np.nan))
     out = tmp_path / "out"

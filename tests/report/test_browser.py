@@ -77,7 +77,13 @@ def pages() -> dict[str, report.Page]:
     catalog = bounds.catalog()
     row = AUDIT[0] | {"id": "o24.gaussian-mean"}
     return {
-        "score": report.score_page(ranking.scores, metric="fd", level=0.95, ranking=ranking),
+        "score": report.score_page(
+            ranking.scores,
+            metric="fd",
+            level=0.95,
+            ranking=ranking,
+            convergence={name: [(50, s), (500, s)] for name, s in ranking.scores.items()},
+        ),
         "audit": report.audit_page({"rows": AUDIT, "seed": 0}),
         "statement": report.statement_page(catalog["o24.gaussian-mean"], row),
         "select": report.Page("Select", "Lead").add(
@@ -102,7 +108,7 @@ def folder(tmp_path_factory) -> Path:
 
 
 KINDS = ("score", "audit", "statement", "select", "hostile")
-FIGURES = {"score": 3, "audit": 2, "statement": 1, "select": 2, "hostile": 2}
+FIGURES = {"score": 4, "audit": 2, "statement": 1, "select": 2, "hostile": 2}
 
 
 @pytest.mark.parametrize("width", WIDTHS)

@@ -151,6 +151,69 @@ def test_matrix_colours_exactly_the_distinguishable_pairs(ranking):
     assert len(re.findall(r'd="[^"]*"[^>]*fill: var\(--accent\)', svg)) == certain
 
 
+def growth(*points, level=0.95):
+    return [
+        (n, replace(make_score(value), low=low, high=high, n=n, level=level))
+        for n, value, low, high in points
+    ]
+
+
+def upright(svg: str) -> list[str]:
+    """Return the labels of the upright axis: what is written left of it."""
+    return re.findall(r"text-anchor: end[^>]*>([^<]*)<", svg)
+
+
+def test_convergence_has_a_line_for_every_model_and_colours_eight():
+    series = {
+        f"m{i}": growth((100, 2.0 + i, 1.0, 4.0), (200, 1.5 + i, 1.2, 2.0)) for i in range(10)
+    }
+    figure = report.convergence_plot(series, lines="Model")
+    assert figure.table.columns[0] == "Model"
+    assert [(row[0].text, *row[1:]) for row in figure.table.rows] == [
+        (name, n, s.value, s.low, s.high) for name, points in series.items() for n, s in points
+    ]
+    assert len(re.findall("<title>m", figure.wide)) == 20
+    assert [text for text in texts(figure.wide) if text in series] == [f"m{i}" for i in range(8)]
+    assert figure.wide.count("fill-opacity: 0.16") + figure.wide.count("opacity: 0.16") >= 8
+    assert "the first 8 lines are in colour" in figure.caption
+    assert "95" in figure.caption
+    mixed = series | {"m1": growth((100, 1.0, 0.5, 2.0), level=0.9)}
+    assert "Bands are intervals;" in report.convergence_plot(mixed).caption
+
+
+def test_wide_bands_of_small_samples_squeeze_no_line():
+    """Negative control: the same band around the largest sample is not shown whole either."""
+    figure = report.convergence_plot({"a": growth((50, 1.2, 0.0, 900.0), (500, 1.0, 0.9, 1.1))})
+    shown = [float(text) for text in upright(figure.wide)]
+    assert max(shown) < 10.0
+    assert min(shown) <= 0.9
+
+
+@pytest.mark.parametrize("zero", [False, True])
+def test_models_far_apart_are_drawn_on_a_logarithmic_axis(zero):
+    far = {"good": growth((50, 0.0, 0.0, 0.5), (500, 0.1, 0.05, 0.2)),
+           "bad": growth((50, 300.0, 200.0, 400.0), (500, 250.0, 240.0, 260.0))}  # fmt: skip
+    if zero:
+        far["perfect"] = growth((50, 0.0, 0.0, 0.1), (500, 0.0, 0.0, 0.01))
+    figure = report.convergence_plot(far)
+    assert {"0.1", "1", "10", "100"} <= set(upright(figure.wide))
+    ET.fromstring(figure.wide)
+    assert "nan" not in figure.wide
+
+
+@pytest.mark.parametrize("high", [float("inf"), float("nan")])
+def test_intervals_without_an_end_have_no_band(high):
+    points = growth((50, 1.0, 0.0, high), (100, 1.0, 0.5, high), (200, 1.0, 0.6, 1.5))
+    for series in ({"a": points}, {"a": points[:1]}):
+        figure = report.convergence_plot(series)
+        assert "nan" not in figure.wide
+        assert "inf" not in figure.wide.lower().replace("∞", "")
+
+
+def test_equal_numbers_are_drawn_as_well():
+    ET.fromstring(report.convergence_plot({"a": growth((50, 0.0, 0.0, 0.0))}).wide)
+
+
 def test_large_matrix_is_cut_and_says_so():
     figure = report.difference_matrix(make_ranking([f"m{i}" for i in range(45)]))
     assert "5 models behind the first 40 are left out" in figure.caption

@@ -140,9 +140,26 @@ def test_score_page(ranking):
     assert "the samples do not tell it from flow" in page.lead
     assert "a remark" in html
     assert "Who is distinguishable from whom" in html
+    assert "settle" not in html
     alone = report.score_page({"gan": make_score(2.0)}, metric="is", level=0.9)
     assert alone.title == "Inception score of 1 model"
     assert "distinguishable" not in alone.render()
+
+
+def test_score_page_with_convergence(ranking):
+    """Models in the order of the ranking; one that has no growing parts is left out."""
+    names = list(ranking.scores)
+    points = {name: [(50, make_score(2.0)), (100, ranking.scores[name])] for name in names[:0:-1]}
+    page = report.score_page(
+        ranking.scores, metric="fd", level=0.95, ranking=ranking, convergence=points
+    )
+    (section,) = [section for section in page.sections if "settle" in section.title]
+    (figure,) = [block for block in section.blocks if isinstance(block, report.Figure)]
+    assert [row[0].text for row in figure.table.rows] == [n for n in names[1:] for _ in range(2)]
+    alone = report.score_page(
+        {"gan": make_score(2.0)}, metric="is", level=0.9, convergence={"gan": points[names[1]]}
+    )
+    assert "settle" in alone.render()
 
 
 def test_audit_page():

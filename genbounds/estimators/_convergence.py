@@ -1,0 +1,168 @@
+"""A score at growing numbers of rows: whether it has settled, and where its interval will go."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genbounds.estimators._compare import METRICS, shared_expansion
+from genbounds.estimators._moments import BLOCK_BYTES, Moments
+from genbounds.files import gather
+from genbounds.results import Score
+from genbounds.validation import (
+    InputError,
+    check_choice,
+    check_count,
+    check_features,
+    check_open_unit,
+)
+
+HALVINGS = 5
+"""How often a sample is halved: the parts together hold as many rows as all of it."""
+
+SMALLEST = 50
+"""Rows below which no part is scored: fewer have intervals that can miss more often."""
+
+
+def convergence(
+    fakes: Mapping[str, Any],
+    real: Any = None,
+    *,
+    metric: str = "fd",
+    estimator: str = "debiased",
+    level: float = 0.95,
+    options: Mapping[str, Any] | None = None,
+    halvings: int = HALVINGS,
+    seed: int = 0,
+) -> dict[str, tuple[tuple[int, Score], ...]]:
+    """Score growing parts of every model's sample against one reference.
+
+    Parameters
+    ----------
+    fakes : mapping of str to array_like of shape (n, d)
+        Generated features (posteriors for "is") of each model. Sample sizes may differ.
+    real : array_like of shape (m, d) or Moments, optional
+        The reference, all of it at every size; prepared once. As for `compare`.
+    metric : {"fd", "kid", "is", "vendi", "rke"}
+    estimator : {"debiased", "plugin"}
+        "plugin" shows how the usual number falls or rises with n.
+    level : float
+        Coverage of each interval on its own.
+    options : mapping, optional
+        As for `compare`.
+    halvings, seed : int
+        As for `growing_scores`.
+
+    Returns
+    -------
+    dict of str to tuple of (int, Score)
+        For each model, sizes and scores, the whole sample last: what `report.convergence_plot`
+        draws.
+
+    Raises
+    ------
+    InputError
+        As `compare`; or if a model is given by its moments, which have no parts.
+
+    Examples
+    --------
+    >>> import numpy as np, genbounds as gb
+    >>> rng = np.random.default_rng(0)
+    >>> real, fake = rng.normal(size=(500, 2)), rng.normal(size=(400, 2))
+    >>> [n for n, score in gb.estimators.convergence({"a": fake}, real)["a"]]
+    [50, 100, 200, 400]
+    """
+    check_choice("metric", metric, METRICS)
+    level = check_open_unit("level", level)
+    expand = shared_expansion(fakes, real, metric=metric, options=options)
+    grown = {}
+    for name, fake in fakes.items():
+        try:
+            grown[str(name)] = growing_scores(
+                fake,
+                lambda rows: expand(rows, estimator=estimator).score(level),
+                halvings=halvings,
+                seed=seed,
+            )
+        except InputError as error:
+            raise InputError(f"model {name!r}: {error}") from error
+    return grown
+
+
+def growing_scores(
+    x: Any,
+    score: Callable[[NDArray[Any]], Score],
+    *,
+    whole: Score | None = None,
+    halvings: int = HALVINGS,
+    seed: int = 0,
+) -> tuple[tuple[int, Score], ...]:
+    """Score nested random parts of one sample: n, n/2, n/4 and so on, of its rows.
+
+    Parameters
+    ----------
+    x : array_like of shape (n, d)
+    score : callable
+        Takes rows and returns their score.
+    whole : Score, optional
+        That of all rows, where it is known already.
+    halvings : int
+        How many parts, smallest of 50 rows; each holds half of the next larger one's rows.
+    seed : int
+        Of the random order in which rows come in.
+
+    Returns
+    -------
+    tuple of (int, Score)
+        Sizes, increasing, with their scores; all rows last. Sizes that `score` refuses as too
+        small are left out, and all below them.
+
+    Raises
+    ------
+    InputError
+        If `x` is no array (n, d), all of its rows have no score, or there is no room for a copy of
+        half of them: in memory up to 64 MiB, else in ``TMPDIR``.
+    """
+    if isinstance(x, Moments):
+        raise InputError("`x` is given by its moments, which have no parts: pass the features.")
+    rows = check_features("x", x)
+    check_count("halvings", halvings, minimum=0)
+    n = len(rows)
+    found = [(n, score(rows) if whole is None else whole)]
+    sizes = [n >> k for k in range(1, halvings + 1) if n >> k >= SMALLEST]
+    if sizes:
+        parts = _in_order_of_entry(rows, sizes, check_count("seed", seed, minimum=0))
+        for size in sizes:
+            try:
+                found.append((size, score(parts[:size])))
+            except InputError:  # of all rows it would have been raised above: these are too few
+                break
+    return tuple(reversed(found))
+
+
+def _in_order_of_entry(rows: NDArray[Any], sizes: list[int], seed: int) -> NDArray[Any]:
+    """Copy the rows of the largest part, those of every smaller part first, as `gather` keeps them.
+
+    Within what one size adds to the next smaller one, rows keep their order: files read so.
+    """
+    order = np.random.default_rng(seed).permutation(len(rows))[: sizes[0]]
+    ends = [0, *reversed(sizes)]
+    index = np.concatenate([np.sort(order[a:b]) for a, b in pairwise(ends)])
+    step = max(1, BLOCK_BYTES // rows[:1].nbytes)
+
+    def blocks() -> Iterator[bytes]:
+        for start in range(0, len(index), step):
+            yield np.ascontiguousarray(rows[index[start : start + step]]).tobytes()
+
+    try:
+        return gather(blocks(), dtype=rows.dtype, shape=(len(index), rows.shape[1]))
+    except OSError as error:
+        raise InputError(
+            f"no room for a copy of half of the rows in {tempfile.gettempdir()}: free some space "
+            "or point TMPDIR to a larger disk."
+        ) from error

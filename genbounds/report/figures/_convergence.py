@@ -1,0 +1,143 @@
+"""Estimates against the number of samples."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from genbounds.files import display
+from genbounds.report._canvas import COLOUR, SERIES, WIDE, Canvas, draw
+from genbounds.report._text import interval, number, percent
+from genbounds.report.blocks import Cell, Figure, Name, Table
+from genbounds.report.figures._axes import few_ticks, legend, log_axis, log_ticks
+from genbounds.report.figures._scores import METRIC_TITLES
+from genbounds.results import Score
+from genbounds.validation import InputError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def convergence_plot(
+    series: Mapping[str, Sequence[tuple[int, Score]]],
+    *,
+    truth: float | None = None,
+    metric: str = "fd",
+    lines: str = "Estimator",
+) -> Figure:
+    """Show estimates, with their intervals, against the number of samples.
+
+    Parameters
+    ----------
+    series : mapping of str to sequence of (n, Score)
+        One line an entry, such as "plug-in" and "debiased", or one a model as
+        `genbounds.estimators.convergence` returns them; n increasing.
+    truth : float or None
+        Drawn as a level line.
+    metric : str
+        For the axis.
+    lines : str
+        What one line is, for the table: "Estimator", "Model".
+    """
+    if not series or not all(series.values()):
+        raise InputError("`series` must hold at least one line of at least one point.")
+    title = METRIC_TITLES.get(metric, metric)
+    labels = list(series)
+    scores = [score for points in series.values() for _, score in points]
+    settled = [points[-1][1].value for points in series.values()]
+    settled += [] if truth is None else [truth]
+
+    def picture(width: float) -> Canvas:
+        canvas = Canvas(width, 300 if width == WIDE else 270)
+        entries = [*labels[:SERIES], *([] if truth is None else ["truth"])]
+        top = legend(canvas, entries, dashed_last=truth is not None)
+        axes = canvas.axes(left=62, right=14, top=top, bottom=46, grid="both")
+        log_axis(canvas, axes, [n for points in series.values() for n, _ in points])
+        floor = _upright_scale(canvas, axes, scores, settled)
+        # The first on top.
+        for index, (label, points) in reversed(list(enumerate(series.items()))):
+            role = f"series-{index}" if index < SERIES else "grid"
+            _growth(canvas, axes, label, points, role, floor)
+        if truth is not None:
+            axes.axhline(truth, color=COLOUR["ink"], linewidth=1, linestyle=(0, (4, 3)))
+        axes.set_xlabel("samples n")
+        axes.set_ylabel(title)
+        return canvas
+
+    wide, narrow = draw(picture)
+    rows: list[tuple[Cell, ...]] = [
+        (Name(label), n, s.value, s.low, s.high)
+        for label, points in series.items()
+        for n, s in points
+    ]
+    levels = {score.level for score in scores}
+    bands = f"{percent(levels.pop())} intervals" if len(levels) == 1 else "intervals"
+    return Figure(
+        wide=wide,
+        narrow=narrow,
+        alt=f"{title} against the number of samples. "
+        + " ".join(
+            f"{display(label, limit=60)}: {number(points[-1][1].value)} at n = {points[-1][0]}."
+            for label, points in list(series.items())[:SERIES]
+        )
+        + ("" if truth is None else f" Truth: {number(truth)}."),
+        caption=(
+            f"{title} as the number of samples grows. Bands are {bands}"
+            + ("" if truth is None else "; the dashed line is the truth")
+            + ("." if len(labels) <= SERIES else f"; the first {SERIES} lines are in colour.")
+            + " What lies beyond an axis is drawn at its edge."
+        ),
+        table=Table(columns=(lines, "n", "Value", "Low", "High"), rows=rows),
+    )
+
+
+def _growth(
+    canvas: Canvas,
+    axes: Axes,
+    label: str,
+    points: Sequence[tuple[int, Score]],
+    role: str,
+    floor: float,
+) -> None:
+    """Draw one line of estimates, with their intervals as a band unless it is among the rest."""
+    colour, sizes = COLOUR[role], [n for n, _ in points]
+    values = [max(score.value, floor) for _, score in points]
+    if role != "grid":
+        ends = [(max(s.low, floor), max(s.high, floor)) for _, s in points]
+        known = [all(map(math.isfinite, pair)) for pair in ends]
+        lows, highs = zip(*ends, strict=True)
+        axes.fill_between(sizes, lows, highs, where=known, color=colour, alpha=0.16, linewidth=0)
+    axes.plot(sizes, values, color=colour, linewidth=1.6)
+    for (n, score), value in zip(points, values, strict=True):
+        (mark,) = axes.plot(n, value, "o", color=colour, markersize=4.5)
+        canvas.tip(
+            mark,
+            f"{display(label, limit=60)}, n = {n}: {number(score.value)} "
+            f"{interval(score.low, score.high)}",
+        )
+
+
+def _upright_scale(
+    canvas: Canvas, axes: Axes, scores: Sequence[Score], settled: Sequence[float]
+) -> float:
+    """Scale the upright axis so that wide bands of small samples squeeze no line.
+
+    `settled` are values that must be seen whole. Returns the smallest value that is drawn.
+    """
+    values = [*settled, *(score.value for score in scores)]
+    ends = [end for score in scores for end in (score.low, score.high) if math.isfinite(end)]
+    low, high = min(values), max(values)
+    positive = [value for value in settled if value > 0.0]
+    if low >= 0.0 and positive and max(positive) >= 20.0 * min(positive):
+        floor = min(positive) / 4.0
+        axes.set_yscale("log")
+        axes.set_ylim(floor, min(max([*ends, high]), 4.0 * high))
+        log_ticks(canvas, axes, vertical=True)
+        return floor
+    room = max(high - low, 0.1 * abs(high))
+    bottom, top = max(min([*ends, low]), low - room), min(max([*ends, high]), high + room)
+    margin = 0.03 * (top - bottom) or 1.0  # marks at zero are shown whole
+    axes.set_ylim(bottom - margin, top + margin)
+    few_ticks(axes.yaxis, 6)
+    return -math.inf
