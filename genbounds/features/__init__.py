@@ -11,8 +11,8 @@ from genbounds.features._extract import Extraction as Extraction
 from genbounds.features._extract import encode as encode
 from genbounds.features._extract import extract as extract
 from genbounds.features._preprocessing import Preprocessing as Preprocessing
-from genbounds.features._sources import Source as Source
-from genbounds.features._sources import is_media as is_media
-from genbounds.features._sources import open_source as open_source
+from genbounds.features.sources import Source as Source
+from genbounds.features.sources import is_media as is_media
+from genbounds.features.sources import open_source as open_source
 from genbounds.origins import check_same_encoder as check_same_encoder
 from genbounds.origins import origin_notes as origin_notes

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from genbounds.estimators import Moments
 from genbounds.features._encoder import Encoder, Kind
-from genbounds.features._sources import Given, Item, Source
+from genbounds.features.sources import Given, Item, Source
 from genbounds.files import (
     atomic_write,
     check_features_name,

@@ -22,7 +22,14 @@ from tests.fuzz.seeds import MAKERS, SHARES, scratch, write_corpus
 
 BLOCK = 1_000
 ROOT = Path(__file__).parents[2]
-WATCHED = ("genbounds/files.py", "genbounds/features/_sources.py", "tests/fuzz")
+READERS = ("genbounds/files.py", "genbounds/features/sources")
+WATCHED = (*READERS, "tests/fuzz")
+
+
+def sources(name: str) -> list[Path]:
+    """Return the Python files that a path in the repository holds."""
+    root = ROOT / name
+    return sorted(root.rglob("*.py")) if root.is_dir() else [root]
 
 
 def keep(folder: Path, suffix: str, data: bytes, error: Exception) -> None:
@@ -39,8 +46,7 @@ class Progress:
     def __init__(self, path: Path, seed: int) -> None:
         digest = hashlib.sha256(str(seed).encode())
         for name in WATCHED:
-            root = ROOT / name
-            for file in sorted(root.rglob("*.py")) if root.is_dir() else [root]:
+            for file in sources(name):
                 digest.update(file.read_bytes())
         self._path, self._state = path, digest.hexdigest()
         self.counts = {suffix: {"read": 0, "refused": 0, "broken": 0} for suffix in MAKERS}
@@ -136,14 +142,10 @@ def guided(inputs: int, seed: int, findings: Path) -> None:
     """Run atheris; it ends the process itself, with another status than 0 at the first finding."""
     import atheris
 
+    files = [file.relative_to(ROOT) for name in READERS for file in sources(name)]
+    ours = [".".join(file.with_suffix("").parts).removesuffix(".__init__") for file in files]
     with atheris.instrument_imports(
-        include=[
-            "genbounds.files",
-            "genbounds.features._sources",
-            "zipfile",
-            "tarfile",
-            "numpy.lib._format_impl",
-        ]
+        include=[*ours, "zipfile", "tarfile", "numpy.lib._format_impl"]
     ):
         from tests.fuzz.harness import Broken, probe
 

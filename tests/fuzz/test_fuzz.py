@@ -17,7 +17,7 @@ from hypothesis.extra import numpy as hnp
 
 import genbounds as gb
 from genbounds import files
-from genbounds.features._sources import ARCHIVES, IMAGES, TEXTS
+from genbounds.features.sources import ARCHIVES, IMAGES, TEXTS
 from tests.fuzz import harness
 from tests.fuzz.mutations import mutate
 from tests.fuzz.seeds import ARRAYS, MAKERS, Payload, scratch, seeds

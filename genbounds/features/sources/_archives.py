@@ -1,0 +1,143 @@
+"""Archives of images, read member by member and never unpacked."""
+
+from __future__ import annotations
+
+import gzip
+import tarfile
+import zipfile
+from collections.abc import Iterator
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import IO, Any
+
+from genbounds.features._encoder import Kind
+from genbounds.features.sources._images import IMAGES, decode_image, is_image
+from genbounds.features.sources._source import Item, Source, ending_of, readable, stamp
+from genbounds.files import check_bomb, display
+from genbounds.validation import InputError
+
+ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz")
+# An image of Pillow's largest legal size takes less; more is no image.
+_LARGEST_MEMBER = 1 << 30
+_LARGEST_READ = 1 << 24
+
+
+class _Archive(Source):
+    kind: Kind = "images"
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def fingerprint(self) -> str:
+        return stamp(self._path)
+
+    def decode(self, content: Any) -> Any:
+        return decode_image(content)
+
+    def _label(self, name: str) -> str:
+        return f"{display(self._path)} ({display(name, limit=80)})"
+
+    def _empty(self) -> InputError:
+        return InputError(f"{display(self._path)}: has no images ({', '.join(IMAGES)}).")
+
+    def _too_large(self, name: str) -> InputError:
+        return InputError(f"{self._label(name)}: is larger than any image: take it out.")
+
+
+class Zip(_Archive):
+    """The images in a zip archive, in the order of their names."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        with zipfile.ZipFile(path) as archive:
+            self._names = sorted(name for name in archive.namelist() if is_image(name))
+        if not self._names:
+            raise self._empty()
+        self.count = len(self._names)
+
+    def items(self, start: int = 0) -> Iterator[Item]:
+        with readable(display(self._path)), zipfile.ZipFile(self._path) as archive:
+            for name in self._names[start:]:
+                member = archive.getinfo(name)
+                if member.file_size > _LARGEST_MEMBER:
+                    raise self._too_large(name)
+                check_bomb(
+                    self._label(name),
+                    member.file_size,
+                    member.compress_size,
+                    kind="images",
+                    advice="pack it without compression",
+                )
+                try:
+                    content = archive.read(name)
+                except Exception as error:  # every way of packing has its own
+                    raise InputError(
+                        f"{self._label(name)}: cannot be read ({display(error, limit=80)}): "
+                        "write the archive again, without a password."
+                    ) from error
+                yield Item(self._label(name), content)
+
+
+class Tar(_Archive):
+    """The images in a tar archive, a webdataset shard for one, in the order in which they lie.
+
+    Read as a stream: no index is kept. A compressed archive is not counted beforehand, which would
+    unpack it once more.
+    """
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        if ending_of(path) == ".tar":
+            self.count = sum(1 for _ in self._members())
+            if not self.count:
+                raise self._empty()
+
+    def _members(self) -> Iterator[tuple[tarfile.TarFile, tarfile.TarInfo]]:
+        plain, last = ending_of(self._path) == ".tar", -1
+        opened: IO[bytes] | gzip.GzipFile = (
+            open(self._path, "rb") if plain else gzip.open(self._path)
+        )
+        reader: Any = _InPieces(opened)
+        with opened, tarfile.open(fileobj=reader, mode="r:") as archive:
+            for member in archive:
+                if member.offset <= last:  # a negative size sends tarfile back, for ever
+                    raise tarfile.ReadError("its members go round in a circle")
+                last = member.offset
+                if member.isfile() and is_image(member.name):
+                    yield archive, member
+                archive.members = []  # type: ignore[attr-defined]  # else it remembers every member that it has seen
+
+    def items(self, start: int = 0) -> Iterator[Item]:
+        found = False
+        with readable(display(self._path)):
+            for archive, member in islice(self._members(), start, None):
+                if member.size > _LARGEST_MEMBER:
+                    raise self._too_large(member.name)
+                check_bomb(
+                    self._label(member.name),
+                    member.size,
+                    self._path.stat().st_size,
+                    kind="images",
+                    advice="pack it without compression",
+                )
+                file = archive.extractfile(member)
+                if file is not None:
+                    found = True
+                    content = b"".join(iter(partial(file.read, _LARGEST_READ), b""))
+                    yield Item(self._label(member.name), content)
+        if not found and start == 0:
+            raise self._empty()
+
+
+class _InPieces:
+    """A file for tarfile, which reads a name or a comment of any size that a header claims."""
+
+    def __init__(self, file: IO[bytes] | gzip.GzipFile) -> None:
+        self._file: Any = file
+        self.tell, self.seek = file.tell, file.seek
+
+    def read(self, size: int) -> Any:
+        if size > _LARGEST_READ:
+            raise tarfile.ReadError(f"a header announces {size} bytes")
+        return self._file.read(size)

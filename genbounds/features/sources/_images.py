@@ -1,0 +1,55 @@
+"""Images: which files are some, and their pixels."""
+
+from __future__ import annotations
+
+import io
+import math
+import warnings
+from pathlib import Path
+from typing import Any
+
+from genbounds.files import display
+from genbounds.validation import InputError
+
+IMAGES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".tif", ".tiff", ".gif", ".ppm", ".pgm")
+# Photographs shrink 10- to 50-fold. What claims more than `_BOMB_PIXELS` values from less than
+# 1/`_BOMB_RATIO` of that is refused before it takes the memory.
+_BOMB_RATIO = 200
+_BOMB_PIXELS = 1 << 26
+
+
+def decode_image(content: Path | bytes) -> Any:
+    """Open an image and read its pixels."""
+    from PIL import Image, UnidentifiedImageError
+
+    with warnings.catch_warnings():
+        # Between once and twice Pillow's limit it warns; that may still be a photograph.
+        warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+        try:
+            with Image.open(content if isinstance(content, Path) else io.BytesIO(content)) as image:
+                pixels = math.prod(image.size) * len(image.getbands())
+                stored = content.stat().st_size if isinstance(content, Path) else len(content)
+                if pixels > _BOMB_PIXELS and pixels > _BOMB_RATIO * stored:
+                    width, height = image.size
+                    raise InputError(
+                        f"is an image of {width} × {height} in {stored:,} bytes, which no "
+                        "photograph is: if it is genuine, save it at the encoder's size"
+                    )
+                image.load()
+                return image.copy()
+        except InputError:
+            raise
+        except UnidentifiedImageError as error:  # its text holds an address, or the path once more
+            raise InputError("is no image that Pillow reads") from error
+        except Image.DecompressionBombError as error:
+            raise InputError(
+                f"is no image that Pillow reads ({display(error, limit=80)})"
+            ) from error
+        except Exception as error:  # every plug-in has its own
+            raise InputError(f"is a damaged image ({display(error, limit=80)})") from error
+
+
+def is_image(name: str) -> bool:
+    path = Path(name)
+    hidden = any(part.startswith((".", "__MACOSX")) for part in path.parts)
+    return path.suffix.lower() in IMAGES and not hidden

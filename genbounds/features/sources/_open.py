@@ -1,0 +1,136 @@
+"""Which kind of input a path names; several inputs as one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from genbounds.features._encoder import Kind
+from genbounds.features.sources._archives import ARCHIVES, Tar, Zip
+from genbounds.features.sources._arrays import Rows, Stacked
+from genbounds.features.sources._folders import Files, Folder
+from genbounds.features.sources._source import Item, Source, ending_of, readable
+from genbounds.features.sources._texts import TEXTS, Texts
+from genbounds.files import FORMATS, display, read_images
+from genbounds.origins import check_same_encoder
+from genbounds.validation import InputError
+
+
+def is_media(path: Path) -> bool:
+    """Whether a path is something to encode, rather than a file of features."""
+    return path.is_dir() or ending_of(path) in (*ARCHIVES, *TEXTS) or _holds_images(path)
+
+
+def _holds_images(path: Path) -> bool:
+    """Whether a NumPy file is an array of images; a damaged one is left to whoever reads it."""
+    if ending_of(path) not in (".npy", ".npz"):
+        return False
+    try:
+        return read_images(path) is not None
+    except InputError:
+        return False
+
+
+def open_source(
+    inputs: Sequence[str | os.PathLike[str]], *, items: Kind | None = None, field: str = "text"
+) -> Source:
+    """Open what is to be encoded.
+
+    Parameters
+    ----------
+    inputs : sequence of path-like
+        Folders of images (searched through, in the order of their paths), ``.zip`` or ``.tar``
+        archives of them (webdataset shards), ``.npy`` or ``.npz`` with a uint8 array of images,
+        ``.txt`` (a text a line), ``.jsonl``, or files of
+        features (rows). Several are read one after the other as one.
+    items : {"images", "texts", "files", "rows"}, optional
+        What to take them for; decided by their names if not given. "files": the paths of all
+        files in a folder, for encoders that read them themselves (audio, video).
+    field : str
+        The key of the text in a ``.jsonl`` file of objects.
+
+    Raises
+    ------
+    InputError
+        If one is missing, empty, unreadable or of another kind than the first.
+    """
+    if not inputs:
+        raise InputError("nothing to encode: name a folder or a file.")
+    parts = [_open(Path(path), items, field) for path in inputs]
+    for path, part in zip(inputs, parts, strict=True):
+        if part.kind != parts[0].kind:
+            raise InputError(
+                f"{display(path)} holds {part.kind} and {display(inputs[0])} {parts[0].kind}: "
+                "encode them separately."
+            )
+    return parts[0] if len(parts) == 1 else Chain(parts)
+
+
+def _open(path: Path, items: Kind | None, field: str) -> Source:
+    shown = display(path)
+    ending = ending_of(path)
+    with readable(shown):
+        if not path.exists():
+            raise InputError(f"{shown}: no such file or folder: check the path.")
+        if path.is_dir():
+            return Files(path) if items == "files" else Folder(path)
+        if items == "files":
+            raise InputError(f"{shown}: is a file where a folder of files is needed.")
+        if ending == ".zip":
+            return Zip(path)
+        if ending in ARCHIVES:
+            return Tar(path)
+        if ending in TEXTS:
+            return Texts(path, field=field)
+        if items == "images" or (items is None and _holds_images(path)):
+            return Stacked(path)
+        if ending in FORMATS or ending == ".pth":
+            return Rows(path)
+    raise InputError(
+        f"{shown}: is nothing that can be encoded: give a folder of images, an archive "
+        f"({', '.join(ARCHIVES)}), texts ({', '.join(TEXTS)}) or features ({', '.join(FORMATS)})."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Routed:
+    """An item's content with the part that knows how to decode it."""
+
+    part: Source
+    content: Any
+
+
+class Chain(Source):
+    """Several inputs of one kind, one after the other."""
+
+    def __init__(self, parts: Sequence[Source]) -> None:
+        self._parts = parts
+        self.kind = parts[0].kind
+        counts = [part.count for part in parts]
+        self.count = None if None in counts else sum(count or 0 for count in counts)
+
+    def fingerprint(self) -> str:
+        return "\n".join(part.fingerprint() for part in self._parts)
+
+    def origin(self) -> Mapping[str, str]:
+        origins = {f"input {number}": part.origin() for number, part in enumerate(self._parts, 1)}
+        check_same_encoder(origins)
+        return next((origin for origin in origins.values() if origin), {})
+
+    def items(self, start: int = 0) -> Iterator[Item]:
+        for part in self._parts:
+            if part.count is not None and part.count <= start:
+                start -= part.count
+                continue
+            for item in part.items(0 if part.count is None else start):
+                if part.count is None and start:
+                    start -= 1
+                    continue
+                yield Item(item.label, _Routed(part, item.content))
+            start = 0 if part.count is not None else start
+
+    def decode(self, content: Any) -> Any:
+        return content.part.decode(content.content)

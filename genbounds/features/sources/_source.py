@@ -1,0 +1,89 @@
+"""What every input is: items with their names, read in a fixed order."""
+
+from __future__ import annotations
+
+import struct
+import tarfile
+import zipfile
+import zlib
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from genbounds.features._encoder import Kind
+from genbounds.files import display
+from genbounds.validation import InputError
+
+
+class Item(NamedTuple):
+    """One thing to encode: how an error calls it, and its content."""
+
+    label: str
+    content: Any
+
+
+class Source(ABC):
+    """Items to encode, in a fixed order.
+
+    Attributes
+    ----------
+    kind : {"images", "texts", "files", "rows"}
+    count : int or None
+        How many items; None where only reading all of it would tell.
+    """
+
+    kind: Kind
+    count: int | None = None
+
+    @abstractmethod
+    def fingerprint(self) -> str:
+        """Return a text that changes when the content does (names, sizes, times)."""
+
+    @abstractmethod
+    def items(self, start: int = 0) -> Iterator[Item]:
+        """Yield the items from number `start` on."""
+
+    def origin(self) -> Mapping[str, str]:
+        """Return what the input says of the encoder that made it, if it holds features."""
+        return {}
+
+    def decode(self, content: Any) -> Any:
+        """Turn an item's content into what encoders take; called from several threads."""
+        return content
+
+
+def ending_of(path: Path) -> str:
+    name = path.name.lower()
+    return ".tar.gz" if name.endswith(".tar.gz") else path.suffix.lower()
+
+
+@contextmanager
+def readable(shown: str) -> Iterator[None]:
+    """Turn what reading raises into one InputError."""
+    try:
+        yield
+    except InputError:
+        raise
+    except (
+        OSError,
+        ValueError,
+        EOFError,
+        OverflowError,
+        RuntimeError,  # an encrypted zip member
+        struct.error,
+        tarfile.TarError,
+        zipfile.BadZipFile,
+        zlib.error,
+    ) as error:
+        reason = error.strerror if isinstance(error, OSError) else None
+        raise InputError(
+            f"{shown}: cannot be read ({display(reason or error)}): "
+            "check its permissions, or write it again."
+        ) from error
+
+
+def stamp(path: Path) -> str:
+    status = path.stat()
+    return f"{path.name} {status.st_size} {status.st_mtime_ns}"
