@@ -20,6 +20,7 @@ import time
 import numpy as np
 from joblib.externals.loky import get_reusable_executor
 
+from experiments.memory import peak_gib
 from genbounds.simulate import (
     EMBEDDING_NORMS,
     FrechetArm,
@@ -112,15 +113,12 @@ def main(argv: list[str] | None = None) -> int:
     )
     if options.backend == "loky" and options.jobs > 1:
         get_reusable_executor().shutdown(wait=True)  # children count once they have ended
-    peak = max(
-        resource.getrusage(who).ru_maxrss
-        for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
-    )
+    children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 2**20
     print(
         f"\n{found.device}; {options.jobs} processes on {os.cpu_count()} cores, "
         f"backend {options.backend}: {seconds:.0f} s "
         f"for {counted} batches ({seconds / max(counted, 1):.2f} s each), {ready - start:.0f} s "
-        f"before; largest process {peak / 2**20:.2f} GiB."
+        f"before; largest process {max(peak_gib(), children):.2f} GiB."
     )
     return 0
 

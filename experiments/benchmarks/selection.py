@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
 import statistics
 import subprocess
 import sys
@@ -22,6 +21,7 @@ from collections.abc import Callable
 import numpy as np
 import scipy
 
+from experiments.memory import peak_gib
 from genbounds import select
 from genbounds.estimators import Moments
 from genbounds.select import FdUcb, Greedy, IsUcb, State
@@ -207,8 +207,7 @@ def one_memory(dtype: str, d: int, per_arm: int) -> None:
         dtype=dtype,
     )
     seconds = time.perf_counter() - start
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20  # kilobytes to GiB
-    document = {"peak": peak, "seconds": seconds, "least": min(result.samples.values())}
+    document = {"peak": peak_gib(), "seconds": seconds, "least": min(result.samples.values())}
     print(json.dumps(document))
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
 import statistics
 import subprocess
 import sys
@@ -21,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from experiments.memory import peak_gib
 from experiments.record import record, stamp, table
 
 PAGE = Path(__file__).parents[2] / "docs" / "benchmarks.md"
@@ -131,8 +131,7 @@ def one(case: str, name: str) -> dict[str, float]:
         start = time.perf_counter()
         value = calls[name](x)
         taken.append(time.perf_counter() - start)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    return {"value": value, "seconds": statistics.median(taken), "peak": peak}
+    return {"value": value, "seconds": statistics.median(taken), "peak": peak_gib()}
 
 
 def measured(case: str) -> list[list[str]]:
