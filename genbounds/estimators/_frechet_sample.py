@@ -19,7 +19,7 @@ from genbounds.estimators._frechet_terms import (
 )
 from genbounds.estimators._frechet_weighted import check_weights, weighted_moments, weighted_terms
 from genbounds.estimators._linalg import factor
-from genbounds.estimators._moments import Moments, random_groups, row_blocks
+from genbounds.estimators._moments import Moments, is_narrow, random_groups, row_blocks
 from genbounds.validation import Float, InputError, check_features, check_finite
 
 FEW_RATIO = 4
@@ -238,8 +238,7 @@ def _whole(name: str, rows: NDArray[Any], parts: int, precision: Precision) -> S
 def _single_may_do(rows: NDArray[Any]) -> bool:
     """Whether single precision loses nothing of the features and is worth its check."""
     n, d = rows.shape
-    narrow = rows.dtype.kind == "f" and rows.dtype.itemsize <= 4
-    return narrow and d >= SINGLE_WIDTH and n >= FEW_RATIO * d
+    return is_narrow(rows) and d >= SINGLE_WIDTH and n >= FEW_RATIO * d
 
 
 def _single_is_enough(cov: Float) -> bool:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from genbounds.estimators._contour import contour_trace_root
 from genbounds.estimators._linalg import EPS
-from genbounds.estimators._moments import random_parts, row_blocks
+from genbounds.estimators._moments import is_narrow, random_parts, row_blocks
 from genbounds.validation import Float
 
 PAIRING_SEED = 20_190_110
@@ -207,7 +207,7 @@ def sample_terms(
     """
     width = max(rows.shape[1], roots.size)
     n = rows.shape[0] if index is None else index.size
-    single = rows.dtype.itemsize <= 4 and width >= SINGLE_WIDTH
+    single = is_narrow(rows) and width >= SINGLE_WIDTH
     kernel = Kernel(gap, roots, np.dtype(np.float32 if single else np.float64))
     projection = projection.astype(kernel.dtype, copy=False)
     known_mean = (1.0 - 1.0 / n) * kernel.known_mean(trace)

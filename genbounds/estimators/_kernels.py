@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from genbounds.estimators._moments import is_narrow
 from genbounds.validation import (
     Float,
     InputError,
@@ -94,7 +95,7 @@ class KernelRows:
 
     def __init__(self, x: Any, kernel: Kernel, bandwidth: float | None) -> None:
         given = check_features("x", x)
-        single = given.dtype.itemsize <= 4 and len(given) > SINGLE_ROWS
+        single = is_narrow(given) and len(given) > SINGLE_ROWS
         with np.errstate(invalid="ignore", over="ignore"):  # `check_finite` says it better
             rows: Any = given.astype(np.float32 if single else np.float64, copy=False)
             check_finite("x", rows)

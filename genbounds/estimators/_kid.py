@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from genbounds.estimators._expansion import Expansion
 from genbounds.estimators._kernels import PolynomialKernel
-from genbounds.estimators._moments import Moments
+from genbounds.estimators._moments import Moments, is_narrow
 from genbounds.estimators._scale import factor_of, taken_back, unit_of
 from genbounds.origins import check_same_encoder, origin_notes, origin_of
 from genbounds.results import Score
@@ -366,7 +366,7 @@ def _blocks(
     rows: NDArray[Any], kernel: _Kernel, *, first: int = 0
 ) -> Iterator[tuple[slice, NDArray[Any]]]:
     """Yield slices of rows with a copy of each, divided by the unit."""
-    single = kernel.in_single and rows.dtype.itemsize <= 4 and len(rows) > SINGLE_ROWS
+    single = kernel.in_single and is_narrow(rows) and len(rows) > SINGLE_ROWS
     for start in range(first, len(rows), BLOCK_ROWS):
         part = slice(start, min(start + BLOCK_ROWS, len(rows)))
         yield part, _rescaled(rows[part], kernel, np.float32 if single else np.float64)

@@ -275,6 +275,11 @@ def row_blocks(
         yield np.arange(start, stop), block
 
 
+def is_narrow(rows: NDArray[Any]) -> bool:
+    """Whether single precision holds every digit of the rows, as `check_features` leaves them."""
+    return rows.dtype.itemsize <= 4
+
+
 def random_groups(seed: int, n: int, groups: int) -> NDArray[np.intp]:
     """Label each of n rows with one of as many random groups, equal in size to one row."""
     return np.random.default_rng(seed).permutation(np.arange(n) % groups)
