@@ -132,7 +132,7 @@ def _upright_scale(
     if low >= 0.0 and positive and max(positive) >= 20.0 * min(positive):
         floor = min(positive) / 4.0
         axes.set_yscale("log")
-        axes.set_ylim(floor, min(max([*ends, high]), 4.0 * high))
+        axes.set_ylim(0.9 * floor, min(max([*ends, high]), 4.0 * high))
         log_ticks(canvas, axes, vertical=True)
         return floor
     room = max(high - low, 0.1 * abs(high))
