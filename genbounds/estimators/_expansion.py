@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 
@@ -20,6 +21,14 @@ OUT_OF_RANGE = (
     "the score is beyond the range of double precision (1.8e308): divide all features, of both "
     "sides, by a common number."
 )
+
+
+class Law(Protocol):
+    """How a statistic is distributed where it is not asymptotically normal."""
+
+    def interval(self, level: float) -> tuple[float, float]:
+        """Both ends of the confidence interval, on the scale of `Expansion.value`."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +78,9 @@ class Expansion:
     unit : float
         What one of all the fields above is, in units of the score: other than 1 only for features
         so large or small that variances would leave double precision.
+    law : Law or None
+        Where the score's own interval comes from, if not from a normal law; differences take the
+        normal one. Only with `unit` 1.
     notes : tuple of str
         What the variance assumes and any reason not to trust it.
     """
@@ -93,6 +105,7 @@ class Expansion:
     higher_is_better: bool = False
     statistic: str = ""
     unit: float = 1.0
+    law: Law | None = None
     notes: tuple[str, ...] = ()
 
     @property
@@ -126,21 +139,15 @@ class Expansion:
         )
 
     def score(self, level: float) -> Score:
-        """Turn the expansion into a `Score` at `level` by `studentised_interval`.
+        """Turn the expansion into a `Score` at `level` by `studentised_interval`, or its law.
 
         The interval is clipped to the range of the score, which cannot lose coverage.
         """
-        total = welch_degrees_of_freedom(
-            (self.variance, self.degrees_of_freedom),
-            (self.reference_variance, self.reference_degrees_of_freedom),
-        )
-        ends = studentised_interval(
-            self.value,
-            self.stderr,
-            student_quantile(level, total),
-            curvature=self.curvature + self.reference_curvature,
-            skewness=self.skewness + self.reference_skewness,
-        )
+        if self.law is None:
+            ends = self._normal_interval(level)
+        else:
+            low, high = self.law.interval(level)
+            ends = min(low, self.value), max(high, self.value)
         value, low, high = (
             min(max(end, self.lower_limit), self.upper_limit) for end in (self.value, *ends)
         )
@@ -178,6 +185,19 @@ class Expansion:
             n=self.n,
             estimator=self.estimator,
             notes=notes,
+        )
+
+    def _normal_interval(self, level: float) -> tuple[float, float]:
+        total = welch_degrees_of_freedom(
+            (self.variance, self.degrees_of_freedom),
+            (self.reference_variance, self.reference_degrees_of_freedom),
+        )
+        return studentised_interval(
+            self.value,
+            self.stderr,
+            student_quantile(level, total),
+            curvature=self.curvature + self.reference_curvature,
+            skewness=self.skewness + self.reference_skewness,
         )
 
 

@@ -27,14 +27,15 @@ class Frobenius:
     ----------
     value : float
         Unbiased for ‖C‖².
-    variance : float
-        Of `value`.
+    variance, second : float
+        Of `value`, and of its part that is not a sum over rows.
     projection : ndarray of shape (n,)
         Mean of k(x_i, x_j)² over j ≠ i.
     """
 
     value: float
     variance: float
+    second: float
     projection: Float
 
     @property
@@ -69,7 +70,8 @@ def frobenius(rows: KernelRows) -> Frobenius:
     pairwise = max((fourth - n) / (n * (n - 1.0)) - value**2, 0.0)
     linear = (spread * (n - 1.0) ** 2 - (n - 2.0) * pairwise) / ((n - 2.0) * (n - 4.0))
     variance = (4.0 * (n - 2.0) * max(linear, 0.0) + 2.0 * pairwise) / (n * (n - 1.0))
-    return Frobenius(value=value, variance=variance, projection=projection)
+    second = 2.0 * max(pairwise - 2.0 * max(linear, 0.0), 0.0) / (n * (n - 1.0))
+    return Frobenius(value=value, variance=variance, second=second, projection=projection)
 
 
 def squared_kernel_sum(

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import scipy  # its submodules are loaded at their first use
 
-from genbounds.estimators._expansion import Expansion
+from genbounds.estimators._expansion import Expansion, Law
 from genbounds.estimators._kernels import KernelRows
 from genbounds.estimators._rke import MINIMUM, Frobenius, frobenius
+from genbounds.estimators._vendi_ceiling import TIE_ROWS, TIE_SEED, TieLaw, ceiling_law, tie_excess
 from genbounds.estimators._vendi_few_samples import FittedScore, fitted_score
 from genbounds.estimators._vendi_spectrum import (
     FeatureRows,
@@ -54,6 +55,11 @@ error."""
 NEIGHBOURS = 64
 """Eigenvalues beyond a cut that are taken one by one."""
 
+AT_CEILING = (
+    "the score is near the largest that the feature dimension allows, where its law is not normal: "
+    "the interval is that of a noncentral chi-square"
+)
+
 LANDMARKS_PER_COMPONENT = 5
 LANCZOS_PROBES, LANCZOS_STEPS = 64, 16
 
@@ -83,6 +89,7 @@ class Job:
         influence: Float | None = None,
         limit: float | None = None,
         degrees: float | None = None,
+        law: Law | None = None,
         notes: tuple[str, ...] = (),
     ) -> Expansion:
         return Expansion(
@@ -92,6 +99,7 @@ class Job:
             degrees_of_freedom=self.n - 1.0 if degrees is None else degrees,
             influence=influence,
             n=self.n,
+            law=law,
             log_scale=True,
             lower_limit=0.0,
             upper_limit=math.inf if limit is None else math.log(limit),
@@ -148,8 +156,9 @@ def _exact(job: Job) -> Expansion:
     if math.isinf(job.order) and spectrum is not None and not job.plugin:
         count, tie_variance = leading_group(spectrum.coordinates, spectrum.values, n)
         if count > 1:
-            return _tied(job, spectrum.values[:count], tie_variance)
+            return _tied(job, spectrum, count, tie_variance)
     value, variance, notes = whole.value, whole.variance, tuple[str, ...]()
+    law: Law | None = None
     if not job.plugin:
         value -= whole.bias
         notes = ("route: second order",)
@@ -157,13 +166,22 @@ def _exact(job: Job) -> Expansion:
         halve = ratio < SPLIT_RATIO or third > NEGLIGIBLE * math.sqrt(variance)
         if halve and n >= 8 * MINIMUM:
             value, notes = _halved(job, features, value), ("route: third order, by halving",)
+        if dimension is not None and math.isfinite(job.order):
+            law = ceiling_law(
+                value=value,
+                bias=whole.bias,
+                second=whole.second,
+                ceiling=math.log(dimension),
+                n=n,
+            )
     return job.expansion(
         "vendi, exact",
         value,
         variance,
         influence=_full(whole, n),
         limit=dimension,
-        notes=notes,
+        law=law,
+        notes=notes + (() if law is None else (AT_CEILING,)),
     )
 
 
@@ -200,22 +218,35 @@ def _fitted(job: Job, fit: FittedScore) -> Expansion:
     )
 
 
-def _tied(job: Job, values: Float, variance: float) -> Expansion:
+def _tied(job: Job, spectrum: Spectrum, count: int, variance: float) -> Expansion:
     """Order ∞ where the largest eigenvalue is not alone.
 
     If all of the group are equal, their mean estimates it; if not, it is at most the largest seen,
     which is biased upward. The interval spans both.
     """
+    values = spectrum.values[:count]
     high, low = -math.log(float(values.mean())), -math.log(float(values[0]))
+    rng = np.random.default_rng(TIE_SEED)
+    index = np.sort(rng.choice(job.n, min(job.n, TIE_ROWS), replace=False))
+    parts = [block[:, :count] for _, block in spectrum.coordinates(index)]
+    rows = np.concatenate(parts).astype(np.float64, copy=False)
+    excess = tie_excess(rows / np.sqrt((rows**2).mean(axis=0)))
+    own = float(np.var(rows[:, 0] ** 2, ddof=1)) / float(values[0]) ** 2 / job.n
     notes = (
         f"{values.size} eigenvalues cannot be told from the largest: the value lies midway between "
-        "all of them equal and the largest as it is; the interval covers both and is conservative",
+        "all of them equal and the largest as it is; the interval covers both",
     )
     return job.expansion(
         "vendi, exact",
         (high + low) / 2.0,
         variance + ((high - low) / 2.0) ** 2,
         limit=job.rows.dimension,
+        law=TieLaw(
+            largest=float(values[0]),
+            stderr=math.sqrt(own),
+            excess=excess * math.sqrt(len(rows) / job.n),
+            degrees=job.n - 1.0,
+        ),
         notes=notes,
     )
 
@@ -274,7 +305,13 @@ def _subsample(rows: KernelRows) -> KernelRows:
 
 
 def _scaled(terms: Terms, value: float, ratio: float) -> Terms:
-    return replace(terms, value=value, bias=terms.bias * ratio, variance=terms.variance * ratio)
+    return replace(
+        terms,
+        value=value,
+        bias=terms.bias * ratio,
+        variance=terms.variance * ratio,
+        second=terms.second * ratio**2,
+    )
 
 
 def _halves(n: int) -> list[Any]:
@@ -430,9 +467,19 @@ def _rke_expansion(job: Job, square: Frobenius, value: float) -> Expansion:
     relative = square.variance / value**2
     log_value = -math.log(value)
     notes: tuple[str, ...] = ()
+    law: Law | None = None
     if not job.plugin:
         log_value -= relative / 2.0  # E log U falls short of log E U by that
         notes = ("route: U-statistic",)
+        if job.rows.dimension is not None:
+            law = ceiling_law(
+                value=log_value,
+                bias=(1.0 - 1.0 / value) / job.n,
+                second=square.second / value**2,
+                ceiling=math.log(job.rows.dimension),
+                n=job.n,
+            )
+            notes += () if law is None else (AT_CEILING,)
     if relative > 0.25:
         notes += (
             f"n is small for it: relative error {math.sqrt(relative):.0%} of E k(x, x')²; "
@@ -444,6 +491,7 @@ def _rke_expansion(job: Job, square: Frobenius, value: float) -> Expansion:
         relative,
         influence=-2.0 * (square.projection - square.value) / value,
         limit=job.rows.dimension,
+        law=law,
         notes=notes,
     )
 

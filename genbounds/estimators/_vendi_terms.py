@@ -201,6 +201,9 @@ class Terms:
         Plug-in log score.
     bias, variance : float
         Second-order bias and variance of the plug-in.
+    second : float
+        Variance of the quadratic part alone, 2 E h(x, x')² / n²: what is left of the variance where
+        the influence vanishes.
     influence : ndarray of shape (k,)
         Centred leave-one-out influence of each row that was used; all n unless only some were
         asked for.
@@ -211,6 +214,7 @@ class Terms:
     value: float
     bias: float
     variance: float
+    second: float
     influence: Float
     unresolved: float
 
@@ -279,6 +283,7 @@ def spectral_terms(
         value=kernel.at.value,
         bias=mean_own / (n - 1.0),
         variance=variance + noise,
+        second=second,
         influence=loo,
         unresolved=kernel.at.unresolved,
     )
