@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations_with_replacement
 from typing import Any
 
@@ -98,8 +99,10 @@ class KernelRows:
         single = is_narrow(given) and len(given) > SINGLE_ROWS
         with np.errstate(invalid="ignore", over="ignore"):  # `check_finite` says it better
             rows: Any = given.astype(np.float32 if single else np.float64, copy=False)
-            check_finite("x", rows)
+            if kernel != "cosine":  # which looks at every norm
+                check_finite("x", rows)
         self.n, d = rows.shape
+        self.width, self.dtype = d, rows.dtype
         self.dimension: int | None = None
         self.bandwidth: float | None = None
         self.chosen_by_median = False
@@ -125,16 +128,18 @@ class KernelRows:
             self._scale_by_bandwidth(rows, bandwidth)
             self.label = f"{name}, bandwidth {self.bandwidth:.10g}"
         elif name == "cosine":
-            squares = np.einsum("ij,ij->i", rows, rows)
-            if not float(squares.min()) > TINY or not np.isfinite(squares).all():
-                squares = np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
+            with np.errstate(invalid="ignore", over="ignore"):
+                squares = np.einsum("ij,ij->i", rows, rows)
+                if not (float(squares.min()) > TINY and np.isfinite(squares).all()):
+                    check_finite("x", rows)
+                    squares = np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
             norms = np.sqrt(squares)
             if not norms.all():
                 raise InputError(
                     f"`x` has a zero row ({int(np.argmin(norms))}): the cosine kernel is not "
                     "defined there. Drop it, or take another kernel."
                 )
-            self.rows: NDArray[Any] = (rows / norms[:, None]).astype(rows.dtype, copy=False)
+            self._given, self._norms = rows, norms
             self.label, self.dimension = "cosine", d
         elif name == "polynomial":
             poly = kernel if isinstance(kernel, PolynomialKernel) else PolynomialKernel()
@@ -154,6 +159,18 @@ class KernelRows:
             self.rows = rows
             self.label = f"callable {getattr(kernel, '__name__', type(kernel).__name__)}"
             self._diagonal = self._own_values()
+
+    @cached_property
+    def rows(self) -> NDArray[Any]:
+        """Every row as the kernel takes it; of the cosine kernel made when asked for."""
+        return self.unit_rows(slice(None))
+
+    def unit_rows(self, part: slice | NDArray[np.intp]) -> NDArray[Any]:
+        """Return some rows of the cosine kernel, of norm one."""
+        if "rows" in self.__dict__:
+            return np.asarray(self.rows[part])
+        units: NDArray[Any] = self._given[part] / self._norms[part, None]
+        return units.astype(self.dtype, copy=False)
 
     def _scale_by_bandwidth(self, rows: Any, bandwidth: float | None) -> None:
         if bandwidth is None:

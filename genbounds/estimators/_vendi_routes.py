@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -30,6 +30,7 @@ from genbounds.estimators._vendi_terms import (
     Terms,
     leading_group,
     log_vendi,
+    spectral_bias,
     spectral_terms,
 )
 from genbounds.validation import Float, InputError
@@ -47,10 +48,13 @@ from fewer a spectrum is fitted."""
 FITTED_ORDER = 0.5
 """Least order of which a fitted spectrum says enough: below, what counts is not seen."""
 
-SPLIT_RATIO, NEGLIGIBLE = 16, 0.1
-"""From so many samples per direction on, the bias of third order is left in where the second-order
-bias over the samples per direction, which it seldom exceeds, is below this share of a standard
-error."""
+SPLIT_RATIO, THIRD = 8, 0.6
+SMALL_ORDER_RATIO, SMALL_ORDER_THIRD = 16, 1.0
+NEGLIGIBLE = 0.1
+"""From so many samples per direction on, the bias of third order is left in where it is below this
+share of a standard error. It is taken to be THIRD of the second-order bias over the samples per
+direction, which it does not exceed from order 1 on (measured: experiments/vendi/third_order.py);
+below order 1 it can."""
 
 NEIGHBOURS = 64
 """Eigenvalues beyond a cut that are taken one by one."""
@@ -124,8 +128,10 @@ def _exact(job: Job) -> Expansion:
             return _fitted(job, fit)
         refusal = f"; {fit.refusal}, so no spectrum is fitted"
     spectrum: Spectrum | None = None
+    gram: Float | None = None
     if features is not None and features.d < n:
-        spectrum, ratio = from_features(features), n / features.d
+        gram = features.gram()
+        spectrum, ratio = from_features(features, gram), n / features.d
     elif n <= DENSE_ROWS:
         spectrum, ratio = from_gram(rows.matrix()), 1.0
     if spectrum is not None:
@@ -162,10 +168,10 @@ def _exact(job: Job) -> Expansion:
     if not job.plugin:
         value -= whole.bias
         notes = ("route: second order",)
-        third = abs(whole.bias) / ratio
-        halve = ratio < SPLIT_RATIO or third > NEGLIGIBLE * math.sqrt(variance)
-        if halve and n >= 8 * MINIMUM:
-            value, notes = _halved(job, features, value), ("route: third order, by halving",)
+        if _third_order_counts(job.order, ratio, whole) and n >= 8 * MINIMUM:
+            value, added = _halved(job, features, gram, value, whole.noise)
+            variance += added
+            notes = ("route: third order, by halving",)
         if dimension is not None and math.isfinite(job.order):
             law = ceiling_law(
                 value=value,
@@ -183,6 +189,12 @@ def _exact(job: Job) -> Expansion:
         law=law,
         notes=notes + (() if law is None else (AT_CEILING,)),
     )
+
+
+def _third_order_counts(order: float, ratio: float, whole: Terms) -> bool:
+    least, share = (SPLIT_RATIO, THIRD) if order >= 1.0 else (SMALL_ORDER_RATIO, SMALL_ORDER_THIRD)
+    third = share * abs(whole.bias) / ratio
+    return ratio < least or third > NEGLIGIBLE * math.sqrt(whole.variance)
 
 
 def _can_fit(job: Job) -> bool:
@@ -253,10 +265,13 @@ def _tied(job: Job, spectrum: Spectrum, count: int, variance: float) -> Expansio
 
 def _features(job: Job) -> FeatureRows | None:
     """Feature map, with products in float32 where the rows are and no power of λ below one is."""
-    features = job.rows.features()
-    if features is None:
-        return None
-    rows = FeatureRows.of(features)
+    if job.rows.name == "cosine":
+        rows = FeatureRows(job.n, job.rows.width, job.rows.dtype, job.rows.unit_rows)
+    else:
+        features = job.rows.features()
+        if features is None:
+            return None
+        rows = FeatureRows.of(features)
     return rows if job.order >= 1.0 else rows.double()
 
 
@@ -267,12 +282,16 @@ def _full(terms: Terms, n: int) -> Float | None:
 def _spectrum_terms(
     spectrum: Spectrum, n: int, order: float, kept: int | None = None, *, every_row: bool = True
 ) -> Terms:
-    cut = 1 if math.isinf(order) and kept is None else kept
-    if cut is not None:  # what lies far beyond the cut acts through its sum alone
-        spectrum = spectrum.head(2 * cut + NEIGHBOURS)
+    spectrum = _as_far_as_it_counts(spectrum, order, kept)
     return spectral_terms(
         spectrum.coordinates, spectrum.values, n=n, order=order, kept=kept, every_row=every_row
     )
+
+
+def _as_far_as_it_counts(spectrum: Spectrum, order: float, kept: int | None = None) -> Spectrum:
+    """Leave out what lies far beyond a cut, which acts through its sum alone."""
+    cut = 1 if math.isinf(order) and kept is None else kept
+    return spectrum if cut is None else spectrum.head(2 * cut + NEIGHBOURS)
 
 
 def _features_terms(
@@ -290,7 +309,7 @@ def _large_terms(rows: KernelRows, order: float) -> Terms:
     """All eigenvalues, with bias and variance carried over from a subsample."""
     part = _subsample(rows)
     terms = _gram_terms(part, order)
-    matrix = rows.matrix(rows.rows.dtype if order >= 1.0 else np.float64)
+    matrix = rows.matrix(rows.dtype if order >= 1.0 else np.float64)
     # The transpose is in LAPACK's order, so that no copy is made.
     values = scipy.linalg.eigvalsh(matrix.T, check_finite=False, overwrite_a=True)[::-1]
     values = values.astype(np.float64) / rows.n
@@ -319,17 +338,41 @@ def _halves(n: int) -> list[Any]:
     return [np.sort(shuffled[k::2]) for k in (0, 1)]
 
 
-def _halved(job: Job, features: FeatureRows | None, value: float, kept: int | None = None) -> float:
-    """One more order: halving the sample multiplies what is left of the bias by four."""
-    rest = []
-    for half in _halves(job.n):
-        terms = (
-            _gram_terms(job.rows.subset(half), job.order, kept)
-            if features is None
-            else _features_terms(features.subset(half), job.order, kept, every_row=job.every_row)
+def _halved(
+    job: Job, features: FeatureRows | None, gram: Float | None, value: float, noise: float
+) -> tuple[float, float]:
+    """One more order: halving the sample multiplies what is left of the bias by four.
+
+    Returns the value, and what parts of the rows add to its variance beyond `noise`, their share in
+    that of `value`.
+    """
+    rest, added = 0.0, 7.0 / 9.0 * noise
+    for whole, n in _half_spectra(job, features, gram):
+        spectrum = _as_far_as_it_counts(whole, job.order)
+        plugin, bias, own = spectral_bias(
+            spectrum.coordinates, spectrum.values, n=n, order=job.order, every_row=job.every_row
         )
-        rest.append(terms.value - terms.bias)
-    return (4.0 * value - sum(rest) / 2.0) / 3.0
+        rest += (plugin - bias) / 2.0
+        added += own / 36.0
+    return (4.0 * value - rest) / 3.0, added
+
+
+def _half_spectra(
+    job: Job, features: FeatureRows | None, gram: Float | None
+) -> Iterator[tuple[Spectrum, int]]:
+    halves = _halves(job.n)
+    if features is None:
+        for half in halves:
+            yield from_gram(job.rows.subset(half).matrix()), half.size
+        return
+    one, two = (features.subset(half) for half in halves)
+    if gram is None or two.n <= features.d:
+        for part in (one, two):
+            yield from_features(part), part.n
+        return
+    first = one.gram()
+    yield from_features(one, first), one.n
+    yield from_features(two, (features.n * gram - one.n * first) / two.n), two.n
 
 
 def _truncated(job: Job) -> Expansion:

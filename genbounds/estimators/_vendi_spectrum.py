@@ -101,12 +101,12 @@ class Spectrum:
         return Spectrum(values=self.values[:count], coordinates=coordinates)
 
 
-def from_features(features: FeatureRows) -> Spectrum:
-    """Decompose ΦᵀΦ/n or ΦΦᵀ/n, whichever is smaller."""
-    gram = features.gram()
+def from_features(features: FeatureRows, gram: Float | None = None) -> Spectrum:
+    """Decompose ΦᵀΦ/n or ΦΦᵀ/n, whichever is smaller: `gram`, where it is known."""
+    gram = features.gram() if gram is None else gram
     if features.n <= features.d:
-        return _from_vectors(*_eigh(gram))
-    values, vectors = _eigh(gram.astype(features.dtype, copy=False))
+        return _from_vectors(*_eigh(gram.copy()))
+    values, vectors = _eigh(gram.astype(features.dtype))
     kept = values > ZERO
     values = np.ascontiguousarray(values[kept], dtype=np.float64)
     vectors = np.ascontiguousarray(vectors[:, kept])

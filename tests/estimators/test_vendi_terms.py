@@ -11,9 +11,10 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 import genbounds as gb
-from genbounds.estimators import _vendi_terms, vendi_expansion
+from genbounds.estimators import _vendi_routes, _vendi_terms, vendi_expansion
+from genbounds.estimators._kernels import KernelRows
 from genbounds.estimators._vendi_spectrum import FeatureRows, from_features, from_gram
-from genbounds.estimators._vendi_terms import PAIRING_SEED, spectral_terms
+from genbounds.estimators._vendi_terms import PAIRING_SEED, spectral_bias, spectral_terms
 from genbounds.simulate import RbfArm, SphereClustersArm, vendi_truth
 
 
@@ -189,7 +190,6 @@ def test_rke_u_statistic_and_its_variance_are_unbiased():
     at six of their own estimated errors, false alarm below 1e-8. Power: keeping the diagonal moves
     U by 16 of them, losing the second-order part of the variance moves that by a third.
     """
-    from genbounds.estimators._kernels import KernelRows
     from genbounds.estimators._rke import frobenius
 
     arm = RbfArm((1.0, 1.0, 1.0, 1.0, 1.0, 1.0), 1.0)
@@ -305,3 +305,45 @@ def _rest(rows, spectrum):
     z = np.concatenate([block for _, block in spectrum.coordinates(None)])
     excess = z**2 - spectrum.values
     return 0.5 * (excess**2 @ at.curvature + ((excess @ at.divided) * excess).sum(axis=1))
+
+
+@pytest.mark.parametrize("order", [0.5, 1.0, math.inf])
+def test_the_second_half_is_the_whole_without_the_first(order):
+    """Spectra of both halves from the whole's second moments, against each half's own."""
+    job = _vendi_routes.Job(
+        rows=KernelRows(unit_rows(101, 4), "cosine", None),
+        order=order,
+        plugin=False,
+        components=1,
+        seed=0,
+        every_row=True,
+    )
+    features = FeatureRows.of(job.rows.rows)
+    quick = list(_vendi_routes._half_spectra(job, features, features.gram()))
+    plain = list(_vendi_routes._half_spectra(job, features, None))
+    assert [n for _, n in quick] == [n for _, n in plain] == [51, 50]
+    for (one, n), (two, _) in zip(quick, plain, strict=True):
+        assert_allclose(one.values, two.values, rtol=1e-12)
+        given = {"n": n, "order": order}
+        value, bias, noise = spectral_bias(one.coordinates, one.values, every_row=True, **given)
+        terms = spectral_terms(two.coordinates, two.values, kept=None, **given)
+        assert (value, bias) == pytest.approx((terms.value, terms.bias), rel=1e-10)
+        assert noise == terms.noise == 0.0
+
+
+def test_near_pairs_against_all_pairs():
+    values = np.sort(np.r_[0.5, 0.5, 0.3, 0.29, 0.281, 0.1, 0.1, 0.1])[::-1]
+    one, two = _vendi_terms._near_pairs(values, 0.0101)
+    near = np.abs(np.subtract.outer(values, values)) <= 0.0101
+    assert set(zip(one.tolist(), two.tolist(), strict=True)) == set(
+        zip(*(axis.tolist() for axis in np.nonzero(np.triu(near))), strict=True)
+    )
+
+
+def test_unit_rows_are_made_alike_before_and_after_all_are():
+    x = np.random.default_rng(1).normal(size=(20, 3))
+    rows, index = KernelRows(x, "cosine", None), np.array([3, 17])
+    before = rows.unit_rows(index)
+    assert_allclose(before, x[index] / np.linalg.norm(x[index], axis=1, keepdims=True), rtol=1e-14)
+    assert_allclose(rows.rows[index], before, rtol=0)
+    assert_allclose(rows.subset(index).unit_rows(slice(None)), before, rtol=0)
