@@ -1,13 +1,15 @@
 """Time and memory of the Vendi family: ``python -m experiments.benchmarks.vendi [CASE …]``.
 
 Each call runs in a fresh process, so that its peak memory is its own; short ones several times, for
-the median. Peers (vendi-score) run in the same invocation where they are installed. ``--record``
-rewrites the section of docs/benchmarks.md; six minutes on two cores.
+the median. Peers (vendi-score) run in the same invocation where they are installed; with
+``--rounds`` all calls of a case take turns, and the median counts. ``--record`` rewrites the rows
+of these cases in docs/benchmarks.md; six minutes a round on two cores.
 """
 
 from __future__ import annotations
 
 import argparse
+import datetime
 import json
 import statistics
 import subprocess
@@ -21,10 +23,11 @@ from typing import Any
 import numpy as np
 
 from experiments.memory import peak_gib
-from experiments.record import record, stamp, table
+from experiments.record import record, recorded_rows, stamp, table
 
 PAGE = Path(__file__).parents[2] / "docs" / "benchmarks.md"
 
+HEAD = ("case", "n", "d", "call", "seconds", "peak GiB", "times the first", "score", "measured")
 ENOUGH, REPEATS = 3.0, 9
 """A call is repeated until it took so many seconds in all, or so often."""
 
@@ -134,29 +137,40 @@ def one(case: str, name: str) -> dict[str, float]:
     return {"value": value, "seconds": statistics.median(taken), "peak": peak_gib()}
 
 
-def measured(case: str) -> list[list[str]]:
-    """Run every call of a case in a process of its own; return the rows of the table."""
+def measured(case: str, rounds: int) -> list[list[str]]:
+    """Run every call of a case in turn, each time in a process of its own; rows of the table."""
     n, d, calls = CASES[case]
+    installed = find_spec("vendi_score") is not None
+    results: dict[str, list[dict[str, float]]] = {
+        name: [] for name in calls if installed or not name.startswith("peer")
+    }
+    failed = set[str]()
+    for _ in range(rounds):
+        for name in results:
+            command = [sys.executable, "-m", "experiments.benchmarks.vendi", "--one", case, name]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            print(done.stderr.strip(), file=sys.stderr, flush=True)
+            if done.returncode:
+                failed.add(name)
+                continue
+            results[name].append(json.loads(done.stdout.strip().splitlines()[-1]))
     rows, ours = [], 0.0
-    for name in calls:
-        if name.startswith("peer") and find_spec("vendi_score") is None:
+    today = datetime.datetime.now(datetime.UTC).date().isoformat()
+    for name, taken in results.items():
+        if name in failed:
+            rows.append([case, f"{n:,}", str(d), name, "fails", "", "", "", today])
             continue
-        command = [sys.executable, "-m", "experiments.benchmarks.vendi", "--one", case, name]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        print(done.stderr.strip(), file=sys.stderr, flush=True)
-        if done.returncode:
-            rows.append([case, f"{n:,}", str(d), name, "fails", "", "", ""])
-            continue
-        result = json.loads(done.stdout.strip().splitlines()[-1])
-        seconds = result["seconds"]
+        seconds, peak = (
+            statistics.median(one[key] for one in taken) for key in ("seconds", "peak")
+        )
         ours = ours or seconds
-        figures = [f"{seconds:.3g}", f"{result['peak']:.2f}", f"{seconds / ours:.3g}"]
-        rows.append([case, f"{n:,}", str(d), name, *figures, f"{result['value']:.6g}"])
+        figures = [f"{seconds:.3g}", f"{peak:.2f}", f"{seconds / ours:.3g}"]
+        rows.append([case, f"{n:,}", str(d), name, *figures, f"{taken[0]['value']:.6g}", today])
         print(" | ".join(rows[-1]), flush=True)
     if case in QUOTED:
         name, seconds, peak = QUOTED[case]
         ratio = f"{seconds / ours:.3g}" if ours else ""
-        rows.append([case, f"{n:,}", str(d), name, f"{seconds:g}", f"{peak:g}", ratio, ""])
+        rows.append([case, f"{n:,}", str(d), name, f"{seconds:g}", f"{peak:g}", ratio, "", ""])
     return rows
 
 
@@ -164,6 +178,7 @@ def main(argv: list[str] | None = None) -> int:
     """Run cases, print a table, and record it if asked to."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("cases", nargs="*", metavar="CASE", help=f"of {', '.join(CASES)}; or all")
+    parser.add_argument("--rounds", type=int, default=1, help="turns of every call")
     parser.add_argument("--record", action="store_true", help="into the page")
     parser.add_argument("--page", type=Path, default=PAGE, help="document with the section")
     parser.add_argument("--one", nargs=2, metavar=("CASE", "NAME"), help=argparse.SUPPRESS)
@@ -171,12 +186,14 @@ def main(argv: list[str] | None = None) -> int:
     if options.one:
         print(json.dumps(one(*options.one)))
         return 0
-    rows = [row for case in options.cases or CASES for row in measured(case)]
-    head = ["case", "n", "d", "call", "seconds", "peak GiB", "times the first of the case", "score"]
-    lines = [stamp(), "", *table(head, rows)]
-    print("\n".join(lines))
+    chosen = options.cases or list(CASES)
+    lines = table(HEAD, [row for case in chosen for row in measured(case, options.rounds)])
+    print("\n".join([stamp(), "", *lines]))
     if options.record:
-        record("vendi", lines, page=options.page)
+        head, rule, *new = lines
+        before = recorded_rows("vendi", key=4, page=options.page)
+        kept = [row for key, row in before.items() if key[0] in set(CASES) - set(chosen)]
+        record("vendi", [head, rule, *kept, *new], page=options.page)
     return 0
 
 
