@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from genbounds.estimators._expansion import Expansion
 from genbounds.estimators._extrapolation import Subsets, extrapolate
@@ -127,13 +128,16 @@ def infinity(fake: Sample, real: Sample, subsets: Subsets, every_row: bool) -> E
     """FD∞: the generated rows extrapolated in 1/N, the reference as it is."""
     if fake.rows is None or fake.n is None:
         raise InputError("`fake` must be features for the estimator 'infinity', not moments.")
-    rows = fake.rows
-    line = extrapolate(
-        lambda index: Pair(Sample(moments_of(fake, index), rows, index), real).plugin,
-        fake.n,
-        subsets,
-    )
-    own, other = Pair(fake, real).terms(every_row=every_row)
+    rows, n = fake.rows, fake.n
+    pair = Pair(fake, real)
+    own, other = pair.terms(every_row=every_row)
+
+    def score(index: NDArray[np.intp]) -> float:
+        if index.size == n and not subsets.replace:
+            return pair.plugin
+        return Pair(Sample(moments_of(fake, index), rows, index), real).plugin
+
+    line = extrapolate(score, n, subsets)
     notes = [
         f"FD∞ as published: {line.sizes.size} sizes from {line.sizes[0]} to {line.sizes[-1]}",
         "its error beyond the first order in 1/N is not covered by the interval",
