@@ -35,6 +35,9 @@ FEW_ROWS = 16
 SEEN_SHARE = 0.4
 """With fewer rows than this share of the directions, a cliff in the spectrum stays unseen."""
 
+SHAPE_FLOOR = 1e-8
+"""Eigenvalues of the reference, relative to the largest, are not believed below this."""
+
 MISFIT = 0.4
 """Mean squared whitened residual above which no smooth spectrum fits. Measured: below 0.1 on
 smooth spectra, 0.3-0.9 where they fall tenfold at one place, above 50 at a factor of 10⁴."""
@@ -88,7 +91,12 @@ EQUAL_ROWS = 0.05
 
 
 def few_samples(
-    centred: Float, projected: Float, *, gap: Float, reference_trace: float
+    centred: Float,
+    projected: Float,
+    *,
+    gap: Float,
+    reference_trace: float,
+    reference_spectrum: Float | None = None,
 ) -> FewSamples:
     """Debias the distance to a reference from few generated rows.
 
@@ -102,6 +110,9 @@ def few_samples(
         Mean of the rows minus mean of the reference.
     reference_trace : float
         Trace of the reference covariance.
+    reference_spectrum : ndarray of shape (r,) or None
+        Its positive eigenvalues, descending: what the spectrum may look like where fewer rows than
+        directions do not show it.
 
     Notes
     -----
@@ -128,12 +139,13 @@ def few_samples(
         )
     scales = row_scales(side)
     rows = RowLaw(n - 1, None if scales is None else scales.radii)
-    root = population_root(side.values, rows=[rows], rank=side.rank)
+    shape = _shape(reference_spectrum, n=n, rank=side.rank)
+    root = population_root(side.values, rows=[rows], rank=side.rank, shape=shape)
     if root.route == "contour":
         root = replace(root, trace=jackknifed_contour(projected, side.rank, root.trace))
     doubt = 0.0
     if scales is not None:
-        plain = population_root(side.values, rows=[RowLaw(n - 1)], rank=side.rank)
+        plain = population_root(side.values, rows=[RowLaw(n - 1)], rank=side.rank, shape=shape)
         doubt = 2.0 * (plain.trace - root.trace) * scales.noise_share
     influence -= 2.0 * root_influence(side, root, [rows])
     influence -= influence.mean()
@@ -154,7 +166,13 @@ def few_samples(
 
 
 def few_samples_from_moments(
-    *, gap: Float, cov: Float, lower: Float, n: int, reference_trace: float
+    *,
+    gap: Float,
+    cov: Float,
+    lower: Float,
+    n: int,
+    reference_trace: float,
+    reference_spectrum: Float | None = None,
 ) -> FewSamples:
     """Debias the distance from mean and covariance alone, as if all rows had one scale.
 
@@ -169,6 +187,8 @@ def few_samples_from_moments(
     n : int
         Sample size, at least 2.
     reference_trace : float
+    reference_spectrum : ndarray of shape (r,) or None
+        As in `few_samples`.
 
     Notes
     -----
@@ -191,7 +211,8 @@ def few_samples_from_moments(
     curvature, root = squares, None
     if kept:
         values, axes = values[::-1][:kept], axes[:, ::-1][:, :kept]
-        root = population_root(values, rows=[RowLaw(n - 1)], rank=rank)
+        shape = _shape(reference_spectrum, n=n, rank=rank)
+        root = population_root(values, rows=[RowLaw(n - 1)], rank=rank, shape=shape)
         notes = root.notes + notes
         shift = values[:, None] + root.points
         share = np.asarray(root.points / shift**2)
@@ -244,7 +265,20 @@ class PopulationRoot:
     reliable: bool
 
 
-def population_root(values: Float, *, rows: Sequence[RowLaw], rank: int) -> PopulationRoot:
+def _shape(reference_spectrum: Float | None, *, n: int, rank: int) -> Float | None:
+    """Spectrum of Lᵀ Σ L where Σ is like the reference's: its square, kept off rounding.
+
+    None where the rows show every direction, or the spectrum is not known.
+    """
+    if reference_spectrum is None or not n - 1 < rank <= reference_spectrum.size:
+        return None
+    shape: Float = np.maximum(reference_spectrum[:rank] / reference_spectrum[0], SHAPE_FLOOR) ** 2
+    return shape
+
+
+def population_root(
+    values: Float, *, rows: Sequence[RowLaw], rank: int, shape: Float | None = None
+) -> PopulationRoot:
     """Choose the route: the spectrum fit, or the contour where no smooth spectrum fits.
 
     Parameters
@@ -255,8 +289,10 @@ def population_root(values: Float, *, rows: Sequence[RowLaw], rank: int) -> Popu
         Of the sample; of both, that with fewer rows first, for the product of two covariances.
     rank : int
         Number of population eigenvalues.
+    shape : ndarray of shape (rank,) or None
+        As in `fit_spectrum`.
     """
-    fit = fit_spectrum(values, rows=rows, rank=rank)
+    fit = fit_spectrum(values, rows=rows, rank=rank, shape=shape)
     n = rows[0].n_effective + 1
     notes: tuple[str, ...] = ()
     reliable = True

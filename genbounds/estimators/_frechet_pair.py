@@ -11,7 +11,15 @@ import scipy  # its submodules are loaded at their first use
 from genbounds.estimators._frechet_mixed import with_mixed_term
 from genbounds.estimators._frechet_sample import Sample
 from genbounds.estimators._frechet_terms import EXACT, SideTerms, gaussian_bias, positive_roots
-from genbounds.estimators._linalg import checked_roots, congruence, gram_roots, singular_values
+from genbounds.estimators._linalg import (
+    checked_roots,
+    congruence,
+    gram_roots,
+    is_lower,
+    lower_solve,
+    lower_times,
+    singular_values,
+)
 from genbounds.validation import Float
 
 
@@ -42,7 +50,7 @@ class Pair:
             projected = self.fake.factor.T @ lower
             roots, accurate = gram_roots(projected @ projected.T, rank=rank)
         else:
-            product, _ = congruence(self.fake.moments.cov, lower)
+            product = congruence(self.fake.moments.cov, lower)
             roots, accurate = gram_roots(product, rank=rank)
         if accurate:
             return roots
@@ -54,13 +62,15 @@ class Pair:
         return max(float(value), 0.0)
 
     @cached_property
-    def spectrum(self) -> tuple[Float, Float, Float]:
-        """Eigenvalues, ascending, and eigenvectors of Lᵀ Σ L; Σ L."""
-        product, moved = congruence(self.fake.moments.cov, self.real.factor)
+    def spectrum(self) -> tuple[Float, Float]:
+        """Eigenvalues, ascending, and eigenvectors of Lᵀ Σ L."""
         values, vectors = scipy.linalg.eigh(
-            product, driver="evd", check_finite=False, overwrite_a=True
+            congruence(self.fake.moments.cov, self.real.factor),
+            driver="evd",
+            check_finite=False,
+            overwrite_a=True,
         )
-        return values, vectors, moved
+        return values, vectors
 
     @cached_property
     def directions(self) -> tuple[Float, Float, Float]:
@@ -69,15 +79,17 @@ class Pair:
         Both projections are P with Pᵀ cov P = 1, from Lᵀ Σ L = U diag(s²) Uᵀ: L U / s for the
         generated rows, Σ L U / s² for the reference rows.
         """
-        values, vectors, moved = self.spectrum
+        values, vectors = self.spectrum
         roots = np.sqrt(np.clip(values, 0.0, None))
         kept = positive_roots(roots)
         if not kept.all():
             roots, vectors = roots[kept], vectors[:, kept]
+        lower = self.real.factor
+        if is_lower(lower):  # half the flops, and Σ L U / s² = L⁻ᵀ U without its rounding
+            return roots, lower_times(lower, vectors / roots), lower_solve(lower, vectors)
         vectors = vectors / roots
-        real_projection = moved @ vectors
-        real_projection /= roots
-        return roots, self.real.factor @ vectors, real_projection
+        fake_projection = lower @ vectors
+        return roots, fake_projection, self.fake.moments.cov @ fake_projection / roots
 
     def terms(self, *, every_row: bool) -> tuple[SideTerms, SideTerms]:
         """Second-order terms of both samples, each corrected for the noise of the other."""

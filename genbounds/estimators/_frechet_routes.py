@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from genbounds.estimators._expansion import Expansion
 from genbounds.estimators._extrapolation import Subsets, extrapolate
@@ -20,7 +21,7 @@ from genbounds.estimators._frechet_terms import (
     SideTerms,
     gaussian_bias_beyond_second_order,
 )
-from genbounds.validation import InputError
+from genbounds.validation import Float, InputError
 
 WEIGHTED_RATIO = 8
 """Effective samples per direction from which the second order is enough on its own."""
@@ -127,13 +128,16 @@ def infinity(fake: Sample, real: Sample, subsets: Subsets, every_row: bool) -> E
     """FD∞: the generated rows extrapolated in 1/N, the reference as it is."""
     if fake.rows is None or fake.n is None:
         raise InputError("`fake` must be features for the estimator 'infinity', not moments.")
-    rows = fake.rows
-    line = extrapolate(
-        lambda index: Pair(Sample(moments_of(fake, index), rows, index), real).plugin,
-        fake.n,
-        subsets,
-    )
-    own, other = Pair(fake, real).terms(every_row=every_row)
+    rows, n = fake.rows, fake.n
+    pair = Pair(fake, real)
+    own, other = pair.terms(every_row=every_row)
+
+    def score(index: NDArray[np.intp]) -> float:
+        if index.size == n and not subsets.replace:
+            return pair.plugin
+        return Pair(Sample(moments_of(fake, index), rows, index), real).plugin
+
+    line = extrapolate(score, n, subsets)
     notes = [
         f"FD∞ as published: {line.sizes.size} sizes from {line.sizes[0]} to {line.sizes[-1]}",
         "its error beyond the first order in 1/N is not covered by the interval",
@@ -241,7 +245,8 @@ def _debiased_few(fake: Sample, real: Sample, regime: _Regime, every_row: bool) 
         found = _debiased_both(few, other, fake, real)
         if found is not None:
             return found
-    whole = _few(few, other)
+    spectrum = _known_spectrum(few, other) if regime.most >= FEW_RATIO else None
+    whole = _few(few, other, spectrum)
     own = SideTerms(
         bias=0.0,
         variance=whole.variance,
@@ -253,7 +258,7 @@ def _debiased_few(fake: Sample, real: Sample, regime: _Regime, every_row: bool) 
     if regime.most < FEW_RATIO:
         value, rest, extra = _one_by_one(few, other, whole, regime.most)
     else:
-        value, rest = _other_removed(few, other, whole)
+        value, rest = _other_removed(few, other, whole, spectrum)
         if other.rows is not None and regime.fewest >= FEW_RATIO:
             # The expansion holds for the other side, and knows its noise row by row.
             rest = Pair(fake, real).terms_alone(every_row=every_row)[0 if other is fake else 1]
@@ -262,7 +267,15 @@ def _debiased_few(fake: Sample, real: Sample, regime: _Regime, every_row: bool) 
     return _expansion("debiased", value, fake, real, terms, notes + extra)
 
 
-def _other_removed(few: Sample, other: Sample, whole: FewSamples) -> tuple[float, SideTerms]:
+def _known_spectrum(few: Sample, other: Sample) -> Float | None:
+    """Eigenvalues of the other side's covariance, where few rows do not show all directions."""
+    assert few.n is not None
+    return other.spectrum if few.n <= other.factor.shape[1] else None
+
+
+def _other_removed(
+    few: Sample, other: Sample, whole: FewSamples, spectrum: Float | None
+) -> tuple[float, SideTerms]:
     """Remove and measure what the well-sampled side's noise does to the result.
 
     A delete-group jackknife over its rows needs no formula; from moments alone, the Gaussian terms.
@@ -275,7 +288,7 @@ def _other_removed(few: Sample, other: Sample, whole: FewSamples) -> tuple[float
         rest = other.terms(gap=-pair.gap, projection=projection, roots=roots, every_row=True)
         return whole.value - rest.bias, rest
     divided = other.divided(GROUPS)
-    without = np.array([_few(few, divided.without(k)).value for k in range(GROUPS)])
+    without = np.array([_few(few, divided.without(k), spectrum).value for k in range(GROUPS)])
     return GROUPS * whole.value - (GROUPS - 1) * float(without.mean()), SideTerms(
         bias=0.0,
         variance=(GROUPS - 1) ** 2 / GROUPS * float(np.var(without, ddof=1)),
@@ -337,7 +350,8 @@ def _one_by_one(
     return value, rest, (note,)
 
 
-def _few(few: Sample, other: Sample) -> FewSamples:
+def _few(few: Sample, other: Sample, spectrum: Float | None = None) -> FewSamples:
+    """Debias one side; `spectrum`: eigenvalues of the other's covariance, where they are known."""
     assert few.n is not None
     gap = few.mean - other.mean
     if few.rows is None:
@@ -347,6 +361,13 @@ def _few(few: Sample, other: Sample) -> FewSamples:
             lower=other.factor,
             n=few.n,
             reference_trace=other.trace,
+            reference_spectrum=spectrum,
         )
     centred = few.centred()
-    return few_samples(centred, centred @ other.factor, gap=gap, reference_trace=other.trace)
+    return few_samples(
+        centred,
+        centred @ other.factor,
+        gap=gap,
+        reference_trace=other.trace,
+        reference_spectrum=spectrum,
+    )

@@ -18,8 +18,8 @@ from genbounds.estimators._frechet_terms import (
     sample_terms,
 )
 from genbounds.estimators._frechet_weighted import check_weights, weighted_moments, weighted_terms
-from genbounds.estimators._linalg import factor
-from genbounds.estimators._moments import Moments, is_narrow, random_groups, row_blocks
+from genbounds.estimators._linalg import factor, triangle
+from genbounds.estimators._moments import Moments, is_narrow, random_groups, row_blocks, without
 from genbounds.validation import Float, InputError, check_features, check_finite
 
 FEW_RATIO = 4
@@ -89,7 +89,18 @@ class Sample:
                 scale = np.sqrt(self.weights / (1.0 - float(self.weights @ self.weights)))
                 return self.centred().T * scale
             return self.centred().T / math.sqrt(self.n - 1)
-        return factor(self.moments.cov)
+        return factor(self.moments.cov, self.triangle)
+
+    @cached_property
+    def triangle(self) -> Float | None:
+        """Cholesky's factor of the covariance, if it has one."""
+        return triangle(self.moments.cov)
+
+    @cached_property
+    def spectrum(self) -> Float:
+        """Eigenvalues of the covariance, largest first: as many as `factor` has columns."""
+        values: Float = scipy.linalg.eigvalsh(self.moments.cov, check_finite=False)
+        return values[::-1][: self.factor.shape[1]]
 
     @property
     def directions(self) -> int:
@@ -204,7 +215,21 @@ class FewRows(Sample):
 
 
 def moments_of(sample: Sample, index: NDArray[np.intp]) -> Moments:
-    """Moments of some rows of a sample, in its precision."""
+    """Moments of some rows of a sample, in its precision; `index` is in increasing order.
+
+    Most of the rows are all of them without the few others.
+    """
+    assert sample.rows is not None
+    n = len(sample.rows)
+    if 2 * index.size > n and (np.diff(index) > 0).all():
+        others = np.delete(np.arange(n), index)
+        rest = without(sample.moments, _sum_of(sample, others))
+        if rest is not None:
+            return rest
+    return _sum_of(sample, index)
+
+
+def _sum_of(sample: Sample, index: NDArray[np.intp]) -> Moments:
     assert sample.rows is not None
     moments = Moments.empty(sample.d)
     for _, block in row_blocks(sample.rows, index, dtype=sample.precision):
@@ -241,20 +266,19 @@ def _single_may_do(rows: NDArray[Any]) -> bool:
     return is_narrow(rows) and d >= SINGLE_WIDTH and n >= FEW_RATIO * d
 
 
-def _single_is_enough(cov: Float) -> bool:
+def _single_is_enough(sample: Sample) -> bool:
     """Whether a covariance of single-precision products is as good as one of double precision.
 
     Their rounding, some 1e-8 of σ_i σ_j, changes every root s by at most half its norm over the
     least eigenvalue of the correlation matrix. Of that, the share of a feature that the ones before
     it do not explain, a squared pivot of Cholesky's factor over the variance, is an upper limit.
     """
-    variance = np.diagonal(cov)
+    variance = np.diagonal(sample.moments.cov)
     if not SINGLE_RANGE[0] < float(variance.min()) <= float(variance.max()) < SINGLE_RANGE[1]:
         return False
-    try:
-        pivots = np.diagonal(scipy.linalg.cholesky(cov, lower=True, check_finite=False))
-    except scipy.linalg.LinAlgError:
+    if sample.triangle is None:
         return False
+    pivots = np.diagonal(sample.triangle)
     return bool((pivots**2 > SINGLE_UNEXPLAINED * variance).all())
 
 
@@ -277,6 +301,6 @@ def sample_of(name: str, x: Any, weights: Any = None) -> Sample:
     if _single_may_do(rows):
         with np.errstate(over="ignore", invalid="ignore"):
             sample = _whole(name, rows, parts, np.float32)
-        if _single_is_enough(sample.moments.cov):
+        if _single_is_enough(sample):
             return sample
     return _whole(name, rows, parts, np.float64)

@@ -280,7 +280,8 @@ class _JointSums:
 
     def means(self, used: int) -> JointMeans:
         """Divide by the number of rows absorbed."""
-        centred = self.with_w - self.total * np.eye(len(self.with_w))
+        centred = self.with_w.copy()
+        centred[np.diag_indices_from(centred)] -= self.total
         return JointMeans(self.with_x / used, centred / used)
 
 

@@ -55,27 +55,45 @@ def symmetric_part(matrix: Float) -> tuple[Float, float]:
     return part, gap
 
 
-def congruence(cov: Float, lower: Float) -> tuple[Float, Float]:
-    """Return ``L.T @ cov @ L``, of which only the lower triangle is to be read, and ``cov @ L``.
+def congruence(cov: Float, lower: Float) -> Float:
+    """Return ``L.T @ cov @ L``, a new array, of which only the lower triangle is to be read.
 
-    Skips the zeros of a triangular L: 5/3 d³ flops where plain products take 4 d³.
+    Of a triangular L in d³ flops where plain products take 4 d³.
     """
-    if not is_lower(lower):
-        moved = cov @ lower
-        return lower.T @ moved, moved
-    moved, product = np.empty_like(cov), np.empty_like(cov, order="F")
-    for start in range(0, cov.shape[0], PANEL):
-        panel = slice(start, start + PANEL)
-        np.matmul(cov[:, start:], lower[start:, panel], out=moved[:, panel])
-        np.matmul(lower[start:, start:].T, moved[start:, panel], out=product[start:, panel])
-    return product, moved
+    product: Float
+    if is_lower(lower):
+        product, _ = scipy.linalg.lapack.dsygst(cov.T, lower, itype=2, lower=1)
+    else:
+        product = lower.T @ (cov @ lower)
+    return product
 
 
-def factor(cov: Float) -> Float:
+def lower_times(lower: Float, matrix: Float) -> Float:
+    """Return ``L @ B`` for a triangular L, in half the flops of a plain product."""
+    product: Float = scipy.linalg.blas.dtrmm(1.0, lower, matrix, lower=1)
+    return product
+
+
+def lower_solve(lower: Float, matrix: Float) -> Float:
+    """Return the solution X of ``L.T @ X = B`` for a triangular L."""
+    solution: Float = scipy.linalg.blas.dtrsm(1.0, lower, matrix, lower=1, trans_a=1)
+    return solution
+
+
+def triangle(cov: Float) -> Float | None:
+    """Cholesky's factor of a covariance; None where it is not positive definite."""
+    try:
+        lower: Float = scipy.linalg.cholesky(cov, lower=True, check_finite=False)
+    except scipy.linalg.LinAlgError:
+        return None
+    return lower
+
+
+def factor(cov: Float, lower: Float | None) -> Float:
     """Return A of shape (d, r) with ``cov = A @ A.T``, r the numerical rank.
 
-    Cholesky where the matrix is safely positive definite (an order of magnitude cheaper),
-    eigenvectors otherwise.
+    `lower`, its `triangle`, where the matrix is safely positive definite (an order of magnitude
+    cheaper), eigenvectors otherwise.
 
     Raises
     ------
@@ -83,11 +101,7 @@ def factor(cov: Float) -> Float:
         If `cov` has an eigenvalue that is negative beyond rounding.
     """
     d = cov.shape[0]
-    try:
-        lower: Float = scipy.linalg.cholesky(cov, lower=True, check_finite=False)
-    except scipy.linalg.LinAlgError:
-        pass
-    else:
+    if lower is not None:
         diagonal = np.diagonal(lower)
         if diagonal.min() ** 2 > 100 * d * EPS * diagonal.max() ** 2:
             return lower

@@ -9,7 +9,8 @@ whose limit for population eigenvalues t_1 ≥ … ≥ t_r and row scales b_i is
 Marchenko–Pastur equation. For the product of two sample covariances the equations of both are
 multiplied. The population spectrum is a smooth curve log t_j against log j, fitted
 by generalised least squares with the covariance of the noise of ρ (Bai & Silverstein 2004, Thm
-1.1) and their O(1/N) bias taken off. Derivations: docs/few_samples.md.
+1.1) and their O(1/N) bias taken off. Where a spectrum of like shape is known, the curve may also be
+what the spectrum is beside that one. Derivations: docs/few_samples.md.
 """
 
 from __future__ import annotations
@@ -125,6 +126,7 @@ def fit_spectrum(
     rows: Sequence[RowLaw],
     rank: int,
     functional: Functional = trace_root,
+    shape: Float | None = None,
 ) -> SpectrumFit:
     """Fit the population spectrum.
 
@@ -139,24 +141,28 @@ def fit_spectrum(
         Number of population eigenvalues.
     functional : callable
         What is wanted of the spectrum; smooth in log t.
+    shape : ndarray of shape (rank,) or None
+        Positive and descending: what the spectrum may be a smooth multiple of. It is taken so, or
+        as smooth itself, whichever has the lower objective.
     """
     scale = float(values.max())
     lam = np.sort(values)[::-1] / scale
     sizes = [law.n_effective for law in rows]
     x, rho, noise = _measure(lam, sizes)
     spread = np.sqrt(np.diagonal(noise))
-    shape, axes = scipy.linalg.eigh(noise / np.outer(spread, spread), check_finite=False)
-    whiten = (axes / np.sqrt(np.maximum(shape, 0.0) + RIDGE)).T / spread
+    inertia, axes = scipy.linalg.eigh(noise / np.outer(spread, spread), check_finite=False)
+    whiten = (axes / np.sqrt(np.maximum(inertia, 0.0) + RIDGE)).T / spread
     maps = [_equal_rows if law.radii is None else _row_scale_map(law.radii) for law in rows]
     shares = [sizes[0] / size for size in sizes]
-    curve = _Curve.of(rank)
+    curves = [_Curve.of(rank)] if shape is None else [_Curve.of(rank), _Curve.of(rank, shape)]
 
-    def evaluate(theta: Float, guess: Float) -> _State:
+    def evaluate(curve: _Curve, theta: Float, guess: Float) -> _State:
         model = _fraction(curve, theta, x, guess, sizes[0], maps, shares)
         residual = whiten @ (rho - model.value)
         bends = curve.bends @ theta
         weight = 1.0 / (1.0 + bends**2 / CLIFFS)
         return _State(
+            curve=curve,
             theta=theta,
             residual=residual,
             jacobian=whiten @ model.slope,
@@ -167,11 +173,15 @@ def fit_spectrum(
 
     guess = np.clip(rho, 1e-9, 1.0 - 1e-9)
     state = min(
-        (_minimise(evaluate, evaluate(start, guess)) for start in curve.starts(lam)),
+        (
+            _minimise(evaluate, evaluate(curve, start, guess))
+            for curve in curves
+            for start in curve.starts(lam)
+        ),
         key=lambda state: state.objective,
     )
-    theta, jacobian, model, prior = state.theta, state.jacobian, state.model, state.prior
-    residual = state.residual
+    curve, theta, jacobian = state.curve, state.theta, state.jacobian
+    model, prior, residual = state.model, state.prior, state.residual
     value, slopes = functional(scale * curve.spectrum(theta), curve.weights)
     direction = _solve(jacobian.T @ jacobian + prior, slopes @ curve.basis)
     weights = whiten.T @ (jacobian @ direction)
@@ -196,6 +206,7 @@ def fit_spectrum(
 class _State:
     """A trial spectrum with what the next step needs."""
 
+    curve: _Curve
     theta: Float
     residual: Float
     jacobian: Float
@@ -204,7 +215,7 @@ class _State:
     objective: float
 
 
-def _minimise(evaluate: Callable[[Float, Float], _State], state: _State) -> _State:
+def _minimise(evaluate: Callable[[_Curve, Float, Float], _State], state: _State) -> _State:
     """Levenberg–Marquardt on the whitened residuals and the reweighted prior."""
     damping = 1e-2
     for _ in range(STEPS):
@@ -212,7 +223,7 @@ def _minimise(evaluate: Callable[[Float, Float], _State], state: _State) -> _Sta
         damped = hessian + damping * np.diag(np.diagonal(hessian))
         step = _solve(damped, state.jacobian.T @ state.residual - state.prior @ state.theta)
         step *= min(1.0, 2.0 / max(float(np.abs(step).max()), EPS))
-        trial = evaluate(state.theta + step, state.model.value)
+        trial = evaluate(state.curve, state.theta + step, state.model.value)
         if trial.objective < state.objective:
             gain = state.objective - trial.objective
             state, damping = trial, max(damping / 5.0, 1e-9)
@@ -282,15 +293,17 @@ def _moments_of_noise(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Curve:
-    """log t_j, piecewise linear in log j, with a prior on its bends."""
+    """log t_j, less that of a known shape, piecewise linear in log j, with a prior on its bends."""
 
     weights: Float
     basis: Float
     bends: Float
     knots: Float
+    shape: Float
+    offset: Float
 
     @classmethod
-    def of(cls, rank: int) -> _Curve:
+    def of(cls, rank: int, shape: Float | None = None) -> _Curve:
         edges = np.arange(0.5, min(rank, EXACT_NODES) + 1.0)
         if rank > EXACT_NODES:
             grouped = np.geomspace(EXACT_NODES + 0.5, rank + 0.5, GROUPED_NODES)
@@ -300,23 +313,29 @@ class _Curve:
         weights = np.diff(edges)
         index = np.sqrt((edges[:-1] + 0.5) * (edges[1:] - 0.5))
         count = int(np.ceil(np.log(rank) / KNOT_STEP)) + 1
+        logs = np.zeros(rank) if shape is None else np.log(shape)
+        offset = np.interp(np.log(index), np.log(np.arange(1, rank + 1)), logs)
         if count == 1:
-            one = np.ones((1, 1))
-            return cls(weights=weights, basis=one, bends=0.0 * one, knots=np.zeros(1))
+            one, knots = np.ones((1, 1)), np.zeros(1)
+            return cls(
+                weights=weights, basis=one, bends=0.0 * one, knots=knots, shape=logs, offset=offset
+            )
         knots = np.linspace(0.0, np.log(rank), count)
         basis = np.column_stack(
             [np.interp(np.log(index), knots, unit) for unit in np.eye(count)],
         )
         step = knots[1] - knots[0]
         bends = np.diff(np.eye(count), 2, axis=0) / (BEND * step**1.5)
-        return cls(weights=weights, basis=basis, bends=bends, knots=knots)
+        return cls(
+            weights=weights, basis=basis, bends=bends, knots=knots, shape=logs, offset=offset
+        )
 
     def starts(self, lam: Float) -> list[Float]:
         """Power law through the upper half of the sample spectrum; the sample spectrum itself.
 
         Both with the sample's trace.
         """
-        logs, index = np.log(lam), np.log(np.arange(1, lam.size + 1))
+        logs, index = np.log(lam) - self.shape[: lam.size], np.log(np.arange(1, lam.size + 1))
         half = max(2, lam.size // 2)
         if lam.size > 2:
             slope, level = np.polyfit(index[:half], logs[:half], 1)
@@ -331,7 +350,7 @@ class _Curve:
         ]
 
     def spectrum(self, theta: Float) -> Float:
-        values: Float = np.exp(np.clip(self.basis @ theta, -300.0, 300.0))
+        values: Float = np.exp(np.clip(self.basis @ theta + self.offset, -300.0, 300.0))
         return values
 
 

@@ -32,6 +32,10 @@ SYMMETRY_RTOL = 1e-6
 """Asymmetry of a covariance, relative to its largest entry, beyond which it is refused."""
 
 
+LEAST_LEFT = 0.05
+"""Share of every sum of squares that must be left where some rows are taken off a sum over all."""
+
+
 class Moments:
     """Mean and covariance (divisor n - 1) of n feature vectors.
 
@@ -248,6 +252,27 @@ class Moments:
         self._mean = self._mean + gap * (n / total)
         self._n = total
         self._cov = None
+
+
+def without(whole: Moments, part: Moments) -> Moments | None:
+    """Moments of the rows of `whole` that are not in `part`, a part of them.
+
+    None where these make up most of a variance: the difference of two sums would be rounding.
+    """
+    assert whole._n is not None
+    assert part._n is not None
+    left = whole._n - part._n
+    gap = whole._mean - part._mean
+    rest = whole._copy()
+    scatter = rest._scatter_matrix()
+    before = np.diagonal(scatter).copy()
+    scatter -= part._scatter_matrix()
+    rest._scatter = scipy.linalg.blas.dsyr(
+        -part._n * (whole._n / left), gap, lower=1, a=scatter, overwrite_a=1
+    )
+    rest._mean = whole._mean + gap * (part._n / left)
+    rest._n = left
+    return rest if (np.diagonal(rest._scatter) >= LEAST_LEFT * before).all() else None
 
 
 def row_blocks(

@@ -118,9 +118,38 @@ def test_products_that_skip_zeros(d, order):
     assert _linalg.is_lower(lower)
     assert not _linalg.is_lower(full) or d == 1
     for factor in (lower, full):
-        product, moved = _linalg.congruence(cov, factor)
-        assert_allclose(moved, cov @ factor, atol=1e-10)
+        before = cov.copy()
+        product = _linalg.congruence(cov, factor)
+        assert np.array_equal(cov, before)
         assert_allclose(np.tril(product), np.tril(factor.T @ cov @ factor), atol=1e-9)
+
+
+@pytest.mark.parametrize("d", [1, 7, 300])
+def test_products_with_a_triangle_and_its_inverse(d):
+    rng = np.random.default_rng(d)
+    lower = np.tril(rng.normal(size=(d, d))) / d + np.eye(d)
+    for matrix in (rng.normal(size=(d, max(d - 1, 1))), np.asfortranarray(rng.normal(size=(d, d)))):
+        before = matrix.copy()
+        assert_allclose(_linalg.lower_times(lower, matrix), lower @ matrix, atol=1e-12)
+        assert_allclose(lower.T @ _linalg.lower_solve(lower, matrix), matrix, atol=1e-12)
+        assert np.array_equal(matrix, before)
+
+
+@pytest.mark.parametrize("reference", ["full", "exact", "singular"])
+def test_coordinates_have_unit_covariance_on_either_side(reference):
+    """Pᵀ Σ P = 1, and each root is shared: also where no triangle factors the reference."""
+    x, y = skewed_rows(4, 300, 5), skewed_rows(5, 400, 5, 1.3)
+    if reference == "singular":
+        y[:, 4] = y[:, 0]
+    real = gb.Moments(np.zeros(5), np.diag([4.0, 1.0, 1.0, 0.5, 0.1]))
+    pair = Pair(sample_of("fake", x), sample_of("real", real if reference == "exact" else y))
+    roots, *projections = pair.directions
+    assert roots.size == (4 if reference == "singular" else 5)
+    for side, projection in zip((pair.fake, pair.real), projections, strict=True):
+        unit = projection.T @ side.moments.cov @ projection
+        assert_allclose(unit, np.eye(roots.size), atol=1e-10)
+    crossed = projections[0].T @ pair.fake.moments.cov @ pair.real.moments.cov @ projections[1]
+    assert_allclose(crossed, np.diag(roots), atol=1e-10)
 
 
 @pytest.mark.parametrize("d", [2, 256, 300])
@@ -233,6 +262,52 @@ def test_single_precision_is_refused_where_it_would_lose_something(monkeypatch, 
     monkeypatch.setattr(_frechet_sample, "SINGLE_WIDTH", 1)
     assert sample_of("fake", x).precision is np.float64
     assert gb.frechet_distance(1.2 * x, y) == expected
+
+
+@pytest.mark.parametrize("share", [0.02, 0.4, 0.6, 0.98, 1.0])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_moments_of_some_rows(monkeypatch, share, dtype):
+    """Of most rows, from the few others: entries as good as those of the textbook's formula."""
+    monkeypatch.setattr(_moments, "BLOCK_BYTES", 2**14)
+    monkeypatch.setattr(_frechet_sample, "SINGLE_WIDTH", 1)
+    x = float32_rows(4, np.geomspace(1.0, 0.2, 12), 3.0, dtype=dtype)
+    sample = sample_of("fake", x)
+    index = np.sort(np.random.default_rng(5).choice(len(x), round(share * len(x)), replace=False))
+    before = sample.moments.cov.copy()
+    moments = _frechet_sample.moments_of(sample, index)
+    exact = x[index].astype(float)
+    spread = exact.std(axis=0)
+    atol = (1e-6 if dtype is np.float32 else 1e-14) * np.outer(spread, spread)
+    assert moments.n == index.size
+    assert_allclose(moments.mean, exact.mean(axis=0), rtol=1e-13)
+    assert (np.abs(moments.cov - np.cov(exact.T)) <= atol).all()
+    assert np.array_equal(sample.moments.cov, before)
+
+
+def test_an_outlier_is_left_out_without_a_trace_of_it():
+    """Its square, 1e24, less itself would leave rounding of 1e8 in place of a variance of one."""
+    x = np.random.default_rng(6).normal(size=(200, 3))
+    x[17, 1] = 1e12
+    sample = sample_of("fake", x)
+    index = np.delete(np.arange(200), 17)
+    moments = _frechet_sample.moments_of(sample, index)
+    assert_allclose(moments.cov, np.cov(x[index].T), rtol=1e-10)
+    assert _moments.without(sample.moments, Moments.from_features(x[:20])) is None
+
+
+@pytest.mark.parametrize("replace", [False, True])
+def test_extrapolation_is_that_of_the_published_subsets(replace):
+    """Drawn and scored one by one, with a line through the plug-in values."""
+    x, y = skewed_rows(6, 400, 5, 1.2), skewed_rows(7, 500, 5)
+    subsets = gb.estimators.Subsets(points=6, minimum=40, replace=replace, seed=3)
+    sizes = np.rint(np.linspace(40, 400, 6)).astype(int)
+    rng = np.random.default_rng(3)
+    values = [
+        FrechetReference(y).plugin(x[rng.choice(400, size=size, replace=replace)]) for size in sizes
+    ]
+    expected = np.polyfit(1.0 / sizes, values, 1)[1]
+    got = gb.estimators.frechet_infinity(x, y, subsets=subsets)
+    assert got.value == pytest.approx(expected, rel=1e-10)
 
 
 def test_moments_of_single_precision_blocks():
