@@ -187,12 +187,17 @@ def interval(values: np.ndarray) -> tuple[float, float]:
     return float(values.mean()), half
 
 
-def exponent(runs: Sequence[Run], *, draws: int = 2_000) -> tuple[float, float, float]:
-    """Slope of log cumulative regret over the last decade of log steps, 95 % bootstrap interval."""
+def exponent(runs: Sequence[Run], *, draws: int = 2_000) -> tuple[float, float, float] | None:
+    """Slope of log cumulative regret over the last decade of log steps, 95 % bootstrap interval.
+
+    None where there is no regret at the beginning of that decade, as before a second model joins.
+    """
     samples = np.array(runs[0]["samples"], dtype=float)
     late = samples >= samples[-1] / 10
     curves = np.array([run["regret"] for run in runs])[:, late] * samples[late]
     x = np.log(samples[late])
+    if not (curves.mean(axis=0) > 0.0).all():
+        return None
 
     def slope(mean: np.ndarray) -> float:
         return float(np.polyfit(x, np.log(np.maximum(mean, 1e-300)), 1)[0])
@@ -299,10 +304,11 @@ def table(kind: str, scenario: str, policies: Mapping[str, list[Run]], dimension
         if policy != OURS[0] and OURS[0] in policies:
             gap, width = lead(policies, policy)
             excess = f"{gap:.3g} ± {width:.2g}"
-        slope, low, high = exponent(runs)
+        found = exponent(runs)
+        slope = "–" if found is None else "{:.2f} [{:.2f}, {:.2f}]".format(*found)
         lines.append(
             f"| {policy} | {mean:.3g} ± {half:.2g} | {share:.0%} ± {spread:.0%} | {excess} "
-            f"| {slope:.2f} [{low:.2f}, {high:.2f}] |"
+            f"| {slope} |"
         )
     return "\n".join(lines)
 

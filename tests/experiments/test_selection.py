@@ -78,6 +78,12 @@ def test_study_does_each_job_once(tmp_path):
     assert len(done) == 3
 
 
+def test_no_exponent_of_a_regret_that_begins_late():
+    samples = list(range(5, 505, 5))
+    run = {"samples": samples, "regret": [max(0.0, n - 100) / n for n in samples]}
+    assert regret.exponent([run, run], draws=5) is None
+
+
 def test_regret_exponent_of_known_curves():
     samples = np.unique(np.geomspace(10, 1_000, 41).astype(int))
     runs = [
