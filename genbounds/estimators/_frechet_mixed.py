@@ -34,8 +34,7 @@ def with_mixed_term(
 
     The influence of either side is evaluated at the other's estimate, which adds 4 E h(x, y)² / nm
     to the variance of both, where the mixed term has that variance once: half of it is taken off
-    either side. The curvature of the mixed term, -2 E IF(x) IF(y) h(x, y) / nm, is counted with
-    the reference.
+    either side.
 
     Parameters
     ----------
@@ -69,9 +68,6 @@ def with_mixed_term(
         replace(side, variance=max(side.variance - share, side.least_variance))
         for side in (one, two)
     )
-    if one.joint is not None and two.joint is not None:
-        mixed = -2.0 * kernel.joint_form(one.joint, two.joint) / (fake.n * real.n)
-        two = replace(two, curvature=two.curvature + mixed)
     return one, two
 
 

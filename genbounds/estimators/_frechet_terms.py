@@ -68,8 +68,6 @@ class SideTerms:
     least_variance : float
         Half of that of the influence, or of second order alone: the noise of the fit, which is
         taken off, cannot be more.
-    joint : JointMeans or None
-        Means with the influence, for the curvature that two samples share.
     """
 
     bias: float
@@ -78,15 +76,6 @@ class SideTerms:
     influence: Float | None
     curvature: float = 0.0
     least_variance: float = 0.0
-    joint: JointMeans | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class JointMeans:
-    """E IF x, of shape (d,), and E IF (w wᵀ - 1), of shape (r, r)."""
-
-    with_x: Float
-    with_w: Float
 
 
 EXACT = SideTerms(bias=0.0, variance=0.0, degrees_of_freedom=math.inf, influence=None)
@@ -214,7 +203,7 @@ def sample_terms(
     # Influence and h(x, x) of the rows used so far; in the order of the rows if all are one part.
     influence, own, known = np.empty(n), np.empty(n), np.empty(n)
     pair_sum, pairs, used = 0.0, 0, 0
-    joint = _JointSums(kernel, n, trace)
+    joint = _JointMeans(kernel, n, trace)
     shuffler = np.random.default_rng(PAIRING_SEED)
     size = n if every_row else max(PART_ROWS, PART_WORK // width**2)
     for part in random_parts(PAIRING_SEED, n, size):
@@ -246,23 +235,21 @@ def sample_terms(
         noise = PART_NOISE_FACTOR * (1.0 - used / n) * float(np.var(rest)) / used / n**2
         if noise <= PART_NOISE * variance:
             break
-    means = None if bias_only else joint.means(used)
     return SideTerms(
         bias=(float(rest.mean()) + known_mean) / n,
         variance=variance + noise,
         degrees_of_freedom=used - 1.0,
         influence=loo if used == n and part is None else None,
-        curvature=0.0 if means is None else kernel.curvature(means, loo, own[:used]) / n**2,
+        curvature=0.0 if bias_only else joint.curvature(loo, own[:used]) / n**2,
         least_variance=first / 2.0 + noise,
-        joint=means,
     )
 
 
-class _JointSums:
-    """Sums of IF x and IF w wᵀ over rows."""
+class _JointMeans:
+    """Sums of IF x and IF w wᵀ over rows, from which the mean of IF IF' h over pairs follows."""
 
     def __init__(self, kernel: Kernel, n: int, trace: float) -> None:
-        self.n = n
+        self.kernel, self.n = kernel, n
         self.centre = (1.0 - 1.0 / n) * (trace - float(kernel.roots.sum()))
         self.own_centre: float | None = None
         self.total = 0.0
@@ -278,11 +265,14 @@ class _JointSums:
         self.with_x += loo @ x
         self.with_w += (w * loo.astype(w.dtype)[:, None]).T @ w
 
-    def means(self, used: int) -> JointMeans:
-        """Divide by the number of rows absorbed."""
+    def curvature(self, loo: Float, own: Float) -> float:
+        """Mean of IF(x) IF(x') h(x, x') over pairs of different rows; `loo` is centred."""
+        used = loo.size
         centred = self.with_w.copy()
         centred[np.diag_indices_from(centred)] -= self.total
-        return JointMeans(self.with_x / used, centred / used)
+        joint = float(self.with_x @ self.with_x)
+        joint += float((self.kernel.weights * centred**2).sum())
+        return (joint - float((loo**2) @ own)) / (used * (used - 1.0))
 
 
 class Kernel:
@@ -317,16 +307,6 @@ class Kernel:
         own += squared_norm + self.constant
         known: Float = squared_norm + self._sum(w2, self.slopes)
         return influence, own, known
-
-    def curvature(self, joint: JointMeans, loo: Float, own: Float) -> float:
-        """Mean of IF(x) IF(x') h(x, x') over pairs of different rows; `loo` is IF, centred."""
-        used = loo.size
-        return (used * self.joint_form(joint, joint) - float(loo**2 @ own) / used) / (used - 1.0)
-
-    def joint_form(self, one: JointMeans, two: JointMeans) -> float:
-        """Mean of IF(x) IF(y) h(x, y) over all pairs of two samples: h is bilinear."""
-        form = (self.weights * one.with_w * two.with_w).sum(dtype=np.float64)
-        return float(one.with_x @ two.with_x) + float(form)
 
     def pairs(self, x: Float, w: NDArray[Any]) -> Float:
         """Return h of k // 2 disjoint pairs of k rows."""
