@@ -324,11 +324,15 @@ def colour(number: int) -> tuple[float, ...]:
     return found
 
 
-def curves(axes: Any, policies: Mapping[str, list[Run]], highlight: Sequence[str]) -> None:
-    """Average regret against samples, with 95 % bands."""
+def curves(
+    axes: Any, title: str, policies: Mapping[str, list[Run]], highlight: Sequence[str]
+) -> None:
+    """Average regret against samples, with 95 % bands; no logarithm of one that begins at 0."""
+    scale = "log"
     for number, (policy, runs) in enumerate(policies.items()):
         found = np.array([run["regret"] for run in runs])
         samples, mean = runs[0]["samples"], found.mean(axis=0)
+        scale = scale if (mean > 0.0).all() else "linear"
         style = "-" if policy in highlight else "--"
         (line,) = axes.plot(samples, mean, style, color=colour(number), label=policy)
         if len(runs) > 1:
@@ -336,13 +340,9 @@ def curves(axes: Any, policies: Mapping[str, list[Run]], highlight: Sequence[str
             axes.fill_between(
                 samples, mean - half, mean + half, color=line.get_color(), alpha=0.12, lw=0
             )
-    positive = any(max(run["regret"]) > 0.0 for runs in policies.values() for run in runs)
-    axes.set(
-        xscale="log",
-        yscale="log" if positive else "linear",
-        xlabel="samples",
-        ylabel="average regret",
-    )
+    axes.set(title=title, xscale=scale, yscale=scale, xlabel="samples", ylabel="average regret")
+    if scale == "linear":
+        axes.set_ylim(bottom=0.0)
     axes.legend(fontsize=6, ncols=2)
 
 
@@ -390,8 +390,8 @@ def report(
         if kind == "main":
             lines += [*verdict(groups), ""]
         if pictures:
-            policies = next(iter(found.values()))
-            show = partial(curves, policies=policies, highlight=OURS)
+            scenario, policies = next(iter(found.items()))
+            show = partial(curves, title=f"{scenario} arms", policies=policies, highlight=OURS)
             if kind == "main":
                 show = partial(ratios, main=found)
             lines += [record.picture(f"regret-{kind}", show, page=options.page), ""]
