@@ -53,8 +53,8 @@ SMALL_ORDER_RATIO, SMALL_ORDER_THIRD = 16, 1.0
 NEGLIGIBLE = 0.1
 """From so many samples per direction on, the bias of third order is left in where it is below this
 share of a standard error. It is taken to be THIRD of the second-order bias over the samples per
-direction, which it does not exceed from order 1 on (measured: experiments/vendi/third_order.py);
-below order 1 it can."""
+direction, the most that was measured from order 1 on (experiments/vendi/third_order.py, 0.64 on one
+law); below order 1 it can be more."""
 
 NEIGHBOURS = 64
 """Eigenvalues beyond a cut that are taken one by one."""
