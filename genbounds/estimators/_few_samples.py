@@ -143,10 +143,7 @@ def few_samples(
     root = population_root(side.values, rows=[rows], rank=side.rank, shape=shape)
     if root.route == "contour":
         root = replace(root, trace=jackknifed_contour(projected, side.rank, root.trace))
-    doubt = 0.0
-    if scales is not None:
-        plain = population_root(side.values, rows=[RowLaw(n - 1)], rank=side.rank, shape=shape)
-        doubt = 2.0 * (plain.trace - root.trace) * scales.noise_share
+    doubt = scale_doubt(side, root, [rows], scales, shape=shape)
     influence -= 2.0 * root_influence(side, root, [rows])
     influence -= influence.mean()
     sampling = float(influence @ influence) / (n - 1) ** 2
@@ -453,6 +450,22 @@ def row_scales(side: Side) -> Scales | None:
         radii=1.0 + math.sqrt(excess / spread) * (relative - 1.0),
         noise_share=noise / (noise + excess),
     )
+
+
+def scale_doubt(
+    side: Side,
+    root: PopulationRoot,
+    rows: Sequence[RowLaw],
+    scales: Scales | None,
+    sample: int = 0,
+    shape: Float | None = None,
+) -> float:
+    """Effect on the distance of one sample's row scales, times the share of noise in them."""
+    if scales is None:
+        return 0.0
+    plain = [RowLaw(law.n_effective) if k == sample else law for k, law in enumerate(rows)]
+    effect = population_root(side.values, rows=plain, rank=side.rank, shape=shape).trace
+    return 2.0 * (effect - root.trace) * scales.noise_share
 
 
 def root_influence(

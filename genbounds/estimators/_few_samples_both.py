@@ -9,7 +9,6 @@ docs/few_samples.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,14 +16,13 @@ import scipy  # its submodules are loaded at their first use
 
 from genbounds.estimators._few_samples import (
     REPEATED_SHARE,
-    PopulationRoot,
-    Scales,
     Side,
     distinct_rows,
     jackknifed_contour,
     population_root,
     root_influence,
     row_scales,
+    scale_doubt,
 )
 from genbounds.estimators._linalg import EPS
 from genbounds.estimators._marchenko_pastur import RowLaw
@@ -105,7 +103,8 @@ def few_samples_both(
         influence -= influence.mean()
         influences.append(influence)
         sampling = float(influence @ influence) / (n - 1) ** 2
-        variances.append(sampling * root.inflation + _doubt(values, laws, rank, root, scales, k))
+        doubt = scale_doubt(side, root, laws, scales[k], k)
+        variances.append(sampling * root.inflation + doubt**2)
     notes = root.notes
     if rank < directions:
         notes += (f"the samples share only {rank} directions, taken as the rank of their laws",)
@@ -153,20 +152,3 @@ def _sides(
             vectors /= math.sqrt(len(centred[k]) - 1) * roots
         sides.append(Side(values=roots**2, vectors=vectors, rank=rank, distinct=distinct[k]))
     return sides[0], sides[1]
-
-
-def _doubt(
-    values: Float,
-    laws: Sequence[RowLaw],
-    rank: int,
-    root: PopulationRoot,
-    scales: Sequence[Scales | None],
-    k: int,
-) -> float:
-    """Square of the effect of one sample's row scales times the share of noise in them."""
-    own = scales[k]
-    if own is None:
-        return 0.0
-    plain = [RowLaw(law.n_effective) if j == k else law for j, law in enumerate(laws)]
-    effect = population_root(values, rows=plain, rank=rank).trace - root.trace
-    return (2.0 * effect * own.noise_share) ** 2

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from genbounds.estimators._expansion import Expansion
 from genbounds.estimators._extrapolation import Subsets, extrapolate
 from genbounds.estimators._few_samples import FewSamples, few_samples, few_samples_from_moments
-from genbounds.estimators._few_samples_both import few_samples_both
+from genbounds.estimators._few_samples_both import BothFew, few_samples_both
 from genbounds.estimators._frechet_pair import Pair, plugin_value, same_rows
 from genbounds.estimators._frechet_sample import FEW_RATIO, SPLIT_RATIO, Sample, moments_of
 from genbounds.estimators._frechet_terms import (
@@ -253,8 +253,7 @@ def _debiased_few(fake: Sample, real: Sample, regime: _Regime, every_row: bool) 
         degrees_of_freedom=math.inf if few.n is None else few.n - 1.0,
         influence=whole.influence,
     )
-    doubt = "" if whole.reliable else "unreliable: "
-    notes = (f"route: {whole.route}", *(doubt + note for note in whole.notes))
+    notes = _route_notes(whole)
     if regime.most < FEW_RATIO:
         value, rest, extra = _one_by_one(few, other, whole, regime.most)
     else:
@@ -271,6 +270,11 @@ def _known_spectrum(few: Sample, other: Sample) -> Float | None:
     """Eigenvalues of the other side's covariance, where few rows do not show all directions."""
     assert few.n is not None
     return other.spectrum if few.n <= other.factor.shape[1] else None
+
+
+def _route_notes(found: FewSamples | BothFew) -> tuple[str, ...]:
+    doubt = "" if found.reliable else "unreliable: "
+    return (f"route: {found.route}", *(doubt + note for note in found.notes))
 
 
 def _other_removed(
@@ -316,10 +320,8 @@ def _debiased_both(few: Sample, other: Sample, fake: Sample, real: Sample) -> Ex
             (one, two), found.variances, found.influences, strict=True
         )
     )
-    doubt = "" if found.reliable else "unreliable: "
-    notes = (f"route: {found.route}", *(doubt + note for note in found.notes))
     ordered = (terms[0], terms[1]) if few is fake else (terms[1], terms[0])
-    return _expansion("debiased", found.value, fake, real, ordered, notes)
+    return _expansion("debiased", found.value, fake, real, ordered, _route_notes(found))
 
 
 def _one_by_one(

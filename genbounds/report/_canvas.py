@@ -151,13 +151,14 @@ def left_margin(names: Sequence[str], *, narrow: bool) -> float:
     return 14.0 + 6.7 * max((min(len(name), limit) for name in names), default=0)
 
 
-def rows_axes(canvas: Canvas, names: Sequence[str], *, right: float, bottom: float = 44.0) -> Axes:
-    """Axes with one named row a model, the first on top."""
+def rows_axes(width: float, names: Sequence[str], *, right: float) -> tuple[Canvas, Axes]:
+    """Canvas of the height it takes, and axes with one named row a model, the first on top."""
+    canvas = Canvas(width, 56 + row_height(len(names)) * len(names))
     axes = canvas.axes(
-        left=left_margin(names, narrow=canvas.narrow), right=right, top=8, bottom=bottom
+        left=left_margin(names, narrow=canvas.narrow), right=right, top=8, bottom=44.0
     )
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.set_yticks(range(len(names)), [canvas.name(name) for name in names])
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
-    return axes
+    return canvas, axes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from genbounds.report._canvas import COLOUR, SERIES, Canvas
 from genbounds.report._text import short
@@ -12,6 +12,9 @@ from genbounds.report._text import short
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
+
+DASHED: dict[str, Any] = {"color": COLOUR["ink"], "linewidth": 1, "linestyle": (0, (4, 3))}
+"""A line for what was promised, or is true."""
 
 
 def log_axis(canvas: Canvas, axes: Axes, values: Sequence[float]) -> None:
@@ -59,9 +62,7 @@ def legend(canvas: Canvas, names: Sequence[str], *, dashed_last: bool = False) -
         y = 1.0 - (14 + 18 * (index // columns)) / canvas.height
         dashed = dashed_last and index == len(names) - 1
         line = Line2D([x / canvas.width, (x + 16) / canvas.width], [y, y], linewidth=2.4)
-        line.set_color(COLOUR["ink"] if dashed else COLOUR[f"series-{index % SERIES}"])
-        if dashed:
-            line.set(linestyle=(0, (4, 3)), linewidth=1)
+        line.set(**DASHED if dashed else {"color": COLOUR[f"series-{index % SERIES}"]})
         canvas.figure.add_artist(line)
         limit = 17 if canvas.narrow else 20
         canvas.figure.text(

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 
 from genbounds.files import display
-from genbounds.report._canvas import COLOUR, WIDE, Canvas, draw, left_margin, row_height, rows_axes
+from genbounds.report._canvas import COLOUR, WIDE, Canvas, draw, left_margin, rows_axes
 from genbounds.report._text import interval, number, percent
 from genbounds.report.blocks import Figure, Name, Table, Tag
+from genbounds.report.figures._axes import DASHED
 from genbounds.results import Ranking
 from genbounds.validation import InputError
 
@@ -137,8 +138,7 @@ def gap_plot(ranking: Ranking) -> Figure:
     ]
 
     def picture(width: float) -> Canvas:
-        canvas = Canvas(width, 56 + row_height(len(others)) * len(others))
-        axes = rows_axes(canvas, others, right=18)
+        canvas, axes = rows_axes(width, others, right=18)
         for row, (name, (value, low, high, certain)) in enumerate(zip(others, gaps, strict=True)):
             colour = COLOUR["muted" if certain else "accent"]
             if math.isfinite(low) and math.isfinite(high):
@@ -149,7 +149,7 @@ def gap_plot(ranking: Ranking) -> Figure:
                 f"{display(name, limit=60)}: {number(value)} behind {interval(low, high)}"
                 + ("" if certain else ", may be as good"),
             )
-        axes.axvline(0.0, color=COLOUR["ink"], linewidth=1, linestyle=(0, (4, 3)))
+        axes.axvline(0.0, **DASHED)
         axes.set_xlabel("behind the first")
         return canvas
 

@@ -10,7 +10,7 @@ from genbounds.files import display
 from genbounds.report._canvas import COLOUR, SERIES, WIDE, Canvas, draw
 from genbounds.report._text import interval, number, percent
 from genbounds.report.blocks import Cell, Figure, Name, Table
-from genbounds.report.figures._axes import few_ticks, legend, log_axis, log_ticks
+from genbounds.report.figures._axes import DASHED, few_ticks, legend, log_axis, log_ticks
 from genbounds.report.figures._scores import METRIC_TITLES
 from genbounds.results import Score
 from genbounds.validation import InputError
@@ -60,7 +60,7 @@ def convergence_plot(
             role = f"series-{index}" if index < SERIES else "grid"
             _growth(canvas, axes, label, points, role, floor)
         if truth is not None:
-            axes.axhline(truth, color=COLOUR["ink"], linewidth=1, linestyle=(0, (4, 3)))
+            axes.axhline(truth, **DASHED)
         axes.set_xlabel("samples n")
         axes.set_ylabel(title)
         return canvas

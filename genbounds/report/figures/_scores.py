@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from genbounds.files import display
-from genbounds.report._canvas import COLOUR, Canvas, draw, row_height, rows_axes
+from genbounds.report._canvas import COLOUR, Canvas, draw, rows_axes
 from genbounds.report._text import group_letters, interval, number, percent
 from genbounds.report.blocks import Figure, Name, Table
 from genbounds.report.figures._axes import beside, few_ticks, log_ticks
@@ -85,8 +85,7 @@ def _scores(
     widest = max((len(text) for text in letters.values()), default=0)
 
     def picture(width: float) -> Canvas:
-        canvas = Canvas(width, 56 + row_height(len(names)) * len(names))
-        axes = rows_axes(canvas, names, right=18 + 7.5 * widest)
+        canvas, axes = rows_axes(width, names, right=18 + 7.5 * widest)
         floor = _value_scale(canvas, axes, scores)
         for row, (name, score) in enumerate(scored.items()):
             colour = COLOUR["accent" if name in coloured else "muted"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from genbounds.files import display
-from genbounds.report._canvas import COLOUR, SERIES, WIDE, Canvas, draw, row_height, rows_axes
+from genbounds.report._canvas import COLOUR, SERIES, WIDE, Canvas, draw, rows_axes
 from genbounds.report._text import number, percent
 from genbounds.report.blocks import Figure, Name, Table
 from genbounds.report.figures._axes import few_ticks, legend
@@ -27,8 +27,7 @@ def samples_plot(samples: Mapping[str, int], *, best: str | None = None) -> Figu
     total = sum(samples.values())
 
     def picture(width: float) -> Canvas:
-        canvas = Canvas(width, 56 + row_height(len(names)) * len(names))
-        axes = rows_axes(canvas, names, right=62)
+        canvas, axes = rows_axes(width, names, right=62)
         for row, name in enumerate(names):
             colour = COLOUR["accent" if name == best else "muted"]
             (bar,) = axes.barh(row, samples[name], height=0.62, color=colour)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from genbounds.files import display
-from genbounds.report._canvas import COLOUR, WIDE, Canvas, draw, row_height, rows_axes
+from genbounds.report._canvas import COLOUR, WIDE, Canvas, draw, rows_axes
 from genbounds.report._text import interval, number, percent, short
 from genbounds.report.blocks import Figure, Table, Tag, Tone
-from genbounds.report.figures._axes import beside, few_ticks, log_axis, log_ticks
+from genbounds.report.figures._axes import DASHED, beside, few_ticks, log_axis, log_ticks
 from genbounds.validation import InputError
 
 VERDICT_TONES: dict[str, Tone] = {"upheld": "good", "refuted": "bad", "vacuous": "open"}
@@ -56,10 +56,9 @@ def coverage_plot(points: Sequence[CoveragePoint]) -> Figure:
     off = [point for point in points if not point.low <= point.nominal <= point.high]
 
     def picture(width: float) -> Canvas:
-        canvas = Canvas(width, 56 + row_height(len(points)) * len(points))
-        axes = rows_axes(canvas, labels, right=16)
+        canvas, axes = rows_axes(width, labels, right=16)
         for nominal in sorted({point.nominal for point in points}):
-            axes.axvline(nominal, color=COLOUR["ink"], linewidth=1, linestyle=(0, (4, 3)))
+            axes.axvline(nominal, **DASHED)
         # A grossly wrong interval must not squeeze the others: it is shown at the edge.
         edge = min(point.nominal for point in points) - 0.1
         edge = max(edge, min(point.low for point in points) - 0.01)
@@ -126,10 +125,9 @@ def miss_plot(rows: Sequence[Mapping[str, Any]]) -> Figure:
     low, high = MISS_RATIOS
 
     def picture(width: float) -> Canvas:
-        canvas = Canvas(width, 56 + row_height(len(names)) * len(names))
-        axes = rows_axes(canvas, names, right=16)
+        canvas, axes = rows_axes(width, names, right=16)
         log_axis(canvas, axes, MISS_RATIOS)
-        axes.axvline(1.0, color=COLOUR["ink"], linewidth=1, linestyle=(0, (4, 3)))
+        axes.axvline(1.0, **DASHED)
         for index, row in enumerate(measured):
             worst, colour = row["worst"], COLOUR[_role(row["verdict"])]
             ends = [worst[key] / worst["claimed"] for key in ("miss_low", "miss", "miss_high")]
@@ -204,7 +202,7 @@ def claim_plot(row: Mapping[str, Any]) -> Figure:
         axes.set_ylim(floor, 3.0)
         log_ticks(canvas, axes, vertical=True)
         deltas = [cell["delta"] for cell in cells]
-        axes.plot(deltas, claims, color=COLOUR["ink"], linewidth=1, linestyle=(0, (4, 3)))
+        axes.plot(deltas, claims, **DASHED)
         for cell in cells:
             low, value, high = (max(cell[key], floor) for key in ("miss_low", "miss", "miss_high"))
             axes.vlines(cell["delta"], low, high, color=colour, linewidth=2)
@@ -272,10 +270,9 @@ def tightness_plot(rows: Sequence[Mapping[str, Any]]) -> Figure:
 
     def picture(width: float) -> Canvas:
         names = [row["id"] for row in known]
-        canvas = Canvas(width, 56 + row_height(len(names)) * len(names))
-        axes = rows_axes(canvas, names, right=58)
+        canvas, axes = rows_axes(width, names, right=58)
         log_axis(canvas, axes, [1.0, *(row["tightness"] for row in known)])
-        axes.axvline(1.0, color=COLOUR["ink"], linewidth=1, linestyle=(0, (4, 3)))
+        axes.axvline(1.0, **DASHED)
         for row, entry in enumerate(known):
             tone = _role(entry["verdict"])
             axes.hlines(row, 1.0, entry["tightness"], color=COLOUR[tone], linewidth=2)
