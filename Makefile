@@ -71,7 +71,7 @@ fuzz: $(READY)  ## hostile files into every reader, a million by default (INPUTS
 # What pyproject.toml promises as lowest versions, with the oldest Python. torch, gigabytes of it, is left out.
 OLDEST := .cache/oldest
 OLDEST_PYTHON ?= python3.11
-VERSIONS_TESTS := tests/bounds tests/cli tests/estimators tests/fuzz tests/report tests/select tests/test_files.py tests/test_hard_inputs.py tests/test_package.py tests/test_results.py
+VERSIONS_TESTS := tests/bounds tests/cli tests/estimators tests/files tests/fuzz tests/report tests/select tests/test_hard_inputs.py tests/test_package.py tests/test_results.py
 oldest: $(READY)  ## the tests on the lowest versions of all dependencies
 	@command -v $(OLDEST_PYTHON) >/dev/null || { echo "make: $(OLDEST_PYTHON) not found: say where it is, 'make oldest OLDEST_PYTHON=...'" >&2; exit 1; }
 	@rm -rf $(OLDEST) && mkdir -p .cache && $(BIN)/python -m tests.oldest > .cache/oldest.txt
@@ -91,7 +91,7 @@ newest:  ## the tests on the newest Python that is here and the newest versions 
 
 # Two builds must agree to the byte; the tests then run from the source archive against the installed wheel.
 PACKAGE := .cache/package
-PACKAGE_TESTS := tests/cli tests/report/test_page.py tests/select/test_run.py tests/test_files.py tests/test_hard_inputs.py tests/test_package.py tests/test_results.py
+PACKAGE_TESTS := tests/cli tests/report/test_page.py tests/select/test_run.py tests/files tests/test_hard_inputs.py tests/test_package.py tests/test_results.py
 package: export SOURCE_DATE_EPOCH := $(shell git log -1 --format=%ct 2>/dev/null || echo 1700000000)
 package: $(READY)  ## build wheel and source archive twice, compare, install in a fresh environment, test from there
 	@rm -rf dist $(PACKAGE) && mkdir -p $(PACKAGE)

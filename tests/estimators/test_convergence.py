@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import genbounds as gb
-from genbounds import files
 from genbounds.estimators import METRICS, convergence, growing_scores
 from genbounds.results import Score
 from genbounds.validation import InputError
@@ -35,7 +34,7 @@ def parts_of(x, **options):
 @pytest.mark.parametrize("in_memory", [1 << 26, 0], ids=["memory", "scratch file"])
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, ">f8", np.int32])
 def test_parts_are_nested_random_and_whole(monkeypatch, in_memory, dtype):
-    monkeypatch.setattr(files, "_IN_MEMORY", in_memory)
+    monkeypatch.setattr("genbounds.files._storage._IN_MEMORY", in_memory)
     monkeypatch.setattr("genbounds.estimators._convergence.BLOCK_BYTES", 100)  # many blocks
     x = np.arange(2 * 1801).reshape(1801, 2).astype(dtype)
     parts = parts_of(x)
@@ -98,7 +97,7 @@ def test_a_full_disk_is_one_line(monkeypatch):
     def full(*arguments, **options):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(files, "_IN_MEMORY", 0)
+    monkeypatch.setattr("genbounds.files._storage._IN_MEMORY", 0)
     monkeypatch.setattr(tempfile, "TemporaryFile", full)
     with pytest.raises(InputError, match="no room for a copy of half of the rows"):
         growing_scores(np.ones((200, 1)), lambda rows: SCORE)

@@ -22,7 +22,7 @@ from tests.fuzz.seeds import MAKERS, SHARES, scratch, write_corpus
 
 BLOCK = 1_000
 ROOT = Path(__file__).parents[2]
-READERS = ("genbounds/files.py", "genbounds/features/sources")
+READERS = ("genbounds/files", "genbounds/features/sources")
 WATCHED = (*READERS, "tests/fuzz")
 
 

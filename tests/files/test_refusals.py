@@ -1,4 +1,4 @@
-"""Readers: every format round-trips; every damaged or foreign file is one clear line."""
+"""Every damaged or foreign file is one clear line."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import io
 import os
 import pickle
 import struct
-import subprocess
 import sys
 import warnings
 import zipfile
@@ -18,267 +17,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from genbounds import files
+from genbounds.files._pt import StoredArray
 from genbounds.validation import InputError
-
-X = np.random.default_rng(0).normal(size=(30, 4)).astype(np.float32)
-MEAN, COV = X.mean(0, dtype=np.float64), np.cov(X.astype(np.float64), rowvar=False)
-
-
-def npy_bytes(array: np.ndarray, *, allow_pickle: bool = False) -> bytes:
-    buffer = io.BytesIO()
-    np.save(buffer, array, allow_pickle=allow_pickle)
-    return buffer.getvalue()
-
-
-def npz_bytes(members: dict[str, bytes], *, compression: int = zipfile.ZIP_STORED) -> bytes:
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", compression) as archive:
-        for name, data in members.items():
-            archive.writestr(f"{name}.npy", data)
-    return buffer.getvalue()
-
-
-def save_torch(path: Path, content: object) -> None:
-    torch = pytest.importorskip("torch")
-    with path.open("wb") as file:
-        torch.save(content, file)
-
-
-# --- round trips ---------------------------------------------------------------------------------
-
-
-def write_npy(path):
-    np.save(path, X)
-
-
-def write_fortran(path):
-    np.save(path, np.asfortranarray(X))
-
-
-def write_big_endian(path):
-    np.save(path, X.astype(">f4"))
-
-
-def write_npz(path):
-    np.savez(path, features=X, labels=np.arange(30))
-
-
-def write_npz_reps(path):
-    np.savez(path, reps=X)
-
-
-def write_npz_arr_0(path):
-    np.savez_compressed(path, X)
-
-
-def write_safetensors(path):
-    from safetensors.numpy import save_file
-
-    save_file({"features": X, "other": X[:3]}, path)
-
-
-def write_tensor(path):
-    torch = pytest.importorskip("torch")
-    save_torch(path, torch.from_numpy(X))
-
-
-def write_tensors(path):
-    torch = pytest.importorskip("torch")
-    save_torch(path, {"reps": torch.from_numpy(X), "epoch": 3})
-
-
-def write_legacy_tensor(path):
-    torch = pytest.importorskip("torch")
-    with path.open("wb") as file:
-        torch.save(torch.from_numpy(X), file, _use_new_zipfile_serialization=False)
-
-
-def write_parquet_columns(path):
-    pa = pytest.importorskip("pyarrow")
-    import pyarrow.parquet as pq
-
-    pq.write_table(pa.table({f"x{j}": X[:, j] for j in range(4)}), path, row_group_size=7)
-
-
-def write_parquet_lists(path):
-    pa = pytest.importorskip("pyarrow")
-    import pyarrow.parquet as pq
-
-    table = pa.table({"name": ["a"] * 30, "features": list(X)})
-    pq.write_table(table, path, row_group_size=11)
-
-
-def write_parquet_fixed_lists(path):
-    pa = pytest.importorskip("pyarrow")
-    import pyarrow.parquet as pq
-
-    column = pa.FixedSizeListArray.from_arrays(pa.array(X.ravel()), 4)
-    pq.write_table(pa.table({"reps": column}), path)
-
-
-WRITERS = [
-    (write_npy, ".npy"),
-    (write_fortran, ".npy"),
-    (write_big_endian, ".NPY"),
-    (write_npz, ".npz"),
-    (write_npz_reps, ".npz"),
-    (write_npz_arr_0, ".npz"),
-    (write_safetensors, ".safetensors"),
-    (write_tensor, ".pt"),
-    (write_tensors, ".pt"),
-    (write_legacy_tensor, ".pth"),
-    (write_parquet_columns, ".parquet"),
-    (write_parquet_lists, ".parquet"),
-    (write_parquet_fixed_lists, ".parquet"),
-]
-IDS = [writer.__name__.removeprefix("write_") for writer, _ in WRITERS]
-
-
-def written(tmp_path: Path, writer, suffix: str) -> Path:
-    path = tmp_path / f"x{suffix}"
-    if suffix == ".NPY":  # np.save would append its own
-        with path.open("wb") as file:
-            np.save(file, X.astype(">f4"))
-    else:
-        writer(path)
-    return path
-
-
-@pytest.mark.parametrize(("writer", "suffix"), WRITERS, ids=IDS)
-@pytest.mark.parametrize("in_memory", [1 << 26, 16], ids=["memory", "scratch"])
-def test_features_round_trip(tmp_path, monkeypatch, writer, suffix, in_memory):
-    monkeypatch.setattr(files, "_IN_MEMORY", in_memory)
-    array = files.read_features(written(tmp_path, writer, suffix))
-    assert array.shape == X.shape
-    assert not array.flags.writeable
-    np.testing.assert_array_equal(np.asarray(array, dtype=np.float32), X)
-
-
-@pytest.mark.parametrize(
-    "dtype", ["float16", "float32", "float64", "int8", "uint16", "int64", "bool"]
-)
-def test_types_survive(tmp_path, dtype):
-    x = (X > 0).astype(dtype)
-    from safetensors.numpy import save_file
-
-    np.save(tmp_path / "x.npy", x)
-    save_file({"features": x}, tmp_path / "x.safetensors")
-    for name in ("x.npy", "x.safetensors"):
-        array = files.read_features(tmp_path / name)
-        assert array.dtype == x.dtype
-        np.testing.assert_array_equal(array, x)
-
-
-@pytest.mark.parametrize("suffix", [".pt", ".safetensors"])
-def test_bfloat16_is_widened_exactly(tmp_path, suffix):
-    torch = pytest.importorskip("torch")
-    tensor = torch.from_numpy(X).to(torch.bfloat16)
-    path = tmp_path / f"x{suffix}"
-    if suffix == ".pt":
-        save_torch(path, tensor)
-    else:
-        from safetensors.torch import save_file
-
-        save_file({"features": tensor}, path)
-    np.testing.assert_array_equal(files.read_features(path), tensor.float().numpy())
-
-
-@pytest.mark.parametrize("n", [30, None])
-def test_statistics_round_trip(tmp_path, n):
-    path = tmp_path / "stats.npz"
-    files.write_statistics(path, MEAN, COV, n)
-    mean, cov, count = files.read_statistics(path)
-    np.testing.assert_array_equal(mean, MEAN)
-    np.testing.assert_array_equal(cov, COV)
-    assert count == n
-    with np.load(path, allow_pickle=False) as archive:  # what pytorch-fid does
-        np.testing.assert_array_equal(archive["mu"], MEAN)
-        np.testing.assert_array_equal(archive["sigma"], COV)
-
-
-def test_statistics_of_other_tools_are_read(tmp_path):
-    np.savez(tmp_path / "fid.npz", mu=MEAN.astype("f4"), sigma=COV)
-    statistics = files.read(tmp_path / "fid.npz")
-    assert isinstance(statistics, files.Statistics)
-    assert statistics.n is None
-    assert statistics.mean.dtype == np.float64
-
-
-def test_equal_statistics_are_equal_bytes(tmp_path):
-    for name in ("a.npz", "b.npz"):
-        files.write_statistics(tmp_path / name, MEAN, COV, 30)
-    assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()
-
-
-def test_features_and_statistics_are_told_apart(tmp_path):
-    files.write_statistics(tmp_path / "s.npz", MEAN, COV, 30)
-    np.save(tmp_path / "x.npy", X)
-    with pytest.raises(InputError, match=r"s\.npz: holds statistics"):
-        files.read_features(tmp_path / "s.npz")
-    with pytest.raises(InputError, match=r"x\.npy: holds features of shape \(30, 4\)"):
-        files.read_statistics(tmp_path / "x.npy")
-
-
-# --- memory --------------------------------------------------------------------------------------
-
-MEMORY_PROBE = """
-import re, sys
-import numpy as np
-from genbounds import files
-
-def peak():  # kB; unlike ru_maxrss it is not inherited from the parent process
-    return int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1])
-
-before = peak()
-if sys.argv[1] == "control":
-    x = np.ones((30_000, 1_000))
-else:
-    x = files.read_features(sys.argv[1])
-    assert isinstance(x, np.memmap), type(x)
-total = sum(float(x[i : i + 1000, 0].sum()) for i in range(0, 3000, 1000))
-print((peak() - before) * 1024)
-"""
-
-
-def peak_growth(argument) -> int:
-    command = [sys.executable, "-c", MEMORY_PROBE, str(argument)]
-    return int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
-
-
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux's /proc")
-@pytest.mark.parametrize("kind", ["npy", "npz", "npz-compressed"])
-def test_memory_does_not_grow_with_n(tmp_path, kind):
-    # 240 MB of features; reading them may take a tenth of that.
-    n, d = 30_000, 1_000
-    path = tmp_path / f"big.{kind[:3]}"
-    header = io.BytesIO()
-    np.lib.format.write_array_header_1_0(
-        header, {"descr": "<f8", "fortran_order": False, "shape": (n, d)}
-    )
-    if kind == "npy":
-        with path.open("wb") as file:
-            file.write(header.getvalue())
-            file.truncate(len(header.getvalue()) + n * d * 8)  # sparse
-    else:
-        rows = np.random.default_rng(0).integers(0, 3, size=(1000, d)).astype(np.float64)
-        compression = zipfile.ZIP_DEFLATED if kind.endswith("compressed") else zipfile.ZIP_STORED
-        with (
-            zipfile.ZipFile(path, "w", compression, compresslevel=1) as archive,
-            archive.open("features.npy", "w") as member,
-        ):
-            member.write(header.getvalue())
-            for _ in range(n // 1000):
-                member.write(rows.tobytes())
-    assert peak_growth(path) < n * d * 8 / 3
-
-
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux's /proc")
-def test_memory_probe_sees_an_array_that_is_held():
-    """Negative control of the test above."""
-    assert peak_growth("control") > 200_000_000
-
-
-# --- refusals ------------------------------------------------------------------------------------
+from tests.files.made import COV, MEAN, WRITERS, X, npy_bytes, npz_bytes, save_torch, write_npy
 
 
 class Payload:
@@ -613,14 +354,14 @@ def test_table_that_would_explode(tmp_path, monkeypatch):
     import pyarrow.parquet as pq
 
     pq.write_table(pa.table({"x": np.zeros(500_000)}), tmp_path / "x.parquet")
-    monkeypatch.setattr(files, "_BOMB_BYTES", 1 << 20)
+    monkeypatch.setattr("genbounds.files._storage._BOMB_BYTES", 1 << 20)
     with pytest.raises(InputError, match="claims to unpack"):
         files.read(tmp_path / "x.parquet")
 
 
 def test_full_disk_while_unpacking(tmp_path, monkeypatch):
     np.savez_compressed(tmp_path / "x.npz", X)
-    monkeypatch.setattr(files, "_IN_MEMORY", 16)
+    monkeypatch.setattr("genbounds.files._storage._IN_MEMORY", 16)
 
     class Full(io.RawIOBase):
         def write(self, data):
@@ -667,79 +408,6 @@ def test_damaged_files_are_read_or_refused(tmp_path, data):
 SEEDS: dict[str, bytes] = {}
 
 
-# --- writing -------------------------------------------------------------------------------------
-
-
-def test_atomic_write(tmp_path):
-    path = tmp_path / "new" / "folder" / "ä.txt"
-    files.atomic_write(path, "one\n")
-    files.atomic_write(path, "zwei ✓\n")
-    assert path.read_text(encoding="utf-8") == "zwei ✓\n"
-    assert os.listdir(path.parent) == ["ä.txt"]
-    umask = os.umask(0)
-    os.umask(umask)
-    assert path.stat().st_mode & 0o777 == 0o666 & ~umask
-
-
-def test_interrupted_write_leaves_the_old_file(tmp_path, monkeypatch):
-    path = tmp_path / "x.txt"
-    files.atomic_write(path, "old")
-
-    def interrupt(descriptor):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(os, "fsync", interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        files.atomic_write(path, "new")
-    assert path.read_text() == "old"
-    assert os.listdir(tmp_path) == ["x.txt"]
-
-
-def test_who_reads_during_a_write_sees_the_whole_old_file(tmp_path):
-    path = tmp_path / "x.txt"
-    files.atomic_write(path, "old")
-    with path.open() as reader:
-        files.atomic_write(path, "new")
-        assert reader.read() == "old"
-    assert path.read_text() == "new"
-
-
-@pytest.mark.parametrize(
-    ("code", "message"),
-    [
-        (28, "the disk is full: free some space"),
-        (30, "the file system is read-only"),
-        (13, "no permission"),
-        (122, "the disk quota is used up"),
-    ],
-)
-def test_failing_write_is_one_line(tmp_path, monkeypatch, code, message):
-    def fail(descriptor):
-        raise OSError(code, os.strerror(code))
-
-    monkeypatch.setattr(os, "fsync", fail)
-    with pytest.raises(InputError, match=message) as caught:
-        files.atomic_write(tmp_path / "x.txt", "new")
-    assert str(caught.value).startswith(f"{tmp_path / 'x.txt'}: cannot be written: ")
-    assert os.listdir(tmp_path) == []
-
-
-def test_unusable_targets(tmp_path):
-    files.atomic_write(tmp_path / "file", "x")
-    with pytest.raises(InputError, match="a part of the path is a file"):
-        files.atomic_write(tmp_path / "file" / "x.txt", "x")
-    with pytest.raises(InputError, match="it is a folder: give a file name"):
-        files.atomic_write(tmp_path, "x")
-    with pytest.raises(InputError, match=r"end the name in \.npz"):
-        files.write_statistics(tmp_path / "stats.npy", MEAN, COV)
-
-
-def test_display_is_one_printable_line():
-    assert files.display("a\nb\x1b[31m\udcff") == r"a\nb\x1b[31m\udcff"
-    assert files.display("ä✓ ") == "ä✓ "
-    assert len(files.display("x" * 10_000)) == 201
-
-
 def numpy_in_torch_file(path, put=b"f8"):
     """Save a NumPy array with torch, its type then called `put`."""
     torch = pytest.importorskip("torch")
@@ -760,4 +428,4 @@ def test_arrays_in_a_torch_file_that_are_none(tmp_path, put):
 
 def test_an_array_that_was_never_filled_is_none():
     with pytest.raises(ValueError, match="no attribute"):
-        files._StoredArray().array()
+        StoredArray().array()

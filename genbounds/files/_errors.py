@@ -1,0 +1,87 @@
+"""Whatever a reader or a disk raises, as one `InputError` that says what to do."""
+
+from __future__ import annotations
+
+import errno
+import struct
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from genbounds.files._display import display
+from genbounds.validation import InputError
+
+# What the readers below are known to raise on a damaged file.
+_DAMAGE: tuple[type[Exception], ...] = (
+    ValueError,  # includes JSON and Unicode errors, and pyarrow's ArrowInvalid
+    OSError,
+    EOFError,
+    KeyError,
+    NotImplementedError,  # an unknown zip compression
+    OverflowError,
+    RuntimeError,  # an encrypted zip member; PyTorch's reader
+    MemoryError,
+    struct.error,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+
+
+def reason_of(error: Exception) -> str:
+    """Say why an operation failed and, where it is known, what to do."""
+    advice = {
+        errno.EACCES: "no permission: change the file's or folder's permissions, or choose another",
+        errno.EPERM: "no permission: change the file's or folder's permissions, or choose another",
+        errno.EROFS: "the file system is read-only: choose another folder",
+        errno.ENOSPC: "the disk is full: free some space or choose another folder",
+        errno.EDQUOT: "the disk quota is used up: free some space or choose another folder",
+        errno.ENAMETOOLONG: "the name is too long: choose a shorter one",
+        errno.ENOTDIR: "a part of the path is a file, not a folder: check the path",
+        errno.EEXIST: "a part of the path is a file, not a folder: check the path",
+        errno.EISDIR: "it is a folder: give a file name",
+        errno.ELOOP: "its symbolic links run in a circle: mend the link",
+    }
+    if isinstance(error, OSError) and error.errno in advice:
+        return advice[error.errno]
+    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return display(text or type(error).__name__)
+
+
+@contextmanager
+def naming_damage(shown: str) -> Iterator[None]:
+    """Turn whatever a reader raises on a damaged file into one InputError."""
+    try:
+        yield
+    except InputError:
+        raise
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise InputError(
+                f"{shown}: no room to unpack it in {tempfile.gettempdir()}: "
+                "free some space or point TMPDIR to a larger disk."
+            ) from error
+        raise damaged(shown, error) from error
+    except _DAMAGE as error:
+        raise damaged(shown, error) from error
+
+
+def damaged(shown: str, error: Exception) -> InputError:
+    """Return the error of a file whose content is not what its format says."""
+    reason = reason_of(error).rstrip(".")
+    return InputError(f"{shown}: is damaged or truncated ({reason}): write it again.")
+
+
+def optional_library(module: str, extra: str, title: str, shown: str) -> Any:
+    """Import a library that only this format needs."""
+    import importlib
+
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise InputError(
+            f"{shown}: reading it needs {title}: pip install 'genbounds[{extra}]', "
+            "or save the features as .npy."
+        ) from error

@@ -1,0 +1,81 @@
+"""Whole files or nothing."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from genbounds import files
+from genbounds.validation import InputError
+from tests.files.made import COV, MEAN
+
+
+def test_atomic_write(tmp_path):
+    path = tmp_path / "new" / "folder" / "ä.txt"
+    files.atomic_write(path, "one\n")
+    files.atomic_write(path, "zwei ✓\n")
+    assert path.read_text(encoding="utf-8") == "zwei ✓\n"
+    assert os.listdir(path.parent) == ["ä.txt"]
+    umask = os.umask(0)
+    os.umask(umask)
+    assert path.stat().st_mode & 0o777 == 0o666 & ~umask
+
+
+def test_interrupted_write_leaves_the_old_file(tmp_path, monkeypatch):
+    path = tmp_path / "x.txt"
+    files.atomic_write(path, "old")
+
+    def interrupt(descriptor):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "fsync", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        files.atomic_write(path, "new")
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == ["x.txt"]
+
+
+def test_who_reads_during_a_write_sees_the_whole_old_file(tmp_path):
+    path = tmp_path / "x.txt"
+    files.atomic_write(path, "old")
+    with path.open() as reader:
+        files.atomic_write(path, "new")
+        assert reader.read() == "old"
+    assert path.read_text() == "new"
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        (28, "the disk is full: free some space"),
+        (30, "the file system is read-only"),
+        (13, "no permission"),
+        (122, "the disk quota is used up"),
+    ],
+)
+def test_failing_write_is_one_line(tmp_path, monkeypatch, code, message):
+    def fail(descriptor):
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(InputError, match=message) as caught:
+        files.atomic_write(tmp_path / "x.txt", "new")
+    assert str(caught.value).startswith(f"{tmp_path / 'x.txt'}: cannot be written: ")
+    assert os.listdir(tmp_path) == []
+
+
+def test_unusable_targets(tmp_path):
+    files.atomic_write(tmp_path / "file", "x")
+    with pytest.raises(InputError, match="a part of the path is a file"):
+        files.atomic_write(tmp_path / "file" / "x.txt", "x")
+    with pytest.raises(InputError, match="it is a folder: give a file name"):
+        files.atomic_write(tmp_path, "x")
+    with pytest.raises(InputError, match=r"end the name in \.npz"):
+        files.write_statistics(tmp_path / "stats.npy", MEAN, COV)
+
+
+def test_display_is_one_printable_line():
+    assert files.display("a\nb\x1b[31m\udcff") == r"a\nb\x1b[31m\udcff"
+    assert files.display("ä✓ ") == "ä✓ "
+    assert len(files.display("x" * 10_000)) == 201
