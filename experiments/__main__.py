@@ -139,7 +139,7 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m experiments", description=__doc__)
     parser.add_argument("only", nargs="*", metavar="MODULE", help="such as digits.folders; all")
     parser.add_argument("--scratch", type=Path, default=SCRATCH, help="where the copy goes")
-    parser.add_argument("--limit", type=float, default=600.0, help="seconds for each command")
+    parser.add_argument("--limit", type=float, default=1200.0, help="seconds for each command")
     options = parser.parse_args(argv)
     known = {trial.module for trial in TRIALS}
     if unknown := sorted((set(options.only) | set(scripts())) - known):

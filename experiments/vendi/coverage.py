@@ -159,11 +159,12 @@ def studies() -> Iterator[Study]:
 
 def row(study: Study, options: argparse.Namespace) -> str:
     """Measure one row of the table."""
+    replications = max(1, options.replications // study.share)
     result = interval_coverage(
         study.score,
         study.draw,
         study.truth,
-        replications=options.replications // study.share,
+        replications=replications,
         seed=options.seed,
         level=LEVEL,
         jobs=options.jobs,
@@ -171,7 +172,7 @@ def row(study: Study, options: argparse.Namespace) -> str:
         out=options.out,
     )
     return (
-        f"| {study.label} | {options.replications // study.share} | {result.coverage:.2%} "
+        f"| {study.label} | {replications} | {result.coverage:.2%} "
         f"| {1 - result.miss_high:.2%} – {1 - result.miss_low:.2%} "
         f"| {study.truth:.4g} | {result.width:.3g} |"
     )

@@ -15,7 +15,8 @@ from unittest import mock
 import numpy as np
 
 from experiments.vendi.coverage import Digits, NetworkDigits
-from genbounds.estimators import _vendi_routes, vendi_expansion
+from genbounds.estimators import vendi_expansion
+from genbounds.estimators.vendi import _routes
 from genbounds.simulate import SphereClustersArm
 
 COSINE = {"kernel": "cosine", "influences": False}
@@ -58,9 +59,9 @@ def measured(draw: Draw, n: int, ratio: int, order: float, samples: int) -> tupl
     for i in range(samples):
         x = draw(n, rng)
         plugin = vendi_expansion(x, order=order, estimator="plugin", **COSINE).value
-        with mock.patch.object(_vendi_routes, "_third_order_counts", return_value=False):
+        with mock.patch.object(_routes, "_third_order_counts", return_value=False):
             second = vendi_expansion(x, order=order, **COSINE)
-        with mock.patch.object(_vendi_routes, "_third_order_counts", return_value=True):
+        with mock.patch.object(_routes, "_third_order_counts", return_value=True):
             third = vendi_expansion(x, order=order, **COSINE)
         removed[i] = third.value - second.value
         expected[i] = (second.value - plugin) / ratio

@@ -8,10 +8,10 @@ from itertools import combinations
 from typing import Any
 
 from genbounds.estimators._expansion import Expansion, difference, times_unit
-from genbounds.estimators._frechet import FrechetReference
 from genbounds.estimators._inception import inception_expansion
-from genbounds.estimators._kid import KernelReference
-from genbounds.estimators._vendi import vendi_metric
+from genbounds.estimators.frechet import FrechetReference
+from genbounds.estimators.kernels import KernelReference
+from genbounds.estimators.vendi import vendi_metric
 from genbounds.origins import check_same_encoder, origin_notes, origin_of
 from genbounds.results import Difference, Ranking
 from genbounds.validation import InputError, check_choice, check_open_unit

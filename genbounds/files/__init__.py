@@ -6,7 +6,9 @@ that memory does not grow with the number of rows. Nothing is ever unpickled. Ev
 """
 
 from genbounds.files._content import Statistics
-from genbounds.files._display import display
+
+# What the rest of the package needs of files; not part of the interface.
+from genbounds.files._display import display as display
 from genbounds.files._read import (
     FORMATS,
     read,
@@ -15,24 +17,16 @@ from genbounds.files._read import (
     read_metadata,
     read_statistics,
 )
-from genbounds.files._storage import check_bomb, gather
-from genbounds.files._write import (
-    atomic_write,
-    check_features_name,
-    check_statistics_name,
-    open_features_writer,
-    write_statistics,
-)
+from genbounds.files._storage import check_bomb as check_bomb
+from genbounds.files._storage import gather as gather
+from genbounds.files._write import atomic_write as atomic_write
+from genbounds.files._write import check_features_name as check_features_name
+from genbounds.files._write import check_statistics_name as check_statistics_name
+from genbounds.files._write import open_features_writer, write_statistics
 
 __all__ = [
     "FORMATS",
     "Statistics",
-    "atomic_write",
-    "check_bomb",
-    "check_features_name",
-    "check_statistics_name",
-    "display",
-    "gather",
     "open_features_writer",
     "read",
     "read_features",

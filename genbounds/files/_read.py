@@ -77,6 +77,15 @@ def _read(path: str | os.PathLike[str]) -> NDArray[Any] | Statistics:
 def read_features(path: str | os.PathLike[str]) -> NDArray[Any]:
     """Read an (n, d) array of features or posteriors. See `read` for the formats.
 
+    Parameters
+    ----------
+    path : path-like
+
+    Returns
+    -------
+    ndarray of shape (n, d)
+        As `read`.
+
     Raises
     ------
     InputError
@@ -93,6 +102,14 @@ def read_features(path: str | os.PathLike[str]) -> NDArray[Any]:
 
 def read_statistics(path: str | os.PathLike[str]) -> Statistics:
     """Read mean, covariance and, where known, n. See `read` for the formats.
+
+    Parameters
+    ----------
+    path : path-like
+
+    Returns
+    -------
+    Statistics
 
     Raises
     ------
@@ -112,6 +129,10 @@ def read_images(path: str | os.PathLike[str]) -> NDArray[np.uint8]:
     """Read an array of images from ``.npy``, or from ``.npz`` under a name that features have.
 
     Samplers leave such files: guided diffusion, for one, an ``arr_0`` of 50,000 images.
+
+    Parameters
+    ----------
+    path : path-like
 
     Returns
     -------
@@ -151,6 +172,10 @@ def read_images(path: str | os.PathLike[str]) -> NDArray[np.uint8]:
 
 def read_metadata(path: str | os.PathLike[str]) -> dict[str, str]:
     """Read what a file says about where its features came from.
+
+    Parameters
+    ----------
+    path : path-like
 
     Returns
     -------

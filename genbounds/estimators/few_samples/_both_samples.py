@@ -1,0 +1,154 @@
+"""The Fréchet distance between two samples that are both few for their dimension.
+
+The eigenvalues of Σ̂ Σ̂_r stand in the same relation to those of Σ Σ_r as a sample's to its law's,
+with the Marchenko–Pastur equations of both samples multiplied (`_marchenko_pastur`): the samples
+are free of each other, so that S-transforms multiply. Derivation and measurements:
+docs/few_samples.md.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+import scipy  # its submodules are loaded at their first use
+
+from genbounds.estimators._linalg import EPS
+from genbounds.estimators.few_samples._marchenko_pastur import RowLaw
+from genbounds.estimators.few_samples._one_sample import (
+    REPEATED_SHARE,
+    Side,
+    distinct_rows,
+    jackknifed_contour,
+    population_root,
+    root_influence,
+    row_scales,
+    scale_doubt,
+)
+from genbounds.validation import Float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BothFew:
+    """The distance with the bias of both samples removed.
+
+    Attributes
+    ----------
+    value : float
+        Can be negative where the two laws are close.
+    variances : tuple of float
+        Due to the first sample and what neither shows; due to the second.
+    influences : tuple of ndarray of shape (n,) and (m,)
+        Centred, of the rows of either sample.
+    route : str
+    notes : tuple of str
+        What cannot be trusted, with the reason.
+    reliable : bool
+    """
+
+    value: float
+    variances: tuple[float, float]
+    influences: tuple[Float, Float]
+    route: str
+    notes: tuple[str, ...]
+    reliable: bool
+
+
+def few_samples_both(
+    centred: tuple[Float, Float], factors: tuple[Float, Float], *, gap: Float, directions: int
+) -> BothFew | None:
+    """Debias the distance of two samples; None if one does not vary where the other does.
+
+    Parameters
+    ----------
+    centred : tuple of ndarray of shape (n, d) and (m, d)
+        Rows of both samples less their means, that with fewer rows first.
+    factors : tuple of ndarray of shape (d, r) and (d, s)
+        Of either sample covariance; the rows themselves over √(n - 1) where r = n.
+    gap : ndarray of shape (d,)
+        Mean of the first minus mean of the second.
+    directions : int
+        Dimensions that both laws fill, as far as the samples show.
+
+    Notes
+    -----
+    Variances as in `few_samples`, either sample's at the other as it is.
+    """
+    sizes = [len(rows) for rows in centred]
+    norms = [np.einsum("ij,ij->i", rows, rows) for rows in centred]
+    sides = _sides(centred, factors, directions)
+    if sides is None:
+        return None
+    values, rank = sides[0].values, sides[0].rank
+    scales = [row_scales(side) for side in sides]
+    laws = [
+        RowLaw(n - 1, None if one is None else one.radii)
+        for n, one in zip(sizes, scales, strict=True)
+    ]
+    root = population_root(values, rows=laws, rank=rank)
+    if root.route == "contour":
+        steps = (
+            jackknifed_contour(
+                centred[k] @ factors[1 - k], rank, root.trace, [laws[1 - k].n_effective]
+            )
+            - root.trace
+            for k in (0, 1)
+        )
+        root = replace(root, trace=root.trace + sum(steps))
+    influences, variances = [], []
+    for k, (side, n) in enumerate(zip(sides, sizes, strict=True)):
+        influence = (2.0 - 4.0 * k) * (centred[k] @ gap) + norms[k]
+        influence -= 2.0 * root_influence(side, root, laws, k)
+        influence -= influence.mean()
+        influences.append(influence)
+        sampling = float(influence @ influence) / (n - 1) ** 2
+        doubt = scale_doubt(side, root, laws, scales[k], k)
+        variances.append(sampling * root.inflation + doubt**2)
+    notes = root.notes
+    if rank < directions:
+        notes += (f"the samples share only {rank} directions, taken as the rank of their laws",)
+    repeated = [n - side.distinct for n, side in zip(sizes, sides, strict=True)]
+    if any(repeated):
+        notes += (
+            f"{repeated[0]} of {sizes[0]} and {repeated[1]} of {sizes[1]} rows repeat others: are "
+            "they independent samples?",
+        )
+    return BothFew(
+        # Either trace Tr Σ̂ stands for Tr Σ, less the bias Tr Σ̂ / n of the squared gap.
+        value=float(gap @ gap) + sum(float(norm.mean()) for norm in norms) - 2.0 * root.trace,
+        variances=(variances[0] + 4.0 * root.unseen * root.inflation, variances[1]),
+        influences=(influences[0], influences[1]),
+        route=f"{root.route} to both samples",
+        notes=notes,
+        reliable=root.reliable
+        and all(few <= REPEATED_SHARE * n for few, n in zip(repeated, sizes, strict=True)),
+    )
+
+
+def _sides(
+    centred: tuple[Float, Float], factors: tuple[Float, Float], directions: int
+) -> tuple[Side, Side] | None:
+    """Eigenvectors of both samples for the eigenvalues that they share, and the rank of the law.
+
+    By singular values: the smallest eigenvalues of a product of two samples of one size are near 0.
+    """
+    left, roots, right = scipy.linalg.svd(
+        factors[0].T @ factors[1], full_matrices=False, check_finite=False
+    )
+    kept = int((roots > 10.0 * max(left.shape[0], right.shape[1]) * EPS * roots[0]).sum())
+    if not kept:
+        return None
+    roots, axes = roots[:kept], (left[:, :kept], right[:kept].T)
+    distinct = [distinct_rows(rows) for rows in centred]
+    seen = min(*(count - 1 for count in distinct), directions)
+    rank = directions if kept >= seen else kept
+    sides = []
+    for k in (0, 1):
+        if factors[k].shape[1] == len(centred[k]):
+            vectors = axes[k]
+        else:
+            vectors = centred[k] @ (factors[1 - k] @ axes[1 - k])
+            vectors /= math.sqrt(len(centred[k]) - 1) * roots
+        sides.append(Side(values=roots**2, vectors=vectors, rank=rank, distinct=distinct[k]))
+    return sides[0], sides[1]

@@ -1,0 +1,493 @@
+"""The Fréchet distance from few samples: fewer than about four a dimension, or fewer than one.
+
+The distance is ``‖gap‖² + Tr Σ + Tr Σ_r - 2 Tr √M``, M = Lᵀ Σ L, Σ_r = L Lᵀ. All but the last term
+are unbiased up to Tr Σ / n; the root is taken of the population spectrum of M that a separable
+Marchenko–Pastur law fits to the sample's (`_marchenko_pastur`). Derivations, and where it fails:
+docs/few_samples.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy  # its submodules are loaded at their first use
+from numpy.typing import NDArray
+
+from genbounds.estimators._linalg import EPS
+from genbounds.estimators._moments import random_groups
+from genbounds.estimators.few_samples._contour import contour_trace_root
+from genbounds.estimators.few_samples._marchenko_pastur import RowLaw, ScaleWeights, fit_spectrum
+from genbounds.validation import Float
+
+PAIRED_ROWS = 400
+"""At most so many rows, evenly spaced, for the noise of the leverages."""
+
+BLOCK_ROWS = 1024
+"""Rows whose influence is computed at once."""
+
+FEW_ROWS = 16
+"""Below so many rows no limit law is near."""
+
+SEEN_SHARE = 0.4
+"""With fewer rows than this share of the directions, a cliff in the spectrum stays unseen."""
+
+SHAPE_FLOOR = 1e-8
+"""Eigenvalues of the reference, relative to the largest, are not believed below this."""
+
+MISFIT = 0.4
+"""Mean squared whitened residual above which no smooth spectrum fits. Measured: below 0.1 on
+smooth spectra, 0.3-0.9 where they fall tenfold at one place, above 50 at a factor of 10⁴."""
+
+REPEATED_SHARE = 0.1
+"""With more than this share of rows that repeat others, the law is taken to have few atoms."""
+
+CONTOUR_SHARE = 0.85
+"""The contour is used up to so many directions a row; its variance grows without bound at 1."""
+
+CONTOUR_LIMIT = 0.9
+"""The same for the contour of what is left without one group of rows."""
+
+CONTOUR_GROUPS = (5, 10, 20)
+"""Numbers of groups for the contour's jackknife, of which the first that the limit allows."""
+
+GROUPING_SEED = 20_080_511
+"""Fixed, so that the random grouping of rows gives the same result at every call."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FewSamples:
+    """The distance with its bias removed, from few samples.
+
+    Attributes
+    ----------
+    value : float
+        Estimate of the squared distance; can be negative where the two laws are close.
+    variance : float
+        Variance of `value` due to the generated sample.
+    influence : ndarray of shape (n,) or None
+        Centred influence of each generated row; None if only moments are known.
+    route : str
+        "spectrum fit", "separable spectrum fit" or "contour".
+    notes : tuple of str
+        What cannot be trusted, with the reason.
+    reliable : bool
+        Whether the interval ``value ± 1.96 √variance`` is believed to cover.
+    """
+
+    value: float
+    variance: float
+    influence: Float | None
+    route: str
+    notes: tuple[str, ...]
+    reliable: bool
+
+
+EQUAL_ROWS = 0.05
+"""Variance of the row scales up to which the contour, which takes them as equal, may be used."""
+
+
+def few_samples(
+    centred: Float,
+    projected: Float,
+    *,
+    gap: Float,
+    reference_trace: float,
+    reference_spectrum: Float | None = None,
+) -> FewSamples:
+    """Debias the distance to a reference from few generated rows.
+
+    Parameters
+    ----------
+    centred : ndarray of shape (n, d)
+        Generated rows less their mean, n >= 2.
+    projected : ndarray of shape (n, r)
+        ``centred @ L`` with reference covariance ``L @ L.T``.
+    gap : ndarray of shape (d,)
+        Mean of the rows minus mean of the reference.
+    reference_trace : float
+        Trace of the reference covariance.
+    reference_spectrum : ndarray of shape (r,) or None
+        Its positive eigenvalues, descending: what the spectrum may look like where fewer rows than
+        directions do not show it.
+
+    Notes
+    -----
+    The variance is that of the estimator linearised in the rows, each row left out of the
+    resolvent that weighs it and its scale b_i left out of the law of the scales, plus the
+    posterior variance of what the sample cannot see (`SpectrumFit.prior_variance`), plus the square
+    of that share of the effect of the row scales by which their estimates are noise.
+    """
+    n = centred.shape[0]
+    squared_norm = np.einsum("ij,ij->i", centred, centred)
+    trace = float(squared_norm.sum()) / (n - 1)
+    base = float(gap @ gap) + trace - trace / n + reference_trace
+    influence = 2.0 * (centred @ gap) + squared_norm
+    side = Side.of(projected, distinct=distinct_rows(centred))
+    if side is None:
+        influence -= influence.mean()
+        return FewSamples(
+            value=base,
+            variance=float(influence @ influence) / (n - 1) ** 2,
+            influence=influence,
+            route="spectrum fit",
+            notes=("the rows do not vary where the reference does",),
+            reliable=n >= FEW_ROWS,
+        )
+    scales = row_scales(side)
+    rows = RowLaw(n - 1, None if scales is None else scales.radii)
+    shape = _shape(reference_spectrum, n=n, rank=side.rank)
+    root = population_root(side.values, rows=[rows], rank=side.rank, shape=shape)
+    if root.route == "contour":
+        root = replace(root, trace=jackknifed_contour(projected, side.rank, root.trace))
+    doubt = scale_doubt(side, root, [rows], scales, shape=shape)
+    influence -= 2.0 * root_influence(side, root, [rows])
+    influence -= influence.mean()
+    sampling = float(influence @ influence) / (n - 1) ** 2
+    notes = root.notes
+    if side.rank < min(n - 1, projected.shape[1]):
+        notes += (f"the {n} rows span only {side.rank} directions, taken as the rank of their law",)
+    if side.distinct < n:
+        notes += (f"{n - side.distinct} of {n} rows repeat others: are they independent samples?",)
+    return FewSamples(
+        value=base - 2.0 * root.trace,
+        variance=(sampling + 4.0 * root.unseen) * root.inflation + doubt**2,
+        influence=influence,
+        route=root.route,
+        notes=notes,
+        reliable=root.reliable and side.distinct >= (1.0 - REPEATED_SHARE) * n,
+    )
+
+
+def few_samples_from_moments(
+    *,
+    gap: Float,
+    cov: Float,
+    lower: Float,
+    n: int,
+    reference_trace: float,
+    reference_spectrum: Float | None = None,
+) -> FewSamples:
+    """Debias the distance from mean and covariance alone, as if all rows had one scale.
+
+    Parameters
+    ----------
+    gap : ndarray of shape (d,)
+        Mean of the sample minus mean of the reference.
+    cov : ndarray of shape (d, d)
+        Covariance of the sample, divisor n - 1.
+    lower : ndarray of shape (d, r)
+        Reference covariance is ``lower @ lower.T``.
+    n : int
+        Sample size, at least 2.
+    reference_trace : float
+    reference_spectrum : ndarray of shape (r,) or None
+        As in `few_samples`.
+
+    Notes
+    -----
+    The variance is that of Gaussian rows under the estimator's own linearisation: with
+    A = I - 2 L H Lᵀ the derivative in the covariance, (4 gapᵀΣgap + 2 Tr (AΣ)²) / n, where
+    Tr (AΣ)² is estimated by Tr (AΣ̂)² - (Tr AΣ̂)²/N (unbiased for a fixed A).
+    """
+    trace = float(np.trace(cov))
+    base = float(gap @ gap) + trace - trace / n + reference_trace
+    moved = cov @ lower
+    product = lower.T @ moved
+    values, axes = scipy.linalg.eigh((product + product.T) / 2.0, check_finite=False)
+    kept, rank = kept_ranks(values[::-1], n, lower.shape[1])
+    notes: tuple[str, ...] = (
+        "from moments alone: the rows are taken as equally scaled; a heavy-tailed law is "
+        "overstated and its interval too short",
+    )
+    squares = float((cov * cov).sum())
+    forms = trace
+    curvature, root = squares, None
+    if kept:
+        values, axes = values[::-1][:kept], axes[:, ::-1][:, :kept]
+        shape = _shape(reference_spectrum, n=n, rank=rank)
+        root = population_root(values, rows=[RowLaw(n - 1)], rank=rank, shape=shape)
+        notes = root.notes + notes
+        shift = values[:, None] + root.points
+        share = np.asarray(root.points / shift**2)
+        left = 1.0 - (values[:, None] / shift).sum(axis=0) / (n - 1)
+        slopes = ((share / left) @ root.weights).real / (n - 1)
+        crossed = moved @ axes
+        crossed = np.einsum("ij,ij->j", crossed, crossed)
+        curvature += 4.0 * float(slopes @ (slopes * values**2 - crossed))
+        forms -= 2.0 * float(slopes @ values)
+    curvature = max(curvature - forms**2 / (n - 1), curvature / (n - 1))
+    sampling = (4.0 * float(gap @ cov @ gap) + 2.0 * curvature) / (n - 1)
+    return FewSamples(
+        value=base - (2.0 * root.trace if root else 0.0),
+        variance=(sampling + 4.0 * root.unseen) * root.inflation if root else sampling,
+        influence=None,
+        route=root.route if root else "spectrum fit",
+        notes=notes,
+        reliable=root.reliable if root else n >= FEW_ROWS,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PopulationRoot:
+    """Tr √M with its derivative in the measured ρ(x), and how far to trust it.
+
+    Attributes
+    ----------
+    trace : float
+    points, weights : ndarray
+        x, and the derivatives in ρ(x) of the first sample.
+    scales : tuple of ScaleWeights or None
+        Derivatives in the law of the row scales of each sample.
+    unseen : float
+        Variance of what the sample cannot see.
+    inflation : float
+        Factor on the variance for a poor fit.
+    route : str
+    notes : tuple of str
+    reliable : bool
+    """
+
+    trace: float
+    points: NDArray[Any]
+    weights: NDArray[Any]
+    scales: tuple[ScaleWeights | None, ...]
+    unseen: float
+    inflation: float
+    route: str
+    notes: tuple[str, ...]
+    reliable: bool
+
+
+def _shape(reference_spectrum: Float | None, *, n: int, rank: int) -> Float | None:
+    """Spectrum of Lᵀ Σ L where Σ is like the reference's: its square, kept off rounding.
+
+    None where the rows show every direction, or the spectrum is not known.
+    """
+    if reference_spectrum is None or not n - 1 < rank <= reference_spectrum.size:
+        return None
+    shape: Float = np.maximum(reference_spectrum[:rank] / reference_spectrum[0], SHAPE_FLOOR) ** 2
+    return shape
+
+
+def population_root(
+    values: Float, *, rows: Sequence[RowLaw], rank: int, shape: Float | None = None
+) -> PopulationRoot:
+    """Choose the route: the spectrum fit, or the contour where no smooth spectrum fits.
+
+    Parameters
+    ----------
+    values : ndarray of shape (k,)
+        Positive eigenvalues, in descending order.
+    rows : sequence of RowLaw
+        Of the sample; of both, that with fewer rows first, for the product of two covariances.
+    rank : int
+        Number of population eigenvalues.
+    shape : ndarray of shape (rank,) or None
+        As in `fit_spectrum`.
+    """
+    fit = fit_spectrum(values, rows=rows, rank=rank, shape=shape)
+    n = rows[0].n_effective + 1
+    notes: tuple[str, ...] = ()
+    reliable = True
+    if n < FEW_ROWS:
+        reliable = False
+        notes += (f"only {n} rows: the limit laws behind value and interval are not near",)
+    if n - 1 < SEEN_SHARE * rank:
+        reliable = False
+        notes += (
+            f"{n} rows show little of {rank} directions: the value rests on the spectrum "
+            "decaying smoothly beyond them",
+        )
+    misfit = fit.misfit > MISFIT
+    equal = all(law.radii is None or float(np.var(law.radii)) < EQUAL_ROWS for law in rows)
+    if misfit and equal and rank <= CONTOUR_SHARE * (n - 1):
+        contour = contour_trace_root(values, sizes=[law.n_effective for law in rows])
+        return PopulationRoot(
+            trace=contour.trace_root,
+            points=contour.points,
+            weights=contour.weights,
+            scales=(None,) * len(rows),
+            unseen=0.0,
+            inflation=1.0,
+            route="contour",
+            notes=notes,
+            reliable=reliable,
+        )
+    if misfit:
+        notes += ("no smooth spectrum fits the sample's: value and interval are doubtful",)
+    return PopulationRoot(
+        trace=fit.value,
+        points=fit.points,
+        weights=fit.weights,
+        scales=fit.scales,
+        unseen=fit.prior_variance,
+        inflation=max(1.0, fit.misfit / MISFIT),
+        route="separable spectrum fit" if any(fit.scales) else "spectrum fit",
+        notes=notes,
+        reliable=reliable and not misfit,
+    )
+
+
+def jackknifed_contour(
+    projected: Float, rank: int, whole: float, others: Sequence[int] = ()
+) -> float:
+    """Take off the contour's O(1/n) bias by a delete-group jackknife over the rows of one sample.
+
+    The contour is exact to that order for linear images of independent factors only; beyond them,
+    rows whose quadratic forms vary more, it leaves a share of the bias that falls as 1/n. `others`
+    are the effective rows of another sample, if the contour is that of a product.
+    """
+    n = projected.shape[0]
+    for groups in CONTOUR_GROUPS:
+        left = n - 1 - math.ceil(n / groups)
+        if rank <= CONTOUR_LIMIT * left:
+            break
+    else:
+        return whole
+    label = random_groups(GROUPING_SEED, n, groups)
+    scatter = projected.T @ projected
+    without = []
+    for group in range(groups):
+        out = projected[label == group]
+        kept = n - out.shape[0]
+        total = out.sum(axis=0)  # minus the sum of the rows kept, since all of them are centred
+        cov = (scatter - out.T @ out - np.outer(total, total) / kept) / (kept - 1)
+        values = scipy.linalg.eigvalsh(cov, check_finite=False, overwrite_a=True)[::-1]
+        seen = min(kept_ranks(values, kept, values.size)[0], rank)  # a feature can be rare
+        without.append(contour_trace_root(values[:seen], sizes=[kept - 1, *others]).trace_root)
+    return groups * whole - (groups - 1) * math.fsum(without) / groups
+
+
+def kept_ranks(values: Float, n: int, r: int, *, distinct: int | None = None) -> tuple[int, int]:
+    """Numerical rank of the sample, and the rank of its law.
+
+    `values` in descending order. A sample that spans less than it could has a law that does; a few
+    repeated rows, which real images have, are no sign of that.
+    """
+    full = min(n - 1, r)
+    kept = int((values[:full] > 10.0 * max(n, r) * EPS * max(float(values[0]), 0.0)).sum())
+    if distinct is not None and distinct >= (1.0 - REPEATED_SHARE) * n:
+        full = min(distinct - 1, r)
+    return kept, r if kept >= full else kept
+
+
+def distinct_rows(rows: Float) -> int:
+    """Count the rows that differ in at least one bit, by their 64-bit hashes."""
+    return len({hash(row.tobytes()) for row in rows})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Side:
+    """Positive eigenvalues of the sample's M with the n-dimensional eigenvectors, squared."""
+
+    values: Float
+    vectors: Float
+    rank: int
+    distinct: int
+
+    @classmethod
+    def of(cls, projected: Float, *, distinct: int) -> Side | None:
+        n, r = projected.shape
+        if not projected.any():
+            return None
+        if n <= r:
+            values, vectors = scipy.linalg.eigh(
+                projected @ projected.T / (n - 1), check_finite=False
+            )
+        else:
+            values, axes = scipy.linalg.eigh(projected.T @ projected / (n - 1), check_finite=False)
+        kept, rank = kept_ranks(values[::-1], n, r, distinct=distinct)
+        values = values[::-1][:kept]
+        if n <= r:
+            vectors = vectors[:, ::-1][:, :kept]
+        else:
+            vectors = projected @ axes[:, ::-1][:, :kept]
+            vectors /= np.sqrt((n - 1) * values)  # in place: as large as the sample itself
+        return cls(values=values, vectors=vectors, rank=rank, distinct=distinct)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scales:
+    """Scales b_i of the rows, mean 1, and the share of noise in the spread they were drawn from."""
+
+    radii: Float
+    noise_share: float
+
+
+def row_scales(side: Side) -> Scales | None:
+    """Scales b_i of the rows, mean 1, from their leverages; None if they look equal.
+
+    The leave-one-out leverage q_i = y_iᵀ (M̂₋ᵢ + τ)⁻¹ y_i / N is b_i times a quadratic form whose
+    relative variance v for independent factors is 2 Tr A² / (Tr A)², seen in the off-diagonal
+    forms of pairs of rows. The spread of q beyond v is the spread of b; the estimates are drawn
+    to their mean until they have that spread.
+    """
+    n = side.vectors.shape[0]
+    tau = float(np.median(side.values))
+    share = side.values / (side.values + tau)
+    left = np.maximum(1.0 - 1.0 / n - (side.vectors**2) @ share, EPS)
+    leverage = ((side.vectors**2) @ share) / left
+    mean = float(leverage.mean())
+    if mean <= 0.0:
+        return None
+    relative = leverage / mean
+    spread = float(np.var(relative, ddof=1))
+    rows = np.unique(np.linspace(0, n - 1, min(n, PAIRED_ROWS)).astype(int))
+    some = side.vectors[rows]
+    rest = np.eye(rows.size) - (some * share) @ some.T - 1.0 / n
+    own = np.maximum(np.diagonal(rest), EPS)
+    determinant = np.maximum(np.outer(own, own) - rest**2, EPS**2)
+    crossed = (rest / determinant) ** 2 / np.outer(leverage[rows], leverage[rows])
+    noise = 2.0 * float(crossed[np.triu_indices(rows.size, 1)].mean())
+    excess = (spread - noise) / (1.0 + noise)
+    if not excess > 0.0:
+        return None
+    return Scales(
+        radii=1.0 + math.sqrt(excess / spread) * (relative - 1.0),
+        noise_share=noise / (noise + excess),
+    )
+
+
+def scale_doubt(
+    side: Side,
+    root: PopulationRoot,
+    rows: Sequence[RowLaw],
+    scales: Scales | None,
+    sample: int = 0,
+    shape: Float | None = None,
+) -> float:
+    """Effect on the distance of one sample's row scales, times the share of noise in them."""
+    if scales is None:
+        return 0.0
+    plain = [RowLaw(law.n_effective) if k == sample else law for k, law in enumerate(rows)]
+    effect = population_root(side.values, rows=plain, rank=side.rank, shape=shape).trace
+    return 2.0 * (effect - root.trace) * scales.noise_share
+
+
+def root_influence(
+    side: Side, root: PopulationRoot, rows: Sequence[RowLaw], sample: int = 0
+) -> Float:
+    """Influence on Tr √M, not centred, of each row of one of the samples that `rows` lists."""
+    n = side.vectors.shape[0]
+    shift = side.values[:, None] + root.points
+    influence: Float = np.empty(n)
+    for start in range(0, n, BLOCK_ROWS):  # the squares of all would be as large as the sample
+        block = slice(start, start + BLOCK_ROWS)
+        squared = side.vectors[block] ** 2
+        left = 1.0 - 1.0 / n - squared @ (side.values[:, None] / shift)
+        if left.dtype.kind == "f":
+            left = np.maximum(left, EPS)
+        change = squared @ (side.values[:, None] * root.points / shift**2)
+        influence[block] = ((change / left) @ root.weights).real
+    # The weights are those of the first sample's ρ, to which rows of the other add more or less.
+    influence *= rows[sample].n_effective / rows[0].n_effective
+    radii, scales = rows[sample].radii, root.scales[sample]
+    if radii is not None and scales is not None:
+        odds = np.outer(radii, scales.odds)
+        drift = (odds / (1.0 + odds) ** 2).mean(axis=0)
+        influence += (odds / (1.0 + odds) - np.outer(radii - 1.0, drift)) @ scales.weights
+    return influence

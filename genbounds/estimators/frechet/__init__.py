@@ -1,0 +1,15 @@
+"""The Fréchet distance: from moments alone, or from rows with its bias removed and an interval.
+
+`_sample` prepares a side and `_pair` joins two; `_terms`, `_mixed` and `_weighted` are the
+expansion in 1/n; `_routes` chooses between it and the fitted spectra of `few_samples`.
+"""
+
+from genbounds.estimators.frechet._distance import FrechetReference as FrechetReference
+from genbounds.estimators.frechet._distance import frechet_distance as frechet_distance
+from genbounds.estimators.frechet._distance import frechet_infinity as frechet_infinity
+from genbounds.estimators.frechet._sample import FEW_RATIO as FEW_RATIO
+from genbounds.estimators.frechet._sample import SPLIT_RATIO as SPLIT_RATIO
+from genbounds.estimators.frechet._terms import gaussian_bias as gaussian_bias
+from genbounds.estimators.frechet._terms import (
+    gaussian_bias_beyond_second_order as gaussian_bias_beyond_second_order,
+)

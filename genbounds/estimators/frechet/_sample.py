@@ -1,0 +1,306 @@
+"""One side of a Fréchet distance: rows, or exact moments, with what the distance needs of them."""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy  # its submodules are loaded at their first use
+from numpy.typing import NDArray
+
+from genbounds.estimators._linalg import factor, triangle
+from genbounds.estimators._moments import Moments, is_narrow, random_groups, row_blocks, without
+from genbounds.estimators.frechet._terms import (
+    PAIRING_SEED,
+    SINGLE_WIDTH,
+    SideTerms,
+    gaussian_terms,
+    sample_terms,
+)
+from genbounds.estimators.frechet._weighted import check_weights, weighted_moments, weighted_terms
+from genbounds.validation import Float, InputError, check_features, check_finite
+
+FEW_RATIO = 4
+"""Below this many samples per direction the expansion in 1/n fails: random-matrix routes."""
+
+SPLIT_RATIO = 64
+"""From this many samples per direction on, the error of the second-order term is negligible."""
+
+
+SINGLE_RANGE = (1e-16, 1e16)
+"""Variances whose sums of products are far from the ends of single precision."""
+
+SINGLE_UNEXPLAINED = 1e-3
+"""Least share of a feature's variance that the features before it leave unexplained, from which on
+products in single precision are enough."""
+
+Precision = type[np.float32] | type[np.float64]
+
+
+class Sample:
+    """One sample, or exact moments: mean, covariance, its factor, and its random halves."""
+
+    def __init__(
+        self,
+        moments: Moments,
+        rows: NDArray[Any] | None = None,
+        index: NDArray[np.intp] | None = None,
+        parts: tuple[Sample, ...] = (),
+        weights: Float | None = None,
+        precision: Precision = np.float64,
+    ) -> None:
+        self.moments = moments
+        self.rows = rows
+        self.index = index
+        self.parts = parts
+        self.weights = weights
+        self.precision = precision
+
+    @property
+    def n(self) -> int | None:
+        return self.moments.n
+
+    @property
+    def effective(self) -> float:
+        """Kish's effective number of rows, 1 / Σ w²; infinite for exact moments."""
+        if self.weights is not None:
+            return 1.0 / float(self.weights @ self.weights)
+        return math.inf if self.n is None else float(self.n)
+
+    @property
+    def d(self) -> int:
+        return self.moments.d
+
+    @property
+    def mean(self) -> Float:
+        return self.moments.mean
+
+    @cached_property
+    def trace(self) -> float:
+        return float(np.trace(self.moments.cov))
+
+    @cached_property
+    def factor(self) -> Float:
+        """L of shape (d, r) with cov = L Lᵀ; from the rows themselves where there are few."""
+        if self.rows is not None and self.n is not None and self.n <= self.d:
+            if self.weights is not None:
+                scale = np.sqrt(self.weights / (1.0 - float(self.weights @ self.weights)))
+                return self.centred().T * scale
+            return self.centred().T / math.sqrt(self.n - 1)
+        return factor(self.moments.cov, self.triangle)
+
+    @cached_property
+    def triangle(self) -> Float | None:
+        """Cholesky's factor of the covariance, if it has one."""
+        return triangle(self.moments.cov)
+
+    @cached_property
+    def spectrum(self) -> Float:
+        """Eigenvalues of the covariance, largest first: as many as `factor` has columns."""
+        values: Float = scipy.linalg.eigvalsh(self.moments.cov, check_finite=False)
+        return values[::-1][: self.factor.shape[1]]
+
+    @property
+    def directions(self) -> int:
+        """Dimensions that the sample has to fill: the rank of the covariance, where it shows."""
+        if self.n is not None and self.n <= self.d:
+            return self.d
+        return max(int(self.factor.shape[1]), 1)
+
+    def centred(self) -> Float:
+        assert self.rows is not None
+        rows = self.rows if self.index is None else self.rows[self.index]
+        return np.array(rows, dtype=np.float64) - self.mean
+
+    def some(self, count: int, seed: int) -> tuple[Float, Float]:
+        """Centred rows, `count` of them drawn at random, and their weights, which sum to one."""
+        assert self.rows is not None
+        assert self.n is not None
+        chosen = np.random.default_rng(seed).integers(self.n, size=count)
+        rows = self.rows[chosen if self.index is None else self.index[chosen]]
+        weights = np.full(count, 1.0 / self.n) if self.weights is None else self.weights[chosen]
+        return np.array(rows, dtype=np.float64) - self.mean, weights
+
+    def terms(
+        self,
+        *,
+        gap: Float,
+        projection: Float,
+        roots: Float,
+        every_row: bool,
+        bias_only: bool = False,
+    ) -> SideTerms:
+        assert self.n is not None
+        if self.rows is None:
+            return gaussian_terms(
+                gap=gap, cov=self.moments.cov, projection=projection, roots=roots, n=self.n
+            )
+        if self.weights is not None:
+            return weighted_terms(
+                self.rows,
+                self.weights,
+                mean=self.mean,
+                gap=gap,
+                projection=projection,
+                roots=roots,
+            )
+        return sample_terms(
+            self.rows,
+            self.index,
+            mean=self.mean,
+            trace=self.trace,
+            gap=gap,
+            projection=projection,
+            roots=roots,
+            every_row=every_row,
+            bias_only=bias_only,
+        )
+
+    def without(self, k: int) -> Sample:
+        """Every part but part `k`."""
+        kept = [part for i, part in enumerate(self.parts) if i != k]
+        moments = kept[0].moments
+        for part in kept[1:]:
+            moments = moments.merge(part.moments)
+        index = np.sort(np.concatenate([part.index for part in kept if part.index is not None]))
+        return Sample(moments, self.rows, index, precision=self.precision)
+
+    def divided(self, parts: int) -> Sample:
+        """Divide the same sample at random into `parts` equal groups."""
+        assert self.rows is not None
+        assert self.index is None
+        if len(self.parts) == parts:
+            return self
+        divided = _whole("rows", self.rows, parts, self.precision)
+        return Sample(self.moments, self.rows, parts=divided.parts, precision=self.precision)
+
+
+class FewRows(Sample):
+    """A sample of no more rows than features: its covariance is formed only where it is used."""
+
+    def __init__(self, name: str, rows: NDArray[Any]) -> None:
+        self.rows, self.index, self.parts, self.weights = rows, None, (), None
+        self.precision = np.float64
+        with np.errstate(invalid="ignore", over="ignore"):  # `check_finite` says it better
+            block: Float = np.array(rows, dtype=np.float64)
+        check_finite(name, block)
+        self._mean: Float = block.mean(axis=0)
+        block -= self._mean
+        self._centred = block
+
+    @cached_property
+    def moments(self) -> Moments:  # type: ignore[override]
+        return Moments.from_features(self.rows)
+
+    @property
+    def n(self) -> int:
+        return int(self._centred.shape[0])
+
+    @property
+    def d(self) -> int:
+        return int(self._centred.shape[1])
+
+    @property
+    def mean(self) -> Float:
+        return self._mean
+
+    @cached_property
+    def trace(self) -> float:
+        return float(np.vdot(self._centred, self._centred)) / (self.n - 1)
+
+    def centred(self) -> Float:
+        return self._centred
+
+
+def moments_of(sample: Sample, index: NDArray[np.intp]) -> Moments:
+    """Moments of some rows of a sample, in its precision; `index` is in increasing order.
+
+    Most of the rows are all of them without the few others.
+    """
+    assert sample.rows is not None
+    n = len(sample.rows)
+    if 2 * index.size > n and (np.diff(index) > 0).all():
+        others = np.delete(np.arange(n), index)
+        rest = without(sample.moments, _sum_of(sample, others))
+        if rest is not None:
+            return rest
+    return _sum_of(sample, index)
+
+
+def _sum_of(sample: Sample, index: NDArray[np.intp]) -> Moments:
+    assert sample.rows is not None
+    moments = Moments.empty(sample.d)
+    for _, block in row_blocks(sample.rows, index, dtype=sample.precision):
+        moments.absorb_block(block)
+    return moments
+
+
+def _whole(name: str, rows: NDArray[Any], parts: int, precision: Precision) -> Sample:
+    """Moments of all rows, and of random groups of equal size, in one pass."""
+    n, d = rows.shape
+    label = random_groups(PAIRING_SEED, n, parts)
+    moments = [Moments.empty(d) for _ in range(parts)]
+    for positions, block in row_blocks(rows, dtype=precision):
+        check_finite(name, block, first_row=int(positions[0]))
+        for k, group in enumerate(moments):
+            chosen = block if parts == 1 else block[label[positions] == k]
+            if chosen.size:
+                group.absorb_block(chosen)
+    whole = moments[0]
+    if parts == 1:
+        return Sample(whole, rows, precision=precision)
+    for group in moments[1:]:
+        whole = whole.merge(group)
+    groups = tuple(
+        Sample(group, rows, np.flatnonzero(label == k), precision=precision)
+        for k, group in enumerate(moments)
+    )
+    return Sample(whole, rows, parts=groups, precision=precision)
+
+
+def _single_may_do(rows: NDArray[Any]) -> bool:
+    """Whether single precision loses nothing of the features and is worth its check."""
+    n, d = rows.shape
+    return is_narrow(rows) and d >= SINGLE_WIDTH and n >= FEW_RATIO * d
+
+
+def _single_is_enough(sample: Sample) -> bool:
+    """Whether a covariance of single-precision products is as good as one of double precision.
+
+    Their rounding, some 1e-8 of σ_i σ_j, changes every root s by at most half its norm over the
+    least eigenvalue of the correlation matrix. Of that, the share of a feature that the ones before
+    it do not explain, a squared pivot of Cholesky's factor over the variance, is an upper limit.
+    """
+    variance = np.diagonal(sample.moments.cov)
+    if not SINGLE_RANGE[0] < float(variance.min()) <= float(variance.max()) < SINGLE_RANGE[1]:
+        return False
+    if sample.triangle is None:
+        return False
+    pivots = np.diagonal(sample.triangle)
+    return bool((pivots**2 > SINGLE_UNEXPLAINED * variance).all())
+
+
+def sample_of(name: str, x: Any, weights: Any = None) -> Sample:
+    label = "weights" if name == "fake" else "reference_weights"
+    if isinstance(x, Moments):
+        if weights is not None:
+            raise InputError(f"`{label}` are for rows; `{name}` is given by its moments.")
+        _ = x.cov  # at least two samples
+        return Sample(x)
+    rows = check_features(name, x)
+    n, d = rows.shape
+    if weights is not None:
+        checked = check_weights(label, weights, n)
+        return Sample(weighted_moments(name, rows, checked), rows, weights=checked)
+    if n <= d:
+        return FewRows(name, rows)
+    # Halves will be wanted: one pass for all.
+    parts = 2 if FEW_RATIO * d <= n < SPLIT_RATIO * d else 1
+    if _single_may_do(rows):
+        with np.errstate(over="ignore", invalid="ignore"):
+            sample = _whole(name, rows, parts, np.float32)
+        if _single_is_enough(sample):
+            return sample
+    return _whole(name, rows, parts, np.float64)

@@ -1,0 +1,334 @@
+"""First- and second-order terms of the Fréchet distance in one sample.
+
+With cov_r = L Lᵀ and the eigendecomposition Lᵀ Σ L = U diag(s²) Uᵀ, the coordinates
+w = diag(1/s) Uᵀ Lᵀ (x - μ) have unit covariance, and in E_ij = mean(w_i w_j) - δ_ij
+
+    FD(Σ + ΔΣ) - FD(Σ) = Tr ΔΣ - Σ_i s_i E_ii + Σ_ij H_ij E_ij² + O(E³),
+
+with H_ij = s_i s_j / (2 (s_i + s_j)), because the divided difference of the derivative x^(-1/2)/2
+of the root at (s_i², s_j²) is -1 / (2 s_i s_j (s_i + s_j)). The linear part gives the influence
+function, the quadratic part the bias. Swapping the roles of the two samples gives the same formulas
+with w = s⁻² Uᵀ Lᵀ Σ (y - μ_r), since both directions share the singular values s. Derivation:
+docs/frechet.md.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genbounds.estimators._linalg import EPS
+from genbounds.estimators._moments import is_narrow, random_parts, row_blocks
+from genbounds.estimators.few_samples._contour import contour_trace_root
+from genbounds.validation import Float
+
+PAIRING_SEED = 20_190_110
+"""Fixed, so that the random pairing and halving of rows give the same result at every call."""
+
+PART_ROWS = 2048
+"""Where not every row is needed, the terms come from random parts of at least so many rows ..."""
+
+PART_WORK = 2048 * 2048**2
+"""... and of more where a row costs little: rows times the square of the number of features."""
+
+PART_NOISE = 0.02
+"""Parts are added until their noise in the estimate is this share of the variance."""
+
+SINGLE_WIDTH = 512
+"""From so many directions on, products of features given in single precision are formed in it. In
+coordinates of unit variance its rounding is some 1e-7 of the terms, also where standard deviations
+span seven decades (directions in which it is coarse weigh little)."""
+
+PART_NOISE_FACTOR = 20 / 9
+"""Noise of the estimate over that of the bias: the third order takes 4/3 of the bias off and adds
+1/3 of that of a half, whose noise from equally many rows has twice the standard deviation."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SideTerms:
+    """What one sample contributes to the error of the plug-in distance.
+
+    Attributes
+    ----------
+    bias : float
+        Second-order bias of the plug-in due to this sample.
+    variance : float
+        Variance due to this sample: first order with the optimism of the fitted transport map
+        removed, and second order, which is all there is where the two laws are equal.
+    degrees_of_freedom : float
+        Of `variance`.
+    influence : ndarray of shape (n,) or None
+        Centred leave-one-out influence of each row.
+    curvature : float
+        E IF(x) IF(x') h(x, x') / n²: how variance and value move together (`Expansion.score`).
+    least_variance : float
+        Half of that of the influence, or of second order alone: the noise of the fit, which is
+        taken off, cannot be more.
+    """
+
+    bias: float
+    variance: float
+    degrees_of_freedom: float
+    influence: Float | None
+    curvature: float = 0.0
+    least_variance: float = 0.0
+
+
+EXACT = SideTerms(bias=0.0, variance=0.0, degrees_of_freedom=math.inf, influence=None)
+"""A side whose moments are exactly known."""
+
+
+def gaussian_bias(trace: float, roots: Float, n: int) -> float:
+    """Second-order bias for Gaussian features, where Var(w_i w_j) = 1 + δ_ij.
+
+    Tr Σ / n + (1/2n) Σ_ij s_i s_j (1 + δ_ij) / (s_i + s_j), with `trace` = Tr Σ, singular values
+    `roots` of shape (r,) and `n` rows.
+    """
+    s = roots[roots > 0.0]
+    pairs = sum(float((s / (s / one + 1.0)).sum()) for one in s)
+    return float(trace / n + (pairs + s.sum() / 2.0) / (2.0 * n))
+
+
+def gaussian_bias_beyond_second_order(roots: Float, n: int) -> float:
+    """Rest of the bias for Gaussian features, of every order in 1/n at a fixed ratio of r to n.
+
+    The root of the population spectrum of Lᵀ Σ L by the contour integral of the Marchenko–Pastur
+    law, docs/few_samples.md, against `gaussian_bias`. Needs fewer positive roots than n - 1.
+    """
+    s = roots[positive_roots(roots)]
+    if not s.size:
+        return 0.0
+    whole = 2.0 * (contour_trace_root(s**2, sizes=[n - 1]).trace_root - float(s.sum()))
+    return whole - gaussian_bias(0.0, s, n)
+
+
+def gaussian_second_order_variance(roots: Float, sum_of_squares: float, n: int) -> float:
+    """Variance of the quadratic part for Gaussian features; `sum_of_squares` is Tr Σ².
+
+    (2/n²) [ Tr Σ² + (1/2) Σ_ij s_i² s_j² / (s_i + s_j)² + (1/8) Σ_i s_i² ].
+    """
+    s = roots[roots > 0.0]
+    pairs = (np.outer(s, s) / np.add.outer(s, s)) ** 2 if s.size else np.zeros(1)
+    return float(2.0 / n**2 * (sum_of_squares + pairs.sum() / 2.0 + (s**2).sum() / 8.0))
+
+
+def gaussian_terms(*, gap: Float, cov: Float, projection: Float, roots: Float, n: int) -> SideTerms:
+    """Terms from the moments alone, as if the features were Gaussian.
+
+    Parameters
+    ----------
+    gap : ndarray of shape (d,)
+        Mean of this side minus mean of the other.
+    cov : ndarray of shape (d, d)
+        Covariance of this side.
+    projection : ndarray of shape (d, r)
+        Maps centred rows to w.
+    roots : ndarray of shape (r,)
+        The singular values s, all positive.
+    n : int
+    """
+    # Var[2 gapᵀx + xᵀ(I - T)x] for x ~ N(0, cov): 4 gapᵀ cov gap + 2 Tr[((I - T) cov)²].
+    sum_of_squares = float((cov * cov).sum())
+    moved = cov @ projection
+    crossed = float((moved * moved).sum(axis=0) @ roots)
+    quadratic = max(sum_of_squares - 2.0 * crossed + float((roots**2).sum()), 0.0)
+    linear = float(gap @ (cov @ gap))
+    second = gaussian_second_order_variance(roots, sum_of_squares, n)
+    return SideTerms(
+        bias=gaussian_bias(float(np.trace(cov)), roots, n),
+        # The fitted map overstates the first-order variance by twice the second-order one.
+        variance=max((4.0 * linear + 2.0 * quadratic) / n - second, second),
+        degrees_of_freedom=n - 1.0,
+        influence=None,
+        least_variance=second,
+    )
+
+
+def sample_terms(
+    rows: NDArray[Any],
+    index: NDArray[np.intp] | None,
+    *,
+    mean: Float,
+    trace: float,
+    gap: Float,
+    projection: Float,
+    roots: Float,
+    every_row: bool = True,
+    bias_only: bool = False,
+) -> SideTerms:
+    """Terms from the rows themselves: right for any law with four moments.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n, d)
+        Not centred; any floating type.
+    index : ndarray of shape (m,) or None
+        The rows to use, in increasing order; None: all.
+    mean : ndarray of shape (d,)
+        Mean of the rows.
+    trace : float
+        Trace of their covariance.
+    gap, projection, roots
+        As in `gaussian_terms`.
+    every_row : bool
+        Whether the influence of every row is wanted. If not, large samples are represented by
+        a random part of their rows (same part at every call), with its noise in the variance.
+    bias_only : bool
+        Whether the bias alone is wanted; `variance` is then that of first order, `curvature` 0.
+
+    Notes
+    -----
+    Let h(x, x') be the symmetric kernel of the quadratic part. Then
+
+    * bias = mean_i h(x_i, x_i) / n; of a part of the rows only what is not linear in ‖x_i‖² and
+      w_i² is averaged, as the mean of these over all rows is known;
+    * the plug-in influence of x_i contains the row itself, (2/n) h(x_i, x_i): it is taken out
+      (leave-one-out to first order), without which heavy tails inflate the variance;
+    * curvature is the mean of IF(x) IF(x') h(x, x') over pairs of different rows, which for the
+      bilinear h needs only the means of IF x and IF w wᵀ;
+    * the fitted transport map adds 4 E h(x, x')² / n to the variance of the influence, where the
+      quadratic part itself has variance 2 E h(x, x')² / n²: half of it is taken back. E h² is
+      estimated from disjoint pairs of rows.
+    """
+    width = max(rows.shape[1], roots.size)
+    n = rows.shape[0] if index is None else index.size
+    single = is_narrow(rows) and width >= SINGLE_WIDTH
+    kernel = Kernel(gap, roots, np.dtype(np.float32 if single else np.float64))
+    projection = projection.astype(kernel.dtype, copy=False)
+    known_mean = (1.0 - 1.0 / n) * kernel.known_mean(trace)
+    # Influence and h(x, x) of the rows used so far; in the order of the rows if all are one part.
+    influence, own, known = np.empty(n), np.empty(n), np.empty(n)
+    pair_sum, pairs, used = 0.0, 0, 0
+    joint = _JointMeans(kernel, n, trace)
+    shuffler = np.random.default_rng(PAIRING_SEED)
+    size = n if every_row else max(PART_ROWS, PART_WORK // width**2)
+    for part in random_parts(PAIRING_SEED, n, size):
+        if part is None:
+            chosen_rows = index
+        else:
+            chosen_rows = part if index is None else index[part]
+        for positions, block in row_blocks(rows, chosen_rows, width=width):
+            shuffled = shuffler.permutation(block.shape[0])  # pairs must not follow the file
+            x = block[shuffled]
+            x -= mean
+            at = used + positions[shuffled]
+            w = x.astype(kernel.dtype, copy=False) @ projection
+            influence[at], own[at], known[at] = kernel(x, w)
+            if bias_only:
+                continue
+            joint.add(x, w, influence[at], own[at])
+            crossed = kernel.pairs(x, w)
+            pair_sum += float(crossed @ crossed)
+            pairs += crossed.size
+        used += n if part is None else part.size
+        rest = own[:used] - known[:used]
+        loo = influence[:used] - (2.0 / n) * own[:used]
+        loo -= loo.mean()
+        first = float(np.var(loo, ddof=1)) / n
+        second = 2.0 * pair_sum / max(pairs, 1) / n**2
+        # first ≈ Var(IF)/n + 2 second; the truth Var(IF)/n + second is never below half of first.
+        variance = max(first - second, first / 2.0)
+        noise = PART_NOISE_FACTOR * (1.0 - used / n) * float(np.var(rest)) / used / n**2
+        if noise <= PART_NOISE * variance:
+            break
+    return SideTerms(
+        bias=(float(rest.mean()) + known_mean) / n,
+        variance=variance + noise,
+        degrees_of_freedom=used - 1.0,
+        influence=loo if used == n and part is None else None,
+        curvature=0.0 if bias_only else joint.curvature(loo, own[:used]) / n**2,
+        least_variance=first / 2.0 + noise,
+    )
+
+
+class _JointMeans:
+    """Sums of IF x and IF w wᵀ over rows, from which the mean of IF IF' h over pairs follows."""
+
+    def __init__(self, kernel: Kernel, n: int, trace: float) -> None:
+        self.kernel, self.n = kernel, n
+        self.centre = (1.0 - 1.0 / n) * (trace - float(kernel.roots.sum()))
+        self.own_centre: float | None = None
+        self.total = 0.0
+        self.with_x: Float = np.zeros(kernel.gap.size)
+        self.with_w: Float = np.zeros((kernel.roots.size, kernel.roots.size))
+
+    def add(self, x: Float, w: NDArray[Any], influence: Float, own: Float) -> None:
+        """Absorb centred rows with their w, their influence (not centred) and h(x, x)."""
+        if self.own_centre is None:  # near enough: the rest of the mean is taken out at the end
+            self.own_centre = float(own.mean())
+        loo = influence - self.centre - (2.0 / self.n) * (own - self.own_centre)
+        self.total += float(loo.sum())
+        self.with_x += loo @ x
+        self.with_w += (w * loo.astype(w.dtype)[:, None]).T @ w
+
+    def curvature(self, loo: Float, own: Float) -> float:
+        """Mean of IF(x) IF(x') h(x, x') over pairs of different rows; `loo` is centred."""
+        used = loo.size
+        centred = self.with_w.copy()
+        centred[np.diag_indices_from(centred)] -= self.total
+        joint = float(self.with_x @ self.with_x)
+        joint += float((self.kernel.weights * centred**2).sum())
+        return (joint - float((loo**2) @ own)) / (used * (used - 1.0))
+
+
+class Kernel:
+    """Influence of rows, and the kernel h of the quadratic part.
+
+    ``h(x, x') = x·x' + Σ_ij H_ij (w_i w_j - δ_ij)(w'_i w'_j - δ_ij)``; the products with H are
+    formed in `dtype`.
+    """
+
+    def __init__(self, gap: Float, roots: Float, dtype: np.dtype[Any] | None = None) -> None:
+        self.gap, self.roots = gap, roots
+        self.dtype: np.dtype[Any] = dtype or np.dtype(np.float64)
+        s = roots.astype(self.dtype)
+        half = s / 2
+        weights = np.divide(half, np.add.outer(s, s))
+        weights *= s[:, None]
+        self.weights: NDArray[Any] = weights
+        self.diagonal: Float = roots / 4.0
+        self.constant = float(self.diagonal.sum())
+        self.slopes: Float = 2.0 * (weights.sum(axis=1, dtype=np.float64) - self.diagonal)
+
+    def known_mean(self, trace: float) -> float:
+        """Mean of the linear part of h(x, x), where w² has mean 1 and ‖x‖² mean `trace`."""
+        return trace + float(self.slopes.sum())
+
+    def __call__(self, x: Float, w: NDArray[Any]) -> tuple[Float, Float, Float]:
+        """Of k rows: influence, not centred; h(x, x) and its linear part."""
+        w2 = w * w
+        squared_norm = np.einsum("ij,ij->i", x, x)
+        influence: Float = 2.0 * (x @ self.gap) + squared_norm - self._sum(w2, self.roots)
+        own: Float = self._form(w2) - 2.0 * self._sum(w2, self.diagonal)
+        own += squared_norm + self.constant
+        known: Float = squared_norm + self._sum(w2, self.slopes)
+        return influence, own, known
+
+    def pairs(self, x: Float, w: NDArray[Any]) -> Float:
+        """Return h of k // 2 disjoint pairs of k rows."""
+        k = x.shape[0] // 2
+        values = self._form(w[:k] * w[k : 2 * k])
+        values += self.constant + np.einsum("ij,ij->i", x[:k], x[k : 2 * k])
+        diagonal = self._sum(w[: 2 * k] ** 2, self.diagonal)
+        values -= diagonal[:k] + diagonal[k:]
+        return values
+
+    def _form(self, v: NDArray[Any]) -> Float:
+        """Σ_ij H_ij v_i v_j of every row."""
+        form: Float = np.einsum("ij,ij->i", v @ self.weights, v).astype(np.float64)
+        return form
+
+    def _sum(self, w2: NDArray[Any], vector: Float) -> Float:
+        total: Float = (w2 @ vector.astype(self.dtype)).astype(np.float64)
+        return total
+
+
+def positive_roots(values: Float) -> NDArray[np.bool_]:
+    """Mask of the directions in which both laws vary beyond rounding."""
+    largest = float(values.max(initial=0.0))
+    mask: NDArray[np.bool_] = values > np.sqrt(values.size * EPS) * largest
+    return mask

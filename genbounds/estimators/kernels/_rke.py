@@ -1,0 +1,134 @@
+"""Order 2 without eigenvalues: ‖C‖² = E k(x, x')² by its unbiased U-statistic."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genbounds.estimators._moments import row_blocks
+from genbounds.estimators.kernels._kernels import BLOCK_ROWS, Kernel, KernelRows
+from genbounds.validation import Float
+
+SHIFTS, PAIRING_SEED = 8, 20_240_103
+"""Pairings of every row that estimate E k⁴ from features; fixed, so that results repeat."""
+
+MINIMUM = 8
+"""Fewest rows from which the variance of the U-statistic is estimated."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frobenius:
+    """U-statistic of E k(x, x')² over pairs of different rows.
+
+    Attributes
+    ----------
+    value : float
+        Unbiased for ‖C‖².
+    variance, second : float
+        Of `value`, and of its part that is not a sum over rows.
+    projection : ndarray of shape (n,)
+        Mean of k(x_i, x_j)² over j ≠ i.
+    """
+
+    value: float
+    variance: float
+    second: float
+    projection: Float
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return self.projection.size
+
+    @property
+    def plugin(self) -> float:
+        """Tr (K/n)², with the diagonal."""
+        return (1.0 + (self.n - 1.0) * self.value) / self.n
+
+
+def frobenius(rows: KernelRows) -> Frobenius:
+    """U-statistic, its first Hoeffding projection and its variance, one block of K at a time.
+
+    Notes
+    -----
+    Var U = (4 (n-2) ζ₁ + 2 ζ₂) / (n(n-1)), with ζ₂ the variance of k(x, x')² and ζ₁ that of its
+    conditional mean. The sample variance of the estimated projections has expectation
+    ((n-2)(n-4) ζ₁ + (n-2) ζ₂) / (n-1)², which is solved for ζ₁.
+    """
+    n = rows.n
+    features = rows.features() if rows.dimension is not None and rows.dimension < n else None
+    if features is None:
+        squares, fourth = _from_blocks(rows)
+    else:
+        squares, fourth = _from_features(features)
+    projection = (squares - 1.0) / (n - 1.0)  # k(x, x) = 1
+    value = float(projection.mean())
+    spread = float(np.var(projection, ddof=1))
+    pairwise = max((fourth - n) / (n * (n - 1.0)) - value**2, 0.0)
+    linear = (spread * (n - 1.0) ** 2 - (n - 2.0) * pairwise) / ((n - 2.0) * (n - 4.0))
+    variance = (4.0 * (n - 2.0) * max(linear, 0.0) + 2.0 * pairwise) / (n * (n - 1.0))
+    second = 2.0 * max(pairwise - 2.0 * max(linear, 0.0), 0.0) / (n * (n - 1.0))
+    return Frobenius(value=value, variance=variance, second=second, projection=projection)
+
+
+def squared_kernel_sum(
+    one: NDArray[Any], two: NDArray[Any], *, kernel: Kernel, bandwidth: float | None
+) -> float:
+    """Sum of k(x, y)² over all pairs of a row of `one` and a row of `two`.
+
+    Parameters
+    ----------
+    one : ndarray of shape (n, d)
+    two : ndarray of shape (k, d)
+    kernel : str, PolynomialKernel or callable
+        As for `vendi_score`.
+    bandwidth : float or None
+        Needed where the kernel has one.
+
+    Returns
+    -------
+    float
+    """
+    rows = KernelRows(np.concatenate([one, two]), kernel, bandwidth)
+    total = 0.0
+    for start in range(len(one), rows.n, BLOCK_ROWS):
+        values = rows.block(slice(0, len(one)), slice(start, min(start + BLOCK_ROWS, rows.n)))
+        total += float(np.einsum("ij,ij->i", values, values).sum(dtype=np.float64))
+    return total
+
+
+def _from_blocks(rows: KernelRows) -> tuple[Float, float]:
+    """Row sums of K∘K, and the sum of all k⁴."""
+    squares, fourth = np.zeros(rows.n), 0.0
+    for one, two, values in rows.upper_blocks():
+        values *= values
+        squares[one] += values.sum(axis=1, dtype=np.float64)
+        flat = values.ravel()
+        quartic = float(np.dot(flat, flat))
+        if one == two:
+            fourth += quartic
+        else:
+            squares[two] += values.sum(axis=0, dtype=np.float64)
+            fourth += 2.0 * quartic
+    return squares, fourth
+
+
+def _from_features(features: NDArray[Any]) -> tuple[Float, float]:
+    """Compute the same from the smaller side; k⁴, wanted only for the variance, from some pairs."""
+    n = len(features)
+    gram = np.zeros((features.shape[1], features.shape[1]))
+    for _, block in row_blocks(features):
+        gram += block.T @ block
+    squares, total, pairs = np.empty(n), 0.0, 0
+    shuffler = np.random.default_rng(PAIRING_SEED)
+    for positions, block in row_blocks(features):
+        squares[positions] = np.einsum("ij,ij->i", block @ gram, block)
+        shuffled = block[shuffler.permutation(len(block))]
+        for shift in range(1, min(SHIFTS, len(block) - 1) + 1):
+            values = np.einsum("ij,ij->i", shuffled, np.roll(shuffled, shift, axis=0))
+            total += float((values**4).sum())
+            pairs += values.size
+    return squares, n + n * (n - 1.0) * total / max(pairs, 1)

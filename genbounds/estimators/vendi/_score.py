@@ -1,0 +1,276 @@
+"""Vendi scores: exponential Rényi entropies of a kernel covariance, with intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from genbounds.estimators._expansion import Expansion
+from genbounds.estimators.kernels._kernels import (
+    BANDWIDTH_ROWS,
+    Kernel,
+    KernelRows,
+    PolynomialKernel,
+    median_bandwidth,
+)
+from genbounds.estimators.vendi._routes import ROUTES, Job
+from genbounds.estimators.vendi._terms import PAIRING_SEED
+from genbounds.origins import origin_notes, origin_of
+from genbounds.results import Score
+from genbounds.validation import (
+    InputError,
+    check_choice,
+    check_count,
+    check_features,
+    check_open_unit,
+)
+
+METHODS = ("exact", "truncated", "nystrom", "fkea", "lanczos", "ustat")
+ESTIMATORS = ("debiased", "plugin")
+
+LARGE = 2000
+"""Above so many rows an open `method` means the truncated statistic, for infinite dimensions."""
+
+COMPONENTS = {"truncated": 100, "nystrom": 100, "fkea": 1000, "lanczos": 100}
+
+
+def vendi_score(
+    x: Any,
+    *,
+    kernel: Kernel = "rbf",
+    bandwidth: float | None = None,
+    order: float = 1.0,
+    method: str | None = None,
+    estimator: str = "debiased",
+    level: float = 0.95,
+    components: int | None = None,
+    seed: int = 0,
+) -> Score:
+    """Vendi score: exp of the Rényi entropy of the eigenvalues of the kernel covariance.
+
+    ``(Σ λ_i^α)^(1/(1-α))``; exp of the Shannon entropy for α = 1, 1/λ_max for α = ∞.
+
+    Parameters
+    ----------
+    x : array_like of shape (n, d)
+        Features; rows must be independent.
+    kernel : {"rbf", "laplace", "cosine", "polynomial"}, PolynomialKernel or callable
+        "rbf" is ``exp(-‖x-y‖²/(2σ²))``, "laplace" ``exp(-‖x-y‖₁/σ)``; a callable takes blocks
+        (a, d) and (b, d) and returns (a, b). All are normalised to k(x, x) = 1.
+    bandwidth : float, optional
+        σ. None: median of the pairwise distances. Scores with different bandwidths measure
+        different things.
+    order : float
+        α in (0, ∞]. Order 2 (RKE) is the recommended one: unbiased at any n for any kernel.
+    method : {"exact", "truncated", "nystrom", "fkea", "lanczos", "ustat"}, optional
+        "exact": the whole spectrum, from the smaller of the n × n and the feature side.
+        "truncated": the leading t eigenvalues, lifted to sum to one. "nystrom": the same from
+        random landmarks. "fkea": the kernel of t random frequencies ("rbf", "laplace").
+        "lanczos": the empirical score by stochastic Lanczos quadrature. "ustat": order 2 by its
+        U-statistic. The last three and large "truncated" never hold an n × n matrix.
+        None: "exact", except where that has no limit in n (infinite feature dimension, order
+        below 2) and n > 2,000: then "truncated".
+    estimator : {"debiased", "plugin"}
+        "plugin" is the number that other tools print, from the empirical spectrum as it is.
+    level : float
+        Coverage of the interval, in (0, 1).
+    components : int, optional
+        t: eigenvalues kept (100), frequencies (1,000), deflated eigenpairs (100).
+    seed : int
+        Of landmarks, frequencies and probes.
+
+    Returns
+    -------
+    Score
+        `estimator` names the statistic: scores of different statistics do not compare.
+
+    Raises
+    ------
+    InputError
+        If an argument is not legal or there are too few rows for the method.
+
+    Notes
+    -----
+    The interval is computed for the logarithm. Influence function and second-order bias of any
+    symmetric function of the spectrum: docs/vendi.md, with what takes the place of the normal law
+    near the largest possible score and for a tied largest eigenvalue. With an infinite feature
+    dimension and an order below 2 the score keeps growing with n: "exact" and "lanczos" then give
+    the empirical score, whose interval is for samples of this very size.
+
+    References
+    ----------
+    .. [1] D. Friedman and A. B. Dieng, "The Vendi score", TMLR 2023.
+    .. [2] A. Ospanov and F. Farnia, "On the statistical complexity of estimating Vendi scores from
+       empirical data", 2024, Definition 2.
+
+    Examples
+    --------
+    >>> import numpy as np, genbounds as gb
+    >>> clusters = np.repeat(np.eye(5), 200, axis=0)
+    >>> gb.vendi_score(clusters, kernel="cosine", estimator="plugin").estimator
+    'vendi, exact, plugin'
+    """
+    level = check_open_unit("level", level)
+    expansion = vendi_expansion(
+        x,
+        kernel=kernel,
+        bandwidth=bandwidth,
+        order=order,
+        method=method,
+        estimator=estimator,
+        components=components,
+        seed=seed,
+        influences=False,
+    )
+    notes = origin_notes({"`x`": origin_of(x)})
+    return replace(expansion, notes=expansion.notes + tuple(notes)).score(level)
+
+
+def vendi_expansion(
+    x: Any,
+    *,
+    kernel: Kernel = "rbf",
+    bandwidth: float | None = None,
+    order: float = 1.0,
+    method: str | None = None,
+    estimator: str = "debiased",
+    components: int | None = None,
+    seed: int = 0,
+    influences: bool = True,
+) -> Expansion:
+    """Log Vendi score with its variance and influence, before any level is chosen.
+
+    Takes what `vendi_score` takes (`x`, `kernel`, `bandwidth`, `order`, `method`, `components`,
+    `seed`) but the level, and `estimator`, "debiased" or "plugin". With ``influences=False``, for
+    one score and no difference, a random part of the rows of a large sample stands for all of them
+    in bias and variance.
+    """
+    order = check_order(order)
+    check_choice("estimator", estimator, ESTIMATORS)
+    if method is not None:
+        check_choice("method", method, METHODS)
+    check_count("seed", seed, minimum=0)
+    rows = KernelRows(x, kernel, bandwidth)
+    limitless = rows.dimension is None and order < 2.0
+    if method is None:
+        method = "truncated" if limitless and rows.n > LARGE else "exact"
+    if components is not None and method in {"exact", "ustat"}:
+        raise InputError(f"`components` is not used by method {method!r}.")
+    job = Job(
+        rows=rows,
+        order=order,
+        plugin=estimator == "plugin",
+        components=check_count("components", components or COMPONENTS.get(method, 1)),
+        seed=seed,
+        every_row=influences,
+    )
+    expansion = ROUTES[method](job)
+    notes = ["interval assumes independent rows"]
+    if rows.chosen_by_median:
+        notes.append(
+            f"bandwidth {rows.bandwidth:.6g} by the median heuristic on these rows, taken as given"
+        )
+    notes += expansion.notes
+    biased = job.plugin and "empirical" not in expansion.estimator
+    if biased:
+        notes.append("plug-in: bias not removed, so the interval is not centred on the truth")
+    if rows.n < 50:
+        notes.append(f"only {rows.n} samples: the interval can miss more often")
+    return replace(
+        expansion,
+        estimator=expansion.estimator + (", plugin" if biased else ""),
+        statistic=f"{expansion.estimator} of order {order:g}, kernel {rows.label}",
+        notes=tuple(notes),
+    )
+
+
+def vendi_metric(
+    metric: str, samples: Sequence[Any], options: Mapping[str, Any] | None = None
+) -> Callable[..., Expansion]:
+    """Return the function that expands any number of models by one and the same statistic.
+
+    Parameters
+    ----------
+    metric : {"vendi", "rke"}
+    samples : sequence of array_like
+        Where one bandwidth for all models comes from, if none is given: the reference, or all
+        models, each with equally many rows.
+    options : mapping, optional
+        Keyword arguments of `vendi_score`. "rke" has order 2 and the method "ustat"; "vendi" with
+        an infinite feature dimension and an order below 2 is truncated at every n, so that sample
+        sizes may differ.
+    """
+    given, note = vendi_options(metric, samples, options)
+
+    def expand(x: Any, *, estimator: str = "debiased") -> Expansion:
+        expansion = vendi_expansion(x, estimator=estimator, **given)
+        return replace(expansion, notes=(*expansion.notes, note)) if note else expansion
+
+    return expand
+
+
+def vendi_options(
+    metric: str, samples: Sequence[Any], options: Mapping[str, Any] | None = None
+) -> tuple[dict[str, Any], str]:
+    """Complete the options that all models share, with a note on a bandwidth that was chosen.
+
+    Parameters
+    ----------
+    metric : {"vendi", "rke"}
+    samples : sequence of array_like
+    options : mapping, optional
+        All as for `vendi_metric`.
+
+    Returns
+    -------
+    tuple of dict and str
+        Keyword arguments of `vendi_score`, bandwidth and method among them; the note, or "".
+
+    Raises
+    ------
+    InputError
+        If an option is unknown or not legal for the metric, or samples differ in width.
+    """
+    given = dict(options or {})
+    legal = ("kernel", "bandwidth", "order", "method", "components", "seed")
+    unknown = [name for name in given if name not in legal]
+    if unknown:
+        raise InputError(f"`options` must be among {', '.join(legal)}; got {unknown[0]!r}.")
+    kernel = given.setdefault("kernel", "rbf")
+    note = ""
+    if kernel in ("rbf", "laplace") and given.get("bandwidth") is None:
+        share = max(2, BANDWIDTH_ROWS // max(len(samples), 1))
+        rng = np.random.default_rng(PAIRING_SEED)
+        parts = []
+        for sample in samples:
+            rows = check_features("x", sample)
+            parts.append(rows[np.sort(rng.choice(len(rows), min(share, len(rows)), replace=False))])
+        if len({part.shape[1] for part in parts}) > 1:
+            raise InputError("all models need equally many features; they share one bandwidth.")
+        given["bandwidth"] = median_bandwidth(np.concatenate(parts), kernel=kernel)
+        note = (
+            f"one bandwidth for all, {given['bandwidth']:.6g}, by the median heuristic; "
+            "taken as given"
+        )
+    if metric == "rke":
+        for name, value in (("order", 2.0), ("method", "ustat")):
+            if given.setdefault(name, value) != value:
+                raise InputError(f"metric 'rke' has {name} {value!r}; use metric 'vendi'.")
+    elif given.get("method") is None:
+        infinite = kernel in ("rbf", "laplace") or (
+            callable(kernel) and not isinstance(kernel, PolynomialKernel)
+        )
+        limitless = infinite and check_order(given.get("order", 1.0)) < 2.0
+        given["method"] = "truncated" if limitless else "exact"
+    return given, note
+
+
+def check_order(order: object) -> float:
+    """Return the order as a float in (0, ∞]."""
+    if isinstance(order, bool) or not (isinstance(order, Real) and float(order) > 0.0):
+        raise InputError(f"`order` must be a number in (0, inf]; got {order!r}.")
+    return float(order)

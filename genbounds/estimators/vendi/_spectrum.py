@@ -1,0 +1,345 @@
+"""Spectra of a kernel matrix: the smaller side, leading pairs, Nyström, Fourier, Lanczos."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy  # its submodules are loaded at their first use
+from numpy.typing import NDArray
+
+from genbounds.estimators._moments import BLOCK_BYTES
+from genbounds.estimators.kernels._kernels import KernelRows
+from genbounds.estimators.kernels._rke import frobenius
+from genbounds.estimators.vendi._terms import ZERO, Coordinates, Index
+from genbounds.validation import Float
+
+KRYLOV_POWERS = 4
+CONVERGED = 1e-3
+"""Relative residual below which an eigenpair is deflated."""
+
+KRYLOV_EXTRA = 32
+"""Columns of the block beyond the wanted eigenpairs."""
+
+
+class FeatureRows:
+    """Rows of a feature map, made when they are asked for.
+
+    Attributes
+    ----------
+    n, d : int
+        Rows, and dimension of the feature map.
+    dtype : numpy dtype
+        Precision of products with them.
+    """
+
+    def __init__(
+        self, n: int, d: int, dtype: Any, make: Callable[[slice | NDArray[np.intp]], NDArray[Any]]
+    ) -> None:
+        self.n, self.d, self.dtype = n, d, np.dtype(dtype)
+        self._make = make
+
+    @classmethod
+    def of(cls, rows: NDArray[Any]) -> FeatureRows:
+        """Wrap an array of shape (n, d)."""
+        return cls(len(rows), rows.shape[1], rows.dtype, rows.__getitem__)
+
+    def double(self) -> FeatureRows:
+        """Return the same rows for products in float64."""
+        return FeatureRows(self.n, self.d, np.float64, self._make)
+
+    def subset(self, index: NDArray[np.intp]) -> FeatureRows:
+        """Return some of the rows."""
+        return FeatureRows(len(index), self.d, self.dtype, lambda part: self._make(index[part]))
+
+    def blocks(
+        self, index: Index = None, *, copies: int = 1
+    ) -> Iterator[tuple[NDArray[np.intp], NDArray[Any]]]:
+        """Yield (positions, rows) over blocks of all rows or of those with that index.
+
+        `copies`: arrays of this size that the caller makes of a block.
+        """
+        n = self.n if index is None else index.size
+        size = max(2, BLOCK_BYTES // (copies * self.dtype.itemsize * self.d))
+        for start in range(0, n, size):
+            stop = min(start + size, n)
+            part = slice(start, stop) if index is None else index[start:stop]
+            rows = self._make(part).astype(self.dtype, copy=False)
+            yield np.arange(start, stop), rows
+
+    def gram(self) -> Float:
+        """Return ΦᵀΦ/n or ΦΦᵀ/n, whichever is smaller, in float64."""
+        if self.n <= self.d:
+            rows = self._make(slice(0, self.n)).astype(np.float64, copy=False)
+            return np.asarray(rows @ rows.T) / self.n
+        out = np.zeros((self.d, self.d))
+        for _, block in self.blocks():
+            out += block.T @ block
+        out /= self.n
+        return out
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spectrum:
+    """Eigenvalues, largest first, and the rows' coordinates in the eigenbasis."""
+
+    values: Float
+    coordinates: Coordinates
+
+    def head(self, count: int) -> Spectrum:
+        """Keep the leading eigenpairs; what is left of each row's norm is its remainder."""
+        if self.values.size <= count:
+            return self
+
+        def coordinates(index: Index) -> Iterator[tuple[NDArray[np.intp], Float]]:
+            for positions, block in self.coordinates(index):
+                yield positions, np.ascontiguousarray(block[:, :count])
+
+        return Spectrum(values=self.values[:count], coordinates=coordinates)
+
+
+def from_features(features: FeatureRows, gram: Float | None = None) -> Spectrum:
+    """Decompose ΦᵀΦ/n or ΦΦᵀ/n, whichever is smaller: `gram`, where it is known."""
+    gram = features.gram() if gram is None else gram
+    if features.n <= features.d:
+        return _from_vectors(*_eigh(gram.copy()))
+    values, vectors = _eigh(gram.astype(features.dtype))
+    kept = values > ZERO
+    values = np.ascontiguousarray(values[kept], dtype=np.float64)
+    vectors = np.ascontiguousarray(vectors[:, kept])
+
+    def coordinates(index: Index) -> Iterator[tuple[NDArray[np.intp], Float]]:
+        for positions, block in features.blocks(index, copies=4):
+            yield positions, block @ vectors
+
+    return Spectrum(values=values, coordinates=coordinates)
+
+
+def _eigh(matrix: Float) -> tuple[Float, Float]:
+    """Eigenvalues, largest first, and eigenvectors; `matrix` is overwritten."""
+    values, vectors = scipy.linalg.eigh(
+        matrix.T,  # in LAPACK's order, so that no copy is made
+        check_finite=False,
+        overwrite_a=True,
+        driver="evd",
+    )
+    return values[::-1], vectors[:, ::-1]
+
+
+def from_gram(gram: Float) -> Spectrum:
+    """Decompose the n × n kernel matrix; `gram` is overwritten."""
+    n = len(gram)
+    gram /= n
+    return _from_vectors(*_eigh(gram))
+
+
+def _from_vectors(values: Float, vectors: Float) -> Spectrum:
+    n = len(vectors)
+    kept = values > ZERO
+    values = np.ascontiguousarray(values[kept])
+    z = vectors[:, kept] * np.sqrt(n * values)
+
+    def coordinates(index: Index) -> Iterator[tuple[NDArray[np.intp], Float]]:
+        chosen = z if index is None else z[index]
+        yield np.arange(len(chosen)), chosen
+
+    return Spectrum(values=values, coordinates=coordinates)
+
+
+def leading(rows: KernelRows, count: int, seed: int) -> tuple[Spectrum, float]:
+    """Leading eigenpairs by a randomised block Krylov method, and the largest residual.
+
+    No more of the kernel matrix than one block exists at any time.
+
+    References
+    ----------
+    .. [1] C. Musco and C. Musco, "Randomized block Krylov methods for stronger and faster
+       approximate singular value decomposition", NeurIPS 2015.
+    """
+    n = rows.n
+    rng = np.random.default_rng(seed)
+    block = rng.standard_normal((n, count + KRYLOV_EXTRA))
+    parts = []
+    for _ in range(KRYLOV_POWERS):
+        block = np.linalg.qr(rows.multiply(block) / n)[0]
+        parts.append(block)
+    basis = np.linalg.qr(np.hstack(parts))[0]
+    moved = rows.multiply(basis) / n
+    values, small = scipy.linalg.eigh(basis.T @ moved, check_finite=False)
+    values = values[::-1][: count + KRYLOV_EXTRA]
+    small = small[:, ::-1][:, : count + KRYLOV_EXTRA]
+    vectors = basis @ small
+    residual = np.linalg.norm(moved @ small - vectors * values, axis=0)
+    return _from_vectors(values, vectors), float(residual[:count].max())
+
+
+def nystrom(rows: KernelRows, landmarks: int, seed: int) -> tuple[Spectrum, float]:
+    """Spectrum of the Nyström approximation on random landmarks, and its trace (at most 1).
+
+    References
+    ----------
+    .. [1] C. K. I. Williams and M. Seeger, "Using the Nyström method to speed up kernel machines",
+       NeurIPS 2000.
+    """
+    rng = np.random.default_rng(seed)
+    index = np.sort(rng.choice(rows.n, landmarks, replace=False))
+    values, vectors = scipy.linalg.eigh(rows.subset(index).matrix(), check_finite=False)
+    kept = values > landmarks * np.finfo(float).eps * values[-1]
+    root = vectors[:, kept] / np.sqrt(values[kept])
+    features = np.empty((rows.n, root.shape[1]))
+    for one, block in rows.columns(index):
+        features[one] = block @ root
+    spectrum = from_features(FeatureRows.of(features))
+    return spectrum, float(spectrum.values.sum())
+
+
+def fourier_features(rows: KernelRows, frequencies: int, seed: int) -> FeatureRows:
+    """Cosines and sines at random frequencies, 2t of them, each row of norm one.
+
+    References
+    ----------
+    .. [1] A. Rahimi and B. Recht, "Random features for large-scale kernel machines", NeurIPS 2007.
+    """
+    rng = np.random.default_rng(seed)
+    shape = (rows.rows.shape[1], frequencies)
+    omega = rng.standard_normal(shape) if rows.name == "rbf" else rng.standard_cauchy(shape)
+    # Angles of a Cauchy law can be too large for the cosine of a float32.
+    dtype = rows.rows.dtype if rows.name == "rbf" else np.dtype(np.float64)
+    omega = omega.astype(dtype)
+    scale = dtype.type(1.0 / math.sqrt(frequencies))
+
+    def make(part: slice | NDArray[np.intp]) -> NDArray[Any]:
+        angle = rows.rows[part] @ omega
+        features = np.empty((len(angle), 2 * frequencies), dtype)
+        np.cos(angle, out=features[:, :frequencies])
+        np.sin(angle, out=features[:, frequencies:])
+        features *= scale
+        return features
+
+    return FeatureRows(rows.n, 2 * frequencies, dtype, make)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceEstimate:
+    """Entropy of the empirical spectrum by stochastic Lanczos quadrature.
+
+    Attributes
+    ----------
+    value : float
+        log Vendi score.
+    stderr : float
+        Of the random probes.
+    bracket : float
+        Half of the gap between the Gauss and the Gauss-Radau rule: quadrature error.
+    """
+
+    value: float
+    stderr: float
+    bracket: float
+
+
+def lanczos_entropy(
+    rows: KernelRows, *, order: float, deflated: int, probes: int, steps: int, seed: int
+) -> TraceEstimate:
+    """Tr f(K/n) without K: leading eigenpairs exactly, the rest by quadrature.
+
+    Notes
+    -----
+    f(x) = -x log x for order 1, x^α otherwise. Tr A = 1 is known and Tr A² comes from the blocks
+    themselves: x and x² serve as control variates, with weights fitted to f under the estimated
+    spectral law, which removes most of the noise of the probes. All probes share every block of K.
+
+    References
+    ----------
+    .. [1] S. Ubaru, J. Chen and Y. Saad, "Fast estimation of tr(f(A)) via stochastic Lanczos
+       quadrature", SIAM J. Matrix Anal. Appl. 38, 2017.
+    .. [2] R. A. Meyer, C. Musco, C. Musco and D. P. Woodruff, "Hutch++: optimal stochastic trace
+       estimation", SOSA 2021.
+    .. [3] G. H. Golub and G. Meurant, "Matrices, moments and quadrature", 1994.
+    """
+    n = rows.n
+    rng = np.random.default_rng(seed)
+    basis = rng.standard_normal((n, deflated))
+    for _ in range(2):
+        basis = np.linalg.qr(rows.multiply(basis) / n)[0]
+    moved = rows.multiply(basis) / n
+    values, small = scipy.linalg.eigh(basis.T @ moved, check_finite=False)
+    vectors = basis @ small
+    residual = np.linalg.norm(moved @ small - vectors * values, axis=0)
+    good = residual <= CONVERGED * np.abs(values)  # its square is what f(λ) is wrong by
+    vectors, values = vectors[:, good], values[good]
+    start = rng.choice([-1.0, 1.0], size=(n, probes))
+    start -= vectors @ (vectors.T @ start)
+    norms = (start * start).sum(axis=0)
+    alphas, betas = _lanczos(rows, start / np.sqrt(norms), vectors, steps)
+    moments, gauss, radau = np.empty((2, probes)), np.empty(probes), np.empty(probes)
+    nodes, weights = [], []
+    for j in range(probes):
+        theta, weight = _rule(alphas[:, j], betas[:-1, j])
+        weight *= norms[j]
+        moments[:, j] = weight @ theta, weight @ theta**2
+        gauss[j] = weight @ _entropy_term(theta, order)
+        theta_zero, weight_zero = _rule(*_radau(alphas[:, j], betas[:, j]))
+        radau[j] = norms[j] * (weight_zero @ _entropy_term(theta_zero, order))
+        nodes.append(theta)
+        weights.append(weight)
+    known = np.array([1.0, frobenius(rows).plugin]) - [values.sum(), values @ values]
+    theta, root = np.concatenate(nodes), np.sqrt(np.concatenate(weights))
+    design = np.column_stack([theta, theta**2]) * root[:, None]
+    coefficients = np.linalg.lstsq(design, root * _entropy_term(theta, order), rcond=None)[0]
+    rest = (gauss + radau) / 2.0 - coefficients @ moments
+    total = float(_entropy_term(values, order).sum() + coefficients @ known + rest.mean())
+    stderr = float(rest.std(ddof=1)) / math.sqrt(probes)
+    bracket = abs(float((gauss - radau).mean())) / 2.0
+    if order == 1.0:
+        return TraceEstimate(value=total, stderr=stderr, bracket=bracket)
+    scale = 1.0 / (abs(1.0 - order) * total)
+    return TraceEstimate(
+        value=math.log(total) / (1.0 - order), stderr=stderr * scale, bracket=bracket * scale
+    )
+
+
+def _entropy_term(x: Float, order: float) -> Float:
+    p = np.maximum(x, np.finfo(float).tiny)
+    out: Float = -p * np.log(p) if order == 1.0 else p**order
+    return out
+
+
+def _lanczos(rows: KernelRows, start: Float, deflated: Float, steps: int) -> tuple[Float, Float]:
+    """Tridiagonal coefficients (steps, probes) for each column of `start`, orthogonalised fully."""
+    alphas, betas = np.zeros((steps, start.shape[1])), np.zeros((steps, start.shape[1]))
+    basis, v = [start], start
+    for k in range(steps):
+        w = rows.multiply(v) / rows.n
+        alphas[k] = np.einsum("ij,ij->j", v, w)
+        for _ in range(2):
+            w -= deflated @ (deflated.T @ w)
+            for earlier in basis:
+                w -= earlier * np.einsum("ij,ij->j", earlier, w)
+        betas[k] = np.linalg.norm(w, axis=0)
+        live = betas[k] > ZERO * rows.n
+        betas[k, ~live] = 0.0
+        v = np.where(live, w / np.where(live, betas[k], 1.0), 0.0)
+        basis.append(v)
+    return alphas, betas
+
+
+def _rule(diagonal: Float, off: Float) -> tuple[Float, Float]:
+    """Nodes and weights of the Gauss rule of a Jacobi matrix."""
+    nodes, vectors = scipy.linalg.eigh_tridiagonal(diagonal, off, check_finite=False)
+    return nodes, vectors[0] ** 2
+
+
+def _radau(diagonal: Float, off: Float) -> tuple[Float, Float]:
+    """Extend the Jacobi matrix by one row so that it has an eigenvalue 0."""
+    last = 0.0
+    if off[-1] > 0.0:
+        banded = np.zeros((2, diagonal.size))
+        banded[0, 1:], banded[1] = off[:-1], diagonal
+        right = np.zeros(diagonal.size)
+        right[-1] = off[-1] ** 2
+        last = float(scipy.linalg.solveh_banded(banded, right, check_finite=False)[-1])
+    return np.append(diagonal, last), off

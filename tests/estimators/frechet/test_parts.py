@@ -1,0 +1,319 @@
+"""Large samples: a part of the rows stands for all of them, and triangles for whole matrices."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import genbounds as gb
+from genbounds.estimators import (
+    FrechetReference,
+    Moments,
+    _linalg,
+    _moments,
+)
+from genbounds.estimators.frechet import _routes, _sample, _terms
+from genbounds.estimators.frechet._pair import Pair
+from genbounds.estimators.frechet._sample import sample_of
+from genbounds.estimators.frechet._terms import Kernel
+
+
+def small_parts(monkeypatch, rows, noise=_terms.PART_NOISE):
+    for module in (_routes, _terms):
+        monkeypatch.setattr(module, "PART_ROWS", rows)
+        monkeypatch.setattr(module, "PART_WORK", 1)
+    monkeypatch.setattr(_terms, "PART_NOISE", noise)
+
+
+def skewed_rows(seed, n, d, stretch=1.0):
+    rng = np.random.default_rng(seed)
+    mix = np.linalg.qr(np.random.default_rng(1).normal(size=(d, d)))[0] / np.arange(1, d + 1) ** 0.3
+    return stretch * (rng.gamma(2.0, size=(n, d)) - 2.0) @ mix
+
+
+@pytest.mark.parametrize("n", [600, 601, 650])
+def test_parts_that_cover_every_row_change_only_rounding(monkeypatch, n):
+    x, y = skewed_rows(2, n, 6, 1.2), skewed_rows(3, 640, 6)
+    pair = Pair(sample_of("fake", x), sample_of("real", y))
+    whole = pair.terms_alone(every_row=True)
+    small_parts(monkeypatch, 100, noise=-1.0)  # never satisfied: all parts are used
+    for some, every in zip(pair.terms_alone(every_row=False), whole, strict=True):
+        assert some.bias == pytest.approx(every.bias, rel=1e-12)
+        # E h(x, x')² comes from other pairs of rows.
+        assert some.variance == pytest.approx(every.variance, rel=0.2)
+        assert some.influence is None
+        assert some.degrees_of_freedom == every.degrees_of_freedom
+
+
+def test_the_linear_part_of_the_kernel_has_the_mean_that_is_used():
+    x, y = skewed_rows(4, 300, 5), skewed_rows(5, 400, 5, 1.3)
+    pair = Pair(sample_of("fake", x), sample_of("real", y))
+    roots, *projections = pair.directions
+    for rows, projection in zip((x, y), projections, strict=True):
+        n = len(rows)
+        kernel = Kernel(np.zeros(5), roots)
+        centred = rows - rows.mean(axis=0)
+        _, own, known = kernel(centred, centred @ projection)
+        trace = rows.var(axis=0, ddof=1).sum()
+        assert known.mean() == pytest.approx((1 - 1 / n) * kernel.known_mean(trace), rel=1e-10)
+        # What is left to average varies less than the whole: the point of it.
+        assert np.var(own - known) < 0.6 * np.var(own)
+
+
+def test_a_part_of_the_rows_stands_for_all(monkeypatch):
+    """The two values differ by less than 8 of the standard errors given to the part's noise."""
+    x, y = skewed_rows(6, 900, 16, 1.1), skewed_rows(7, 800, 16)
+    reference = FrechetReference(y)
+    every = reference.expand(x)
+    small_parts(monkeypatch, 100)
+    some = reference.expand(x, influences=False)
+    noise = np.sqrt(_terms.PART_NOISE * some.stderr**2)
+    assert 0.0 < abs(some.value - every.value) < 8 * noise
+    assert some.stderr == pytest.approx(every.stderr, rel=0.3)
+    assert some.degrees_of_freedom < every.degrees_of_freedom
+    assert some.influence is None
+    assert every.influence.shape == (900,)
+    assert reference.expand(x, influences=False) == some  # the same part at every call
+    assert any("third order" in note for note in some.notes)
+    # The control: a value with the bias left in is outside.
+    assert abs(some.value - reference.plugin(x)) > 8 * noise
+
+
+def test_the_second_half_takes_its_excess_from_the_first(monkeypatch):
+    """Nearly the same as with terms of its own; the control, no excess, is far off."""
+    rng = np.random.default_rng(12)
+    x, y = (rng.standard_t(5, size=(2000, 12)) * scale for scale in (1.2, 1.0))
+    pairs = zip(*(_sample._whole("x", z, 2, np.float64).parts for z in (x, y)), strict=True)
+    halves = [Pair(fake, real) for fake, real in pairs]
+    exact = _routes._half_value(halves, every_row=True)
+    small_parts(monkeypatch, 100, noise=-1.0)
+    error = _routes._half_value(halves, every_row=False) - exact
+    first = sum(term.bias for term in halves[0].terms_alone(every_row=True))
+    excess = first - halves[0].gaussian_bias()
+    assert 0.0 < abs(error) < 0.25 * excess / 2.0
+    assert abs(error + excess / 2.0) > 0.5 * excess / 2.0
+
+
+def test_reference_influences_keep_every_row(monkeypatch):
+    """Differences of models need them: `compare` never works on parts."""
+    small_parts(monkeypatch, 50)
+    x, y = skewed_rows(8, 400, 4, 1.2), skewed_rows(9, 500, 4)
+    expansion = FrechetReference(y).expand(x)
+    assert expansion.reference_influence.shape == (500,)
+    ranking = gb.compare({"a": x, "b": 1.5 * x}, y)
+    assert ranking.best == "a"
+
+
+@pytest.mark.parametrize("d", [1, 7, 256, 257, 600])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_products_that_skip_zeros(d, order):
+    rng = np.random.default_rng(d)
+    cov = rng.normal(size=(d, d + 5))
+    cov = np.asarray(cov @ cov.T / d, order=order)
+    lower = np.asarray(np.tril(rng.normal(size=(d, d))), order=order)
+    full = rng.normal(size=(d, max(d - 1, 1)))
+    assert _linalg.is_lower(lower)
+    assert not _linalg.is_lower(full) or d == 1
+    for factor in (lower, full):
+        before = cov.copy()
+        product = _linalg.congruence(cov, factor)
+        assert np.array_equal(cov, before)
+        assert_allclose(np.tril(product), np.tril(factor.T @ cov @ factor), atol=1e-9)
+
+
+@pytest.mark.parametrize("d", [1, 7, 300])
+def test_products_with_a_triangle_and_its_inverse(d):
+    rng = np.random.default_rng(d)
+    lower = np.tril(rng.normal(size=(d, d))) / d + np.eye(d)
+    for matrix in (rng.normal(size=(d, max(d - 1, 1))), np.asfortranarray(rng.normal(size=(d, d)))):
+        before = matrix.copy()
+        assert_allclose(_linalg.lower_times(lower, matrix), lower @ matrix, atol=1e-12)
+        assert_allclose(lower.T @ _linalg.lower_solve(lower, matrix), matrix, atol=1e-12)
+        assert np.array_equal(matrix, before)
+
+
+@pytest.mark.parametrize("reference", ["full", "exact", "singular"])
+def test_coordinates_have_unit_covariance_on_either_side(reference):
+    """Pᵀ Σ P = 1, and each root is shared: also where no triangle factors the reference."""
+    x, y = skewed_rows(4, 300, 5), skewed_rows(5, 400, 5, 1.3)
+    if reference == "singular":
+        y[:, 4] = y[:, 0]
+    real = gb.Moments(np.zeros(5), np.diag([4.0, 1.0, 1.0, 0.5, 0.1]))
+    pair = Pair(sample_of("fake", x), sample_of("real", real if reference == "exact" else y))
+    roots, *projections = pair.directions
+    assert roots.size == (4 if reference == "singular" else 5)
+    for side, projection in zip((pair.fake, pair.real), projections, strict=True):
+        unit = projection.T @ side.moments.cov @ projection
+        assert_allclose(unit, np.eye(roots.size), atol=1e-10)
+    crossed = projections[0].T @ pair.fake.moments.cov @ pair.real.moments.cov @ projections[1]
+    assert_allclose(crossed, np.diag(roots), atol=1e-10)
+
+
+@pytest.mark.parametrize("d", [2, 256, 300])
+def test_one_entry_above_the_diagonal_is_seen(d):
+    for row, column in ((0, d - 1), (d - 2, d - 1)):
+        matrix = np.eye(d)
+        matrix[row, column] = 1e-300
+        assert not _linalg.is_lower(matrix)
+
+
+@pytest.mark.parametrize("d", [1, 5, 256, 301])
+def test_symmetric_part_and_mirror(d):
+    matrix = np.random.default_rng(d).normal(size=(d, d))
+    part, gap = _linalg.symmetric_part(matrix)
+    assert np.array_equal(part, part.T)
+    assert_allclose(part, (matrix + matrix.T) / 2, rtol=1e-15)
+    assert gap == np.abs(matrix - matrix.T).max()
+    mirrored = _linalg.mirror_lower(matrix.copy())
+    assert np.array_equal(mirrored, np.tril(matrix) + np.tril(matrix, -1).T)
+
+
+def test_rows_are_streamed_from_a_mapped_file(tmp_path, monkeypatch):
+    """Value and interval of a file that is never in memory: a few numbers a row are kept, no row.
+
+    The file grows by 15 MB; memory may grow by a seventh of that. The result is that of the array.
+    """
+    import tracemalloc
+
+    from genbounds import files
+
+    monkeypatch.setattr(_moments, "BLOCK_BYTES", 2**20)
+    d, rng = 64, np.random.default_rng(0)
+    real = gb.Moments(np.zeros(d), np.eye(d))
+    peaks, sizes = [], []
+    for n in (20_000, 80_000):
+        x = rng.standard_normal((n, d), dtype=np.float32)
+        np.save(tmp_path / "x.npy", x)
+        mapped = files.read_features(tmp_path / "x.npy")
+        tracemalloc.start()
+        score = gb.frechet_distance(mapped, real)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+        sizes.append(x.nbytes)
+        assert score == gb.frechet_distance(x, real)
+    assert peaks[1] - peaks[0] < (sizes[1] - sizes[0]) / 7
+
+
+@pytest.mark.parametrize("every_row", [True, False])
+def test_single_precision_products_are_accurate_at_any_condition_number(monkeypatch, every_row):
+    """Features of standard deviations from 1 down to 1e-4 about a mean of 1, all in float32.
+
+    Against the same numbers in float64. Measured: some 1e-7, also at 1e-7.
+    """
+    d, n = 24, 700
+    rng = np.random.default_rng(9)
+    turn = np.linalg.qr(rng.normal(size=(d, d)))[0]
+    scales = np.geomspace(1.0, 1e-4, d)
+    x, y = (
+        ((rng.gamma(2.0, size=(n, d)) - 2.0) * scale * scales @ turn + 1.0).astype(np.float32)
+        for scale in (1.2, 0.7)
+    )
+    expected = FrechetReference(y.astype(float)).expand(x.astype(float), influences=every_row)
+    monkeypatch.setattr(_terms, "SINGLE_WIDTH", 1)
+    single = FrechetReference(y).expand(x, influences=every_row)
+    bias = FrechetReference(y).plugin(x) - expected.value
+    assert single.value == pytest.approx(expected.value, abs=1e-4 * bias)
+    assert single.value != expected.value
+    for name in ("variance", "reference_variance", "curvature", "reference_curvature"):
+        assert getattr(single, name) == pytest.approx(getattr(expected, name), rel=1e-3)
+    if every_row:
+        assert_allclose(single.influence, expected.influence, atol=1e-4 * expected.influence.std())
+
+
+def float32_rows(seed, scales, mean, n=700, dtype=np.float32):
+    """Skewed rows of those standard deviations along axes turned at random."""
+    d = len(scales)
+    turn = np.linalg.qr(np.random.default_rng(9).normal(size=(d, d)))[0]
+    rows = (np.random.default_rng(seed).gamma(2.0, size=(n, d)) - 2.0) * scales
+    return (rows @ turn + mean).astype(dtype)
+
+
+@pytest.mark.parametrize("mean", [0.0, 100.0])
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+@pytest.mark.parametrize("estimator", ["plugin", "debiased", "infinity"])
+def test_scatter_in_single_precision_keeps_the_value(monkeypatch, estimator, dtype, mean):
+    """To 1e-6 of the distance, against the same numbers in double; measured: below 2e-7."""
+    monkeypatch.setattr(_moments, "BLOCK_BYTES", 2**14)  # several blocks
+    scales = np.geomspace(1.0, 0.1, 24)
+    x, y = float32_rows(1, 1.2 * scales, mean, dtype=dtype), float32_rows(2, scales, mean)
+    expected = gb.frechet_distance(x.astype(float), y.astype(float), estimator=estimator)
+    monkeypatch.setattr(_sample, "SINGLE_WIDTH", 1)
+    assert sample_of("fake", x).precision is np.float32
+    score = gb.frechet_distance(x, y, estimator=estimator)
+    assert score.value == pytest.approx(expected.value, rel=1e-6)
+    assert score.value != expected.value
+    assert score.low == pytest.approx(expected.low, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("scales", "size"),
+    [
+        (np.geomspace(1.0, 1e-3, 24), 1.0),  # features that are nearly combinations of others
+        (np.ones(24), 1e-10),  # squares that leave the range of single precision
+        (np.ones(24), 1e10),
+    ],
+)
+def test_single_precision_is_refused_where_it_would_lose_something(monkeypatch, scales, size):
+    x, y = (float32_rows(seed, scales * size, 0.0) for seed in (1, 2))
+    expected = gb.frechet_distance(1.2 * x, y)
+    monkeypatch.setattr(_sample, "SINGLE_WIDTH", 1)
+    assert sample_of("fake", x).precision is np.float64
+    assert gb.frechet_distance(1.2 * x, y) == expected
+
+
+@pytest.mark.parametrize("share", [0.02, 0.4, 0.6, 0.98, 1.0])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_moments_of_some_rows(monkeypatch, share, dtype):
+    """Of most rows, from the few others: entries as good as those of the textbook's formula."""
+    monkeypatch.setattr(_moments, "BLOCK_BYTES", 2**14)
+    monkeypatch.setattr(_sample, "SINGLE_WIDTH", 1)
+    x = float32_rows(4, np.geomspace(1.0, 0.2, 12), 3.0, dtype=dtype)
+    sample = sample_of("fake", x)
+    index = np.sort(np.random.default_rng(5).choice(len(x), round(share * len(x)), replace=False))
+    before = sample.moments.cov.copy()
+    moments = _sample.moments_of(sample, index)
+    exact = x[index].astype(float)
+    spread = exact.std(axis=0)
+    atol = (1e-6 if dtype is np.float32 else 1e-14) * np.outer(spread, spread)
+    assert moments.n == index.size
+    assert_allclose(moments.mean, exact.mean(axis=0), rtol=1e-13)
+    assert (np.abs(moments.cov - np.cov(exact.T)) <= atol).all()
+    assert np.array_equal(sample.moments.cov, before)
+
+
+def test_an_outlier_is_left_out_without_a_trace_of_it():
+    """Its square, 1e24, less itself would leave rounding of 1e8 in place of a variance of one."""
+    x = np.random.default_rng(6).normal(size=(200, 3))
+    x[17, 1] = 1e12
+    sample = sample_of("fake", x)
+    index = np.delete(np.arange(200), 17)
+    moments = _sample.moments_of(sample, index)
+    assert_allclose(moments.cov, np.cov(x[index].T), rtol=1e-10)
+    assert _moments.without(sample.moments, Moments.from_features(x[:20])) is None
+
+
+@pytest.mark.parametrize("replace", [False, True])
+def test_extrapolation_is_that_of_the_published_subsets(replace):
+    """Drawn and scored one by one, with a line through the plug-in values."""
+    x, y = skewed_rows(6, 400, 5, 1.2), skewed_rows(7, 500, 5)
+    subsets = gb.estimators.Subsets(points=6, minimum=40, replace=replace, seed=3)
+    sizes = np.rint(np.linspace(40, 400, 6)).astype(int)
+    rng = np.random.default_rng(3)
+    values = [
+        FrechetReference(y).plugin(x[rng.choice(400, size=size, replace=replace)]) for size in sizes
+    ]
+    expected = np.polyfit(1.0 / sizes, values, 1)[1]
+    got = gb.estimators.frechet_infinity(x, y, subsets=subsets)
+    assert got.value == pytest.approx(expected, rel=1e-10)
+
+
+def test_moments_of_single_precision_blocks():
+    """Against the textbook formula in double, where the mean in single precision is 0.03 off."""
+    x = float32_rows(3, np.linspace(0.5, 1.0, 5), 1e6, n=300)  # rounded by up to 0.03
+    moments = Moments.empty(5)
+    for part in (x[:100], x[100:]):
+        moments.absorb_block(part.copy())
+    exact = x.astype(float)
+    assert_allclose(moments.mean, exact.mean(axis=0), rtol=1e-13)
+    assert_allclose(moments.cov, np.cov(exact.T), rtol=1e-5, atol=1e-6)

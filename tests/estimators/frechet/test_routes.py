@@ -1,0 +1,88 @@
+"""Which route removes the bias, by rows per direction, number of directions and what is known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import genbounds as gb
+from genbounds.estimators import FrechetReference
+from genbounds.estimators.frechet._routes import FIT_DIRECTIONS, FIT_RATIO
+
+D = FIT_DIRECTIONS
+
+
+def rows(seed, n, d=D, freedom=8.0):
+    """Elliptical t rows with a falling spectrum."""
+    rng = np.random.default_rng(seed)
+    scales = np.arange(1.0, d + 1.0) ** -0.5 / np.sqrt(rng.chisquare(freedom, (n, 1)) / freedom)
+    return rng.normal(size=(n, d)) * scales
+
+
+def route(score):
+    (found,) = (note for note in score.notes if note.startswith("route: "))
+    return found.removeprefix("route: ")
+
+
+@pytest.mark.parametrize(
+    ("n", "d", "expected"),
+    [
+        (4 * D, D, "separable spectrum fit"),
+        (FIT_RATIO * D - 1, D, "separable spectrum fit"),
+        (FIT_RATIO * D, D, "third order, by halving"),
+        (4 * D, D - 1, "third order, by halving"),
+    ],
+)
+def test_the_fit_serves_up_to_eight_rows_a_direction_where_there_are_many(n, d, expected):
+    known = gb.Moments(np.zeros(d), np.diag(1.0 / np.arange(1.0, d + 1.0)))
+    assert route(gb.frechet_distance(rows(0, n, d), known)) == expected
+
+
+@pytest.mark.parametrize(
+    ("n", "m", "d", "expected"),
+    [
+        (5 * D, 6 * D, D, "separable spectrum fit to both samples"),
+        (6 * D, 5 * D, D, "separable spectrum fit to both samples"),
+        (5 * D, FIT_RATIO * D, D, "separable spectrum fit"),
+        (5 * D, 6 * D, D - 20, "third order, by halving"),
+        (D, 6 * D, D - 20, "separable spectrum fit to both samples"),
+    ],
+)
+def test_two_sampled_sides_below_eight_rows_are_fitted_together(n, m, d, expected):
+    assert route(gb.frechet_distance(rows(0, n, d), rows(1, m, d))) == expected
+
+
+def test_a_fit_that_is_not_trusted_leaves_it_to_the_expansion():
+    """A spectrum with a cliff and rows of two lengths: neither fit nor contour applies."""
+    rng = np.random.default_rng(2)
+    spectrum = np.where(np.arange(D) < D // 2, 1.0, 1e-6)
+    x = rng.normal(size=(5 * D, D)) * np.sqrt(spectrum * rng.choice([0.2, 1.8], size=(5 * D, 1)))
+    known = gb.Moments(np.zeros(D), np.eye(D))
+    assert any(
+        note.startswith("unreliable") for note in gb.frechet_distance(x[: 3 * D], known).notes
+    )
+    score = gb.frechet_distance(x, known)
+    assert route(score) == "third order, by halving"
+    assert not any(note.startswith("unreliable") for note in score.notes)
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_a_sampled_side_keeps_its_influences(swapped):
+    """They make its noise cancel in differences; its variance is that of the expansion."""
+    few, many = rows(3, 5 * D), rows(4, 10 * D)
+    if swapped:
+        expansion = FrechetReference(few).expand(many)
+        variance, influence = expansion.variance, expansion.influence
+    else:
+        expansion = FrechetReference(many).expand(few)
+        variance, influence = expansion.reference_variance, expansion.reference_influence
+    assert "separable spectrum fit" in expansion.notes[0]
+    assert influence.shape == (10 * D,)
+    assert variance == pytest.approx(float(influence @ influence) / (10 * D) ** 2, rel=0.2)
+
+
+def test_swapping_the_arguments_changes_only_rounding():
+    few, many = rows(5, 5 * D), rows(6, 9 * D)
+    there, back = gb.frechet_distance(few, many), gb.frechet_distance(many, few)
+    assert there.value == pytest.approx(back.value, rel=1e-8)
+    assert there.stderr == pytest.approx(back.stderr, rel=1e-6)
