@@ -138,6 +138,19 @@ class TestClosedForms:
         assert_allclose(got, d, rtol=3e-3)
         assert np.sqrt(values).sum() < 0.95 * d
 
+    @pytest.mark.parametrize("sizes", [[39], [39, 59]])
+    @pytest.mark.parametrize("kept", [3, 8])
+    @pytest.mark.parametrize("cliff", [1e-12, 1e-18, 1e-24])
+    def test_eigenvalues_next_to_0_are_as_good_as_none(self, sizes, kept, cliff):
+        """Whatever the decades between: the contour of the others is a short one."""
+        rng = np.random.default_rng([kept, len(sizes)])
+        values = rng.chisquare(30, size=16) / 30.0
+        values[kept:] *= cliff
+        got = contour_trace_root(values, sizes=sizes)
+        alone = contour_trace_root(values[:kept], sizes=sizes)
+        assert_allclose(got.trace_root, alone.trace_root, rtol=1e-8 + 30.0 * math.sqrt(cliff))
+        assert alone.trace_root > np.sqrt(values[:kept]).sum()
+
     @pytest.mark.parametrize("ratio", [0.5, 2.0, 4.0])
     def test_identity_by_fit(self, ratio):
         d = 400
