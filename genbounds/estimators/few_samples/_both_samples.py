@@ -22,10 +22,12 @@ from genbounds.estimators.few_samples._one_sample import (
     distinct_rows,
     jackknifed_contour,
     population_root,
-    root_influence,
+    root_influences,
     row_scales,
     scale_doubt,
+    variance_of_mean,
 )
+from genbounds.estimators.few_samples._root_limits import RootLimits
 from genbounds.validation import Float
 
 
@@ -96,15 +98,25 @@ def few_samples_both(
             for k in (0, 1)
         )
         root = replace(root, trace=root.trace + sum(steps))
-    influences, variances = [], []
-    for k, (side, n) in enumerate(zip(sides, sizes, strict=True)):
-        influence = (2.0 - 4.0 * k) * (centred[k] @ gap) + norms[k]
-        influence -= 2.0 * root_influence(side, root, laws, k)
-        influence -= influence.mean()
-        influences.append(influence)
-        sampling = float(influence @ influence) / (n - 1) ** 2
-        doubt = scale_doubt(side, root, laws, scales[k], k)
-        variances.append(sampling * root.inflation + doubt**2)
+    traces = [float(norm.sum()) / (n - 1) for n, norm in zip(sizes, norms, strict=True)]
+    limits = RootLimits.of(values, traces=(traces[0], traces[1]))
+    root = root.within(limits)
+    pairs = [
+        root_influences(
+            (2.0 - 4.0 * k) * (centred[k] @ gap) + norms[k], sides[k], root, laws, sample=k
+        )
+        for k in (0, 1)
+    ]
+    doubts = [scale_doubt(sides[k], root, laws, scales[k], k) ** 2 for k in (0, 1)]
+    doubts[0] += 4.0 * root.unseen * root.inflation
+    variances, by_plugin = limits.errors(
+        root.trace,
+        fitted=[variance_of_mean(fitted) for fitted, _ in pairs],
+        plugin=[variance_of_mean(plugin) for _, plugin in pairs],
+        inflation=root.inflation,
+        doubts=doubts,
+    )
+    influences = [plugin if by_plugin else fitted for fitted, plugin in pairs]
     notes = root.notes
     if rank < directions:
         notes += (f"the samples share only {rank} directions, taken as the rank of their laws",)
@@ -117,7 +129,7 @@ def few_samples_both(
     return BothFew(
         # Either trace Tr Σ̂ stands for Tr Σ, less the bias Tr Σ̂ / n of the squared gap.
         value=float(gap @ gap) + sum(float(norm.mean()) for norm in norms) - 2.0 * root.trace,
-        variances=(variances[0] + 4.0 * root.unseen * root.inflation, variances[1]),
+        variances=(variances[0], variances[1]),
         influences=(influences[0], influences[1]),
         route=f"{root.route} to both samples",
         notes=notes,

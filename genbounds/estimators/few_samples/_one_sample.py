@@ -21,6 +21,7 @@ from genbounds.estimators._linalg import EPS
 from genbounds.estimators._moments import random_groups
 from genbounds.estimators.few_samples._contour import contour_trace_root
 from genbounds.estimators.few_samples._marchenko_pastur import RowLaw, ScaleWeights, fit_spectrum
+from genbounds.estimators.few_samples._root_limits import RootLimits
 from genbounds.validation import Float
 
 PAIRED_ROWS = 400
@@ -119,7 +120,8 @@ def few_samples(
     The variance is that of the estimator linearised in the rows, each row left out of the
     resolvent that weighs it and its scale b_i left out of the law of the scales, plus the
     posterior variance of what the sample cannot see (`SpectrumFit.prior_variance`), plus the square
-    of that share of the effect of the row scales by which their estimates are noise.
+    of that share of the effect of the row scales by which their estimates are noise; both within
+    `RootLimits`.
     """
     n = centred.shape[0]
     squared_norm = np.einsum("ij,ij->i", centred, centred)
@@ -143,10 +145,17 @@ def few_samples(
     root = population_root(side.values, rows=[rows], rank=side.rank, shape=shape)
     if root.route == "contour":
         root = replace(root, trace=jackknifed_contour(projected, side.rank, root.trace))
+    limits = RootLimits.of(side.values, traces=(trace, reference_trace))
+    root = root.within(limits)
     doubt = scale_doubt(side, root, [rows], scales, shape=shape)
-    influence -= 2.0 * root_influence(side, root, [rows])
-    influence -= influence.mean()
-    sampling = float(influence @ influence) / (n - 1) ** 2
+    fitted, plugin = root_influences(influence, side, root, [rows])
+    variances, by_plugin = limits.errors(
+        root.trace,
+        fitted=[variance_of_mean(fitted)],
+        plugin=[variance_of_mean(plugin)],
+        inflation=root.inflation,
+        doubts=[doubt**2 + 4.0 * root.unseen * root.inflation],
+    )
     notes = root.notes
     if side.rank < min(n - 1, projected.shape[1]):
         notes += (f"the {n} rows span only {side.rank} directions, taken as the rank of their law",)
@@ -154,8 +163,8 @@ def few_samples(
         notes += (f"{n - side.distinct} of {n} rows repeat others: are they independent samples?",)
     return FewSamples(
         value=base - 2.0 * root.trace,
-        variance=(sampling + 4.0 * root.unseen) * root.inflation + doubt**2,
-        influence=influence,
+        variance=variances[0],
+        influence=plugin if by_plugin else fitted,
         route=root.route,
         notes=notes,
         reliable=root.reliable and side.distinct >= (1.0 - REPEATED_SHARE) * n,
@@ -204,30 +213,50 @@ def few_samples_from_moments(
         "overstated and its interval too short",
     )
     squares = float((cov * cov).sum())
-    forms = trace
-    curvature, root = squares, None
-    if kept:
-        values, axes = values[::-1][:kept], axes[:, ::-1][:, :kept]
-        shape = _shape(reference_spectrum, n=n, rank=rank)
-        root = population_root(values, rows=[RowLaw(n - 1)], rank=rank, shape=shape)
-        notes = root.notes + notes
-        shift = values[:, None] + root.points
-        share = np.asarray(root.points / shift**2)
-        left = 1.0 - (values[:, None] / shift).sum(axis=0) / (n - 1)
-        slopes = ((share / left) @ root.weights).real / (n - 1)
-        crossed = moved @ axes
-        crossed = np.einsum("ij,ij->j", crossed, crossed)
-        curvature += 4.0 * float(slopes @ (slopes * values**2 - crossed))
-        forms -= 2.0 * float(slopes @ values)
-    curvature = max(curvature - forms**2 / (n - 1), curvature / (n - 1))
-    sampling = (4.0 * float(gap @ cov @ gap) + 2.0 * curvature) / (n - 1)
+    linear = 4.0 * float(gap @ cov @ gap)
+
+    def sampling(slopes: Float, values: Float, crossed: Float) -> float:
+        """Variance with these derivatives of the trace in the eigenvalues."""
+        curvature = squares + 4.0 * float(slopes @ (slopes * values**2 - crossed))
+        forms = trace - 2.0 * float(slopes @ values)
+        curvature = max(curvature - forms**2 / (n - 1), curvature / (n - 1))
+        return (linear + 2.0 * curvature) / (n - 1)
+
+    if not kept:
+        none = np.zeros(0)
+        return FewSamples(
+            value=base,
+            variance=sampling(none, none, none),
+            influence=None,
+            route="spectrum fit",
+            notes=notes,
+            reliable=n >= FEW_ROWS,
+        )
+    values, axes = values[::-1][:kept], axes[:, ::-1][:, :kept]
+    shape = _shape(reference_spectrum, n=n, rank=rank)
+    root = population_root(values, rows=[RowLaw(n - 1)], rank=rank, shape=shape)
+    limits = RootLimits.of(values, traces=(trace, reference_trace))
+    root = root.within(limits)
+    shift = values[:, None] + root.points
+    share = np.asarray(root.points / shift**2)
+    left = 1.0 - (values[:, None] / shift).sum(axis=0) / (n - 1)
+    slopes = ((share / left) @ root.weights).real / (n - 1)
+    crossed = moved @ axes
+    crossed = np.einsum("ij,ij->j", crossed, crossed)
+    variances, _ = limits.errors(
+        root.trace,
+        fitted=[sampling(slopes, values, crossed)],
+        plugin=[sampling(0.5 / np.sqrt(values), values, crossed)],
+        inflation=root.inflation,
+        doubts=[4.0 * root.unseen * root.inflation],
+    )
     return FewSamples(
-        value=base - (2.0 * root.trace if root else 0.0),
-        variance=(sampling + 4.0 * root.unseen) * root.inflation if root else sampling,
+        value=base - 2.0 * root.trace,
+        variance=variances[0],
         influence=None,
-        route=root.route if root else "spectrum fit",
-        notes=notes,
-        reliable=root.reliable if root else n >= FEW_ROWS,
+        route=root.route,
+        notes=root.notes + notes,
+        reliable=root.reliable,
     )
 
 
@@ -260,6 +289,10 @@ class PopulationRoot:
     route: str
     notes: tuple[str, ...]
     reliable: bool
+
+    def within(self, limits: RootLimits) -> PopulationRoot:
+        """Hold the trace of a poor fit within what it can be."""
+        return replace(self, trace=limits.hold(self.trace)) if self.inflation > 1.0 else self
 
 
 def _shape(reference_spectrum: Float | None, *, n: int, rank: int) -> Float | None:
@@ -466,6 +499,40 @@ def scale_doubt(
     plain = [RowLaw(law.n_effective) if k == sample else law for k, law in enumerate(rows)]
     effect = population_root(side.values, rows=plain, rank=side.rank, shape=shape).trace
     return 2.0 * (effect - root.trace) * scales.noise_share
+
+
+def root_influences(
+    rest: Float, side: Side, root: PopulationRoot, rows: Sequence[RowLaw], sample: int = 0
+) -> tuple[Float, Float]:
+    """Influence on the distance of each row of one of the samples, centred.
+
+    Parameters
+    ----------
+    rest : ndarray of shape (n,)
+        Influence on all but the trace of the root.
+    side, root, rows, sample
+        As in `root_influence`.
+
+    Returns
+    -------
+    fitted, plugin : ndarray of shape (n,)
+        With the fitted root, and with that of the samples themselves, which is wanted where the fit
+        is poor; elsewhere they are the same.
+    """
+    fitted = rest - 2.0 * root_influence(side, root, rows, sample)
+    fitted -= fitted.mean()
+    if root.inflation <= 1.0:
+        return fitted, fitted
+    # dλ_k = λ_k V_ik² for a row more, so that N Tr √M̂ gains half of N Σ_k √λ_k V_ik².
+    gain = np.einsum("ik,ik,k->i", side.vectors, side.vectors, np.sqrt(side.values))
+    plugin = rest - rows[sample].n_effective * gain
+    plugin -= plugin.mean()
+    return fitted, plugin
+
+
+def variance_of_mean(influence: Float) -> float:
+    """Variance of the mean of centred influences, each of a row left out."""
+    return float(influence @ influence) / (influence.size - 1) ** 2
 
 
 def root_influence(
