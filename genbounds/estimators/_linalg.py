@@ -82,11 +82,10 @@ def lower_solve(lower: Float, matrix: Float) -> Float:
 
 def triangle(cov: Float) -> Float | None:
     """Cholesky's factor of a covariance; None where it is not positive definite."""
-    try:
-        lower: Float = scipy.linalg.cholesky(cov, lower=True, check_finite=False)
-    except scipy.linalg.LinAlgError:
-        return None
-    return lower
+    lower: Float
+    # The transpose, the same matrix in Fortran's order, is copied without being turned.
+    lower, failed = scipy.linalg.lapack.dpotrf(cov.T, lower=1)
+    return None if failed else lower
 
 
 def factor(cov: Float, lower: Float | None) -> Float:

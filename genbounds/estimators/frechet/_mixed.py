@@ -15,7 +15,7 @@ from dataclasses import replace
 import numpy as np
 
 from genbounds.estimators.frechet._sample import Sample
-from genbounds.estimators.frechet._terms import PAIRING_SEED, Kernel, SideTerms
+from genbounds.estimators.frechet._terms import PAIRING_SEED, Kernel, SideTerms, product_type
 from genbounds.validation import Float
 
 PAIRS = 512
@@ -50,15 +50,21 @@ def with_mixed_term(
     assert fake.n is not None
     assert real.n is not None
     one, two = terms
-    kernel = Kernel(np.zeros(fake.d), roots)
+    gap = np.zeros(fake.d)
     if fake.rows is None or real.rows is None:
-        square = gaussian_mixed_square(kernel, float((fake.moments.cov * real.moments.cov).sum()))
+        product = float((fake.moments.cov * real.moments.cov).sum())
+        square = gaussian_mixed_square(Kernel(gap, roots), product)
     else:
+        kinds = [product_type(side, roots) for side in (fake.rows, real.rows)]
+        kernel = Kernel(gap, roots, np.result_type(*kinds))
         rows, weights = zip(
             *(side.some(PAIRS, PAIRING_SEED + k) for k, side in enumerate((fake, real))),
             strict=True,
         )
-        w = [x @ projection for x, projection in zip(rows, projections, strict=True)]
+        w = [
+            x.astype(kernel.dtype, copy=False) @ projection.astype(kernel.dtype, copy=False)
+            for x, projection in zip(rows, projections, strict=True)
+        ]
         pairs = kernel.pairs(np.concatenate(rows), np.concatenate(w))
         # Weights in units of the equal ones, so that equal ones are none.
         pairs *= fake.n * weights[0] * (real.n * weights[1])

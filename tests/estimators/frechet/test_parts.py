@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 import genbounds as gb
@@ -16,7 +18,7 @@ from genbounds.estimators import (
 from genbounds.estimators.frechet import _routes, _sample, _terms
 from genbounds.estimators.frechet._pair import Pair
 from genbounds.estimators.frechet._sample import sample_of
-from genbounds.estimators.frechet._terms import Kernel
+from genbounds.estimators.frechet._terms import Kernel, exponential_factor
 
 
 def small_parts(monkeypatch, rows, noise=_terms.PART_NOISE):
@@ -59,6 +61,38 @@ def test_the_linear_part_of_the_kernel_has_the_mean_that_is_used():
         assert known.mean() == pytest.approx((1 - 1 / n) * kernel.known_mean(trace), rel=1e-10)
         # What is left to average varies less than the whole: the point of it.
         assert np.var(own - known) < 0.6 * np.var(own)
+
+
+@settings(max_examples=50)
+@given(
+    st.integers(0, 2**32 - 1),
+    st.integers(1, 40),
+    st.floats(0.0, 16.0),
+    st.sampled_from([1e-20, 1.0, 1e20]),
+)
+def test_the_factor_of_the_weights_is_exact_at_any_spread_of_the_roots(seed, r, decades, unit):
+    roots = unit * 10.0 ** np.random.default_rng(seed).uniform(-decades, 0.0, size=r)
+    factor = exponential_factor(roots)
+    weights = np.outer(roots, roots) / np.add.outer(roots, roots) / 2.0
+    assert_allclose(factor @ factor.T, weights, rtol=2e-11)
+    assert factor.shape[1] < 120 + 7 * decades
+
+
+def test_products_with_the_factor_are_those_with_the_weights(monkeypatch):
+    x, y = skewed_rows(14, 300, 12), skewed_rows(15, 400, 12, 1.3)
+    fake, real = sample_of("fake", x), sample_of("real", y)
+    narrow = Pair(fake, real)
+    expected = narrow.terms(every_row=True)
+    monkeypatch.setattr(_terms, "WIDE", 0)
+    wide = Pair(fake, real)
+    for got, want in zip(wide.terms(every_row=True), expected, strict=True):
+        for name in ("bias", "variance", "curvature"):
+            assert getattr(got, name) == pytest.approx(getattr(want, name), rel=1e-9)
+        assert_allclose(got.influence, want.influence, rtol=1e-9)
+    wide_bias, slopes = wide.gaussian_bias(), Kernel(np.zeros(12), wide.directions[0]).slopes
+    monkeypatch.undo()
+    assert_allclose(slopes, Kernel(np.zeros(12), narrow.directions[0]).slopes, rtol=1e-9)
+    assert wide_bias == pytest.approx(narrow.gaussian_bias(), rel=1e-10)
 
 
 def test_a_part_of_the_rows_stands_for_all(monkeypatch):
