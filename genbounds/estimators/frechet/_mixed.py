@@ -1,6 +1,6 @@
 """What two samples do together to the error of the Fréchet distance.
 
-In the coordinates w of either side (`_frechet_terms`), with errors E and F of the two covariances
+In the coordinates w of either side (`_terms`), with errors E and F of the two covariances
 and a and b of the two means, the quadratic part of the distance is
 
     ‖a - b‖² + Σ_ij H_ij (E_ij - F_ij)²:

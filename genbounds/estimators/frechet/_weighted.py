@@ -1,4 +1,4 @@
-"""Weighted rows: moments, and the terms of `_frechet_terms` under weights.
+"""Weighted rows: moments, and the terms of `_terms` under weights.
 
 With weights w_i that sum to one, the covariance Σ_i w_i (x_i - μ̂)(x_i - μ̂)ᵀ / (1 - Σ w_i²) and
 h the kernel of the quadratic part, the bias is
