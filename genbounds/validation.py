@@ -20,6 +20,13 @@ LARGEST_ENTRY = 1e150
 """Squares of larger numbers, summed, are beyond double precision."""
 
 
+TORCH_FLOATS = ("torch.float16", "torch.float32", "torch.float64")
+"""Floating types of torch that NumPy has as well."""
+
+POSTERIOR_ATOL = 2.0**-8
+"""Posteriors may miss a sum of one by what rounding to bfloat16 does; they are then renormalised."""
+
+
 class InputError(ValueError):
     """Input that no result could honestly be computed from. The message says what to do."""
 
@@ -49,19 +56,39 @@ def check_choice(name: str, value: object, choices: Collection[str]) -> str:
 def as_numpy(name: str, x: Any) -> NDArray[Any]:
     """View an array or a torch tensor as NumPy without a copy where possible.
 
-    A tensor on an accelerator is copied to the host. Half precision (float16 and bfloat16)
-    is left to the caller's float64 conversion.
+    A tensor on an accelerator is copied to the host; float16 stays, narrower types and bfloat16,
+    which NumPy does not have, become float32.
+
+    Raises
+    ------
+    InputError
+        If NumPy cannot hold it, or a mask hides entries.
     """
-    if type(x).__module__.partition(".")[0] == "torch":
-        x = x.detach().cpu()
-        if str(x.dtype) == "torch.bfloat16":  # NumPy has no such type
-            x = x.float()
-        return np.asarray(x.numpy())
+    if any((base.__module__, base.__name__) == ("torch", "Tensor") for base in type(x).__mro__):
+        return _tensor_as_numpy(name, x)
     try:
         array = np.asarray(x)
-    except ValueError as error:
-        raise InputError(f"`{name}` is not a rectangular array of numbers: {error}.") from error
+    except (ValueError, TypeError, RuntimeError) as error:  # of a list's own elements as well
+        reason = " ".join(str(error).split()).rstrip(".")
+        raise InputError(f"`{name}` is not a rectangular array of numbers: {reason}.") from error
+    if isinstance(x, np.ma.MaskedArray) and np.ma.is_masked(x):
+        raise InputError(
+            f"`{name}` has masked entries: drop those samples; genbounds repairs nothing silently."
+        )
     return array
+
+
+def _tensor_as_numpy(name: str, x: Any) -> NDArray[Any]:
+    try:
+        x = x.detach().cpu()
+        if x.is_floating_point() and str(x.dtype) not in TORCH_FLOATS:
+            x = x.float()
+        return np.asarray(x.numpy(force=True))
+    except (TypeError, RuntimeError) as error:  # sparse, quantised, without data
+        reason = str(error).partition("\n")[0].rstrip(".")
+        raise InputError(
+            f"`{name}` is a tensor that NumPy cannot hold ({reason}): pass a dense one."
+        ) from error
 
 
 def check_features(name: str, x: Any, *, minimum: int = 2) -> NDArray[Any]:
@@ -82,9 +109,10 @@ def check_features(name: str, x: Any, *, minimum: int = 2) -> NDArray[Any]:
         )
     array = as_numpy(name, x)
     if array.dtype.kind not in "fiub":
+        what = f"dtype {array.dtype}" if array.ndim else f"an object of type {type(x).__name__}"
         raise InputError(
-            f"`{name}` must hold real numbers; got dtype {array.dtype}. "
-            "Pass the features as a float array of shape (n, d)."
+            f"`{name}` must hold real numbers; got {what}. "
+            "Pass a float array of shape (n, d), one row a sample."
         )
     if array.ndim != 2:
         raise InputError(
@@ -107,7 +135,8 @@ def check_finite(name: str, block: Float, *, first_row: int = 0) -> None:
             return
     bad = ~np.isfinite(block)
     if not bad.any():
-        bad = np.abs(block) > LARGEST_ENTRY
+        with np.errstate(over="ignore"):  # beyond every number of a narrower type
+            bad = np.abs(block) > block.dtype.type(LARGEST_ENTRY)
         if bad.any():
             row = int(np.flatnonzero(bad.any(axis=1))[0])
             raise InputError(

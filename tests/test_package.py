@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import subprocess
 import sys
 import time
@@ -113,6 +114,27 @@ def test_names_of_the_contract(name):
     for part in name.split("."):
         target = getattr(target, part)
     assert target.__doc__
+
+
+POSITIONAL = {
+    gb.Moments: "mean cov n",
+    gb.frechet_distance: "fake real",
+    gb.inception_score: "probs",
+    gb.vendi_score: "x",
+    gb.compare: "fakes real",
+    gb.bounds.catalog: "",
+    gb.simulate.coverage: "bound arm n delta replications seed",
+    gb.simulate.GaussianArm: "mean cov",
+    gb.select.run: "arms reference policy metric confidence batch budget seed",
+}
+
+
+@pytest.mark.parametrize("call", POSITIONAL, ids=lambda call: call.__qualname__)
+def test_what_may_be_given_by_position(call):
+    """The public signatures: options behind these go by name, and may grow in number."""
+    parameters = inspect.signature(call).parameters.values()
+    given = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
+    assert given == POSITIONAL[call].split()
 
 
 def test_generators_are_not_touched():

@@ -23,6 +23,7 @@ from genbounds.estimators._resampling import (
 from genbounds.origins import origin_notes, origin_of
 from genbounds.results import Score
 from genbounds.validation import (
+    POSTERIOR_ATOL,
     Float,
     InputError,
     check_choice,
@@ -36,9 +37,6 @@ ESTIMATORS = ("debiased", "plugin", "infinity")
 
 HALVING_SEED = 20_190_110
 """Fixed, so that random halves and pairs of rows give the same result at every call."""
-
-SUM_ATOL = 1e-3
-"""Posteriors may miss a sum of one by this much (half precision); they are then renormalised."""
 
 CACHE_SHARE = 32
 """Blocks are this much smaller than those of other estimators: many light passes over each."""
@@ -365,11 +363,11 @@ def _check_posteriors(block: Float, first_row: int) -> Float:
     """Refuse rows that are no probability vectors; returns their sums."""
     with np.errstate(over="ignore", invalid="ignore"):  # said better below
         total: Float = block.sum(axis=1)
-    if block.min() >= 0.0 and np.abs(total - 1.0).max() <= SUM_ATOL:  # NaN fails both
+    if block.min() >= 0.0 and np.abs(total - 1.0).max() <= POSTERIOR_ATOL:  # NaN fails both
         return total
     check_finite("probs", block, first_row=first_row)
     lowest: Float = block.min(axis=1)
-    row = int(np.flatnonzero(~(np.abs(total - 1.0) <= SUM_ATOL) | (lowest < 0.0))[0])
+    row = int(np.flatnonzero(~(np.abs(total - 1.0) <= POSTERIOR_ATOL) | (lowest < 0.0))[0])
     what = "a negative entry" if lowest[row] < 0.0 else f"entries that sum to {total[row]:.6g}"
     raise InputError(
         f"`probs` has {what} in row {first_row + row}: every row must be a probability "

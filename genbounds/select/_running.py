@@ -13,15 +13,12 @@ from numpy.typing import NDArray
 
 from genbounds.estimators import FrechetReference
 from genbounds.select._trace_root import TraceRoot
-from genbounds.validation import Float, InputError
+from genbounds.validation import POSTERIOR_ATOL, Float, InputError
 
 CACHE_BYTES = 128 * 2**20
 """Memory for the running scores of all arms of a run together; the least recently used go first.
 
 20 arms with 250 samples of 2,048 features each need 82 MB."""
-
-SUM_ATOL = 1e-3
-"""Posteriors may miss a sum of one by this much (half precision); they are then renormalised."""
 
 _BLOCK = 2048
 
@@ -142,7 +139,7 @@ class RunningInception:
         """Take up posteriors of shape (b, classes)."""
         p = np.asarray(rows, dtype=np.float64)
         sums = p.sum(axis=1)
-        if not (p.min() >= 0.0 and np.abs(sums - 1.0).max() <= SUM_ATOL):
+        if not (p.min() >= 0.0 and np.abs(sums - 1.0).max() <= POSTERIOR_ATOL):
             raise InputError(
                 "`draw` must return posteriors for metric 'is': no negative entry, each row "
                 f"summing to one; got sums {sums.min():.4g} to {sums.max():.4g}, smallest entry "

@@ -112,3 +112,15 @@ GOOD = posteriors(0, 5, 3, 1.0)
 def test_bad_input_is_one_clear_error(probs, message):
     with pytest.raises(gb.InputError, match=message):
         gb.inception_score(probs)
+
+
+def test_posteriors_may_be_rounded_to_bfloat16():
+    """Rounding is by 2⁻⁸ of an entry at most, and so are their sums; twice that is no rounding."""
+    probs = posteriors(0, 400, 5, 1.0)
+    bits = probs.astype(np.float32).view(np.uint32)
+    rounded = ((bits + 0x8000) & 0xFFFF0000).view(np.float32)
+    assert np.abs(rounded.sum(axis=1) - 1.0).max() > 1e-3
+    score, exact = gb.inception_score(rounded), gb.inception_score(probs)
+    assert score.value == pytest.approx(exact.value, rel=1e-3)
+    with pytest.raises(gb.InputError, match=r"sum to 1\.0078"):
+        gb.inception_score(probs * (1.0 + 2.0**-7))

@@ -1,0 +1,85 @@
+"""What arrays and tensors are taken for, and what is refused in one clear line."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from genbounds.validation import InputError, as_numpy, check_features, check_finite
+
+ROWS = np.random.default_rng(0).normal(size=(20, 3))
+
+
+def tensors():
+    torch = pytest.importorskip("torch")
+
+    class Own(torch.Tensor):
+        pass
+
+    class Named(Own):
+        __module__ = "somebody.else"
+
+    exact = torch.tensor(ROWS)
+    return {
+        "leaf": (exact.clone().requires_grad_(), 0.0),
+        "parameter": (torch.nn.Parameter(exact), 0.0),
+        "transposed": (torch.tensor(ROWS.T.copy()).T, 0.0),
+        "subclass of a subclass": (torch.nn.Parameter(exact).as_subclass(Named), 0.0),
+        "lazily negated": (torch.conj(torch.complex(exact, -exact)).imag, 0.0),
+        "float16": (exact.half(), 2.0**-11),
+        "bfloat16": (exact.bfloat16(), 2.0**-8),
+        "float8": (exact.to(torch.float8_e4m3fn), 2.0**-4),
+    }
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["leaf", "parameter", "transposed", "subclass of a subclass", "lazily negated", "float16",
+     "bfloat16", "float8"],
+)  # fmt: skip
+def test_tensors_of_any_kind_are_their_numbers(kind):
+    tensor, rounding = tensors()[kind]
+    array = check_features("x", tensor)
+    assert array.dtype.kind == "f"
+    np.testing.assert_allclose(array.astype(float), ROWS, rtol=rounding, atol=rounding / 16.0)
+
+
+def test_tensors_that_numpy_cannot_hold_are_one_clear_error():
+    torch = pytest.importorskip("torch")
+    for tensor in (torch.tensor(ROWS).to_sparse(), torch.empty((20, 3), device="meta")):
+        with pytest.raises(InputError, match=r"^`x` is a tensor that NumPy cannot hold \(.*dense"):
+            as_numpy("x", tensor)
+    with pytest.raises(InputError, match=r"^`x` is not a rectangular array.*requires grad"):
+        as_numpy("x", list(torch.tensor(ROWS, requires_grad=True)))
+
+
+def test_a_mask_is_not_looked_through():
+    mask = ROWS > 1.0
+    assert mask.any()
+    with pytest.raises(InputError, match="`x` has masked entries: drop those samples"):
+        check_features("x", np.ma.array(ROWS, mask=mask))
+    np.testing.assert_array_equal(check_features("x", np.ma.array(ROWS)), ROWS)
+
+
+@pytest.mark.parametrize(
+    ("x", "message"),
+    [
+        (None, "got an object of type NoneType"),
+        (ROWS.astype(object), "got dtype object"),
+        (ROWS * 1j, "got dtype complex128"),
+        ([[1.0, 2.0], [3.0]], r"not a rectangular array of numbers: .*[^.]\.$"),
+    ],
+)
+def test_what_is_no_array_of_numbers_is_named(x, message):
+    with pytest.raises(InputError, match=message):
+        check_features("x", x)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_entries_whose_squares_overflow_a_narrow_type_are_finite(dtype):
+    """Warnings are errors here: sums of squares beyond float16 are those of any 2,048 features."""
+    block = np.full((4, 8), np.finfo(dtype).max, dtype=dtype)
+    check_finite("x", block)
+    block[2, 3] = np.inf
+    with pytest.raises(InputError, match="infinite value in row 2"):
+        check_finite("x", block)
