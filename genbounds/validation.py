@@ -24,7 +24,7 @@ TORCH_FLOATS = ("torch.float16", "torch.float32", "torch.float64")
 """Floating types of torch that NumPy has as well."""
 
 POSTERIOR_ATOL = 2.0**-8
-"""Posteriors may miss a sum of one by what rounding to bfloat16 does; they are then renormalised."""
+"""Posteriors may miss a sum of one by what bfloat16 rounds away; they are then renormalised."""
 
 
 class InputError(ValueError):

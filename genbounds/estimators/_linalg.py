@@ -88,11 +88,11 @@ def triangle(cov: Float) -> Float | None:
     return None if failed else lower
 
 
-def factor(cov: Float, lower: Float | None) -> Float:
+def factor(cov: Float, lower: Float | None, *, name: str) -> Float:
     """Return A of shape (d, r) with ``cov = A @ A.T``, r the numerical rank.
 
     `lower`, its `triangle`, where the matrix is safely positive definite (an order of magnitude
-    cheaper), eigenvectors otherwise.
+    cheaper), eigenvectors otherwise. `name`: of the argument that it came in.
 
     Raises
     ------
@@ -108,7 +108,7 @@ def factor(cov: Float, lower: Float | None) -> Float:
     largest = values[-1]
     if values[0] < -INDEFINITE_RTOL * abs(largest):
         raise InputError(
-            f"a covariance has eigenvalue {values[0]:.3g} (largest {largest:.3g}): "
+            f"`{name}` has a covariance with eigenvalue {values[0]:.3g} (largest {largest:.3g}): "
             "it is not positive semidefinite. Was it computed in half precision, or truncated?"
         )
     kept = values > d * EPS * largest

@@ -11,7 +11,7 @@ import scipy  # its submodules are loaded at their first use
 from numpy.typing import NDArray
 
 from genbounds.estimators._linalg import mirror_lower, symmetric_part
-from genbounds.files import read_metadata, read_statistics, write_statistics
+from genbounds.files import display, read_metadata, read_statistics, write_statistics
 from genbounds.origins import UNKNOWN, check_same_encoder, origin_of
 from genbounds.validation import (
     Float,
@@ -112,7 +112,10 @@ class Moments:
         A file without `n` gives exactly known moments: no sampling error on that side.
         """
         mean, cov, n = read_statistics(path)
-        moments = cls(mean, cov, n)
+        try:
+            moments = cls(mean, cov, n)
+        except InputError as error:
+            raise InputError(f"{display(path)}: {error}") from error
         moments._origin = read_metadata(path)
         return moments
 

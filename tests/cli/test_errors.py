@@ -37,6 +37,7 @@ def here(zoo, tmp_path, monkeypatch):
     np.savez(tmp_path / "unknown.npz", embeddings=x)
     np.savez(tmp_path / "nanstats.npz", mu=np.full(4, np.nan), sigma=np.eye(4))
     np.savez(tmp_path / "skew.npz", mu=np.zeros(4), sigma=np.triu(np.ones((4, 4))))
+    np.savez(tmp_path / "bent.npz", mu=np.zeros(4), sigma=2.0 - np.eye(4))
     np.savez(tmp_path / "few.npz", mu=np.zeros(4), sigma=np.eye(4), n=1)
     (tmp_path / "empty.npy").touch()
     (tmp_path / "x.csv").write_text("1,2\n")
@@ -51,6 +52,10 @@ FD = "score real.npy "
 IS = "score --metric is "
 SELECT = "select --reference real.npy good.npy "
 FINITE = "drop the sample or mend the encoder that made it; genbounds repairs nothing silently."
+BENT = (
+    "genbounds: `bent.npz` has a covariance with eigenvalue -1 (largest 7): it is not positive "
+    "semidefinite. Was it computed in half precision, or truncated?"
+)
 POLICY_NAMES = ", ".join(map(repr, POLICIES))
 
 CALLS = {
@@ -164,6 +169,9 @@ CALLS = {
     "score skew.npz good.npy": (
         "genbounds: skew.npz: `cov` is not symmetric: it is not a covariance matrix."
     ),
+    "score bent.npz good.npy": BENT,
+    FD + "bent.npz": BENT,
+    "select --reference bent.npz good.npy real.npy": BENT,
     "score few.npz good.npy": (
         "genbounds: few.npz: `n` must be a whole number of at least 2; got 1."
     ),

@@ -137,6 +137,12 @@ def test_refuses_what_is_not_a_mean_and_covariance(mean, cov, n, message):
         gb.Moments(mean, cov, n)
 
 
+def test_a_refused_file_is_named(tmp_path):
+    np.savez(tmp_path / "skew.npz", mu=[0.0, 0.0], sigma=[[1.0, 0.5], [0.2, 1.0]])
+    with pytest.raises(gb.InputError, match=r"skew\.npz: `cov` is not symmetric"):
+        gb.Moments.load(tmp_path / "skew.npz")
+
+
 def test_a_refused_batch_changes_nothing():
     moments = gb.Moments.from_features(np.eye(3))
     before = moments.cov.copy()

@@ -217,6 +217,8 @@ class FrechetReference:
 
     def __init__(self, real: Any, *, weights: Any = None) -> None:
         self._side = sample_of("real", real, weights)
+        if isinstance(real, Moments):
+            _ = self._side.factor  # refuses what is no covariance before anything is drawn
         self._origin = origin_of(real)
 
     @property
@@ -301,7 +303,7 @@ def _divided_by(name: str, unit: float, side: Sample) -> Sample:
     if side.rows is not None:
         return sample_of(name, np.asarray(side.rows, dtype=np.float64) / unit, side.weights)
     moments = side.moments
-    return Sample(Moments(moments.mean / unit, moments.cov / unit / unit, moments.n))
+    return Sample(Moments(moments.mean / unit, moments.cov / unit / unit, moments.n), name=name)
 
 
 def _check_ratio(fake: Sample, real: Sample) -> None:

@@ -50,7 +50,9 @@ class Sample:
         parts: tuple[Sample, ...] = (),
         weights: Float | None = None,
         precision: Precision = np.float64,
+        name: str = "sample",
     ) -> None:
+        self.name = name
         self.moments = moments
         self.rows = rows
         self.index = index
@@ -89,7 +91,7 @@ class Sample:
                 scale = np.sqrt(self.weights / (1.0 - float(self.weights @ self.weights)))
                 return self.centred().T * scale
             return self.centred().T / math.sqrt(self.n - 1)
-        return factor(self.moments.cov, self.triangle)
+        return factor(self.moments.cov, self.triangle, name=self.name)
 
     @cached_property
     def triangle(self) -> Float | None:
@@ -288,7 +290,7 @@ def sample_of(name: str, x: Any, weights: Any = None) -> Sample:
         if weights is not None:
             raise InputError(f"`{label}` are for rows; `{name}` is given by its moments.")
         _ = x.cov  # at least two samples
-        return Sample(x)
+        return Sample(x, name=name)
     rows = check_features(name, x)
     n, d = rows.shape
     if weights is not None:

@@ -214,7 +214,12 @@ GOOD = np.random.default_rng(0).normal(size=(20, 3))
         (
             gb.Moments(np.zeros(2), [[1.0, 2.0], [2.0, 1.0]]),
             gb.Moments(np.zeros(2), np.eye(2)),
-            "not positive semidefinite",
+            "^`fake` has a covariance with eigenvalue -1 .*not positive semidefinite",
+        ),
+        (
+            gb.Moments(np.zeros(2), np.eye(2)),
+            gb.Moments(np.zeros(2), [[1e200, 2e200], [2e200, 1e200]]),
+            "^`real` has a covariance with eigenvalue .*not positive semidefinite",
         ),
     ],
 )
