@@ -303,8 +303,10 @@ def lanczos_entropy(
 
 
 def _entropy_term(x: Float, order: float) -> Float:
-    p = np.maximum(x, np.finfo(float).tiny)
-    out: Float = -p * np.log(p) if order == 1.0 else p**order
+    """Terms of the entropy; 0 for what is rounding, whose small powers are not small."""
+    kept = x > ZERO
+    p = np.where(kept, x, 1.0)
+    out: Float = kept * (-p * np.log(p) if order == 1.0 else p**order)
     return out
 
 
