@@ -71,9 +71,9 @@ def score(
         str,
         typer.Option(
             "--estimator",
-            metavar="debiased|plugin",
-            autocompletion=offer("debiased|plugin"),
-            help="How it is estimated.",
+            metavar="debiased|plugin|infinity",
+            autocompletion=offer("debiased|plugin|infinity"),
+            help="How it is estimated; infinity (FD∞, IS∞ as published) for fd and is.",
         ),
     ] = "debiased",
     kernel: Annotated[

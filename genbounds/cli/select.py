@@ -72,7 +72,7 @@ def select(
         typer.Option(
             "--reference",
             metavar="REFERENCE",
-            help="Features or statistics of real data; needed for fd.",
+            help="Features of real data, for fd also statistics; needed for fd and kid.",
             show_default=False,
         ),
     ] = None,
