@@ -75,6 +75,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     int
         Exit status: 0 done, 1 the answer is negative, 2 bad usage or input, 130 interrupted.
     """
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by the caller, who wants nothing from it
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal without Unicode gets "?"
             stream.reconfigure(errors="replace")

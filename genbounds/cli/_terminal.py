@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from genbounds.files import atomic_write, display
+from genbounds.validation import InputError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -139,12 +140,17 @@ def interruptible(advice: str) -> Iterator[None]:
 
 @contextmanager
 def _reader_may_leave() -> Iterator[None]:
-    """End quietly when whoever reads our output goes away, as `head` does."""
+    """End quietly when whoever reads our output goes away, as `head` does; a full disk is said."""
     try:
         yield
         sys.stdout.flush()
-    except (BrokenPipeError, SystemExit):  # rich turns the one into the other
+    except (OSError, SystemExit) as error:  # rich turns a broken pipe into the latter
+        # What is still in the buffer must not fail again on the way out.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
+            raise InputError(
+                f"standard output cannot be written: {error.strerror}: write to another place."
+            ) from error
         raise typer.Exit(0) from None
 
 

@@ -48,6 +48,27 @@ def test_broken_pipe(zoo):
         assert program.wait(30) == 0
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here (Linux has one)")
+@pytest.mark.parametrize("form", [["bounds"], ["bounds", "--json"]], ids=" ".join)
+def test_a_full_disk_is_one_line_and_no_verdict(form):
+    """Exit status 1 would say that the job ran and its answer is negative."""
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        done = subprocess.run([*COMMAND, *form], stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 2
+    assert done.stderr == (
+        "genbounds: standard output cannot be written: No space left on device: "
+        "write to another place.\n"
+    )
+
+
+@pytest.mark.parametrize("form", [["bounds"], ["bounds", "--json"]], ids=" ".join)
+def test_streams_that_are_closed_are_not_missed(form):
+    done = subprocess.run(["sh", "-c", 'exec "$@" >&- 2>&-', "sh", *COMMAND, *form])
+    assert done.returncode == 0
+    done = subprocess.run(["sh", "-c", 'exec "$@" >&- 2>&-', "sh", *COMMAND, "score"])
+    assert done.returncode == 2
+
+
 def test_interrupt_keeps_what_is_done_and_says_so(tmp_path):
     command = [
         *COMMAND,
