@@ -37,8 +37,9 @@ class Metric:
     posteriors : bool
         Whether its files hold class posteriors instead of features.
     prepare : callable
-        Takes the reference (None for a score without one) and the metric's own options, and
-        returns a function of one model's content and the name of the estimator.
+        Takes the reference (None for a score without one), the metric's own options and the rows
+        of the smallest sample (None if unknown), and returns a function of one model's content
+        and the name of the estimator.
     referenced : bool
         Whether it is a distance from a reference.
     selectable : bool
@@ -48,36 +49,38 @@ class Metric:
     title: str
     better: str
     posteriors: bool
-    prepare: Callable[[Any, Options], Callable[[Any, str], Expansion]]
+    prepare: Callable[[Any, Options, int | None], Callable[[Any, str], Expansion]]
     referenced: bool = False
     selectable: bool = False
 
 
-def _fd(reference: Any, options: Options) -> Callable[[Any, str], Expansion]:
+def _fd(reference: Any, options: Options, fewest: int | None) -> Callable[[Any, str], Expansion]:
     from genbounds.estimators import FrechetReference
 
     prepared = FrechetReference(reference)
     return lambda content, estimator: prepared.expand(content, estimator=estimator)
 
 
-def _kid(reference: Any, options: Options) -> Callable[[Any, str], Expansion]:
+def _kid(reference: Any, options: Options, fewest: int | None) -> Callable[[Any, str], Expansion]:
     from genbounds.estimators import KernelReference
 
     prepared = KernelReference(reference)
     return lambda content, estimator: prepared.expand(content, estimator=estimator)
 
 
-def _is(reference: Any, options: Options) -> Callable[[Any, str], Expansion]:
+def _is(reference: Any, options: Options, fewest: int | None) -> Callable[[Any, str], Expansion]:
     from genbounds.estimators import inception_expansion
 
     return lambda content, estimator: inception_expansion(content, estimator=estimator)
 
 
-def _vendi(metric: str) -> Callable[[Any, Options], Callable[[Any, str], Expansion]]:
-    def prepare(reference: Any, options: Options) -> Callable[[Any, str], Expansion]:
+def _vendi(metric: str) -> Callable[[Any, Options, int | None], Callable[[Any, str], Expansion]]:
+    def prepare(
+        reference: Any, options: Options, fewest: int | None
+    ) -> Callable[[Any, str], Expansion]:
         from genbounds.estimators import vendi_metric
 
-        expand = vendi_metric(metric, [reference], options)
+        expand = vendi_metric(metric, [reference], options, fewest=fewest)
         return lambda content, estimator: expand(content, estimator=estimator)
 
     return prepare

@@ -229,13 +229,15 @@ class _Job:
 
     def _prepare(self) -> Callable[[Any, str], Expansion]:
         if self.chosen.posteriors:
-            return self.chosen.prepare(None, self.options)
+            return self.chosen.prepare(None, self.options, None)
         source = self.models[0] if self.reference is None else self.reference
+        scored = [*self.models, *([] if self.reference is None else [self.reference])]
+        fewest = min((sample.n for sample in scored if sample.n is not None), default=None)
         with (
             blame({"real": source.path, "x": source.path}),
             as_options("kernel", "bandwidth", "order"),
         ):
-            return self.chosen.prepare(source.content, self.options)
+            return self.chosen.prepare(source.content, self.options, fewest)
 
     def _expand(self, expand: Callable[[Any, str], Expansion], model: Input) -> Expansion:
         files = {"fake": model.path, "probs": model.path, "x": model.path}

@@ -125,8 +125,17 @@ def shared_expansion(
         raise InputError("`fakes` must map the name of at least one model to its features.")
     check_same_encoder(_origins(fakes, real))
     if metric in VENDI_METRICS:
-        return vendi_metric(metric, list(fakes.values()) if real is None else [real], options)
+        samples = list(fakes.values()) if real is None else [real]
+        sizes = [n for fake in fakes.values() if (n := _rows(fake)) is not None]
+        return vendi_metric(metric, samples, options, fewest=min(sizes, default=None))
     return metric_expansion(metric, real, options)
+
+
+def _rows(x: Any) -> int | None:
+    try:
+        return len(x)
+    except TypeError:  # no array: refused where it is scored, by its name
+        return None
 
 
 def _some_empirical(expansions: Mapping[str, Expansion]) -> bool:

@@ -11,6 +11,10 @@ import numpy as np
 from genbounds.results import Score
 from genbounds.validation import Float, InputError
 
+SAME = 1e-12
+"""Values closer than this, relatively, differ by rounding: models that have collapsed are no
+better than one another, though nothing in their rows varies."""
+
 NO_VARIATION = 1e-14
 """Standard error, relative to the value, that is rounding."""
 
@@ -299,15 +303,18 @@ def difference(a: Expansion, b: Expansion, *, shared_samples: bool = False) -> E
         (True, _Noise.reference(a), _Noise.reference(b)),
     ):
         if shared and one.influence is not None and two.influence is not None:
-            gap = one.influence - two.influence
-            variance = mean_variance(gap) + one.unexplained() + two.unexplained()
-            parts.append((variance, gap.size - 1.0))
+            apart = one.influence - two.influence
+            variance = mean_variance(apart) + one.unexplained() + two.unexplained()
+            parts.append((variance, apart.size - 1.0))
         else:
             parts += [(one.variance, one.degrees), (two.variance, two.degrees)]
             curvature += one.curvature - two.curvature
             skewness += one.skewness - two.skewness
+    gap = a.value - b.value
+    if abs(gap) <= SAME * max(abs(a.value), abs(b.value), 1.0 if a.log_scale else 0.0):
+        gap = 0.0
     return ExpansionDifference(
-        value=a.value - b.value,
+        value=gap,
         stderr=math.sqrt(sum(variance for variance, _ in parts)),
         degrees_of_freedom=welch_degrees_of_freedom(*parts),
         curvature=curvature,

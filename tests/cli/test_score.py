@@ -231,3 +231,13 @@ def test_diversity_needs_no_reference_and_one_bandwidth(run, zoo):
     assert alone["rows"][0]["value"] == pytest.approx(
         gb.vendi_score(good, kernel="cosine").value, rel=1e-12
     )
+
+
+def test_vendi_of_few_rows(run, zoo, tmp_path):
+    """No more rows than eigenvalues are usually kept: fewer are, and the table says how many."""
+    few = np.load(zoo / "good.npy")[:60]
+    np.save(tmp_path / "few.npy", few)
+    given = run("score", zoo / "real.npy", tmp_path / "few.npy", "--metric", "vendi", "--json").json
+    for row in (given["rows"][0], given["reference"]):
+        assert row["estimator"] == "vendi, truncated at t=59"
+        assert "truncated at t=59 for all: the smallest sample has 60 rows" in row["notes"][-1]

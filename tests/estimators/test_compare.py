@@ -163,3 +163,43 @@ def test_the_plugin_flips_a_rank_and_the_debiased_score_does_not():
     assert gaps["plugin"].mean() > noise["plugin"]
     assert gaps["debiased"].mean() < -noise["debiased"]
     assert abs(gaps["debiased"].mean() - (better - worse)) < noise["debiased"]
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "laplace", "cosine"])
+@pytest.mark.parametrize("metric", ["vendi", "rke"])
+def test_collapsed_models_are_told_apart_by_no_rounding(metric, kernel):
+    """One row, over and over: all score 1 without any variation, up to the last digit or two."""
+    rng = np.random.default_rng(0)
+    models = {str(k): np.tile(rng.normal(size=5) * 10.0**k, (100 + 7 * k, 1)) for k in range(-2, 4)}
+    ranking = gb.compare(models, features(rng, 50, 0.0, d=5), metric=metric,
+                         options={"kernel": kernel})  # fmt: skip
+    assert {round(score.value, 12) for score in ranking.scores.values()} == {1.0}
+    assert not any(pair.distinguishable for pair in ranking.differences)
+    assert set(ranking.contenders) == set(models)
+
+
+def test_differences_beyond_rounding_stay():
+    one = gb.Moments(np.zeros(2), np.eye(2))
+    near = {str(k): gb.Moments(np.array([1.0, k * 1e-7]), np.eye(2)) for k in (0, 100)}
+    ranking = gb.compare(near, one)
+    assert ranking.contenders == ("0",)
+
+
+@pytest.mark.parametrize("sizes", [(40, 90), (100, 300), (101, 300)])
+def test_vendi_of_few_rows_is_truncated_alike_for_all(sizes):
+    """With no more rows than eigenvalues are usually kept, fewer are kept, of every model."""
+    rng = np.random.default_rng(1)
+    models = {str(n): features(rng, n, 0.0) for n in sizes}
+    real = features(rng, 300, 0.0)
+    bandwidth = gb.estimators.vendi_options("vendi", [real])[0]["bandwidth"]
+    ranking = gb.compare(models, real, metric="vendi")
+    kept = min(100, min(sizes) - 1)
+    for name, score in ranking.scores.items():
+        assert score.estimator == f"vendi, truncated at t={kept}"
+        assert any(f"smallest sample has {min(sizes)} rows" in note for note in score.notes) is (
+            kept < 100
+        )
+        alone = gb.vendi_score(
+            models[name], method="truncated", components=kept, bandwidth=bandwidth
+        )
+        assert score.value == alone.value

@@ -189,7 +189,11 @@ def vendi_expansion(
 
 
 def vendi_metric(
-    metric: str, samples: Sequence[Any], options: Mapping[str, Any] | None = None
+    metric: str,
+    samples: Sequence[Any],
+    options: Mapping[str, Any] | None = None,
+    *,
+    fewest: int | None = None,
 ) -> Callable[..., Expansion]:
     """Return the function that expands any number of models by one and the same statistic.
 
@@ -203,8 +207,11 @@ def vendi_metric(
         Keyword arguments of `vendi_score`. "rke" has order 2 and the method "ustat"; "vendi" with
         an infinite feature dimension and an order below 2 is truncated at every n, so that sample
         sizes may differ.
+    fewest : int, optional
+        Rows of the smallest model, where all are known: a truncation keeps fewer eigenvalues than
+        that.
     """
-    given, note = vendi_options(metric, samples, options)
+    given, note = vendi_options(metric, samples, options, fewest=fewest)
 
     def expand(x: Any, *, estimator: str = "debiased") -> Expansion:
         expansion = vendi_expansion(x, estimator=estimator, **given)
@@ -214,15 +221,20 @@ def vendi_metric(
 
 
 def vendi_options(
-    metric: str, samples: Sequence[Any], options: Mapping[str, Any] | None = None
+    metric: str,
+    samples: Sequence[Any],
+    options: Mapping[str, Any] | None = None,
+    *,
+    fewest: int | None = None,
 ) -> tuple[dict[str, Any], str]:
-    """Complete the options that all models share, with a note on a bandwidth that was chosen.
+    """Complete the options that all models share, with a note on what was chosen for them.
 
     Parameters
     ----------
     metric : {"vendi", "rke"}
     samples : sequence of array_like
     options : mapping, optional
+    fewest : int, optional
         All as for `vendi_metric`.
 
     Returns
@@ -266,6 +278,11 @@ def vendi_options(
         )
         limitless = infinite and check_order(given.get("order", 1.0)) < 2.0
         given["method"] = "truncated" if limitless else "exact"
+        open_ended = limitless and given.get("components") is None
+        if open_ended and fewest is not None and 1 < fewest <= COMPONENTS["truncated"]:
+            given["components"] = fewest - 1
+            few = f"truncated at t={fewest - 1} for all: the smallest sample has {fewest} rows"
+            note = f"{note}; {few}" if note else few
     return given, note
 
 
