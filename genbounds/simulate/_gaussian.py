@@ -12,10 +12,11 @@ from numpy.typing import ArrayLike
 from genbounds.bounds import Facts, normal_product_tail, weighted_chi_square_tail
 from genbounds.simulate._arms import Statistics, SyntheticArm
 from genbounds.simulate._engine import draw_triangle
-from genbounds.validation import Float, InputError
+from genbounds.validation import Float, InputError, as_numpy
 
 _OF_SCATTER = {"covariance", "raw_covariance", "sample_variance", "mean_square"}
 _OF_ROWS = {"mean_deviation", "running_mean", "rows"}  # no functions of mean and covariance
+_SYMMETRY_RTOL = 1e-6  # of the largest entry, as in `Moments`
 _KAPPA_SQUARED = 8.0 / 3.0  # E exp(X²/κ²) = 2 for X ~ N(0, 1)
 
 
@@ -23,8 +24,8 @@ class _EllipticalArm(SyntheticArm):
     """A mean, a covariance and its root; what the arms of this module share."""
 
     def __init__(self, mean: ArrayLike, cov: ArrayLike, *, name: str | None = None) -> None:
-        center = np.atleast_1d(np.array(mean, dtype=np.float64))
-        matrix = np.atleast_1d(np.array(cov, dtype=np.float64))
+        center = np.atleast_1d(np.array(as_numpy("mean", mean), dtype=np.float64))
+        matrix = np.atleast_1d(np.array(as_numpy("cov", cov), dtype=np.float64))
         d = max(center.size, matrix.shape[0])
         if center.ndim > 1 or center.size not in (1, d):
             raise InputError(f"`mean` must have shape ({d},) to fit `cov`; got {center.shape}.")
@@ -36,8 +37,10 @@ class _EllipticalArm(SyntheticArm):
             )
         if not np.isfinite(center).all():
             raise InputError("`mean` must be finite.")
-        if matrix.ndim == 2 and not np.allclose(matrix, matrix.T, rtol=1e-10, atol=0.0):
-            raise InputError("`cov` must be symmetric: pass (cov + cov.T) / 2 if it nearly is.")
+        if matrix.ndim == 2:
+            if np.abs(matrix - matrix.T).max() > _SYMMETRY_RTOL * np.abs(matrix).max():
+                raise InputError("`cov` must be symmetric: pass (cov + cov.T) / 2 if it nearly is.")
+            matrix = (matrix + matrix.T) / 2.0
         eigenvalues = matrix if matrix.ndim == 1 else np.linalg.eigvalsh(matrix)
         if not eigenvalues.min() >= -1e-10 * max(eigenvalues.max(), 0.0):
             raise InputError(

@@ -370,3 +370,19 @@ def test_impossible_norms_are_refused(norms):
 def test_bad_arms_are_refused(make, match):
     with pytest.raises(InputError, match=match):
         make()
+
+
+def test_a_covariance_may_be_symmetric_but_for_rounding():
+    """Products such as Q Λ Qᵀ have zeros that rounding makes anything, on either side."""
+    cov = np.eye(6)
+    cov[0, 1], cov[1, 0], cov[2, 3] = 1e-17, -3e-17, 2e-16
+    arm = GaussianArm(np.zeros(6), cov)
+    np.testing.assert_array_equal(arm.cov, arm.cov.T)
+    np.testing.assert_allclose(arm.eigenvalues, 1.0, rtol=1e-12)
+
+
+def test_moments_may_be_tensors():
+    torch = pytest.importorskip("torch")
+    arm = GaussianArm(torch.ones(2, requires_grad=True), torch.eye(2))
+    np.testing.assert_array_equal(arm.mean, np.ones(2))
+    np.testing.assert_array_equal(arm.cov, np.eye(2))
