@@ -160,15 +160,26 @@ def coverage(
     Raises
     ------
     InputError
-        If the law is outside the assumptions, or does not provide what the bound needs, the
-        statement is deterministic (`audit` searches a counterexample to those), the store cannot
-        be used or belongs to another version, or workers keep dying.
+        If `bound` or `arm` is something else, the law is outside the assumptions or does not
+        provide what the bound needs, the statement is deterministic (`audit` searches a
+        counterexample to those), the store cannot be used or belongs to another version, or
+        workers keep dying.
     """
     n = check_count("n", n)
     delta = check_open_unit("delta", delta)
     replications = check_count("replications", replications)
     seed = check_count("seed", seed, minimum=0)
     confidence = check_open_unit("confidence", confidence)
+    if not isinstance(bound, Bound):
+        raise InputError(
+            f"`bound` must be a statement such as genbounds.bounds.catalog()['o24.gaussian-mean']; "
+            f"got {bound!r}."
+        )
+    if not isinstance(arm, SyntheticArm):
+        raise InputError(
+            "`arm` must be a law of known truth such as genbounds.simulate.GaussianArm(mean, cov); "
+            f"got {type(arm).__name__}."
+        )
     if bound.form in ("deterministic", "rate"):
         kind = "deterministic" if bound.form == "deterministic" else "a rate"
         raise InputError(

@@ -122,6 +122,13 @@ def test_bad_arguments_are_named(bad):
         coverage(catalog()["o24.gaussian-mean"], NORMAL, 5, **arguments)
 
 
+def test_what_is_no_bound_or_no_law_is_named():
+    with pytest.raises(InputError, match=r"`bound` must be .*; got 'o24\.gaussian-mean'"):
+        coverage("o24.gaussian-mean", NORMAL, 5, 0.1, 10, 0)
+    with pytest.raises(InputError, match=r"`arm` must be a law of known truth .* got ndarray"):
+        coverage(catalog()["o24.gaussian-mean"], np.zeros((5, 1)), 5, 0.1, 10, 0)
+
+
 def draw_normal(rng):
     return rng.normal(2.0, 1.0, 30)
 
