@@ -3,7 +3,8 @@
 Each call runs in a fresh process, so that its peak memory is its own; short ones several times, for
 the median. Peers (vendi-score) run in the same invocation where they are installed; with
 ``--rounds`` all calls of a case take turns, and the median counts. ``--record`` rewrites the rows
-of these cases in docs/benchmarks.md; six minutes a round on two cores.
+of these cases in docs/benchmarks.md; six minutes a round on two cores. ``--cpu`` counts processor
+seconds of one thread, which another process on the machine disturbs little; they are not recorded.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import argparse
 import datetime
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -30,6 +32,8 @@ PAGE = Path(__file__).parents[2] / "docs" / "benchmarks.md"
 HEAD = ("case", "n", "d", "call", "seconds", "peak GiB", "times the first", "score", "measured")
 ENOUGH, REPEATS = 3.0, 9
 """A call is repeated until it took so many seconds in all, or so often."""
+
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 QUOTED = {"fkea": ("published code (quoted)", 167.0, 2.4)}
 """Seconds and GiB on two cores of what is not run here."""
@@ -125,19 +129,20 @@ CASES: dict[str, tuple[int, int, dict[str, Callable[[np.ndarray], float]]]] = {
 }
 
 
-def one(case: str, name: str) -> dict[str, float]:
+def one(case: str, name: str, *, cpu: bool = False) -> dict[str, float]:
     """Median seconds, peak GiB of this process, and the value of one call."""
     n, d, calls = CASES[case]
     x = features(n, d)
+    clock = time.process_time if cpu else time.perf_counter
     taken: list[float] = []
     while not taken or (sum(taken) < ENOUGH and len(taken) < REPEATS):
-        start = time.perf_counter()
+        start = clock()
         value = calls[name](x)
-        taken.append(time.perf_counter() - start)
+        taken.append(clock() - start)
     return {"value": value, "seconds": statistics.median(taken), "peak": peak_gib()}
 
 
-def measured(case: str, rounds: int) -> list[list[str]]:
+def measured(case: str, rounds: int, *, cpu: bool = False) -> list[list[str]]:
     """Run every call of a case in turn, each time in a process of its own; rows of the table."""
     n, d, calls = CASES[case]
     installed = find_spec("vendi_score") is not None
@@ -145,10 +150,15 @@ def measured(case: str, rounds: int) -> list[list[str]]:
         name: [] for name in calls if installed or not name.startswith("peer")
     }
     failed = set[str]()
+    # Libraries read them when they are loaded, which some are at their first use.
+    threads = {name: "1" for name in THREADS} if cpu else {}
     for _ in range(rounds):
         for name in results:
-            command = [sys.executable, "-m", "experiments.benchmarks.vendi", "--one", case, name]
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            command = [sys.executable, "-m", "experiments.benchmarks.vendi"]
+            command += [*["--cpu"] * cpu, "--one", case, name]
+            done = subprocess.run(
+                command, capture_output=True, text=True, check=False, env=os.environ | threads
+            )
             print(done.stderr.strip(), file=sys.stderr, flush=True)
             if done.returncode:
                 failed.add(name)
@@ -179,15 +189,18 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("cases", nargs="*", metavar="CASE", help=f"of {', '.join(CASES)}; or all")
     parser.add_argument("--rounds", type=int, default=1, help="turns of every call")
-    parser.add_argument("--record", action="store_true", help="into the page")
+    clock = parser.add_mutually_exclusive_group()
+    clock.add_argument("--record", action="store_true", help="into the page")
+    clock.add_argument("--cpu", action="store_true", help="processor seconds of one thread")
     parser.add_argument("--page", type=Path, default=PAGE, help="document with the section")
     parser.add_argument("--one", nargs=2, metavar=("CASE", "NAME"), help=argparse.SUPPRESS)
     options = parser.parse_args(argv)
     if options.one:
-        print(json.dumps(one(*options.one)))
+        print(json.dumps(one(*options.one, cpu=options.cpu)))
         return 0
     chosen = options.cases or list(CASES)
-    lines = table(HEAD, [row for case in chosen for row in measured(case, options.rounds)])
+    rows = [row for case in chosen for row in measured(case, options.rounds, cpu=options.cpu)]
+    lines = table(HEAD, rows)
     print("\n".join([stamp(), "", *lines]))
     if options.record:
         head, rule, *new = lines

@@ -2,7 +2,7 @@
 
 ``python -m experiments.vendi.coverage --replications 6000 --jobs 1`` runs the study and rewrites
 the table of docs/vendi.md; with ``--studies`` only rows of these names. Rows that take long get a
-half to a twelfth of the replications. The digits rows draw from the 1,797 scikit-learn digits with
+half or a third of the replications. The digits rows draw from the 1,797 scikit-learn digits with
 replacement, so that the plug-in score of all of them is the exact truth; that of the network's
 features is the score of 400,000 other rows.
 """
@@ -130,31 +130,31 @@ def studies() -> Iterator[Study]:
     for order, kept in ((1.0, 10), (1.0, 30), (2.0, 20)):
         given = {"bandwidth": 2.0, "order": order, "method": "truncated", "components": kept}
         label = f"Gaussian d=4, RBF, order {order:g}, truncated at {kept}, n=500"
-        yield Study(label, gauss, 500, given, share=6)
+        yield Study(label, gauss, 500, given, share=3)
     for order in (1.0, 2.0, math.inf):
         given = {"kernel": "cosine", "order": order}
         yield Study(f"digits, cosine, order {order:g}, n=500", Digits(), 500, given)
     given = {"bandwidth": 2.0, "order": 2.0}
     yield Study("digits, RBF, order 2, n=500", Digits(), 500, given)
     given = {"bandwidth": 2.0, "method": "truncated", "components": 20}
-    yield Study("digits, RBF, order 1, truncated at 20, n=500", Digits(), 500, given, share=6)
+    yield Study("digits, RBF, order 1, truncated at 20, n=500", Digits(), 500, given, share=3)
     given = {"kernel": "cosine", "method": "truncated", "components": 20}
     yield Study("digits, cosine, order 1, truncated at 20, n=500", Digits(), 500, given)
     for order in (1.0, 2.0, math.inf):
         given = {"kernel": "cosine", "order": order}
         label = f"digits through a network, d=128, cosine, order {order:g}, n=1000"
-        yield Study(label, NetworkDigits(), 1000, given, share=6)
+        yield Study(label, NetworkDigits(), 1000, given, share=3)
     for n, order in ((64, 1.0), (128, 0.5), (128, 1.0), (192, 1.0)):
         given = {"kernel": "cosine", "order": order}
         label = f"digits through a network, d=128, cosine, order {order:g}, n={n} (few)"
-        yield Study(label, NetworkDigits(), n, given, share=12)
+        yield Study(label, NetworkDigits(), n, given, share=3)
     subspaces = SphereClustersArm((0.5, 0.3, 0.2), (20, 40, 60))
     label = "3 spheres, d=120, cosine, order 1, n=180 (few, not of the fitted kind)"
-    yield Study(label, subspaces, 180, {"kernel": "cosine"}, share=12)
+    yield Study(label, subspaces, 180, {"kernel": "cosine"}, share=3)
     weights = np.arange(1, 301) ** -0.5
     many = SphereClustersArm(tuple(weights / weights.sum()), (1,) * 300)
     label = "300 uneven clusters, cosine, order 1, float32, terms from some rows, n=6000"
-    yield Study(label, many, 6000, {"kernel": "cosine"}, share=8, single=True)
+    yield Study(label, many, 6000, {"kernel": "cosine"}, share=3, single=True)
 
 
 def row(study: Study, options: argparse.Namespace) -> str:

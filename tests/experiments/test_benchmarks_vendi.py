@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -31,7 +32,7 @@ def tiny(monkeypatch):
 
     def run(command, **given):
         case, name = command[-2:]
-        result = json.dumps(vendi.one(case, name))
+        result = json.dumps(vendi.one(case, name, cpu="--cpu" in command))
         return SimpleNamespace(returncode=0, stdout=result, stderr="")
 
     monkeypatch.setattr(vendi.subprocess, "run", run)
@@ -48,3 +49,18 @@ def test_every_case_runs_and_is_recorded(tiny, tmp_path):
     assert all(float(row[6]) > 0.0 for row in rows)
     quoted = next(row for row in rows if "quoted" in row[4])
     assert float(quoted[5]) == 167.0
+
+
+def test_processor_seconds_leave_sleep_out(tiny, monkeypatch, capsys):
+    monkeypatch.setitem(vendi.CASES, "sleep", (60, 8, {"genbounds sleeps": sleep}))
+    assert vendi.main(["sleep"]) == vendi.main(["sleep", "--cpu"]) == 0
+    rows = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| sleep")]
+    wall, processor = (float(row.split("|")[5]) for row in rows)
+    assert wall > 0.1 > processor
+    with pytest.raises(SystemExit):  # other seconds than those of the page
+        vendi.main(["--cpu", "--record"])
+
+
+def sleep(x):
+    time.sleep(0.2)
+    return 1.0

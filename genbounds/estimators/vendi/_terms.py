@@ -21,6 +21,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genbounds.estimators._moments import random_parts
+from genbounds.estimators.vendi._coupling import (
+    DEFINITE_ORDER,
+    Coupling,
+    divided_differences,
+    factored_coupling,
+)
 from genbounds.validation import Float
 
 PAIRING_SEED = 20_240_102
@@ -36,9 +42,6 @@ PART_ROWS, PART_WORK, PART_NOISE = 512, 2**28, 0.02
 """Where not every row is needed, the terms come from random parts of at least so many rows, more
 where a row costs little (rows times the square of the number of eigenvalues); parts are added until
 their noise is this share of the variance."""
-
-NEAR = 1e-6
-"""Eigenvalues closer than this, relative to the largest, share one derivative."""
 
 GROUP = 64
 """Leading eigenvalues among which near-ties of the largest are looked for."""
@@ -64,8 +67,8 @@ class Derivatives:
     rank_one : float
     lifted : bool
         J is I - 11ᵀ/k if so, else I.
-    divided : ndarray of shape (r, r)
-        (g_i - g_j) / (λ_i - λ_j), zero on the diagonal.
+    coupling : Coupling
+        (g_i - g_j) / (λ_i - λ_j), zero on the diagonal, of shape (r, r).
     unresolved : float
         Share of the coupling across a cut that comes from eigenvalues closer to each other than
         the sample can tell; 0 where nothing is cut.
@@ -77,7 +80,7 @@ class Derivatives:
     curvature: Float
     rank_one: float
     lifted: bool
-    divided: Float
+    coupling: Coupling
     unresolved: float = 0.0
 
     def form(self, a: Float, b: Float) -> Float:
@@ -138,18 +141,11 @@ def derivatives(values: Float, *, order: float, kept: int | None, n: int) -> Der
     gradient = np.zeros(r)
     lifted = kept is not None and not math.isinf(order)
     gradient[:k] = slope - slope.mean() if lifted else slope
-    inner = _divided(top, raised, slope, order)
-    divided, unresolved = inner, 0.0
-    if k < r:
-        divided = np.zeros((r, r))
-        divided[:k, :k] = inner
-        gap = top[:, None] - values[None, k:]
-        noise = 2.0 * top[:, None] * values[None, k:] / n
-        across = gradient[:k, None] * gap / (gap**2 + noise)
-        divided[:k, k:] = across
-        divided[k:, :k] = across.T
-        size = np.abs(across) * top[:, None] * values[None, k:]
-        unresolved = float((size * noise / (gap**2 + noise)).sum() / max(size.sum(), ZERO))
+    coupling: Coupling
+    if cut is None and order <= DEFINITE_ORDER:
+        coupling, unresolved = factored_coupling(values, order), 0.0
+    else:
+        coupling, unresolved = _cut_coupling(values, raised, gradient, order=order, n=n)
     return Derivatives(
         value=log_vendi(raised if kept is not None else values, order),
         gradient=gradient,
@@ -157,9 +153,30 @@ def derivatives(values: Float, *, order: float, kept: int | None, n: int) -> Der
         curvature=curvature,
         rank_one=rank_one,
         lifted=lifted,
-        divided=divided,
+        coupling=coupling,
         unresolved=unresolved,
     )
+
+
+def _cut_coupling(
+    values: Float, raised: Float, gradient: Float, *, order: float, n: int
+) -> tuple[Coupling, float]:
+    """Couple `values`, of which the leading count as `raised`; and `Derivatives.unresolved`."""
+    r, k = values.size, raised.size
+    divided, unresolved = np.zeros((r, r)), 0.0
+    if not math.isinf(order):
+        power = float((raised**order).sum())
+        divided[:k, :k] = divided_differences(raised[:, None], raised, order=order, power=power)
+        np.fill_diagonal(divided, 0.0)
+    if k < r:
+        top, rest = values[:k, None], values[None, k:]
+        gap, noise = top - rest, 2.0 * top * rest / n
+        across = gradient[:k, None] * gap / (gap**2 + noise)
+        divided[:k, k:] = across
+        divided[k:, :k] = across.T
+        size = np.abs(across) * top * rest
+        unresolved = float((size * noise / (gap**2 + noise)).sum() / max(size.sum(), ZERO))
+    return Coupling(divided), unresolved
 
 
 def _separable(p: Float, order: float) -> tuple[Float, Float, float]:
@@ -171,34 +188,6 @@ def _separable(p: Float, order: float) -> tuple[Float, Float, float]:
     power = float((p**order).sum())
     slope = order / (1.0 - order) * p ** (order - 1.0) / power
     return slope, -order * p ** (order - 2.0) / power, 1.0 - order
-
-
-def _divided(values: Float, raised: Float, slope: Float, order: float) -> Float:
-    """Divided differences of the slopes within the kept part; zero on the diagonal."""
-    if math.isinf(order):
-        return np.zeros((values.size, values.size))
-    gap = np.subtract.outer(values, values)
-    out: Float = np.subtract.outer(slope, slope)
-    one, two = _near_pairs(values, NEAR * raised[0])
-    gap[one, two] = gap[two, one] = 1.0
-    out /= gap
-    middle = (raised[one] + raised[two]) / 2.0
-    if order == 1.0:
-        limit = -1.0 / middle
-    else:
-        limit = -order * middle ** (order - 2.0) / float((raised**order).sum())
-    out[one, two] = out[two, one] = limit
-    np.fill_diagonal(out, 0.0)
-    return out
-
-
-def _near_pairs(values: Float, distance: float) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Positions i <= j of decreasing `values` no further apart than `distance`."""
-    first = np.arange(values.size)
-    counts = np.searchsorted(-values, distance - values, side="right") - first
-    one = np.repeat(first, counts)
-    two = one + np.arange(one.size) - np.repeat(np.cumsum(counts) - counts, counts)
-    return one, two
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -332,22 +321,22 @@ class _Kernel:
     def __init__(self, at: Derivatives, values: Float, order: float, kept: int | None) -> None:
         self.at, self.values = at, values
         self.shift = float(at.gradient @ values)
-        self.slopes: Float = at.divided @ values
+        self.slopes: Float = at.coupling.times(values)
         self.known_mean = 0.5 * float(values @ self.slopes)
         # The remainder is orthogonal to what is known; its own couplings are at eigenvalue 0.
         self.outside: Float | None = None
-        self._cast: tuple[Float, Float, Float, Float] | None = None
+        self._cast: tuple[Float, Float, Float, Coupling] | None = None
         if kept is not None or math.isinf(order):
             self.outside = np.where(values > 0.0, at.gradient / np.maximum(values, ZERO), 0.0)
 
     def __call__(self, z: Float) -> tuple[Float, Float, Float]:
         """Of every row: influence, not centred; h(x, x) and its linear part."""
         squares = z * z
-        gradient, slopes, values, divided = self._like(z)
+        gradient, slopes, values, coupling = self._like(z)
         influence: Float = squares @ gradient - self.shift
         excess = squares - values
         own = 0.5 * self.at.form(excess, excess)
-        own += 0.5 * np.einsum("ij,ij->i", squares @ divided, squares)
+        own += 0.5 * coupling.form(squares)
         if self.outside is not None:
             outside = self.outside.astype(z.dtype, copy=False)
             own += np.maximum(1.0 - squares.sum(axis=1), 0.0) * (squares @ outside)
@@ -359,23 +348,23 @@ class _Kernel:
         few = z.shape[1] <= NARROW
         m = len(z) if few else max(2, min(len(z), count))
         z = z[:m]
-        *_, values, divided = self._like(z)
+        *_, values, coupling = self._like(z)
         excess = z * z - values
         total = 0.0
         shifts = SHIFTS if few else 1
         for shift in range(1, 1 + shifts):
             cross = z * np.roll(z, shift, axis=0)
             kernel = 0.5 * self.at.form(excess, np.roll(excess, shift, axis=0))
-            kernel += 0.5 * np.einsum("ij,ij->i", cross @ divided, cross)
+            kernel += 0.5 * coupling.form(cross)
             total += float(kernel @ kernel)
         return total, shifts * m
 
-    def _like(self, z: Float) -> tuple[Float, Float, Float, Float]:
-        """Gradient, slopes, eigenvalues and divided differences in the precision of `z`."""
+    def _like(self, z: Float) -> tuple[Float, Float, Float, Coupling]:
+        """Gradient, slopes, eigenvalues and coupling in the precision of `z`."""
         if self._cast is None or self._cast[0].dtype != z.dtype:
-            arrays = (self.at.gradient, self.slopes, self.values, self.at.divided)
-            one, two, three, four = (a.astype(z.dtype, copy=False) for a in arrays)
-            self._cast = (one, two, three, four)
+            arrays = (self.at.gradient, self.slopes, self.values)
+            one, two, three = (a.astype(z.dtype, copy=False) for a in arrays)
+            self._cast = (one, two, three, self.at.coupling.astype(z.dtype))
         return self._cast
 
 

@@ -305,7 +305,7 @@ def _rest(rows, spectrum):
     at = _terms.derivatives(spectrum.values, order=1.0, kept=None, n=len(rows))
     z = np.concatenate([block for _, block in spectrum.coordinates(None)])
     excess = z**2 - spectrum.values
-    return 0.5 * (excess**2 @ at.curvature + ((excess @ at.divided) * excess).sum(axis=1))
+    return 0.5 * (excess**2 @ at.curvature + at.coupling.form(excess))
 
 
 @pytest.mark.parametrize("order", [0.5, 1.0, math.inf])
@@ -330,15 +330,6 @@ def test_the_second_half_is_the_whole_without_the_first(order):
         terms = spectral_terms(two.coordinates, two.values, kept=None, **given)
         assert (value, bias) == pytest.approx((terms.value, terms.bias), rel=1e-10)
         assert noise == terms.noise == 0.0
-
-
-def test_near_pairs_against_all_pairs():
-    values = np.sort(np.r_[0.5, 0.5, 0.3, 0.29, 0.281, 0.1, 0.1, 0.1])[::-1]
-    one, two = _terms._near_pairs(values, 0.0101)
-    near = np.abs(np.subtract.outer(values, values)) <= 0.0101
-    assert set(zip(one.tolist(), two.tolist(), strict=True)) == set(
-        zip(*(axis.tolist() for axis in np.nonzero(np.triu(near))), strict=True)
-    )
 
 
 def test_unit_rows_are_made_alike_before_and_after_all_are():
