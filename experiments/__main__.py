@@ -118,7 +118,7 @@ def run(trial: Trial, where: Path, limit: float) -> tuple[str, float, str]:
 
     command = [sys.executable, "-m", f"experiments.{trial.module}", *shlex.split(trial.arguments)]
     # One thread unless told otherwise: on a machine with other work, threads that wait for each
-    # other made small products thirty times slower.
+    # other made selection on digits twenty times slower.
     environment = {"OMP_NUM_THREADS": "1"} | os.environ | {"PYTHONPATH": str(where)}
     start = time.perf_counter()
     try:

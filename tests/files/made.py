@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -11,20 +9,6 @@ import pytest
 
 X = np.random.default_rng(0).normal(size=(30, 4)).astype(np.float32)
 MEAN, COV = X.mean(0, dtype=np.float64), np.cov(X.astype(np.float64), rowvar=False)
-
-
-def npy_bytes(array: np.ndarray, *, allow_pickle: bool = False) -> bytes:
-    buffer = io.BytesIO()
-    np.save(buffer, array, allow_pickle=allow_pickle)
-    return buffer.getvalue()
-
-
-def npz_bytes(members: dict[str, bytes], *, compression: int = zipfile.ZIP_STORED) -> bytes:
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", compression) as archive:
-        for name, data in members.items():
-            archive.writestr(f"{name}.npy", data)
-    return buffer.getvalue()
 
 
 def save_torch(path: Path, content: object) -> None:

@@ -19,12 +19,8 @@ from hypothesis import strategies as st
 from genbounds import files
 from genbounds.files._pt import StoredArray
 from genbounds.validation import InputError
-from tests.files.made import COV, MEAN, WRITERS, X, npy_bytes, npz_bytes, save_torch, write_npy
-
-
-class Payload:
-    def __reduce__(self):
-        return (os.mkdir, ("unpickled",))
+from tests.files.made import COV, MEAN, WRITERS, X, save_torch, write_npy
+from tests.fuzz.seeds import Payload, npy, npz
 
 
 def bomb() -> bytes:
@@ -56,8 +52,8 @@ def flip_size(data: bytes) -> bytes:
     return data[:at] + struct.pack("<I", 1 << 20) + data[at + 4 :]
 
 
-GOOD = npy_bytes(X)
-GOOD_NPZ = npz_bytes({"features": GOOD})
+GOOD = npy(X)
+GOOD_NPZ = npz({"features": GOOD})
 
 BAD_BYTES = {
     "empty.npy": (b"", "the file is empty: write it again."),
@@ -101,42 +97,42 @@ BAD_BYTES = {
         "save the array with numpy.save(path, array, allow_pickle=False).",
     ),
     "objects.npy": (
-        npy_bytes(np.array([[Payload()]], dtype=object), allow_pickle=True),
+        npy(np.array([[Payload()]], dtype=object), allow_pickle=True),
         "holds pickled Python objects, which are never loaded: "
         "save a plain float array of shape (n, d).",
     ),
     "text.npy": (b"1 2 3\n", "is not a NumPy file: write it again with numpy.save."),
     "zip.npy": (GOOD_NPZ, "is not a NumPy file: it is a zip archive, call it .npz."),
     "words.npy": (
-        npy_bytes(np.array([["a", "b"]])),
+        npy(np.array([["a", "b"]])),
         "holds <U1, not real numbers: save a float array of shape (n, d).",
     ),
     "complex.npy": (
-        npy_bytes(X.astype(complex)),
+        npy(X.astype(complex)),
         "holds complex128, not real numbers: save a float array of shape (n, d).",
     ),
     "dates.npy": (
-        npy_bytes(np.zeros((3, 2), "M8[s]")),
+        npy(np.zeros((3, 2), "M8[s]")),
         "holds datetime64[s], not real numbers: save a float array of shape (n, d).",
     ),
     "record.npy": (
-        npy_bytes(np.zeros(3, [("a", "f8")])),
+        npy(np.zeros(3, [("a", "f8")])),
         "holds [('a', '<f8')], not real numbers: save a float array of shape (n, d).",
     ),
     "vector.npy": (
-        npy_bytes(X[0]),
+        npy(X[0]),
         "holds an array of shape (4,): features need shape (n, d), one row a sample.",
     ),
     "scalar.npy": (
-        npy_bytes(np.float64(3.0)),
+        npy(np.float64(3.0)),
         "holds an array of shape (): features need shape (n, d), one row a sample.",
     ),
     "images.npy": (
-        npy_bytes(np.zeros((2, 3, 4))),
+        npy(np.zeros((2, 3, 4))),
         "holds an array of shape (2, 3, 4): features need shape (n, d), one row a sample.",
     ),
     "norows.npy": (
-        npy_bytes(np.zeros((0, 4))),
+        npy(np.zeros((0, 4))),
         "holds an array of shape (0, 4), no data: write it again.",
     ),
     "x.pkl": (
@@ -158,37 +154,37 @@ BAD_BYTES = {
         "is damaged or truncated (File is not a zip file): write it again.",
     ),
     "unknown.npz": (
-        npz_bytes({"embeddings": GOOD, "labels": GOOD}),
+        npz({"embeddings": GOOD, "labels": GOOD}),
         "has no known array, only: embeddings, labels. Name the features `features`, `reps`, "
         "`feats` or `arr_0`, or the statistics `mu` and `sigma`.",
     ),
     "none.npz": (
-        npz_bytes({}),
+        npz({}),
         "has no known array, only: nothing. Name the features `features`, `reps`, `feats` or "
         "`arr_0`, or the statistics `mu` and `sigma`.",
     ),
     "many.npz": (
-        npz_bytes({f"k{i}": GOOD for i in range(12)}),
+        npz({f"k{i}": GOOD for i in range(12)}),
         "has no known array, only: k0, k1, k2, k3, k4, k5, k6, k7 and 4 more. Name the features "
         "`features`, `reps`, `feats` or `arr_0`, or the statistics `mu` and `sigma`.",
     ),
     "both.npz": (
-        npz_bytes({"features": GOOD, "reps": GOOD}),
+        npz({"features": GOOD, "reps": GOOD}),
         "is ambiguous, it has features and reps: keep one array of features, or only the "
         "statistics.",
     ),
     "mixed.npz": (
-        npz_bytes({"features": GOOD, "mu": npy_bytes(MEAN), "sigma": npy_bytes(COV)}),
+        npz({"features": GOOD, "mu": npy(MEAN), "sigma": npy(COV)}),
         "is ambiguous, it has features and mu and sigma: keep one array of features, or only the "
         "statistics.",
     ),
     "objects.npz": (
-        npz_bytes({"arr_0": npy_bytes(np.array([[{}]], dtype=object), allow_pickle=True)}),
+        npz({"arr_0": npy(np.array([[{}]], dtype=object), allow_pickle=True)}),
         "(arr_0): holds pickled Python objects, which are never loaded: "
         "save a plain float array of shape (n, d).",
     ),
     "pickled.npz": (
-        npz_bytes({"arr_0": pickle.dumps(Payload())}),
+        npz({"arr_0": pickle.dumps(Payload())}),
         "(arr_0): is a pickle, which is never loaded: "
         "save the array with numpy.save(path, array, allow_pickle=False).",
     ),
@@ -197,13 +193,11 @@ BAD_BYTES = {
         "is damaged or truncated (Bad CRC-32 for file 'features.npy'): write it again.",
     ),
     "sigma.npz": (
-        npz_bytes({"mu": npy_bytes(MEAN), "sigma": npy_bytes(COV[:2])}),
+        npz({"mu": npy(MEAN), "sigma": npy(COV[:2])}),
         "mu has shape (4,) and sigma (2, 4): statistics need shapes (d,) and (d, d).",
     ),
     "count.npz": (
-        npz_bytes(
-            {"mu": npy_bytes(MEAN), "sigma": npy_bytes(COV), "n": npy_bytes(np.float64(2.5))}
-        ),
+        npz({"mu": npy(MEAN), "sigma": npy(COV), "n": npy(np.float64(2.5))}),
         "n is 2.5: it must be the number of samples, a whole number; leave it out if it is not "
         "known.",
     ),
