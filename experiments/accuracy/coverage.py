@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 import genbounds as gb
-from experiments.accuracy.laws import Law, make_law
+from experiments.accuracy.laws import Law, make_law, make_scaled_law
 from experiments.record import record, recorded_rows
 from genbounds.files import atomic_write
 from genbounds.results import Difference, Score
@@ -115,6 +115,27 @@ def frechet_studies() -> Iterator[Study]:
                 law.truth if arm == "near" else 0.0,
             )
         yield from difference_studies(d)
+    yield from scaled_studies()
+
+
+def scaled_studies() -> Iterator[Study]:
+    """Near the reference law, where error of the fitted transport map counts most."""
+    for d in (16, 64):
+        for arm, shape in SHAPES.items():
+            law = make_scaled_law(arm, d, 1.4)
+            for n, m in ((4 * d, None), (8 * d, None), (4 * d, 8 * d)):
+
+                def draw(rng: np.random.Generator, law: Law = law, n: int = n, m: Any = m) -> Any:
+                    real = exact(law) if m is None else law.draw_reference(m, rng)
+                    return law.draw(n, rng), real
+
+                yield Study(
+                    f"FD, {shape}, scaled by 1.4, d={d}, n={n}"
+                    + (f", reference of {m}" if m else ""),
+                    draw,
+                    distance,
+                    law.truth,
+                )
 
 
 def difference_studies(d: int) -> Iterator[Study]:

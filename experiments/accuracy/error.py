@@ -53,7 +53,7 @@ class Cell:
     @property
     def repeats(self) -> int:
         """Fewer where one costs more."""
-        return int(np.clip(2.0e10 / (self.d**2 * (self.d + self.n + (self.m or 0))), 16, 400))
+        return int(np.clip(8.0e10 / (self.d**2 * (self.d + self.n + (self.m or 0))), 64, 400))
 
 
 def cells() -> Iterator[Cell]:

@@ -73,6 +73,14 @@ def make_law(arm: str, d: int) -> Law:
     return Law(*shape(mean, cov).parts, *real.parts)
 
 
+@cache
+def make_scaled_law(arm: str, d: int, factor: float) -> Law:
+    """Set the reference law of that shape against itself, its covariance times `factor`."""
+    reference, zero, shape = power_law(d, 11, 1.0, 160.0), np.zeros(d), _SHAPES.get(arm, _Gauss)
+    generated, real = shape(zero, factor * reference), shape(zero, reference)
+    return Law(*generated.parts, *real.parts)
+
+
 class _Gauss:
     """N(mean, cov)."""
 

@@ -39,6 +39,7 @@ from genbounds.estimators.frechet import gaussian_bias as gaussian_bias
 from genbounds.estimators.frechet import (
     gaussian_bias_beyond_second_order as gaussian_bias_beyond_second_order,
 )
+from genbounds.estimators.frechet import transport_from_sums as transport_from_sums
 from genbounds.estimators.kernels import KernelReference as KernelReference
 from genbounds.estimators.kernels import PolynomialKernel as PolynomialKernel
 from genbounds.estimators.kernels import kernel_inception_distance as kernel_inception_distance

@@ -21,7 +21,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy  # its submodules are loaded at their first use
 
-from genbounds.estimators import SPLIT_RATIO, gaussian_bias_beyond_second_order
+from genbounds.estimators import (
+    SPLIT_RATIO,
+    gaussian_bias_beyond_second_order,
+    transport_from_sums,
+)
 from genbounds.validation import Float, InputError
 
 if TYPE_CHECKING:
@@ -175,18 +179,20 @@ class Engine:
         a = (unit * self._roots)[:, None] * t
         values, vectors = xp.linalg.eigh(gram)
         s = xp.sqrt(values.clip(min=0.0))
+        tiny = float(np.finfo(np.float64).tiny)  # two roots that are both zero
+        shares = s[:, None, :] / (s[:, :, None] + s[:, None, :] + tiny)
+        transport = transport_from_sums(s, shares.sum(2), (shares * shares).sum(2), n, math.inf)
         moved = triangle_times(a, vectors)
-        crossed = (s * (moved * moved).sum(1)).sum(1)
+        crossed = (transport * (moved * moved).sum(1)).sum(1)
         inner = a.mT @ a
         squares = (inner * inner).sum((1, 2))
         along = (gap[:, None, :] @ a)[:, 0]
         linear = (along * along).sum(1)
         own = (s * s).sum(1)
-        tiny = float(np.finfo(np.float64).tiny)  # two roots that are both zero
-        pairs = s[:, :, None] * s[:, None, :] / (s[:, :, None] + s[:, None, :] + tiny)
+        pairs = s[:, :, None] * shares
         bias = trace / n + (pairs.sum((1, 2)) + s.sum(1) / 2.0) / (2.0 * n)
         second = 2.0 / n**2 * (squares + (pairs * pairs).sum((1, 2)) / 2.0 + own / 8.0)
-        quadratic = (squares - 2.0 * crossed + own).clip(min=0.0)
+        quadratic = (squares - 2.0 * crossed + (transport * transport).sum(1)).clip(min=0.0)
         # As in the estimator: the fitted transport map overstates the first-order variance by
         # twice the second-order one.
         variance = xp.maximum((4.0 * linear + 2.0 * quadratic) / n - second, second)

@@ -13,3 +13,4 @@ from genbounds.estimators.frechet._terms import gaussian_bias as gaussian_bias
 from genbounds.estimators.frechet._terms import (
     gaussian_bias_beyond_second_order as gaussian_bias_beyond_second_order,
 )
+from genbounds.estimators.frechet._terms import transport_from_sums as transport_from_sums

@@ -71,7 +71,11 @@ def with_mixed_term(
         square = float(np.mean(pairs**2))
     share = 2.0 * square / (fake.n * real.n)
     one, two = (
-        replace(side, variance=max(side.variance - share, side.least_variance))
+        replace(
+            side,
+            variance=max(side.variance - share, side.least_variance),
+            mixed_variance=min(share, side.variance),
+        )
         for side in (one, two)
     )
     return one, two

@@ -116,6 +116,7 @@ class Pair:
                 gap=self.gap,
                 projection=fake_projection,
                 roots=roots,
+                other=real.effective,
                 every_row=every_row,
                 bias_only=bias_only,
             )
@@ -124,6 +125,7 @@ class Pair:
                 gap=-self.gap,
                 projection=real_projection,
                 roots=roots,
+                other=fake.effective,
                 every_row=every_row,
                 bias_only=bias_only,
             )

@@ -38,6 +38,10 @@ FIT_DIRECTIONS = 100
 every law tried (docs/few_samples.md): its remainder falls with the rows per direction, the standard
 error with the number of directions as well."""
 
+HALVING_NOISE = 1 / 9
+"""What halving adds to the variance of the quadratic part, as a share of it: (4 whole - halves)/3
+weighs the pairs of rows within a half by 2/3 and the others by 4/3, squared 10/9 on average."""
+
 GROUPS = 5
 """Groups of the delete-group jackknife over the other side when one side has few samples."""
 
@@ -187,8 +191,18 @@ def debiased(fake: Sample, real: Sample, every_row: bool) -> Expansion:
     )
     halves = [Pair(*half) for half in zip(fakes, reals, strict=True)]
     value = (4.0 * second_order - _half_value(halves, every_row)) / 3.0 - rest
+    one, two = (
+        _halved(side_terms, mixed=len(sides) == 2) if side in sides else side_terms
+        for side, side_terms in zip((fake, real), terms, strict=True)
+    )
     route = f"route: third order, by halving{contour}"
-    return _expansion("debiased", value, fake, real, terms, (route,))
+    return _expansion("debiased", value, fake, real, (one, two), (route,))
+
+
+def _halved(terms: SideTerms, *, mixed: bool) -> SideTerms:
+    """Add the noise of halving; the `mixed` pairs are weighed unevenly if both sides are halved."""
+    uneven = terms.quadratic_variance + (terms.mixed_variance if mixed else 0.0)
+    return replace(terms, variance=terms.variance + HALVING_NOISE * uneven)
 
 
 def _debiased_weighted(fake: Sample, real: Sample, regime: _Regime) -> Expansion:
@@ -293,7 +307,13 @@ def _other_removed(
     if other.rows is None:
         pair = Pair(few, other)
         roots, _, projection = pair.directions
-        rest = other.terms(gap=-pair.gap, projection=projection, roots=roots, every_row=True)
+        rest = other.terms(
+            gap=-pair.gap,
+            projection=projection,
+            roots=roots,
+            other=few.effective,
+            every_row=True,
+        )
         return whole.value - rest.bias, rest
     divided = other.divided(GROUPS)
     without = np.array([_few(few, divided.without(k), spectrum).value for k in range(GROUPS)])

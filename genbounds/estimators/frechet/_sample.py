@@ -18,6 +18,7 @@ from genbounds.estimators.frechet._terms import (
     SideTerms,
     gaussian_terms,
     sample_terms,
+    transport_roots,
 )
 from genbounds.estimators.frechet._weighted import check_weights, weighted_moments, weighted_terms
 from genbounds.validation import Float, InputError, check_features, check_finite
@@ -131,13 +132,21 @@ class Sample:
         gap: Float,
         projection: Float,
         roots: Float,
+        other: float,
         every_row: bool,
         bias_only: bool = False,
     ) -> SideTerms:
+        """Say what this sample adds to the error, beside `other` effective rows of the other."""
         assert self.n is not None
+        transport = roots if bias_only else transport_roots(roots, self.effective, other)
         if self.rows is None:
             return gaussian_terms(
-                gap=gap, cov=self.moments.cov, projection=projection, roots=roots, n=self.n
+                gap=gap,
+                cov=self.moments.cov,
+                projection=projection,
+                roots=roots,
+                transport=transport,
+                n=self.n,
             )
         if self.weights is not None:
             return weighted_terms(
@@ -147,6 +156,7 @@ class Sample:
                 gap=gap,
                 projection=projection,
                 roots=roots,
+                transport=transport,
             )
         return sample_terms(
             self.rows,
@@ -156,6 +166,7 @@ class Sample:
             gap=gap,
             projection=projection,
             roots=roots,
+            transport=transport,
             every_row=every_row,
             bias_only=bias_only,
         )

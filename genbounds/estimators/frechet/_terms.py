@@ -77,6 +77,8 @@ class SideTerms:
     least_variance : float
         Half of that of the influence, or of second order alone: the noise of the fit, which is
         taken off, cannot be more.
+    quadratic_variance, mixed_variance : float
+        What the quadratic part of this sample has in `variance`, and its half of the mixed term's.
     """
 
     bias: float
@@ -85,6 +87,8 @@ class SideTerms:
     influence: Float | None
     curvature: float = 0.0
     least_variance: float = 0.0
+    quadratic_variance: float = 0.0
+    mixed_variance: float = 0.0
 
 
 EXACT = SideTerms(bias=0.0, variance=0.0, degrees_of_freedom=math.inf, influence=None)
@@ -122,6 +126,47 @@ def gaussian_bias(trace: float, roots: Float, n: int) -> float:
     return float(trace / n + (pairs + s.sum() / 2.0) / (2.0 * n))
 
 
+def transport_roots(roots: Float, n: float, other: float = math.inf) -> Float:
+    """Take the noise of `n` own rows and of `other` rows of the other side off the transport map.
+
+    Estimated from them its coordinate s_i errs on average by
+
+        s_i/2n Σ_j (1 + δ_ij) (1 - r_ij²) - s_i/2m Σ_j (1 + δ_ij) (1 - r_ij)²,
+        r_ij = s_i / (s_i + s_j),
+
+    for Gaussian rows: the third-order term of the distance. Derivation: docs/frechet.md.
+
+    Parameters
+    ----------
+    roots : ndarray of shape (r,)
+        The singular values s, all positive.
+    n, other : float
+        Rows of either side; infinite where its moments are exact.
+
+    Returns
+    -------
+    ndarray of shape (r,)
+        At least half and at most twice `roots`.
+    """
+    first, second = np.empty_like(roots), np.empty_like(roots)
+    for i, one in enumerate(roots):
+        rest = roots / (one + roots)  # 1 - r
+        first[i], second[i] = rest.sum(), rest @ rest
+    moved: Float = transport_from_sums(roots, first, second, n, other)
+    return moved
+
+
+def transport_from_sums(roots: Any, first: Any, second: Any, n: float, other: float) -> Any:
+    """`transport_roots` from `first`, Σ_j (1 - r_ij), and `second`, Σ_j (1 - r_ij)².
+
+    Arrays of NumPy or tensors of torch, of any shape.
+    """
+    # 1 - r² = 2(1 - r) - (1 - r)²; r_ii = 1/2.
+    own, theirs = 2.0 * first - second + 0.75, second + 0.25
+    share = 1.0 - own / (2.0 * n) + theirs / (2.0 * other)
+    return roots * share.clip(0.5, 2.0)
+
+
 def gaussian_bias_beyond_second_order(roots: Float, n: int) -> float:
     """Rest of the bias for Gaussian features, of every order in 1/n at a fixed ratio of r to n.
 
@@ -145,7 +190,9 @@ def gaussian_second_order_variance(roots: Float, sum_of_squares: float, n: int) 
     return float(2.0 / n**2 * (sum_of_squares + pairs.sum() / 2.0 + (s**2).sum() / 8.0))
 
 
-def gaussian_terms(*, gap: Float, cov: Float, projection: Float, roots: Float, n: int) -> SideTerms:
+def gaussian_terms(
+    *, gap: Float, cov: Float, projection: Float, roots: Float, transport: Float, n: int
+) -> SideTerms:
     """Terms from the moments alone, as if the features were Gaussian.
 
     Parameters
@@ -156,15 +203,15 @@ def gaussian_terms(*, gap: Float, cov: Float, projection: Float, roots: Float, n
         Covariance of this side.
     projection : ndarray of shape (d, r)
         Maps centred rows to w.
-    roots : ndarray of shape (r,)
-        The singular values s, all positive.
+    roots, transport : ndarray of shape (r,)
+        The singular values s, all positive, and as `transport_roots` gives them.
     n : int
     """
     # Var[2 gapᵀx + xᵀ(I - T)x] for x ~ N(0, cov): 4 gapᵀ cov gap + 2 Tr[((I - T) cov)²].
     sum_of_squares = float((cov * cov).sum())
     moved = cov @ projection
-    crossed = float((moved * moved).sum(axis=0) @ roots)
-    quadratic = max(sum_of_squares - 2.0 * crossed + float((roots**2).sum()), 0.0)
+    crossed = float((moved * moved).sum(axis=0) @ transport)
+    quadratic = max(sum_of_squares - 2.0 * crossed + float((transport**2).sum()), 0.0)
     linear = float(gap @ (cov @ gap))
     second = gaussian_second_order_variance(roots, sum_of_squares, n)
     return SideTerms(
@@ -174,6 +221,7 @@ def gaussian_terms(*, gap: Float, cov: Float, projection: Float, roots: Float, n
         degrees_of_freedom=n - 1.0,
         influence=None,
         least_variance=second,
+        quadratic_variance=second,
     )
 
 
@@ -186,6 +234,7 @@ def sample_terms(
     gap: Float,
     projection: Float,
     roots: Float,
+    transport: Float,
     every_row: bool = True,
     bias_only: bool = False,
 ) -> SideTerms:
@@ -201,7 +250,7 @@ def sample_terms(
         Mean of the rows.
     trace : float
         Trace of their covariance.
-    gap, projection, roots
+    gap, projection, roots, transport
         As in `gaussian_terms`.
     every_row : bool
         Whether the influence of every row is wanted. If not, large samples are represented by
@@ -217,6 +266,7 @@ def sample_terms(
       w_i² is averaged, as the mean of these over all rows is known;
     * the plug-in influence of x_i contains the row itself, (2/n) h(x_i, x_i): it is taken out
       (leave-one-out to first order), without which heavy tails inflate the variance;
+    * the fitted transport map errs on average, too, by O(d/n): it is taken as `transport_roots`;
     * curvature is the mean of IF(x) IF(x') h(x, x') over pairs of different rows, which for the
       bilinear h needs only the means of IF x and IF w wᵀ;
     * the fitted transport map adds 4 E h(x, x')² / n to the variance of the influence, where the
@@ -225,7 +275,7 @@ def sample_terms(
     """
     width = max(rows.shape[1], roots.size)
     n = rows.shape[0] if index is None else index.size
-    kernel = Kernel(gap, roots, product_type(rows, roots))
+    kernel = Kernel(gap, roots, product_type(rows, roots), transport=transport)
     projection = projection.astype(kernel.dtype, copy=False)
     known_mean = (1.0 - 1.0 / n) * kernel.known_mean(trace)
     # Influence and h(x, x) of the rows used so far; in the order of the rows if all are one part.
@@ -270,6 +320,7 @@ def sample_terms(
         influence=loo if used == n and part is None else None,
         curvature=0.0 if bias_only else joint.curvature(loo, own[:used]) / n**2,
         least_variance=first / 2.0 + noise,
+        quadratic_variance=min(second, first / 2.0),
     )
 
 
@@ -284,7 +335,7 @@ class _JointMeans:
 
     def __init__(self, kernel: Kernel, n: int, trace: float) -> None:
         self.kernel, self.n = kernel, n
-        self.centre = (1.0 - 1.0 / n) * (trace - float(kernel.roots.sum()))
+        self.centre = (1.0 - 1.0 / n) * (trace - float(kernel.transport.sum()))
         self.own_centre: float | None = None
         self.total = 0.0
         self.with_x: Float = np.zeros(kernel.gap.size)
@@ -321,8 +372,16 @@ class Kernel:
     formed in `dtype`.
     """
 
-    def __init__(self, gap: Float, roots: Float, dtype: np.dtype[Any] | None = None) -> None:
+    def __init__(
+        self,
+        gap: Float,
+        roots: Float,
+        dtype: np.dtype[Any] | None = None,
+        *,
+        transport: Float | None = None,
+    ) -> None:
         self.gap, self.roots = gap, roots
+        self.transport = roots if transport is None else transport
         self.dtype: np.dtype[Any] = dtype or np.dtype(np.float64)
         self.diagonal: Float = roots / 4.0
         self.constant = float(self.diagonal.sum())
@@ -351,7 +410,8 @@ class Kernel:
         """Of k rows: influence, not centred; h(x, x) and its linear part."""
         w2 = w * w
         squared_norm = np.einsum("ij,ij->i", x, x)
-        influence: Float = 2.0 * (x @ self.gap) + squared_norm - self._sum(w2, self.roots)
+        influence: Float = 2.0 * (x @ self.gap) + squared_norm
+        influence -= self._sum(w2, self.transport)
         own: Float = self._form(w2) - 2.0 * self._sum(w2, self.diagonal)
         own += squared_norm + self.constant
         known: Float = squared_norm + self._sum(w2, self.slopes)

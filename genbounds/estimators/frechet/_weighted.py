@@ -59,11 +59,12 @@ def weighted_terms(
     gap: Float,
     projection: Float,
     roots: Float,
+    transport: Float,
 ) -> SideTerms:
     """Terms of weighted rows; arguments as in `sample_terms`, `weights` sum to one."""
     n = len(rows)
     kernel = Kernel(gap, roots)
-    influence, own, linear = np.empty(n), np.empty(n), np.empty(n)
+    influence, own, linear, noise = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
     shuffler = np.random.default_rng(PAIRING_SEED)
     pair_sum, pairs = 0.0, 0
     for positions, block in row_blocks(rows, width=max(rows.shape[1], roots.size)):
@@ -73,6 +74,7 @@ def weighted_terms(
         at = positions[shuffled]
         w = x @ projection
         influence[at], own[at], _ = kernel(x, w)
+        noise[at] = (w * w) @ (transport - roots)
         crossed = kernel.pairs(x, w)
         linear[at] = 2.0 * (x @ gap)
         k = crossed.size
@@ -82,7 +84,7 @@ def weighted_terms(
     centred = influence - float(weights @ influence)
     squares = weights**2
     ratio = centred + quadratic - float(weights @ quadratic)
-    loo = centred - 2.0 * weights * own
+    loo = centred - noise - 2.0 * weights * own
     loo -= float(weights @ loo)
     first = float(squares @ loo**2) * n / (n - 1.0)
     second = 2.0 * pair_sum / max(pairs, 1) * float(n) ** 2

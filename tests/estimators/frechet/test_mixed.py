@@ -84,6 +84,7 @@ def test_variance_takes_the_noise_of_the_other_sample_once():
     share = 2 * np.mean(kernel[at[0], at[1]] ** 2) / kernel.size
     corrected = [max(one.variance - share, one.least_variance) for one in alone]
     assert_allclose([one.variance for one in terms], corrected, rtol=1e-8)
+    assert_allclose([one.mixed_variance for one in terms], share, rtol=1e-8)
     assert any(value > one.least_variance for value, one in zip(corrected, alone, strict=True))
     first = [np.var(one.influence, ddof=1) / len(one.influence) for one in alone]
     assert_allclose([one.least_variance for one in alone], np.divide(first, 2))

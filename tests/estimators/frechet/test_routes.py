@@ -7,7 +7,9 @@ import pytest
 
 import genbounds as gb
 from genbounds.estimators import FrechetReference
-from genbounds.estimators.frechet._routes import FIT_DIRECTIONS, FIT_RATIO
+from genbounds.estimators.frechet._pair import Pair
+from genbounds.estimators.frechet._routes import FIT_DIRECTIONS, FIT_RATIO, debiased
+from genbounds.estimators.frechet._sample import SPLIT_RATIO, sample_of
 
 D = FIT_DIRECTIONS
 
@@ -64,6 +66,35 @@ def test_a_fit_that_is_not_trusted_leaves_it_to_the_expansion():
     score = gb.frechet_distance(x, known)
     assert route(score) == "third order, by halving"
     assert not any(note.startswith("unreliable") for note in score.notes)
+
+
+@pytest.mark.parametrize("other", ["exact", "many rows", "few rows"])
+def test_halving_weighs_pairs_of_rows_unevenly(other):
+    """By 2/3 within a half and 4/3 across: squared, 10/9 on average; mixed pairs only if both are.
+
+    The weights of all pairs of 1,000 rows are counted here.
+    """
+    half = np.arange(1000) % 2
+    same = np.equal.outer(half, half)[~np.eye(1000, dtype=bool)]
+    # The mean of two halves weighs its pairs by n² / (2 (n/2)²).
+    excess = np.mean((4 / 3 - 1 / 3 * np.where(same, 2.0, 0.0)) ** 2) - 1
+    n, d = 40, 4
+    real = {
+        "exact": gb.Moments(np.zeros(d), np.eye(d)),
+        "many rows": rows(8, SPLIT_RATIO * d, d),
+        "few rows": rows(8, 60, d),
+    }
+    pair = Pair(sample_of("fake", rows(7, n, d)), sample_of("real", real[other]))
+    found = debiased(pair.fake, pair.real, every_row=True)
+    assert "third order" in found.notes[0]
+    one, two = pair.terms(every_row=True)
+    mixed = other == "few rows"
+    for variance, terms, halved in (
+        (found.variance, one, True),
+        (found.reference_variance, two, mixed),
+    ):
+        uneven = halved * (terms.quadratic_variance + mixed * terms.mixed_variance)
+        assert variance - terms.variance == pytest.approx(excess * uneven, rel=0.02, abs=1e-15)
 
 
 @pytest.mark.parametrize("swapped", [False, True])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import combinations
 
 import mpmath
@@ -18,6 +19,7 @@ from genbounds.estimators.frechet._terms import (
     PAIRING_SEED,
     gaussian_bias,
     gaussian_second_order_variance,
+    transport_roots,
 )
 from genbounds.simulate import GaussianArm, SkewedArm, StudentArm
 
@@ -70,13 +72,14 @@ def test_terms_are_the_derivatives_of_the_distance(name, side):
     """Influence and quadratic kernel of every row, of both samples, share no formula with this."""
     samples = two_samples(name)
     rows, other = samples[side], samples[1 - side]
-    terms = Pair(sample_of("fake", samples[0]), sample_of("real", samples[1])).terms_alone(
-        every_row=True
-    )[side]
+    pair = Pair(sample_of("fake", samples[0]), sample_of("real", samples[1]))
+    terms = pair.terms_alone(every_row=True)[side]
     n = len(rows)
     first, own = np.array([derivatives(rows, other, [i]) for i in range(n)]).T
     assert_allclose(terms.bias, own.mean() / n, rtol=1e-8)
-    leave_one_out = first - first.mean() - 2 / n * (own - own.mean())
+    roots, w = pair.directions[0], (rows - rows.mean(0)) @ pair.directions[1 + side]
+    noise = w**2 @ (roots - transport_roots(roots, n, len(other)))
+    leave_one_out = first - first.mean() - 2 / n * (own - own.mean()) + noise - noise.mean()
     assert_allclose(terms.influence, leave_one_out, rtol=1e-7, atol=1e-8 * np.abs(first).max())
 
     shuffled = np.random.default_rng(PAIRING_SEED).permutation(n)  # the disjoint pairs taken there
@@ -85,8 +88,10 @@ def test_terms_are_the_derivatives_of_the_distance(name, side):
         for i, j in shuffled[: n // 2 * 2].reshape(2, -1).T
     ]
     first_order = leave_one_out.var(ddof=1) / n
-    expected = max(first_order - 2 * np.mean(np.square(kernel)) / n**2, first_order / 2)
+    quadratic = 2 * np.mean(np.square(kernel)) / n**2
+    expected = max(first_order - quadratic, first_order / 2)
     assert terms.variance == pytest.approx(expected, rel=1e-6)
+    assert terms.quadratic_variance == pytest.approx(min(quadratic, first_order / 2), rel=1e-6)
 
 
 @pytest.mark.parametrize("side", [0, 1])
@@ -107,6 +112,44 @@ def test_curvature_is_the_mean_over_pairs(side):
         for i, j in combinations(range(n), 2)
     ]
     assert terms.curvature == pytest.approx(np.mean(products) / n**2, rel=1e-8)
+
+
+@pytest.mark.parametrize("noisy", ["own", "other"])
+def test_noise_of_the_transport_map_is_its_second_derivative(noisy):
+    """Half of the second derivatives of the map, by mpmath, times the variances of Gaussian rows.
+
+    A lost δ_ij, sign or (1 - r)² for (1 - r²) changes some coordinate by more than a tenth.
+    """
+    variances = {"own": [2.0, 0.7, 0.01], "other": [1.5, 0.3, 0.2]}
+
+    def transport(moved, a, b, step):
+        sides = {name: mpmath.diag(values) for name, values in variances.items()}
+        sides[moved][a, b] += step
+        sides[moved][b, a] += step * (a != b)
+        own, other = sides["own"], sides["other"]
+        half = symmetric_power(other, 0.5)
+        return half * symmetric_power(half * own * half, -0.5) * half
+
+    with mpmath.workdps(50):
+        step, at = mpmath.mpf(10) ** -12, variances[noisy]
+        expected = []
+        for i in range(3):
+            error = mpmath.mpf(0)
+            for a in range(3):
+                for b in range(a, 3):
+                    plus, zero, minus = (transport(noisy, a, b, k * step)[i, i] for k in (1, 0, -1))
+                    second = (plus + minus - 2 * zero) / step**2
+                    error += second / 2 * at[a] * at[b] * (1 + (a == b))
+            expected.append(float(error * variances["own"][i]))
+    s, rows = np.sqrt(np.multiply(*variances.values())), {"own": math.inf, "other": math.inf}
+    rows[noisy] = 1e7
+    found = (s - transport_roots(s, *rows.values())) * 1e7
+    assert_allclose(found, expected, rtol=1e-6)
+
+
+def symmetric_power(matrix, power):
+    values, vectors = mpmath.eigsy(matrix)
+    return vectors * mpmath.diag([value**power for value in values]) * vectors.T
 
 
 @pytest.mark.statistical
