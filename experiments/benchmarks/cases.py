@@ -136,7 +136,6 @@ def bias_removal(d: int, n: int) -> Iterator[Case]:
         },
         quoted={"dgm-eval FD∞ (quoted)": DGM_EVAL_SECONDS},
         truth=features.truth,
-        repeats=1,
     )
 
 
