@@ -34,7 +34,7 @@ def with_mixed_term(
 
     The influence of either side is evaluated at the other's estimate, which adds 4 E h(x, y)² / nm
     to the variance of both, where the mixed term has that variance once: half of it is taken off
-    either side.
+    either side, down to that of the quadratic part and the other half.
 
     Parameters
     ----------
@@ -73,7 +73,9 @@ def with_mixed_term(
     one, two = (
         replace(
             side,
-            variance=max(side.variance - share, side.least_variance),
+            variance=max(
+                side.variance - share, min(side.quadratic_variance + share, side.variance)
+            ),
             mixed_variance=min(share, side.variance),
         )
         for side in (one, two)

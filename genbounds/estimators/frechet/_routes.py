@@ -23,9 +23,14 @@ from genbounds.estimators.frechet._terms import (
     PART_ROWS,
     PART_WORK,
     SideTerms,
+    gaussian_bias,
     gaussian_bias_beyond_second_order,
 )
 from genbounds.validation import Float, InputError
+
+HEAVY_RATIO = 2.5
+"""Rows per direction that the expansion needs when heavy tails or rare features are allowed for: a
+bias k times that of Gaussian rows makes n rows as good as n/k."""
 
 WEIGHTED_RATIO = 8
 """Effective samples per direction from which the second order is enough on its own."""
@@ -181,10 +186,11 @@ def debiased(fake: Sample, real: Sample, every_row: bool) -> Expansion:
         if side.rows is None and side.n is not None and ratio < SPLIT_RATIO
     )
     contour = " and contour" if rest else ""
+    doubts = _heavy_tails(pair, terms)
     sides = [side for side, ratio in both if _split(side, ratio)]
     if not sides:
         route = f"route: second order{contour}"
-        return _expansion("debiased", second_order - rest, fake, real, terms, (route,))
+        return _expansion("debiased", second_order - rest, fake, real, terms, (route, *doubts))
     # One more order: halving the samples multiplies what is left of the bias by four.
     fakes, reals = (
         side.divided(2).parts if side in sides else (side, side) for side in (fake, real)
@@ -196,7 +202,27 @@ def debiased(fake: Sample, real: Sample, every_row: bool) -> Expansion:
         for side, side_terms in zip((fake, real), terms, strict=True)
     )
     route = f"route: third order, by halving{contour}"
-    return _expansion("debiased", value, fake, real, (one, two), (route,))
+    return _expansion("debiased", value, fake, real, (one, two), (route, *doubts))
+
+
+def _heavy_tails(pair: Pair, terms: tuple[SideTerms, SideTerms]) -> tuple[str, ...]:
+    """Doubt the expansion where fourth moments make its bias much larger than Gaussian rows'."""
+    notes = []
+    for name, side, one in zip(
+        ("generated", "reference"), (pair.fake, pair.real), terms, strict=True
+    ):
+        if side.rows is None or side.n is None:
+            continue
+        gaussian = gaussian_bias(0.0, pair.directions[0], side.n)
+        excess = (one.bias - side.trace / side.n) / gaussian if gaussian > 0.0 else 1.0
+        ratio = side.n / max(excess, 1.0) / max(pair.directions[0].size, 1)
+        if ratio < HEAVY_RATIO:
+            notes.append(
+                f"unreliable: heavy tails or rare features make the bias {excess:.2g} times that "
+                f"of Gaussian rows, so that {side.n} {name} rows are as good as {ratio:.2g} per "
+                f"direction, where the expansion needs {HEAVY_RATIO}"
+            )
+    return tuple(notes)
 
 
 def _halved(terms: SideTerms, *, mixed: bool) -> SideTerms:

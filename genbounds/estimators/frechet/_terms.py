@@ -74,11 +74,9 @@ class SideTerms:
         Centred leave-one-out influence of each row.
     curvature : float
         E IF(x) IF(x') h(x, x') / n²: how variance and value move together (`Expansion.score`).
-    least_variance : float
-        Half of that of the influence, or of second order alone: the noise of the fit, which is
-        taken off, cannot be more.
     quadratic_variance, mixed_variance : float
-        What the quadratic part of this sample has in `variance`, and its half of the mixed term's.
+        What the quadratic part of this sample has in `variance`, and its half of the mixed term's:
+        together the least that the variance can be.
     """
 
     bias: float
@@ -86,7 +84,6 @@ class SideTerms:
     degrees_of_freedom: float
     influence: Float | None
     curvature: float = 0.0
-    least_variance: float = 0.0
     quadratic_variance: float = 0.0
     mixed_variance: float = 0.0
 
@@ -220,7 +217,6 @@ def gaussian_terms(
         variance=max((4.0 * linear + 2.0 * quadratic) / n - second, second),
         degrees_of_freedom=n - 1.0,
         influence=None,
-        least_variance=second,
         quadratic_variance=second,
     )
 
@@ -270,8 +266,8 @@ def sample_terms(
     * curvature is the mean of IF(x) IF(x') h(x, x') over pairs of different rows, which for the
       bilinear h needs only the means of IF x and IF w wᵀ;
     * the fitted transport map adds 4 E h(x, x')² / n to the variance of the influence, where the
-      quadratic part itself has variance 2 E h(x, x')² / n²: half of it is taken back. E h² is
-      estimated from disjoint pairs of rows.
+      quadratic part itself has variance 2 E h(x, x')² / n²: half of it is taken back, down to
+      that of the quadratic part. E h² is estimated from disjoint pairs of rows.
     """
     width = max(rows.shape[1], roots.size)
     n = rows.shape[0] if index is None else index.size
@@ -308,8 +304,10 @@ def sample_terms(
         loo -= loo.mean()
         first = float(np.var(loo, ddof=1)) / n
         second = 2.0 * pair_sum / max(pairs, 1) / n**2
-        # first ≈ Var(IF)/n + 2 second; the truth Var(IF)/n + second is never below half of first.
-        variance = max(first - second, first / 2.0)
+        # first ≈ Var(IF)/n + 2 second, the truth Var(IF)/n + second. A pair of outliers can make
+        # the estimate of second anything.
+        second = min(second, first)
+        variance = max(first - second, second)
         noise = PART_NOISE_FACTOR * (1.0 - used / n) * float(np.var(rest)) / used / n**2
         if noise <= PART_NOISE * variance:
             break
@@ -319,8 +317,7 @@ def sample_terms(
         degrees_of_freedom=used - 1.0,
         influence=loo if used == n and part is None else None,
         curvature=0.0 if bias_only else joint.curvature(loo, own[:used]) / n**2,
-        least_variance=first / 2.0 + noise,
-        quadratic_variance=min(second, first / 2.0),
+        quadratic_variance=second,
     )
 
 

@@ -87,12 +87,12 @@ def weighted_terms(
     loo = centred - noise - 2.0 * weights * own
     loo -= float(weights @ loo)
     first = float(squares @ loo**2) * n / (n - 1.0)
-    second = 2.0 * pair_sum / max(pairs, 1) * float(n) ** 2
+    second = min(2.0 * pair_sum / max(pairs, 1) * float(n) ** 2, first)
     return SideTerms(
         bias=float(squares @ (own - ratio)),
-        variance=max(first - second, first / 2.0),
+        variance=max(first - second, second),
         degrees_of_freedom=max(1.0 / float(squares.sum()) - 1.0, 1.0),
         # In units in which the plain mean of the influences has the variance of the estimate.
         influence=n * weights * loo,
-        least_variance=first / 2.0,
+        quadratic_variance=second,
     )

@@ -82,12 +82,10 @@ def test_variance_takes_the_noise_of_the_other_sample_once():
         for number, rows in enumerate((fake, real))
     ]
     share = 2 * np.mean(kernel[at[0], at[1]] ** 2) / kernel.size
-    corrected = [max(one.variance - share, one.least_variance) for one in alone]
+    corrected = [one.variance - share for one in alone]
+    assert all(value > one.quadratic_variance for value, one in zip(corrected, alone, strict=True))
     assert_allclose([one.variance for one in terms], corrected, rtol=1e-8)
     assert_allclose([one.mixed_variance for one in terms], share, rtol=1e-8)
-    assert any(value > one.least_variance for value, one in zip(corrected, alone, strict=True))
-    first = [np.var(one.influence, ddof=1) / len(one.influence) for one in alone]
-    assert_allclose([one.least_variance for one in alone], np.divide(first, 2))
     assert [one.curvature for one in terms] == [one.curvature for one in alone]
 
 
@@ -96,14 +94,16 @@ def test_no_variance_falls_below_its_least():
     pair = Pair(fake, real)
     one, two = pair.terms_alone(every_row=True)
     roots, *projections = pair.directions
-    stopped, _ = with_mixed_term(
-        fake,
-        real,
-        (replace(one, least_variance=one.variance * 0.999), two),
-        roots=roots,
-        projections=tuple(projections),
-    )
-    assert stopped.variance == one.variance * 0.999
+    share = pair.terms(every_row=True)[0].mixed_variance
+    for quadratic in (one.variance - 1.5 * share, one.variance):
+        stopped, _ = with_mixed_term(
+            fake,
+            real,
+            (replace(one, quadratic_variance=quadratic), two),
+            roots=roots,
+            projections=tuple(projections),
+        )
+        assert stopped.variance == min(quadratic + share, one.variance)
 
 
 def test_an_exact_side_has_no_mixed_term():

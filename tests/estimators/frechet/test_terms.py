@@ -88,10 +88,9 @@ def test_terms_are_the_derivatives_of_the_distance(name, side):
         for i, j in shuffled[: n // 2 * 2].reshape(2, -1).T
     ]
     first_order = leave_one_out.var(ddof=1) / n
-    quadratic = 2 * np.mean(np.square(kernel)) / n**2
-    expected = max(first_order - quadratic, first_order / 2)
-    assert terms.variance == pytest.approx(expected, rel=1e-6)
-    assert terms.quadratic_variance == pytest.approx(min(quadratic, first_order / 2), rel=1e-6)
+    quadratic = min(2 * np.mean(np.square(kernel)) / n**2, first_order)
+    assert terms.variance == pytest.approx(max(first_order - quadratic, quadratic), rel=1e-6)
+    assert terms.quadratic_variance == pytest.approx(quadratic, rel=1e-6)
 
 
 @pytest.mark.parametrize("side", [0, 1])
