@@ -154,9 +154,21 @@ def transport_roots(roots: Float, n: float, other: float = math.inf) -> Float:
 
 
 def transport_from_sums(roots: Any, first: Any, second: Any, n: float, other: float) -> Any:
-    """`transport_roots` from `first`, Σ_j (1 - r_ij), and `second`, Σ_j (1 - r_ij)².
+    """Take the noise off the transport map, from sums over its directions: `transport_roots`.
 
-    Arrays of NumPy or tensors of torch, of any shape.
+    Parameters
+    ----------
+    roots : array or tensor
+        The singular values s, of any shape.
+    first, second : array or tensor
+        Σ_j (1 - r_ij) and Σ_j (1 - r_ij)² with r_ij = s_i / (s_i + s_j), of the same shape.
+    n, other : float
+        Rows of either side; infinite where its moments are exact.
+
+    Returns
+    -------
+    array or tensor
+        Of the same shape.
     """
     # 1 - r² = 2(1 - r) - (1 - r)²; r_ii = 1/2.
     own, theirs = 2.0 * first - second + 0.75, second + 0.25
