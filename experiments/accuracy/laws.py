@@ -57,9 +57,9 @@ def root(cov: Float) -> Float:
 def make_law(arm: str, d: int) -> Law:
     """Law of that name in d dimensions."""
     if arm == "network":
-        return _pools(*_network(d))
+        return pooled_law(*_network(d))
     if arm == "digits":
-        return _pools(*_digits(d))
+        return pooled_law(*_digits(d))
     reference = power_law(d, 11, 1.0, 160.0)
     cov = 0.65 * reference + 0.35 * power_law(d, 12, 0.8, 150.0)
     mean, zero = np.full(d, 0.12), np.zeros(d)
@@ -165,7 +165,7 @@ _SHAPES = {
 }
 
 
-def _pools(fake: Float, real: Float) -> Law:
+def pooled_law(fake: Float, real: Float) -> Law:
     """Laws that put equal weight on the rows of two pools."""
 
     def drawer(pool: Float) -> Draw:
