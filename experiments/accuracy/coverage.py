@@ -81,11 +81,6 @@ def inception(probs: Any) -> Score:
     return gb.inception_score(probs, level=LEVEL)
 
 
-def exact(law: Law) -> gb.Moments:
-    """Moments of the reference law."""
-    return gb.Moments(law.reference_mean, law.reference_cov)
-
-
 def frechet_studies() -> Iterator[Study]:
     """FD from four samples per dimension on; far from and at the reference law; differences."""
     for d in (16, 64, 256):
@@ -95,7 +90,7 @@ def frechet_studies() -> Iterator[Study]:
                 n = share * d
                 yield Study(
                     f"FD, {shape}, d={d}, n={n}",
-                    lambda rng, law=law, n=n: (law.draw(n, rng), exact(law)),
+                    lambda rng, law=law, n=n: (law.draw(n, rng), law.reference(None, rng)),
                     distance,
                     law.truth,
                 )
@@ -110,7 +105,7 @@ def frechet_studies() -> Iterator[Study]:
             law = make_law(arm, d)
             yield Study(
                 f"FD, {'equal laws' if arm == 'same' else 'a tenth wider'}, d={d}, n={8 * d}",
-                lambda rng, law=law, n=8 * d: (law.draw(n, rng), exact(law)),
+                lambda rng, law=law, n=8 * d: (law.draw(n, rng), law.reference(None, rng)),
                 distance,
                 law.truth if arm == "near" else 0.0,
             )
@@ -126,8 +121,7 @@ def scaled_studies() -> Iterator[Study]:
             for n, m in ((4 * d, None), (8 * d, None), (4 * d, 8 * d)):
 
                 def draw(rng: np.random.Generator, law: Law = law, n: int = n, m: Any = m) -> Any:
-                    real = exact(law) if m is None else law.draw_reference(m, rng)
-                    return law.draw(n, rng), real
+                    return law.draw(n, rng), law.reference(m, rng)
 
                 yield Study(
                     f"FD, {shape}, scaled by 1.4, d={d}, n={n}"
@@ -145,7 +139,7 @@ def difference_studies(d: int) -> Iterator[Study]:
         for m in (None, 16 * d):
 
             def draw(rng: np.random.Generator, one: Law = one, two: Law = two, m: Any = m) -> Any:
-                real = exact(two) if m is None else two.draw_reference(m, rng)
+                real = two.reference(m, rng)
                 return one.draw(4 * d, rng), two.draw(8 * d, rng), real
 
             yield Study(

@@ -90,7 +90,7 @@ def cells() -> Iterator[Cell]:
 def one(law: Law, cell: Cell, stream: np.random.SeedSequence, *, infinity: bool) -> dict[str, Any]:
     """Score one sample in all ways."""
     rng = np.random.default_rng(stream)
-    fake, real = law.draw(cell.n, rng), reference(law, cell, rng)
+    fake, real = law.draw(cell.n, rng), law.reference(cell.m, rng)
     with threadpool_limits(1):
         score = gb.frechet_distance(fake, real)
         plugin = gb.estimators.FrechetReference(real).plugin(fake)
@@ -105,13 +105,6 @@ def one(law: Law, cell: Cell, stream: np.random.SeedSequence, *, infinity: bool)
         "route": next((n for n in score.notes if n.startswith("route")), "route: none")[7:],
         "flagged": any(note.startswith("unreliable") for note in score.notes),
     }
-
-
-def reference(law: Law, cell: Cell, rng: np.random.Generator) -> Any:
-    """Exact moments of the reference law, or a sample of it."""
-    if cell.m is None:
-        return gb.Moments(law.reference_mean, law.reference_cov)
-    return law.draw_reference(cell.m, rng)
 
 
 def measure(cell: Cell, *, repeats: int, seed: int, jobs: int) -> dict[str, Any]:

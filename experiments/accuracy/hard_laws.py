@@ -151,11 +151,7 @@ def measure(name: str, n: int, m: int | None, *, replications: int, seed: int) -
     for stream in np.random.SeedSequence([seed, n, m or 0]).spawn(replications):
         rng = np.random.default_rng(stream)
         fake = law.draw(n, rng)
-        real = (
-            gb.Moments(law.reference_mean, law.reference_cov)
-            if m is None
-            else law.draw_reference(m, rng)
-        )
+        real = law.reference(m, rng)
         with threadpool_limits(1):
             score = gb.frechet_distance(fake, real)
         if any(note.startswith("unreliable") for note in score.notes):
@@ -177,7 +173,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=2)
     options = parser.parse_args(argv)
-    cells = Parallel(n_jobs=options.jobs, verbose=0)(
+    cells = Parallel(n_jobs=options.jobs)(
         delayed(measure)(name, n, m, replications=options.replications, seed=options.seed)
         for name in LAWS
         for n, m in SIZES

@@ -16,6 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, ndimage
 
+from genbounds import Moments
+
 Float = NDArray[np.float64]
 Draw = Callable[[int, np.random.Generator], Float]
 
@@ -32,6 +34,12 @@ class Law:
     draw_reference: Draw
     reference_mean: Float
     reference_cov: Float
+
+    def reference(self, m: int | None, rng: np.random.Generator) -> Moments | Float:
+        """Exact moments of the reference law, or `m` rows of it."""
+        if m is None:
+            return Moments(self.reference_mean, self.reference_cov)
+        return self.draw_reference(m, rng)
 
     @property
     def truth(self) -> float:
@@ -60,13 +68,11 @@ def make_law(arm: str, d: int) -> Law:
         return pooled_law(*_network(d))
     if arm == "digits":
         return pooled_law(*_digits(d))
+    if arm in _FACTORS:
+        return make_scaled_law("gauss", d, _FACTORS[arm])
     reference = power_law(d, 11, 1.0, 160.0)
     cov = 0.65 * reference + 0.35 * power_law(d, 12, 0.8, 150.0)
     mean, zero = np.full(d, 0.12), np.zeros(d)
-    if arm == "same":
-        mean, cov = zero, reference
-    if arm == "near":
-        mean, cov = zero, 1.1 * reference
     shape = _SHAPES.get(arm, _Gauss)
     # Clusters are what a model does wrong; the other shapes both laws have.
     real = (_Gauss if shape is _Ten else shape)(zero, reference)
@@ -156,6 +162,7 @@ class _Ten(_Gauss):
         return self.centres[rng.integers(10, size=n)] + super().draw(n, rng)
 
 
+_FACTORS = {"same": 1.0, "near": 1.1}
 _SHAPES = {
     "gamma": _Gamma,
     "t8": _Student,

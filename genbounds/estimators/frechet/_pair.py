@@ -106,30 +106,26 @@ class Pair:
         self, *, every_row: bool, bias_only: bool = False
     ) -> tuple[SideTerms, SideTerms]:
         """Second-order terms of either sample, as if the estimate of the other were the truth."""
-        fake, real = self.fake, self.real
-        if fake.n is None and real.n is None:
-            return EXACT, EXACT
-        roots, fake_projection, real_projection = self.directions
-        one = two = EXACT
-        if fake.n is not None:
-            one = fake.terms(
-                gap=self.gap,
-                projection=fake_projection,
-                roots=roots,
-                other=real.effective,
-                every_row=every_row,
-                bias_only=bias_only,
-            )
-        if real.n is not None:
-            two = real.terms(
-                gap=-self.gap,
-                projection=real_projection,
-                roots=roots,
-                other=fake.effective,
-                every_row=every_row,
-                bias_only=bias_only,
-            )
+        one, two = (
+            self.terms_of(side, every_row=every_row, bias_only=bias_only)
+            for side in (self.fake, self.real)
+        )
         return one, two
+
+    def terms_of(self, side: Sample, *, every_row: bool, bias_only: bool = False) -> SideTerms:
+        """Second-order terms of one of both samples, as if the other's estimate were the truth."""
+        if side.n is None:
+            return EXACT
+        roots, fake_projection, real_projection = self.directions
+        generated = side is self.fake
+        return side.terms(
+            gap=self.gap if generated else -self.gap,
+            projection=fake_projection if generated else real_projection,
+            roots=roots,
+            other=(self.real if generated else self.fake).effective,
+            every_row=every_row,
+            bias_only=bias_only,
+        )
 
     def gaussian_bias(self) -> float:
         """Second-order bias for Gaussian rows, of both samples."""

@@ -304,7 +304,7 @@ def _debiased_few(fake: Sample, real: Sample, regime: _Regime, every_row: bool) 
         value, rest = _other_removed(few, other, whole, spectrum)
         if other.rows is not None and regime.fewest >= FEW_RATIO:
             # The expansion holds for the other side, and knows its noise row by row.
-            rest = Pair(fake, real).terms_alone(every_row=every_row)[0 if other is fake else 1]
+            rest = Pair(fake, real).terms_of(other, every_row=every_row)
         extra = ()
     terms = (own, rest) if few is fake else (rest, own)
     return _expansion("debiased", value, fake, real, terms, notes + extra)
@@ -331,15 +331,7 @@ def _other_removed(
     if other.n is None:
         return whole.value, EXACT
     if other.rows is None:
-        pair = Pair(few, other)
-        roots, _, projection = pair.directions
-        rest = other.terms(
-            gap=-pair.gap,
-            projection=projection,
-            roots=roots,
-            other=few.effective,
-            every_row=True,
-        )
+        rest = Pair(few, other).terms_of(other, every_row=True)
         return whole.value - rest.bias, rest
     divided = other.divided(GROUPS)
     without = np.array([_few(few, divided.without(k), spectrum).value for k in range(GROUPS)])
