@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from genbounds.results import Diagnostic, caution, unreliable
 from genbounds.validation import InputError
 
 DECISIVE = ("encoder", "weights", "preprocessing")
@@ -87,23 +88,37 @@ def check_same_encoder(origins: Mapping[str, Mapping[str, str]]) -> None:
                 )
 
 
-def origin_notes(origins: Mapping[str, Mapping[str, str]]) -> list[str]:
+def origin_warnings(origins: Mapping[str, Mapping[str, str]]) -> list[Diagnostic]:
     """Return what a reader must know about where the features came from, by their `origins`."""
-    notes = []
+    found = []
     known = [name for name, origin in origins.items() if origin.get("encoder")]
     unknown = [name for name in origins if name not in known]
     if known and unknown:
-        notes.append(
-            f"{', '.join(unknown)} does not say which encoder made it; "
-            f"{', '.join(known)} does: whether they compare was not checked"
+        found.append(
+            caution(
+                "encoder-mismatch",
+                f"{', '.join(unknown)} does not say which encoder made it, {', '.join(known)} "
+                "does: whether they compare was not checked",
+                "Make the features of both with `genbounds features`.",
+            )
         )
-    for field in NOTED:
-        values = {origin[field] for origin in origins.values() if origin.get(field)}
+    for name in NOTED:
+        values = {origin[name] for origin in origins.values() if origin.get(name)}
         if len(values) > 1:
-            notes.append(f"the features' {field} differ: {'; '.join(sorted(values))}")
+            found.append(
+                caution(
+                    "encoder-mismatch", f"the features' {name} differ: {'; '.join(sorted(values))}"
+                )
+            )
     if any(origin.get("weights", "").startswith(RANDOM) for origin in origins.values()):
-        notes.append("the encoder's weights are RANDOM: these scores mean nothing")
-    return notes
+        found.append(
+            unreliable(
+                "random-weights",
+                "the encoder's weights are random: these scores mean nothing",
+                "Pass trained weights.",
+            )
+        )
+    return found
 
 
 def _short(text: str, limit: int = 90) -> str:

@@ -3,8 +3,105 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal, get_args
+
+Severity = Literal["unreliable", "caution"]
+
+Code = Literal[
+    "few-samples",
+    "misfit",
+    "heavy-tails",
+    "duplicates",
+    "near-duplicates",
+    "leak",
+    "same-rows",
+    "dependent-rows",
+    "balanced-classes",
+    "reference-size-unknown",
+    "random-weights",
+    "extreme-scale",
+    "encoder-mismatch",
+    "moments-only",
+    "bias-left",
+    "out-of-range",
+    "no-variation",
+    "depends-on-n",
+    "low-rank",
+    "near-tie",
+]
+"""Every code of a `Diagnostic`."""
+
+Method = Literal[
+    "second-order",
+    "third-order",
+    "spectrum-fit",
+    "joint-spectrum-fit",
+    "contour",
+    "joint-contour",
+    "one-by-one",
+    "u-statistic",
+    "empirical",
+    "truncated",
+    "nystrom",
+    "random-features",
+    "lanczos",
+    "extrapolation",
+    "plug-in",
+    "influence",
+    "mean",
+    "identical-rows",
+]
+"""How a value was computed; docs/choosing.md says when each is chosen."""
+
+CODES: tuple[str, ...] = get_args(Code)
+METHODS: tuple[str, ...] = get_args(Method)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diagnostic:
+    """One warning about a result.
+
+    Attributes
+    ----------
+    code : str
+        One of `CODES`.
+    severity : {"unreliable", "caution"}
+        "unreliable": the value or its interval cannot be trusted, and no decision is based on it.
+    message : str
+        What was seen.
+    remedy : str
+        What to do about it; may be empty.
+    """
+
+    code: Code
+    severity: Severity
+    message: str
+    remedy: str = ""
+
+    def __str__(self) -> str:
+        text = f"{self.severity}: {self.message}"
+        return f"{text}. {self.remedy}" if self.remedy else text
+
+    def to_dict(self) -> dict[str, str]:
+        """Plain JSON types."""
+        return asdict(self)
+
+
+def unreliable(code: Code, message: str, remedy: str = "") -> Diagnostic:
+    """Return a warning that withdraws trust from the value or its interval."""
+    return Diagnostic(code=code, severity="unreliable", message=message, remedy=remedy)
+
+
+def caution(code: Code, message: str, remedy: str = "") -> Diagnostic:
+    """Return a warning that a reader should know of and may accept."""
+    return Diagnostic(code=code, severity="caution", message=message, remedy=remedy)
+
+
+def all_reliable(warnings: Iterable[Diagnostic]) -> bool:
+    """Whether no warning is "unreliable"."""
+    return all(warning.severity != "unreliable" for warning in warnings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,9 +121,15 @@ class Score:
     n : int or None
         Generated samples used; None if the moments were given as exactly known.
     estimator : str
-        "debiased", "plugin", …; `notes` name the route.
-    notes : tuple of str
-        What the interval assumes, and every reason not to trust it.
+        "debiased", "plugin", …
+    method : str
+        How the value was computed, one of `METHODS`.
+    warnings : tuple of Diagnostic
+        Every reason to distrust the value or its interval.
+    assumptions : tuple of str
+        What the interval assumes.
+    details : tuple of str
+        How the method was set up (subsets, bandwidth, probes), for whoever wants to repeat it.
     """
 
     value: float
@@ -36,7 +139,20 @@ class Score:
     stderr: float
     n: int | None
     estimator: str
-    notes: tuple[str, ...] = ()
+    method: Method
+    warnings: tuple[Diagnostic, ...] = ()
+    assumptions: tuple[str, ...] = ()
+    details: tuple[str, ...] = ()
+
+    @property
+    def reliable(self) -> bool:
+        """False exactly if a warning is "unreliable"."""
+        return all_reliable(self.warnings)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The messages of all warnings, then the assumptions."""
+        return (*(warning.message for warning in self.warnings), *self.assumptions)
 
     def __float__(self) -> float:
         return self.value
@@ -44,13 +160,27 @@ class Score:
     def __repr__(self) -> str:
         text = (
             f"Score({self.value:.6g}, {self.level:.0%} interval [{self.low:.6g}, {self.high:.6g}], "
-            f"n={self.n}, {self.estimator}"
+            f"n={self.n}, {self.estimator}, {self.method})"
         )
-        return text + "".join(f"; {note}" for note in self.notes) + ")"
+        return "\n  ".join((text, *map(str, self.warnings)))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types; a float that JSON cannot hold (infinity, NaN) becomes None."""
-        return {key: _json(value) for key, value in asdict(self).items()}
+        return {
+            "value": _json(self.value),
+            "low": _json(self.low),
+            "high": _json(self.high),
+            "level": self.level,
+            "stderr": _json(self.stderr),
+            "n": self.n,
+            "estimator": self.estimator,
+            "method": self.method,
+            "reliable": self.reliable,
+            "warnings": [warning.to_dict() for warning in self.warnings],
+            "assumptions": list(self.assumptions),
+            "details": list(self.details),
+            "notes": list(self.notes),
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +224,7 @@ class Ranking:
     Attributes
     ----------
     metric : str
-        "fd", "kid", "is", "vendi" or "rke".
+        Name of the score, such as "fd".
     level : float
         Joint coverage of all `differences`; also the coverage of each score on its own.
     scores : dict of str to Score
@@ -104,7 +234,9 @@ class Ranking:
     groups : tuple of tuple of str
         Maximal runs of models, best first, within which no pair is distinguishable
         (a "compact letter display"; groups may overlap).
-    notes : tuple of str
+    warnings : tuple of Diagnostic
+        About all models together; each score has its own.
+    assumptions : tuple of str
         What the joint statement assumes.
     """
 
@@ -113,7 +245,29 @@ class Ranking:
     scores: dict[str, Score]
     differences: tuple[Difference, ...]
     groups: tuple[tuple[str, ...], ...]
-    notes: tuple[str, ...] = ()
+    warnings: tuple[Diagnostic, ...] = ()
+    assumptions: tuple[str, ...] = ()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The messages of all warnings, then the assumptions."""
+        return (*(warning.message for warning in self.warnings), *self.assumptions)
+
+    @property
+    def letters(self) -> dict[str, str]:
+        """For every model, the letters of its groups: models that share none differ.
+
+        Letters are a, b, … z, aa, ab and so on, those of one model joined by a space where one has
+        more than a single character.
+        """
+        names = [group_letter(index) for index in range(len(self.groups))]
+        gap = " " if len(names) > ALPHABET else ""
+        return {
+            model: gap.join(
+                name for name, group in zip(names, self.groups, strict=True) if model in group
+            )
+            for model in self.scores
+        }
 
     @property
     def best(self) -> str:
@@ -136,13 +290,12 @@ class Ranking:
     def __repr__(self) -> str:
         lines = [f"Ranking({self.metric}, {self.level:.0%} joint)"]
         width = max((len(name) for name in self.scores), default=0)
+        letters = self.letters
         for name, score in self.scores.items():
-            letters = "".join(
-                _letter(index) for index, group in enumerate(self.groups) if name in group
-            )
+            doubt = "" if score.reliable else "  unreliable"
             lines.append(
                 f"  {name:<{width}}  {score.value:>12.6g}  "
-                f"[{score.low:.6g}, {score.high:.6g}]  {letters}"
+                f"[{score.low:.6g}, {score.high:.6g}]  {letters[name]}{doubt}"
             )
         return "\n".join(lines)
 
@@ -154,17 +307,23 @@ class Ranking:
             "scores": {name: score.to_dict() for name, score in self.scores.items()},
             "differences": [pair.to_dict() for pair in self.differences],
             "groups": [list(group) for group in self.groups],
+            "letters": self.letters,
             "contenders": list(self.contenders),
+            "warnings": [warning.to_dict() for warning in self.warnings],
+            "assumptions": list(self.assumptions),
             "notes": list(self.notes),
         }
 
 
-def _letter(index: int) -> str:
+ALPHABET = 26
+
+
+def group_letter(index: int) -> str:
     """Name group `index`: a, b, …, z, aa, ab and so on."""
     letters = ""
     index += 1
     while index:
-        index, rest = divmod(index - 1, 26)
+        index, rest = divmod(index - 1, ALPHABET)
         letters = chr(ord("a") + rest) + letters
     return letters
 

@@ -28,20 +28,51 @@ POSTERIOR_ATOL = 2.0**-8
 
 
 class InputError(ValueError):
-    """Input that no result could honestly be computed from. The message says what to do."""
+    """Input that no result could honestly be computed from. The message says what to do.
+
+    Parameters
+    ----------
+    text : str
+        What is wrong and what to do; begins with a verb if it is about an argument.
+    argument : str, optional
+        Name of the argument that it is about. A caller that knows it by another name, such as a
+        file, says ``error.about(name)``.
+    model : str, optional
+        Name of the model whose sample it is about, where there are several.
+    """
+
+    def __init__(self, text: str, argument: str = "", model: str = "") -> None:
+        super().__init__(text, argument, model)
+        self.text = text
+        self.argument = argument
+        self.model = model
+
+    def __str__(self) -> str:
+        text = f"`{self.argument}` {self.text}" if self.argument else self.text
+        return f"model {self.model!r}: {text}" if self.model else text
+
+    def about(self, name: str) -> InputError:
+        """Return the same complaint about what the caller calls `name`."""
+        return InputError(self.text, argument=name)
+
+    def of_model(self, model: str) -> InputError:
+        """Return the same complaint about the sample of one of several models."""
+        return InputError(self.text, self.argument, model)
 
 
 def check_open_unit(name: str, value: object) -> float:
     """Return `value` as a float if it is a real number in (0, 1)."""
     if isinstance(value, bool) or not (isinstance(value, Real) and 0.0 < float(value) < 1.0):
-        raise InputError(f"`{name}` must be a real number in (0, 1); got {value!r}.")
+        raise InputError(f"must be a real number in (0, 1); got {value!r}.", argument=name)
     return float(value)
 
 
 def check_count(name: str, value: object, *, minimum: int = 1) -> int:
     """Return `value` as an int if it is a whole number of at least `minimum`."""
     if isinstance(value, bool) or not (isinstance(value, Integral) and int(value) >= minimum):
-        raise InputError(f"`{name}` must be a whole number of at least {minimum}; got {value!r}.")
+        raise InputError(
+            f"must be a whole number of at least {minimum}; got {value!r}.", argument=name
+        )
     return int(value)
 
 
@@ -49,7 +80,7 @@ def check_choice(name: str, value: object, choices: Collection[str]) -> str:
     """Return `value` if it is one of `choices`."""
     if not (isinstance(value, str) and value in choices):
         legal = ", ".join(repr(choice) for choice in choices)
-        raise InputError(f"`{name}` must be one of {legal}; got {value!r}.")
+        raise InputError(f"must be one of {legal}; got {value!r}.", argument=name)
     return value
 
 
@@ -70,10 +101,13 @@ def as_numpy(name: str, x: Any) -> NDArray[Any]:
         array = np.asarray(x)
     except (ValueError, TypeError, RuntimeError) as error:  # of a list's own elements as well
         reason = " ".join(str(error).split()).rstrip(".")
-        raise InputError(f"`{name}` is not a rectangular array of numbers: {reason}.") from error
+        raise InputError(
+            f"is not a rectangular array of numbers: {reason}.", argument=name
+        ) from error
     if isinstance(x, np.ma.MaskedArray) and np.ma.is_masked(x):
         raise InputError(
-            f"`{name}` has masked entries: drop those samples; genbounds repairs nothing silently."
+            "has masked entries: drop those samples; genbounds repairs nothing silently.",
+            argument=name,
         )
     return array
 
@@ -87,7 +121,7 @@ def _tensor_as_numpy(name: str, x: Any) -> NDArray[Any]:
     except (TypeError, RuntimeError) as error:  # sparse, quantised, without data
         reason = str(error).partition("\n")[0].rstrip(".")
         raise InputError(
-            f"`{name}` is a tensor that NumPy cannot hold ({reason}): pass a dense one."
+            f"is a tensor that NumPy cannot hold ({reason}): pass a dense one.", argument=name
         ) from error
 
 
@@ -98,31 +132,34 @@ def check_features(name: str, x: Any, *, minimum: int = 2) -> NDArray[Any]:
     """
     if getattr(x, "quasi_random", False):
         raise InputError(
-            f"`{name}` comes from quasi-random points, whose rows are not independent: an interval "
+            "comes from quasi-random points, whose rows are not independent: an interval "
             "for independent rows would be void. Use `score_over_scramblings`, or np.asarray(...) "
-            "to have the number and disregard the interval."
+            "to have the number and disregard the interval.",
+            argument=name,
         )
     if isinstance(x, (str, os.PathLike)):
         raise InputError(
-            f"`{name}` is the name of a file: read it first, with "
-            "genbounds.files.read_features(...) or, for statistics, genbounds.Moments.load(...)."
+            "is the name of a file: read it first, with "
+            "genbounds.files.read_features(...) or, for statistics, genbounds.Moments.load(...).",
+            argument=name,
         )
     array = as_numpy(name, x)
     if array.dtype.kind not in "fiub":
         what = f"dtype {array.dtype}" if array.ndim else f"an object of type {type(x).__name__}"
         raise InputError(
-            f"`{name}` must hold real numbers; got {what}. "
-            "Pass a float array of shape (n, d), one row a sample."
+            f"must hold real numbers; got {what}. "
+            "Pass a float array of shape (n, d), one row a sample.",
+            argument=name,
         )
     if array.ndim != 2:
         raise InputError(
-            f"`{name}` must have shape (n, d), one row a sample; got shape {array.shape}."
+            f"must have shape (n, d), one row a sample; got shape {array.shape}.", argument=name
         )
     n, d = array.shape
     if d < 1:
-        raise InputError(f"`{name}` has no features: its shape is {array.shape}.")
+        raise InputError(f"has no features: its shape is {array.shape}.", argument=name)
     if n < minimum:
-        raise InputError(f"`{name}` needs at least {minimum} samples (rows); got {n}.")
+        raise InputError(f"needs at least {minimum} samples (rows); got {n}.", argument=name)
     return array if array.dtype.kind == "f" else array.astype(np.float64)
 
 
@@ -140,24 +177,26 @@ def check_finite(name: str, block: Float, *, first_row: int = 0) -> None:
         if bad.any():
             row = int(np.flatnonzero(bad.any(axis=1))[0])
             raise InputError(
-                f"`{name}` has entries beyond {LARGEST_ENTRY:g} in row {first_row + row}, whose "
-                "squares overflow: divide all features, of both sides, by a common number."
+                f"has entries beyond {LARGEST_ENTRY:g} in row {first_row + row}, whose "
+                "squares overflow: divide all features, of both samples, by a common number.",
+                argument=name,
             )
         return
     row = int(np.flatnonzero(bad.any(axis=1))[0])
     kind = "NaN" if np.isnan(block[row]).any() else "an infinite value"
     raise InputError(
-        f"`{name}` has {kind} in row {first_row + row}: "
-        "drop the sample or mend the encoder that made it; genbounds repairs nothing silently."
+        f"has {kind} in row {first_row + row}: "
+        "drop the sample or mend the encoder that made it; genbounds repairs nothing silently.",
+        argument=name,
     )
 
 
 def check_same_dimension(name_a: str, d_a: int, name_b: str, d_b: int) -> None:
-    """Refuse two sides with a different number of features."""
+    """Refuse two samples with a different number of features."""
     if d_a != d_b:
         raise InputError(
-            f"`{name_a}` has {d_a} features and `{name_b}` has {d_b}: "
-            "both must come from the same encoder."
+            f"has {d_a} features and `{name_b}` has {d_b}: both must come from the same encoder.",
+            argument=name_a,
         )
 
 

@@ -1,9 +1,9 @@
-"""From file names to what the estimators take; errors that name the file."""
+"""From file names to what the estimators take; errors that name the file or the option."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,124 +14,24 @@ from numpy.typing import NDArray
 
 from genbounds.features import check_same_encoder, is_media
 from genbounds.files import Statistics, display, read, read_features, read_metadata
-from genbounds.validation import InputError, check_choice
+from genbounds.validation import InputError
 
 if TYPE_CHECKING:
     from genbounds.cli._encoding import Encoding
-    from genbounds.estimators import Expansion, Moments
+    from genbounds.estimators import MetricSpec, Moments
 
-Options = Mapping[str, Any]
-
-_BLOCK = 1 << 22
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Metric:
-    """A score that the command line can compute.
-
-    Attributes
-    ----------
-    title : str
-    better : str
-        "smaller" or "larger".
-    posteriors : bool
-        Whether its files hold class posteriors instead of features.
-    prepare : callable
-        Takes the reference (None for a score without one), the metric's own options and the rows
-        of the smallest sample (None if unknown), and returns a function of one model's content
-        and the name of the estimator.
-    referenced : bool
-        Whether it is a distance from a reference.
-    selectable : bool
-        Whether online selection knows it.
-    """
-
-    title: str
-    better: str
-    posteriors: bool
-    prepare: Callable[[Any, Options, int | None], Callable[[Any, str], Expansion]]
-    referenced: bool = False
-    selectable: bool = False
+BLOCK = 1 << 22
+"""Entries that are worked on at once."""
 
 
-def _fd(reference: Any, options: Options, fewest: int | None) -> Callable[[Any, str], Expansion]:
-    from genbounds.estimators import FrechetReference
-
-    prepared = FrechetReference(reference)
-    return lambda content, estimator: prepared.expand(content, estimator=estimator)
-
-
-def _kid(reference: Any, options: Options, fewest: int | None) -> Callable[[Any, str], Expansion]:
-    from genbounds.estimators import KernelReference
-
-    prepared = KernelReference(reference)
-    return lambda content, estimator: prepared.expand(content, estimator=estimator)
-
-
-def _is(reference: Any, options: Options, fewest: int | None) -> Callable[[Any, str], Expansion]:
-    from genbounds.estimators import inception_expansion
-
-    return lambda content, estimator: inception_expansion(content, estimator=estimator)
-
-
-def _vendi(metric: str) -> Callable[[Any, Options, int | None], Callable[[Any, str], Expansion]]:
-    def prepare(
-        reference: Any, options: Options, fewest: int | None
-    ) -> Callable[[Any, str], Expansion]:
-        from genbounds.estimators import vendi_metric
-
-        expand = vendi_metric(metric, [reference], options, fewest=fewest)
-        return lambda content, estimator: expand(content, estimator=estimator)
-
-    return prepare
-
-
-METRICS: dict[str, Metric] = {
-    "fd": Metric(
-        title="Fréchet distance",
-        better="smaller",
-        posteriors=False,
-        prepare=_fd,
-        referenced=True,
-        selectable=True,
-    ),
-    "kid": Metric(
-        title="Kernel Inception distance",
-        better="smaller",
-        posteriors=False,
-        prepare=_kid,
-        referenced=True,
-        selectable=True,
-    ),
-    "is": Metric(
-        title="Inception score", better="larger", posteriors=True, prepare=_is, selectable=True
-    ),
-    "vendi": Metric(
-        title="Vendi score",
-        better="larger",
-        posteriors=False,
-        prepare=_vendi("vendi"),
-        selectable=True,
-    ),
-    "rke": Metric(
-        title="Vendi score of order 2 (RKE)",
-        better="larger",
-        posteriors=False,
-        prepare=_vendi("rke"),
-        selectable=True,
-    ),
-}
-"""Scores by the name that `--metric` takes."""
-
-SELECTABLE = tuple(name for name, metric in METRICS.items() if metric.selectable)
-
-
-def choose_metric(name: str, *, logits: bool, among: Sequence[str] = tuple(METRICS)) -> Metric:
+def choose_metric(name: str, *, logits: bool = False) -> MetricSpec:
     """Return the metric of that name, refusing options that it would ignore."""
-    metric = METRICS[check_choice("--metric", name, among)]
-    if logits and not metric.posteriors:
+    from genbounds.estimators import metric_spec
+
+    spec = metric_spec(name, argument="--metric")
+    if logits and spec.data != "posteriors":
         raise InputError(f"`--logits` is for posteriors; --metric {name} takes features.")
-    return metric
+    return spec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,7 +54,7 @@ class Input:
 
 
 def load(
-    paths: Sequence[Path], metric: Metric, *, logits: bool, encoding: Encoding | None = None
+    paths: Sequence[Path], metric: MetricSpec, *, logits: bool, encoding: Encoding | None = None
 ) -> list[Input]:
     """Read the files of one run; what is to be encoded is encoded.
 
@@ -167,25 +67,32 @@ def load(
     for given, name in zip(paths, model_names(paths), strict=True):
         path = _encoded(given, name, encoding)
         content: Any
-        if metric.posteriors:
+        if metric.data == "posteriors":
             content = read_features(path)
             if logits:
-                with blame({"logits": path}):
+                with renamed({"logits": path}):
                     content = softmax(content)
         else:
             content = read(path)
             if isinstance(content, Statistics):
-                from genbounds.estimators import Moments
-
-                if not metric.referenced:
-                    raise InputError(
-                        f"{display(path)} holds statistics; this score needs the features."
-                    )
-                with inside(path):
-                    content = Moments(*content)
+                content = _moments(path, content, metric)
         inputs.append(Input(path=given, name=name, content=content, origin=read_metadata(path)))
     check_same_encoder({display(model.path): model.origin for model in inputs})
     return inputs
+
+
+def _moments(path: Path, content: Statistics, metric: MetricSpec) -> Moments:
+    from genbounds.estimators import Moments
+
+    if not metric.moments:
+        raise InputError(
+            f"{display(path)} holds statistics (mu, sigma); --metric {metric.name} needs the "
+            "features themselves."
+        )
+    try:
+        return Moments(*content)
+    except InputError as error:
+        raise InputError(f"{display(path)}: {error}") from error
 
 
 def _encoded(path: Path, name: str, encoding: Encoding | None) -> Path:
@@ -193,9 +100,10 @@ def _encoded(path: Path, name: str, encoding: Encoding | None) -> Path:
     if not is_media(path):
         return path
     if encoding is None:
+        what = "a folder" if path.is_dir() else "no file of features"
         raise InputError(
-            f"{display(path)}: is to be encoded first: say how with --encoder, or give a file of "
-            "features."
+            f"{display(path)} is {what}: pass --encoder to encode its images or texts, or give a "
+            "file of features."
         )
     return encoding.features(path, name)
 
@@ -236,12 +144,14 @@ def _stem(path: Path) -> str:
 def softmax(logits: NDArray[Any]) -> NDArray[np.float64]:
     """Softmax of every row, in float64, block by block."""
     probabilities = np.empty(logits.shape)
-    step = max(1, _BLOCK // logits.shape[1])
+    step = max(1, BLOCK // logits.shape[1])
     for first in range(0, len(logits), step):
         block = np.array(logits[first : first + step], dtype=np.float64)
         if not np.isfinite(block).all():
             row = first + int(np.flatnonzero(~np.isfinite(block).all(axis=1))[0])
-            raise InputError(f"`logits` has NaN or an infinite value in row {row}: drop that row.")
+            raise InputError(
+                f"has NaN or an infinite value in row {row}: drop that row.", argument="logits"
+            )
         with np.errstate(over="ignore"):  # to minus infinity, whose exponential is right
             block -= block.max(axis=1, keepdims=True)
         np.exp(block, out=block)
@@ -251,36 +161,17 @@ def softmax(logits: NDArray[Any]) -> NDArray[np.float64]:
 
 
 @contextmanager
-def blame(arguments: Mapping[str, Path]) -> Iterator[None]:
-    """Name the file instead of the argument of the function that refused it."""
+def renamed(names: Mapping[str, Path | str]) -> Iterator[None]:
+    """Name the file or the option instead of the argument that it was passed as."""
     try:
         yield
     except InputError as error:
-        text = str(error)
-        named = [name for name in arguments if f"`{name}`" in text]
-        if not named:
+        name = names.get(error.argument)
+        if name is None:
             raise
-        for name in named:
-            text = text.replace(f"`{name}`", f"`{display(arguments[name])}`")
-        raise InputError(text) from error
+        raise error.about(display(name)) from error
 
 
-@contextmanager
-def inside(path: Path) -> Iterator[None]:
-    """Name the file in which the refused arrays lie."""
-    try:
-        yield
-    except InputError as error:
-        raise InputError(f"{display(path)}: {error}") from error
-
-
-@contextmanager
-def as_options(*names: str) -> Iterator[None]:
-    """Name the option instead of the argument that carries its value."""
-    try:
-        yield
-    except InputError as error:
-        text = str(error)
-        for name in names:
-            text = text.replace(f"`{name}`", f"`--{name.replace('_', '-')}`")
-        raise InputError(text) from error
+def options(*names: str) -> dict[str, str]:
+    """Map arguments to the options that carry their values."""
+    return {name: f"--{name.replace('_', '-')}" for name in names}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from genbounds.files import atomic_write, display
+from genbounds.results import Diagnostic, Score
 from genbounds.validation import InputError
 
 if TYPE_CHECKING:
@@ -31,8 +32,9 @@ Out = Annotated[
         show_default=False,
     ),
 ]
+Verbose = Annotated[bool, typer.Option("--verbose", help="Also print how each score was computed.")]
 Logits = Annotated[
-    bool, typer.Option("--logits", help="The files hold logits: apply a softmax first.")
+    bool, typer.Option("--logits", help="The files hold logits; apply a softmax first.")
 ]
 
 
@@ -91,6 +93,32 @@ def print_table(
         table.add_row(*(Text(cell) for cell in row))
     with _reader_may_leave():
         _console().print(table)
+
+
+def print_remarks(
+    scores: Mapping[str, Score],
+    *,
+    warnings: Iterable[Diagnostic] = (),
+    assumptions: Iterable[str] = (),
+    verbose: bool,
+) -> None:
+    """Print warnings with the models that they concern, then assumptions; methods if `verbose`."""
+    concerned: dict[Diagnostic, list[str]] = {warning: [] for warning in warnings}
+    for name, score in scores.items():
+        for warning in score.warnings:
+            concerned.setdefault(warning, []).append(shown(name))
+    if concerned:
+        say("", "Warnings")
+        for warning, names in concerned.items():
+            whose = f" ({', '.join(names)})" if names and len(scores) > 1 else ""
+            say(f"* {warning}{whose}")
+    assumed = dict.fromkeys((*(a for s in scores.values() for a in s.assumptions), *assumptions))
+    if assumed:
+        say("", "Assumptions", *(f"* {assumption}" for assumption in assumed))
+    if verbose:
+        say("", "Methods")
+        for name, score in scores.items():
+            say(f"* {shown(name)}: {'; '.join((score.method, *score.details))}")
 
 
 def shown(name: str) -> str:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from genbounds.cli._completion import offer, statements
-from genbounds.cli._inputs import as_options
+from genbounds.cli._inputs import options, renamed
 from genbounds.cli._statements import choose, measured
 from genbounds.cli._terminal import (
     AsJson,
@@ -110,7 +110,7 @@ def audit(
     with (
         interruptible(advice),
         progress("audit") as advance,
-        as_options("replications", "seed", "jobs", "backend", "scheduler", "threads"),
+        renamed(options("replications", "seed", "jobs", "backend", "scheduler", "threads")),
     ):
         report = put_on_trial(
             ids,

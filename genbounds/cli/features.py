@@ -9,7 +9,7 @@ import typer
 
 from genbounds.cli._completion import offer
 from genbounds.cli._encoding import Device, EncoderName, Precision, Weights
-from genbounds.cli._inputs import as_options, blame
+from genbounds.cli._inputs import options, renamed
 from genbounds.cli._terminal import (
     AsJson,
     complain,
@@ -201,7 +201,7 @@ def features(
         )
     if encoder is None and weights is not None:
         raise InputError("`--weights` needs an --encoder.")
-    with as_options("precision", "batch", "workers", "encoder", *preprocessing):
+    with renamed(options("precision", "batch", "workers", "encoder", *preprocessing)):
         loaded = load_encoder(
             encoder or "none",
             weights=weights,
@@ -212,7 +212,7 @@ def features(
         with (
             interruptible("finished blocks are kept; run the same command again."),
             progress("encoding") as advance,
-            blame({"features": inputs[0]} if source.kind == "rows" and len(inputs) == 1 else {}),
+            renamed({"features": inputs[0]} if source.kind == "rows" and len(inputs) == 1 else {}),
         ):
             result = extract(
                 source,

@@ -1,35 +1,47 @@
-"""`genbounds score`: scores with intervals, and who is distinguishable from whom."""
+"""`genbounds score`: scores with intervals, and which models differ significantly."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from genbounds.cli._completion import offer
-from genbounds.cli._encoding import Device, EncoderName, Encoding, Precision, Weights, encoding
-from genbounds.cli._inputs import METRICS, Input, Metric, as_options, blame, choose_metric, load
+from genbounds.cli._encoding import Device, EncoderName, Precision, Weights, encoding
+from genbounds.cli._inputs import Input, choose_metric, load, options, renamed
 from genbounds.cli._terminal import (
     AsJson,
     Logits,
     Out,
+    Verbose,
     announce,
     interruptible,
     keep,
     print_json,
+    print_remarks,
     print_table,
     progress,
     say,
     shown,
 )
-from genbounds.results import Ranking, Score
-from genbounds.validation import InputError, check_open_unit
-
-if TYPE_CHECKING:
-    from genbounds.estimators import Expansion
+from genbounds.estimators import (
+    Estimate,
+    MetricSpec,
+    Prepared,
+    estimate_each,
+    growing_scores,
+    metric_names,
+    metric_spec,
+    prepare_all,
+    rank,
+)
+from genbounds.files import display
+from genbounds.origins import origin_warnings
+from genbounds.results import Diagnostic, Ranking, Score, caution
+from genbounds.validation import InputError, check_choice, check_open_unit
 
 EXAMPLES = """Examples:
 
@@ -37,34 +49,43 @@ EXAMPLES = """Examples:
 genbounds score real.npy gan.npy diffusion.npy
 genbounds score real.npy gan/*.npz --level 0.99 --json
 genbounds score real-stats.npz gan.npy --out results --convergence
-genbounds score real-probs.npy gan-probs.npy --metric is
-genbounds score real.npy gan.npy diffusion.npy --metric rke
+genbounds score gan-probs.npy diffusion-probs.npy --metric is
+genbounds score gan.npy diffusion.npy --metric rke --reference real.npy
 genbounds score photos/ gan/ diffusion.zip --encoder timm:vit_small_patch14_dinov2 --out results
 """
 
+SAMPLE_ARGUMENTS = ("fake", "probs", "x")
+"""What the library calls the sample of one model."""
+
+METRICS = "|".join(metric_names())
+METRICS_HELP = "; ".join(f"{name}: {metric_spec(name).summary}" for name in metric_names())
+
 
 def score(
-    reference: Annotated[
-        Path,
+    files: Annotated[
+        list[Path],
         typer.Argument(
-            metavar="REFERENCE",
-            help="Features (or posteriors) of real data: .npy, .npz, .safetensors, .pt, .parquet; "
-            "for fd also statistics (.npz with mu, sigma and, where known, n); with --encoder "
-            "folders and archives of images, or texts.",
+            metavar="[REFERENCE] GENERATED...",
+            help="Features (or class probabilities) of real data, then of each model: .npy, .npz, "
+            ".safetensors, .pt, .parquet; for fd also statistics (.npz with mu, sigma and n); with "
+            "--encoder folders and archives of images, or texts. For is, vendi and rke all files "
+            "are models.",
             show_default=False,
         ),
     ],
-    generated: Annotated[
-        list[Path] | None,
-        typer.Argument(metavar="GENERATED", help="The same of each model.", show_default=False),
+    reference: Annotated[
+        Path | None,
+        typer.Option(
+            "--reference",
+            metavar="FILE",
+            help="Real data; all other files are then models.",
+            show_default=False,
+        ),
     ] = None,
     metric: Annotated[
         str,
         typer.Option(
-            "--metric",
-            metavar="|".join(METRICS),
-            autocompletion=offer("|".join(METRICS)),
-            help="Which score.",
+            "--metric", metavar=METRICS, autocompletion=offer(METRICS), help=f"{METRICS_HELP}."
         ),
     ] = "fd",
     estimator: Annotated[
@@ -73,7 +94,8 @@ def score(
             "--estimator",
             metavar="debiased|plugin|infinity",
             autocompletion=offer("debiased|plugin|infinity"),
-            help="How it is estimated; infinity (FD∞, IS∞ as published) for fd and is.",
+            help="debiased: bias removed. plugin: the usual biased number. infinity: FID∞ and IS∞ "
+            "as published.",
         ),
     ] = "debiased",
     kernel: Annotated[
@@ -82,22 +104,30 @@ def score(
             "--kernel",
             metavar="rbf|laplace|cosine|polynomial",
             autocompletion=offer("rbf|laplace|cosine|polynomial"),
-            help="Of vendi and rke.",
+            help="Kernel of the Vendi score and RKE.",
             show_default="rbf",
         ),
     ] = None,
     bandwidth: Annotated[
         float | None,
         typer.Option(
-            "--bandwidth", metavar="S", help="Of rbf and laplace.", show_default="median heuristic"
+            "--bandwidth",
+            metavar="S",
+            help="Bandwidth of the rbf or laplace kernel.",
+            show_default="median heuristic",
         ),
     ] = None,
     order: Annotated[
         float | None,
-        typer.Option("--order", metavar="A", help="Of vendi; inf is legal.", show_default="1"),
+        typer.Option(
+            "--order",
+            metavar="A",
+            help="Rényi order of the Vendi score (> 0, or inf).",
+            show_default="1",
+        ),
     ] = None,
     level: Annotated[
-        float, typer.Option("--level", metavar="L", help="Coverage of the intervals.")
+        float, typer.Option("--level", metavar="L", help="Confidence level of the intervals.")
     ] = 0.95,
     encoder: EncoderName = None,
     weights: Weights = None,
@@ -108,73 +138,82 @@ def score(
         bool,
         typer.Option(
             "--convergence",
-            help="Also score a half, a quarter, … of each model's rows: do the scores settle? For "
-            "--out and --json; takes longer.",
+            help="Also score a half, a quarter, … of each model's samples, to see whether the "
+            "scores settle. For --out and --json; takes longer.",
         ),
     ] = False,
     out: Out = None,
     as_json: AsJson = False,
+    verbose: Verbose = False,
 ) -> None:
-    """Score models against a reference, with intervals.
+    """Score models, with confidence intervals, and compare them.
 
-    With two models or more it also says who is distinguishable from whom; those statements hold
-    jointly at the level.
-
-    is, vendi and rke need no reference. With one file, that file is the model; with more, the
-    first is scored as well, for orientation, and is not ranked (vendi and rke take their bandwidth
-    from it). Posteriors are rows that sum to one.
+    With two models or more it also says which of them differ significantly; those statements hold
+    together at the confidence level.
     """
-    chosen = choose_metric(metric, logits=logits)
-    with as_options("level"):
-        check_open_unit("level", level)
-    given = {"kernel": kernel, "bandwidth": bandwidth, "order": order}
-    options = {name: value for name, value in given.items() if value is not None}
-    if options and metric not in ("vendi", "rke"):
-        raise InputError(f"`--{next(iter(options))}` is for --metric vendi and rke.")
+    spec = choose_metric(metric, logits=logits)
+    check_open_unit("--level", level)
+    check_choice("--estimator", estimator, spec.estimators)
+    chosen = _metric_options(spec, {"kernel": kernel, "bandwidth": bandwidth, "order": order})
     if convergence and out is None and not as_json:
         raise InputError("`--convergence` is for the page and the JSON: give --out or --json.")
-    models, real = generated or [], [reference]
-    if not models and not chosen.referenced:
-        models, real = real, []
+    models = list(files)
+    if reference is None and spec.reference == "required":
+        reference = models.pop(0)
     if not models:
         raise InputError(f"--metric {metric} needs a REFERENCE and a GENERATED file; got one file.")
-    job = _Job(metric=metric, chosen=chosen, estimator=estimator, level=level, options=options)
+    job = Job(spec=spec, estimator=estimator, level=level, options=chosen)
+    how = {"weights": weights, "device": device, "precision": precision}
     with (
         interruptible("nothing was lost but time; run the same command again."),
-        as_options("encoder", "weights", "precision"),
-        encoding(
-            encoder, {"weights": weights, "device": device, "precision": precision}, out=out
-        ) as encoded,
+        renamed(options("encoder", "weights", "precision")),
+        encoding(encoder, how, out=out) as encoded,
     ):
-        job.read(real, models, logits=logits, encoded=encoded)
+        real = [] if reference is None else [reference]
+        inputs = load([*real, *models], spec, logits=logits, encoding=encoded)
+        job.take(inputs, referenced=reference is not None)
         job.run(out, convergence=convergence)
         if out is not None:
-            from genbounds.report.page import write_page
-            from genbounds.report.pages import score_page
-
-            page = score_page(
-                job.scores,
-                metric=metric,
-                level=level,
-                ranking=job.ranking,
-                reference=job.reference_score,
-                convergence=job.growth,
-                notes=job.notes,
-            )
-            write_page(out / "report.html", page)
-            announce(out / "report.html")
+            _write_page(job, out)
     if as_json:
         print_json(job.document())
     else:
-        job.print()
+        job.print(verbose=verbose)
+
+
+def _metric_options(spec: MetricSpec, given: dict[str, Any]) -> dict[str, Any]:
+    chosen = {name: value for name, value in given.items() if value is not None}
+    for name in chosen:
+        if name not in spec.options:
+            legal = [other for other in metric_names() if name in metric_spec(other).options]
+            raise InputError(
+                f"is for --metric {' and '.join(legal)}; got {spec.name}.", argument=f"--{name}"
+            )
+    return chosen
+
+
+def _write_page(job: Job, out: Path) -> None:
+    from genbounds.report.page import write_page
+    from genbounds.report.pages import score_page
+
+    page = score_page(
+        job.scores,
+        metric=job.spec.name,
+        level=job.level,
+        ranking=job.ranking,
+        reference=job.reference_score,
+        convergence=job.growth,
+        warnings=job.warnings,
+    )
+    write_page(out / "report.html", page)
+    announce(out / "report.html")
 
 
 @dataclass(slots=True, kw_only=True)
-class _Job:
+class Job:
     """One run: what was asked, what was read, what came out."""
 
-    metric: str
-    chosen: Metric
+    spec: MetricSpec
     estimator: str
     level: float
     options: dict[str, Any] = field(default_factory=dict)
@@ -184,102 +223,110 @@ class _Job:
     ranking: Ranking | None = None
     reference_score: Score | None = None
     growth: dict[str, Sequence[tuple[int, Score]]] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
+    warnings: list[Diagnostic] = field(default_factory=list)
 
-    def read(
-        self,
-        reference: list[Path],
-        generated: list[Path],
-        *,
-        logits: bool,
-        encoded: Encoding | None,
-    ) -> None:
-        from genbounds.features import origin_notes
-
-        inputs = load([*reference, *generated], self.chosen, logits=logits, encoding=encoded)
-        self.notes += origin_notes({shown(model.name): model.origin for model in inputs})
-        self.models = inputs[len(reference) :]
-        if reference:
-            self.reference = inputs[0]
-            if self.chosen.referenced and inputs[0].n is None:
-                self.notes.append(
-                    f"{shown(inputs[0].path.name)} does not say from how many samples it comes "
-                    "(no `n`): the reference is taken as exactly known"
+    def take(self, inputs: list[Input], *, referenced: bool) -> None:
+        """Divide the files into the reference and the models."""
+        self.warnings += origin_warnings({shown(one.name): one.origin for one in inputs})
+        if not referenced:
+            self.models = inputs
+            return
+        self.reference, *self.models = inputs
+        if self.reference.n is None:
+            self.warnings.append(
+                caution(
+                    "reference-size-unknown",
+                    f"{shown(self.reference.path.name)} does not say from how many samples it "
+                    "comes (no `n`): the reference is taken as exactly known",
+                    "Store `n` beside `mu` and `sigma`.",
                 )
+            )
 
     def run(self, out: Path | None, *, convergence: bool) -> None:
-        expand = self._prepare()
-        expansions: dict[str, Expansion] = {}
-        with progress("scoring") as advance:
-            for done, model in enumerate(self.models):
-                advance(done, len(self.models), model.name)
-                expansions[model.name] = self._expand(expand, model)
-                self.scores[model.name] = expansions[model.name].score(self.level)
-                keep(out, self.document())
-        if self.reference is not None and not self.chosen.referenced:
-            self._score_reference(expand, self.reference)
-        if len(expansions) > 1 and self.estimator != "plugin":
-            from genbounds.estimators import rank
-
-            self.ranking = rank(expansions, metric=self.metric, level=self.level)
+        """Score every model, compare them, and keep results as they come."""
+        with renamed(self._names()):
+            self._score(out)
         keep(out, self.document())
         if convergence:
-            self._grow(expand)
+            self._grow()
             keep(out, self.document())
 
-    def _prepare(self) -> Callable[[Any, str], Expansion]:
-        if self.chosen.posteriors:
-            return self.chosen.prepare(None, self.options, None)
-        source = self.models[0] if self.reference is None else self.reference
-        scored = [*self.models, *([] if self.reference is None else [self.reference])]
-        fewest = min((sample.n for sample in scored if sample.n is not None), default=None)
-        with (
-            blame({"real": source.path, "x": source.path}),
-            as_options("kernel", "bandwidth", "order"),
-        ):
-            return self.chosen.prepare(source.content, self.options, fewest)
+    def _names(self) -> dict[str, Path | str]:
+        """Map arguments of the library to what they are called here."""
+        names: dict[str, Path | str] = {**options("estimator", "kernel", "bandwidth", "order")}
+        return names if self.reference is None else {**names, "real": self.reference.path}
 
-    def _expand(self, expand: Callable[[Any, str], Expansion], model: Input) -> Expansion:
-        files = {"fake": model.path, "probs": model.path, "x": model.path}
-        if self.reference is not None:
-            files["real"] = self.reference.path
-        with blame(files), as_options("estimator", "kernel", "bandwidth", "order"):
-            return expand(model.content, self.estimator)
+    def _score(self, out: Path | None) -> None:
+        contents = {model.name: model.content for model in self.models}
+        real = None if self.reference is None else self.reference.content
+        with progress("scoring") as advance:
 
-    def _grow(self, expand: Callable[[Any, str], Expansion]) -> None:
-        from genbounds.estimators import growing_scores
+            def done(name: str, estimate: Estimate) -> None:
+                self.scores[name] = estimate.score(self.level)
+                keep(out, self.document())
+                advance(len(self.scores), len(self.models), name)
 
+            try:
+                prepared = prepare_all(self.spec, contents, real, self.options)
+                found = estimate_each(
+                    self.spec, prepared, contents, estimator=self.estimator, done=done
+                )
+            except InputError as error:
+                raise self._blamed(error) from error
+        if self.spec.reference != "required" and self.reference is not None:
+            self._score_reference(prepared, self.reference)
+        if len(found) > 1 and self.estimator != "plugin":
+            self.ranking = rank(found, metric=self.spec.name, level=self.level)
+
+    def _blamed(self, error: InputError) -> InputError:
+        """Name the model's file instead of the model and the argument."""
+        paths = {model.name: display(model.path) for model in self.models}
+        if error.model not in paths:
+            return error
+        path = paths[error.model]
+        if error.argument in SAMPLE_ARGUMENTS:
+            return error.about(path)
+        return InputError(error.text if error.argument else f"{path}: {error.text}", error.argument)
+
+    def _score_reference(self, prepared: Prepared, reference: Input) -> None:
+        """Score the real data themselves, for orientation."""
+        try:
+            estimate = prepared.estimate(reference.content, estimator=self.estimator)
+        except InputError as error:
+            raise error.about(display(reference.path)) from error
+        self.reference_score = estimate.score(self.level)
+
+    def _grow(self) -> None:
+        contents = {model.name: model.content for model in self.models}
+        real = None if self.reference is None else self.reference.content
+        prepared = prepare_all(self.spec, contents, real, self.options)
         with progress("parts of samples") as advance:
             for done, model in enumerate(self.models):
                 advance(done, len(self.models), model.name)
                 try:
-                    with blame({"x": model.path}):
-                        self.growth[model.name] = growing_scores(
-                            model.content,
-                            lambda rows: expand(rows, self.estimator).score(self.level),
-                            whole=self.scores[model.name],
-                        )
+                    self.growth[model.name] = growing_scores(
+                        model.content,
+                        lambda rows: prepared.estimate(rows, estimator=self.estimator).score(
+                            self.level
+                        ),
+                        whole=self.scores[model.name],
+                    )
                 except InputError as error:
-                    self.notes.append(f"no convergence of {shown(model.name)}: {error}")
-
-    def _score_reference(self, expand: Callable[[Any, str], Expansion], reference: Input) -> None:
-        try:
-            self.reference_score = self._expand(expand, reference).score(self.level)
-        except InputError as error:  # it is not needed, so it may be something else
-            self.notes.append(
-                f"the {self.chosen.title} uses no reference, and this is none: {error}"
-            )
+                    self.warnings.append(
+                        caution("few-samples", f"no convergence of {shown(model.name)}: {error}")
+                    )
 
     def document(self) -> dict[str, Any]:
+        """Everything so far, as `--json` prints it."""
         rows = [
-            {"model": name, "metric": self.metric, **result.to_dict()}
+            {"model": name, "metric": self.spec.name, **result.to_dict()}
             for name, result in self.scores.items()
         ]
         document: dict[str, Any] = {"rows": rows}
         if self.reference_score is not None and self.reference is not None:
             document["reference"] = {
                 "model": self.reference.name,
-                "metric": self.metric,
+                "metric": self.spec.name,
                 **self.reference_score.to_dict(),
             }
         if self.ranking is not None:
@@ -290,15 +337,19 @@ class _Job:
                 name: [score.to_dict() for _, score in points]
                 for name, points in self.growth.items()
             }
-        return document | {"notes": self.notes}
+        return document | {
+            "warnings": [warning.to_dict() for warning in self.warnings],
+            "notes": [warning.message for warning in self.warnings],
+        }
 
-    def print(self) -> None:
-        from genbounds.report import group_letters, interval, number, percent
+    def print(self, *, verbose: bool) -> None:
+        """Print the table, the verdict, warnings and assumptions."""
+        from genbounds.report import interval, number, percent
 
-        chosen = self.chosen
-        say(f"{chosen.title} ({chosen.better} is better), {percent(self.level)} intervals")
+        better = "larger" if self.spec.higher_is_better else "smaller"
+        say(f"{self.spec.title} ({better} is better), {percent(self.level)} confidence intervals")
         say("")
-        letters = {} if self.ranking is None else group_letters(self.ranking)
+        letters = {} if self.ranking is None else self.ranking.letters
         order = list(self.scores) if self.ranking is None else list(self.ranking.scores)
         rows = [(name, self.scores[name], letters.get(name, "")) for name in order]
         if self.reference_score is not None and self.reference is not None:
@@ -315,11 +366,13 @@ class _Job:
         )
         if self.ranking is not None:
             say("", _verdict(self.ranking))
-        notes = dict.fromkeys([*self.notes, *(n for s in self.scores.values() for n in s.notes)])
-        if self.ranking is not None:
-            notes |= dict.fromkeys(self.ranking.notes)
-        if notes:
-            say("", *(f"* {note}" for note in notes))
+        joint = () if self.ranking is None else self.ranking.assumptions
+        print_remarks(
+            {name: score for name, score, _ in rows},
+            warnings=self.warnings,
+            assumptions=joint,
+            verbose=verbose,
+        )
 
 
 def _verdict(ranking: Ranking) -> str:
@@ -327,9 +380,12 @@ def _verdict(ranking: Ranking) -> str:
 
     others = [shown(name) for name in ranking.contenders if name != ranking.best]
     if not others:
-        return f"{shown(ranking.best)} is the best of them ({percent(ranking.level)}, jointly)."
+        return (
+            f"{shown(ranking.best)} is significantly better than every other model "
+            f"({percent(ranking.level)}, jointly)."
+        )
     return (
-        f"{shown(ranking.best)} is ahead, but the samples do not tell it from "
+        f"{shown(ranking.best)} has the best score, but does not differ significantly from "
         f"{', '.join(others)} ({percent(ranking.level)}, jointly). "
-        "Models that share a letter are not distinguishable."
+        "Models that share a letter do not differ significantly."
     )

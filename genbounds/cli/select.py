@@ -13,37 +13,33 @@ from numpy.typing import NDArray
 from genbounds.arms import Arm
 from genbounds.cli._completion import offer, policies
 from genbounds.cli._encoding import Device, EncoderName, Encoding, Precision, Weights, encoding
-from genbounds.cli._inputs import (
-    SELECTABLE,
-    Input,
-    Metric,
-    as_options,
-    blame,
-    choose_metric,
-    load,
-)
+from genbounds.cli._inputs import BLOCK, Input, choose_metric, load, options, renamed
 from genbounds.cli._terminal import (
     AsJson,
     Logits,
     Out,
+    Verbose,
     announce,
     interruptible,
     keep,
     print_json,
+    print_remarks,
     print_table,
     progress,
     say,
     shown,
 )
-from genbounds.features import check_same_encoder, is_entry_point, live_arm, origin_notes
+from genbounds.estimators import MetricSpec, metric_names
+from genbounds.features import check_same_encoder, is_entry_point, live_arm
 from genbounds.files import display
+from genbounds.origins import origin_warnings
+from genbounds.results import Diagnostic
 from genbounds.validation import InputError, check_choice, check_finite, check_same_dimension
 
 if TYPE_CHECKING:
     from genbounds.select import Selection
 
-_BLOCK = 1 << 22
-_OPTIONS = ("policy", "metric", "confidence", "batch", "budget", "seed")
+METRICS = "|".join(metric_names())
 
 
 EXAMPLES = """Examples:
@@ -90,14 +86,14 @@ def select(
         str,
         typer.Option(
             "--metric",
-            metavar="|".join(SELECTABLE),
-            autocompletion=offer("|".join(SELECTABLE)),
-            help="Which score.",
+            metavar=METRICS,
+            autocompletion=offer(METRICS),
+            help="Which score; `genbounds score --help` explains them.",
         ),
     ] = "fd",
     confidence: Annotated[
         float,
-        typer.Option("--confidence", metavar="C", help="A certified answer is right so surely."),
+        typer.Option("--confidence", metavar="C", help="Confidence of a certified answer."),
     ] = 0.95,
     batch: Annotated[
         int, typer.Option("--batch", metavar="B", help="Samples drawn at a time.")
@@ -114,6 +110,7 @@ def select(
     logits: Logits = False,
     out: Out = None,
     as_json: AsJson = False,
+    verbose: Verbose = False,
 ) -> None:
     """Find the best model from as few samples as possible.
 
@@ -121,29 +118,32 @@ def select(
     """
     from genbounds.select import POLICIES, run
 
-    chosen = choose_metric(metric, logits=logits, among=SELECTABLE)
+    spec = choose_metric(metric, logits=logits)
     check_choice("--policy", policy, POLICIES)
-    if not chosen.posteriors and reference is None:
+    if spec.reference != "none" and reference is None:
         raise InputError(f"--metric {metric} needs a reference: give --reference FILE.")
     live = [arm for arm in arms if is_entry_point(str(arm)) and not arm.exists()]
     if live and logits:
         raise InputError("`--logits` is for files; let a live model return posteriors.")
     if live and budget is None:
-        raise InputError(f"{live[0]} never runs dry: say with --budget N when to give up.")
+        raise InputError(
+            f"{display(live[0])} never ends: say with --budget N how many samples to draw at most."
+        )
     with (
         interruptible("the samples lie in the files; run the same command again."),
-        as_options("encoder", "weights", "precision"),
+        renamed(options("encoder", "weights", "precision")),
         encoding(
             encoder, {"weights": weights, "device": device, "precision": precision}, out=out
         ) as encoded,
     ):
-        real = None if chosen.posteriors else reference
-        line_up = _LineUp.read(real, arms, live, chosen, logits=logits, encoded=encoded)
-        with (
-            progress("samples") as advance,
-            blame({} if real is None else {"reference": real, "real": real}),
-            as_options(*_OPTIONS),
-        ):
+        real = None if spec.reference == "none" else reference
+        line_up = _LineUp.read(real, arms, live, spec, logits=logits, encoded=encoded)
+        names: dict[str, Path | str] = {
+            **options("policy", "confidence", "batch", "budget", "seed")
+        }
+        if real is not None:
+            names |= {"reference": real, "real": real}
+        with progress("samples") as advance, renamed(names):
             result = run(
                 line_up.arms,
                 line_up.reference,
@@ -157,10 +157,9 @@ def select(
                 progress=lambda state: advance(int(state.n.sum()), budget, ""),
             )
     document = result.to_dict()
-    document["notes"] = [*document["notes"], *line_up.notes]
-    if chosen.posteriors and reference is not None:
-        note = f"the Inception score uses no reference: {display(reference)} was not read"
-        document["notes"] = [*document["notes"], note]
+    document["notes"] += [warning.message for warning in line_up.warnings]
+    if real is None and reference is not None:
+        document["notes"].append(f"{spec.title} uses no reference: {display(reference)} not read")
     keep(out, document)
     if out is not None:
         from genbounds.report.page import write_page
@@ -171,18 +170,18 @@ def select(
     if as_json:
         print_json(document)
     else:
-        _print(result, document["notes"])
+        _print(result, document["notes"], line_up.warnings, verbose=verbose)
     if not result.certified:
         raise typer.Exit(1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _LineUp:
-    """What takes part: files as arms that run dry, live models, and what they are held against."""
+    """What takes part: files as arms that end, live models, and what they are held against."""
 
     arms: dict[str, Arm]
     reference: Any
-    notes: list[str]
+    warnings: list[Diagnostic]
 
     @classmethod
     def read(
@@ -190,7 +189,7 @@ class _LineUp:
         reference: Path | None,
         arms: list[Path],
         live: list[Path],
-        metric: Metric,
+        metric: MetricSpec,
         *,
         logits: bool,
         encoded: Encoding | None,
@@ -213,47 +212,46 @@ class _LineUp:
                 taking_part[str(arm)] = live_arm(str(arm), live_encoder)
             else:
                 model = next(waiting)
-                rows = _checked(model, real, posteriors=metric.posteriors)
+                rows = _checked(model, real, posteriors=metric.data == "posteriors")
                 taking_part[model.name] = FeatureArm(rows)
         return cls(
             arms=taking_part,
             reference=None if real is None else real.content,
-            notes=origin_notes(origins),
+            warnings=origin_warnings(origins),
         )
 
 
 def _checked(model: Input, real: Input | None, *, posteriors: bool) -> NDArray[Any]:
     """Refuse a bad file before the run: there a bad draw would only set its arm aside."""
-    from genbounds.estimators import inception_expansion
+    from genbounds.estimators import inception_estimate
 
     rows = model.content
     if not isinstance(rows, np.ndarray):
         raise InputError(
-            f"{display(model.path)}: holds statistics: an arm needs the features themselves."
+            f"{display(model.path)} holds statistics; an arm needs the features themselves."
         )
-    files = {"fake": model.path, "probs": model.path}
-    if real is not None:
-        files["real"] = real.path
-    with blame(files):
+    with renamed({"fake": model.path, "probs": model.path}):
         if posteriors:
-            inception_expansion(rows, estimator="plugin")
+            inception_estimate(rows, estimator="plugin")
         if real is not None:
             d = real.content.shape[1] if isinstance(real.content, np.ndarray) else real.content.d
             check_same_dimension("fake", rows.shape[1], "real", d)
-        step = max(1, _BLOCK // rows.shape[1])
+        step = max(1, BLOCK // rows.shape[1])
         for first in range(0, len(rows), step):
             block = np.asarray(rows[first : first + step], dtype=np.float64)
             check_finite("fake", block, first_row=first)
     return rows
 
 
-def _print(result: Selection, notes: list[str]) -> None:
+def _print(
+    result: Selection, notes: list[str], warnings: list[Diagnostic], *, verbose: bool
+) -> None:
     from genbounds.report import interval, number, percent
 
     if result.certified:
         say(f"{shown(result.best)} is the best, certified at {percent(result.confidence)}.")
     else:
-        say(f"No certificate ({result.stopped}); {shown(result.best)} is ahead.")
+        say(f"Not certified ({result.stopped}); {shown(result.best)} has the best score so far.")
     say("")
     print_table(
         ("Arm", "Score", "Interval", "Samples"),
@@ -274,3 +272,4 @@ def _print(result: Selection, notes: list[str]) -> None:
     say("", f"{number(result.total_samples)} samples in {number(result.steps)} steps.")
     if notes:
         say("", *(f"* {note}" for note in notes))
+    print_remarks(result.scores, warnings=warnings, verbose=verbose)

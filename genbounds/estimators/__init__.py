@@ -1,27 +1,35 @@
 """Scores of generative models with their bias removed and an interval.
 
 `Moments`, `frechet_distance`, `kernel_inception_distance`, `inception_score`, `vendi_score`,
-`sobol_normal`, `compare` and `convergence` are the everyday names; `FrechetReference`,
-`KernelReference`, `inception_expansion`, `growing_scores`, `Expansion` and `difference` serve code
-that scores many models, such as selection.
+`sobol_normal`, `compare` and `convergence` are the everyday names; `MetricSpec` and
+`register_metric` add a metric; `FrechetReference`, `KernelReference`, `Estimate`, `SampleError` and
+`difference` serve code that scores many models, such as selection.
 """
 
-from genbounds.estimators._compare import METRICS as METRICS
 from genbounds.estimators._compare import compare as compare
-from genbounds.estimators._compare import expand_all as expand_all
-from genbounds.estimators._compare import metric_expansion as metric_expansion
+from genbounds.estimators._compare import estimate_all as estimate_all
+from genbounds.estimators._compare import estimate_each as estimate_each
+from genbounds.estimators._compare import prepare_all as prepare_all
 from genbounds.estimators._compare import rank as rank
 from genbounds.estimators._convergence import convergence as convergence
 from genbounds.estimators._convergence import growing_scores as growing_scores
-from genbounds.estimators._expansion import Expansion as Expansion
-from genbounds.estimators._expansion import difference as difference
-from genbounds.estimators._expansion import difference_stderr as difference_stderr
-from genbounds.estimators._expansion import student_quantile as student_quantile
+from genbounds.estimators._estimate import EXACT as EXACT
+from genbounds.estimators._estimate import Estimate as Estimate
+from genbounds.estimators._estimate import EstimateDifference as EstimateDifference
+from genbounds.estimators._estimate import SampleError as SampleError
+from genbounds.estimators._estimate import difference as difference
+from genbounds.estimators._estimate import student_quantile as student_quantile
 from genbounds.estimators._extrapolation import Subsets as Subsets
-from genbounds.estimators._inception import inception_expansion as inception_expansion
+from genbounds.estimators._inception import inception_estimate as inception_estimate
 from genbounds.estimators._inception import inception_infinity as inception_infinity
 from genbounds.estimators._inception import inception_score as inception_score
 from genbounds.estimators._inception import inception_splits as inception_splits
+from genbounds.estimators._metrics import CustomMetric as CustomMetric
+from genbounds.estimators._metrics import MetricSpec as MetricSpec
+from genbounds.estimators._metrics import Prepared as Prepared
+from genbounds.estimators._metrics import metric_names as metric_names
+from genbounds.estimators._metrics import metric_spec as metric_spec
+from genbounds.estimators._metrics import register_metric as register_metric
 from genbounds.estimators._moments import Moments as Moments
 from genbounds.estimators._resampling import Bootstrap as Bootstrap
 from genbounds.estimators._resampling import Jackknife as Jackknife
@@ -40,12 +48,17 @@ from genbounds.estimators.frechet import (
     gaussian_bias_beyond_second_order as gaussian_bias_beyond_second_order,
 )
 from genbounds.estimators.frechet import transport_from_sums as transport_from_sums
+from genbounds.estimators.incremental import Running as Running
+from genbounds.estimators.incremental import RunningFrechet as RunningFrechet
+from genbounds.estimators.incremental import RunningInception as RunningInception
+from genbounds.estimators.incremental import RunningKid as RunningKid
+from genbounds.estimators.incremental import RunningRke as RunningRke
 from genbounds.estimators.kernels import KernelReference as KernelReference
 from genbounds.estimators.kernels import PolynomialKernel as PolynomialKernel
 from genbounds.estimators.kernels import kernel_inception_distance as kernel_inception_distance
 from genbounds.estimators.kernels import median_bandwidth as median_bandwidth
 from genbounds.estimators.kernels import squared_kernel_sum as squared_kernel_sum
-from genbounds.estimators.vendi import vendi_expansion as vendi_expansion
+from genbounds.estimators.vendi import vendi_estimate as vendi_estimate
 from genbounds.estimators.vendi import vendi_metric as vendi_metric
 from genbounds.estimators.vendi import vendi_options as vendi_options
 from genbounds.estimators.vendi import vendi_score as vendi_score

@@ -1,4 +1,4 @@
-"""Several models against one reference: simultaneous intervals and indistinguishable groups."""
+"""Several models against one reference: simultaneous intervals, and which models differ."""
 
 from __future__ import annotations
 
@@ -7,24 +7,18 @@ from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
-from genbounds.estimators._expansion import Expansion, difference, times_unit
-from genbounds.estimators._inception import inception_expansion
-from genbounds.estimators.frechet import FrechetReference
-from genbounds.estimators.kernels import KernelReference
-from genbounds.estimators.vendi import vendi_metric
-from genbounds.origins import check_same_encoder, origin_notes, origin_of
+from genbounds.estimators._estimate import Estimate, difference
+from genbounds.estimators._metrics import MetricSpec, Prepared, metric_spec
+from genbounds.origins import check_same_encoder, origin_of, origin_warnings
 from genbounds.results import Difference, Ranking
-from genbounds.validation import InputError, check_choice, check_open_unit
-
-VENDI_METRICS = ("vendi", "rke")
-METRICS = ("fd", "kid", "is", "vendi", "rke")
+from genbounds.validation import InputError, check_open_unit
 
 
 def compare(
     fakes: Mapping[str, Any],
     real: Any = None,
     *,
-    metric: str = "fd",
+    metric: Any = "fd",
     level: float = 0.95,
     paired: bool = False,
     options: Mapping[str, Any] | None = None,
@@ -38,7 +32,8 @@ def compare(
     real : array_like of shape (m, d) or Moments, optional
         The reference; prepared once ("kid" needs its features). Not used by "is"; for "vendi" and
         "rke", where the bandwidth comes from if none is given (else from all models together).
-    metric : {"fd", "kid", "is", "vendi", "rke"}
+    metric : str, MetricSpec, CustomMetric or callable
+        A registered name ("fd", "kid", "is", "vendi", "rke", …), or a metric of your own.
     level : float
         Coverage of each score on its own and, jointly, of all the differences.
     paired : bool
@@ -64,180 +59,170 @@ def compare(
     Notes
     -----
     Joint coverage by Bonferroni with a Welch quantile for each pair: valid under any dependence
-    between pairs, and at 12 models 3 % wider than Tukey's range. The noise of a shared sampled
-    reference cancels in a difference as far as both models feel it alike.
+    between pairs, and at 12 models 3 % wider than Tukey's range. Reference error common to both
+    models cancels in their difference.
     """
-    check_choice("metric", metric, METRICS)
-    expansions = expand_all(fakes, real, metric=metric, options=options)
-    ranking = rank(expansions, metric=metric, level=level, paired=paired)
-    return replace(ranking, notes=ranking.notes + tuple(origin_notes(_origins(fakes, real))))
+    spec = metric_spec(metric)
+    estimates = estimate_all(fakes, real, metric=spec, options=options)
+    ranking = rank(estimates, metric=spec.name, level=level, paired=paired)
+    origins = origin_warnings(_origins(fakes, real))
+    return replace(ranking, warnings=(*ranking.warnings, *origins))
 
 
-def expand_all(
+def estimate_all(
     fakes: Mapping[str, Any],
     real: Any = None,
     *,
-    metric: str = "fd",
+    metric: Any = "fd",
     options: Mapping[str, Any] | None = None,
-) -> dict[str, Expansion]:
-    """Expand every model against one reference that is prepared once.
+) -> dict[str, Estimate]:
+    """Estimate the score of every model against one reference that is prepared once.
 
     Parameters
     ----------
     fakes : mapping of str to array_like or Moments
     real : array_like or Moments, optional
         The reference, where the metric needs one.
-    metric : str
-        A key of `METRICS`.
+    metric : str, MetricSpec, CustomMetric or callable
     options : mapping, optional
         Further arguments of the metric, such as the kernel of a Vendi score.
 
     Returns
     -------
-    dict of str to Expansion
+    dict of str to Estimate
     """
-    expand = shared_expansion(fakes, real, metric=metric, options=options)
-    expansions = {}
-    for name, fake in fakes.items():
-        try:
-            expansions[str(name)] = expand(fake)
-        except InputError as error:
-            raise InputError(f"model {name!r}: {error}") from error
-    if metric in VENDI_METRICS and _some_empirical(expansions):
-        # From few samples a spectrum is fitted, unless it is refused: then for no model.
-        expansions = {str(name): expand(fake, estimator="plugin") for name, fake in fakes.items()}
-    return expansions
+    spec = metric_spec(metric)
+    return estimate_each(spec, prepare_all(spec, fakes, real, options), fakes)
 
 
-def shared_expansion(
+def prepare_all(
+    spec: MetricSpec,
     fakes: Mapping[str, Any],
     real: Any = None,
-    *,
-    metric: str,
     options: Mapping[str, Any] | None = None,
-) -> Callable[..., Expansion]:
-    """Check the models as a whole; return the function that expands each of them alike.
-
-    Arguments are those of `expand_all`; the function takes an `estimator` as well.
-    """
+) -> Prepared:
+    """Check the models as a whole; prepare what scores each of them alike."""
     given: object = fakes  # callers are not type-checked
     if not (isinstance(given, Mapping) and given):
-        raise InputError("`fakes` must map the name of at least one model to its features.")
+        raise InputError(
+            "must map the name of at least one model to its features.", argument="fakes"
+        )
     check_same_encoder(_origins(fakes, real))
-    if metric in VENDI_METRICS:
-        samples = list(fakes.values()) if real is None else [real]
-        sizes = [n for fake in fakes.values() if (n := _rows(fake)) is not None]
-        return vendi_metric(metric, samples, options, fewest=min(sizes, default=None))
-    return metric_expansion(metric, real, options)
+    reference = None if spec.reference == "none" else real
+    return spec.prepared(reference, options, list(fakes.values()))
 
 
-def _rows(x: Any) -> int | None:
-    try:
-        return len(x)
-    except TypeError:  # no array: refused where it is scored, by its name
-        return None
-
-
-def _some_empirical(expansions: Mapping[str, Expansion]) -> bool:
-    """Whether some, but not all, are the score at this sample size."""
-    return len({"empirical" in e.estimator for e in expansions.values()}) == 2
-
-
-def _origins(fakes: Mapping[str, Any], real: Any) -> dict[str, Mapping[str, str]]:
-    """Return what every side knows of its encoder."""
-    sides = {f"model {str(name)!r}": origin_of(fake) for name, fake in fakes.items()}
-    return sides if real is None else {"`real`": origin_of(real)} | sides
-
-
-def metric_expansion(
-    metric: str, real: Any = None, options: Mapping[str, Any] | None = None
-) -> Callable[..., Expansion]:
-    """Return the function that expands one model under `metric`; the registry of metrics.
-
-    `real` is the reference, where the metric needs one; `options` are its further arguments.
-    """
-    check_choice("metric", metric, METRICS)
-    if metric in VENDI_METRICS:
-        if real is None and (options or {}).get("bandwidth") is None:
-            raise InputError(
-                f"metric {metric!r} needs `real`, or a `bandwidth` in `options`: all models must "
-                "be scored with one bandwidth."
-            )
-        return vendi_metric(metric, [] if real is None else [real], options)
-    if options and metric != "kid":
-        raise InputError(f"`options` are for the metrics kid, vendi and rke; got {metric!r}.")
-    if metric == "is":
-        return inception_expansion
-    if real is None:
-        raise InputError(f"`real` is needed for metric {metric!r}: pass reference features.")
-    if metric == "kid":
-        return KernelReference(real, **(options or {})).expand
-    return FrechetReference(real).expand
-
-
-def rank(
-    expansions: Mapping[str, Expansion], *, metric: str, level: float = 0.95, paired: bool = False
-) -> Ranking:
-    """Turn expansions against one reference into a ranking.
+def estimate_each(
+    spec: MetricSpec,
+    prepared: Prepared,
+    fakes: Mapping[str, Any],
+    *,
+    estimator: str = "debiased",
+    done: Callable[[str, Estimate], None] | None = None,
+) -> dict[str, Estimate]:
+    """Estimate the score of every model.
 
     Parameters
     ----------
-    expansions : mapping of str to Expansion
+    spec : MetricSpec
+    prepared : Prepared
+    fakes : mapping of str to array_like or Moments
+    estimator : str
+    done : callable, optional
+        Called with the name and the estimate of each model as it is done.
+
+    Returns
+    -------
+    dict of str to Estimate
+    """
+
+    def all_by(estimator: str) -> dict[str, Estimate]:
+        found = {}
+        for name, fake in fakes.items():
+            try:
+                found[str(name)] = prepared.estimate(fake, estimator=estimator)
+            except InputError as error:
+                raise error.of_model(str(name)) from error
+            if done is not None:
+                done(str(name), found[str(name)])
+        return found
+
+    found = all_by(estimator)
+    common = None if spec.common_estimator is None else spec.common_estimator(found.values())
+    return found if common is None else all_by(common)
+
+
+def _origins(fakes: Mapping[str, Any], real: Any) -> dict[str, Mapping[str, str]]:
+    """Return what every sample knows of its encoder."""
+    samples = {f"model {str(name)!r}": origin_of(fake) for name, fake in fakes.items()}
+    return samples if real is None else {"`real`": origin_of(real)} | samples
+
+
+def rank(
+    estimates: Mapping[str, Estimate], *, metric: str, level: float = 0.95, paired: bool = False
+) -> Ranking:
+    """Turn estimates against one reference into a ranking.
+
+    Parameters
+    ----------
+    estimates : mapping of str to Estimate
     metric : str
-        A key of `METRICS`: says which way is better.
+        Name of the metric, for the result.
     level : float
         Of all intervals together.
     paired : bool
         Whether row i of every sample came from the same latent or prompt.
     """
     level = check_open_unit("level", level)
-    check_comparable(expansions)
+    check_comparable(estimates)
     if paired:
-        sizes = {e.n for e in expansions.values() if e.influence is not None}
-        if len(sizes) != 1 or any(e.influence is None for e in expansions.values()):
-            raise InputError("`paired` needs the samples of every model, and equally many.")
-    sign = -1.0 if all(e.higher_is_better for e in expansions.values()) else 1.0
-    values = {name: expansions[name].value * expansions[name].unit for name in expansions}
-    names = sorted(expansions, key=lambda name: (sign * values[name], name))
+        influences = [estimate.sample.influence for estimate in estimates.values()]
+        sizes = {influence.size for influence in influences if influence is not None}
+        if len(sizes) != 1 or any(influence is None for influence in influences):
+            raise InputError(
+                "needs the samples of every model, and equally many.", argument="paired"
+            )
+    sign = -1.0 if all(e.higher_is_better for e in estimates.values()) else 1.0
+    names = sorted(estimates, key=lambda name: (sign * estimates[name].value, name))
     pairs = list(combinations(names, 2))
     pair_level = 1.0 - (1.0 - level) / max(len(pairs), 1)
     differences = []
     for better, worse in pairs:
-        gap = difference(expansions[better], expansions[worse], shared_samples=paired)
+        gap = difference(estimates[better], estimates[worse], shared_samples=paired)
         low, high = gap.interval(pair_level)
         differences.append(
             Difference(
                 better=better,
                 worse=worse,
-                value=times_unit(gap.value, gap.unit),
+                value=gap.value,
                 low=low,
                 high=high,
-                stderr=times_unit(gap.stderr, gap.unit),
+                stderr=gap.stderr,
             )
         )
     separated = {frozenset((d.better, d.worse)) for d in differences if d.distinguishable}
-    notes = [
+    assumptions = [
         f"the intervals of all pairwise differences ({len(pairs)}) hold together with probability "
         f"{level:.0%} (Bonferroni)",
-        "models that share their samples (same latents or prompts): noise differenced row by row"
+        "row i of every model comes from the same latent or prompt"
         if paired
-        else "models' samples are taken as independent of one another",
+        else "the samples of the models are independent of one another",
     ]
-    if any(e.log_scale for e in expansions.values()):
-        notes.append("differences are on the log scale")
+    if any(e.log_scale for e in estimates.values()):
+        assumptions.append("differences are on the log scale")
     return Ranking(
         metric=metric,
         level=level,
-        scores={name: expansions[name].score(level) for name in names},
+        scores={name: estimates[name].score(level) for name in names},
         differences=tuple(differences),
         groups=letter_groups(names, separated),
-        notes=tuple(notes),
+        assumptions=tuple(assumptions),
     )
 
 
-def check_comparable(expansions: Mapping[str, Expansion]) -> None:
+def check_comparable(estimates: Mapping[str, Estimate]) -> None:
     """Refuse to rank scores of different statistics."""
-    (first, one), *others = expansions.items()
+    (first, one), *others = estimates.items()
     for name, other in others:
         if other.statistic != one.statistic:
             raise InputError(

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds.estimators._compare import METRICS, shared_expansion
+from genbounds.estimators._compare import prepare_all
+from genbounds.estimators._metrics import metric_spec
 from genbounds.estimators._moments import BLOCK_BYTES, Moments
 from genbounds.files import gather
 from genbounds.results import Score
 from genbounds.validation import (
     InputError,
-    check_choice,
     check_count,
     check_features,
     check_open_unit,
@@ -33,7 +33,7 @@ def convergence(
     fakes: Mapping[str, Any],
     real: Any = None,
     *,
-    metric: str = "fd",
+    metric: Any = "fd",
     estimator: str = "debiased",
     level: float = 0.95,
     options: Mapping[str, Any] | None = None,
@@ -48,7 +48,7 @@ def convergence(
         Generated features (posteriors for "is") of each model. Sample sizes may differ.
     real : array_like of shape (m, d) or Moments, optional
         The reference, all of it at every size; prepared once. As for `compare`.
-    metric : {"fd", "kid", "is", "vendi", "rke"}
+    metric : str, MetricSpec, CustomMetric or callable
     estimator : {"debiased", "plugin"}
         "plugin" shows how the usual number falls or rises with n.
     level : float
@@ -77,20 +77,19 @@ def convergence(
     >>> [n for n, score in gb.estimators.convergence({"a": fake}, real)["a"]]
     [50, 100, 200, 400]
     """
-    check_choice("metric", metric, METRICS)
     level = check_open_unit("level", level)
-    expand = shared_expansion(fakes, real, metric=metric, options=options)
+    prepared = prepare_all(metric_spec(metric), fakes, real, options)
     grown = {}
     for name, fake in fakes.items():
         try:
             grown[str(name)] = growing_scores(
                 fake,
-                lambda rows: expand(rows, estimator=estimator).score(level),
+                lambda rows: prepared.estimate(rows, estimator=estimator).score(level),
                 halvings=halvings,
                 seed=seed,
             )
         except InputError as error:
-            raise InputError(f"model {name!r}: {error}") from error
+            raise error.of_model(str(name)) from error
     return grown
 
 
@@ -129,7 +128,9 @@ def growing_scores(
         half of them: in memory up to 64 MiB, else in ``TMPDIR``.
     """
     if isinstance(x, Moments):
-        raise InputError("`x` is given by its moments, which have no parts: pass the features.")
+        raise InputError(
+            "is given by its moments, which have no parts: pass the features.", argument="x"
+        )
     rows = check_features("x", x)
     check_count("halvings", halvings, minimum=0)
     n = len(rows)

@@ -56,7 +56,9 @@ class Subsets:
         smallest = min(5000, n // 10) if self.minimum is None else self.minimum
         check_count("minimum", smallest, minimum=2)
         if not smallest < n:
-            raise InputError(f"`minimum` must be below the pool's {n} samples; got {smallest}.")
+            raise InputError(
+                f"must be below the pool's {n} samples; got {smallest}.", argument="minimum"
+            )
         if self.spacing == "n":
             sizes = np.linspace(smallest, n, self.points)
         else:

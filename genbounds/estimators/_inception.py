@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds.estimators._expansion import Expansion, mean_variance
+from genbounds.estimators._estimate import Estimate, bias_left, small_sample
 from genbounds.estimators._extrapolation import Subsets, extrapolate
 from genbounds.estimators._moments import row_blocks
 from genbounds.estimators._resampling import (
@@ -20,8 +20,9 @@ from genbounds.estimators._resampling import (
     check_interval,
     jackknife_score,
 )
-from genbounds.origins import origin_notes, origin_of
-from genbounds.results import Score
+from genbounds.estimators._second_order import Index, RowTerms, expand_rows, third_order
+from genbounds.origins import origin_of, origin_warnings
+from genbounds.results import Diagnostic, Method, Score, caution
 from genbounds.validation import (
     POSTERIOR_ATOL,
     Float,
@@ -100,20 +101,19 @@ def inception_score(
     """
     level = check_open_unit("level", level)
     plan = check_interval(interval)
-    expansion = inception_expansion(probs, estimator=estimator)
-    notes = origin_notes({"`probs`": origin_of(probs)})
-    expansion = replace(expansion, notes=expansion.notes + tuple(notes))
+    found = inception_estimate(probs, estimator=estimator)
+    found = found.warned(*origin_warnings({"`probs`": origin_of(probs)}))
     if plan is None:
-        return expansion.score(level)
+        return found.score(level)
 
     def estimate(samples: Sequence[NDArray[Any] | None]) -> float:
-        return inception_expansion(samples[0], estimator=estimator).value
+        return inception_estimate(samples[0], estimator=estimator).value
 
     samples = (check_features("probs", probs), None)
     if isinstance(plan, Jackknife):
-        return jackknife_score(expansion, estimate, samples, plan, level)
-    empirical = inception_expansion(probs, estimator="plugin").value
-    return bootstrap_score(expansion, estimate, samples, empirical, plan, level)
+        return jackknife_score(found, estimate, samples, plan, level)
+    empirical = inception_estimate(probs, estimator="plugin").value
+    return bootstrap_score(found, estimate, samples, empirical, plan, level)
 
 
 def inception_splits(probs: Any, *, splits: int = 10, level: float = 0.95) -> tuple[Score, ...]:
@@ -145,10 +145,10 @@ def inception_splits(probs: Any, *, splits: int = 10, level: float = 0.95) -> tu
     rows = check_features("probs", probs)
     if check_count("splits", splits) > len(rows) // 2:
         raise InputError(
-            f"`splits` must leave 2 rows a part: at most {len(rows) // 2}; got {splits}."
+            f"must leave 2 rows a part: at most {len(rows) // 2}; got {splits}.", argument="splits"
         )
     return tuple(
-        inception_expansion(part, estimator="plugin").score(level)
+        inception_estimate(part, estimator="plugin").score(level)
         for part in np.array_split(rows, splits)
     )
 
@@ -180,59 +180,149 @@ def inception_infinity(probs: Any, *, level: float = 0.95, subsets: Subsets | No
        find them", CVPR 2020, §3.3 and §4.3.
     """
     level = check_open_unit("level", level)
-    return inception_expansion(probs, estimator="infinity", subsets=subsets).score(level)
+    return inception_estimate(probs, estimator="infinity", subsets=subsets).score(level)
 
 
-def inception_expansion(
+def inception_estimate(
     probs: Any, *, estimator: str = "debiased", subsets: Subsets | None = None
-) -> Expansion:
+) -> Estimate:
     """Log Inception score with its variance and influence, before any level is chosen.
 
     `probs` and `estimator` are those of `inception_score`, `subsets` those of `inception_infinity`.
     """
     check_choice("estimator", estimator, ESTIMATORS)
-    subsets = subsets or Subsets()
     rows = check_features("probs", probs)
     n = rows.shape[0]
-    half = _halves(n)
-    marginals = _checked_marginals(rows, half)
-    marginal = marginals[0]
-    terms = _terms(rows, None, *marginals)
-    value, variance = terms.plugin, terms.variance
-    third_order, route = _third_order(terms, half)
-    notes = ["interval assumes independent rows"]
-    if estimator == "debiased":
-        value = third_order
-        notes.append(f"route: {route}")
-    elif estimator == "plugin":
-        notes.append(
-            f"plug-in: bias of log IS not removed (about {terms.plugin - third_order:+.3g}), "
-            "so the interval is not centred on the truth"
+    form = InceptionRows(rows)
+    error, _ = expand_rows(form)
+    plugin = form.plugin(form.divergence[0])
+    value, method = _third_order(form, plugin - error.bias)
+    warnings: tuple[Diagnostic, ...] = ()
+    details: tuple[str, ...] = ()
+    if estimator == "plugin":
+        warnings = (bias_left(plugin - value),)
+        value, method = plugin, "plug-in"
+    elif estimator == "infinity":
+        # The line is drawn through the score itself.
+        line = extrapolate(
+            lambda index: math.exp(InceptionRows(rows, index).value()), n, subsets or Subsets()
         )
-    else:
-        value, variance, line = _infinity(rows, variance, subsets)
-        notes.append(line)
-    classes = int((marginal > 0.0).sum())
-    if n < 50:
-        notes.append(f"only {n} samples: the interval can miss more often")
+        score = max(line.value, 1.0)
+        value, method = math.log(score), "extrapolation"
+        error = replace(error, variance=error.variance + line.variance / score**2)
+        details = (f"{line.sizes.size} subset sizes from {line.sizes[0]} to {line.sizes[-1]}",)
+    classes = int((form.marginals[:, 0] > 0.0).sum())
+    warnings += small_sample(n)
     if n < 2 * classes:
-        notes.append(
-            f"{n} samples for {classes} classes: fewer than two a class, "
-            "so bias can be left that the interval does not cover"
+        warnings += (
+            caution(
+                "few-samples",
+                f"{n} samples for {classes} classes, fewer than two a class: bias can be left that "
+                "the interval does not cover",
+                "Use more samples.",
+            ),
         )
-    return Expansion(
+    assumptions = ["the rows are independent"]
+    if estimator == "infinity":
+        assumptions.append("the plug-in score is linear in 1/N over the subsets")
+    return Estimate(
         estimator=estimator,
+        method=method,
         value=value,
-        variance=variance,
-        degrees_of_freedom=n - 1.0,
-        influence=terms.influence,
-        n=n,
+        sample=error,
         log_scale=True,
         lower_limit=0.0,
         upper_limit=math.log(rows.shape[1]),
         higher_is_better=True,
-        notes=tuple(notes),
+        warnings=warnings,
+        assumptions=tuple(assumptions),
+        details=details,
     )
+
+
+def _third_order(form: InceptionRows, second_order: float) -> tuple[float, Method]:
+    """Log IS with its bias removed, and how."""
+    if form.n < 4:
+        return second_order, "second-order"
+    halves = []
+    for k in (0, 1):
+        chosen = form.half == k
+        own = form.own[1 + k, chosen]
+        bias = -float(own.sum()) / (2.0 * own.size * (own.size - 1))
+        halves.append(form.plugin(form.divergence[1 + k, chosen]) - bias)
+    return third_order(second_order, halves), "third-order"
+
+
+class InceptionRows:
+    """The rows of a sample of posteriors as a `QuadraticForm`; a block is an array of posteriors.
+
+    With q the mean posterior, IF(p) = KL(p ‖ q) less its mean and h(p, p') = (1 - Σ p p'/q) / 2.
+
+    Attributes
+    ----------
+    marginals : ndarray of shape (classes, 1 or 3)
+        Mean posterior of all rows and, from four rows on, of either random half.
+    divergence, own : ndarray of shape (1 or 3, n)
+        KL divergence and chi-square distance of every row from each of them, filled by `terms`.
+    """
+
+    seed = HALVING_SEED
+    bounded = False  # 1/q of a rare class
+    known_mean = 0.0
+
+    def __init__(self, rows: NDArray[Any], index: Index | None = None) -> None:
+        self.rows, self.index = rows, index
+        self.n = rows.shape[0] if index is None else index.size
+        self.bias_divisor = self.n - 1.0
+        if index is None:
+            self.half = _halves(self.n)
+            self.marginals = np.column_stack(_checked_marginals(rows, self.half))
+        else:
+            self.marginals = _marginal(rows, index)[:, None]
+        present = self.marginals > NEVER
+        self._log = np.log(np.where(present, self.marginals, 1.0))
+        self._inverse = np.where(present, 1.0 / np.where(present, self.marginals, 1.0), 0.0)
+        self.divergence, self.own = np.empty((2, self.marginals.shape[1], self.n))
+
+    def blocks(self, part: Index | None) -> Iterator[tuple[Index, Float]]:
+        """Yield posteriors that sum to one."""
+        assert part is None  # one pass is cheap: every row is used
+        for positions, p in row_blocks(
+            self.rows, self.index, width=CACHE_SHARE * self.rows.shape[1]
+        ):
+            p /= p.sum(axis=1, keepdims=True)
+            yield positions, p
+
+    def terms(self, block: Float, positions: Index) -> RowTerms:
+        """KL(p ‖ q) in nats and -(Σ p²/q - 1) / 2; the same for the halves is kept aside."""
+        work = np.maximum(block, TINY)
+        np.log(work, out=work)
+        divergence = np.einsum("ij,ij->i", block, work) - (block @ self._log).T
+        np.multiply(block, block, out=work)
+        own = (work @ self._inverse).T - 1.0
+        self.divergence[:, positions], self.own[:, positions] = divergence, own
+        return RowTerms(divergence[0], own[0] / -2.0)
+
+    def pair_squares(self, block: Float, order: Index, count: int) -> tuple[float, int]:
+        """Sum of h² over disjoint pairs."""
+        one, two = np.array_split(order[: len(order) // 2 * 2], 2)
+        weighted = block[two]
+        weighted *= self._inverse[:, 0]
+        cross = np.einsum("ij,ij->i", block[one], weighted) - 1.0
+        return float(cross @ cross) / 4.0, one.size
+
+    def weighted(self) -> None:
+        """Take no curvature."""
+
+    def plugin(self, divergence: Float) -> float:
+        """Mean divergence: the plug-in log score."""
+        return max(float(divergence.mean()), 0.0)
+
+    def value(self) -> float:
+        """Plug-in log score, without its error."""
+        for positions, block in self.blocks(None):
+            self.terms(block, positions)
+        return self.plugin(self.divergence[0])
 
 
 def _halves(n: int) -> NDArray[np.intp]:
@@ -240,50 +330,6 @@ def _halves(n: int) -> NDArray[np.intp]:
     label = np.empty(n, dtype=np.intp)
     label[np.random.default_rng(HALVING_SEED).permutation(n)] = np.arange(n) % 2
     return label
-
-
-def _third_order(terms: _Terms, half: NDArray[np.intp]) -> tuple[float, str]:
-    """Log IS with its bias removed, and how."""
-    n = half.size
-    second_order = terms.plugin - terms.bias
-    if n < 4:
-        return second_order, "second order"
-    # Halving the sample multiplies what is left of the bias by four.
-    half_value = 0.0
-    for k, (divergence, own) in enumerate(terms.halves):
-        chosen = half == k
-        plugin, bias = _plugin_and_bias(divergence[chosen], own[chosen])
-        half_value += (plugin - bias) / 2.0
-    return (4.0 * second_order - half_value) / 3.0, "third order, by halving"
-
-
-def _infinity(rows: NDArray[Any], variance: float, subsets: Subsets) -> tuple[float, float, str]:
-    """Log of the extrapolated score (the line is drawn through IS itself), variance, a note."""
-    line = extrapolate(
-        lambda index: math.exp(_terms(rows, index, _marginal(rows, index)).plugin),
-        rows.shape[0],
-        subsets,
-    )
-    value = max(line.value, 1.0)
-    note = (
-        f"IS∞ as published: {line.sizes.size} sizes from {line.sizes[0]} to {line.sizes[-1]}; "
-        "its error beyond the first order in 1/N is not covered by the interval"
-    )
-    return math.log(value), variance + line.variance / value**2, note
-
-
-@dataclass(frozen=True, slots=True)
-class _Terms:
-    """Plug-in log IS with its second-order bias, its variance and its influence.
-
-    `halves`: for the mean posterior of each half, divergence and chi-square distance of all rows.
-    """
-
-    plugin: float
-    bias: float
-    variance: float
-    influence: Float
-    halves: tuple[tuple[Float, Float], ...] = ()
 
 
 def _marginal(rows: NDArray[Any], index: NDArray[np.intp] | None) -> Float:
@@ -310,55 +356,6 @@ def _checked_marginals(rows: NDArray[Any], half: NDArray[np.intp]) -> tuple[Floa
     return (marginal, *(totals / np.bincount(half)[:, None]))
 
 
-def _terms(
-    rows: NDArray[Any], index: NDArray[np.intp] | None, marginal: Float, *halves: Float
-) -> _Terms:
-    n = rows.shape[0] if index is None else index.size
-    marginals = np.column_stack([marginal, *halves])
-    present = marginals > NEVER
-    log_marginals = np.log(np.where(present, marginals, 1.0))
-    inverse = np.where(present, 1.0 / np.where(present, marginals, 1.0), 0.0)
-    divergence = np.empty((marginals.shape[1], n))  # KL(p_i ‖ q), in nats
-    own = np.empty((marginals.shape[1], n))  # chi-square distance of p_i from q
-    pair_sum, pairs = 0.0, 0
-    shuffler = np.random.default_rng(HALVING_SEED)
-    for positions, p in row_blocks(rows, index, width=CACHE_SHARE * rows.shape[1]):
-        p /= p.sum(axis=1, keepdims=True)
-        work = np.maximum(p, TINY)
-        np.log(work, out=work)
-        divergence[:, positions] = np.einsum("ij,ij->i", p, work) - (p @ log_marginals).T
-        np.multiply(p, p, out=work)
-        own[:, positions] = (work @ inverse).T - 1.0
-        shuffled = shuffler.permutation(p.shape[0])  # pairs must not follow the file's order
-        one, two = np.array_split(shuffled[: p.shape[0] // 2 * 2], 2)
-        weighted = np.take(p, two, axis=0, out=work[: two.size])
-        weighted *= inverse[:, 0]
-        cross = np.einsum("ij,ij->i", p[one], weighted) - 1.0
-        pair_sum += float(cross @ cross)
-        pairs += one.size
-    plugin, bias = _plugin_and_bias(divergence[0], own[0])
-    # A row sits in the q it is compared with, which pulls its divergence down by own/n: the
-    # leave-one-out influence puts that back.
-    influence = divergence[0] - divergence[0].mean() + (own[0] - own[0].mean()) / n
-    first = mean_variance(influence)
-    # The quadratic part has kernel -cross/2, hence variance 2 E(cross/2)²/n²; estimating q adds
-    # twice that to `first`.
-    second = pair_sum / (2.0 * max(pairs, 1) * n**2)
-    return _Terms(
-        plugin=plugin,
-        bias=bias,
-        variance=max(first - second, first / 2.0),
-        influence=influence,
-        halves=tuple(zip(divergence[1:], own[1:], strict=True)),
-    )
-
-
-def _plugin_and_bias(divergence: Float, own: Float) -> tuple[float, float]:
-    """Plug-in log IS and its second-order bias, from the distances of a sample's rows from q."""
-    n = divergence.size
-    return max(float(divergence.mean()), 0.0), -float(own.sum()) / (2.0 * n * (n - 1))
-
-
 def _check_posteriors(block: Float, first_row: int) -> Float:
     """Refuse rows that are no probability vectors; returns their sums."""
     with np.errstate(over="ignore", invalid="ignore"):  # said better below
@@ -370,6 +367,7 @@ def _check_posteriors(block: Float, first_row: int) -> Float:
     row = int(np.flatnonzero(~(np.abs(total - 1.0) <= POSTERIOR_ATOL) | (lowest < 0.0))[0])
     what = "a negative entry" if lowest[row] < 0.0 else f"entries that sum to {total[row]:.6g}"
     raise InputError(
-        f"`probs` has {what} in row {first_row + row}: every row must be a probability "
-        "vector. If these are logits, apply a softmax first (`--logits`)."
+        f"has {what} in row {first_row + row}: every row must be a probability "
+        "vector. If these are logits, apply a softmax first.",
+        argument="probs",
     )

@@ -108,8 +108,9 @@ def factor(cov: Float, lower: Float | None, *, name: str) -> Float:
     largest = values[-1]
     if values[0] < -INDEFINITE_RTOL * abs(largest):
         raise InputError(
-            f"`{name}` has a covariance with eigenvalue {values[0]:.3g} (largest {largest:.3g}): "
-            "it is not positive semidefinite. Was it computed in half precision, or truncated?"
+            f"has a covariance with eigenvalue {values[0]:.3g} (largest {largest:.3g}): "
+            "it is not positive semidefinite. Was it computed in half precision, or truncated?",
+            argument=name,
         )
     kept = values > d * EPS * largest
     root: Float = vectors[:, kept] * np.sqrt(values[kept])

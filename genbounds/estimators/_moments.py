@@ -72,22 +72,23 @@ class Moments:
         mean = np.array(as_numpy("mean", mean), dtype=np.float64)
         cov = np.asarray(as_numpy("cov", cov), dtype=np.float64)
         if mean.ndim != 1 or mean.size < 1:
-            raise InputError(f"`mean` must have shape (d,); got shape {mean.shape}.")
+            raise InputError(f"must have shape (d,); got shape {mean.shape}.", argument="mean")
         if cov.shape != (mean.size, mean.size):
             raise InputError(
-                f"`cov` must have shape (d, d) with d = {mean.size}, the length of `mean`; "
-                f"got shape {cov.shape}."
+                f"must have shape (d, d) with d = {mean.size}, the length of `mean`; "
+                f"got shape {cov.shape}.",
+                argument="cov",
             )
         if not np.isfinite(mean).all():
-            raise InputError("`mean` has NaN or infinite entries.")
+            raise InputError("has NaN or infinite entries.", argument="mean")
         largest = max(float(cov.max()), -float(cov.min()))
         if not largest <= LARGEST_VARIANCE:
             check_finite("cov", cov)
         cov, asymmetry = symmetric_part(cov)
         if not asymmetry <= SYMMETRY_RTOL * largest:
-            raise InputError("`cov` is not symmetric: it is not a covariance matrix.")
+            raise InputError("is not symmetric: it is not a covariance matrix.", argument="cov")
         if not (np.diagonal(cov) >= 0.0).all():
-            raise InputError("`cov` has a negative variance on its diagonal.")
+            raise InputError("has a negative variance on its diagonal.", argument="cov")
         self._mean = mean
         self._cov = cov
         self._scatter = None
@@ -173,7 +174,9 @@ class Moments:
         if self._n is None:
             raise InputError("exactly known moments (n=None) cannot absorb samples.")
         if rows.shape[1] != self.d:
-            raise InputError(f"`batch` has {rows.shape[1]} features, these moments have {self.d}.")
+            raise InputError(
+                f"has {rows.shape[1]} features, these moments have {self.d}.", argument="batch"
+            )
         check_same_encoder({"these moments": self._origin, "`batch`": origin_of(batch)})
         for positions, block in row_blocks(rows):  # all checked before any is absorbed
             check_finite("batch", block, first_row=int(positions[0]))

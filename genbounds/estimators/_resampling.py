@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds.estimators._expansion import Expansion, times_unit
+from genbounds.estimators._estimate import EXACT, Estimate, SampleError
 from genbounds.estimators._moments import random_groups
 from genbounds.results import Score
 from genbounds.validation import Float, InputError, check_count
@@ -75,13 +75,14 @@ def check_interval(interval: Any) -> Jackknife | Bootstrap | None:
     if isinstance(interval, str) and interval in named:
         return named[interval]
     raise InputError(
-        f"`interval` must be one of {', '.join(map(repr, INTERVALS))}, a Jackknife or a Bootstrap; "
-        f"got {interval!r}."
+        f"must be one of {', '.join(map(repr, INTERVALS))}, a Jackknife or a Bootstrap; "
+        f"got {interval!r}.",
+        argument="interval",
     )
 
 
 def jackknife_score(
-    expansion: Expansion,
+    found: Estimate,
     estimate: Callable[[Sequence[Rows | None]], float],
     samples: Sequence[Rows | None],
     plan: Jackknife,
@@ -91,12 +92,12 @@ def jackknife_score(
 
     Parameters
     ----------
-    expansion : Expansion
+    found : Estimate
         The estimate from all rows.
     estimate : callable
-        Value, on the scale and in the unit of `expansion`, from generated and reference rows.
+        Value, on the scale of `found`, from generated and reference rows.
     samples : sequence of (ndarray or None)
-        Generated and reference rows; None for a side that is not random.
+        Generated and reference rows; None for one that is exactly known.
     plan : Jackknife
     level : float
 
@@ -105,10 +106,10 @@ def jackknife_score(
     (g - 1)/g Σ_k (θ₋ₖ - θ̄)² for either sample, with g - 1 degrees of freedom (B. Efron, "The
     jackknife, the bootstrap and other resampling plans", 1982, ch. 3).
     """
-    variances = []
+    errors = []
     for side, rows in enumerate(samples):
         if rows is None:
-            variances.append((0.0, math.inf))
+            errors.append(EXACT)
             continue
         n, g = len(rows), plan.groups
         if n < 2 * g:
@@ -119,24 +120,16 @@ def jackknife_score(
             kept: list[Rows | None] = list(samples)
             kept[side] = rows[label != k]
             without[k] = estimate(kept)
-        variances.append(((g - 1) ** 2 / g * float(np.var(without, ddof=1)), g - 1.0))
-    (own, degrees), (other, other_degrees) = variances
-    score = replace(
-        expansion,
-        variance=own,
-        degrees_of_freedom=degrees,
-        reference_variance=other,
-        reference_degrees_of_freedom=other_degrees,
-        curvature=0.0,
-        reference_curvature=0.0,
-    ).score(level)
-    return replace(
-        score, notes=(*score.notes, f"interval: delete-group jackknife, {plan.groups} groups")
-    )
+        variance = (g - 1) ** 2 / g * float(np.var(without, ddof=1))
+        errors.append(SampleError(n=n, variance=variance, degrees_of_freedom=g - 1.0))
+    one, two = errors
+    how = f"interval: delete-group jackknife, {plan.groups} groups"
+    found = replace(found, sample=one, reference=two, details=(*found.details, how))
+    return found.score(level)
 
 
 def bootstrap_score(
-    expansion: Expansion,
+    found: Estimate,
     estimate: Callable[[Sequence[Rows | None]], float],
     samples: Sequence[Rows | None],
     empirical: float,
@@ -147,19 +140,19 @@ def bootstrap_score(
 
     Parameters
     ----------
-    expansion, estimate, samples, level
+    found, estimate, samples, level
         As in `jackknife_score`.
     empirical : float
         What the estimate aims at when rows are drawn from the samples themselves: the statistic of
-        the empirical laws.
+        the empirical distributions.
     plan : Bootstrap
 
     Notes
     -----
-    The law of ``estimate - truth`` is taken from ``estimate* - empirical``: the ends are the
-    estimate less its upper and lower quantiles (A. C. Davison and D. V. Hinkley, "Bootstrap methods
-    and their application", 1997, eq. 5.6). The percentile interval around a biased estimate is no
-    interval for the truth and is not offered.
+    The distribution of ``estimate - truth`` is taken from ``estimate* - empirical``: the ends are
+    the estimate less its upper and lower quantiles (A. C. Davison and D. V. Hinkley, "Bootstrap
+    methods and their application", 1997, eq. 5.6). The percentile interval around a biased estimate
+    is no interval for the truth and is not offered.
     """
     rng = np.random.default_rng(plan.seed)
     errors: Float = np.empty(plan.resamples)
@@ -171,14 +164,13 @@ def bootstrap_score(
         errors[k] = estimate(drawn) - empirical
     tail = (1.0 - level) / 2.0
     upper, lower = np.quantile(errors, [1.0 - tail, tail])
-    score = expansion.score(level)
+    score = found.score(level)
     low, high = (
-        min(max(float(end), expansion.lower_limit), expansion.upper_limit)
-        for end in (expansion.value - upper, expansion.value - lower)
+        min(max(float(end), found.lower_limit), found.upper_limit)
+        for end in (found.value - upper, found.value - lower)
     )
     stderr = float(errors.std(ddof=1))
-    if expansion.log_scale:
+    if found.log_scale:
         low, high, stderr = math.exp(low), math.exp(high), stderr * score.value
-    low, high, stderr = (times_unit(number, expansion.unit) for number in (low, high, stderr))
-    notes = (*score.notes, f"interval: basic bootstrap, {plan.resamples} resamples")
-    return replace(score, low=low, high=high, stderr=stderr, notes=notes)
+    how = f"interval: basic bootstrap, {plan.resamples} resamples"
+    return replace(score, low=low, high=high, stderr=stderr, details=(*score.details, how))

@@ -1,22 +1,21 @@
-"""Features of extreme size: computed at an ordinary size, and the result taken back.
+"""Features of extreme size: computed at an ordinary size, and the result scaled back.
 
-A distance is a power of lengths, its variance twice that power, and terms of its error higher ones:
-all of them leave double precision long before the distance does. Division by a power of two
+A distance is a power of lengths, its variance twice that power, and the components of its error
+higher ones: they leave double precision long before the distance does. Division by a power of two
 changes no bit of a feature (but for subnormal ones), so that the result is that of the features as
-they are.
+they are. Only where a call begins and where its result leaves is there anything to do.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
-import numpy as np
-
-from genbounds.estimators._expansion import OUT_OF_RANGE, Expansion, times_unit
+from genbounds.estimators._estimate import Estimate
+from genbounds.results import caution
 from genbounds.validation import InputError
 
-SMALLEST_NORMAL = float(np.finfo(np.float64).tiny)
+REPRESENTABLE = 96.0
+"""Decades by which a score may be scaled: third cumulants of it still fit double precision."""
 
 
 def unit_of(size: float, *, decades: float) -> float:
@@ -35,46 +34,47 @@ def unit_of(size: float, *, decades: float) -> float:
 
 
 def factor_of(unit: float, power: int) -> float:
-    """Return ``unit**power`` for a power of two, refusing what leaves double precision.
+    """Return ``unit**power`` for a power of two, by which a score is to be multiplied.
 
     Raises
     ------
     InputError
-        If it is beyond 1.8e308.
+        If the square and the cube of it leave double precision.
     """
-    exponent = power * (math.frexp(unit)[1] - 1)
-    if exponent >= 1024:
-        raise InputError(OUT_OF_RANGE)
-    return math.ldexp(1.0, exponent)
+    if abs(power * math.log10(unit)) > REPRESENTABLE:
+        raise InputError(
+            f"the features are of the order of {unit:.1g}, and the error of their score is beyond "
+            "double precision: multiply the features of both samples by a common number."
+        )
+    return power_of(unit, power)
 
 
-def taken_back(expansion: Expansion, unit: float, *, power: int) -> Expansion:
-    """Return an expansion of features that were divided by `unit`, in the units of the features.
+def power_of(unit: float, power: int) -> float:
+    """Return ``unit**power`` for a power of two; 0 where that underflows."""
+    return math.ldexp(1.0, power * (math.frexp(unit)[1] - 1))
+
+
+def scaled_back(estimate: Estimate, unit: float, *, power: int) -> Estimate:
+    """Return the estimate for the features as they were before they were divided by `unit`.
 
     Parameters
     ----------
-    expansion : Expansion
+    estimate : Estimate
         Of a statistic that is multiplied by ``c**power`` where features are multiplied by c.
     unit : float
         A power of two.
     power : int
-        Of the unit.
 
     Raises
     ------
     InputError
-        If the score of the features as they are is beyond double precision.
+        As `factor_of`.
     """
     if unit == 1.0:
-        return expansion
-    factor = factor_of(unit, power)
-    notes: tuple[str, ...] = (
-        f"features of extreme size: computed for features divided by {unit:.4g}, to which "
-        "amounts in other notes belong",
+        return estimate
+    note = caution(
+        "extreme-scale",
+        f"the features are of the order of {unit:.1g}; the score was computed for features "
+        "divided by that, to which numbers in other messages refer",
     )
-    if abs(times_unit(expansion.value, factor)) < SMALLEST_NORMAL and expansion.value != 0.0:
-        notes += (
-            "unreliable: the score is below the smallest numbers of double precision (2e-308), "
-            "which have lost digits or are 0",
-        )
-    return replace(expansion, unit=factor, notes=expansion.notes + notes)
+    return estimate.scaled(factor_of(unit, power)).warned(note)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds.estimators._expansion import student_quantile
+from genbounds.estimators._estimate import student_quantile
 from genbounds.results import Score
 from genbounds.validation import (
     Float,
@@ -59,9 +59,10 @@ class SobolNormal:
         columns = d + d % 2 if method == "box-muller" else d
         if columns > MAXIMUM_DIMENSION:
             raise InputError(
-                f"`d` must be at most {MAXIMUM_DIMENSION - columns + d}: direction numbers are "
+                f"must be at most {MAXIMUM_DIMENSION - columns + d}: direction numbers are "
                 f"known for {MAXIMUM_DIMENSION} dimensions; got {d}. Draw the leading coordinates "
-                "from a Sobol sequence and the others at random."
+                "from a Sobol sequence and the others at random.",
+                argument="d",
             )
         self.method = method
         self.balanced = balanced
@@ -78,9 +79,10 @@ class SobolNormal:
         if self.balanced and n & (n - 1):
             below = 1 << (n.bit_length() - 1)
             raise InputError(
-                f"`n` must be a power of two; got {n}. A Sobol sequence is balanced (every "
+                f"must be a power of two; got {n}. A Sobol sequence is balanced (every "
                 f"elementary interval holds its share) only after 2^k points: draw {below} or "
-                f"{2 * below}, or pass balanced=False to give that up."
+                f"{2 * below}, or pass balanced=False to give that up.",
+                argument="n",
             )
         if self.drawn + n > 1 << BITS:
             raise InputError(
@@ -111,8 +113,9 @@ class SobolNormal:
             return ()
         if math.prod(rest) != self.d or not rest:
             raise InputError(
-                f"`size` must be (n, …) with trailing axes of {self.d} numbers in all; got "
-                f"trailing axes {tuple(rest)}."
+                f"must be (n, …) with trailing axes of {self.d} numbers in all; got "
+                f"trailing axes {tuple(rest)}.",
+                argument="size",
             )
         return tuple(rest)
 
@@ -260,7 +263,7 @@ def score_over_scramblings(
         latents = np.asarray(sobol_normal(d, method=method, rng=stream).draw(n))
         values.append(float(statistic(generate(latents))))
     if not np.isfinite(values).all():
-        raise InputError("`statistic` returned NaN or infinity.")
+        raise InputError("returned NaN or infinity.", argument="statistic")
     value, stderr = float(np.mean(values)), float(np.std(values, ddof=1)) / math.sqrt(replicates)
     half = student_quantile(level, replicates - 1.0) * stderr
     return Score(
@@ -270,9 +273,10 @@ def score_over_scramblings(
         level=level,
         stderr=stderr,
         n=replicates * n,
-        estimator=f"mean over {replicates} scramblings",
-        notes=(
-            f"interval from the spread of {replicates} independent scramblings of {n} points, "
-            "nearly normal; it is for the expected score of such a sample",
+        estimator="plugin",
+        method="mean",
+        assumptions=(
+            f"the scores of {replicates} independent scramblings of {n} points are nearly normal; "
+            "the interval is for the expected score of such a sample",
         ),
     )

@@ -15,4 +15,4 @@ from genbounds.features.sources import Source as Source
 from genbounds.features.sources import is_media as is_media
 from genbounds.features.sources import open_source as open_source
 from genbounds.origins import check_same_encoder as check_same_encoder
-from genbounds.origins import origin_notes as origin_notes
+from genbounds.origins import origin_warnings as origin_warnings

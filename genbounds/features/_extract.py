@@ -32,7 +32,7 @@ from genbounds.files import (
     read_statistics,
     write_statistics,
 )
-from genbounds.origins import origin_notes
+from genbounds.origins import origin_warnings
 from genbounds.validation import InputError, check_count, check_finite
 
 Progress = Callable[[int, int | None, str], None]
@@ -253,7 +253,7 @@ class _Job:
             d=d,
             resumed=resumed,
             origin=self.origin,
-            notes=tuple(origin_notes({"": self.origin})),
+            notes=tuple(warning.message for warning in origin_warnings({"": self.origin})),
         )
 
     def _finished(self) -> Extraction | None:

@@ -1,6 +1,5 @@
 """Figures and the self-contained HTML page."""
 
-from genbounds.report._text import group_letters as group_letters
 from genbounds.report._text import interval as interval
 from genbounds.report._text import number as number
 from genbounds.report._text import percent as percent

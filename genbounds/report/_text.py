@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-from genbounds.results import Ranking
-
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -53,10 +51,8 @@ def rate(miss: float, low: float, high: float) -> str:
     return f"{number(miss)} (exact)" if low == high else f"{number(miss)} {interval(low, high)}"
 
 
-def group_letters(ranking: Ranking) -> dict[str, str]:
-    """Compact letter display of a `ranking`: who shares a letter is not distinguishable."""
-    letters = dict.fromkeys(ranking.scores, "")
-    for index, group in enumerate(ranking.groups):
-        for name in group:
-            letters[name] += chr(ord("a") + index) if index < 26 else f"·{index + 1}"
-    return letters
+def metric_title(metric: str) -> str:
+    """Title of a registered metric; any other name as it is."""
+    from genbounds.estimators import metric_names, metric_spec
+
+    return metric_spec(metric).title if metric in metric_names() else metric

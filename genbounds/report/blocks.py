@@ -141,10 +141,13 @@ class Notes:
     ----------
     items : sequence of str
     title : str
+    folded : bool
+        Whether the reader has to open it.
     """
 
     items: Sequence[str]
     title: str = "What these numbers assume"
+    folded: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from genbounds.files import display
-from genbounds.report._text import interval, number, percent, rate, short
+from genbounds.report._text import interval, metric_title, number, percent, rate, short
 from genbounds.report.blocks import (
     Block,
     Cell,
@@ -20,7 +20,6 @@ from genbounds.report.blocks import (
     Tag,
 )
 from genbounds.report.figures import (
-    METRIC_TITLES,
     VERDICT_TONES,
     claim_plot,
     convergence_plot,
@@ -35,7 +34,7 @@ from genbounds.report.figures import (
     verdict,
 )
 from genbounds.report.page import Page, Section
-from genbounds.results import Ranking, Score
+from genbounds.results import Diagnostic, Ranking, Score
 
 if TYPE_CHECKING:
     from genbounds.bounds import Bound
@@ -60,7 +59,7 @@ def score_page(
     ranking: Ranking | None = None,
     reference: Score | None = None,
     convergence: Mapping[str, Sequence[tuple[int, Score]]] | None = None,
-    notes: Sequence[str] = (),
+    warnings: Sequence[Diagnostic] = (),
 ) -> Page:
     """Build the page of `genbounds score`.
 
@@ -76,14 +75,14 @@ def score_page(
     convergence : mapping of str to sequence of (int, Score), optional
         Scores of growing parts of the models' samples, as `genbounds.estimators.convergence`
         returns them.
-    notes : sequence of str
-        Remarks about the whole run.
+    warnings : sequence of Diagnostic
+        About the whole run.
     """
-    title = METRIC_TITLES.get(metric, metric)
+    title = metric_title(metric)
     best = next(iter(scores)) if ranking is None else ranking.best
     score = scores[best]
     facts: list[tuple[str, Cell, str]] = [
-        ("Model" if len(scores) == 1 else "Ahead", Name(best), f"of {len(scores)}"),
+        ("Model" if len(scores) == 1 else "Best score", Name(best), f"of {len(scores)}"),
         (title, score.value, f"{percent(level)} interval {interval(score.low, score.high)}"),
     ]
     if reference is not None:
@@ -94,18 +93,17 @@ def score_page(
     if ranking is not None:
         rivals = len(ranking.contenders) - (ranking.best in ranking.contenders)
         facts.append(("May still be the best", rivals + 1, "models, jointly"))
-        lead = f"{name} is ahead with a {title} of {number(score.value)}; " + (
-            f"it is better than every other model, at {percent(level)} jointly."
+        lead = f"{name} has the best {title}, {number(score.value)}; " + (
+            f"it is significantly better than every other model ({percent(level)}, jointly)."
             if rivals == 0
-            else f"the samples do not tell it from {_names(ranking)}."
+            else f"it does not differ significantly from {_names(ranking)}."
         )
     page = Page(title=f"{title} of {_count(len(scores), 'model')}", lead=lead, foot=_FOOT)
     page.facts = Facts(items=facts)
-    remarks = dict.fromkeys([*notes, *(note for s in scores.values() for note in s.notes)])
     figure = (
         score_plot(scores, metric=metric, level=level) if ranking is None else rank_plot(ranking)
     )
-    page.add(Section("Scores", [figure, Notes(items=list(remarks))]))
+    page.add(Section("Scores", [figure, *_remarks(scores, warnings)]))
     if convergence:
         names = scores if ranking is None else ranking.scores
         growth = {name: convergence[name] for name in names if name in convergence}
@@ -121,10 +119,32 @@ def score_page(
             )
         )
     if ranking is not None:
-        joint = Notes(items=ranking.notes, title="What the comparison assumes")
+        joint = Notes(items=ranking.assumptions, title="What the comparison assumes")
         blocks: list[Block] = [gap_plot(ranking), difference_matrix(ranking), joint]
-        page.add(Section("Who is distinguishable from whom", blocks))
+        page.add(Section("Which models differ significantly", blocks))
     return page
+
+
+def _remarks(scores: Mapping[str, Score], warnings: Sequence[Diagnostic] = ()) -> list[Block]:
+    """Warnings with the models that they concern, assumptions, and methods behind a fold."""
+    concerned: dict[Diagnostic, list[str]] = {warning: [] for warning in warnings}
+    for name, score in scores.items():
+        for warning in score.warnings:
+            concerned.setdefault(warning, []).append(display(name, limit=60))
+    many = len(scores) > 1
+    items = [
+        f"{warning} ({', '.join(names)})" if names and many else str(warning)
+        for warning, names in concerned.items()
+    ]
+    assumed = dict.fromkeys(a for score in scores.values() for a in score.assumptions)
+    methods = [
+        f"{display(name, limit=60)}: {'; '.join((score.method, *score.details))}"
+        for name, score in scores.items()
+    ]
+    found: list[Block] = [Notes(items=items, title="Warnings")] if items else []
+    if assumed:
+        found.append(Notes(items=list(assumed), title="What these intervals assume"))
+    return [*found, Notes(items=methods, title="How each score was computed", folded=True)]
 
 
 def select_page(selection: Selection) -> Page:
@@ -135,7 +155,7 @@ def select_page(selection: Selection) -> Page:
     selection : genbounds.select.Selection
     """
     name = display(selection.best, limit=72)
-    title = METRIC_TITLES.get(selection.metric, selection.metric)
+    title = metric_title(selection.metric)
     total = selection.total_samples
     if selection.certified:
         lead = (
@@ -179,7 +199,8 @@ def select_page(selection: Selection) -> Page:
     if selection.set_aside:
         rows = [(Name(arm), reason) for arm, reason in selection.set_aside.items()]
         blocks.append(Table(("Arm", "Why"), rows, "Arms that were set aside"))
-    blocks.append(Notes(items=selection.notes))
+    blocks += _remarks(selection.scores)
+    blocks.append(Notes(items=selection.notes, title="What the answer rests on"))
     return page.add(Section("Scores at the end", blocks))
 
 

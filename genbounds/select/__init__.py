@@ -7,11 +7,11 @@ Method and measurements: docs/selection.md.
 
 from __future__ import annotations
 
+from genbounds.estimators import CustomMetric
 from genbounds.select._arms import EncodedArm, FeatureArm
 from genbounds.select._boundary import critical_value, crossing_probability, look_sizes
 from genbounds.select._certificate import Certificate
 from genbounds.select._debiased import DebiasedUcb, Thompson
-from genbounds.select._metric import CustomMetric, Metric
 from genbounds.select._norms import Norms
 from genbounds.select._policies import (
     Elimination,
@@ -53,7 +53,6 @@ __all__ = [
     "NaiveUcb",
     "fd_bonus",
     "Norms",
-    "Metric",
     "CustomMetric",
     "Certificate",
     "look_sizes",

@@ -30,7 +30,7 @@ class FeatureArm:
         if getattr(rows, "ndim", None) != 2:
             rows = np.asarray(rows)
         if rows.ndim != 2:
-            raise InputError(f"`rows` must have shape (n, d); got shape {rows.shape}.")
+            raise InputError(f"must have shape (n, d); got shape {rows.shape}.", argument="rows")
         self._rows: NDArray[Any] = rows
         self.origin = origin_of(rows)
         self._order: NDArray[np.int64] | None = None
@@ -81,7 +81,7 @@ class EncodedArm:
     ) -> None:
         for name, given in (("generate", generate), ("encode", encode)):
             if not callable(given):
-                raise InputError(f"`{name}` must be a callable; got {type(given).__name__}.")
+                raise InputError(f"must be a callable; got {type(given).__name__}.", argument=name)
         self._generate, self._encode = generate, encode
 
     def draw(self, n: int, rng: np.random.Generator) -> Any:

@@ -31,11 +31,12 @@ def look_sizes(first: int, limit: int, *, growth: float = 1.25) -> tuple[int, ..
         Strictly increasing.
     """
     if not growth >= _SMALLEST_GROWTH:
-        raise InputError(f"`growth` must be at least {_SMALLEST_GROWTH}; got {growth!r}.")
+        raise InputError(f"must be at least {_SMALLEST_GROWTH}; got {growth!r}.", argument="growth")
     if limit < first:
         raise InputError(
-            f"`limit` ({limit} samples an arm) lies below the first look ({first} samples): "
-            "raise `limit`, or lower `first_look` if the estimator allows it."
+            f"({limit} samples an arm) lies below the first look ({first} samples): "
+            "raise `limit`, or lower `first_look` if the estimator allows it.",
+            argument="limit",
         )
     sizes = [first]
     while sizes[-1] < limit:

@@ -15,16 +15,14 @@ top · (K - top) such ordered pairs, and the error probability is divided among 
 
 from __future__ import annotations
 
-import dataclasses
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds.estimators import Expansion, difference
+from genbounds.estimators import Estimate, difference
 from genbounds.select._boundary import critical_value
-from genbounds.select._metric import loss
 from genbounds.validation import Float
 
 Bools = NDArray[np.bool_]
@@ -62,7 +60,7 @@ class Certificate:
         Latest debiased value, turned so that small is good, and its standard error; NaN before
         the first look.
     doubtful : ndarray of int, shape (K,)
-        Looks whose notes call the score unreliable: they are no evidence.
+        Looks whose score is unreliable: they are no evidence.
     beats : ndarray of bool, shape (K, K)
         Row beats column, directly or through a chain of arms in play.
     """
@@ -80,7 +78,7 @@ class Certificate:
         self.loss = np.full(arms, math.nan)
         self.stderr = np.full(arms, math.nan)
         self.beats: Bools = np.zeros((arms, arms), dtype=bool)
-        self.latest: list[Expansion | None] = [None] * arms
+        self.latest: list[Estimate | None] = [None] * arms
         self.doubtful = np.zeros(arms, dtype=np.int64)
         self._direct: Bools = np.zeros((arms, arms), dtype=bool)
         # Row is not worse than column by more than the tolerance.
@@ -97,15 +95,15 @@ class Certificate:
         level = int(self.levels[arm])
         return self.sizes[level] if level < len(self.sizes) else None
 
-    def add(self, arm: int, expansion: Expansion) -> None:
-        """Enter the `expansion` of the next look of `arm`; compare with all at the same look."""
+    def add(self, arm: int, estimate: Estimate) -> None:
+        """Enter the `estimate` of the next look of `arm`; compare with all at the same look."""
         level = int(self.levels[arm])
-        self._looks[arm][level] = _Look.of(expansion)
-        self.latest[arm] = self._looks[arm][level].expansion
-        self.doubtful[arm] += bool(expansion.doubts)
+        self._looks[arm][level] = _Look.of(estimate)
+        self.latest[arm] = self._looks[arm][level].estimate
+        self.doubtful[arm] += not estimate.reliable
         self.levels[arm] = level + 1
-        self.loss[arm] = loss(expansion)
-        self.stderr[arm] = expansion.stderr
+        self.loss[arm] = estimate.loss
+        self.stderr[arm] = estimate.stderr
         for other in range(self.arms):
             if other != arm and self.levels[other] > level:
                 self._compare(arm, other, level)
@@ -190,15 +188,15 @@ class Certificate:
         first, second = self._looks[a].get(level), self._looks[b].get(level)
         if first is None or second is None:
             return
-        if first.expansion.doubts or second.expansion.doubts:
-            return  # an interval that its own notes do not trust is no evidence
-        gap = loss(second.expansion) - loss(first.expansion)  # positive: a is better
-        noise = difference(first.expansion, second.expansion)
+        if not (first.estimate.reliable and second.estimate.reliable):
+            return  # an interval that is not trusted is no evidence
+        gap = second.estimate.loss - first.estimate.loss  # positive: a is better
+        noise = difference(first.estimate, second.estimate)
         if not noise.stderr > 0.0:
             return  # two scores without any estimated noise cannot be compared by a normal law
         critical = studentised(self.critical, noise.degrees_of_freedom)
         skewness = third_cumulant(first, second) / noise.stderr**3
-        sign = 1.0 if first.expansion.higher_is_better else -1.0
+        sign = 1.0 if first.estimate.higher_is_better else -1.0
         curvature = sign * noise.curvature / noise.stderr**3
         for winner, loser, side in ((a, b, 1.0), (b, a, -1.0)):
             reach = skewed(critical, side * skewness, side * curvature) * noise.stderr
@@ -206,7 +204,7 @@ class Certificate:
             self._record(winner, loser, beats=lead > reach, near=lead + self.tolerance > reach)
         if not (first.cancels and second.cancels):
             return  # how much of the reference's noise both share is not known at this look
-        own = first.expansion.variance + second.expansion.variance
+        own = first.estimate.sample.variance + second.estimate.sample.variance
         reference = math.sqrt(max(noise.stderr**2 - own, 0.0))
         # Even the widest gap that these samples leave plausible would not clear the reference's
         # own noise, which no further sample lessens.
@@ -230,29 +228,30 @@ class Certificate:
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """An expansion without its arm's influence, of which the third cumulant is kept.
+    """An estimate without its arm's influence, of which the third cumulant is kept.
 
     Attributes
     ----------
-    expansion : Expansion
+    estimate : Estimate
     third : float
         Third cumulant of the debiased value due to the arm's own sample; 0 if unknown.
     """
 
-    expansion: Expansion
+    estimate: Estimate
     third: float
 
     @property
     def cancels(self) -> bool:
         """Whether the noise of the reference is known row by row, if there is any."""
-        expansion = self.expansion
-        return expansion.reference_variance == 0.0 or expansion.reference_influence is not None
+        reference = self.estimate.reference
+        return reference.variance == 0.0 or reference.influence is not None
 
     @classmethod
-    def of(cls, expansion: Expansion) -> _Look:
-        influence = expansion.influence
+    def of(cls, estimate: Estimate) -> _Look:
+        influence = estimate.sample.influence
         third = 0.0 if influence is None else _third(influence)
-        return cls(dataclasses.replace(expansion, influence=None), third)
+        sample = replace(estimate.sample, influence=None)
+        return cls(replace(estimate, sample=sample), third)
 
 
 def _third(influence: Float) -> float:
@@ -263,9 +262,9 @@ def _third(influence: Float) -> float:
 
 def third_cumulant(a: _Look, b: _Look) -> float:
     """Third cumulant of loss(b) - loss(a), as far as influences are known."""
-    sign = -1.0 if a.expansion.higher_is_better else 1.0
+    sign = -1.0 if a.estimate.higher_is_better else 1.0
     own = b.third - a.third
-    one, two = a.expansion.reference_influence, b.expansion.reference_influence
+    one, two = a.estimate.reference.influence, b.estimate.reference.influence
     shared = 0.0 if one is None or two is None else _third(two - one)
     return sign * (own + shared)
 

@@ -16,10 +16,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from genbounds.estimators import FrechetReference
-from genbounds.select._metric import loss
+from genbounds.estimators import FrechetReference, RunningFrechet
 from genbounds.select._policy import IndexPolicy, State
-from genbounds.select._running import RunningFrechet
 from genbounds.validation import Float, InputError, check_count
 
 GROWTH = 0.1
@@ -42,31 +40,30 @@ _TWIN_SEED = 20_250_411
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Estimate:
+class Known:
     """Debiased score, small is good, and its standard error."""
 
     loss: float
     stderr: float
 
 
-def estimate(state: State, arm: int) -> Estimate | None:
+def estimate(state: State, arm: int) -> Known | None:
     """Score all rows of `arm`, a tenth of them old news at most; None while there are too few."""
     n = state.rows[arm].shape[0]
     reference = state.metric.reference
     if reference is not None and n < max(FEWEST_FRECHET, SEEN_SHARE * reference.d):
         return _frechet(state, arm, reference)
-    if n < max(FEWEST_ROWS, state.metric.fewest_rows):
+    if n < max(FEWEST_ROWS, state.metric.minimum):
         return None
     at, known = state.memory.get(("estimate", arm), (0, None))
     if known is None or n - at >= GROWTH * at:
-        expansion = state.metric.expand(state.rows[arm])
-        at, known = n, Estimate(loss=loss(expansion), stderr=expansion.stderr)
+        found = state.metric.estimate(state.rows[arm])
+        at, known = n, Known(loss=found.loss, stderr=found.stderr)
         state.memory["estimate", arm] = at, known
-    found: Estimate = known
-    return Estimate(loss=found.loss, stderr=found.stderr * math.sqrt(at / n))
+    return Known(loss=known.loss, stderr=known.stderr * math.sqrt(at / n))
 
 
-def _frechet(state: State, arm: int, reference: FrechetReference) -> Estimate | None:
+def _frechet(state: State, arm: int, reference: FrechetReference) -> Known | None:
     score = state.running(arm)
     if score is None or score.n < 2:
         return None
@@ -82,7 +79,7 @@ def _frechet(state: State, arm: int, reference: FrechetReference) -> Estimate | 
     squares = c * c * twin.sum_of_squares
     scale = 2.0 * (1.0 - 1.0 / math.sqrt(c)) ** 2 * squares if c > 0.0 else 0.0
     variance = (4.0 * _along_gap(state, arm, reference) + scale + squares / n) / n
-    return Estimate(loss=value, stderr=math.sqrt(variance))
+    return Known(loss=value, stderr=math.sqrt(variance))
 
 
 def _along_gap(state: State, arm: int, reference: FrechetReference) -> float:
@@ -167,7 +164,9 @@ class DebiasedUcb(IndexPolicy):
     def __post_init__(self) -> None:
         check_count("burn_in", self.burn_in, minimum=0)
         if not (math.isfinite(self.width) and self.width >= 0.0):
-            raise InputError(f"`width` must be a finite number of at least 0; got {self.width!r}.")
+            raise InputError(
+                f"must be a finite number of at least 0; got {self.width!r}.", argument="width"
+            )
 
     def index(self, state: State, arm: int) -> float:
         """Debiased score minus its noise; -inf while there are too few rows."""

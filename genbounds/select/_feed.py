@@ -184,10 +184,13 @@ class Feed:
     def _checked(self, drawn: Any, wanted: int) -> NDArray[Any]:
         rows = check_features("draw", drawn, minimum=0)
         if rows.shape[0] > wanted:
-            raise InputError(f"`draw` returned {rows.shape[0]} rows where {wanted} were asked for.")
+            raise InputError(
+                f"returned {rows.shape[0]} rows where {wanted} were asked for.", argument="draw"
+            )
         if self.columns is not None and rows.shape[1] != self.columns:
             raise InputError(
-                f"`draw` returned {rows.shape[1]} columns where earlier batches had {self.columns}."
+                f"returned {rows.shape[1]} columns where earlier batches had {self.columns}.",
+                argument="draw",
             )
         check_finite("draw", rows)
         if self._dtype is not None and rows.dtype != self._dtype:
@@ -195,7 +198,8 @@ class Feed:
                 rows = rows.astype(self._dtype)
             if not np.isfinite(rows).all():
                 raise InputError(
-                    f"`draw` returned values beyond the range of `dtype` {self._dtype.name}: keep "
-                    "the samples in a wider type."
+                    f"returned values beyond the range of `dtype` {self._dtype.name}: keep "
+                    "the samples in a wider type.",
+                    argument="draw",
                 )
         return rows

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from genbounds.arms import Arm
-from genbounds.estimators import Expansion, Moments
-from genbounds.results import Score
+from genbounds.estimators import Estimate, Moments, Prepared
+from genbounds.results import Diagnostic, Score, unreliable
 from genbounds.select._boundary import critical_value, look_sizes
 from genbounds.select._certificate import Certificate
 from genbounds.select._feed import Feed
-from genbounds.select._metric import Metric, loss
+from genbounds.select._metric import first_look as first_look_of
 from genbounds.select._policy import Policy, State
 from genbounds.select._record import Record
 from genbounds.select._selection import History, Look, Selection
@@ -41,7 +41,7 @@ class Loop:
         arms: dict[str, Arm],
         *,
         policy: Policy,
-        metric: Metric,
+        metric: Prepared,
         reference: Moments | None,
         confidence: float,
         batch: int,
@@ -60,14 +60,17 @@ class Loop:
     ) -> None:
         k = len(arms)
         if top > max(k - 1, 1):
-            raise InputError(f"`top` must be smaller than the number of arms ({k}); got {top}.")
+            raise InputError(
+                f"must be smaller than the number of arms ({k}); got {top}.", argument="top"
+            )
         if budget is None and not policy.certifies:
             budget = STEPS * batch
         self.names = tuple(arms)
         self.cost = np.array([cost.get(name, 1.0) for name in arms])
         if budget is not None and budget < self.cost.sum() * batch:
             raise InputError(
-                f"`budget` ({budget}) does not allow one batch of {batch} for each of {k} arms."
+                f"({budget}) does not allow one batch of {batch} for each of {k} arms.",
+                argument="budget",
             )
         # Last first, so that the next one is popped from the end.
         self.waiting = sorted(
@@ -79,7 +82,9 @@ class Loop:
             reverse=True,
         )
         if len(self.waiting) == k:
-            raise InputError("`joins` leaves no arm to start with: at least one must join at 0.")
+            raise InputError(
+                "leaves no arm to start with: at least one must join at 0.", argument="joins"
+            )
         self.joined = np.zeros(k, dtype=np.int32)
         self.joined[[-position for _, position in self.waiting]] = -1
         self.policy = policy
@@ -122,7 +127,7 @@ class Loop:
         for position in present:
             self.feeds[position].pull(batch)
         columns = self.columns = self._columns()
-        first = metric.first_look(columns) if first_look is None else first_look
+        first = first_look_of(metric, columns) if first_look is None else first_look
         if limit is None:
             limit = max(SAMPLES_PER_ARM, 4 * first)
             for feed in self.feeds:
@@ -244,14 +249,14 @@ class Loop:
     def _look(self, arm: int) -> None:
         feed, certificate = self.feeds[arm], self.certificate
         while (size := certificate.next_size(arm)) is not None and feed.n >= size:
-            expansion = self.metric.expand(feed.rows[:size])
-            if not (math.isfinite(expansion.value) and math.isfinite(expansion.stderr)):
+            estimate = self.metric.estimate(feed.rows[:size])
+            if not (math.isfinite(estimate.value) and math.isfinite(estimate.stderr)):
                 raise InputError(
-                    f"its score at {size} samples is {expansion.value} ± {expansion.stderr}."
+                    f"its score at {size} samples is {estimate.value} ± {estimate.stderr}."
                 )
-            certificate.add(arm, expansion)
+            certificate.add(arm, estimate)
             self.looks.append(
-                Look(step=self.state.step, arm=feed.name, score=self._score(expansion))
+                Look(step=self.state.step, arm=feed.name, score=self._score(estimate))
             )
             if time.monotonic() - self._saved > _SAVE_SECONDS:
                 self._save()
@@ -261,13 +266,12 @@ class Loop:
             self.record.save({feed.name: feed.record() for feed in self.feeds})
             self._saved = time.monotonic()
 
-    def _score(self, expansion: Expansion, *notes: str) -> Score:
+    def _score(self, estimate: Estimate, *warnings: Diagnostic) -> Score:
         """Score whose interval belongs to the family of all arms and looks of this run."""
         from scipy.special import ndtr
 
         level = 1.0 - 2.0 * float(ndtr(-self.score_critical))
-        score = expansion.score(level)
-        return replace(score, level=self.confidence, notes=score.notes + notes)
+        return replace(estimate.warned(*warnings).score(level), level=self.confidence)
 
     def _selection(self) -> Selection:
         certificate = self.certificate
@@ -307,18 +311,24 @@ class Loop:
         scores: dict[int, Score] = {}
         losses = [math.inf] * len(self.feeds)
         for arm, feed in enumerate(self.feeds):
-            expansion = self.certificate.latest[arm]
-            notes: list[str] = []
-            if expansion is None and feed.n >= 2:
+            estimate = self.certificate.latest[arm]
+            warnings: list[Diagnostic] = []
+            if estimate is None and feed.n >= 2:
                 try:
-                    expansion = self.metric.expand(feed.rows)
+                    estimate = self.metric.estimate(feed.rows)
                 except InputError:  # the reason is in `set_aside`
                     continue
-                notes.append(f"{feed.n} samples, fewer than the first look ({first}): not covered")
-            if expansion is None or not math.isfinite(expansion.value):
+                warnings.append(
+                    unreliable(
+                        "few-samples",
+                        f"{feed.n} samples, fewer than the first look ({first}): its interval is "
+                        "no part of the joint statement",
+                    )
+                )
+            if estimate is None or not math.isfinite(estimate.value):
                 continue
-            scores[arm] = self._score(expansion, *notes)
-            losses[arm] = loss(expansion)
+            scores[arm] = self._score(estimate, *warnings)
+            losses[arm] = estimate.loss
         return scores, losses
 
     def _best_guess(self, losses: list[float]) -> tuple[int, ...]:

@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds.estimators import Moments
+from genbounds.estimators import Moments, Prepared, Running
 from genbounds.select._certificate import Certificate
-from genbounds.select._metric import Metric
-from genbounds.select._running import Running, RunningScores
+from genbounds.select._running import RunningScores
 
 Bools = NDArray[np.bool_]
 
@@ -38,7 +37,7 @@ class State:
     rows : list of ndarray
         Samples of each arm, (n, d), read-only.
     certificate : Certificate
-    metric : Metric
+    metric : Prepared
     reference : Moments or None
         The reference's moments, for bonuses that need them.
     batch : int
@@ -62,7 +61,7 @@ class State:
     index: NDArray[np.float64]
     rows: list[NDArray[Any]]
     certificate: Certificate
-    metric: Metric
+    metric: Prepared
     reference: Moments | None
     batch: int
     horizon: int
@@ -84,7 +83,7 @@ class State:
 
     def plugin_loss(self, arm: int) -> float:
         """Plug-in score of all rows of `arm`, small is good; -inf while there are too few."""
-        if self.rows[arm].shape[0] < self.metric.fewest_rows:
+        if self.rows[arm].shape[0] < self.metric.minimum:
             return -math.inf
         running = self.running(arm)
         return self.metric.plugin_loss(self.rows[arm]) if running is None else running.loss()
@@ -104,7 +103,7 @@ class Policy:
     name: str
     certifies: bool = False
 
-    def check(self, metric: Metric) -> None:
+    def check(self, metric: Prepared) -> None:
         """Raise `InputError` if the policy cannot work with `metric`."""
 
     def index(self, state: State, arm: int) -> float:

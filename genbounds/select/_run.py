@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from genbounds.arms import Arm
-from genbounds.estimators import Expansion
+from genbounds.estimators import CustomMetric, Estimate, MetricSpec
 from genbounds.origins import check_same_encoder, origin_of
 from genbounds.select._debiased import DebiasedUcb, Thompson
 from genbounds.select._loop import Loop
-from genbounds.select._metric import CustomMetric, Rows, resolve_metric
+from genbounds.select._metric import resolve_metric
 from genbounds.select._policies import (
     Elimination,
     EpsilonGreedy,
@@ -50,7 +50,7 @@ def run(
     arms: Mapping[str, Arm],
     reference: Any = None,
     policy: str | Policy = "lucb",
-    metric: str | CustomMetric | Callable[[Rows], Expansion] = "fd",
+    metric: str | MetricSpec | CustomMetric | Callable[[Any], Estimate] = "fd",
     confidence: float = 0.95,
     batch: int = 5,
     budget: int | None = None,
@@ -88,7 +88,7 @@ def run(
         "debiased-ucb" run until the budget is spent. A `Policy` object carries its own options.
     metric : {"fd", "kid", "is", "vendi", "rke"}, CustomMetric or callable
         A score of your own is a `CustomMetric` (value, influence function, bias correction) or
-        any function of the rows that returns an `Expansion` (debiased value, its variance, its
+        any function of the rows that returns an `Estimate` (debiased value, its variance, its
         orientation).
     confidence : float
         A certified answer is wrong with probability at most ``1 - confidence``.
@@ -203,12 +203,14 @@ def _policy(policy: str | Policy) -> Policy:
 
 def _arms(arms: Mapping[str, Arm]) -> dict[str, Arm]:
     if not isinstance(arms, Mapping):
-        raise InputError(f"`arms` must be a mapping of names to arms; got {type(arms).__name__}.")
+        raise InputError(
+            f"must be a mapping of names to arms; got {type(arms).__name__}.", argument="arms"
+        )
     if not arms:
-        raise InputError("`arms` is empty: there is nothing to choose from.")
+        raise InputError("is empty: there is nothing to choose from.", argument="arms")
     for name, arm in arms.items():
         if not isinstance(name, str):
-            raise InputError(f"`arms` must have names (str) as keys; got {name!r}.")
+            raise InputError(f"must have names (str) as keys; got {name!r}.", argument="arms")
         if not isinstance(arm, Arm):
             raise InputError(f"arm {name!r} ({type(arm).__name__}) has no method `draw(n, rng)`.")
     return dict(arms)
@@ -219,14 +221,16 @@ def _by_arm(name: str, given: Any, arms: Mapping[str, Arm]) -> dict[str, float]:
     if given is None:
         return {}
     if not isinstance(given, Mapping):
-        raise InputError(f"`{name}` must map arms to numbers; got {type(given).__name__}.")
+        raise InputError(f"must map arms to numbers; got {type(given).__name__}.", argument=name)
     for arm, value in given.items():
         if arm not in arms:
-            raise InputError(f"`{name}` names {arm!r}, which is not among the arms.")
+            raise InputError(f"names {arm!r}, which is not among the arms.", argument=name)
         if name == "joins":
             check_count(f"joins[{arm!r}]", value, minimum=0)
         elif not (isinstance(value, Real) and 0.0 < float(value) < math.inf):
-            raise InputError(f"`{name}` must be positive and finite; got {value!r} for {arm!r}.")
+            raise InputError(
+                f"must be positive and finite; got {value!r} for {arm!r}.", argument=name
+            )
     return {arm: float(value) for arm, value in given.items()}
 
 
@@ -238,11 +242,15 @@ def _dtype(value: Any) -> np.dtype[Any] | None:
     except TypeError:
         dtype = np.dtype(object)
     if dtype.kind != "f":
-        raise InputError(f"`dtype` must be a floating type such as 'float32'; got {value!r}.")
+        raise InputError(
+            f"must be a floating type such as 'float32'; got {value!r}.", argument="dtype"
+        )
     return dtype
 
 
 def _tolerance(value: object) -> float:
     if isinstance(value, bool) or not (isinstance(value, Real) and 0.0 <= float(value) < math.inf):
-        raise InputError(f"`tolerance` must be a finite number of at least 0; got {value!r}.")
+        raise InputError(
+            f"must be a finite number of at least 0; got {value!r}.", argument="tolerance"
+        )
     return float(value)

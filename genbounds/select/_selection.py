@@ -101,7 +101,7 @@ class History:
     def _values(self, truth: Mapping[str, float]) -> Float:
         missing = [name for name in self.names if name not in truth]
         if missing:
-            raise InputError(f"`truth` has no value for {', '.join(map(repr, missing))}.")
+            raise InputError(f"has no value for {', '.join(map(repr, missing))}.", argument="truth")
         return np.array([truth[name] for name in self.names], dtype=np.float64)
 
 

@@ -9,10 +9,9 @@ from functools import lru_cache
 import numpy as np
 
 from genbounds.bounds import Bound, catalog
-from genbounds.select._metric import Metric
+from genbounds.estimators import Prepared, RunningFrechet
 from genbounds.select._norms import EntryNorms, Norms
 from genbounds.select._policy import IndexPolicy, State
-from genbounds.select._running import RunningFrechet
 from genbounds.validation import InputError, check_choice, check_count
 
 CONSTANTS = ("practical", "printed")
@@ -123,7 +122,7 @@ class FdUcb(IndexPolicy):
             if value is not None:
                 check_positive(name, value, "or None")
 
-    def check(self, metric: Metric) -> None:
+    def check(self, metric: Prepared) -> None:
         """Refuse every metric but FD."""
         check_metric(self.name, metric, ("fd",))
 
@@ -210,10 +209,11 @@ class FidUcb(IndexPolicy):
             check_positive(name, getattr(self, name))
         if not (math.isfinite(self.operator_slack) and self.operator_slack >= 0.0):
             raise InputError(
-                f"`operator_slack` must be a number of at least 0; got {self.operator_slack!r}."
+                f"must be a number of at least 0; got {self.operator_slack!r}.",
+                argument="operator_slack",
             )
 
-    def check(self, metric: Metric) -> None:
+    def check(self, metric: Prepared) -> None:
         """Refuse every metric but FD."""
         check_metric(self.name, metric, ("fd",))
 
@@ -309,10 +309,10 @@ def check_positive(name: str, value: float, alternative: str = "") -> None:
     """Refuse anything but a positive finite number."""
     if not (math.isfinite(value) and value > 0.0):
         what = " ".join(("a positive number", *filter(None, (alternative,))))
-        raise InputError(f"`{name}` must be {what}; got {value!r}.")
+        raise InputError(f"must be {what}; got {value!r}.", argument=name)
 
 
-def check_metric(policy: str, metric: Metric, legal: tuple[str, ...]) -> None:
+def check_metric(policy: str, metric: Prepared, legal: tuple[str, ...]) -> None:
     """Refuse a metric that a policy has no formula for."""
     if metric.name not in legal:
         names = " or ".join(repr(name) for name in legal)

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import scipy  # its submodules are loaded at their first use
 
-from genbounds.select._metric import Metric
+from genbounds.estimators import Prepared, RunningInception
 from genbounds.select._policy import IndexPolicy, Policy, State
-from genbounds.select._running import RunningInception
 from genbounds.select._ucb_fd import NaiveFdUcb, NaiveFidUcb, check_metric, check_positive
 from genbounds.validation import Float, check_choice, check_count
 
@@ -56,7 +55,7 @@ class IsUcb(IndexPolicy):
         if self.entropy_limit is not None:
             check_positive("entropy_limit", self.entropy_limit, "or None")
 
-    def check(self, metric: Metric) -> None:
+    def check(self, metric: Prepared) -> None:
         """Refuse every metric but IS."""
         check_metric(self.name, metric, ("is",))
 
@@ -141,7 +140,7 @@ class NaiveUcb(Policy):
         )
         self._is = IsUcb(source=source, naive=True, burn_in=burn_in)
 
-    def check(self, metric: Metric) -> None:
+    def check(self, metric: Prepared) -> None:
         """Refuse a metric of the user's own."""
         check_metric(self.name, metric, ("fd", "is"))
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import genbounds as gb
 from genbounds.estimators._compare import letter_groups
-from genbounds.estimators._expansion import Expansion, difference
+from genbounds.estimators._estimate import Expansion, difference
 
 
 def features(rng, n, shift, d=6):

@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import binom, t
 
 from genbounds.estimators import Expansion, difference, student_quantile
-from genbounds.estimators._expansion import LARGEST_SHIFT, studentised_interval
+from genbounds.estimators._estimate import LARGEST_SHIFT, studentised_interval
 
 
 def test_interval_of_a_skewed_mean_misses_equally_on_both_sides():

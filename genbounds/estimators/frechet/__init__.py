@@ -7,10 +7,10 @@ expansion in 1/n; `_routes` chooses between it and the fitted spectra of `few_sa
 from genbounds.estimators.frechet._distance import FrechetReference as FrechetReference
 from genbounds.estimators.frechet._distance import frechet_distance as frechet_distance
 from genbounds.estimators.frechet._distance import frechet_infinity as frechet_infinity
-from genbounds.estimators.frechet._sample import FEW_RATIO as FEW_RATIO
-from genbounds.estimators.frechet._sample import SPLIT_RATIO as SPLIT_RATIO
-from genbounds.estimators.frechet._terms import gaussian_bias as gaussian_bias
-from genbounds.estimators.frechet._terms import (
+from genbounds.estimators.frechet._expansion import gaussian_bias as gaussian_bias
+from genbounds.estimators.frechet._expansion import (
     gaussian_bias_beyond_second_order as gaussian_bias_beyond_second_order,
 )
-from genbounds.estimators.frechet._terms import transport_from_sums as transport_from_sums
+from genbounds.estimators.frechet._expansion import transport_from_sums as transport_from_sums
+from genbounds.estimators.frechet._sample import FEW_RATIO as FEW_RATIO
+from genbounds.estimators.frechet._sample import SPLIT_RATIO as SPLIT_RATIO

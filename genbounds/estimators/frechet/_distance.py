@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds.estimators._expansion import Expansion, times_unit
+from genbounds.estimators._estimate import Estimate
 from genbounds.estimators._extrapolation import Subsets
 from genbounds.estimators._moments import Moments
 from genbounds.estimators._resampling import (
@@ -20,11 +19,11 @@ from genbounds.estimators._resampling import (
     check_interval,
     jackknife_score,
 )
-from genbounds.estimators._scale import factor_of, taken_back, unit_of
+from genbounds.estimators._scale import factor_of, scaled_back, unit_of
 from genbounds.estimators.frechet._pair import plugin_value
-from genbounds.estimators.frechet._routes import debiased, infinity, plugin
 from genbounds.estimators.frechet._sample import FEW_RATIO, Sample, sample_of
-from genbounds.origins import check_same_encoder, origin_notes, origin_of
+from genbounds.estimators.frechet._strategies import debiased, infinity, plugin
+from genbounds.origins import check_same_encoder, origin_of, origin_warnings
 from genbounds.results import Score
 from genbounds.validation import (
     Float,
@@ -64,9 +63,9 @@ def frechet_distance(
         Generated and reference features, NumPy or torch, any floating type; or their moments.
         Rows must be independent. ``Moments(..., n=None)`` is exactly known.
     estimator : {"debiased", "plugin", "infinity"}
-        "debiased" removes the bias of both samples by a route chosen from the numbers of samples
-        and features (named in `Score.notes`); "plugin" is the usual biased number; "infinity" is
-        FD∞ as published (`frechet_infinity` has its options).
+        "debiased" removes the bias of both samples by a method chosen from the numbers of samples
+        and features (`Score.method`); "plugin" is the usual biased number; "infinity" is FD∞ as
+        published (`frechet_infinity` has its options).
     level : float
         Coverage of the interval, in (0, 1).
     interval : {"influence", "jackknife", "bootstrap"} or Jackknife or Bootstrap
@@ -79,19 +78,19 @@ def frechet_distance(
     Returns
     -------
     Score
-        Squared feature units. `notes` says what the interval assumes and whether to trust it.
+        Squared feature units, with warnings where the interval cannot be trusted.
 
     Raises
     ------
     InputError
         If a shape, a type or a value is not legal: fewer than 2 samples, different numbers of
         features, NaN or infinite entries, a covariance that is not positive semidefinite; or if
-        the two sides come from files that name different encoders.
+        the samples come from files that name different encoders.
 
     Notes
     -----
     Second-order expansion and influence function: docs/frechet.md. With fewer than 4 samples per
-    direction: docs/few_samples.md. The root is never taken of a non-symmetric product: values are
+    dimension: docs/few_samples.md. The root is never taken of a non-symmetric product: values are
     real at every sample size.
 
     References
@@ -113,33 +112,32 @@ def frechet_distance(
     check_choice("estimator", estimator, ESTIMATORS)
     plan = check_interval(interval)
     reference = FrechetReference(real, weights=reference_weights)
-    expansion = reference.expand(fake, estimator=estimator, influences=False, weights=weights)
-    origins = {"`fake`": origin_of(fake), "`real`": origin_of(real)}
-    expansion = replace(expansion, notes=expansion.notes + tuple(origin_notes(origins)))
+    found = reference.estimate(fake, estimator=estimator, influences=False, weights=weights)
+    found = found.warned(*origin_warnings({"`fake`": origin_of(fake), "`real`": origin_of(real)}))
     if plan is not None and not (weights is None and reference_weights is None):
         raise InputError("weighted rows have the interval 'influence' only.")
     if plan is None:
-        return expansion.score(level)
+        return found.score(level)
     samples = (_resampled_rows("fake", fake), _resampled_rows("real", real))
 
     def estimate(rows: Sequence[NDArray[Any] | None]) -> float:
         one, two = rows
         again = reference if two is samples[1] else FrechetReference(two)
         kept = fake if one is None else one
-        found = again.expand(kept, estimator=estimator, influences=False)
-        return found.value * (found.unit / expansion.unit)
+        return again.estimate(kept, estimator=estimator, influences=False).value
 
     if isinstance(plan, Jackknife):
-        return jackknife_score(expansion, estimate, samples, plan, level)
+        return jackknife_score(found, estimate, samples, plan, level)
     for name, rows in zip(("fake", "real"), samples, strict=True):
         if rows is not None and len(rows) < FEW_RATIO * rows.shape[1]:
             raise InputError(
-                f"`{name}` has {len(rows)} rows for {rows.shape[1]} features: the bootstrap "
-                f"repeats rows and needs {FEW_RATIO} a feature. Use the default interval."
+                f"has {len(rows)} rows for {rows.shape[1]} features: the bootstrap "
+                f"repeats rows and needs {FEW_RATIO} a feature. Use the default interval.",
+                argument=name,
             )
     sides = (_empirical(given) for given in (fake, real))
-    empirical = FrechetReference(next(sides)).plugin(next(sides)) / expansion.unit
-    return bootstrap_score(expansion, estimate, samples, empirical, plan, level)
+    empirical = FrechetReference(next(sides)).plugin(next(sides))
+    return bootstrap_score(found, estimate, samples, empirical, plan, level)
 
 
 def _resampled_rows(name: str, x: Any) -> NDArray[Any] | None:
@@ -148,14 +146,15 @@ def _resampled_rows(name: str, x: Any) -> NDArray[Any] | None:
         return check_features(name, x)
     if x.n is not None:
         raise InputError(
-            f"`{name}` is given by its moments, which cannot be resampled: pass the features, or "
-            "use the default interval."
+            "is given by its moments, which cannot be resampled: pass the features, or "
+            "use the default interval.",
+            argument=name,
         )
     return None
 
 
 def _empirical(x: Any) -> Moments:
-    """Exact moments of the law that puts equal weight on every row."""
+    """Exact moments of the distribution that puts equal weight on every row."""
     if isinstance(x, Moments):
         return x
     moments = Moments.from_features(x)
@@ -195,8 +194,8 @@ def frechet_infinity(
     """
     level = check_open_unit("level", level)
     reference = FrechetReference(real)
-    expansion = reference.expand(fake, estimator="infinity", subsets=subsets, influences=False)
-    return expansion.score(level)
+    found = reference.estimate(fake, estimator="infinity", subsets=subsets, influences=False)
+    return found.score(level)
 
 
 class FrechetReference:
@@ -212,7 +211,7 @@ class FrechetReference:
     -----
     Holds a factor ``cov = L @ L.T`` of the reference covariance, and of those of its two random
     halves where they are needed. Each model then costs its covariance, one symmetric eigenproblem
-    of size at most d and the products for its terms.
+    of size at most d and the products for its error.
     """
 
     def __init__(self, real: Any, *, weights: Any = None) -> None:
@@ -244,9 +243,9 @@ class FrechetReference:
     def plugin(self, fake: Any) -> float:
         """Plug-in distance of `fake`, biased upward; never negative."""
         side, real, unit = self._pair(fake)
-        return times_unit(plugin_value(side, real), factor_of(unit, 2))
+        return plugin_value(side, real) * factor_of(unit, 2)
 
-    def expand(
+    def estimate(
         self,
         fake: Any,
         *,
@@ -254,7 +253,7 @@ class FrechetReference:
         subsets: Subsets | None = None,
         influences: bool = True,
         weights: Any = None,
-    ) -> Expansion:
+    ) -> Estimate:
         """Estimate with its variance and influences, before any level is chosen.
 
         `fake` and `estimator` are those of `frechet_distance`, `subsets` those of
@@ -265,14 +264,14 @@ class FrechetReference:
         side, real, unit = self._pair(fake, weights)
         check_choice("estimator", estimator, ESTIMATORS)
         if estimator == "plugin":
-            expansion = plugin(side, real, influences)
+            found = plugin(side, real, influences)
         elif estimator == "infinity":
             if side.weights is not None or real.weights is not None:
                 raise InputError("FD∞ draws equally weighted subsets: use 'debiased' with weights.")
-            expansion = infinity(side, real, subsets or Subsets(), influences)
+            found = infinity(side, real, subsets or Subsets(), influences)
         else:
-            expansion = debiased(side, real, influences)
-        return taken_back(expansion, unit, power=2)
+            found = debiased(side, real, influences)
+        return scaled_back(found, unit, power=2)
 
     def _pair(self, fake: Any, weights: Any = None) -> tuple[Sample, Sample, float]:
         """Return both samples, and the power of two by which their features were divided."""
@@ -307,11 +306,12 @@ def _divided_by(name: str, unit: float, side: Sample) -> Sample:
 
 
 def _check_ratio(fake: Sample, real: Sample) -> None:
-    """Refuse a side that is constant beside the other in double precision."""
+    """Refuse a sample that is constant beside the other in double precision."""
     small, large = sorted((fake.trace, real.trace))
     if 0.0 < small < NEGLIGIBLE_TRACE * large:
         raise InputError(
-            f"`fake` and `real` have variances of {fake.trace:.3g} and {real.trace:.3g} in all: "
-            "beside the larger one the smaller side is constant, and its error is not to be had. "
-            "Pass it as Moments(mean, zeros of shape (d, d), n)."
+            f"and `real` have variances of {fake.trace:.3g} and {real.trace:.3g} in all: "
+            "beside the larger one the smaller is constant, and its sampling error cannot be "
+            "computed in double precision. Pass it as Moments(mean, zeros of shape (d, d), n).",
+            argument="fake",
         )

@@ -14,8 +14,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from genbounds.estimators._estimate import SampleError
+from genbounds.estimators.frechet._expansion import PAIRING_SEED, Kernel, product_type
 from genbounds.estimators.frechet._sample import Sample
-from genbounds.estimators.frechet._terms import PAIRING_SEED, Kernel, SideTerms, product_type
 from genbounds.validation import Float
 
 PAIRS = 512
@@ -25,11 +26,11 @@ PAIRS = 512
 def with_mixed_term(
     fake: Sample,
     real: Sample,
-    terms: tuple[SideTerms, SideTerms],
+    terms: tuple[SampleError, SampleError],
     *,
     roots: Float,
     projections: tuple[Float, Float],
-) -> tuple[SideTerms, SideTerms]:
+) -> tuple[SampleError, SampleError]:
     """Correct the terms of either sample for the noise of the other.
 
     The influence of either side is evaluated at the other's estimate, which adds 4 E h(x, y)² / nm
@@ -40,7 +41,7 @@ def with_mixed_term(
     ----------
     fake, real : Sample
         Both sampled.
-    terms : tuple of SideTerms
+    terms : tuple of SampleError
         Of either sample.
     roots : ndarray of shape (r,)
         Singular values s.

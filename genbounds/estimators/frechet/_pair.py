@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 import scipy  # its submodules are loaded at their first use
 
+from genbounds.estimators._estimate import EXACT, SampleError
 from genbounds.estimators._linalg import (
     checked_roots,
     congruence,
@@ -17,9 +18,9 @@ from genbounds.estimators._linalg import (
     lower_times,
     singular_values,
 )
+from genbounds.estimators.frechet._expansion import gaussian_bias, positive_roots
 from genbounds.estimators.frechet._mixed import with_mixed_term
 from genbounds.estimators.frechet._sample import Sample
-from genbounds.estimators.frechet._terms import EXACT, SideTerms, gaussian_bias, positive_roots
 from genbounds.validation import Float
 
 
@@ -91,10 +92,10 @@ class Pair:
         fake_projection = lower @ vectors
         return roots, fake_projection, self.fake.moments.cov @ fake_projection / roots
 
-    def terms(self, *, every_row: bool) -> tuple[SideTerms, SideTerms]:
+    def errors(self, *, every_row: bool) -> tuple[SampleError, SampleError]:
         """Second-order terms of both samples, each corrected for the noise of the other."""
         fake, real = self.fake, self.real
-        terms = self.terms_alone(every_row=every_row)
+        terms = self.errors_alone(every_row=every_row)
         if fake.n is None or real.n is None:
             return terms
         roots, *projections = self.directions
@@ -102,23 +103,23 @@ class Pair:
             fake, real, terms, roots=roots, projections=(projections[0], projections[1])
         )
 
-    def terms_alone(
+    def errors_alone(
         self, *, every_row: bool, bias_only: bool = False
-    ) -> tuple[SideTerms, SideTerms]:
+    ) -> tuple[SampleError, SampleError]:
         """Second-order terms of either sample, as if the estimate of the other were the truth."""
         one, two = (
-            self.terms_of(side, every_row=every_row, bias_only=bias_only)
+            self.error_of(side, every_row=every_row, bias_only=bias_only)
             for side in (self.fake, self.real)
         )
         return one, two
 
-    def terms_of(self, side: Sample, *, every_row: bool, bias_only: bool = False) -> SideTerms:
+    def error_of(self, side: Sample, *, every_row: bool, bias_only: bool = False) -> SampleError:
         """Second-order terms of one of both samples, as if the other's estimate were the truth."""
         if side.n is None:
             return EXACT
         roots, fake_projection, real_projection = self.directions
         generated = side is self.fake
-        return side.terms(
+        return side.error(
             gap=self.gap if generated else -self.gap,
             projection=fake_projection if generated else real_projection,
             roots=roots,

@@ -10,17 +10,17 @@ import numpy as np
 import scipy  # its submodules are loaded at their first use
 from numpy.typing import NDArray
 
+from genbounds.estimators._estimate import SampleError
 from genbounds.estimators._linalg import factor, triangle
 from genbounds.estimators._moments import Moments, is_narrow, random_groups, row_blocks, without
-from genbounds.estimators.frechet._terms import (
+from genbounds.estimators.frechet._expansion import (
     PAIRING_SEED,
     SINGLE_WIDTH,
-    SideTerms,
-    gaussian_terms,
-    sample_terms,
+    gaussian_error,
+    sample_error,
     transport_roots,
 )
-from genbounds.estimators.frechet._weighted import check_weights, weighted_moments, weighted_terms
+from genbounds.estimators.frechet._weighted import check_weights, weighted_error, weighted_moments
 from genbounds.validation import Float, InputError, check_features, check_finite
 
 FEW_RATIO = 4
@@ -126,7 +126,7 @@ class Sample:
         weights = np.full(count, 1.0 / self.n) if self.weights is None else self.weights[chosen]
         return np.array(rows, dtype=np.float64) - self.mean, weights
 
-    def terms(
+    def error(
         self,
         *,
         gap: Float,
@@ -135,12 +135,12 @@ class Sample:
         other: float,
         every_row: bool,
         bias_only: bool = False,
-    ) -> SideTerms:
+    ) -> SampleError:
         """Say what this sample adds to the error, beside `other` effective rows of the other."""
         assert self.n is not None
         transport = roots if bias_only else transport_roots(roots, self.effective, other)
         if self.rows is None:
-            return gaussian_terms(
+            return gaussian_error(
                 gap=gap,
                 cov=self.moments.cov,
                 projection=projection,
@@ -149,7 +149,7 @@ class Sample:
                 n=self.n,
             )
         if self.weights is not None:
-            return weighted_terms(
+            return weighted_error(
                 self.rows,
                 self.weights,
                 mean=self.mean,
@@ -158,7 +158,7 @@ class Sample:
                 roots=roots,
                 transport=transport,
             )
-        return sample_terms(
+        return sample_error(
             self.rows,
             self.index,
             mean=self.mean,
@@ -299,7 +299,7 @@ def sample_of(name: str, x: Any, weights: Any = None) -> Sample:
     label = "weights" if name == "fake" else "reference_weights"
     if isinstance(x, Moments):
         if weights is not None:
-            raise InputError(f"`{label}` are for rows; `{name}` is given by its moments.")
+            raise InputError(f"are for rows; `{name}` is given by its moments.", argument=label)
         _ = x.cov  # at least two samples
         return Sample(x, name=name)
     rows = check_features(name, x)

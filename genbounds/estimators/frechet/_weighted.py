@@ -1,4 +1,4 @@
-"""Weighted rows: moments, and the terms of `_terms` under weights.
+"""Weighted rows: moments, and the expansion of `_expansion` under weights.
 
 With weights w_i that sum to one, the covariance Σ_i w_i (x_i - μ̂)(x_i - μ̂)ᵀ / (1 - Σ w_i²) and
 h the kernel of the quadratic part, the bias is
@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from genbounds.estimators._estimate import SampleError
 from genbounds.estimators._moments import Moments, row_blocks
-from genbounds.estimators.frechet._terms import PAIRING_SEED, Kernel, SideTerms
+from genbounds.estimators.frechet._expansion import PAIRING_SEED, Kernel
 from genbounds.validation import Float, InputError, as_numpy, check_finite
 
 
@@ -26,11 +27,11 @@ def check_weights(name: str, weights: Any, n: int) -> Float:
     """Return weights of n rows, divided by their sum."""
     w = np.array(as_numpy(name, weights), dtype=np.float64)
     if w.shape != (n,):
-        raise InputError(f"`{name}` must have shape ({n},), one weight a row; got {w.shape}.")
+        raise InputError(f"must have shape ({n},), one weight a row; got {w.shape}.", argument=name)
     if not (np.isfinite(w).all() and (w >= 0.0).all()):
-        raise InputError(f"`{name}` must be finite and non-negative.")
+        raise InputError("must be finite and non-negative.", argument=name)
     if int((w > 0.0).sum()) < 2:
-        raise InputError(f"`{name}` must be positive for at least 2 rows.")
+        raise InputError("must be positive for at least 2 rows.", argument=name)
     w /= w.max()  # a sum of huge weights would overflow
     normalised: Float = w / w.sum()
     return normalised
@@ -51,7 +52,7 @@ def weighted_moments(name: str, rows: NDArray[Any], weights: Float) -> Moments:
     return Moments(mean, cov / (1.0 - float(weights @ weights)), len(rows))
 
 
-def weighted_terms(
+def weighted_error(
     rows: NDArray[Any],
     weights: Float,
     *,
@@ -60,8 +61,8 @@ def weighted_terms(
     projection: Float,
     roots: Float,
     transport: Float,
-) -> SideTerms:
-    """Terms of weighted rows; arguments as in `sample_terms`, `weights` sum to one."""
+) -> SampleError:
+    """Error of weighted rows; arguments as in `sample_error`, `weights` sum to one."""
     n = len(rows)
     kernel = Kernel(gap, roots)
     influence, own, linear, noise = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
@@ -73,7 +74,8 @@ def weighted_terms(
         x -= mean
         at = positions[shuffled]
         w = x @ projection
-        influence[at], own[at], _ = kernel(x, w)
+        terms = kernel(x, w)
+        influence[at], own[at] = terms.influence, terms.own
         noise[at] = (w * w) @ (transport - roots)
         crossed = kernel.pairs(x, w)
         linear[at] = 2.0 * (x @ gap)
@@ -88,7 +90,8 @@ def weighted_terms(
     loo -= float(weights @ loo)
     first = float(squares @ loo**2) * n / (n - 1.0)
     second = min(2.0 * pair_sum / max(pairs, 1) * float(n) ** 2, first)
-    return SideTerms(
+    return SampleError(
+        n=n,
         bias=float(squares @ (own - ratio)),
         variance=max(first - second, second),
         degrees_of_freedom=max(1.0 / float(squares.sum()) - 1.0, 1.0),

@@ -65,9 +65,13 @@ class PolynomialKernel:
     def __post_init__(self) -> None:
         check_count("degree", self.degree)
         if self.gamma is not None and not 0.0 < self.gamma < math.inf:
-            raise InputError(f"`gamma` must be positive and finite, or None; got {self.gamma!r}.")
+            raise InputError(
+                f"must be positive and finite, or None; got {self.gamma!r}.", argument="gamma"
+            )
         if not 0.0 <= self.offset < math.inf:
-            raise InputError(f"`offset` must be non-negative and finite; got {self.offset!r}.")
+            raise InputError(
+                f"must be non-negative and finite; got {self.offset!r}.", argument="offset"
+            )
 
     def dimension(self, d: int) -> int:
         """Dimension of the feature map for d input features."""
@@ -116,13 +120,14 @@ class KernelRows:
             name = "callable"
         else:
             raise InputError(
-                f"`kernel` must be one of {', '.join(map(repr, KERNELS))}, a PolynomialKernel or "
-                f"a function of two blocks of rows; got {kernel!r}."
+                f"must be one of {', '.join(map(repr, KERNELS))}, a PolynomialKernel or "
+                f"a function of two blocks of rows; got {kernel!r}.",
+                argument="kernel",
             )
         self.name = name
         if bandwidth is not None and name not in {"rbf", "laplace"}:
             raise InputError(
-                f"`bandwidth` is for the kernels 'rbf' and 'laplace'; {name!r} has none."
+                f"is for the kernels 'rbf' and 'laplace'; {name!r} has none.", argument="bandwidth"
             )
         if name in {"rbf", "laplace"}:
             self._scale_by_bandwidth(rows, bandwidth)
@@ -136,8 +141,9 @@ class KernelRows:
             norms = np.sqrt(squares)
             if not norms.all():
                 raise InputError(
-                    f"`x` has a zero row ({int(np.argmin(norms))}): the cosine kernel is not "
-                    "defined there. Drop it, or take another kernel."
+                    f"has a zero row ({int(np.argmin(norms))}): the cosine kernel is not "
+                    "defined there. Drop it, or take another kernel.",
+                    argument="x",
                 )
             self._given, self._norms = rows, norms
             self.label, self.dimension = "cosine", d
@@ -149,7 +155,9 @@ class KernelRows:
             self.rows = rows
             square = np.einsum("ij,ij->i", rows, rows) + poly.offset
             if not square.all():
-                raise InputError("`x` has a zero row: a polynomial without offset is 0 there.")
+                raise InputError(
+                    "has a zero row: a polynomial without offset is 0 there.", argument="x"
+                )
             self._diagonal = np.sqrt(square)
             self.label = f"polynomial, degree {poly.degree}, γ {gamma:.10g}, offset {poly.offset:g}"
             self.dimension = poly.dimension(d)
@@ -194,7 +202,8 @@ class KernelRows:
         if not (own > 0.0).all():
             row = int(np.flatnonzero(~(own > 0.0))[0])
             raise InputError(
-                f"`kernel` gives k(x, x) = {own[row]:.6g} for row {row}: it must be positive."
+                f"gives k(x, x) = {own[row]:.6g} for row {row}: it must be positive.",
+                argument="kernel",
             )
         roots: Float = np.sqrt(own)
         return roots
@@ -204,11 +213,12 @@ class KernelRows:
         out = np.asarray(self._function(a, b), dtype=np.float64)
         if out.shape != (len(a), len(b)):
             raise InputError(
-                f"`kernel` must return shape ({len(a)}, {len(b)}) for two blocks of that many "
-                f"rows; got shape {out.shape}."
+                f"must return shape ({len(a)}, {len(b)}) for two blocks of that many "
+                f"rows; got shape {out.shape}.",
+                argument="kernel",
             )
         if not np.isfinite(out).all():
-            raise InputError("`kernel` returned NaN or infinity.")
+            raise InputError("returned NaN or infinity.", argument="kernel")
         return out
 
     def features(self) -> NDArray[Any] | None:
@@ -244,7 +254,7 @@ class KernelRows:
             scale = np.multiply.outer(self._diagonal[one], self._diagonal[two])
             values: NDArray[Any] = self._call(a, b) / scale
             if one == two and not np.allclose(values, values.T, rtol=1e-6, atol=1e-8):
-                raise InputError("`kernel` is not symmetric: k(x, y) must equal k(y, x).")
+                raise InputError("is not symmetric: k(x, y) must equal k(y, x).", argument="kernel")
             return values
         out = np.asarray(a @ b.T)
         if self.name == "rbf":
@@ -333,7 +343,9 @@ def check_bandwidth(bandwidth: Any) -> float:
     if isinstance(bandwidth, bool) or not (
         isinstance(bandwidth, Real) and 0.0 < float(bandwidth) < math.inf
     ):
-        raise InputError(f"`bandwidth` must be a positive, finite number; got {bandwidth!r}.")
+        raise InputError(
+            f"must be a positive, finite number; got {bandwidth!r}.", argument="bandwidth"
+        )
     return float(bandwidth)
 
 
@@ -367,7 +379,8 @@ def median_bandwidth(x: Any, *, kernel: str = "rbf") -> float:
         median = float(distances.mean())
     if median == 0.0 and (rows != rows[0]).any():
         raise InputError(
-            "`x` has rows so close together that the squares of their distances round to zero: "
-            "multiply the features by a common number."
+            "has rows so close together that the squares of their distances round to zero: "
+            "multiply the features by a common number.",
+            argument="x",
         )
     return median if median > 0.0 else 1.0

@@ -19,12 +19,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds.estimators._expansion import Expansion
+from genbounds.estimators._estimate import Estimate, SampleError, bias_left, small_sample
 from genbounds.estimators._moments import Moments, is_narrow
-from genbounds.estimators._scale import factor_of, taken_back, unit_of
+from genbounds.estimators._scale import power_of, scaled_back, unit_of
 from genbounds.estimators.kernels._kernels import PolynomialKernel
-from genbounds.origins import check_same_encoder, origin_notes, origin_of
-from genbounds.results import Score
+from genbounds.origins import check_same_encoder, origin_of, origin_warnings
+from genbounds.results import Diagnostic, Score
 from genbounds.validation import (
     Float,
     InputError,
@@ -88,13 +88,13 @@ def kernel_inception_distance(
     Returns
     -------
     Score
-        In units of the kernel. Zero exactly if the two laws agree in all mixed moments up to
-        `degree`. A negative estimate is reported as 0, and `notes` says so.
+        In units of the kernel. Zero exactly if the two distributions agree in all mixed moments up
+        to `degree`. A negative estimate is reported as 0, with a caution.
 
     Raises
     ------
     InputError
-        If a shape, a type or a value is not legal, or `Moments` are given; or if the two sides
+        If a shape, a type or a value is not legal, or `Moments` are given; or if the samples
         come from files that name different encoders.
 
     Notes
@@ -121,9 +121,9 @@ def kernel_inception_distance(
     """
     level = check_open_unit("level", level)
     reference = KernelReference(real, degree=degree, gamma=gamma, offset=offset)
-    expansion = reference.expand(fake, estimator=estimator)
+    found = reference.estimate(fake, estimator=estimator)
     origins = {"`fake`": origin_of(fake), "`real`": origin_of(real)}
-    return replace(expansion, notes=expansion.notes + tuple(origin_notes(origins))).score(level)
+    return found.warned(*origin_warnings(origins)).score(level)
 
 
 class KernelReference:
@@ -189,7 +189,7 @@ class KernelReference:
             self._within = {kernel: _Within.of(self._rows, kernel)}
         return self._within[kernel]
 
-    def expand(self, fake: Any, *, estimator: str = "debiased") -> Expansion:
+    def estimate(self, fake: Any, *, estimator: str = "debiased") -> Estimate:
         """Estimate of `fake` with its variance and influences, before any level is chosen.
 
         `estimator` as for `kernel_inception_distance`.
@@ -199,22 +199,27 @@ class KernelReference:
         rows = _rows("fake", fake)
         check_same_dimension("fake", rows.shape[1], "real", self.d)
         kernel = self._kernel.for_rows(max(self._largest, _largest("fake", rows)))
-        expansion = _expand(
+        found = _estimate(
             _Within.of(rows, kernel),
             self._prepared(kernel),
             _Between.of(rows, self._rows, kernel),
             estimator=estimator,
             statistic=kernel.label,
         )
-        own, other = _curvatures(expansion, rows, self._rows, kernel)
-        expansion = replace(expansion, curvature=own, reference_curvature=other)
-        return taken_back(expansion, kernel.unit, power=kernel.power)
+        own, other = _curvatures(found, rows, self._rows, kernel)
+        found = replace(
+            found,
+            sample=replace(found.sample, curvature=own),
+            reference=replace(found.reference, curvature=other),
+        )
+        return scaled_back(found, kernel.unit, power=kernel.power)
 
 
 def _rows(name: str, x: Any) -> NDArray[Any]:
     if isinstance(x, Moments):
         raise InputError(
-            f"`{name}` is given by its moments; the kernel distance needs the features themselves."
+            "is given by its moments; the kernel distance needs the features themselves.",
+            argument=name,
         )
     return check_features(name, x, minimum=MINIMUM)
 
@@ -278,7 +283,7 @@ class _Kernel:
 
     def _coefficient(self, k: int) -> float:
         """Of (γ x·y)^k."""
-        share = factor_of(self.unit, 2 * k - self.power)
+        share = power_of(self.unit, 2 * k - self.power)
         return comb(self.degree, k) * self.offset ** (self.degree - k) * share
 
 
@@ -379,21 +384,20 @@ def _rescaled(rows: NDArray[Any], kernel: _Kernel, dtype: type = np.float64) -> 
     return block
 
 
-def _expand(
+def _estimate(
     fake: _Within, real: _Within, between: _Between, *, estimator: str, statistic: str
-) -> Expansion:
+) -> Estimate:
     n, m = fake.n, real.n
     value = fake.mean + real.mean - 2.0 * between.mean
-    notes: tuple[str, ...] = ("interval assumes independent rows with finite sixth moments",)
     bias = (fake.diagonal - fake.mean) / n + (real.diagonal - real.mean) / m
+    warnings: tuple[Diagnostic, ...] = ()
     if estimator == "plugin":
         value += bias
-        notes += (
-            f"plug-in: bias not removed (about {bias:+.3g}), so the interval is not centred on "
-            "the truth",
-        )
+        warnings = (bias_left(bias),)
     crossed = between.centred_square
-    variances, influences, skewness = [], [], []
+    # The noise of the pairs (x, y) belongs to both samples: half of it is booked on either.
+    shared = 2.0 * crossed / (n * m)
+    errors = []
     for side, against, others in ((fake, between.over_real, m), (real, between.over_fake, n)):
         witness = side.sums / (side.n - 1) - against / others
         witness -= witness.mean()
@@ -401,41 +405,43 @@ def _expand(
         # The estimated witness carries the noise of the averages it is made of.
         noise = own * (side.n - 2) / (side.n - 1) ** 2 + crossed / others
         first = max(float(np.var(witness, ddof=1)) - noise, 0.0)
-        variances.append(4.0 * first / side.n + 2.0 * own / (side.n * (side.n - 1.0)))
-        influences.append(2.0 * witness)
-        skewness.append(float((influences[-1] ** 3).mean()) / side.n**2)
-    # The noise of the pairs (x, y) belongs to both samples: half of it is booked on either.
-    shared = 2.0 * crossed / (n * m)
-    if min(n, m) < 50:
-        notes += (f"only {min(n, m)} rows on one side: the interval can miss more often",)
-    return Expansion(
+        variance = 4.0 * first / side.n + 2.0 * own / (side.n * (side.n - 1.0))
+        influence = 2.0 * witness
+        errors.append(
+            SampleError(
+                n=side.n,
+                variance=variance + shared,
+                degrees_of_freedom=side.n - 1.0,
+                influence=influence,
+                skewness=float((influence**3).mean()) / side.n**2,
+            )
+        )
+    return Estimate(
         estimator=estimator,
+        method="plug-in" if estimator == "plugin" else "u-statistic",
         value=value,
-        variance=variances[0] + shared,
-        degrees_of_freedom=n - 1.0,
-        influence=influences[0],
-        reference_variance=variances[1] + shared,
-        reference_degrees_of_freedom=m - 1.0,
-        reference_influence=influences[1],
-        skewness=skewness[0],
-        reference_skewness=skewness[1],
-        n=n,
-        n_reference=m,
+        sample=errors[0],
+        reference=errors[1],
         lower_limit=0.0,
         statistic=statistic,
-        notes=notes,
+        warnings=(
+            *warnings,
+            *small_sample(n, name="generated"),
+            *small_sample(m, name="reference"),
+        ),
+        assumptions=("the rows are independent and have finite sixth moments",),
     )
 
 
 def _curvatures(
-    expansion: Expansion, fake: NDArray[Any], real: NDArray[Any], kernel: _Kernel
+    found: Estimate, fake: NDArray[Any], real: NDArray[Any], kernel: _Kernel
 ) -> tuple[float, float]:
     """Mean of IF(x) IF(x') h(x, x') over pairs, of either side; h is the centred kernel.
 
     The pairs (x, y) belong to both samples: half of them is booked on either.
     """
     sides, own = [], []
-    for rows, influence in ((fake, expansion.influence), (real, expansion.reference_influence)):
+    for rows, influence in ((fake, found.sample.influence), (real, found.reference.influence)):
         assert influence is not None
         n, k = len(rows), min(len(rows), CURVED_ROWS)
         chosen = np.linspace(0, n - 1, k).astype(int)

@@ -1,11 +1,12 @@
 """The Vendi family: entropies of a kernel's eigenvalues, of every order, with intervals.
 
-`_spectrum` finds eigenvalues by each method, `_terms` expands a score in them and how they act on
-one another (`_coupling`), `_routes` chooses; `_ceiling` serves near the largest possible score,
-`_few_samples` below two rows a dimension.
+A file for each method: `_exact`, `_truncated` (and Nyström), `_random_features`, `_lanczos`,
+`_ustat`. `_spectrum` finds eigenvalues, `_expansion` expands a score in them and how they act on
+one another (`_coupling`); `_ceiling` serves near the largest possible score, `_few_samples` below
+two samples per dimension.
 """
 
-from genbounds.estimators.vendi._score import vendi_expansion as vendi_expansion
+from genbounds.estimators.vendi._score import vendi_estimate as vendi_estimate
 from genbounds.estimators.vendi._score import vendi_metric as vendi_metric
 from genbounds.estimators.vendi._score import vendi_options as vendi_options
 from genbounds.estimators.vendi._score import vendi_score as vendi_score

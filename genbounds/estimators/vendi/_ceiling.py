@@ -1,4 +1,4 @@
-"""Intervals of Vendi scores where no normal law holds: at the ceiling, and of tied eigenvalues.
+"""Intervals of Vendi scores that are far from normal: at the ceiling, and of tied eigenvalues.
 
 No score exceeds the feature dimension D, and where all D eigenvalues are equal the first-order
 influence vanishes. With C = I/D + Δ and Ĉ = C + noise, what the log score of the sample lacks of
@@ -7,8 +7,8 @@ log D is, for a finite order α,
     T ≈ α D/2 ‖Δ + noise‖²,
 
 a weighted sum of noncentral chi-squares. Its central part has mean b (the bias) and variance v (the
-quadratic part); by Satterthwaite's match it is a χ²(m) with a = v/(2b), m = b/a, and what the law
-itself lacks, τ, is a times the noncentrality. Measured coverage: docs/vendi.md.
+quadratic part); by Satterthwaite's match it is a χ²(m) with a = v/(2b), m = b/a, and what the
+population itself lacks, τ, is a times the noncentrality. Measured coverage: docs/vendi.md.
 """
 
 from __future__ import annotations
@@ -22,16 +22,21 @@ import scipy  # its submodules are loaded at their first use
 from genbounds.validation import Float
 
 REACH, AT_LEAST = 6.0, 8.0
-"""The law of the ceiling is used up to so many central standard deviations, and this much, of
-noncentrality: beyond, the normal law covers as well, and rests on less."""
+"""The chi-square interval is used up to so many central standard deviations, and this much, of
+noncentrality: beyond, the normal one covers as well, and rests on less."""
+
+NEAR_CEILING = (
+    "the score is near the largest that the feature dimension allows, where it is not normal: the "
+    "interval is that of a noncentral chi-square"
+)
 
 TIE_DRAWS, TIE_ROWS, TIE_SEED = 999, 2000, 20_240_104
-"""Draws of the law of a largest eigenvalue, from at most so many rows; seeded, so that the same
-rows give the same interval."""
+"""Draws of the distribution of a largest eigenvalue, from at most so many rows; seeded, so that the
+same rows give the same interval."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CeilingLaw:
+class CeilingInterval:
     """The interval of a score from what it lacks of its ceiling.
 
     Attributes
@@ -39,7 +44,7 @@ class CeilingLaw:
     ceiling : float
         log D.
     scale, degrees : float
-        a and m: the plug-in lacks a χ²(m, ν) where the law lacks a ν.
+        a and m: the plug-in lacks a χ²(m, ν) where the population lacks a ν.
     statistic : float
         What the plug-in lacks, in units of `scale`.
     """
@@ -49,16 +54,16 @@ class CeilingLaw:
     degrees: float
     statistic: float
 
-    def interval(self, level: float) -> tuple[float, float]:
+    def __call__(self, level: float) -> tuple[float, float]:
         """Both ends, for the logarithm, at `level`."""
         least, most = noncentrality(self.statistic, self.degrees, 1.0 - level)
         return self.ceiling - self.scale * most, self.ceiling - self.scale * least
 
 
-def ceiling_law(
+def ceiling_interval(
     *, value: float, bias: float, second: float, ceiling: float, n: int
-) -> CeilingLaw | None:
-    """Return the law of a score so near its ceiling that the normal one fails; None elsewhere.
+) -> CeilingInterval | None:
+    """Return the interval of a score so near its ceiling that a normal one fails; else None.
 
     Parameters
     ----------
@@ -78,7 +83,7 @@ def ceiling_law(
     beyond = (ceiling - value) / scale
     if beyond > REACH * math.sqrt(2.0 * degrees) + AT_LEAST:
         return None
-    return CeilingLaw(
+    return CeilingInterval(
         ceiling=ceiling, scale=scale, degrees=degrees, statistic=max(beyond + degrees, 0.0)
     )
 
@@ -110,7 +115,7 @@ def _solve(statistic: float, degrees: float, p: float) -> float:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TieLaw:
+class TiedInterval:
     """The interval of order ∞ where several eigenvalues may be the largest.
 
     Attributes
@@ -131,12 +136,12 @@ class TieLaw:
     excess: Float
     degrees: float
 
-    def interval(self, level: float) -> tuple[float, float]:
+    def __call__(self, level: float) -> tuple[float, float]:
         """Both ends, for the logarithm of the score, at `level`.
 
         The largest of several falls short of the truth by a normal quantile most often if it is
-        alone; it exceeds it most if all are equal. Both errors at once are not to be feared: the
-        second is allowed all of 1 - `level`, the first half.
+        alone; it exceeds it most if all are equal. The two errors do not
+        occur together: the second is allowed all of 1 - `level`, the first half.
         """
         alpha = 1.0 - level
         low = -math.log(self.largest)

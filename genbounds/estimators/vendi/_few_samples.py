@@ -13,8 +13,9 @@ import numpy as np
 import scipy  # its submodules are loaded at their first use
 
 from genbounds.estimators._linalg import EPS
-from genbounds.estimators.few_samples._marchenko_pastur import Functional, RowLaw, fit_spectrum
-from genbounds.estimators.few_samples._one_sample import (
+from genbounds.estimators.kernels._kernels import KernelRows
+from genbounds.estimators.spectrum_fit._marchenko_pastur import Functional, RowLaw, fit_spectrum
+from genbounds.estimators.spectrum_fit._one_sample import (
     FEW_ROWS,
     MISFIT,
     REPEATED_SHARE,
@@ -24,8 +25,7 @@ from genbounds.estimators.few_samples._one_sample import (
     kept_ranks,
     row_scales,
 )
-from genbounds.estimators.kernels._kernels import KernelRows
-from genbounds.estimators.vendi._terms import log_vendi
+from genbounds.estimators.vendi._expansion import log_vendi
 from genbounds.validation import Float
 
 DOUBT = 0.05
@@ -34,7 +34,7 @@ DOUBT = 0.05
 REFUSED_MISFIT = 1.0
 """Mean squared whitened residual above which the fit is refused; from `MISFIT` on the variance is
 inflated. Measured: below 0.7 on network features, mostly above 1 on rows from a few tens of
-orthogonal subspaces, which no law of independent factors describes."""
+orthogonal subspaces, which no distribution of independent factors describes."""
 
 
 UNEQUAL = 0.12

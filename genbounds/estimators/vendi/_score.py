@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from genbounds.estimators._expansion import Expansion
+from genbounds.estimators._estimate import Estimate, bias_left, small_sample
 from genbounds.estimators.kernels._kernels import (
     BANDWIDTH_ROWS,
     Kernel,
@@ -17,9 +17,14 @@ from genbounds.estimators.kernels._kernels import (
     PolynomialKernel,
     median_bandwidth,
 )
-from genbounds.estimators.vendi._routes import ROUTES, Job
-from genbounds.estimators.vendi._terms import PAIRING_SEED
-from genbounds.origins import origin_notes, origin_of
+from genbounds.estimators.vendi._exact import exact
+from genbounds.estimators.vendi._expansion import PAIRING_SEED
+from genbounds.estimators.vendi._job import Job
+from genbounds.estimators.vendi._lanczos import lanczos
+from genbounds.estimators.vendi._random_features import random_features
+from genbounds.estimators.vendi._truncated import nystrom, truncated
+from genbounds.estimators.vendi._ustat import u_statistic
+from genbounds.origins import origin_of, origin_warnings
 from genbounds.results import Score
 from genbounds.validation import (
     InputError,
@@ -29,7 +34,14 @@ from genbounds.validation import (
     check_open_unit,
 )
 
-METHODS = ("exact", "truncated", "nystrom", "fkea", "lanczos", "ustat")
+METHODS: dict[str, Callable[[Job], Estimate]] = {
+    "exact": exact,
+    "truncated": truncated,
+    "nystrom": nystrom,
+    "fkea": random_features,
+    "lanczos": lanczos,
+    "ustat": u_statistic,
+}
 ESTIMATORS = ("debiased", "plugin")
 
 LARGE = 2000
@@ -86,7 +98,7 @@ def vendi_score(
     Returns
     -------
     Score
-        `estimator` names the statistic: scores of different statistics do not compare.
+        `method` says how it was computed, warnings what it can be compared with.
 
     Raises
     ------
@@ -96,7 +108,7 @@ def vendi_score(
     Notes
     -----
     The interval is computed for the logarithm. Influence function and second-order bias of any
-    symmetric function of the spectrum: docs/vendi.md, with what takes the place of the normal law
+    symmetric function of the spectrum: docs/vendi.md, with what replaces the normal interval
     near the largest possible score and for a tied largest eigenvalue. With an infinite feature
     dimension and an order below 2 the score keeps growing with n: "exact" and "lanczos" then give
     the empirical score, whose interval is for samples of this very size.
@@ -111,11 +123,11 @@ def vendi_score(
     --------
     >>> import numpy as np, genbounds as gb
     >>> clusters = np.repeat(np.eye(5), 200, axis=0)
-    >>> gb.vendi_score(clusters, kernel="cosine", estimator="plugin").estimator
-    'vendi, exact, plugin'
+    >>> round(gb.vendi_score(clusters, kernel="cosine", estimator="plugin").value, 6)
+    5.0
     """
     level = check_open_unit("level", level)
-    expansion = vendi_expansion(
+    found = vendi_estimate(
         x,
         kernel=kernel,
         bandwidth=bandwidth,
@@ -126,11 +138,10 @@ def vendi_score(
         seed=seed,
         influences=False,
     )
-    notes = origin_notes({"`x`": origin_of(x)})
-    return replace(expansion, notes=expansion.notes + tuple(notes)).score(level)
+    return found.warned(*origin_warnings({"`x`": origin_of(x)})).score(level)
 
 
-def vendi_expansion(
+def vendi_estimate(
     x: Any,
     *,
     kernel: Kernel = "rbf",
@@ -141,7 +152,7 @@ def vendi_expansion(
     components: int | None = None,
     seed: int = 0,
     influences: bool = True,
-) -> Expansion:
+) -> Estimate:
     """Log Vendi score with its variance and influence, before any level is chosen.
 
     Takes what `vendi_score` takes (`x`, `kernel`, `bandwidth`, `order`, `method`, `components`,
@@ -159,7 +170,7 @@ def vendi_expansion(
     if method is None:
         method = "truncated" if limitless and rows.n > LARGE else "exact"
     if components is not None and method in {"exact", "ustat"}:
-        raise InputError(f"`components` is not used by method {method!r}.")
+        raise InputError(f"is not used by method {method!r}.", argument="components")
     job = Job(
         rows=rows,
         order=order,
@@ -168,23 +179,22 @@ def vendi_expansion(
         seed=seed,
         every_row=influences,
     )
-    expansion = ROUTES[method](job)
-    notes = ["interval assumes independent rows"]
+    found = METHODS[method](job)
+    assumptions = ["the rows are independent"]
     if rows.chosen_by_median:
-        notes.append(
-            f"bandwidth {rows.bandwidth:.6g} by the median heuristic on these rows, taken as given"
+        assumptions.append(
+            f"the bandwidth, {rows.bandwidth:.6g} by the median heuristic on these rows, is fixed"
         )
-    notes += expansion.notes
-    biased = job.plugin and "empirical" not in expansion.estimator
-    if biased:
-        notes.append("plug-in: bias not removed, so the interval is not centred on the truth")
-    if rows.n < 50:
-        notes.append(f"only {rows.n} samples: the interval can miss more often")
+    biased = job.plugin and found.method != "empirical"
     return replace(
-        expansion,
-        estimator=expansion.estimator + (", plugin" if biased else ""),
-        statistic=f"{expansion.estimator} of order {order:g}, kernel {rows.label}",
-        notes=tuple(notes),
+        found,
+        statistic=f"{found.statistic} of order {order:g}, kernel {rows.label}",
+        warnings=(
+            *found.warnings,
+            *([bias_left()] if biased else []),
+            *small_sample(rows.n),
+        ),
+        assumptions=(*assumptions, *found.assumptions),
     )
 
 
@@ -193,8 +203,8 @@ def vendi_metric(
     samples: Sequence[Any],
     options: Mapping[str, Any] | None = None,
     *,
-    fewest: int | None = None,
-) -> Callable[..., Expansion]:
+    smallest: int | None = None,
+) -> Callable[..., Estimate]:
     """Return the function that expands any number of models by one and the same statistic.
 
     Parameters
@@ -207,15 +217,15 @@ def vendi_metric(
         Keyword arguments of `vendi_score`. "rke" has order 2 and the method "ustat"; "vendi" with
         an infinite feature dimension and an order below 2 is truncated at every n, so that sample
         sizes may differ.
-    fewest : int, optional
+    smallest : int, optional
         Rows of the smallest model, where all are known: a truncation keeps fewer eigenvalues than
         that.
     """
-    given, note = vendi_options(metric, samples, options, fewest=fewest)
+    given, note = vendi_options(metric, samples, options, smallest=smallest)
 
-    def expand(x: Any, *, estimator: str = "debiased") -> Expansion:
-        expansion = vendi_expansion(x, estimator=estimator, **given)
-        return replace(expansion, notes=(*expansion.notes, note)) if note else expansion
+    def expand(x: Any, *, estimator: str = "debiased") -> Estimate:
+        found = vendi_estimate(x, estimator=estimator, **given)
+        return replace(found, details=(*found.details, note)) if note else found
 
     return expand
 
@@ -225,7 +235,7 @@ def vendi_options(
     samples: Sequence[Any],
     options: Mapping[str, Any] | None = None,
     *,
-    fewest: int | None = None,
+    smallest: int | None = None,
 ) -> tuple[dict[str, Any], str]:
     """Complete the options that all models share, with a note on what was chosen for them.
 
@@ -234,7 +244,7 @@ def vendi_options(
     metric : {"vendi", "rke"}
     samples : sequence of array_like
     options : mapping, optional
-    fewest : int, optional
+    smallest : int, optional
         All as for `vendi_metric`.
 
     Returns
@@ -251,7 +261,9 @@ def vendi_options(
     legal = ("kernel", "bandwidth", "order", "method", "components", "seed")
     unknown = [name for name in given if name not in legal]
     if unknown:
-        raise InputError(f"`options` must be among {', '.join(legal)}; got {unknown[0]!r}.")
+        raise InputError(
+            f"must be among {', '.join(legal)}; got {unknown[0]!r}.", argument="options"
+        )
     kernel = given.setdefault("kernel", "rbf")
     note = ""
     if kernel in ("rbf", "laplace") and given.get("bandwidth") is None:
@@ -279,9 +291,9 @@ def vendi_options(
         limitless = infinite and check_order(given.get("order", 1.0)) < 2.0
         given["method"] = "truncated" if limitless else "exact"
         open_ended = limitless and given.get("components") is None
-        if open_ended and fewest is not None and 1 < fewest <= COMPONENTS["truncated"]:
-            given["components"] = fewest - 1
-            few = f"truncated at t={fewest - 1} for all: the smallest sample has {fewest} rows"
+        if open_ended and smallest is not None and 1 < smallest <= COMPONENTS["truncated"]:
+            given["components"] = smallest - 1
+            few = f"truncated at t={smallest - 1} for all: the smallest sample has {smallest} rows"
             note = f"{note}; {few}" if note else few
     return given, note
 
@@ -289,5 +301,5 @@ def vendi_options(
 def check_order(order: object) -> float:
     """Return the order as a float in (0, ∞]."""
     if isinstance(order, bool) or not (isinstance(order, Real) and float(order) > 0.0):
-        raise InputError(f"`order` must be a number in (0, inf]; got {order!r}.")
+        raise InputError(f"must be a number in (0, inf]; got {order!r}.", argument="order")
     return float(order)

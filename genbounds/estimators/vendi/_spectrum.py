@@ -12,9 +12,10 @@ import scipy  # its submodules are loaded at their first use
 from numpy.typing import NDArray
 
 from genbounds.estimators._moments import BLOCK_BYTES
+from genbounds.estimators._second_order import Index
 from genbounds.estimators.kernels._kernels import KernelRows
 from genbounds.estimators.kernels._rke import frobenius
-from genbounds.estimators.vendi._terms import ZERO, Coordinates, Index
+from genbounds.estimators.vendi._expansion import ZERO, Coordinates
 from genbounds.validation import Float
 
 KRYLOV_POWERS = 4
@@ -56,7 +57,7 @@ class FeatureRows:
         return FeatureRows(len(index), self.d, self.dtype, lambda part: self._make(index[part]))
 
     def blocks(
-        self, index: Index = None, *, copies: int = 1
+        self, index: Index | None = None, *, copies: int = 1
     ) -> Iterator[tuple[NDArray[np.intp], NDArray[Any]]]:
         """Yield (positions, rows) over blocks of all rows or of those with that index.
 
@@ -94,7 +95,7 @@ class Spectrum:
         if self.values.size <= count:
             return self
 
-        def coordinates(index: Index) -> Iterator[tuple[NDArray[np.intp], Float]]:
+        def coordinates(index: Index | None) -> Iterator[tuple[NDArray[np.intp], Float]]:
             for positions, block in self.coordinates(index):
                 yield positions, np.ascontiguousarray(block[:, :count])
 
@@ -111,7 +112,7 @@ def from_features(features: FeatureRows, gram: Float | None = None) -> Spectrum:
     values = np.ascontiguousarray(values[kept], dtype=np.float64)
     vectors = np.ascontiguousarray(vectors[:, kept])
 
-    def coordinates(index: Index) -> Iterator[tuple[NDArray[np.intp], Float]]:
+    def coordinates(index: Index | None) -> Iterator[tuple[NDArray[np.intp], Float]]:
         for positions, block in features.blocks(index, copies=4):
             yield positions, block @ vectors
 
@@ -142,7 +143,7 @@ def _from_vectors(values: Float, vectors: Float) -> Spectrum:
     values = np.ascontiguousarray(values[kept])
     z = vectors[:, kept] * np.sqrt(n * values)
 
-    def coordinates(index: Index) -> Iterator[tuple[NDArray[np.intp], Float]]:
+    def coordinates(index: Index | None) -> Iterator[tuple[NDArray[np.intp], Float]]:
         chosen = z if index is None else z[index]
         yield np.arange(len(chosen)), chosen
 

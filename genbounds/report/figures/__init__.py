@@ -4,7 +4,6 @@ from genbounds.report.figures._comparisons import difference_matrix as differenc
 from genbounds.report.figures._comparisons import gap_plot as gap_plot
 from genbounds.report.figures._convergence import convergence_plot as convergence_plot
 from genbounds.report.figures._formula import formula as formula
-from genbounds.report.figures._scores import METRIC_TITLES as METRIC_TITLES
 from genbounds.report.figures._scores import rank_plot as rank_plot
 from genbounds.report.figures._scores import score_plot as score_plot
 from genbounds.report.figures._spending import samples_plot as samples_plot

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 from genbounds.files import display
 from genbounds.report._canvas import COLOUR, SERIES, WIDE, Canvas, draw
-from genbounds.report._text import interval, number, percent
+from genbounds.report._text import interval, metric_title, number, percent
 from genbounds.report.blocks import Cell, Figure, Name, Table
 from genbounds.report.figures._axes import DASHED, few_ticks, legend, log_axis, log_ticks
-from genbounds.report.figures._scores import METRIC_TITLES
 from genbounds.results import Score
 from genbounds.validation import InputError
 
@@ -42,7 +41,7 @@ def convergence_plot(
     """
     if not series or not all(series.values()):
         raise InputError("`series` must hold at least one line of at least one point.")
-    title = METRIC_TITLES.get(metric, metric)
+    title = metric_title(metric)
     labels = list(series)
     scores = [score for points in series.values() for _, score in points]
     settled = [points[-1][1].value for points in series.values()]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from genbounds.files import display
 from genbounds.report._canvas import COLOUR, Canvas, draw, rows_axes
-from genbounds.report._text import group_letters, interval, number, percent
+from genbounds.report._text import interval, metric_title, number, percent
 from genbounds.report.blocks import Figure, Name, Table
 from genbounds.report.figures._axes import beside, few_ticks, log_ticks
 from genbounds.results import Ranking, Score
@@ -17,15 +17,6 @@ from genbounds.validation import InputError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-
-METRIC_TITLES = {
-    "fd": "Fréchet distance",
-    "kid": "Kernel Inception distance",
-    "is": "Inception score",
-    "vendi": "Vendi score",
-    "rke": "Vendi score of order 2 (RKE)",
-}
 
 
 def rank_plot(ranking: Ranking) -> Figure:
@@ -38,20 +29,20 @@ def rank_plot(ranking: Ranking) -> Figure:
     Returns
     -------
     Figure
-        Models that share a letter are not distinguishable.
+        Models that share a letter do not differ significantly.
     """
     figure = _scores(
         ranking.scores,
         metric=ranking.metric,
         level=ranking.level,
-        letters=group_letters(ranking),
+        letters=ranking.letters,
         coloured=ranking.contenders,
     )
     return replace(
         figure,
         caption=(
-            f"{figure.caption} Models that share a letter are not distinguishable at that level "
-            "jointly. In colour: whoever may still be the best."
+            f"{figure.caption} Models that share a letter do not differ significantly at that "
+            "level, jointly. In colour: the models that may still be the best."
         ),
     )
 
@@ -81,7 +72,7 @@ def _scores(
     coloured: Sequence[str],
 ) -> Figure:
     names, scores = list(scored), list(scored.values())
-    title = METRIC_TITLES.get(metric, metric)
+    title = metric_title(metric)
     widest = max((len(text) for text in letters.values()), default=0)
 
     def picture(width: float) -> Canvas:

@@ -13,7 +13,7 @@ import genbounds as gb
 from genbounds.estimators.frechet._mixed import PAIRS, gaussian_mixed_square, with_mixed_term
 from genbounds.estimators.frechet._pair import Pair
 from genbounds.estimators.frechet._sample import sample_of
-from genbounds.estimators.frechet._terms import (
+from genbounds.estimators.frechet._expansion import (
     PAIRING_SEED,
     Kernel,
     gaussian_second_order_variance,

@@ -18,7 +18,7 @@ from genbounds.estimators import (
 from genbounds.estimators.frechet import _routes, _sample, _terms
 from genbounds.estimators.frechet._pair import Pair
 from genbounds.estimators.frechet._sample import sample_of
-from genbounds.estimators.frechet._terms import Kernel, exponential_factor
+from genbounds.estimators.frechet._expansion import Kernel, exponential_factor
 
 
 def small_parts(monkeypatch, rows, noise=_terms.PART_NOISE):

@@ -8,7 +8,7 @@ import pytest
 import genbounds as gb
 from genbounds.estimators import FrechetReference
 from genbounds.estimators.frechet._pair import Pair
-from genbounds.estimators.frechet._routes import FIT_DIRECTIONS, FIT_RATIO, debiased
+from genbounds.estimators.frechet._strategies import FIT_DIRECTIONS, FIT_RATIO, debiased
 from genbounds.estimators.frechet._sample import SPLIT_RATIO, sample_of
 
 D = FIT_DIRECTIONS

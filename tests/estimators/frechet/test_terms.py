@@ -12,10 +12,10 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 import genbounds as gb
-from genbounds.estimators._expansion import mean_variance
+from genbounds.estimators._estimate import mean_variance
 from genbounds.estimators.frechet._pair import Pair
 from genbounds.estimators.frechet._sample import sample_of
-from genbounds.estimators.frechet._terms import (
+from genbounds.estimators.frechet._expansion import (
     PAIRING_SEED,
     gaussian_bias,
     gaussian_second_order_variance,

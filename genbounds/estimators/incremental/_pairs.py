@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds.estimators import KernelReference
+from genbounds.estimators.kernels import KernelReference
 
 PairSum = Callable[[NDArray[Any], NDArray[Any]], float]
 """Sum of a kernel over all pairs of a row of the first and a row of the second argument."""
 
-_FIRST_CAPACITY = 256
+FIRST_CAPACITY = 256
 
 
 class _Pairs:
@@ -41,7 +41,7 @@ class _Pairs:
     def add(self, rows: NDArray[Any]) -> None:
         """Take up rows of shape (b, d)."""
         if self._rows is None:
-            self._rows = np.empty((_FIRST_CAPACITY, rows.shape[1]), dtype=rows.dtype)
+            self._rows = np.empty((FIRST_CAPACITY, rows.shape[1]), dtype=rows.dtype)
         end = self.n + rows.shape[0]
         if self.n:
             self.total += 2.0 * self._pair_sum(rows, self._rows[: self.n])

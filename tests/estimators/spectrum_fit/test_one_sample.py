@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy import special, stats
 
-from genbounds.estimators.few_samples._contour import contour_trace_root
-from genbounds.estimators.few_samples._marchenko_pastur import RowLaw, fit_spectrum
-from genbounds.estimators.few_samples._one_sample import (
+from genbounds.estimators.spectrum_fit._contour import contour_trace_root
+from genbounds.estimators.spectrum_fit._marchenko_pastur import RowLaw, fit_spectrum
+from genbounds.estimators.spectrum_fit._one_sample import (
     GROUPING_SEED,
     FewSamples,
     few_samples,

@@ -1,4 +1,4 @@
-"""First- and second-order terms of a log Vendi score in the sample.
+"""First and second order of a log Vendi score in the sample.
 
 A log Vendi score is a symmetric function g of the eigenvalues λ of the kernel covariance C. With
 C = U diag(λ) Uᵀ, z = Uᵀφ(x) and E_ij = mean(z_i z_j) - δ_ij λ_i,
@@ -7,7 +7,7 @@ C = U diag(λ) Uᵀ, z = Uᵀφ(x) and E_ij = mean(z_i z_j) - δ_ij λ_i,
                        + ½ Σ_{i≠j} (g_i - g_j) / (λ_i - λ_j) E_ij² + O(E³)
 
 (Lewis & Sendov 2001, for any twice differentiable symmetric g). From the side of the n × n Gram
-matrix K/n = V diag(λ) Vᵀ the same coordinates are z_j(x_i) = (n λ_j)^½ V_ij, so both sides share
+matrix K/n = V diag(λ) Vᵀ the same coordinates are z_j(x_i) = (n λ_j)^½ V_ij, so both share
 this module. Derivation: docs/vendi.md.
 """
 
@@ -18,9 +18,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from genbounds.estimators._estimate import SampleError
 from genbounds.estimators._moments import random_parts
+from genbounds.estimators._second_order import Index, RowTerms, expand_rows
 from genbounds.estimators.vendi._coupling import (
     DEFINITE_ORDER,
     Coupling,
@@ -38,10 +39,9 @@ SHIFTS, NARROW = 4, 100
 PAIR_ROWS = 4096
 """Rows of that one pairing."""
 
-PART_ROWS, PART_WORK, PART_NOISE = 512, 2**28, 0.02
-"""Where not every row is needed, the terms come from random parts of at least so many rows, more
-where a row costs little (rows times the square of the number of eigenvalues); parts are added until
-their noise is this share of the variance."""
+PART_ROWS, PART_WORK = 512, 2**28
+"""Where not every row is needed, the expansion is of random parts of at least so many rows, more
+where a row costs little (rows times the square of the number of eigenvalues)."""
 
 GROUP = 64
 """Leading eigenvalues among which near-ties of the largest are looked for."""
@@ -69,9 +69,6 @@ class Derivatives:
         J is I - 11ᵀ/k if so, else I.
     coupling : Coupling
         (g_i - g_j) / (λ_i - λ_j), zero on the diagonal, of shape (r, r).
-    unresolved : float
-        Share of the coupling across a cut that comes from eigenvalues closer to each other than
-        the sample can tell; 0 where nothing is cut.
     """
 
     value: float
@@ -81,7 +78,6 @@ class Derivatives:
     rank_one: float
     lifted: bool
     coupling: Coupling
-    unresolved: float = 0.0
 
     def form(self, a: Float, b: Float) -> Float:
         """Σ_ij g_ij a_i b_j for each row of `a` and `b`, both of shape (m, r)."""
@@ -143,9 +139,9 @@ def derivatives(values: Float, *, order: float, kept: int | None, n: int) -> Der
     gradient[:k] = slope - slope.mean() if lifted else slope
     coupling: Coupling
     if cut is None and order <= DEFINITE_ORDER:
-        coupling, unresolved = factored_coupling(values, order), 0.0
+        coupling = factored_coupling(values, order)
     else:
-        coupling, unresolved = _cut_coupling(values, raised, gradient, order=order, n=n)
+        coupling = _cut_coupling(values, raised, gradient, order=order, n=n)
     return Derivatives(
         value=log_vendi(raised if kept is not None else values, order),
         gradient=gradient,
@@ -154,16 +150,15 @@ def derivatives(values: Float, *, order: float, kept: int | None, n: int) -> Der
         rank_one=rank_one,
         lifted=lifted,
         coupling=coupling,
-        unresolved=unresolved,
     )
 
 
 def _cut_coupling(
     values: Float, raised: Float, gradient: Float, *, order: float, n: int
-) -> tuple[Coupling, float]:
-    """Couple `values`, of which the leading count as `raised`; and `Derivatives.unresolved`."""
+) -> Coupling:
+    """Couple `values`, of which the leading count as `raised`."""
     r, k = values.size, raised.size
-    divided, unresolved = np.zeros((r, r)), 0.0
+    divided = np.zeros((r, r))
     if not math.isinf(order):
         power = float((raised**order).sum())
         divided[:k, :k] = divided_differences(raised[:, None], raised, order=order, power=power)
@@ -174,9 +169,7 @@ def _cut_coupling(
         across = gradient[:k, None] * gap / (gap**2 + noise)
         divided[:k, k:] = across
         divided[k:, :k] = across.T
-        size = np.abs(across) * top * rest
-        unresolved = float((size * noise / (gap**2 + noise)).sum() / max(size.sum(), ZERO))
-    return Coupling(divided), unresolved
+    return Coupling(divided)
 
 
 def _separable(p: Float, order: float) -> tuple[Float, Float, float]:
@@ -190,46 +183,12 @@ def _separable(p: Float, order: float) -> tuple[Float, Float, float]:
     return slope, -order * p ** (order - 2.0) / power, 1.0 - order
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
-    """What the sample contributes to the error of the plug-in log score.
-
-    Attributes
-    ----------
-    value : float
-        Plug-in log score.
-    bias, variance : float
-        Second-order bias and variance of the plug-in.
-    noise : float
-        What averaging over a part of the rows adds to the variance of `bias`; contained in
-        `variance`.
-    second : float
-        Variance of the quadratic part alone, 2 E h(x, x')² / n²: what is left of the variance where
-        the influence vanishes.
-    influence : ndarray of shape (k,)
-        Centred leave-one-out influence of each row that was used; all n unless only some were
-        asked for.
-    unresolved : float
-        As `Derivatives`.
-    """
-
-    value: float
-    bias: float
-    variance: float
-    noise: float
-    second: float
-    influence: Float
-    unresolved: float
-
-
-Index = NDArray[np.intp] | None
-
-Coordinates = Callable[[Index], Iterator[tuple[NDArray[np.intp], Float]]]
+Coordinates = Callable[[Index | None], Iterator[tuple[Index, Float]]]
 """Yields (positions, z of shape (rows, r)) over blocks of the rows with that index, or of all;
 positions count within the selection."""
 
 
-def spectral_terms(
+def spectral_error(
     coordinates: Coordinates,
     values: Float,
     *,
@@ -237,89 +196,60 @@ def spectral_terms(
     order: float,
     kept: int | None,
     every_row: bool = True,
-) -> Terms:
-    """Terms from the rows' coordinates in the eigenbasis; right for any law of the rows.
+) -> tuple[float, SampleError, float]:
+    """Plug-in log score, its error, and the share of random parts of the rows in its variance.
+
+    From the rows' coordinates in the eigenbasis; right for any distribution of the rows.
 
     Notes
     -----
-    With h(x, x') the symmetric kernel of the quadratic part: bias = mean_i h(x_i, x_i) / n; the
-    influence of a row contains the row itself, (2/n) h(x_i, x_i), which is taken out; and half of
-    what the estimated spectrum adds to the variance of the influence, 4 E h(x, x')²/n², is taken
-    back, with E h² from random pairs of different rows (docs/frechet.md, "Variance").
-
     Norms are one, so an incomplete eigensystem leaves a remainder of known size: it is taken as one
     further direction per row, at the mean of the eigenvalues that are left.
 
     Without `every_row`, a random part of the rows of a large sample stands for all of them: of
     h(x, x) only what is not linear in z_i², whose mean over all rows is λ_i, is averaged over it.
-    Its noise is added to the variance. Coordinates in float32 are worked on in float32.
+    Coordinates in float32 are worked on in float32.
     """
-    kernel = _Kernel(derivatives(values, order=order, kept=kept, n=n), values, order, kept)
-    influence, own, known = np.empty(n), np.empty(n), np.empty(n)
-    pair_sum, pairs, used = 0.0, 0, 0
-    shuffler = np.random.default_rng(PAIRING_SEED)
+    form = SpectralRows(coordinates, values, n=n, order=order, kept=kept)
     every_row = every_row or order < 1.0  # rare rows, whose influence is large, may carry it all
-    size = n if every_row else _part_size(values)
-    for part in random_parts(PAIRING_SEED, n, size):
-        count = n if part is None else part.size
-        for positions, block in coordinates(part):
-            shuffled = shuffler.permutation(len(block))  # pairs must not follow the order of rows
-            z, chosen = block[shuffled], used + positions[shuffled]
-            influence[chosen], own[chosen], known[chosen] = kernel(z)
-            total, number = kernel.pairs(z, PAIR_ROWS * len(z) // count)
-            pair_sum += total
-            pairs += number
-        used += count
-        rest = own[:used] - known[:used]
-        loo = influence[:used] - influence[:used].mean()
-        loo -= (2.0 / n) * (own[:used] - own[:used].mean())
-        first = float(np.var(loo, ddof=1)) / n
-        second = 2.0 * pair_sum / pairs / n**2
-        # first ≈ Var(IF)/n + 2 second; the truth Var(IF)/n + second is never below second.
-        variance = max(first - second, second)
-        noise = (1.0 - used / n) * float(np.var(rest)) / used / n**2
-        if noise <= PART_NOISE * variance:
-            break
-    # Of approximate eigenpairs the mean of z_i² is not quite λ_i: all rows are better than it.
-    mean_own = float(own.mean()) if used == n else float(rest.mean()) + kernel.known_mean
-    return Terms(
-        value=kernel.at.value,
-        bias=mean_own / (n - 1.0),
-        variance=variance + noise,
-        noise=noise,
-        second=second,
-        influence=loo,
-        unresolved=kernel.at.unresolved,
-    )
+    error, noise = expand_rows(form, part_rows=None if every_row else _part_size(values))
+    return form.at.value, error, noise
 
 
 def spectral_bias(
     coordinates: Coordinates, values: Float, *, n: int, order: float, every_row: bool
 ) -> tuple[float, float, float]:
-    """Return plug-in log score, bias and its noise, as `spectral_terms`, of half a sample.
+    """Return plug-in log score, bias and its noise, as `spectral_error`, of half a sample.
 
     A half enters the score with an eighth of the weight of the whole: a quarter of the part does.
     """
-    kernel = _Kernel(derivatives(values, order=order, kept=None, n=n), values, order, None)
+    form = SpectralRows(coordinates, values, n=n, order=order, kept=None)
     every_row = every_row or order < 1.0
     part = next(random_parts(PAIRING_SEED, n, n if every_row else _part_size(values) // 4))
-    terms = [kernel(z) for _, z in coordinates(part)]
-    own, known = (np.concatenate([row[k] for row in terms]) for k in (1, 2))
-    rest = own - known
-    mean_own = float(own.mean()) if part is None else float(rest.mean()) + kernel.known_mean
+    terms = [form.terms(z, positions) for positions, z in coordinates(part)]
+    own = np.concatenate([row.own for row in terms])
+    rest = own - np.concatenate([row.known for row in terms])
+    mean_own = float(own.mean()) if part is None else float(rest.mean()) + form.known_mean
     noise = (1.0 - own.size / n) * float(np.var(rest)) / own.size / n**2
-    return kernel.at.value, mean_own / (n - 1.0), noise
+    return form.at.value, mean_own / form.bias_divisor, noise
 
 
 def _part_size(values: Float) -> int:
     return max(PART_ROWS, PART_WORK // max(values.size, 1) ** 2)
 
 
-class _Kernel:
-    """Influence of rows with coordinates z, and the kernel h of the quadratic part."""
+class SpectralRows:
+    """The rows of a sample as a `QuadraticForm`; a block is the array z of their coordinates."""
 
-    def __init__(self, at: Derivatives, values: Float, order: float, kept: int | None) -> None:
-        self.at, self.values = at, values
+    seed = PAIRING_SEED
+    bounded = True  # rows have norm one
+
+    def __init__(
+        self, coordinates: Coordinates, values: Float, *, n: int, order: float, kept: int | None
+    ) -> None:
+        at = derivatives(values, order=order, kept=kept, n=n)
+        self.n, self.blocks, self.at, self.values = n, coordinates, at, values
+        self.bias_divisor = n - 1.0
         self.shift = float(at.gradient @ values)
         self.slopes: Float = at.coupling.times(values)
         self.known_mean = 0.5 * float(values @ self.slopes)
@@ -329,8 +259,8 @@ class _Kernel:
         if kept is not None or math.isinf(order):
             self.outside = np.where(values > 0.0, at.gradient / np.maximum(values, ZERO), 0.0)
 
-    def __call__(self, z: Float) -> tuple[Float, Float, Float]:
-        """Of every row: influence, not centred; h(x, x) and its linear part."""
+    def terms(self, z: Float, positions: Index) -> RowTerms:
+        """Of every row: influence; h(x, x) and its part linear in z²."""
         squares = z * z
         gradient, slopes, values, coupling = self._like(z)
         influence: Float = squares @ gradient - self.shift
@@ -341,13 +271,16 @@ class _Kernel:
             outside = self.outside.astype(z.dtype, copy=False)
             own += np.maximum(1.0 - squares.sum(axis=1), 0.0) * (squares @ outside)
         known: Float = squares @ slopes - self.known_mean
-        return influence, own, known
+        return RowTerms(influence, own, known)
 
-    def pairs(self, z: Float, count: int) -> tuple[float, int]:
-        """Sum of h² over random pairs of different rows, and their number."""
+    def weighted(self) -> None:
+        """Take no curvature."""
+
+    def pair_squares(self, z: Float, order: Index, count: int) -> tuple[float, int]:
+        """Sum of h² over random pairs: several of every row where a pair costs little."""
         few = z.shape[1] <= NARROW
-        m = len(z) if few else max(2, min(len(z), count))
-        z = z[:m]
+        m = len(z) if few else max(2, min(len(z), PAIR_ROWS * len(z) // count))
+        z = z[order[:m]]
         *_, values, coupling = self._like(z)
         excess = z * z - values
         total = 0.0

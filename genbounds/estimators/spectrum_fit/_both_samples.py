@@ -1,9 +1,9 @@
-"""The Fréchet distance between two samples that are both few for their dimension.
+"""The Fréchet distance between two samples that are both small for their dimension.
 
-The eigenvalues of Σ̂ Σ̂_r stand in the same relation to those of Σ Σ_r as a sample's to its law's,
-with the Marchenko–Pastur equations of both samples multiplied (`_marchenko_pastur`): the samples
-are free of each other, so that S-transforms multiply. Derivation and measurements:
-docs/few_samples.md.
+The eigenvalues of Σ̂ Σ̂_r are related to those of Σ Σ_r as those of one sample covariance are to
+those of its population, with the Marchenko–Pastur equations of both samples multiplied
+(`_marchenko_pastur`): the samples are free of each other, so that S-transforms multiply. Derivation
+and measurements: docs/few_samples.md.
 """
 
 from __future__ import annotations
@@ -15,51 +15,51 @@ import numpy as np
 import scipy  # its submodules are loaded at their first use
 
 from genbounds.estimators._linalg import EPS
-from genbounds.estimators.few_samples._marchenko_pastur import RowLaw
-from genbounds.estimators.few_samples._one_sample import (
-    REPEATED_SHARE,
+from genbounds.estimators.spectrum_fit._marchenko_pastur import RowLaw
+from genbounds.estimators.spectrum_fit._one_sample import (
     Side,
     distinct_rows,
     jackknifed_contour,
     population_root,
+    repeated_rows,
     root_influences,
     row_scales,
     scale_doubt,
     variance_of_mean,
 )
-from genbounds.estimators.few_samples._root_limits import RootLimits
+from genbounds.estimators.spectrum_fit._root_limits import RootLimits
+from genbounds.results import Diagnostic, Method, caution
 from genbounds.validation import Float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BothFew:
+class JointFit:
     """The distance with the bias of both samples removed.
 
     Attributes
     ----------
     value : float
-        Can be negative where the two laws are close.
+        Can be negative where the two distributions are close.
     variances : tuple of float
         Due to the first sample and what neither shows; due to the second.
     influences : tuple of ndarray of shape (n,) and (m,)
         Centred, of the rows of either sample.
-    route : str
-    notes : tuple of str
-        What cannot be trusted, with the reason.
-    reliable : bool
+    method : {"joint-spectrum-fit", "joint-contour"}
+    warnings : tuple of Diagnostic
+    details : tuple of str
     """
 
     value: float
     variances: tuple[float, float]
     influences: tuple[Float, Float]
-    route: str
-    notes: tuple[str, ...]
-    reliable: bool
+    method: Method
+    warnings: tuple[Diagnostic, ...] = ()
+    details: tuple[str, ...] = ()
 
 
-def few_samples_both(
+def fit_both_samples(
     centred: tuple[Float, Float], factors: tuple[Float, Float], *, gap: Float, directions: int
-) -> BothFew | None:
+) -> JointFit | None:
     """Debias the distance of two samples; None if one does not vary where the other does.
 
     Parameters
@@ -71,11 +71,11 @@ def few_samples_both(
     gap : ndarray of shape (d,)
         Mean of the first minus mean of the second.
     directions : int
-        Dimensions that both laws fill, as far as the samples show.
+        Dimensions that both distributions fill, as far as the samples show.
 
     Notes
     -----
-    Variances as in `few_samples`, either sample's at the other as it is.
+    Variances as in `fit_one_sample`, either sample's at the other as it is.
     """
     sizes = [len(rows) for rows in centred]
     norms = [np.einsum("ij,ij->i", rows, rows) for rows in centred]
@@ -89,7 +89,7 @@ def few_samples_both(
         for n, one in zip(sizes, scales, strict=True)
     ]
     root = population_root(values, rows=laws, rank=rank)
-    if root.route == "contour":
+    if root.method == "contour":
         steps = (
             jackknifed_contour(
                 centred[k] @ factors[1 - k], rank, root.trace, [laws[1 - k].n_effective]
@@ -117,31 +117,32 @@ def few_samples_both(
         doubts=doubts,
     )
     influences = [plugin if by_plugin else fitted for fitted, plugin in pairs]
-    notes = root.notes
+    warnings = root.warnings
     if rank < directions:
-        notes += (f"the samples share only {rank} directions, taken as the rank of their laws",)
-    repeated = [n - side.distinct for n, side in zip(sizes, sides, strict=True)]
-    if any(repeated):
-        notes += (
-            f"{repeated[0]} of {sizes[0]} and {repeated[1]} of {sizes[1]} rows repeat others: are "
-            "they independent samples?",
+        warnings += (
+            caution(
+                "low-rank",
+                f"the samples share only {rank} dimensions, which is taken as the rank of both "
+                "distributions",
+            ),
         )
-    return BothFew(
+    for side, n in zip(sides, sizes, strict=True):
+        warnings += repeated_rows(n - side.distinct, n)
+    return JointFit(
         # Either trace Tr Σ̂ stands for Tr Σ, less the bias Tr Σ̂ / n of the squared gap.
         value=float(gap @ gap) + sum(float(norm.mean()) for norm in norms) - 2.0 * root.trace,
         variances=(variances[0], variances[1]),
         influences=(influences[0], influences[1]),
-        route=f"{root.route} to both samples",
-        notes=notes,
-        reliable=root.reliable
-        and all(few <= REPEATED_SHARE * n for few, n in zip(repeated, sizes, strict=True)),
+        method="joint-contour" if root.method == "contour" else "joint-spectrum-fit",
+        warnings=warnings,
+        details=root.details,
     )
 
 
 def _sides(
     centred: tuple[Float, Float], factors: tuple[Float, Float], directions: int
 ) -> tuple[Side, Side] | None:
-    """Eigenvectors of both samples for the eigenvalues that they share, and the rank of the law.
+    """Eigenvectors of both samples for the eigenvalues that they share, and the population's rank.
 
     By singular values: the smallest eigenvalues of a product of two samples of one size are near 0.
     """

@@ -19,9 +19,10 @@ from numpy.typing import NDArray
 
 from genbounds.estimators._linalg import EPS
 from genbounds.estimators._moments import random_groups
-from genbounds.estimators.few_samples._contour import contour_trace_root
-from genbounds.estimators.few_samples._marchenko_pastur import RowLaw, ScaleWeights, fit_spectrum
-from genbounds.estimators.few_samples._root_limits import RootLimits
+from genbounds.estimators.spectrum_fit._contour import contour_trace_root
+from genbounds.estimators.spectrum_fit._marchenko_pastur import RowLaw, ScaleWeights, fit_spectrum
+from genbounds.estimators.spectrum_fit._root_limits import RootLimits
+from genbounds.results import Diagnostic, Method, caution, unreliable
 from genbounds.validation import Float
 
 PAIRED_ROWS = 400
@@ -60,45 +61,43 @@ GROUPING_SEED = 20_080_511
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FewSamples:
-    """The distance with its bias removed, from few samples.
+class Fit:
+    """The distance with the bias of one sample removed, by a fitted spectrum or the contour.
 
     Attributes
     ----------
     value : float
-        Estimate of the squared distance; can be negative where the two laws are close.
+        Estimate of the squared distance; can be negative where the two distributions are close.
     variance : float
         Variance of `value` due to the generated sample.
     influence : ndarray of shape (n,) or None
         Centred influence of each generated row; None if only moments are known.
-    route : str
-        "spectrum fit", "separable spectrum fit" or "contour".
-    notes : tuple of str
-        What cannot be trusted, with the reason.
-    reliable : bool
-        Whether the interval ``value ± 1.96 √variance`` is believed to cover.
+    method : {"spectrum-fit", "contour"}
+    warnings : tuple of Diagnostic
+        Reasons not to trust the interval ``value ± 1.96 √variance``.
+    details : tuple of str
     """
 
     value: float
     variance: float
     influence: Float | None
-    route: str
-    notes: tuple[str, ...]
-    reliable: bool
+    method: Method
+    warnings: tuple[Diagnostic, ...] = ()
+    details: tuple[str, ...] = ()
 
 
 EQUAL_ROWS = 0.05
 """Variance of the row scales up to which the contour, which takes them as equal, may be used."""
 
 
-def few_samples(
+def fit_one_sample(
     centred: Float,
     projected: Float,
     *,
     gap: Float,
     reference_trace: float,
     reference_spectrum: Float | None = None,
-) -> FewSamples:
+) -> Fit:
     """Debias the distance to a reference from few generated rows.
 
     Parameters
@@ -131,19 +130,21 @@ def few_samples(
     side = Side.of(projected, distinct=distinct_rows(centred))
     if side is None:
         influence -= influence.mean()
-        return FewSamples(
+        return Fit(
             value=base,
             variance=float(influence @ influence) / (n - 1) ** 2,
             influence=influence,
-            route="spectrum fit",
-            notes=("the rows do not vary where the reference does",),
-            reliable=n >= FEW_ROWS,
+            method="spectrum-fit",
+            warnings=(
+                *few_rows(n),
+                caution("low-rank", "the rows do not vary where the reference does"),
+            ),
         )
     scales = row_scales(side)
     rows = RowLaw(n - 1, None if scales is None else scales.radii)
     shape = _shape(reference_spectrum, n=n, rank=side.rank)
     root = population_root(side.values, rows=[rows], rank=side.rank, shape=shape)
-    if root.route == "contour":
+    if root.method == "contour":
         root = replace(root, trace=jackknifed_contour(projected, side.rank, root.trace))
     limits = RootLimits.of(side.values, traces=(trace, reference_trace))
     root = root.within(limits)
@@ -156,22 +157,54 @@ def few_samples(
         inflation=root.inflation,
         doubts=[doubt**2 + 4.0 * root.unseen * root.inflation],
     )
-    notes = root.notes
+    warnings = root.warnings
     if side.rank < min(n - 1, projected.shape[1]):
-        notes += (f"the {n} rows span only {side.rank} directions, taken as the rank of their law",)
-    if side.distinct < n:
-        notes += (f"{n - side.distinct} of {n} rows repeat others: are they independent samples?",)
-    return FewSamples(
+        warnings += (
+            caution(
+                "low-rank",
+                f"the {n} rows span only {side.rank} dimensions, which is taken as the rank of "
+                "their distribution",
+            ),
+        )
+    warnings += repeated_rows(n - side.distinct, n)
+    return Fit(
         value=base - 2.0 * root.trace,
         variance=variances[0],
         influence=plugin if by_plugin else fitted,
-        route=root.route,
-        notes=notes,
-        reliable=root.reliable and side.distinct >= (1.0 - REPEATED_SHARE) * n,
+        method=root.method,
+        warnings=warnings,
+        details=root.details,
     )
 
 
-def few_samples_from_moments(
+def few_rows(n: int) -> tuple[Diagnostic, ...]:
+    """Doubt a fit to fewer rows than its limit theorems allow."""
+    if n >= FEW_ROWS:
+        return ()
+    return (
+        unreliable(
+            "few-samples",
+            f"only {n} rows: value and interval rest on limit theorems that need {FEW_ROWS}",
+            "Use more samples.",
+        ),
+    )
+
+
+def repeated_rows(repeated: int, n: int) -> tuple[Diagnostic, ...]:
+    """Warn of rows that repeat others; many of them make the result unreliable."""
+    if not repeated:
+        return ()
+    warn = unreliable if n - repeated < (1.0 - REPEATED_SHARE) * n else caution
+    return (
+        warn(
+            "duplicates",
+            f"{repeated} of {n} rows repeat others",
+            "Are they independent samples? Drop repeated files.",
+        ),
+    )
+
+
+def fit_from_moments(
     *,
     gap: Float,
     cov: Float,
@@ -179,7 +212,7 @@ def few_samples_from_moments(
     n: int,
     reference_trace: float,
     reference_spectrum: Float | None = None,
-) -> FewSamples:
+) -> Fit:
     """Debias the distance from mean and covariance alone, as if all rows had one scale.
 
     Parameters
@@ -194,7 +227,7 @@ def few_samples_from_moments(
         Sample size, at least 2.
     reference_trace : float
     reference_spectrum : ndarray of shape (r,) or None
-        As in `few_samples`.
+        As in `fit_one_sample`.
 
     Notes
     -----
@@ -208,9 +241,11 @@ def few_samples_from_moments(
     product = lower.T @ moved
     values, axes = scipy.linalg.eigh((product + product.T) / 2.0, check_finite=False)
     kept, rank = kept_ranks(values[::-1], n, lower.shape[1])
-    notes: tuple[str, ...] = (
-        "from moments alone: the rows are taken as equally scaled; a heavy-tailed law is "
-        "overstated and its interval too short",
+    moments_only = caution(
+        "moments-only",
+        "only moments are known, so all rows are taken as equally scaled: under heavy tails the "
+        "distance is overstated and its interval too short",
+        "Pass the features.",
     )
     squares = float((cov * cov).sum())
     linear = 4.0 * float(gap @ cov @ gap)
@@ -224,13 +259,12 @@ def few_samples_from_moments(
 
     if not kept:
         none = np.zeros(0)
-        return FewSamples(
+        return Fit(
             value=base,
             variance=sampling(none, none, none),
             influence=None,
-            route="spectrum fit",
-            notes=notes,
-            reliable=n >= FEW_ROWS,
+            method="spectrum-fit",
+            warnings=(*few_rows(n), moments_only),
         )
     values, axes = values[::-1][:kept], axes[:, ::-1][:, :kept]
     shape = _shape(reference_spectrum, n=n, rank=rank)
@@ -250,13 +284,13 @@ def few_samples_from_moments(
         inflation=root.inflation,
         doubts=[4.0 * root.unseen * root.inflation],
     )
-    return FewSamples(
+    return Fit(
         value=base - 2.0 * root.trace,
         variance=variances[0],
         influence=None,
-        route=root.route,
-        notes=root.notes + notes,
-        reliable=root.reliable,
+        method=root.method,
+        warnings=(*root.warnings, moments_only),
+        details=root.details,
     )
 
 
@@ -270,14 +304,14 @@ class PopulationRoot:
     points, weights : ndarray
         x, and the derivatives in ρ(x) of the first sample.
     scales : tuple of ScaleWeights or None
-        Derivatives in the law of the row scales of each sample.
+        Derivatives in the distribution of the row scales of each sample.
     unseen : float
         Variance of what the sample cannot see.
     inflation : float
         Factor on the variance for a poor fit.
-    route : str
-    notes : tuple of str
-    reliable : bool
+    method : {"spectrum-fit", "contour"}
+    warnings : tuple of Diagnostic
+    details : tuple of str
     """
 
     trace: float
@@ -286,9 +320,9 @@ class PopulationRoot:
     scales: tuple[ScaleWeights | None, ...]
     unseen: float
     inflation: float
-    route: str
-    notes: tuple[str, ...]
-    reliable: bool
+    method: Method
+    warnings: tuple[Diagnostic, ...] = ()
+    details: tuple[str, ...] = ()
 
     def within(self, limits: RootLimits) -> PopulationRoot:
         """Hold the trace of a poor fit within what it can be."""
@@ -309,7 +343,7 @@ def _shape(reference_spectrum: Float | None, *, n: int, rank: int) -> Float | No
 def population_root(
     values: Float, *, rows: Sequence[RowLaw], rank: int, shape: Float | None = None
 ) -> PopulationRoot:
-    """Choose the route: the spectrum fit, or the contour where no smooth spectrum fits.
+    """Take the spectrum fit, or the contour where no smooth spectrum fits.
 
     Parameters
     ----------
@@ -324,16 +358,15 @@ def population_root(
     """
     fit = fit_spectrum(values, rows=rows, rank=rank, shape=shape)
     n = rows[0].n_effective + 1
-    notes: tuple[str, ...] = ()
-    reliable = True
-    if n < FEW_ROWS:
-        reliable = False
-        notes += (f"only {n} rows: the limit laws behind value and interval are not near",)
+    warnings = few_rows(n)
     if n - 1 < SEEN_SHARE * rank:
-        reliable = False
-        notes += (
-            f"{n} rows show little of {rank} directions: the value rests on the spectrum "
-            "decaying smoothly beyond them",
+        warnings += (
+            unreliable(
+                "few-samples",
+                f"{n} rows show little of {rank} dimensions: the value rests on a spectrum that "
+                "decays smoothly beyond them",
+                "Use more samples, or fewer features.",
+            ),
         )
     misfit = fit.misfit > MISFIT
     equal = all(law.radii is None or float(np.var(law.radii)) < EQUAL_ROWS for law in rows)
@@ -346,12 +379,17 @@ def population_root(
             scales=(None,) * len(rows),
             unseen=0.0,
             inflation=1.0,
-            route="contour",
-            notes=notes,
-            reliable=reliable,
+            method="contour",
+            warnings=warnings,
         )
     if misfit:
-        notes += ("no smooth spectrum fits the sample's: value and interval are doubtful",)
+        warnings += (
+            unreliable(
+                "misfit",
+                "no smooth spectrum fits that of the sample",
+                "Use more samples: from 8 per dimension on no spectrum is fitted.",
+            ),
+        )
     return PopulationRoot(
         trace=fit.value,
         points=fit.points,
@@ -359,9 +397,9 @@ def population_root(
         scales=fit.scales,
         unseen=fit.prior_variance,
         inflation=max(1.0, fit.misfit / MISFIT),
-        route="separable spectrum fit" if any(fit.scales) else "spectrum fit",
-        notes=notes,
-        reliable=reliable and not misfit,
+        method="spectrum-fit",
+        warnings=warnings,
+        details=("rows of unequal scale",) if any(fit.scales) else (),
     )
 
 
@@ -396,10 +434,10 @@ def jackknifed_contour(
 
 
 def kept_ranks(values: Float, n: int, r: int, *, distinct: int | None = None) -> tuple[int, int]:
-    """Numerical rank of the sample, and the rank of its law.
+    """Numerical rank of the sample, and the rank of its distribution.
 
-    `values` in descending order. A sample that spans less than it could has a law that does; a few
-    repeated rows, which real images have, are no sign of that.
+    `values` in descending order. Where a sample spans less than it could, so does its distribution;
+    a few repeated rows, which real images have, are no sign of that.
     """
     full = min(n - 1, r)
     kept = int((values[:full] > 10.0 * max(n, r) * EPS * max(float(values[0]), 0.0)).sum())

@@ -1,4 +1,4 @@
-"""First- and second-order terms of the Fréchet distance in one sample.
+"""First and second order of the Fréchet distance in one sample.
 
 With cov_r = L Lᵀ and the eigendecomposition Lᵀ Σ L = U diag(s²) Uᵀ, the coordinates
 w = diag(1/s) Uᵀ Lᵀ (x - μ) have unit covariance, and in E_ij = mean(w_i w_j) - δ_ij
@@ -15,39 +15,37 @@ docs/frechet.md.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from genbounds.estimators._estimate import SampleError
 from genbounds.estimators._linalg import EPS
-from genbounds.estimators._moments import is_narrow, random_parts, row_blocks
-from genbounds.estimators.few_samples._contour import contour_trace_root
+from genbounds.estimators._moments import is_narrow, row_blocks
+from genbounds.estimators._second_order import Index, RowTerms, Weighted, expand_rows
+from genbounds.estimators.spectrum_fit._contour import contour_trace_root
 from genbounds.validation import Float
 
 PAIRING_SEED = 20_190_110
 """Fixed, so that the random pairing and halving of rows give the same result at every call."""
 
 PART_ROWS = 2048
-"""Where not every row is needed, the terms come from random parts of at least so many rows ..."""
+"""Where not every row is needed, the expansion is of random parts of at least so many rows ..."""
 
 PART_WORK = 2048 * 2048**2
 """... and of more where a row costs little: rows times the square of the number of features."""
 
-PART_NOISE = 0.02
-"""Parts are added until their noise in the estimate is this share of the variance."""
-
 SINGLE_WIDTH = 512
-"""From so many directions on, products of features given in single precision are formed in it. In
-coordinates of unit variance its rounding is some 1e-7 of the terms, also where standard deviations
+"""From so many dimensions on, products of features given in single precision are formed in it. In
+coordinates of unit variance its rounding is some 1e-7 of a term, also where standard deviations
 span seven decades (directions in which it is coarse weigh little)."""
 
 PART_NOISE_FACTOR = 20 / 9
 """Noise of the estimate over that of the bias: the third order takes 4/3 of the bias off and adds
 1/3 of that of a half, whose noise from equally many rows has twice the standard deviation."""
-
 
 WIDE = 256
 """From more directions on than this, products with H are those with its factor."""
@@ -55,41 +53,6 @@ WIDE = 256
 FACTOR_STEP = 0.35
 FACTOR_RTOL = 1e-12
 """Of H from its factor: what the ends of the sum leave out. The step costs 1.3e-11 at most."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SideTerms:
-    """What one sample contributes to the error of the plug-in distance.
-
-    Attributes
-    ----------
-    bias : float
-        Second-order bias of the plug-in due to this sample.
-    variance : float
-        Variance due to this sample: first order with the optimism of the fitted transport map
-        removed, and second order, which is all there is where the two laws are equal.
-    degrees_of_freedom : float
-        Of `variance`.
-    influence : ndarray of shape (n,) or None
-        Centred leave-one-out influence of each row.
-    curvature : float
-        E IF(x) IF(x') h(x, x') / n²: how variance and value move together (`Expansion.score`).
-    quadratic_variance, mixed_variance : float
-        What the quadratic part of this sample has in `variance`, and its half of the mixed term's:
-        together the least that the variance can be.
-    """
-
-    bias: float
-    variance: float
-    degrees_of_freedom: float
-    influence: Float | None
-    curvature: float = 0.0
-    quadratic_variance: float = 0.0
-    mixed_variance: float = 0.0
-
-
-EXACT = SideTerms(bias=0.0, variance=0.0, degrees_of_freedom=math.inf, influence=None)
-"""A side whose moments are exactly known."""
 
 
 def exponential_factor(roots: Float) -> Float:
@@ -124,7 +87,7 @@ def gaussian_bias(trace: float, roots: Float, n: int) -> float:
 
 
 def transport_roots(roots: Float, n: float, other: float = math.inf) -> Float:
-    """Take the noise of `n` own rows and of `other` rows of the other side off the transport map.
+    """Take the noise of `n` own rows and of `other` rows of the other sample off the transport map.
 
     Estimated from them its coordinate s_i errs on average by
 
@@ -138,7 +101,7 @@ def transport_roots(roots: Float, n: float, other: float = math.inf) -> Float:
     roots : ndarray of shape (r,)
         The singular values s, all positive.
     n, other : float
-        Rows of either side; infinite where its moments are exact.
+        Rows of either sample; infinite where its moments are exact.
 
     Returns
     -------
@@ -163,7 +126,7 @@ def transport_from_sums(roots: Any, first: Any, second: Any, n: float, other: fl
     first, second : array or tensor
         Σ_j (1 - r_ij) and Σ_j (1 - r_ij)² with r_ij = s_i / (s_i + s_j), of the same shape.
     n, other : float
-        Rows of either side; infinite where its moments are exact.
+        Rows of either sample; infinite where its moments are exact.
 
     Returns
     -------
@@ -199,17 +162,17 @@ def gaussian_second_order_variance(roots: Float, sum_of_squares: float, n: int) 
     return float(2.0 / n**2 * (sum_of_squares + pairs.sum() / 2.0 + (s**2).sum() / 8.0))
 
 
-def gaussian_terms(
+def gaussian_error(
     *, gap: Float, cov: Float, projection: Float, roots: Float, transport: Float, n: int
-) -> SideTerms:
-    """Terms from the moments alone, as if the features were Gaussian.
+) -> SampleError:
+    """Error from the moments alone, as if the features were Gaussian.
 
     Parameters
     ----------
     gap : ndarray of shape (d,)
-        Mean of this side minus mean of the other.
+        Mean of this sample minus mean of the other.
     cov : ndarray of shape (d, d)
-        Covariance of this side.
+        Covariance of this sample.
     projection : ndarray of shape (d, r)
         Maps centred rows to w.
     roots, transport : ndarray of shape (r,)
@@ -223,17 +186,17 @@ def gaussian_terms(
     quadratic = max(sum_of_squares - 2.0 * crossed + float((transport**2).sum()), 0.0)
     linear = float(gap @ (cov @ gap))
     second = gaussian_second_order_variance(roots, sum_of_squares, n)
-    return SideTerms(
+    return SampleError(
+        n=n,
         bias=gaussian_bias(float(np.trace(cov)), roots, n),
         # The fitted map overstates the first-order variance by twice the second-order one.
         variance=max((4.0 * linear + 2.0 * quadratic) / n - second, second),
         degrees_of_freedom=n - 1.0,
-        influence=None,
         quadratic_variance=second,
     )
 
 
-def sample_terms(
+def sample_error(
     rows: NDArray[Any],
     index: NDArray[np.intp] | None,
     *,
@@ -245,8 +208,8 @@ def sample_terms(
     transport: Float,
     every_row: bool = True,
     bias_only: bool = False,
-) -> SideTerms:
-    """Terms from the rows themselves: right for any law with four moments.
+) -> SampleError:
+    """Error from the rows themselves: right for any distribution with four moments.
 
     Parameters
     ----------
@@ -259,78 +222,87 @@ def sample_terms(
     trace : float
         Trace of their covariance.
     gap, projection, roots, transport
-        As in `gaussian_terms`.
+        As in `gaussian_error`.
     every_row : bool
-        Whether the influence of every row is wanted. If not, large samples are represented by
-        a random part of their rows (same part at every call), with its noise in the variance.
+        Whether the influence of every row is wanted. If not, random parts of a large sample stand
+        for all of it (the same at every call), with their noise in the variance.
     bias_only : bool
         Whether the bias alone is wanted; `variance` is then that of first order, `curvature` 0.
 
     Notes
     -----
-    Let h(x, x') be the symmetric kernel of the quadratic part. Then
-
-    * bias = mean_i h(x_i, x_i) / n; of a part of the rows only what is not linear in ‖x_i‖² and
-      w_i² is averaged, as the mean of these over all rows is known;
-    * the plug-in influence of x_i contains the row itself, (2/n) h(x_i, x_i): it is taken out
-      (leave-one-out to first order), without which heavy tails inflate the variance;
-    * the fitted transport map errs on average, too, by O(d/n): it is taken as `transport_roots`;
-    * curvature is the mean of IF(x) IF(x') h(x, x') over pairs of different rows, which for the
-      bilinear h needs only the means of IF x and IF w wᵀ;
-    * the fitted transport map adds 4 E h(x, x')² / n to the variance of the influence, where the
-      quadratic part itself has variance 2 E h(x, x')² / n²: half of it is taken back, down to
-      that of the quadratic part. E h² is estimated from disjoint pairs of rows.
+    As in `_second_order`, with one addition: the fitted transport map errs on average by O(d/n),
+    so that the influence is taken along `transport_roots`.
     """
-    width = max(rows.shape[1], roots.size)
-    n = rows.shape[0] if index is None else index.size
-    kernel = Kernel(gap, roots, product_type(rows, roots), transport=transport)
-    projection = projection.astype(kernel.dtype, copy=False)
-    known_mean = (1.0 - 1.0 / n) * kernel.known_mean(trace)
-    # Influence and h(x, x) of the rows used so far; in the order of the rows if all are one part.
-    influence, own, known = np.empty(n), np.empty(n), np.empty(n)
-    pair_sum, pairs, used = 0.0, 0, 0
-    joint = _JointMeans(kernel, n, trace)
-    shuffler = np.random.default_rng(PAIRING_SEED)
-    size = n if every_row else max(PART_ROWS, PART_WORK // width**2)
-    for part in random_parts(PAIRING_SEED, n, size):
-        if part is None:
-            chosen_rows = index
-        else:
-            chosen_rows = part if index is None else index[part]
-        for positions, block in row_blocks(rows, chosen_rows, width=width):
-            shuffled = shuffler.permutation(block.shape[0])  # pairs must not follow the file
-            x = block[shuffled]
-            x -= mean
-            at = used + positions[shuffled]
-            w = x.astype(kernel.dtype, copy=False) @ projection
-            influence[at], own[at], known[at] = kernel(x, w)
-            if bias_only:
-                continue
-            joint.add(x, w, influence[at], own[at])
-            crossed = kernel.pairs(x, w)
-            pair_sum += float(crossed @ crossed)
-            pairs += crossed.size
-        used += n if part is None else part.size
-        rest = own[:used] - known[:used]
-        loo = influence[:used] - (2.0 / n) * own[:used]
-        loo -= loo.mean()
-        first = float(np.var(loo, ddof=1)) / n
-        second = 2.0 * pair_sum / max(pairs, 1) / n**2
-        # first ≈ Var(IF)/n + 2 second, the truth Var(IF)/n + second. A pair of outliers can make
-        # the estimate of second anything.
-        second = min(second, first)
-        variance = max(first - second, second)
-        noise = PART_NOISE_FACTOR * (1.0 - used / n) * float(np.var(rest)) / used / n**2
-        if noise <= PART_NOISE * variance:
-            break
-    return SideTerms(
-        bias=(float(rest.mean()) + known_mean) / n,
-        variance=variance + noise,
-        degrees_of_freedom=used - 1.0,
-        influence=loo if used == n and part is None else None,
-        curvature=0.0 if bias_only else joint.curvature(loo, own[:used]) / n**2,
-        quadratic_variance=second,
+    form = FrechetRows(
+        rows,
+        index,
+        mean=mean,
+        trace=trace,
+        kernel=Kernel(gap, roots, product_type(rows, roots), transport=transport),
+        projection=projection,
     )
+    width = max(rows.shape[1], roots.size)
+    error, _ = expand_rows(
+        form,
+        part_rows=None if every_row else max(PART_ROWS, PART_WORK // width**2),
+        bias_only=bias_only,
+        noise_factor=PART_NOISE_FACTOR,
+    )
+    return error
+
+
+class FrechetRows:
+    """The rows of one sample as a `QuadraticForm`; a block is the pair (x, w) of its rows.
+
+    Arguments as in `sample_error`.
+    """
+
+    seed = PAIRING_SEED
+    bounded = False
+
+    def __init__(
+        self,
+        rows: NDArray[Any],
+        index: NDArray[np.intp] | None,
+        *,
+        mean: Float,
+        trace: float,
+        kernel: Kernel,
+        projection: Float,
+    ) -> None:
+        self.n = rows.shape[0] if index is None else index.size
+        self.rows, self.index, self.mean, self.kernel = rows, index, mean, kernel
+        self.projection = projection.astype(kernel.dtype, copy=False)
+        # Covariances have divisor n - 1, so that mean(x xᵀ) is smaller than they are.
+        shrunk = 1.0 - 1.0 / self.n
+        self.known_mean = shrunk * (trace + float(kernel.slopes.sum()))
+        self._centre = shrunk * (trace - float(kernel.transport.sum()))
+        self.bias_divisor = float(self.n)
+
+    def blocks(self, part: Index | None) -> Iterator[tuple[Index, tuple[Float, NDArray[Any]]]]:
+        """Yield centred rows x with their coordinates w."""
+        chosen = self.index if part is None else part if self.index is None else self.index[part]
+        width = max(self.rows.shape[1], self.kernel.roots.size)
+        for positions, x in row_blocks(self.rows, chosen, width=width):
+            x -= self.mean
+            yield positions, (x, x.astype(self.kernel.dtype, copy=False) @ self.projection)
+
+    def terms(self, block: tuple[Float, NDArray[Any]], positions: Index) -> RowTerms:
+        """Influence and h(x, x); w² has mean 1 and ‖x‖² the trace as mean over all rows."""
+        return self.kernel(*block)
+
+    def pair_squares(
+        self, block: tuple[Float, NDArray[Any]], order: Index, count: int
+    ) -> tuple[float, int]:
+        """Sum of h² over disjoint pairs."""
+        x, w = block
+        crossed = self.kernel.pairs(x[order], w[order])
+        return float(crossed @ crossed), crossed.size
+
+    def weighted(self) -> Weighted:
+        """Return empty sums."""
+        return _WeightedRows(self.kernel, self._centre)
 
 
 def product_type(rows: NDArray[Any], roots: Float) -> np.dtype[Any]:
@@ -339,39 +311,33 @@ def product_type(rows: NDArray[Any], roots: Float) -> np.dtype[Any]:
     return np.dtype(np.float32 if is_narrow(rows) and width >= SINGLE_WIDTH else np.float64)
 
 
-class _JointMeans:
-    """Sums of IF x and IF w wᵀ over rows, from which the mean of IF IF' h over pairs follows."""
+class _WeightedRows:
+    """Σ v x and Σ v (w wᵀ - 1) over rows: h is bilinear in them."""
 
-    def __init__(self, kernel: Kernel, n: int, trace: float) -> None:
-        self.kernel, self.n = kernel, n
-        self.centre = (1.0 - 1.0 / n) * (trace - float(kernel.transport.sum()))
-        self.own_centre: float | None = None
+    def __init__(self, kernel: Kernel, centre: float) -> None:
+        self.kernel, self.centre = kernel, centre
         self.total = 0.0
         self.with_x: Float = np.zeros(kernel.gap.size)
         self.with_w: Float = np.zeros((kernel.roots.size, kernel.roots.size))
 
-    def add(self, x: Float, w: NDArray[Any], influence: Float, own: Float) -> None:
-        """Absorb centred rows with their w, their influence (not centred) and h(x, x)."""
-        if self.own_centre is None:  # near enough: the rest of the mean is taken out at the end
-            self.own_centre = float(own.mean())
-        loo = influence - self.centre - (2.0 / self.n) * (own - self.own_centre)
-        self.total += float(loo.sum())
-        self.with_x += loo @ x
-        scaled = w * np.sqrt(np.abs(loo)).astype(w.dtype)[:, None]
-        part = scaled[loo > 0.0]  # products of a matrix with itself, at half the flops
+    def add(self, block: tuple[Float, NDArray[Any]], v: Float) -> None:
+        """Absorb rows with their weights."""
+        x, w = block
+        self.total += float(v.sum())
+        self.with_x += v @ x
+        scaled = w * np.sqrt(np.abs(v)).astype(w.dtype)[:, None]
+        part = scaled[v > 0.0]  # products of a matrix with itself, at half the flops
         self.with_w += part.T @ part
-        part = scaled[loo <= 0.0]
+        part = scaled[v <= 0.0]
         self.with_w -= part.T @ part
 
-    def curvature(self, loo: Float, own: Float) -> float:
-        """Mean of IF(x) IF(x') h(x, x') over pairs of different rows; `loo` is centred."""
-        used = loo.size
+    def square(self) -> float:
+        """Σ_ij v_i v_j h(x_i, x_j)."""
         squares = self.with_w.copy()
         squares[np.diag_indices_from(squares)] -= self.total
         squares *= squares
         squares *= self.kernel.weights
-        joint = float(self.with_x @ self.with_x) + float(squares.sum())
-        return (joint - float((loo**2) @ own)) / (used * (used - 1.0))
+        return float(self.with_x @ self.with_x) + float(squares.sum())
 
 
 class Kernel:
@@ -411,12 +377,8 @@ class Kernel:
         weights *= s[:, None]
         return weights
 
-    def known_mean(self, trace: float) -> float:
-        """Mean of the linear part of h(x, x), where w² has mean 1 and ‖x‖² mean `trace`."""
-        return trace + float(self.slopes.sum())
-
-    def __call__(self, x: Float, w: NDArray[Any]) -> tuple[Float, Float, Float]:
-        """Of k rows: influence, not centred; h(x, x) and its linear part."""
+    def __call__(self, x: Float, w: NDArray[Any]) -> RowTerms:
+        """Of k rows: influence, not centred; h(x, x) and its part linear in ‖x‖² and w²."""
         w2 = w * w
         squared_norm = np.einsum("ij,ij->i", x, x)
         influence: Float = 2.0 * (x @ self.gap) + squared_norm
@@ -424,7 +386,7 @@ class Kernel:
         own: Float = self._form(w2) - 2.0 * self._sum(w2, self.diagonal)
         own += squared_norm + self.constant
         known: Float = squared_norm + self._sum(w2, self.slopes)
-        return influence, own, known
+        return RowTerms(influence, own, known)
 
     def pairs(self, x: Float, w: NDArray[Any]) -> Float:
         """Return h of k // 2 disjoint pairs of k rows."""
@@ -450,7 +412,7 @@ class Kernel:
 
 
 def positive_roots(values: Float) -> NDArray[np.bool_]:
-    """Mask of the directions in which both laws vary beyond rounding."""
+    """Mask of the directions in which both samples vary beyond rounding."""
     largest = float(values.max(initial=0.0))
     mask: NDArray[np.bool_] = values > np.sqrt(values.size * EPS) * largest
     return mask

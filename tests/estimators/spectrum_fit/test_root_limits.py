@@ -14,9 +14,9 @@ from scipy import linalg
 
 import genbounds as gb
 from genbounds.estimators import FrechetReference, difference
-from genbounds.estimators.few_samples._marchenko_pastur import RowLaw
-from genbounds.estimators.few_samples._one_sample import Side, population_root, root_influences
-from genbounds.estimators.few_samples._root_limits import RootLimits
+from genbounds.estimators.spectrum_fit._marchenko_pastur import RowLaw
+from genbounds.estimators.spectrum_fit._one_sample import Side, population_root, root_influences
+from genbounds.estimators.spectrum_fit._root_limits import RootLimits
 
 LIMITS = RootLimits(low=2.0, high=5.0)
 

@@ -13,10 +13,10 @@ from scipy import special, stats
 
 import genbounds as gb
 from genbounds.estimators import FrechetReference, difference
-from genbounds.estimators.few_samples._both_samples import _sides, few_samples_both
-from genbounds.estimators.few_samples._contour import contour_trace_root
-from genbounds.estimators.few_samples._marchenko_pastur import RowLaw, _measure, fit_spectrum
-from genbounds.estimators.few_samples._one_sample import GROUPING_SEED
+from genbounds.estimators.spectrum_fit._both_samples import _sides, few_samples_both
+from genbounds.estimators.spectrum_fit._contour import contour_trace_root
+from genbounds.estimators.spectrum_fit._marchenko_pastur import RowLaw, _measure, fit_spectrum
+from genbounds.estimators.spectrum_fit._one_sample import GROUPING_SEED
 from genbounds.estimators.frechet._sample import sample_of
 
 

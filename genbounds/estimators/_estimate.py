@@ -1,0 +1,418 @@
+"""An estimate with its error: what every interval, ranking and selection is made from."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from genbounds.results import Diagnostic, Method, Score, all_reliable, caution, unreliable
+from genbounds.validation import Float
+
+SAME = 1e-12
+"""Values closer than this, relatively, differ by rounding: models that have collapsed are no
+better than one another, though nothing in their rows varies."""
+
+NO_VARIATION = 1e-14
+"""Standard error, relative to the value, that is rounding."""
+
+LARGEST_SHIFT = 0.6
+"""Standard errors by which curvature may move an interval: beyond, its expansion is not small."""
+
+OwnInterval = Callable[[float], tuple[float, float]]
+"""From a level to both ends of the confidence interval, on the scale of `Estimate.value`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampleError:
+    """What one sample contributes to the error of an estimate.
+
+    Attributes
+    ----------
+    n : int or None
+        Rows; None if the moments are exactly known.
+    variance : float
+        Variance of the estimate due to this sample; 0 if it is exact.
+    degrees_of_freedom : float
+        Of `variance`: n - 1 where it was estimated from n independent rows. (Satterthwaite's
+        2n/(κ - 1), with κ the kurtosis of the influence, was tried and covers too much under heavy
+        tails.)
+    influence : ndarray of shape (n,) or None
+        Centred influence of each row on the estimate, the row itself left out: kept so that noise
+        common to two models cancels in their difference.
+    bias : float
+        Second-order bias of the plug-in value due to this sample.
+    curvature : float
+        E IF(x) IF(x') h(x, x') / n² with h the kernel of the quadratic part: a positive one means
+        that value and estimated variance rise and fall together.
+    skewness : float
+        E IF³ / n², the third cumulant of the linear part; 0 where its estimate would be noisier
+        than it is large (FD: docs/frechet.md).
+    quadratic_variance, mixed_variance : float
+        The share of the quadratic part in `variance`, 2 E h(x, x')² / n², and half of that of the
+        mixed term of two samples.
+    """
+
+    n: int | None = None
+    variance: float = 0.0
+    degrees_of_freedom: float = math.inf
+    influence: Float | None = field(default=None, repr=False)
+    bias: float = 0.0
+    curvature: float = 0.0
+    skewness: float = 0.0
+    quadratic_variance: float = 0.0
+    mixed_variance: float = 0.0
+
+    @property
+    def unexplained(self) -> float:
+        """The part of the variance that the influences do not explain."""
+        if self.influence is None:
+            return self.variance
+        return max(self.variance - mean_variance(self.influence), 0.0)
+
+    def scaled(self, factor: float) -> SampleError:
+        """Return the same for an estimate that is multiplied by `factor`."""
+        return replace(
+            self,
+            variance=self.variance * factor**2,
+            influence=None if self.influence is None else self.influence * factor,
+            bias=self.bias * factor,
+            curvature=self.curvature * factor**3,
+            skewness=self.skewness * factor**3,
+            quadratic_variance=self.quadratic_variance * factor**2,
+            mixed_variance=self.mixed_variance * factor**2,
+        )
+
+
+EXACT = SampleError()
+"""Of moments that are exactly known, and of a reference that is not used."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """One score of one model, before it is turned into an interval.
+
+    All fields are on the scale where the statistic is asymptotically linear: the squared distance
+    for FD, the logarithm for IS (`log_scale`).
+
+    Attributes
+    ----------
+    value : float
+        The estimate; a debiased one can lie outside the range of the score (a negative squared
+        distance): `score` reports it clipped, differences use it as it is.
+    sample : SampleError
+        Error due to the generated sample.
+    reference : SampleError
+        The same for the reference sample; `EXACT` if it is exactly known or not used.
+    estimator : str
+        "debiased", "plugin", …
+    method : str
+        How the value was computed: one of `genbounds.results.METHODS`.
+    log_scale : bool
+        Whether the score is ``exp(value)``.
+    lower_limit, upper_limit : float
+        Smallest and largest possible value on this scale (0 for FD and for log IS).
+    higher_is_better : bool
+        Orientation of the score.
+    statistic : str
+        What is estimated, where one metric has several; only equal ones are ranked together.
+    own_interval : callable or None
+        From a level to the ends of the interval, where it is not a studentised normal one;
+        differences take the normal one.
+    warnings : tuple of Diagnostic
+        Every reason to distrust the value or its interval.
+    assumptions : tuple of str
+        What the variance assumes.
+    details : tuple of str
+        How the method was set up.
+    """
+
+    value: float
+    sample: SampleError
+    reference: SampleError = EXACT
+    estimator: str = "debiased"
+    method: Method = "influence"
+    log_scale: bool = False
+    lower_limit: float = -math.inf
+    upper_limit: float = math.inf
+    higher_is_better: bool = False
+    statistic: str = ""
+    own_interval: OwnInterval | None = field(default=None, compare=False)
+    warnings: tuple[Diagnostic, ...] = ()
+    assumptions: tuple[str, ...] = ()
+    details: tuple[str, ...] = ()
+
+    @property
+    def n(self) -> int | None:
+        """Generated rows; None if their moments are exact."""
+        return self.sample.n
+
+    @property
+    def variance(self) -> float:
+        """Variance of `value`, both samples together."""
+        return self.sample.variance + self.reference.variance
+
+    @property
+    def stderr(self) -> float:
+        """Standard error of `value`, both samples together."""
+        return math.sqrt(self.variance)
+
+    @property
+    def reliable(self) -> bool:
+        """Whether value and interval may be trusted: no warning says "unreliable"."""
+        return all_reliable(self.warnings)
+
+    @property
+    def loss(self) -> float:
+        """Value turned so that small is good."""
+        return -self.value if self.higher_is_better else self.value
+
+    def warned(self, *warnings: Diagnostic) -> Estimate:
+        """Return the same with further warnings."""
+        return replace(self, warnings=self.warnings + warnings) if warnings else self
+
+    def scaled(self, factor: float) -> Estimate:
+        """Return the same for a score that is multiplied by `factor`, its limits at 0 or none."""
+        return replace(
+            self,
+            value=self.value * factor,
+            sample=self.sample.scaled(factor),
+            reference=self.reference.scaled(factor),
+        )
+
+    def score(self, level: float) -> Score:
+        """Turn the estimate into a `Score` at `level`.
+
+        The interval is clipped to the range of the score, which cannot lose coverage.
+        """
+        ends = self._interval(level)
+        value, low, high = (
+            min(max(end, self.lower_limit), self.upper_limit) for end in (self.value, *ends)
+        )
+        stderr = self.stderr
+        warnings = self.warnings + self._range_warnings(value, ends)
+        if self.log_scale:
+            value, low, high = math.exp(value), math.exp(low), math.exp(high)
+            stderr *= value
+        return Score(
+            value=value,
+            low=low,
+            high=high,
+            level=level,
+            stderr=stderr,
+            n=self.n,
+            estimator=self.estimator,
+            method=self.method,
+            warnings=warnings,
+            assumptions=self.assumptions,
+            details=self.details,
+        )
+
+    def _interval(self, level: float) -> tuple[float, float]:
+        if self.own_interval is not None:
+            low, high = self.own_interval(level)
+            return min(low, self.value), max(high, self.value)
+        total = welch_degrees_of_freedom(
+            (self.sample.variance, self.sample.degrees_of_freedom),
+            (self.reference.variance, self.reference.degrees_of_freedom),
+        )
+        return studentised_interval(
+            self.value,
+            self.stderr,
+            student_quantile(level, total),
+            curvature=self.sample.curvature + self.reference.curvature,
+            skewness=self.sample.skewness + self.reference.skewness,
+        )
+
+    def _range_warnings(self, value: float, ends: tuple[float, float]) -> tuple[Diagnostic, ...]:
+        found: list[Diagnostic] = []
+        if ends[1] < self.lower_limit:
+            found.append(
+                unreliable(
+                    "out-of-range",
+                    "the whole interval lies below the smallest possible value",
+                    "Are the samples independent of one another and of the reference?",
+                )
+            )
+        elif self.value < self.lower_limit:
+            found.append(
+                caution(
+                    "out-of-range",
+                    f"the debiased estimate {self.value:.4g} lies below the smallest possible "
+                    f"value {self.lower_limit:g} and is reported as that: the samples do not tell "
+                    "the two apart",
+                )
+            )
+        elif self.value > self.upper_limit:
+            found.append(
+                caution(
+                    "out-of-range",
+                    "the debiased estimate lies above the largest possible value and is reported "
+                    "as that",
+                )
+            )
+        at_the_limit = value == self.lower_limit and not self.log_scale  # FD = 0: said above
+        size = max(abs(value), 1.0) if self.log_scale else abs(value)
+        if self.n is not None and self.stderr <= NO_VARIATION * size and not at_the_limit:
+            found.append(
+                unreliable(
+                    "no-variation",
+                    "all rows contribute the same, so the interval has no width and says nothing "
+                    "about other samples",
+                    "Check that the file holds the features of different samples.",
+                )
+            )
+        return tuple(found)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EstimateDifference:
+    """``a.value - b.value`` with its standard error and Welch's degrees of freedom.
+
+    `curvature` and `skewness` as in `SampleError`, of both models together.
+    """
+
+    value: float
+    stderr: float
+    degrees_of_freedom: float
+    curvature: float = 0.0
+    skewness: float = 0.0
+
+    def interval(self, level: float) -> tuple[float, float]:
+        """Both ends of the interval at `level`."""
+        return studentised_interval(
+            self.value,
+            self.stderr,
+            student_quantile(level, self.degrees_of_freedom),
+            curvature=self.curvature,
+            skewness=self.skewness,
+        )
+
+
+def studentised_interval(
+    value: float, stderr: float, quantile: float, *, curvature: float = 0.0, skewness: float = 0.0
+) -> tuple[float, float]:
+    """Return both ends of the interval of a smooth function of means.
+
+    Where value and estimated variance move together, a symmetric interval misses on one side: both
+    ends are moved by (1 + z²) curvature / stderr³ + (1 + 2z²)/6 skewness / stderr³ standard errors,
+    the Cornish–Fisher terms of the studentised statistic (P. Hall, "The bootstrap and Edgeworth
+    expansion", 1992, §2.4; derivation: docs/frechet.md), by at most `LARGEST_SHIFT`.
+
+    Parameters
+    ----------
+    value, stderr : float
+    quantile : float
+        z, two-sided.
+    curvature, skewness : float
+        As in `SampleError`.
+    """
+    shift = 0.0
+    if stderr > 0.0:
+        shift = (1.0 + quantile**2) * curvature + (1.0 + 2.0 * quantile**2) / 6.0 * skewness
+        shift = min(max(shift / stderr**3, -LARGEST_SHIFT), LARGEST_SHIFT)
+    half = math.hypot(quantile, shift) * stderr
+    centre = value + shift * stderr
+    return centre - half, centre + half
+
+
+def difference(a: Estimate, b: Estimate, *, shared_samples: bool = False) -> EstimateDifference:
+    """Difference of two models scored against the same reference.
+
+    Parameters
+    ----------
+    a, b : Estimate
+    shared_samples : bool
+        Whether row i of both generated samples came from the same latent or prompt, so that the
+        noise common to both cancels; needs influences of equal length.
+
+    Returns
+    -------
+    EstimateDifference
+        `a` minus `b`, with its variance.
+
+    Notes
+    -----
+    Influences are differenced row by row before their variance is taken. The part of a variance
+    that its influence does not explain (second order) is kept for both models. Curvatures and
+    skewnesses subtract for samples of their own; of a common sample, whose noise cancels, none is
+    taken.
+    """
+    parts, curvature, skewness = [], 0.0, 0.0
+    for shared, one, two in (
+        (shared_samples, a.sample, b.sample),
+        (True, a.reference, b.reference),
+    ):
+        if shared and one.influence is not None and two.influence is not None:
+            apart = one.influence - two.influence
+            variance = mean_variance(apart) + one.unexplained + two.unexplained
+            parts.append((variance, apart.size - 1.0))
+        else:
+            parts += [(side.variance, side.degrees_of_freedom) for side in (one, two)]
+            curvature += one.curvature - two.curvature
+            skewness += one.skewness - two.skewness
+    gap = a.value - b.value
+    if abs(gap) <= SAME * max(abs(a.value), abs(b.value), 1.0 if a.log_scale else 0.0):
+        gap = 0.0
+    return EstimateDifference(
+        value=gap,
+        stderr=math.sqrt(sum(variance for variance, _ in parts)),
+        degrees_of_freedom=welch_degrees_of_freedom(*parts),
+        curvature=curvature,
+        skewness=skewness,
+    )
+
+
+SMALL = 50
+"""Samples below which intervals are less exact than they say, whatever the score."""
+
+
+def small_sample(n: float, *, name: str = "") -> tuple[Diagnostic, ...]:
+    """Warn of fewer than `SMALL` samples; `name`: which ones, where there are two kinds."""
+    if n >= SMALL:
+        return ()
+    what = f"{name} samples" if name else "samples"
+    return (
+        caution(
+            "few-samples",
+            f"only {n:.4g} {what}: the interval can miss more often than it says",
+            f"Use {SMALL} or more.",
+        ),
+    )
+
+
+def bias_left(bias: float | None = None) -> Diagnostic:
+    """Warn that a plug-in keeps its bias, of about that size where it is known."""
+    size = "" if bias is None else f" (about {bias:+.3g})"
+    return caution(
+        "bias-left",
+        f"the plug-in keeps its bias{size}, so that the interval is not centred on the truth",
+        "The estimator 'debiased' removes it.",
+    )
+
+
+def mean_variance(influence: Float) -> float:
+    """Variance of the mean of `influence`."""
+    return float(np.var(influence, ddof=1)) / influence.size
+
+
+def welch_degrees_of_freedom(*parts: tuple[float, float]) -> float:
+    """Degrees of freedom of a sum of independent variance estimates (variance, degrees)."""
+    total = sum(variance for variance, _ in parts)
+    weight = sum(variance**2 / degrees for variance, degrees in parts)
+    return total**2 / weight if weight > 0.0 else math.inf
+
+
+def student_quantile(level: float, degrees_of_freedom: float = math.inf) -> float:
+    """Two-sided Student quantile at `level`.
+
+    Normal (1.96 at level 0.95) for infinite `degrees_of_freedom`.
+    """
+    from scipy.special import ndtri, stdtrit
+
+    tail = (1.0 - level) / 2.0
+    if math.isinf(degrees_of_freedom):
+        return float(-ndtri(tail))
+    return float(-stdtrit(degrees_of_freedom, tail))

@@ -1,0 +1,314 @@
+"""Method "exact": the whole spectrum, from the smaller of the n × n and the feature side."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy  # its submodules are loaded at their first use
+
+from genbounds.estimators._estimate import Estimate, SampleError
+from genbounds.estimators._second_order import third_order
+from genbounds.estimators.kernels._kernels import KernelRows
+from genbounds.estimators.kernels._rke import MINIMUM
+from genbounds.estimators.vendi._ceiling import (
+    NEAR_CEILING,
+    TIE_ROWS,
+    TIE_SEED,
+    TiedInterval,
+    ceiling_interval,
+    tie_excess,
+)
+from genbounds.estimators.vendi._expansion import (
+    PAIRING_SEED,
+    leading_group,
+    log_vendi,
+    spectral_bias,
+)
+from genbounds.estimators.vendi._few_samples import FittedScore, fitted_score
+from genbounds.estimators.vendi._job import (
+    DENSE_ROWS,
+    RESOLVED_RATIO,
+    Job,
+    as_far_as_it_counts,
+    spectrum_error,
+    subsample_error,
+)
+from genbounds.estimators.vendi._spectrum import (
+    FeatureRows,
+    Spectrum,
+    from_features,
+    from_gram,
+    leading,
+)
+from genbounds.estimators.vendi._ustat import u_statistic
+from genbounds.results import Method, caution
+from genbounds.validation import Float
+
+FITTED_ORDER = 0.5
+"""Least order of which a fitted spectrum says enough: below, what counts is not seen."""
+
+SPLIT_RATIO, THIRD = 8, 0.6
+SMALL_ORDER_RATIO, SMALL_ORDER_THIRD = 16, 1.0
+NEGLIGIBLE = 0.1
+"""From so many samples per dimension on, the bias of third order is left in where it is below this
+share of a standard error. It is taken to be THIRD of the second-order bias over the samples per
+dimension, the most that was measured from order 1 on (experiments/vendi/third_order.py, 0.64 for
+one distribution); below order 1 it can be more."""
+
+STATISTIC = "vendi, exact"
+
+
+def exact(job: Job) -> Estimate:
+    """Score of the whole spectrum."""
+    if job.order == 2.0 and job.n >= MINIMUM:
+        return u_statistic(job, statistic=STATISTIC)
+    resolved, refusal = _resolved(job), ""
+    if not resolved and _can_fit(job):
+        fit = fitted_score(job.rows, job.order)
+        if not fit.refusal:
+            return _fitted(job, fit)
+        refusal = f"; {fit.refusal}, so no spectrum is fitted"
+    whole = _whole(job)
+    if not resolved:
+        return _empirical(job, whole, refusal)
+    if math.isinf(job.order) and whole.spectrum is not None and not job.plugin:
+        count, variance = leading_group(whole.spectrum.coordinates, whole.spectrum.values, job.n)
+        if count > 1:
+            return _tied(job, whole.spectrum, count, variance)
+    return _debiased(job, whole)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Whole:
+    """Plug-in log score of all rows with its error, and what it was computed from.
+
+    Attributes
+    ----------
+    value : float
+    error : SampleError
+    noise : float
+        Share of random parts of the rows in the variance.
+    ratio : float
+        Samples per dimension of the spectrum.
+    spectrum : Spectrum or None
+    features : FeatureRows or None
+    gram : ndarray or None
+    """
+
+    value: float
+    error: SampleError
+    noise: float = 0.0
+    ratio: float = math.inf
+    spectrum: Spectrum | None = None
+    features: FeatureRows | None = None
+    gram: Float | None = None
+
+
+def _resolved(job: Job) -> bool:
+    """Whether the sample's own spectrum can be debiased."""
+    dimension = job.rows.dimension
+    return job.order >= 2.0 or (
+        dimension is not None and job.n >= RESOLVED_RATIO * min(dimension, job.n)
+    )
+
+
+def _can_fit(job: Job) -> bool:
+    dimension = job.rows.dimension
+    return (
+        not job.plugin
+        and dimension is not None
+        and job.order >= FITTED_ORDER
+        and min(job.n, dimension) <= DENSE_ROWS
+        and (job.n <= dimension or job.rows.features() is not None)
+    )
+
+
+def _whole(job: Job) -> _Whole:
+    """Take the cheapest way to the spectrum that this order needs."""
+    rows, n = job.rows, job.n
+    features, gram = job.features(), None
+    if features is not None and features.d < n:
+        gram = features.gram()
+        spectrum, ratio = from_features(features, gram), n / features.d
+    elif n <= DENSE_ROWS:
+        spectrum, ratio = from_gram(rows.matrix()), 1.0
+    elif math.isinf(job.order):
+        spectrum, _ = leading(rows, 1, job.seed)
+        value, error, noise = spectrum_error(spectrum, n, job.order)
+        return _Whole(value=value, error=error, noise=noise, spectrum=spectrum, features=features)
+    else:
+        error = subsample_error(rows, job.order)
+        return _Whole(value=_log_score(rows, job.order), error=error, features=features)
+    value, error, noise = spectrum_error(spectrum, n, job.order, every_row=job.every_row)
+    return _Whole(
+        value=value,
+        error=error,
+        noise=noise,
+        ratio=ratio,
+        spectrum=spectrum,
+        features=features,
+        gram=gram,
+    )
+
+
+def _log_score(rows: KernelRows, order: float) -> float:
+    """Plug-in log score from all eigenvalues of the n × n matrix, without eigenvectors."""
+    matrix = rows.matrix(rows.dtype if order >= 1.0 else np.float64)
+    # The transpose is in LAPACK's order, so that no copy is made.
+    values = scipy.linalg.eigvalsh(matrix.T, check_finite=False, overwrite_a=True)[::-1]
+    return log_vendi(values.astype(np.float64) / rows.n, order)
+
+
+def _empirical(job: Job, whole: _Whole, refusal: str) -> Estimate:
+    """Score of these n rows, where there is no limit to estimate."""
+    n, dimension = job.n, job.rows.dimension
+    why = (
+        "the feature dimension is infinite or not known"
+        if dimension is None
+        else f"{n} samples for {dimension} feature dimensions{refusal}"
+    )
+    warning = caution(
+        "depends-on-n",
+        f"the score of {n} samples as it is ({why}): it grows with n, and so does its interval",
+        "Compare only with equally many samples; method 'truncated' or order 2 have a limit.",
+    )
+    return job.estimate(
+        "empirical", f"vendi, empirical at n={n}", whole.value, whole.error, warnings=(warning,)
+    )
+
+
+def _debiased(job: Job, whole: _Whole) -> Estimate:
+    dimension, error = job.rows.dimension, whole.error
+    if job.plugin:
+        return job.estimate("plug-in", STATISTIC, whole.value, error, limit=dimension)
+    method: Method = "second-order"
+    value = whole.value - error.bias
+    if _third_order_counts(job.order, whole) and job.n >= 8 * MINIMUM:
+        value, added = _halved(job, whole, value)
+        error = replace(error, variance=error.variance + added)
+        method = "third-order"
+    own_interval = None
+    if dimension is not None and math.isfinite(job.order):
+        own_interval = ceiling_interval(
+            value=value,
+            bias=error.bias,
+            second=error.quadratic_variance,
+            ceiling=math.log(dimension),
+            n=job.n,
+        )
+    return job.estimate(
+        method,
+        STATISTIC,
+        value,
+        error,
+        limit=dimension,
+        own_interval=own_interval,
+        details=() if own_interval is None else (NEAR_CEILING,),
+    )
+
+
+def _third_order_counts(order: float, whole: _Whole) -> bool:
+    least, share = (SPLIT_RATIO, THIRD) if order >= 1.0 else (SMALL_ORDER_RATIO, SMALL_ORDER_THIRD)
+    third = share * abs(whole.error.bias) / whole.ratio
+    return whole.ratio < least or third > NEGLIGIBLE * math.sqrt(whole.error.variance)
+
+
+def _halved(job: Job, whole: _Whole, value: float) -> tuple[float, float]:
+    """Value to third order, and what parts of the rows add to its variance beyond their noise."""
+    values, added = [], 7.0 / 9.0 * whole.noise
+    for half, n in _half_spectra(job, whole):
+        spectrum = as_far_as_it_counts(half, job.order)
+        plugin, bias, own = spectral_bias(
+            spectrum.coordinates, spectrum.values, n=n, order=job.order, every_row=job.every_row
+        )
+        values.append(plugin - bias)
+        added += own / 36.0
+    return third_order(value, values), added
+
+
+def _half_spectra(job: Job, whole: _Whole) -> Iterator[tuple[Spectrum, int]]:
+    shuffled = np.random.default_rng(PAIRING_SEED).permutation(job.n)
+    halves: list[Any] = [np.sort(shuffled[k::2]) for k in (0, 1)]
+    features, gram = whole.features, whole.gram
+    if features is None:
+        for half in halves:
+            yield from_gram(job.rows.subset(half).matrix()), half.size
+        return
+    one, two = (features.subset(half) for half in halves)
+    if gram is None or two.n <= features.d:
+        for part in (one, two):
+            yield from_features(part), part.n
+        return
+    first = one.gram()
+    yield from_features(one, first), one.n
+    yield from_features(two, (features.n * gram - one.n * first) / two.n), two.n
+
+
+def _fitted(job: Job, fit: FittedScore) -> Estimate:
+    """Score of a smooth spectrum fitted to that of few samples."""
+    dimension = job.rows.dimension
+    warnings = [
+        caution(
+            "few-samples",
+            f"{job.n} samples for {dimension} feature dimensions: the score is that of a smooth "
+            "spectrum fitted to the sample's",
+            f"Use {RESOLVED_RATIO} samples per dimension or more, or order 2.",
+        )
+    ]
+    if fit.unequal:
+        warnings.append(
+            caution(
+                "misfit",
+                "the rows may lie in subspaces of their own, of which the fit sees too little: the "
+                "interval is widened by all of the bias removed",
+            )
+        )
+    error = SampleError(
+        variance=fit.variance, degrees_of_freedom=job.n - 1.0, influence=fit.influence
+    )
+    return job.estimate(
+        "spectrum-fit", STATISTIC, fit.value, error, limit=dimension, warnings=tuple(warnings)
+    )
+
+
+def _tied(job: Job, spectrum: Spectrum, count: int, variance: float) -> Estimate:
+    """Order ∞ where the largest eigenvalue is not alone.
+
+    If all of the group are equal, their mean estimates it; if not, it is at most the largest seen,
+    which is biased upward. The interval spans both.
+    """
+    values = spectrum.values[:count]
+    high, low = -math.log(float(values.mean())), -math.log(float(values[0]))
+    rng = np.random.default_rng(TIE_SEED)
+    index = np.sort(rng.choice(job.n, min(job.n, TIE_ROWS), replace=False))
+    parts = [block[:, :count] for _, block in spectrum.coordinates(index)]
+    rows = np.concatenate(parts).astype(np.float64, copy=False)
+    excess = tie_excess(rows / np.sqrt((rows**2).mean(axis=0)))
+    own = float(np.var(rows[:, 0] ** 2, ddof=1)) / float(values[0]) ** 2 / job.n
+    interval = TiedInterval(
+        largest=float(values[0]),
+        stderr=math.sqrt(own),
+        excess=excess * math.sqrt(len(rows) / job.n),
+        degrees=job.n - 1.0,
+    )
+    warning = caution(
+        "near-tie",
+        f"{values.size} eigenvalues cannot be told from the largest: the value lies midway between "
+        "all of them equal and the largest as it is, and the interval covers both",
+    )
+    error = SampleError(
+        variance=variance + ((high - low) / 2.0) ** 2, degrees_of_freedom=job.n - 1.0
+    )
+    return job.estimate(
+        "second-order",
+        STATISTIC,
+        (high + low) / 2.0,
+        error,
+        limit=job.rows.dimension,
+        own_interval=interval,
+        warnings=(warning,),
+    )
