@@ -30,6 +30,7 @@ Code = Literal[
     "depends-on-n",
     "low-rank",
     "near-tie",
+    "implausible-input",
 ]
 """Every code of a `Diagnostic`."""
 
@@ -238,6 +239,8 @@ class Ranking:
         About all models together; each score has its own.
     assumptions : tuple of str
         What the joint statement assumes.
+    log_scale : bool
+        Whether `differences` are those of logarithms: exp of them is the ratio of two scores.
     """
 
     metric: str
@@ -245,6 +248,7 @@ class Ranking:
     scores: dict[str, Score]
     differences: tuple[Difference, ...]
     groups: tuple[tuple[str, ...], ...]
+    log_scale: bool = False
     warnings: tuple[Diagnostic, ...] = ()
     assumptions: tuple[str, ...] = ()
 
@@ -304,6 +308,7 @@ class Ranking:
         return {
             "metric": self.metric,
             "level": self.level,
+            "log_scale": self.log_scale,
             "scores": {name: score.to_dict() for name, score in self.scores.items()},
             "differences": [pair.to_dict() for pair in self.differences],
             "groups": [list(group) for group in self.groups],

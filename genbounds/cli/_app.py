@@ -1,17 +1,18 @@
-"""The program: commands, errors as one line, exit statuses."""
+"""The commands, errors as one line, exit statuses."""
 
 from __future__ import annotations
 
 import io
 import os
 import sys
-from collections.abc import Sequence
-from typing import Annotated, NoReturn, cast
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, cast
 
 import typer
+from typer.core import TyperCommand
 
 from genbounds import __version__
-from genbounds.cli import audit, bounds, features, score, select
+from genbounds.cli import INTERRUPTED, audit, bounds, features, score, select
 from genbounds.cli._terminal import complain
 from genbounds.validation import InputError
 
@@ -21,11 +22,11 @@ EXAMPLES = """Examples:
 genbounds score real.npy a.npy b.npy          which model is better, and how sure is that
 genbounds select --reference real.npy *.npy   the best model from as few samples as possible
 genbounds features photos/ --encoder timm:vit_small_patch14_dinov2 --out real.safetensors
-genbounds audit --quick                       do the field's inequalities hold as printed
-genbounds bounds o24.hoeffding                one statement explained
+genbounds audit --quick                       do published inequalities hold as printed
+genbounds bounds o24.hoeffding                one inequality explained
 """
 
-DONE, NEGATIVE, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
+DONE, BAD_INPUT = 0, 2
 
 # Typer's own base class of wrong usage is not public; that of its bad parameter is.
 _UsageError = cast(type[Exception], typer.BadParameter.__mro__[1])
@@ -40,12 +41,37 @@ app = typer.Typer(
 )
 
 
+class _Command(TyperCommand):
+    """A command whose usage line reads as in the documentation."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        for parameter in self.params:
+            if parameter.param_type_name == "argument":  # else "<list[Path]>" stands beside it
+                setattr(parameter, "display_type_rich", lambda ctx: None)  # noqa: B010
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Return what follows the name of the command."""
+        return [self.options_metavar or ""]
+
+
+def _register(name: str, function: Callable[..., None], usage: str, examples: str) -> None:
+    app.command(name, cls=_Command, options_metavar=f"{usage} [OPTIONS]", epilog=examples)(function)
+
+
+_register("score", score.score, "[REFERENCE] GENERATED...", score.EXAMPLES)
+_register("select", select.select, "--reference REFERENCE ARM...", select.EXAMPLES)
+_register("features", features.features, "INPUT... --encoder NAME --out FILE", features.EXAMPLES)
+_register("audit", audit.audit, "[ID-or-glob]...", audit.EXAMPLES)
+_register("bounds", bounds.bounds, "[ID]", bounds.EXAMPLES)
+
+
 @app.callback(invoke_without_command=True)
 def start(
     context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
 ) -> None:
-    """Judge generative models: scores with honest intervals, audited bounds, certified selection.
+    """Scores of generative models with confidence intervals, and decisions from them.
 
     Exit status: 0 done; 1 the answer is negative; 2 bad usage or input; 130 interrupted.
     """
@@ -55,26 +81,8 @@ def start(
         typer.echo(context.get_help())
 
 
-app.command("score", epilog=score.EXAMPLES)(score.score)
-app.command("select", epilog=select.EXAMPLES)(select.select)
-app.command("features", epilog=features.EXAMPLES)(features.features)
-app.command("audit", epilog=audit.EXAMPLES)(audit.audit)
-app.command("bounds", epilog=bounds.EXAMPLES)(bounds.bounds)
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the program.
-
-    Parameters
-    ----------
-    arguments : sequence of str, optional
-        Those of the process by default.
-
-    Returns
-    -------
-    int
-        Exit status: 0 done, 1 the answer is negative, 2 bad usage or input, 130 interrupted.
-    """
+    """Run the program and return its exit status, as `genbounds.cli.main`."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed by the caller, who wants nothing from it
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))
@@ -95,24 +103,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except InputError as error:
         complain(str(error))
         return BAD_INPUT
-    except KeyboardInterrupt:  # outside the long work, which says what it kept
-        complain("interrupted; what was written is whole.")
-        return INTERRUPTED
     except MemoryError:
         complain("not enough memory: use fewer features, or a machine with more.")
         return BAD_INPUT
+    except KeyboardInterrupt:
+        return INTERRUPTED
     return code if isinstance(code, int) else DONE
-
-
-def program() -> NoReturn:
-    """Run the program as a process of its own."""
-    code = main()
-    if code == INTERRUPTED:
-        # Now and then the interpreter, on its way out, ends the process by SIGINT all the same.
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)
-    sys.exit(code)
 
 
 def _one_line(error: Exception) -> str:

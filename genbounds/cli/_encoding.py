@@ -1,4 +1,4 @@
-"""Options of every command that encodes, and folders turned into files of features."""
+"""Folders and archives turned into files of features."""
 
 from __future__ import annotations
 
@@ -7,62 +7,25 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from genbounds.cli._completion import offer
-from genbounds.cli._terminal import progress
+from genbounds.cli._terminal import progress, tidy
 from genbounds.files import display
 from genbounds.validation import InputError
 
 if TYPE_CHECKING:
     from genbounds.features import Encoder
 
-EncoderName = Annotated[
-    str | None,
-    typer.Option(
-        "--encoder",
-        metavar="NAME",
-        help="How images or texts become features: timm:MODEL, torchvision:MODEL, "
-        "open_clip:MODEL, pytorch-fid:2048, sentence-transformers:MODEL, torchscript:FILE, "
-        "onnx:FILE or module:function.",
-        show_default=False,
-    ),
-]
-Weights = Annotated[
-    Path | None,
-    typer.Option(
-        "--weights",
-        metavar="PATH",
-        help="The encoder's file of weights, or a folder to look into; nothing is downloaded. "
-        "'random' takes untrained ones, for trying the plumbing.",
-        show_default="the library's own cache",
-    ),
-]
-Device = Annotated[
-    str, typer.Option("--device", metavar="D", help="Where the encoder runs: cpu, cuda, cuda:1 …")
-]
-Precision = Annotated[
-    str,
-    typer.Option(
-        "--precision",
-        metavar="float32|bfloat16|float16",
-        autocompletion=offer("float32|bfloat16|float16"),
-        help="Of the encoder; below float32 mixed precision.",
-    ),
-]
-
 
 @dataclass(frozen=True, slots=True)
-class Encoding:
-    """An encoder and the folder in which features are kept."""
+class FolderEncoder:
+    """An encoder and the folder in which its features are kept."""
 
     encoder: Encoder
     folder: Path
 
     def features(self, path: Path, name: str) -> Path:
-        """Encode a folder or archive, unless that is done already; return the file."""
+        """Encode a folder or archive, unless that is done already; return the file of features."""
         from genbounds.features import extract, open_source
 
         out = self.folder / f"{_file_name(name)}.safetensors"
@@ -72,26 +35,27 @@ class Encoding:
 
 
 @contextmanager
-def encoding(
+def open_encoder(
     name: str | None, options: Mapping[str, Any], *, out: Path | None
-) -> Iterator[Encoding | None]:
-    """Load the encoder, if there is one, and find a place for its features.
+) -> Iterator[FolderEncoder | None]:
+    """Load the encoder of that name, if there is one, and find a place for its features.
 
-    With `out` they stay in ``features`` in there, and the next run uses them.
+    With `out` they stay in its folder ``features``, and the next run uses them; else they lie in a
+    scratch folder until the run ends.
     """
-    from genbounds.features import load_encoder
-
     if name is None:
         if options.get("weights") is not None:
-            raise InputError("`--weights` needs an --encoder.")
+            raise InputError("needs --encoder.", argument="--weights")
         yield None
         return
+    from genbounds.features import load_encoder
+
     encoder = load_encoder(name, **options)
     if out is not None:
-        yield Encoding(encoder, out / "features")
+        yield FolderEncoder(encoder, out / "features")
         return
-    with tempfile.TemporaryDirectory(prefix="genbounds-") as scratch:
-        yield Encoding(encoder, Path(scratch))
+    with tidy(), tempfile.TemporaryDirectory(prefix="genbounds-") as scratch:
+        yield FolderEncoder(encoder, Path(scratch))
 
 
 def _file_name(name: str) -> str:

@@ -12,16 +12,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from genbounds.cli._plausible import probabilities
 from genbounds.features import check_same_encoder, is_media
 from genbounds.files import Statistics, display, read, read_features, read_metadata
 from genbounds.validation import InputError
 
 if TYPE_CHECKING:
-    from genbounds.cli._encoding import Encoding
+    from genbounds.cli._encoding import FolderEncoder
     from genbounds.estimators import MetricSpec, Moments
-
-BLOCK = 1 << 22
-"""Entries that are worked on at once."""
 
 
 def choose_metric(name: str, *, logits: bool = False) -> MetricSpec:
@@ -30,7 +28,10 @@ def choose_metric(name: str, *, logits: bool = False) -> MetricSpec:
 
     spec = metric_spec(name, argument="--metric")
     if logits and spec.data != "posteriors":
-        raise InputError(f"`--logits` is for posteriors; --metric {name} takes features.")
+        raise InputError(
+            f"is for class probabilities; --metric {spec.name} takes features.",
+            argument="--logits",
+        )
     return spec
 
 
@@ -54,39 +55,40 @@ class Input:
 
 
 def load(
-    paths: Sequence[Path], metric: MetricSpec, *, logits: bool, encoding: Encoding | None = None
+    paths: Sequence[Path],
+    metric: MetricSpec,
+    *,
+    logits: bool,
+    encoder: FolderEncoder | None = None,
 ) -> list[Input]:
     """Read the files of one run; what is to be encoded is encoded.
 
     Raises
     ------
     InputError
-        As `genbounds.files.read`; or if two files say that different encoders made them.
+        As `genbounds.files.read`; or if two files say that different encoders made them; or if a
+        file surely holds something else than it is taken for.
     """
-    inputs: list[Input] = []
+    inputs = []
     for given, name in zip(paths, model_names(paths), strict=True):
-        path = _encoded(given, name, encoding)
-        content: Any
-        if metric.data == "posteriors":
-            content = read_features(path)
-            if logits:
-                with renamed({"logits": path}):
-                    content = softmax(content)
-        else:
-            content = read(path)
-            if isinstance(content, Statistics):
-                content = _moments(path, content, metric)
+        path = _encoded(given, name, encoder)
+        content = _content(path, metric, logits=logits)
         inputs.append(Input(path=given, name=name, content=content, origin=read_metadata(path)))
-    check_same_encoder({display(model.path): model.origin for model in inputs})
+    check_same_encoder({display(one.path): one.origin for one in inputs})
     return inputs
 
 
-def _moments(path: Path, content: Statistics, metric: MetricSpec) -> Moments:
+def _content(path: Path, metric: MetricSpec, *, logits: bool) -> NDArray[Any] | Moments:
     from genbounds.estimators import Moments
 
+    if metric.data == "posteriors":
+        return probabilities(path, read_features(path), logits=logits)
+    content = read(path)
+    if not isinstance(content, Statistics):
+        return content
     if not metric.moments:
         raise InputError(
-            f"{display(path)} holds statistics (mu, sigma); --metric {metric.name} needs the "
+            f"{display(path)}: holds statistics (mu, sigma); --metric {metric.name} needs the "
             "features themselves."
         )
     try:
@@ -95,17 +97,17 @@ def _moments(path: Path, content: Statistics, metric: MetricSpec) -> Moments:
         raise InputError(f"{display(path)}: {error}") from error
 
 
-def _encoded(path: Path, name: str, encoding: Encoding | None) -> Path:
+def _encoded(path: Path, name: str, encoder: FolderEncoder | None) -> Path:
     """Return the file of features that belongs to what was named."""
     if not is_media(path):
         return path
-    if encoding is None:
-        what = "a folder" if path.is_dir() else "no file of features"
+    if encoder is None:
+        what = "is a folder" if path.is_dir() else "is not a file of features"
         raise InputError(
-            f"{display(path)} is {what}: pass --encoder to encode its images or texts, or give a "
+            f"{display(path)}: {what}: pass --encoder to encode its images or texts, or give a "
             "file of features."
         )
-    return encoding.features(path, name)
+    return encoder.features(path, name)
 
 
 def model_names(paths: Sequence[Path]) -> list[str]:
@@ -139,25 +141,6 @@ def _stem(path: Path) -> str:
     if path.is_dir():
         return path.name
     return path.stem.removesuffix(".tar") if path.name.endswith(".tar.gz") else path.stem
-
-
-def softmax(logits: NDArray[Any]) -> NDArray[np.float64]:
-    """Softmax of every row, in float64, block by block."""
-    probabilities = np.empty(logits.shape)
-    step = max(1, BLOCK // logits.shape[1])
-    for first in range(0, len(logits), step):
-        block = np.array(logits[first : first + step], dtype=np.float64)
-        if not np.isfinite(block).all():
-            row = first + int(np.flatnonzero(~np.isfinite(block).all(axis=1))[0])
-            raise InputError(
-                f"has NaN or an infinite value in row {row}: drop that row.", argument="logits"
-            )
-        with np.errstate(over="ignore"):  # to minus infinity, whose exponential is right
-            block -= block.max(axis=1, keepdims=True)
-        np.exp(block, out=block)
-        block /= block.sum(axis=1, keepdims=True)
-        probabilities[first : first + step] = block
-    return probabilities
 
 
 @contextmanager

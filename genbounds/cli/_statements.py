@@ -1,11 +1,10 @@
-"""Statements of the catalogue: choosing them, and what was measured about them."""
+"""Choosing statements of the catalogue."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
-from typing import Any
 
 from genbounds.files import display
 from genbounds.validation import InputError
@@ -30,21 +29,3 @@ def choose(patterns: Sequence[str], ids: Collection[str]) -> list[str]:
             )
         chosen.update(found)
     return [name for name in ids if name in chosen] if patterns else list(ids)
-
-
-def measured(row: dict[str, Any]) -> list[str]:
-    """Return what an audit measured for one statement, as lines of text."""
-    from genbounds.report import number, rate, short
-
-    worst = row["worst"]
-    size = "" if worst["n"] is None else f"n = {worst['n']}, "
-    lines = [f"worst case: {worst['arm']}, {size}d = {worst['d']}"]
-    if worst["delta"] is not None:
-        lines.append(
-            f"at δ = {short(worst['delta'])} it misses at a rate of "
-            f"{rate(worst['miss'], worst['miss_low'], worst['miss_high'])}; allowed: "
-            f"{short(worst['claimed'])}"
-        )
-    if row["tightness"] is not None:
-        lines.append(f"width over the width that is needed: {number(row['tightness'])}")
-    return lines

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -19,23 +21,12 @@ from genbounds.validation import InputError
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from genbounds.report import Page
+
+PAGE = "report.html"
+
 # Wide enough for every table where there is no terminal to fit into.
 _UNLIMITED = 400
-
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
-Out = Annotated[
-    Path | None,
-    typer.Option(
-        "--out",
-        metavar="DIR",
-        help="Keep results.json and the page report.html in this folder.",
-        show_default=False,
-    ),
-]
-Verbose = Annotated[bool, typer.Option("--verbose", help="Also print how each score was computed.")]
-Logits = Annotated[
-    bool, typer.Option("--logits", help="The files hold logits; apply a softmax first.")
-]
 
 
 def complain(message: str, *, program: str = "genbounds") -> None:
@@ -49,21 +40,31 @@ def print_json(document: dict[str, Any]) -> None:
         sys.stdout.write(dumps(document))
 
 
-def dumps(document: dict[str, Any]) -> str:
+def dumps(document: dict[str, Any], *, complete: bool = True) -> str:
     """Return a document as JSON text; the same document gives the same text."""
-    return json.dumps(document, indent=2, allow_nan=False) + "\n"
+    return json.dumps({**document, "complete": complete}, indent=2, allow_nan=False) + "\n"
 
 
-def keep(out: Path | None, document: dict[str, Any]) -> None:
-    """Write ``results.json`` into the folder of results, if there is one."""
+def keep(out: Path | None, document: dict[str, Any], *, complete: bool = True) -> None:
+    """Write ``results.json`` into the folder of results, if there is one.
+
+    A page that lies there already tells of other results: it is removed first.
+    """
     if out is not None:
-        atomic_write(out / "results.json", dumps(document))
+        try:
+            (out / PAGE).unlink(missing_ok=True)
+        except OSError:  # the next line says what is wrong with the folder
+            pass
+        atomic_write(out / "results.json", dumps(document, complete=complete))
 
 
-def announce(page: Path) -> None:
-    """Say on standard error where the page is, if that is a terminal."""
+def keep_page(out: Path, page: Page) -> None:
+    """Write the page of a finished run; say where it is if somebody is looking."""
+    from genbounds.report import write_page
+
+    write_page(out / PAGE, page)
     if sys.stderr.isatty():
-        sys.stderr.write(f"report: {display(page)}\n")
+        sys.stderr.write(f"report: {display(out / PAGE)}\n")
 
 
 def say(*lines: str) -> None:
@@ -103,27 +104,16 @@ def print_remarks(
     verbose: bool,
 ) -> None:
     """Print warnings with the models that they concern, then assumptions; methods if `verbose`."""
-    concerned: dict[Diagnostic, list[str]] = {warning: [] for warning in warnings}
-    for name, score in scores.items():
-        for warning in score.warnings:
-            concerned.setdefault(warning, []).append(shown(name))
-    if concerned:
-        say("", "Warnings")
-        for warning, names in concerned.items():
-            whose = f" ({', '.join(names)})" if names and len(scores) > 1 else ""
-            say(f"* {warning}{whose}")
-    assumed = dict.fromkeys((*(a for s in scores.values() for a in s.assumptions), *assumptions))
-    if assumed:
-        say("", "Assumptions", *(f"* {assumption}" for assumption in assumed))
-    if verbose:
-        say("", "Methods")
-        for name, score in scores.items():
-            say(f"* {shown(name)}: {'; '.join((score.method, *score.details))}")
+    from genbounds.report.wording import assumption_lines, method_lines, warning_lines
 
-
-def shown(name: str) -> str:
-    """Return a model's name as one printable, reasonably short line."""
-    return display(name, limit=60)
+    lists = {
+        "Warnings": warning_lines(scores, warnings),
+        "Assumptions": assumption_lines(scores, assumptions),
+        "Methods": method_lines(scores) if verbose else [],
+    }
+    for title, lines in lists.items():
+        if lines:
+            say("", title, *(f"* {line}" for line in lines))
 
 
 @contextmanager
@@ -156,14 +146,48 @@ def progress(title: str) -> Iterator[Callable[[int, int | None, str], None]]:
         yield advance
 
 
+class Ended(KeyboardInterrupt):
+    """SIGTERM or SIGHUP came: end as on Ctrl-C."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
 @contextmanager
-def interruptible(advice: str) -> Iterator[None]:
-    """Turn Ctrl-C into one line and exit status 130."""
+def tidy() -> Iterator[None]:
+    """End as on Ctrl-C if SIGTERM or SIGHUP comes, so that scratch and worker processes go too.
+
+    Only around work that has such: elsewhere these signals end the process at once, even in the
+    middle of a long product of matrices.
+    """
+
+    def end(number: int, frame: object) -> None:
+        raise Ended(number)
+
+    changed = {}
+    if threading.current_thread() is threading.main_thread():
+        for name in ("SIGTERM", "SIGHUP"):
+            number = getattr(signal, name, None)
+            # One that is ignored, as by nohup, stays so.
+            if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+                changed[number] = signal.signal(number, end)
     try:
         yield
-    except KeyboardInterrupt:
+    finally:
+        for number, before in changed.items():
+            signal.signal(number, before)
+
+
+@contextmanager
+def interruptible(advice: str) -> Iterator[None]:
+    """Turn Ctrl-C into one line and exit status 130; SIGTERM in `tidy` into 143."""
+    try:
+        yield
+    except KeyboardInterrupt as error:
         complain(f"interrupted: {advice}")
-        raise typer.Exit(130) from None
+        number = error.number if isinstance(error, Ended) else signal.SIGINT
+        raise typer.Exit(128 + number) from None
 
 
 @contextmanager

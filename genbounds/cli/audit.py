@@ -1,4 +1,4 @@
-"""`genbounds audit`: every inequality on trial, every verdict computed."""
+"""`genbounds audit`: do published inequalities hold as printed? Every verdict is computed."""
 
 from __future__ import annotations
 
@@ -7,20 +7,21 @@ from typing import Annotated, Any
 
 import typer
 
-from genbounds.cli._completion import offer, statements
+from genbounds._text import number
 from genbounds.cli._inputs import options, renamed
-from genbounds.cli._statements import choose, measured
+from genbounds.cli._options import AsJson, Out, Seed, offer, statements
+from genbounds.cli._statements import choose
 from genbounds.cli._terminal import (
-    AsJson,
-    Out,
-    announce,
     interruptible,
     keep,
+    keep_page,
     print_json,
     print_table,
     progress,
     say,
+    tidy,
 )
+from genbounds.files import display
 
 SERIAL = 10
 """Up to so many statements, starting processes takes longer than it saves."""
@@ -41,7 +42,7 @@ def audit(
         typer.Argument(
             metavar="ID-or-glob",
             autocompletion=offer(statements),
-            help="Statements to examine, such as o24.hoeffding or 'm25.*'; all by default.",
+            help="Statements to test, such as o24.hoeffding or 'm25.*'; all by default.",
             show_default=False,
         ),
     ] = None,
@@ -51,16 +52,19 @@ def audit(
     replications: Annotated[
         int | None,
         typer.Option(
-            "--replications", metavar="N", help="Samples drawn in each cell.", show_default=False
+            "--replications",
+            metavar="N",
+            help="Samples drawn in each test case.",
+            show_default="by the size of the case",
         ),
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", metavar="S", help="Of all random numbers.")] = 0,
+    seed: Seed = 0,
     jobs: Annotated[
         int | None,
         typer.Option(
             "--jobs",
             metavar="J",
-            help="Processes; results do not depend on it.",
+            help="Number of processes; results do not depend on it.",
             show_default="every core for more than ten statements, else 1",
         ),
     ] = None,
@@ -70,7 +74,7 @@ def audit(
             "--backend",
             metavar="loky|dask",
             autocompletion=offer("loky|dask"),
-            help="Processes of this machine, or Dask workers.",
+            help="Where the work is done: processes of this machine, or Dask workers.",
         ),
     ] = "loky",
     scheduler: Annotated[
@@ -78,25 +82,26 @@ def audit(
         typer.Option(
             "--scheduler",
             metavar="ADDRESS",
-            help="Of a running Dask scheduler; without it, Dask starts --jobs workers here.",
+            help="Address of a running Dask scheduler; without it, --jobs workers start here.",
             show_default=False,
         ),
     ] = None,
     threads: Annotated[
         int,
         typer.Option(
-            "--threads", metavar="T", help="BLAS threads a process; can change the last digit."
+            "--threads",
+            metavar="T",
+            help="BLAS threads per process; can change the last digit of a result.",
         ),
     ] = 1,
     out: Out = None,
     as_json: AsJson = False,
 ) -> None:
-    """Put the field's inequalities on trial.
+    """Test whether published inequalities hold as printed, and how tight they are.
 
-    Do they hold as printed, and how tight are they? Every verdict is computed: refuted (it fails
-    more often than it allows; a counterexample is shown), vacuous (it holds and says nothing) or
-    upheld. With --out DIR finished work is kept as it comes, and the same command goes on where
-    it was interrupted.
+    Every verdict is computed: refuted (it fails more often than it allows; a counterexample is
+    printed), vacuous (it holds but says nothing) or not refuted. With --out DIR finished work is
+    kept as it comes, and the same command goes on where it was interrupted.
     """
     from genbounds.bounds import catalog
     from genbounds.simulate import audit as put_on_trial
@@ -105,10 +110,11 @@ def audit(
     advice = (
         "nothing was kept; with --out DIR the same command would go on from here."
         if out is None
-        else f"what is finished is in {out}; the same command goes on from here."
+        else f"what is finished is in {display(out)}; the same command goes on from here."
     )
     with (
         interruptible(advice),
+        tidy(),
         progress("audit") as advance,
         renamed(options("replications", "seed", "jobs", "backend", "scheduler", "threads")),
     ):
@@ -127,10 +133,9 @@ def audit(
     document = report.to_dict()
     keep(out, document)
     if out is not None:
-        from genbounds.report import audit_page, write_page
+        from genbounds.report import audit_page
 
-        write_page(out / "report.html", audit_page(document, bounds=catalog()))
-        announce(out / "report.html")
+        keep_page(out, audit_page(document, bounds=catalog()))
     if as_json:
         print_json(document)
     else:
@@ -147,14 +152,14 @@ def _default_jobs(ids: Sequence[str], scheduler: str | None) -> int:
 
 
 def _print(rows: list[dict[str, Any]]) -> None:
-    from genbounds.report import number
+    from genbounds.report.wording import measured_lines, verdict_word
 
     print_table(
-        ("Statement", "Verdict", "Form", "Tightness", "Cells", "Source"),
+        ("Statement", "Verdict", "Form", "Tightness", "Cases", "Source"),
         [
             (
                 row["id"],
-                row["verdict"],
+                verdict_word(row["verdict"]),
                 row["form"],
                 number(row["tightness"]),
                 number(row["cells"]),
@@ -162,9 +167,9 @@ def _print(rows: list[dict[str, Any]]) -> None:
             )
             for row in rows
         ],
-        numeric=("Tightness", "Cells"),
+        numeric=("Tightness", "Cases"),
     )
     for row in rows:
         if row["verdict"] == "refuted":
             say("", f"{row['id']} is refuted: {row['counterexample']}")
-            say(*(f"  {line}" for line in measured(row)))
+            say(*(f"  {line}" for line in measured_lines(row)))

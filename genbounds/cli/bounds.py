@@ -1,4 +1,4 @@
-"""`genbounds bounds`: the catalogue, and one statement explained."""
+"""`genbounds bounds`: the catalogue of inequalities, and one of them explained."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from genbounds.cli._completion import offer, statements
-from genbounds.cli._statements import choose, measured
+from genbounds._text import number, short
+from genbounds.cli._options import AsJson, Out, offer, statements
+from genbounds.cli._statements import choose
 from genbounds.cli._terminal import (
-    AsJson,
-    Out,
-    announce,
     interruptible,
     keep,
+    keep_page,
     print_json,
     print_table,
     progress,
@@ -38,17 +37,17 @@ def bounds(
         typer.Argument(
             metavar="ID",
             autocompletion=offer(statements),
-            help="The statement to explain.",
+            help="The inequality to explain; without it all are listed.",
             show_default=False,
         ),
     ] = None,
     out: Out = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the catalogue of inequalities, or explain one.
+    """List published inequalities about these scores, or explain one of them.
 
-    Formula, source, assumptions, constants, verdict. The verdict is computed at once by a quick
-    audit; `genbounds audit ID` examines more.
+    Explained are formula, source, assumptions, constants and verdict. The verdict comes from a
+    quick audit that runs at once; `genbounds audit ID` tests more.
     """
     from genbounds.bounds import catalog
     from genbounds.simulate import audit
@@ -73,10 +72,9 @@ def bounds(
     document = describe(bound) | row
     keep(out, document)
     if out is not None:
-        from genbounds.report import statement_page, write_page
+        from genbounds.report import statement_page
 
-        write_page(out / "report.html", statement_page(bound, row))
-        announce(out / "report.html")
+        keep_page(out, statement_page(bound, row))
     if as_json:
         print_json(document)
     else:
@@ -99,7 +97,7 @@ def describe(bound: Bound) -> dict[str, Any]:
 
 
 def _explain(bound: Bound, row: dict[str, Any]) -> None:
-    from genbounds.report import number, short
+    from genbounds.report.wording import measured_lines, verdict_word
 
     say(f"{bound.id}  ({bound.form})", "", f"  {bound.claim}", "", f"LaTeX    {bound.latex}")
     say(f"source   {bound.source}", f"setting  {bound.setting}")
@@ -109,17 +107,17 @@ def _explain(bound: Bound, row: dict[str, Any]) -> None:
         say(f"constant {name} = {short(value)}")
     if bound.repairs:
         say(f"repairs  {bound.repairs}")
-    say("", f"verdict  {row['verdict']} (quick audit)")
+    say("", f"verdict  {verdict_word(row['verdict'])} (quick audit)")
     if row["counterexample"]:
         say(f"         {row['counterexample']}")
-    for line in measured(row):
+    for line in measured_lines(row):
         say(f"         {line}")
     for check in row["checks"]:
         say(f"{'holds' if check['holds'] else 'fails':<8} {check['claim']}; {check['found']}")
     if row["by_delta"]:
         say("")
         print_table(
-            ("δ", "Allowed", "Missed", "At least", "At most", "", "Worst law", "n"),
+            ("δ", "Allowed", "Missed", "At least", "At most", "", "Worst distribution", "n"),
             [
                 (
                     short(cell["delta"]),

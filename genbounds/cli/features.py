@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from genbounds.cli._completion import offer
-from genbounds.cli._encoding import Device, EncoderName, Precision, Weights
+from genbounds._text import number
 from genbounds.cli._inputs import options, renamed
+from genbounds.cli._options import AsJson, Device, EncoderName, Precision, Weights, offer
 from genbounds.cli._terminal import (
-    AsJson,
     complain,
     interruptible,
     print_json,
     progress,
     say,
+    tidy,
 )
 from genbounds.files import display
 from genbounds.validation import InputError, check_choice
@@ -40,7 +40,7 @@ def features(
         list[Path],
         typer.Argument(
             metavar="INPUT",
-            help="Folder, .zip or .tar of images; .txt or .jsonl of texts; a file of features.",
+            help="Images (folder, .zip or .tar), texts (.txt or .jsonl), or a file of features.",
             show_default=False,
         ),
     ],
@@ -51,8 +51,8 @@ def features(
         typer.Option(
             "--out",
             metavar="FILE",
-            help="Features: .safetensors (says how they were made), .npy, or .npz as dgm-eval "
-            "reads it.",
+            help="File for the features: .safetensors (records how they were made), .npy, or .npz "
+            "as dgm-eval reads it.",
             show_default=False,
         ),
     ] = None,
@@ -61,8 +61,8 @@ def features(
         typer.Option(
             "--moments",
             metavar="FILE",
-            help="Statistics: .npz with mu, sigma and n, as pytorch-fid reads it. Without --out "
-            "no features are kept.",
+            help="File for their statistics: .npz with mu, sigma and n, as pytorch-fid reads it. "
+            "Without --out no features are kept.",
             show_default=False,
         ),
     ] = None,
@@ -72,18 +72,21 @@ def features(
             "--items",
             metavar="images|texts|files|rows",
             autocompletion=offer("images|texts|files|rows"),
-            help="What the input holds; files: the paths in a folder, for an encoder that reads "
+            help="What the input holds. files: the paths in a folder, for an encoder that reads "
             "them itself.",
             show_default="by the input's name",
         ),
     ] = None,
     field: Annotated[
-        str, typer.Option("--field", metavar="KEY", help="The text's key in a .jsonl file.")
+        str, typer.Option("--field", metavar="KEY", help="Key of the text in a .jsonl file.")
     ] = "text",
     size: Annotated[
         int | None,
         typer.Option(
-            "--size", metavar="PIXELS", help="Resize images to this.", show_default="the encoder's"
+            "--size",
+            metavar="PIXELS",
+            help="Size to which images are resized.",
+            show_default="the encoder's",
         ),
     ] = None,
     resize: Annotated[
@@ -91,7 +94,7 @@ def features(
         typer.Option(
             "--resize",
             metavar="PIXELS",
-            help="The shorter side before --fit crop cuts out the centre.",
+            help="Size of the shorter side before --fit crop cuts out the centre.",
             show_default="the encoder's",
         ),
     ] = None,
@@ -101,7 +104,7 @@ def features(
             "--fit",
             metavar="stretch|crop",
             autocompletion=offer("stretch|crop"),
-            help="Resize both sides, or the shorter one and cut out the centre.",
+            help="stretch: resize both sides. crop: resize the shorter side, cut out the centre.",
             show_default="the encoder's",
         ),
     ] = None,
@@ -111,7 +114,7 @@ def features(
             "--interpolation",
             metavar="bicubic|bilinear|lanczos",
             autocompletion=offer("bicubic|bilinear|lanczos"),
-            help="All of them without aliasing.",
+            help="Interpolation when resizing, always antialiased.",
             show_default="the encoder's",
         ),
     ] = None,
@@ -121,7 +124,7 @@ def features(
             "--channels",
             metavar="3|1",
             autocompletion=offer("3|1"),
-            help="Colour or grey.",
+            help="3 for colour, 1 for grey.",
             show_default="the encoder's",
         ),
     ] = None,
@@ -131,7 +134,7 @@ def features(
             "--white",
             metavar="1|255",
             autocompletion=offer("1|255"),
-            help="The number for white, before --mean and --std.",
+            help="Value of a white pixel before --mean and --std.",
             show_default="the encoder's",
         ),
     ] = None,
@@ -140,27 +143,30 @@ def features(
         typer.Option(
             "--mean",
             metavar="R,G,B",
-            help="Subtracted from each channel.",
+            help="Mean to subtract from each channel.",
             show_default="the encoder's",
         ),
     ] = None,
     std: Annotated[
         str | None,
         typer.Option(
-            "--std", metavar="R,G,B", help="Divides each channel.", show_default="the encoder's"
+            "--std",
+            metavar="R,G,B",
+            help="Standard deviation to divide each channel by.",
+            show_default="the encoder's",
         ),
     ] = None,
     device: Device = "cpu",
     precision: Precision = "float32",
     batch: Annotated[
-        int, typer.Option("--batch", metavar="B", help="Items that are encoded at once.")
+        int, typer.Option("--batch", metavar="B", help="Number of items encoded at once.")
     ] = 64,
     workers: Annotated[
         int | None,
         typer.Option(
             "--workers",
             metavar="W",
-            help="Threads that decode and resize; results do not depend on it.",
+            help="Threads that decode and resize images; results do not depend on it.",
             show_default="one a processor",
         ),
     ] = None,
@@ -174,7 +180,7 @@ def features(
     from genbounds.features import FAMILIES, KINDS, extract, load_encoder, open_source
 
     if out is None and moments is None:
-        raise InputError("nowhere to write to: give --out FILE, --moments FILE or both.")
+        raise InputError("nothing to write: give --out FILE, --moments FILE or both.")
     if items is not None:
         check_choice("--items", items, KINDS)
     wanted = {
@@ -191,8 +197,8 @@ def features(
     source = open_source(inputs, items=items, field=field)  # type: ignore[arg-type]
     if encoder is None and source.kind != "rows":
         raise InputError(
-            f"{display(inputs[0])} holds {source.kind}: say with --encoder how they become "
-            f"features ({', '.join(f'{name}:…' for name in FAMILIES)} or module:function)."
+            f"{display(inputs[0])} holds {source.kind}: pass --encoder to turn them into features "
+            f" ({', '.join(f'{name}:…' for name in FAMILIES)} or module:function)."
         )
     if source.kind in ("rows", "texts") and preprocessing:
         raise InputError(
@@ -200,7 +206,7 @@ def features(
             f"{source.kind}."
         )
     if encoder is None and weights is not None:
-        raise InputError("`--weights` needs an --encoder.")
+        raise InputError("needs --encoder.", argument="--weights")
     with renamed(options("precision", "batch", "workers", "encoder", *preprocessing)):
         loaded = load_encoder(
             encoder or "none",
@@ -211,6 +217,7 @@ def features(
         )
         with (
             interruptible("finished blocks are kept; run the same command again."),
+            tidy(),
             progress("encoding") as advance,
             renamed({"features": inputs[0]} if source.kind == "rows" and len(inputs) == 1 else {}),
         ):
@@ -241,8 +248,6 @@ def _numbers(name: str, text: str | None) -> tuple[float, ...] | None:
 
 
 def _print(result: Extraction) -> None:
-    from genbounds.report import number
-
     written = [path for path in (result.out, result.moments) if path is not None]
     say(f"{number(result.n)} × {number(result.d)} features: {', '.join(map(display, written))}")
     if result.resumed == result.n:

@@ -1,31 +1,41 @@
-"""`genbounds score`: scores with intervals, and which models differ significantly."""
+"""`genbounds score`: scores with confidence intervals, and which models differ significantly."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from numpy.typing import NDArray
 
-from genbounds.cli._completion import offer
-from genbounds.cli._encoding import Device, EncoderName, Precision, Weights, encoding
+from genbounds._text import interval, number, percent, shown
+from genbounds.cli._encoding import open_encoder
 from genbounds.cli._inputs import Input, choose_metric, load, options, renamed
-from genbounds.cli._terminal import (
+from genbounds.cli._options import (
     AsJson,
+    Device,
+    EncoderName,
     Logits,
+    Metric,
     Out,
+    Precision,
     Verbose,
-    announce,
+    Weights,
+    offer,
+)
+from genbounds.cli._plausible import check_widths, suspicions
+from genbounds.cli._terminal import (
     interruptible,
     keep,
+    keep_page,
     print_json,
     print_remarks,
     print_table,
     progress,
     say,
-    shown,
 )
 from genbounds.estimators import (
     Estimate,
@@ -43,6 +53,9 @@ from genbounds.origins import origin_warnings
 from genbounds.results import Diagnostic, Ranking, Score, caution
 from genbounds.validation import InputError, check_choice, check_open_unit
 
+if TYPE_CHECKING:
+    from genbounds.report import Page
+
 EXAMPLES = """Examples:
 
 \b
@@ -57,19 +70,19 @@ genbounds score photos/ gan/ diffusion.zip --encoder timm:vit_small_patch14_dino
 SAMPLE_ARGUMENTS = ("fake", "probs", "x")
 """What the library calls the sample of one model."""
 
-METRICS = "|".join(metric_names())
-METRICS_HELP = "; ".join(f"{name}: {metric_spec(name).summary}" for name in metric_names())
+ESTIMATORS = "debiased|plugin|infinity"
+KERNELS = "rbf|laplace|cosine|polynomial"
 
 
 def score(
     files: Annotated[
         list[Path],
         typer.Argument(
-            metavar="[REFERENCE] GENERATED...",
-            help="Features (or class probabilities) of real data, then of each model: .npy, .npz, "
-            ".safetensors, .pt, .parquet; for fd also statistics (.npz with mu, sigma and n); with "
-            "--encoder folders and archives of images, or texts. For is, vendi and rke all files "
-            "are models.",
+            metavar="FILE",
+            help="Features of the real data (the reference), then one file per model: .npy, .npz, "
+            ".safetensors, .pt or .parquet; for fd also statistics (.npz with mu, sigma and n); "
+            "with --encoder also folders and archives of images, or texts. For is, vendi and rke "
+            "every file is a model; is takes class probabilities.",
             show_default=False,
         ),
     ],
@@ -78,33 +91,28 @@ def score(
         typer.Option(
             "--reference",
             metavar="FILE",
-            help="Real data; all other files are then models.",
+            help="The real data; every other file is then a model.",
             show_default=False,
         ),
     ] = None,
-    metric: Annotated[
-        str,
-        typer.Option(
-            "--metric", metavar=METRICS, autocompletion=offer(METRICS), help=f"{METRICS_HELP}."
-        ),
-    ] = "fd",
+    metric: Metric = "fd",
     estimator: Annotated[
         str,
         typer.Option(
             "--estimator",
-            metavar="debiased|plugin|infinity",
-            autocompletion=offer("debiased|plugin|infinity"),
-            help="debiased: bias removed. plugin: the usual biased number. infinity: FID∞ and IS∞ "
-            "as published.",
+            metavar=ESTIMATORS,
+            autocompletion=offer(ESTIMATORS),
+            help="debiased: the bias is removed; plugin: the usual, biased number; infinity: FID∞ "
+            "or IS∞ as published.",
         ),
     ] = "debiased",
     kernel: Annotated[
         str | None,
         typer.Option(
             "--kernel",
-            metavar="rbf|laplace|cosine|polynomial",
-            autocompletion=offer("rbf|laplace|cosine|polynomial"),
-            help="Kernel of the Vendi score and RKE.",
+            metavar=KERNELS,
+            autocompletion=offer(KERNELS),
+            help="Kernel of vendi and rke.",
             show_default="rbf",
         ),
     ] = None,
@@ -114,7 +122,7 @@ def score(
             "--bandwidth",
             metavar="S",
             help="Bandwidth of the rbf or laplace kernel.",
-            show_default="median heuristic",
+            show_default="median distance of the reference, or of all models",
         ),
     ] = None,
     order: Annotated[
@@ -139,86 +147,77 @@ def score(
         typer.Option(
             "--convergence",
             help="Also score a half, a quarter, … of each model's samples, to see whether the "
-            "scores settle. For --out and --json; takes longer.",
+            "scores have settled. Takes longer; needs --out or --json.",
         ),
     ] = False,
     out: Out = None,
     as_json: AsJson = False,
     verbose: Verbose = False,
 ) -> None:
-    """Score models, with confidence intervals, and compare them.
+    """Score models with confidence intervals, and compare them.
 
-    With two models or more it also says which of them differ significantly; those statements hold
-    together at the confidence level.
+    With two models or more it also says which of them differ significantly; all these statements
+    hold together at the confidence level.
     """
     spec = choose_metric(metric, logits=logits)
     check_open_unit("--level", level)
     check_choice("--estimator", estimator, spec.estimators)
-    chosen = _metric_options(spec, {"kernel": kernel, "bandwidth": bandwidth, "order": order})
+    given = {"kernel": kernel, "bandwidth": bandwidth, "order": order}
+    chosen = _metric_options(spec, {name: x for name, x in given.items() if x is not None})
     if convergence and out is None and not as_json:
-        raise InputError("`--convergence` is for the page and the JSON: give --out or --json.")
+        raise InputError("is for the page and the JSON: add --out or --json.", "--convergence")
     models = list(files)
     if reference is None and spec.reference == "required":
         reference = models.pop(0)
     if not models:
-        raise InputError(f"--metric {metric} needs a REFERENCE and a GENERATED file; got one file.")
-    job = Job(spec=spec, estimator=estimator, level=level, options=chosen)
+        raise InputError(
+            f"--metric {spec.name} needs a reference and at least one model; got one file."
+        )
+    run = Run(spec=spec, estimator=estimator, level=level, options=chosen, out=out)
     how = {"weights": weights, "device": device, "precision": precision}
-    with (
-        interruptible("nothing was lost but time; run the same command again."),
-        renamed(options("encoder", "weights", "precision")),
-        encoding(encoder, how, out=out) as encoded,
-    ):
-        real = [] if reference is None else [reference]
-        inputs = load([*real, *models], spec, logits=logits, encoding=encoded)
-        job.take(inputs, referenced=reference is not None)
-        job.run(out, convergence=convergence)
+    with interruptible("run the same command again."):
+        with (
+            renamed(options("encoder", "weights", "precision")),
+            open_encoder(encoder, how, out=out) as loaded,
+        ):
+            real = [] if reference is None else [reference]
+            inputs = load([*real, *models], spec, logits=logits, encoder=loaded)
+        run.take(inputs, referenced=reference is not None)
+        run.score()
+        if convergence:
+            run.score_parts()
+        run.keep(complete=True)
         if out is not None:
-            _write_page(job, out)
+            keep_page(out, run.page())
     if as_json:
-        print_json(job.document())
+        print_json(run.document())
     else:
-        job.print(verbose=verbose)
+        _print(run, verbose=verbose)
 
 
 def _metric_options(spec: MetricSpec, given: dict[str, Any]) -> dict[str, Any]:
-    chosen = {name: value for name, value in given.items() if value is not None}
-    for name in chosen:
+    """Refuse options that the metric would ignore."""
+    for name in given:
         if name not in spec.options:
             legal = [other for other in metric_names() if name in metric_spec(other).options]
             raise InputError(
                 f"is for --metric {' and '.join(legal)}; got {spec.name}.", argument=f"--{name}"
             )
-    return chosen
-
-
-def _write_page(job: Job, out: Path) -> None:
-    from genbounds.report.page import write_page
-    from genbounds.report.pages import score_page
-
-    page = score_page(
-        job.scores,
-        metric=job.spec.name,
-        level=job.level,
-        ranking=job.ranking,
-        reference=job.reference_score,
-        convergence=job.growth,
-        warnings=job.warnings,
-    )
-    write_page(out / "report.html", page)
-    announce(out / "report.html")
+    return given
 
 
 @dataclass(slots=True, kw_only=True)
-class Job:
-    """One run: what was asked, what was read, what came out."""
+class Run:
+    """One run: what was asked, what was read, and what has come out so far."""
 
     spec: MetricSpec
     estimator: str
     level: float
-    options: dict[str, Any] = field(default_factory=dict)
-    models: list[Input] = field(default_factory=list)
+    options: dict[str, Any]
+    out: Path | None
+    models: dict[str, Input] = field(default_factory=dict)
     reference: Input | None = None
+    prepared: Prepared | None = None
     scores: dict[str, Score] = field(default_factory=dict)
     ranking: Ranking | None = None
     reference_score: Score | None = None
@@ -226,67 +225,69 @@ class Job:
     warnings: list[Diagnostic] = field(default_factory=list)
 
     def take(self, inputs: list[Input], *, referenced: bool) -> None:
-        """Divide the files into the reference and the models."""
+        """Divide the files into the reference and the models; look whether they are plausible."""
         self.warnings += origin_warnings({shown(one.name): one.origin for one in inputs})
-        if not referenced:
-            self.models = inputs
-            return
-        self.reference, *self.models = inputs
-        if self.reference.n is None:
-            self.warnings.append(
-                caution(
-                    "reference-size-unknown",
-                    f"{shown(self.reference.path.name)} does not say from how many samples it "
-                    "comes (no `n`): the reference is taken as exactly known",
-                    "Store `n` beside `mu` and `sigma`.",
+        if self.spec.data == "features":
+            check_widths(inputs)
+        if referenced:
+            self.reference, *inputs = inputs
+            if self.reference.n is None:
+                self.warnings.append(
+                    caution(
+                        "reference-size-unknown",
+                        f"{shown(self.reference.path.name)} does not say from how many samples it "
+                        "comes (no `n`): the reference is taken as exactly known",
+                        "Store `n` beside `mu` and `sigma`.",
+                    )
                 )
-            )
+        self.models = {model.name: model for model in inputs}
 
-    def run(self, out: Path | None, *, convergence: bool) -> None:
-        """Score every model, compare them, and keep results as they come."""
-        with renamed(self._names()):
-            self._score(out)
-        keep(out, self.document())
-        if convergence:
-            self._grow()
-            keep(out, self.document())
-
-    def _names(self) -> dict[str, Path | str]:
-        """Map arguments of the library to what they are called here."""
-        names: dict[str, Path | str] = {**options("estimator", "kernel", "bandwidth", "order")}
-        return names if self.reference is None else {**names, "real": self.reference.path}
-
-    def _score(self, out: Path | None) -> None:
-        contents = {model.name: model.content for model in self.models}
+    def score(self) -> None:
+        """Score every model and compare them; keep each score as it comes."""
+        contents = {name: model.content for name, model in self.models.items()}
         real = None if self.reference is None else self.reference.content
-        with progress("scoring") as advance:
+        doubts = self._doubts()
+        with self._files_named(), progress("scoring") as advance:
 
             def done(name: str, estimate: Estimate) -> None:
-                self.scores[name] = estimate.score(self.level)
-                keep(out, self.document())
+                self.scores[name] = estimate.warned(*doubts[name]).score(self.level)
+                self.keep()
                 advance(len(self.scores), len(self.models), name)
 
-            try:
-                prepared = prepare_all(self.spec, contents, real, self.options)
-                found = estimate_each(
-                    self.spec, prepared, contents, estimator=self.estimator, done=done
-                )
-            except InputError as error:
-                raise self._blamed(error) from error
-        if self.spec.reference != "required" and self.reference is not None:
-            self._score_reference(prepared, self.reference)
-        if len(found) > 1 and self.estimator != "plugin":
-            self.ranking = rank(found, metric=self.spec.name, level=self.level)
+            self.prepared = prepare_all(self.spec, contents, real, self.options)
+            found = estimate_each(
+                self.spec, self.prepared, contents, estimator=self.estimator, done=done
+            )
+        if self.reference is not None and self.spec.reference != "required":
+            self._score_reference(self.prepared, self.reference)
+        if len(found) > 1 and self.estimator != "plugin":  # whose biases differ from model to model
+            doubted = {name: estimate.warned(*doubts[name]) for name, estimate in found.items()}
+            self.ranking = rank(doubted, metric=self.spec.name, level=self.level)
 
-    def _blamed(self, error: InputError) -> InputError:
-        """Name the model's file instead of the model and the argument."""
-        paths = {model.name: display(model.path) for model in self.models}
-        if error.model not in paths:
-            return error
-        path = paths[error.model]
-        if error.argument in SAMPLE_ARGUMENTS:
-            return error.about(path)
-        return InputError(error.text if error.argument else f"{path}: {error.text}", error.argument)
+    def _doubts(self) -> dict[str, tuple[Diagnostic, ...]]:
+        """Return what is implausible about the file of each model, or about the reference."""
+        if self.spec.data != "features":
+            return dict.fromkeys(self.models, ())
+        shared = () if self.reference is None else suspicions(self.reference)
+        return {name: (*suspicions(model), *shared) for name, model in self.models.items()}
+
+    @contextmanager
+    def _files_named(self) -> Iterator[None]:
+        """Name the file or the option in an error instead of the library's argument."""
+        names: dict[str, Path | str] = {**options("estimator", "kernel", "bandwidth", "order")}
+        if self.reference is not None:
+            names["real"] = self.reference.path
+        try:
+            with renamed(names):
+                yield
+        except InputError as error:
+            if error.model not in self.models:
+                raise
+            path = display(self.models[error.model].path)
+            if error.argument in SAMPLE_ARGUMENTS:
+                raise error.about(path) from error
+            text = error.text if error.argument else f"{path}: {error.text}"
+            raise InputError(text, error.argument) from error
 
     def _score_reference(self, prepared: Prepared, reference: Input) -> None:
         """Score the real data themselves, for orientation."""
@@ -296,39 +297,48 @@ class Job:
             raise error.about(display(reference.path)) from error
         self.reference_score = estimate.score(self.level)
 
-    def _grow(self) -> None:
-        contents = {model.name: model.content for model in self.models}
-        real = None if self.reference is None else self.reference.content
-        prepared = prepare_all(self.spec, contents, real, self.options)
+    def score_parts(self) -> None:
+        """Score growing parts of each model's samples."""
+        prepared = self.prepared
+        assert prepared is not None, "score() comes first"
+
+        def of_part(rows: NDArray[Any]) -> Score:
+            return prepared.estimate(rows, estimator=self.estimator).score(self.level)
+
         with progress("parts of samples") as advance:
-            for done, model in enumerate(self.models):
-                advance(done, len(self.models), model.name)
+            for done, (name, model) in enumerate(self.models.items()):
+                advance(done, len(self.models), name)
                 try:
-                    self.growth[model.name] = growing_scores(
-                        model.content,
-                        lambda rows: prepared.estimate(rows, estimator=self.estimator).score(
-                            self.level
-                        ),
-                        whole=self.scores[model.name],
+                    self.growth[name] = growing_scores(
+                        model.content, of_part, whole=self.scores[name]
                     )
                 except InputError as error:
-                    self.warnings.append(
-                        caution("few-samples", f"no convergence of {shown(model.name)}: {error}")
-                    )
+                    reason = f"no convergence of {shown(name)}: {error.about(display(model.path))}"
+                    self.warnings.append(caution("moments-only", reason))
+
+    def in_order(self) -> dict[str, Score]:
+        """All scores as the table shows them: best first, the reference last."""
+        scores = dict(self.scores if self.ranking is None else self.ranking.scores)
+        if self.reference_score is not None and self.reference is not None:
+            scores[f"{self.reference.name} (reference)"] = self.reference_score
+        return scores
+
+    def keep(self, *, complete: bool = False) -> None:
+        """Write what there is to the folder of results, if there is one."""
+        keep(self.out, self.document(), complete=complete)
 
     def document(self) -> dict[str, Any]:
         """Everything so far, as `--json` prints it."""
-        rows = [
-            {"model": name, "metric": self.spec.name, **result.to_dict()}
-            for name, result in self.scores.items()
-        ]
-        document: dict[str, Any] = {"rows": rows}
+        metric = {"metric": self.spec.name}
+        document: dict[str, Any] = {
+            "rows": [
+                {"model": name, **metric, **score.to_dict()} for name, score in self.scores.items()
+            ]
+        }
         if self.reference_score is not None and self.reference is not None:
             document["reference"] = {
-                "model": self.reference.name,
-                "metric": self.spec.name,
-                **self.reference_score.to_dict(),
-            }
+                "model": self.reference.name, **metric, **self.reference_score.to_dict(),
+            }  # fmt: skip
         if self.ranking is not None:
             ranking = self.ranking.to_dict()
             document["ranking"] = {key: ranking[key] for key in ranking if key != "scores"}
@@ -342,50 +352,47 @@ class Job:
             "notes": [warning.message for warning in self.warnings],
         }
 
-    def print(self, *, verbose: bool) -> None:
-        """Print the table, the verdict, warnings and assumptions."""
-        from genbounds.report import interval, number, percent
+    def page(self) -> Page:
+        """Return the page of the run."""
+        from genbounds.report import score_page
 
-        better = "larger" if self.spec.higher_is_better else "smaller"
-        say(f"{self.spec.title} ({better} is better), {percent(self.level)} confidence intervals")
-        say("")
-        letters = {} if self.ranking is None else self.ranking.letters
-        order = list(self.scores) if self.ranking is None else list(self.ranking.scores)
-        rows = [(name, self.scores[name], letters.get(name, "")) for name in order]
-        if self.reference_score is not None and self.reference is not None:
-            rows.append((f"{self.reference.name} (reference)", self.reference_score, ""))
-        compared = self.ranking is not None
-        print_table(
-            ("Model", "Score", "Interval", "n", *(["Group"] if compared else [])),
-            [
-                (shown(name), number(s.value), interval(s.low, s.high), number(s.n))
-                + ((group,) if compared else ())
-                for name, s, group in rows
-            ],
-            numeric=("Score", "n"),
-        )
-        if self.ranking is not None:
-            say("", _verdict(self.ranking))
-        joint = () if self.ranking is None else self.ranking.assumptions
-        print_remarks(
-            {name: score for name, score, _ in rows},
+        return score_page(
+            self.scores,
+            metric=self.spec.name,
+            level=self.level,
+            ranking=self.ranking,
+            reference=self.reference_score,
+            convergence=self.growth,
             warnings=self.warnings,
-            assumptions=joint,
-            verbose=verbose,
         )
 
 
-def _verdict(ranking: Ranking) -> str:
-    from genbounds.report import percent
+def _print(run: Run, *, verbose: bool) -> None:
+    """Print the table, best model first, then the verdict, warnings and assumptions."""
+    from genbounds.report.wording import mark, verdict_line
 
-    others = [shown(name) for name in ranking.contenders if name != ranking.best]
-    if not others:
-        return (
-            f"{shown(ranking.best)} is significantly better than every other model "
-            f"({percent(ranking.level)}, jointly)."
-        )
-    return (
-        f"{shown(ranking.best)} has the best score, but does not differ significantly from "
-        f"{', '.join(others)} ({percent(ranking.level)}, jointly). "
-        "Models that share a letter do not differ significantly."
+    ranking = run.ranking
+    better = "larger" if run.spec.higher_is_better else "smaller"
+    say(f"{run.spec.title} ({better} is better), {percent(run.level)} confidence intervals", "")
+    scores = run.in_order()
+    columns = {
+        "Model": [shown(name) for name in scores],
+        "Score": [number(score.value) for score in scores.values()],
+        "Interval": [interval(score.low, score.high) for score in scores.values()],
+        "n": [number(score.n) for score in scores.values()],
+    }
+    if ranking is not None:
+        columns["Group"] = [ranking.letters.get(name, "") for name in scores]
+    if any(score.warnings for score in scores.values()):
+        columns["Warnings"] = [mark(score) for score in scores.values()]
+    print_table(list(columns), list(zip(*columns.values(), strict=True)), numeric=("Score", "n"))
+    if ranking is not None:
+        say("", verdict_line(ranking))
+        if len(ranking.contenders) > 1:
+            say("Models that share a group letter do not differ significantly.")
+    print_remarks(
+        scores,
+        warnings=run.warnings,
+        assumptions=() if ranking is None else ranking.assumptions,
+        verbose=verbose,
     )

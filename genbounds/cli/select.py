@@ -10,37 +10,44 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
+from genbounds._text import interval, number, percent, shown
 from genbounds.arms import Arm
-from genbounds.cli._completion import offer, policies
-from genbounds.cli._encoding import Device, EncoderName, Encoding, Precision, Weights, encoding
-from genbounds.cli._inputs import BLOCK, Input, choose_metric, load, options, renamed
-from genbounds.cli._terminal import (
+from genbounds.cli._encoding import FolderEncoder, open_encoder
+from genbounds.cli._inputs import Input, choose_metric, load, options, renamed
+from genbounds.cli._options import (
     AsJson,
+    Device,
+    EncoderName,
     Logits,
+    Metric,
     Out,
+    Precision,
+    Seed,
     Verbose,
-    announce,
+    Weights,
+    offer,
+    policies,
+)
+from genbounds.cli._plausible import blocks, check_widths
+from genbounds.cli._terminal import (
     interruptible,
     keep,
+    keep_page,
     print_json,
     print_remarks,
     print_table,
     progress,
     say,
-    shown,
 )
-from genbounds.estimators import MetricSpec, metric_names
+from genbounds.estimators import MetricSpec
 from genbounds.features import check_same_encoder, is_entry_point, live_arm
 from genbounds.files import display
 from genbounds.origins import origin_warnings
 from genbounds.results import Diagnostic
-from genbounds.validation import InputError, check_choice, check_finite, check_same_dimension
+from genbounds.validation import InputError, check_choice, check_finite
 
 if TYPE_CHECKING:
     from genbounds.select import Selection
-
-METRICS = "|".join(metric_names())
-
 
 EXAMPLES = """Examples:
 
@@ -57,9 +64,9 @@ def select(
         list[Path],
         typer.Argument(
             metavar="ARM",
-            help="Features (or posteriors) of each model; rows are drawn at random, each once. "
-            "Or a live model: module:function, a function of (n, rng) that returns n new rows; "
-            "with --encoder, n images or texts.",
+            help="One file per model: features, or for is class probabilities; rows are drawn at "
+            "random, each once. Or a live model module:function, a function of (n, rng) that "
+            "returns n new rows; with --encoder, n images or texts.",
             show_default=False,
         ),
     ],
@@ -68,7 +75,7 @@ def select(
         typer.Option(
             "--reference",
             metavar="REFERENCE",
-            help="Features of real data, for fd also statistics; needed for fd and kid.",
+            help="Features of the real data, for fd also statistics. Not needed for is.",
             show_default=False,
         ),
     ] = None,
@@ -78,31 +85,24 @@ def select(
             "--policy",
             metavar="POLICY",
             autocompletion=offer(policies),
-            help="Who draws next: lucb, elimination or uniform stop by themselves; random, "
-            "greedy, fd-ucb, is-ucb, naive-ucb and others spend the budget.",
+            help="Rule that picks the model to sample next. lucb, elimination and uniform stop "
+            "once the best is certified; random, greedy, fd-ucb, is-ucb, naive-ucb and others "
+            "spend the whole budget.",
         ),
     ] = "lucb",
-    metric: Annotated[
-        str,
-        typer.Option(
-            "--metric",
-            metavar=METRICS,
-            autocompletion=offer(METRICS),
-            help="Which score; `genbounds score --help` explains them.",
-        ),
-    ] = "fd",
+    metric: Metric = "fd",
     confidence: Annotated[
         float,
         typer.Option("--confidence", metavar="C", help="Confidence of a certified answer."),
     ] = 0.95,
-    batch: Annotated[
-        int, typer.Option("--batch", metavar="B", help="Samples drawn at a time.")
-    ] = 5,
+    batch: Annotated[int, typer.Option("--batch", metavar="B", help="Samples drawn per step.")] = 5,
     budget: Annotated[
         int | None,
-        typer.Option("--budget", metavar="N", help="Most samples in total.", show_default=False),
+        typer.Option(
+            "--budget", metavar="N", help="Largest number of samples in total.", show_default=False
+        ),
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", metavar="S", help="Of all random choices.")] = 0,
+    seed: Seed = 0,
     encoder: EncoderName = None,
     weights: Weights = None,
     device: Device = "cpu",
@@ -132,7 +132,7 @@ def select(
     with (
         interruptible("the samples lie in the files; run the same command again."),
         renamed(options("encoder", "weights", "precision")),
-        encoding(
+        open_encoder(
             encoder, {"weights": weights, "device": device, "precision": precision}, out=out
         ) as encoded,
     ):
@@ -162,11 +162,9 @@ def select(
         document["notes"].append(f"{spec.title} uses no reference: {display(reference)} not read")
     keep(out, document)
     if out is not None:
-        from genbounds.report.page import write_page
-        from genbounds.report.pages import select_page
+        from genbounds.report import select_page
 
-        write_page(out / "report.html", select_page(result))
-        announce(out / "report.html")
+        keep_page(out, select_page(result))
     if as_json:
         print_json(document)
     else:
@@ -192,13 +190,15 @@ class _LineUp:
         metric: MetricSpec,
         *,
         logits: bool,
-        encoded: Encoding | None,
+        encoded: FolderEncoder | None,
     ) -> _LineUp:
         from genbounds.select import FeatureArm
 
         files = [arm for arm in arms if arm not in live]
         paths = files if reference is None else [reference, *files]
-        inputs = load(paths, metric, logits=logits, encoding=encoded)
+        inputs = load(paths, metric, logits=logits, encoder=encoded)
+        if metric.data == "features":
+            check_widths(inputs)
         origins = {shown(model.name): model.origin for model in inputs}
         if live and encoded is not None:
             fresh = dict.fromkeys((shown(str(arm)) for arm in live), encoded.encoder.description)
@@ -212,7 +212,7 @@ class _LineUp:
                 taking_part[str(arm)] = live_arm(str(arm), live_encoder)
             else:
                 model = next(waiting)
-                rows = _checked(model, real, posteriors=metric.data == "posteriors")
+                rows = _checked(model, posteriors=metric.data == "posteriors")
                 taking_part[model.name] = FeatureArm(rows)
         return cls(
             arms=taking_part,
@@ -221,24 +221,19 @@ class _LineUp:
         )
 
 
-def _checked(model: Input, real: Input | None, *, posteriors: bool) -> NDArray[Any]:
+def _checked(model: Input, *, posteriors: bool) -> NDArray[Any]:
     """Refuse a bad file before the run: there a bad draw would only set its arm aside."""
     from genbounds.estimators import inception_estimate
 
     rows = model.content
     if not isinstance(rows, np.ndarray):
         raise InputError(
-            f"{display(model.path)} holds statistics; an arm needs the features themselves."
+            f"{display(model.path)}: holds statistics; an arm needs the features themselves."
         )
     with renamed({"fake": model.path, "probs": model.path}):
         if posteriors:
             inception_estimate(rows, estimator="plugin")
-        if real is not None:
-            d = real.content.shape[1] if isinstance(real.content, np.ndarray) else real.content.d
-            check_same_dimension("fake", rows.shape[1], "real", d)
-        step = max(1, BLOCK // rows.shape[1])
-        for first in range(0, len(rows), step):
-            block = np.asarray(rows[first : first + step], dtype=np.float64)
+        for first, block in blocks(rows):
             check_finite("fake", block, first_row=first)
     return rows
 
@@ -246,8 +241,6 @@ def _checked(model: Input, real: Input | None, *, posteriors: bool) -> NDArray[A
 def _print(
     result: Selection, notes: list[str], warnings: list[Diagnostic], *, verbose: bool
 ) -> None:
-    from genbounds.report import interval, number, percent
-
     if result.certified:
         say(f"{shown(result.best)} is the best, certified at {percent(result.confidence)}.")
     else:

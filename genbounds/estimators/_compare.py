@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
+from genbounds._text import percent
 from genbounds.estimators._estimate import Estimate, difference
 from genbounds.estimators._metrics import MetricSpec, Prepared, metric_spec
 from genbounds.origins import check_same_encoder, origin_of, origin_warnings
@@ -203,12 +204,13 @@ def rank(
     separated = {frozenset((d.better, d.worse)) for d in differences if d.distinguishable}
     assumptions = [
         f"the intervals of all pairwise differences ({len(pairs)}) hold together with probability "
-        f"{level:.0%} (Bonferroni)",
+        f"{percent(level)} (Bonferroni)",
         "row i of every model comes from the same latent or prompt"
         if paired
         else "the samples of the models are independent of one another",
     ]
-    if any(e.log_scale for e in estimates.values()):
+    log_scale = any(estimate.log_scale for estimate in estimates.values())
+    if log_scale:
         assumptions.append("differences are on the log scale")
     return Ranking(
         metric=metric,
@@ -216,6 +218,7 @@ def rank(
         scores={name: estimates[name].score(level) for name in names},
         differences=tuple(differences),
         groups=letter_groups(names, separated),
+        log_scale=log_scale,
         assumptions=tuple(assumptions),
     )
 

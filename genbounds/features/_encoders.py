@@ -82,8 +82,9 @@ def load_encoder(
         family, rest = "python", name
     if family not in FAMILIES or not rest:
         raise InputError(
-            f"`encoder` must be one of {', '.join(f'{known}:…' for known in FAMILIES)}, or none; "
-            f"got {name!r}."
+            f"must be one of {', '.join(f'{known}:…' for known in FAMILIES)}, or none; "
+            f"got {name!r}.",
+            argument="encoder",
         )
     request = Request(
         name=f"{family}:{rest}",

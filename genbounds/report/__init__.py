@@ -1,10 +1,9 @@
 """Figures and the self-contained HTML page."""
 
-from genbounds.report._text import interval as interval
-from genbounds.report._text import number as number
-from genbounds.report._text import percent as percent
-from genbounds.report._text import rate as rate
-from genbounds.report._text import short as short
+from genbounds._text import interval as interval
+from genbounds._text import number as number
+from genbounds._text import percent as percent
+from genbounds._text import short as short
 from genbounds.report.blocks import Code as Code
 from genbounds.report.blocks import Facts as Facts
 from genbounds.report.blocks import Figure as Figure
@@ -36,3 +35,4 @@ from genbounds.report.pages import score_page as score_page
 from genbounds.report.pages import select_page as select_page
 from genbounds.report.pages import spending as spending
 from genbounds.report.pages import statement_page as statement_page
+from genbounds.report.wording import rate as rate

@@ -50,8 +50,10 @@ _STYLE: dict[Any, Any] = {
     "ytick.labelcolor": COLOUR["ink"],
     "xtick.major.size": 3,
     "ytick.major.size": 3,
-    "xtick.minor.size": 0,
-    "ytick.minor.size": 0,
+    "xtick.minor.size": 2,
+    "ytick.minor.size": 2,
+    "xtick.minor.width": 0.6,
+    "ytick.minor.width": 0.6,
     "grid.color": COLOUR["grid"],
     "grid.linewidth": 0.8,
     "axes.axisbelow": True,
@@ -148,17 +150,19 @@ def row_height(rows: int) -> float:
 def left_margin(names: Sequence[str], *, narrow: bool) -> float:
     """Room for the names beside the axes."""
     limit = name_limit(narrow) + 1
-    return 14.0 + 6.7 * max((min(len(name), limit) for name in names), default=0)
+    return 20.0 + 6.7 * max((min(len(name), limit) for name in names), default=0)
 
 
-def rows_axes(width: float, names: Sequence[str], *, right: float) -> tuple[Canvas, Axes]:
+def rows_axes(
+    width: float, names: Sequence[str], *, right: float, top: float = 8.0
+) -> tuple[Canvas, Axes]:
     """Canvas of the height it takes, and axes with one named row a model, the first on top."""
-    canvas = Canvas(width, 56 + row_height(len(names)) * len(names))
+    canvas = Canvas(width, 48 + top + row_height(len(names)) * len(names))
     axes = canvas.axes(
-        left=left_margin(names, narrow=canvas.narrow), right=right, top=8, bottom=44.0
+        left=left_margin(names, narrow=canvas.narrow), right=right, top=top, bottom=44.0
     )
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.set_yticks(range(len(names)), [canvas.name(name) for name in names])
-    axes.tick_params(axis="y", length=0)
+    axes.tick_params(axis="y", length=0, pad=9)  # a mark at the very left stays clear of the names
     axes.spines["left"].set_visible(False)
     return canvas, axes

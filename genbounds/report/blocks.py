@@ -135,7 +135,7 @@ class Facts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notes:
-    """Remarks as a list: what an interval assumes, and reasons not to trust it.
+    """Remarks as a list: warnings, what an interval assumes, how a score was computed.
 
     Attributes
     ----------
@@ -143,11 +143,14 @@ class Notes:
     title : str
     folded : bool
         Whether the reader has to open it.
+    tone : {"good", "bad", "open", "plain"}
+        "bad" or "open" for warnings.
     """
 
     items: Sequence[str]
     title: str = "What these numbers assume"
     folded: bool = False
+    tone: Tone = "plain"
 
 
 @dataclass(frozen=True, slots=True)

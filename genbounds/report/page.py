@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING
 
+from genbounds._text import number
 from genbounds.files import atomic_write, display
-from genbounds.report._text import number
 from genbounds.report.blocks import Block, Cell, Code, Facts, Link, Name, Tag
 
 if TYPE_CHECKING:

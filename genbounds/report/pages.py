@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from genbounds.files import display
-from genbounds.report._text import interval, metric_title, number, percent, rate, short
+from genbounds._text import count, display, interval, number, percent, short, shown
 from genbounds.report.blocks import (
     Block,
     Cell,
@@ -18,6 +17,7 @@ from genbounds.report.blocks import (
     Notes,
     Table,
     Tag,
+    Tone,
 )
 from genbounds.report.figures import (
     VERDICT_TONES,
@@ -34,19 +34,53 @@ from genbounds.report.figures import (
     verdict,
 )
 from genbounds.report.page import Page, Section
-from genbounds.results import Diagnostic, Ranking, Score
+from genbounds.report.wording import (
+    assumption_lines,
+    lead_of,
+    measured_lines,
+    method_lines,
+    metric_title,
+    stop_reason,
+    verdict_line,
+    warning_lines,
+)
+from genbounds.results import Diagnostic, Ranking, Score, all_reliable
 
 if TYPE_CHECKING:
     from genbounds.bounds import Bound
     from genbounds.select import Selection
 
 PAPERS = {
-    "O24": "https://arxiv.org/abs/2406.07451v1",
-    "M25": "https://arxiv.org/abs/2406.07451v3",
-    "V24": "https://arxiv.org/abs/2410.21719v1",
-    "C20": "https://arxiv.org/abs/1911.07023",
+    "O24": (
+        "Hu, Leung and Farnia (2024), An Optimism-based Approach to Online Evaluation of "
+        "Generative Models",
+        "https://arxiv.org/abs/2406.07451v1",
+    ),
+    "M25": (
+        "Hu, Leung and Farnia (2025), A Multi-Armed Bandit Approach to Online Selection and "
+        "Evaluation of Generative Models",
+        "https://arxiv.org/abs/2406.07451v3",
+    ),
+    "V24": (
+        "Ospanov and Farnia (2024), On the Statistical Complexity of Estimating VENDI Scores from "
+        "Empirical Data",
+        "https://arxiv.org/abs/2410.21719v1",
+    ),
+    "C20": (
+        "Chong and Forsyth (2020), Effectively Unbiased FID and Inception Score and where to find "
+        "them",
+        "https://arxiv.org/abs/1911.07023",
+    ),
 }
-"""Where to read the papers whose statements the catalogue has, by their short names."""
+"""The papers whose statements the catalogue has, by their short names, and where to read them."""
+
+FORMS = {
+    "oracle": "the width needs quantities that only the true distribution has",
+    "plug-in": "the width is computed from the sample alone",
+    "deterministic": "holds for every input, without probability",
+    "rate": "claims an order of growth only",
+}
+"""What the form of a statement means."""
 
 _FOOT = "Made by genbounds. The page is complete in itself: it loads nothing from anywhere."
 
@@ -81,29 +115,28 @@ def score_page(
     title = metric_title(metric)
     best = next(iter(scores)) if ranking is None else ranking.best
     score = scores[best]
+    page = Page(
+        title=f"{title} of {count(len(scores), 'model')}",
+        lead=_score_lead(best, score, title, ranking),
+        foot=_FOOT,
+    )
+    at = f"{percent(level)} interval"
     facts: list[tuple[str, Cell, str]] = [
-        ("Model" if len(scores) == 1 else "Best score", Name(best), f"of {len(scores)}"),
-        (title, score.value, f"{percent(level)} interval {interval(score.low, score.high)}"),
+        ("Model", Name(best), f"n = {number(score.n)}")
+        if len(scores) == 1
+        else ("Best score", Name(best), f"of {count(len(scores), 'model')}"),
+        (title, score.value, f"{at} {interval(score.low, score.high)}"),
     ]
-    if reference is not None:
-        remark = f"{percent(level)} interval {interval(reference.low, reference.high)}"
-        facts.append(("Real data", reference.value, remark))
-    name = display(best, limit=72)
-    lead = f"{name} has a {title} of {number(score.value)} {interval(score.low, score.high)}."
     if ranking is not None:
-        rivals = len(ranking.contenders) - (ranking.best in ranking.contenders)
-        facts.append(("May still be the best", rivals + 1, "models, jointly"))
-        lead = f"{name} has the best {title}, {number(score.value)}; " + (
-            f"it is significantly better than every other model ({percent(level)}, jointly)."
-            if rivals == 0
-            else f"it does not differ significantly from {_names(ranking)}."
-        )
-    page = Page(title=f"{title} of {_count(len(scores), 'model')}", lead=lead, foot=_FOOT)
+        facts += _ranking_facts(ranking)
+    if reference is not None:
+        remark = f"{at} {interval(reference.low, reference.high)}"
+        facts.append(("Real data", reference.value, remark))
     page.facts = Facts(items=facts)
     figure = (
         score_plot(scores, metric=metric, level=level) if ranking is None else rank_plot(ranking)
     )
-    page.add(Section("Scores", [figure, *_remarks(scores, warnings)]))
+    page.add(Section("Scores", [*_warnings(scores, warnings), figure, *_basis(scores)]))
     if convergence:
         names = scores if ranking is None else ranking.scores
         growth = {name: convergence[name] for name in names if name in convergence}
@@ -112,9 +145,9 @@ def score_page(
                 "Do the scores settle as samples are added?",
                 [
                     convergence_plot(growth, metric=metric, lines="Model"),
-                    "Each point is the score of a random half of the rows of the next. An estimate "
-                    "that keeps drifting beyond its band as rows are added is still biased, or its "
-                    "rows are not independent.",
+                    "Each point uses a random half of the rows of the next one. A score that keeps "
+                    "drifting beyond its interval as rows are added is still biased, or its rows "
+                    "are not independent.",
                 ],
             )
         )
@@ -125,26 +158,53 @@ def score_page(
     return page
 
 
-def _remarks(scores: Mapping[str, Score], warnings: Sequence[Diagnostic] = ()) -> list[Block]:
-    """Warnings with the models that they concern, assumptions, and methods behind a fold."""
-    concerned: dict[Diagnostic, list[str]] = {warning: [] for warning in warnings}
-    for name, score in scores.items():
-        for warning in score.warnings:
-            concerned.setdefault(warning, []).append(display(name, limit=60))
-    many = len(scores) > 1
-    items = [
-        f"{warning} ({', '.join(names)})" if names and many else str(warning)
-        for warning, names in concerned.items()
+def _score_lead(best: str, score: Score, title: str, ranking: Ranking | None) -> str:
+    """Say who is best and how sure that is."""
+    value = f"{number(score.value)} {interval(score.low, score.high)}"
+    if ranking is not None:
+        return f"{verdict_line(ranking)} Its {title}: {value}."
+    doubt = "" if score.reliable else " This score is unreliable: see the warnings."
+    return f"{display(best, limit=72)} has a {title} of {value}.{doubt}"
+
+
+def _ranking_facts(ranking: Ranking) -> list[tuple[str, Cell, str]]:
+    """By how much the best model leads, and how many may be as good."""
+    second = list(ranking.scores)[1]
+    gap = ranking.difference(ranking.best, second)
+    value, *ends = lead_of(gap, log_scale=ranking.log_scale)
+    unit = " times" if ranking.log_scale else ""
+    doubt = "" if gap.distinguishable else ", may be no lead"
+    contenders = len({*ranking.contenders, ranking.best})
+    return [
+        (
+            "Better than the next by",
+            f"{number(value)}{unit}",
+            f"{interval(*ends)} ahead of {shown(second)}{doubt}",
+        ),
+        (
+            "May be the best",
+            f"{contenders} of {len(ranking.scores)}",
+            f"{percent(ranking.level)}, all comparisons jointly",
+        ),
     ]
-    assumed = dict.fromkeys(a for score in scores.values() for a in score.assumptions)
-    methods = [
-        f"{display(name, limit=60)}: {'; '.join((score.method, *score.details))}"
-        for name, score in scores.items()
-    ]
-    found: list[Block] = [Notes(items=items, title="Warnings")] if items else []
+
+
+def _warnings(scores: Mapping[str, Score], warnings: Sequence[Diagnostic] = ()) -> list[Block]:
+    """Warnings with the models that they concern, unreliable ones first."""
+    items = warning_lines(scores, warnings)
+    trusted = all_reliable([*warnings, *(w for score in scores.values() for w in score.warnings)])
+    tone: Tone = "open" if trusted else "bad"
+    return [Notes(items=items, title="Warnings", tone=tone)] if items else []
+
+
+def _basis(scores: Mapping[str, Score]) -> list[Block]:
+    """Return what the intervals assume and, behind a fold, how each score was computed."""
+    assumed = assumption_lines(scores)
+    found: list[Block] = []
     if assumed:
-        found.append(Notes(items=list(assumed), title="What these intervals assume"))
-    return [*found, Notes(items=methods, title="How each score was computed", folded=True)]
+        found.append(Notes(items=assumed, title="What these intervals assume"))
+    methods = Notes(items=method_lines(scores), title="How each score was computed", folded=True)
+    return [*found, methods]
 
 
 def select_page(selection: Selection) -> Page:
@@ -154,27 +214,26 @@ def select_page(selection: Selection) -> Page:
     ----------
     selection : genbounds.select.Selection
     """
-    name = display(selection.best, limit=72)
-    title = metric_title(selection.metric)
-    total = selection.total_samples
+    best, title = display(selection.best, limit=72), metric_title(selection.metric)
+    at = percent(selection.confidence)
+    of = f"of {count(len(selection.samples), 'model')} by {title}"
+    total = count(selection.total_samples, "sample")
     if selection.certified:
-        lead = (
-            f"{name} is the best of {len(selection.samples)} models by {title}, certified at "
-            f"{percent(selection.confidence)} from {number(total)} samples."
-        )
-        state = Tag("certified", "good")
+        lead = f"{best} is the best {of}, certified at {at} from {total}."
+        answer = Tag("certified", "good")
     else:
-        lead = (
-            f"{name} is ahead of {len(selection.samples)} models by {title}, but "
-            f"{number(total)} samples do not certify it at {percent(selection.confidence)}."
-        )
-        state = Tag("not certified", "open")
+        lead = f"{best} is ahead {of}, but {total} do not certify that at {at}."
+        answer = Tag("not certified", "open")
     page = Page(title="Which model is best?", lead=lead, foot=_FOOT)
     page.facts = Facts(
         items=[
-            ("Best", Name(selection.best), title),
-            ("Answer", state, f"at {percent(selection.confidence)}; stopped: {selection.stopped}"),
-            ("Samples", total, f"in {number(selection.steps)} steps, policy {selection.policy}"),
+            ("Best" if selection.certified else "Ahead", Name(selection.best), title),
+            ("Answer", answer, f"at {at}; {stop_reason(selection.stopped)}"),
+            (
+                "Samples",
+                selection.total_samples,
+                f"in {count(selection.steps, 'step')}, policy {selection.policy}",
+            ),
         ]
     )
     steps, spent = spending(selection)
@@ -193,13 +252,15 @@ def select_page(selection: Selection) -> Page:
             score_plot(selection.scores, metric=selection.metric, level=selection.confidence)
         )
         blocks.append(
-            "These intervals belong together: those of all arms at all times of the run hold at "
-            f"once with probability {percent(selection.confidence)}."
+            "The intervals of all arms, at all times of the run, hold together with probability "
+            f"{percent(selection.confidence)}."
         )
     if selection.set_aside:
-        rows = [(Name(arm), reason) for arm, reason in selection.set_aside.items()]
+        rows = [
+            (Name(arm), display(reason, limit=300)) for arm, reason in selection.set_aside.items()
+        ]
         blocks.append(Table(("Arm", "Why"), rows, "Arms that were set aside"))
-    blocks += _remarks(selection.scores)
+    blocks = [*_warnings(selection.scores), *blocks, *_basis(selection.scores)]
     blocks.append(Notes(items=selection.notes, title="What the answer rests on"))
     return page.add(Section("Scores at the end", blocks))
 
@@ -229,28 +290,28 @@ def audit_page(document: Mapping[str, Any], *, bounds: Mapping[str, Bound] | Non
     """
     rows = document["rows"]
     counts = {word: sum(row["verdict"] == word for row in rows) for word in VERDICT_TONES}
-    refuted = [row["id"] for row in rows if row["verdict"] == "refuted"]
-    lead = f"Of {_count(len(rows), 'statement')}, " + (
-        "none was refuted."
+    refuted = counts["refuted"]
+    lead = f"Of {count(len(rows), 'published inequality', 'published inequalities')}, " + (
+        "none failed more often than it allows."
         if not refuted
-        else f"{len(refuted)} failed beyond what is allowed: {', '.join(refuted)}."
+        else f"{refuted} failed more often than allowed."
     )
     page = Page(title="Do the inequalities hold as printed?", lead=lead, foot=_FOOT)
     page.facts = Facts(
         items=[
-            ("Upheld", counts["upheld"], "never failed more often than allowed"),
-            ("Refuted", counts["refuted"], "with a counterexample each"),
-            ("Vacuous", counts["vacuous"], "true, and say nothing"),
+            ("Refuted", refuted, "with a counterexample each"),
+            ("Not refuted", counts["upheld"], "in no test did they fail more often than allowed"),
+            ("Vacuous", counts["vacuous"], "never violated, but the bound says nothing"),
         ]
     )
     verdicts = Table(
-        columns=("Statement", "Verdict", "Form", "Tightness", "Cells", "Source"),
+        columns=("Statement", "Verdict", "Tightness", "Form", "Cases", "Source"),
         rows=[
             (
                 Code(row["id"]),
                 verdict(row["verdict"]),
-                row["form"],
                 row["tightness"],
+                row["form"],
                 row["cells"],
                 _source(row["source"]),
             )
@@ -258,7 +319,7 @@ def audit_page(document: Mapping[str, Any], *, bounds: Mapping[str, Bound] | Non
         ],
         caption=f"Verdicts, seed {document['seed']}",
     )
-    page.add(Section("Verdicts", [verdicts]))
+    page.add(Section("Verdicts", [verdicts, _legend(rows)]))
     if any(row["worst"]["claimed"] > 0 for row in rows):
         page.add(Section("Promised against measured", [miss_plot(rows)]))
     if any(row.get("tightness") for row in rows):
@@ -267,7 +328,7 @@ def audit_page(document: Mapping[str, Any], *, bounds: Mapping[str, Bound] | Non
     for row in rows:
         if row["verdict"] == "refuted":
             bound = None if bounds is None else bounds.get(row["id"])
-            details += [f"{row['id']} ({row['source']})"]
+            details += [f"{row['id']} ({_spelled_out(row['source'])})"]
             details += [] if bound is None else [bound.claim, Formula(bound.latex)]
             details.append(_measured(row))
     if details:
@@ -288,8 +349,8 @@ def statement_page(bound: Bound, row: Mapping[str, Any]) -> Page:
     page.facts = Facts(
         items=[
             ("Verdict", verdict(row["verdict"]), "of a quick audit"),
-            ("Form", bound.form, bound.setting),
-            ("Tightness", row["tightness"], "width over needed width"),
+            ("Form", bound.form, FORMS[bound.form]),
+            ("Tightness", row["tightness"], "width over the width that would do; 1 is perfect"),
         ]
     )
     constants = [(Code(name), short(value)) for name, value in bound.constants.items()]
@@ -299,6 +360,7 @@ def statement_page(bound: Bound, row: Mapping[str, Any]) -> Page:
             [
                 Formula(bound.latex),
                 Table(("Source",), [(_source(bound.source),)]),
+                f"Setting: {bound.setting}.",
                 Notes(items=[a.text for a in bound.assumptions], title="Assumptions"),
                 Table(("Constant", "As printed"), constants),
             ],
@@ -310,8 +372,30 @@ def statement_page(bound: Bound, row: Mapping[str, Any]) -> Page:
 
 def _source(text: str) -> Cell:
     """Link a source to its paper, as far as it is one of those that the catalogue transcribes."""
-    address = PAPERS.get(text[:3])
-    return text if address is None else Link(text, address)
+    paper = PAPERS.get(text[:3])
+    return text if paper is None else Link(text, paper[1])
+
+
+def _spelled_out(source: str) -> str:
+    """Return a source with the paper's name in place of its short one."""
+    paper = PAPERS.get(source[:3])
+    return source if paper is None else f"{paper[0]}:{source[3:]}"
+
+
+def _legend(rows: Sequence[Mapping[str, Any]]) -> Notes:
+    """Explain the columns of an audit, and the short names of the papers that occur."""
+    forms = [form for form in FORMS if any(row["form"] == form for row in rows)]
+    papers = [name for name in PAPERS if any(name in row["source"] for row in rows)]
+    return Notes(
+        title="How to read the table",
+        items=[
+            "Not refuted: in no test did it fail more often than it allows; that is no proof.",
+            "Tightness: the width of the bound over the width that would do; 1 is perfect, below 1 "
+            "the bound promises too much.",
+            *(f"Form {form}: {FORMS[form]}." for form in forms),
+            *(f"{name}: {PAPERS[name][0]}." for name in papers),
+        ],
+    )
 
 
 def _checked(row: Mapping[str, Any]) -> list[Block]:
@@ -326,26 +410,5 @@ def _checked(row: Mapping[str, Any]) -> list[Block]:
 
 
 def _measured(row: Mapping[str, Any]) -> Notes:
-    worst = row["worst"]
     items = [f"Counterexample: {row['counterexample']}"] if row["counterexample"] else []
-    size = "" if worst["n"] is None else f" with n = {worst['n']}"
-    case = f"{worst['arm']}{size}, d = {worst['d']}"
-    if worst["delta"] is None:
-        items.append(f"Searched for inputs that violate it, worst: {case}.")
-    else:
-        items.append(
-            f"Worst case: {case}, δ = {short(worst['delta'])}; it misses at a rate of "
-            f"{rate(worst['miss'], worst['miss_low'], worst['miss_high'])}, "
-            f"allowed is {short(worst['claimed'])}."
-        )
-    return Notes(items=items, title="Measured")
-
-
-def _names(ranking: Ranking) -> str:
-    """Name the rivals of the model that is ahead, a few at most."""
-    rivals = [display(name, limit=40) for name in ranking.contenders if name != ranking.best]
-    return ", ".join(rivals) if len(rivals) <= 3 else f"{len(rivals)} other models"
-
-
-def _count(count: int, word: str) -> str:
-    return f"{count} {word}" if count == 1 else f"{count} {word}s"
+    return Notes(items=[*items, *measured_lines(row)], title="Measured")

@@ -119,8 +119,9 @@ def _knock(scheduler: str) -> None:
         socket.create_connection((host, port), timeout=10.0).close()
     except (OSError, ValueError) as error:
         raise InputError(
-            f"`scheduler` {scheduler!r} does not answer ({error}): give the address that "
-            "`dask scheduler` prints, such as tcp://10.0.0.1:8786."
+            f"{scheduler!r} does not answer ({error}): give the address that "
+            "`dask scheduler` prints, such as tcp://10.0.0.1:8786.",
+            argument="scheduler",
         ) from None
 
 

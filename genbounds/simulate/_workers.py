@@ -51,13 +51,14 @@ class Workers:
             return
         if self.backend != "dask":
             raise InputError(
-                f"`scheduler` is for clusters; backend {self.backend!r} has none: "
-                "choose backend 'dask'."
+                f"is for clusters; backend {self.backend!r} has none: choose backend 'dask'.",
+                argument="scheduler",
             )
         if self.jobs != 1:
             raise InputError(
-                f"`jobs` is the cluster's own affair: leave it out with `scheduler`; "
-                f"got {self.jobs}."
+                f"is decided by the cluster where a scheduler is given: leave it out; "
+                f"got {self.jobs}.",
+                argument="jobs",
             )
 
     def run(
@@ -110,7 +111,7 @@ class Workers:
             except TerminatedWorkerError:
                 raise InputError(
                     "a worker process was killed, perhaps for want of memory: ask for fewer "
-                    "`jobs`; what was kept in a folder is safe, the same call goes on from there."
+                    "jobs; what was kept in a folder is safe, the same call goes on from there."
                 ) from None
             finally:
                 with warnings.catch_warnings():

@@ -1,17 +1,18 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import genbounds as gb
-from genbounds.cli._inputs import METRICS, model_names, softmax
-from genbounds.validation import InputError
 
 ROW = {
-    "model", "metric", "estimator", "value", "low", "high", "level", "stderr", "n", "notes",
+    "model", "metric", "estimator", "value", "low", "high", "level", "stderr", "n", "method",
+    "reliable", "warnings", "assumptions", "details", "notes",
 }  # fmt: skip
 
 
@@ -51,8 +52,10 @@ def test_plugin_has_no_ranking(run, zoo):
 def test_reference_statistics(run, zoo):
     known = run("score", zoo / "population.npz", zoo / "good.npy", "--json").json
     counted = run("score", zoo / "counted.npz", zoo / "good.npy", "--json").json
-    assert "taken as exactly known" in known["notes"][0]
-    assert counted["notes"] == []
+    (warning,) = known["warnings"]
+    assert (warning["code"], warning["severity"]) == ("reference-size-unknown", "caution")
+    assert known["notes"] == [warning["message"]]
+    assert counted["warnings"] == []
     assert counted["rows"][0]["stderr"] > known["rows"][0]["stderr"]
 
 
@@ -62,25 +65,24 @@ def test_generated_statistics(run, zoo):
     assert row["n"] == 900
 
 
-def test_inception_ranks_the_models_and_scores_the_reference_beside(run, zoo):
-    files = [zoo / f"{name}.npy" for name in ("p_real", "p_bad", "p_good")]
-    document = run("score", *files, "--metric", "is", "--json").json
-    assert [row["model"] for row in document["rows"]] == ["p_bad", "p_good"]
-    assert document["reference"]["model"] == "p_real"
-    assert document["ranking"]["contenders"] == ["p_good"]
-
-
-def test_inception_of_one_file_is_that_model(run, zoo):
-    document = run("score", zoo / "p_good.npy", "--metric", "is", "--json").json
-    assert [row["model"] for row in document["rows"]] == ["p_good"]
+@pytest.mark.parametrize("metric", ["is", "rke"])
+def test_without_a_reference_all_files_are_models(run, zoo, metric):
+    names = ["p_bad", "p_good"] if metric == "is" else ["bad", "good"]
+    files = [zoo / f"{name}.npy" for name in names]
+    document = run("score", *files, "--metric", metric, "--json").json
+    assert [row["model"] for row in document["rows"]] == names
     assert "reference" not in document
+    assert len(document["ranking"]["differences"]) == 1
+    named = run("score", *files[1:], "--reference", files[0], "--metric", metric, "--json").json
+    assert [row["model"] for row in named["rows"]] == names[1:]
+    assert named["reference"]["model"] == names[0]
+    assert "ranking" not in named
 
 
-def test_inception_does_not_need_its_reference(run, zoo):
-    document = run("score", zoo / "real.npy", zoo / "p_good.npy", "--metric", "is", "--json").json
-    assert [row["model"] for row in document["rows"]] == ["p_good"]
-    assert document["notes"][0].startswith("the Inception score uses no reference")
-    assert "real.npy" in document["notes"][0]
+def test_fid_is_another_name_of_fd(run, zoo):
+    files = [zoo / "real.npy", zoo / "good.npy"]
+    by_alias = run("score", *files, "--metric", "fid", "--json")
+    assert by_alias.json == run("score", *files, "--json").json
 
 
 def test_logits_are_posteriors_after_a_softmax(run, zoo):
@@ -91,31 +93,119 @@ def test_logits_are_posteriors_after_a_softmax(run, zoo):
     assert logits["value"] == pytest.approx(plain["value"], rel=1e-9)
 
 
-def test_softmax_of_extremes():
-    x = np.array([[1e308, -1e308, 0.0], [0.0, 0.0, 0.0], [-800.0, 0.0, 1.0]])
-    result = softmax(x)
-    np.testing.assert_allclose(result.sum(axis=1), 1.0, rtol=1e-15)
-    np.testing.assert_array_equal(result[0], [1.0, 0.0, 0.0])
-    np.testing.assert_allclose(result[1], 1 / 3)
-    with pytest.raises(InputError, match="row 1"):
-        softmax(np.array([[0.0, 1.0], [np.nan, 0.0]]))
+def test_softmax_of_extremes(run, tmp_path):
+    """Logits whose differences overflow are certain of one class each."""
+    logits = np.array([[1e308, -1e308, 0.0], [0.0, 0.0, 0.0], [-800.0, 0.0, -800.0]])
+    np.save(tmp_path / "logits.npy", np.repeat(logits, 20, axis=0))
+    np.save(tmp_path / "p.npy", np.repeat([[1, 0, 0], [1 / 3] * 3, [0, 1, 0]], 20, axis=0))
+    found = [
+        run("score", tmp_path / name, *option, "--metric", "is", "--json").json["rows"][0]["value"]
+        for name, option in (("logits.npy", ["--logits"]), ("p.npy", []))
+    ]
+    assert found[0] == pytest.approx(found[1], rel=1e-12)
 
 
-def test_text_says_who_is_distinguishable(run, zoo):
-    result = run("score", zoo / "real.npy", *(zoo / f"{n}.npy" for n in ("bad", "good", "close")))
+def columns(text: str) -> dict[str, list[str]]:
+    """Return the table that was printed, by heading."""
+    lines = text.splitlines()
+    rule = next(i for i, line in enumerate(lines) if set(line) == {"─"})
+    heading = lines[rule - 1]
+    starts = [match.start() for match in re.finditer(r"(?<=\s\s)\S|^\S", heading)]
+    rows = []
+    for line in lines[rule + 1 :]:
+        if not line.strip():
+            break
+        rows.append(re.split(r"\s{2,}", line.strip()))
+    names = re.split(r"\s{2,}", heading.strip())
+    assert len(starts) == len(names)
+    return {name: [row[i] if i < len(row) else "" for row in rows] for i, name in enumerate(names)}
+
+
+def test_the_table_is_the_ranking(run, zoo):
+    files = [zoo / f"{name}.npy" for name in ("real", "bad", "good", "close")]
+    result = run("score", *files)
     assert result.code == 0
-    lines = result.out.splitlines()
-    assert (
-        lines[0] == "Fréchet distance (smaller is better), 95\N{NARROW NO-BREAK SPACE}% intervals"
-    )
-    assert lines[4].split()[0] in ("good", "close")  # best first
-    assert "the samples do not tell it from" in result.out
     assert "\x1b" not in result.out
+    document = run("score", *files, "--json").json
+    table = columns(result.out)
+    letters = document["ranking"]["letters"]
+    assert table["Model"] == list(letters)  # best first
+    assert table["Model"][-1] == "bad"
+    assert table["Group"] == list(letters.values())
+    by_name = {row["model"]: row for row in document["rows"]}
+    for name, value in zip(table["Model"], table["Score"], strict=True):
+        assert float(value) == pytest.approx(by_name[name]["value"], rel=1e-3)
 
 
-def test_a_single_best_is_named(run, zoo):
-    result = run("score", zoo / "real.npy", zoo / "good.npy", zoo / "bad.npy")
-    assert "good is the best of them" in result.out
+def test_the_verdict_names_every_rival_of_the_best(run, zoo):
+    files = {name: zoo / f"{name}.npy" for name in ("real", "bad", "good", "close")}
+    verdict = run("score", *files.values()).out.split("\n\n")[2]
+    assert "good" in verdict
+    assert "close" in verdict
+    assert "bad" not in verdict
+    alone = run("score", files["real"], files["good"], files["bad"]).out.split("\n\n")[2]
+    assert "good" in alone
+    assert "bad" not in alone
+
+
+def test_methods_are_printed_only_on_request(run, zoo):
+    files = [zoo / "real.npy", zoo / "good.npy"]
+    assert "second-order" not in run("score", *files).out
+    assert "second-order" in run("score", *files, "--verbose").out
+
+
+# --- files that are not what they are taken for ---------------------------------------------------
+
+
+@pytest.fixture
+def strange(tmp_path):
+    rng = np.random.default_rng(5)
+    np.save(tmp_path / "real.npy", rng.normal(size=(600, 4)))
+    np.save(tmp_path / "good.npy", rng.normal(size=(500, 4)))
+    np.save(tmp_path / "constant.npy", np.full((500, 4), 0.25))
+    np.save(tmp_path / "pixels.npy", rng.integers(0, 256, size=(500, 4), dtype=np.uint8))
+    for name in ("wide", "wide_too"):
+        np.save(tmp_path / f"{name}.npy", rng.normal(size=(4, 500)))
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("reference", "model", "code", "severity"),
+    [
+        ("real", "constant", "no-variation", "unreliable"),
+        ("constant", "good", "no-variation", "unreliable"),
+        ("real", "pixels", "implausible-input", "caution"),
+        ("wide", "wide_too", "implausible-input", "caution"),
+        ("real", "good", None, None),
+    ],
+)
+def test_implausible_files_are_named(run, strange, reference, model, code, severity):
+    """In the row of the model that they concern, in its warnings, and as a mark in the table."""
+    files = [strange / f"{reference}.npy", strange / f"{model}.npy"]
+    row = run("score", *files, "--json").json["rows"][0]
+    found = {(w["code"], w["severity"]) for w in row["warnings"]}
+    text = run("score", *files).out
+    if code is None:
+        assert not found
+        assert "Warnings" not in text
+        return
+    assert (code, severity) in found
+    assert row["reliable"] == all(w["severity"] != "unreliable" for w in row["warnings"])
+    (mark,) = columns(text)["Warnings"]
+    assert mark == ("caution" if row["reliable"] else "unreliable")
+
+
+def test_unreliable_warnings_come_first_and_name_their_models(run, strange):
+    files = [strange / f"{name}.npy" for name in ("real", "pixels", "constant", "good")]
+    text = run("score", *files).out
+    warnings = re.findall(r"^\* (\w+): (.*)$", text.split("\nWarnings\n")[1], flags=re.MULTILINE)
+    kinds = [kind for kind, _ in warnings if kind in ("unreliable", "caution")]
+    assert kinds == sorted(kinds, reverse=True)
+    assert len(set(kinds)) == 2
+    assert all("(constant)" in rest for kind, rest in warnings if kind == "unreliable")
+
+
+# --- results that are kept ------------------------------------------------------------------------
 
 
 def test_says_on_a_terminal_where_the_page_is(run, zoo, tmp_path, monkeypatch):
@@ -161,17 +251,16 @@ def test_convergence_is_on_the_page_and_in_the_json_if_asked_for(run, zoo, tmp_p
             assert (row["value"], row["low"], row["high"]) == pytest.approx(
                 (score.value, score.low, score.high), rel=1e-9
             )
-    assert "no convergence of counted" in out["notes"][-1]
+    assert out["warnings"][-1]["code"] == "moments-only"
     assert "counted.npz" in out["notes"][-1]
     page = (tmp_path / "report.html").read_text()
-    assert "Do the scores settle as samples are added?" in page
     assert page.count("<title>good, n = 62") == 2
 
 
-@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("metric", gb.estimators.metric_names())
 def test_convergence_of_every_metric(run, zoo, metric):
     stem = "p_" if metric == "is" else ""
-    files = [zoo / f"{stem}{name}.npy" for name in ("real", "good")]
+    files = [zoo / f"{stem}good.npy", "--reference", zoo / f"{stem}real.npy"]
     document = run("score", *files, "--metric", metric, "--convergence", "--json").json
     (points,) = document["convergence"].values()
     assert [row["n"] for row in points] == [points[-1]["n"] >> k for k in (3, 2, 1, 0)][
@@ -183,16 +272,40 @@ def test_convergence_of_every_metric(run, zoo, metric):
 def test_convergence_that_nobody_would_see_is_refused(run, zoo):
     result = run("score", zoo / "real.npy", zoo / "good.npy", "--convergence")
     assert (result.code, result.out) == (2, "")
-    assert "give --out or --json" in result.err
+    assert "`--convergence`" in result.err
 
 
 def test_what_is_finished_is_kept(run, zoo, tmp_path):
+    """Marked as incomplete, and without the page of an earlier run beside it."""
     np.save(tmp_path / "broken.npy", np.full((50, 4), np.nan))
     out = tmp_path / "out"
     files = [zoo / "real.npy", zoo / "good.npy", tmp_path / "broken.npy"]
+    assert run("score", *files[:2], "--out", out).code == 0
+    assert json.loads((out / "results.json").read_text())["complete"] is True
+    assert (out / "report.html").exists()
     assert run("score", *files, "--out", out).code == 2
     kept = json.loads((out / "results.json").read_text())
     assert [row["model"] for row in kept["rows"]] == ["good"]
+    assert kept["complete"] is False
+    assert not (out / "report.html").exists()
+
+
+def test_ctrl_c_leaves_incomplete_results(run, zoo, tmp_path, monkeypatch):
+    out = tmp_path / "out"
+    files = [zoo / name for name in ("real.npy", "good.npy", "bad.npy")]
+    assert run("score", *files, "--out", out).code == 0
+
+    def interrupt(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("genbounds.cli.score.rank", interrupt)
+    stopped = run("score", *files, "--out", out)
+    assert stopped.code == 130
+    assert stopped.err.count("\n") == 1
+    kept = json.loads((out / "results.json").read_text())
+    assert [row["model"] for row in kept["rows"]] == ["good", "bad"]
+    assert kept["complete"] is False
+    assert {path.name for path in out.iterdir()} == {"results.json"}
 
 
 @pytest.mark.parametrize(
@@ -206,24 +319,26 @@ def test_what_is_finished_is_kept(run, zoo, tmp_path):
         (["gan/x.npy", "x.npy"], ["gan/x", "x"]),
     ],
 )
-def test_model_names_are_short_and_unique(paths, names):
-    from pathlib import Path
+def test_model_names_are_short_and_unique(run, zoo, tmp_path, monkeypatch, paths, names):
+    monkeypatch.chdir(tmp_path)
+    for path in map(Path, dict.fromkeys(paths)):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.symlink_to(zoo / ("good.npy" if path.suffix == ".npy" else "counted.npz"))
+    document = run("score", zoo / "population.npz", *paths, "--json").json
+    assert [row["model"] for row in document["rows"]] == names
 
-    assert model_names([Path(path) for path in paths]) == names
 
-
-def test_every_metric_of_the_library_is_on_offer():
-    from genbounds.estimators import METRICS as LIBRARY
-
-    assert set(METRICS) == set(LIBRARY)
+def test_every_metric_of_the_library_is_on_offer(run):
+    text = run("score", "--help").out
+    assert f"--metric {'|'.join(gb.estimators.metric_names())}" in text
 
 
 def test_diversity_needs_no_reference_and_one_bandwidth(run, zoo):
-    """The first file gives the bandwidth and is scored for orientation; another one changes it."""
-    names = ("real.npy", "good.npy")
-    real, good = (np.load(zoo / name) for name in names)
+    """A reference gives the bandwidth and is scored for orientation."""
+    real, good = (np.load(zoo / name) for name in ("real.npy", "good.npy"))
     sigma = gb.estimators.median_bandwidth(real)
-    document = run("score", *(zoo / name for name in names), "--metric", "rke", "--json").json
+    call = ("score", zoo / "good.npy", "--reference", zoo / "real.npy", "--metric", "rke")
+    document = run(*call, "--json").json
     expected = gb.vendi_score(good, order=2.0, bandwidth=sigma)
     assert document["rows"][0]["value"] == pytest.approx(expected.value, rel=1e-12)
     assert document["reference"]["model"] == "real"
@@ -234,10 +349,11 @@ def test_diversity_needs_no_reference_and_one_bandwidth(run, zoo):
 
 
 def test_vendi_of_few_rows(run, zoo, tmp_path):
-    """No more rows than eigenvalues are usually kept: fewer are, and the table says how many."""
+    """No more rows than eigenvalues are usually kept: fewer are, and the details say how many."""
     few = np.load(zoo / "good.npy")[:60]
     np.save(tmp_path / "few.npy", few)
-    given = run("score", zoo / "real.npy", tmp_path / "few.npy", "--metric", "vendi", "--json").json
+    call = ("score", tmp_path / "few.npy", "--reference", zoo / "real.npy", "--metric", "vendi")
+    given = run(*call, "--json").json
     for row in (given["rows"][0], given["reference"]):
-        assert row["estimator"] == "vendi, truncated at t=59"
-        assert "truncated at t=59 for all: the smallest sample has 60 rows" in row["notes"][-1]
+        assert row["method"] == "truncated"
+        assert any("59" in detail for detail in row["details"])

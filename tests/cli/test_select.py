@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 
 
@@ -22,7 +24,8 @@ def test_no_certificate_is_a_negative_answer(run, zoo):
     result = run("select", "--reference", zoo / "real.npy", zoo / "good.npy", zoo / "close.npy")
     assert result.code == 1
     assert result.err == ""
-    assert result.out.startswith("No certificate")
+    assert re.search("good|close", result.out.splitlines()[0])
+    assert "certified at" not in result.out
 
 
 def test_budget(run, zoo):
@@ -38,7 +41,7 @@ def test_inception(run, zoo):
     files = [zoo / "p_good.npy", zoo / "p_bad.npy"]
     assert run("select", *files, "--metric", "is", "--json").json["best"] == "p_good"
     noted = run("select", "--reference", zoo / "real.npy", *files, "--metric", "is", "--json")
-    assert "was not read" in noted.json["notes"][-1]
+    assert "real.npy" in noted.json["notes"][-1]
     logits = [zoo / "p_good_logits.npy", zoo / "p_bad_logits.npy"]
     assert run("select", *logits, "--metric", "is", "--logits", "--json").code == 0
 

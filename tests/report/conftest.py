@@ -7,7 +7,7 @@ from itertools import combinations
 
 import pytest
 
-from genbounds.results import Difference, Ranking, Score
+from genbounds.results import Diagnostic, Difference, Ranking, Score
 
 HOSTILE = {
     "script": "<script>document.title='owned'</script>",
@@ -23,7 +23,9 @@ HOSTILE = {
 }
 
 
-def make_score(value: float, *, half: float = 0.2, n: int = 500) -> Score:
+def make_score(
+    value: float, *, half: float = 0.2, n: int = 500, warnings: tuple[Diagnostic, ...] = ()
+) -> Score:
     return Score(
         value=value,
         low=max(value - half, 0.0),
@@ -32,7 +34,9 @@ def make_score(value: float, *, half: float = 0.2, n: int = 500) -> Score:
         stderr=half / 1.96,
         n=n,
         estimator="debiased",
-        notes=("interval assumes independent rows",),
+        method="second-order",
+        warnings=warnings,
+        assumptions=("the rows are independent",),
     )
 
 
@@ -53,7 +57,7 @@ def make_ranking(names: list[str]) -> Ranking:
         scores=scores,
         differences=tuple(differences),
         groups=(tuple(names[:2]), *((name,) for name in names[2:])),
-        notes=("independent samples",),
+        assumptions=("independent samples",),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.server
 import re
 import shutil
+import subprocess
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -84,7 +85,9 @@ def pages() -> dict[str, report.Page]:
             ranking=ranking,
             convergence={name: [(50, s), (500, s)] for name, s in ranking.scores.items()},
         ),
-        "audit": report.audit_page({"rows": AUDIT, "seed": 0}),
+        "audit": report.audit_page(
+            {"rows": [row | {"source": "M25 Lemma 12, O24 Lemma E.4"} for row in AUDIT], "seed": 0}
+        ),
         "statement": report.statement_page(catalog["o24.gaussian-mean"], row),
         "select": report.Page("Select", "Lead").add(
             Section(
@@ -152,7 +155,7 @@ def column(table: Any, number: int) -> list[str]:
 def test_tables_sort(folder, visit, how):
     page, _ = visit(f"file://{folder}/hostile.html")
     table = page.locator("main > section").last.locator("table").first
-    button = table.locator("th button").nth(1)
+    button = table.locator("th [role=button]").nth(1)
 
     def press() -> None:
         if how == "mouse":
@@ -256,6 +259,36 @@ def test_print_shows_every_number(folder, visit):
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     assert page.locator("figure .wide svg").first.is_visible()
     assert page.evaluate("[...document.querySelectorAll('details')].every((d) => d.open)")
+
+
+@pytest.mark.skipif(shutil.which("pdftotext") is None, reason="no pdftotext (poppler-utils) here")
+def test_continued_tables_repeat_their_head(visit, tmp_path):
+    rows = [(f"model {i}", i) for i in range(150)]
+    page = report.Page("Long", "Lead").add(
+        Section("Table", [report.Table(("Who comes here", "Number"), rows)])
+    )
+    report.write_page(tmp_path / "long.html", page)
+    opened, _ = visit(f"file://{tmp_path}/long.html")
+    opened.pdf(path=tmp_path / "long.pdf", format="A4")
+    text = subprocess.run(
+        ["pdftotext", "-layout", tmp_path / "long.pdf", "-"], capture_output=True, text=True
+    ).stdout
+    pages = text.count("\f")
+    assert pages >= 3
+    assert text.count("Who comes here") == pages
+
+
+def test_a_phone_shows_the_score_and_says_that_there_is_more(folder, visit):
+    """The second column, score or verdict, is on the screen; a hint where columns are not."""
+    page, _ = visit(f"file://{folder}/audit.html", width=400)
+    table = page.locator("main .scroll").first
+    verdict = table.locator("td:nth-child(2)").first.bounding_box()
+    assert verdict["x"] + verdict["width"] <= 400
+    hint = "el => getComputedStyle(el, '::before').content"
+    page.wait_for_function("document.querySelector('main .scroll').classList.contains('wider')")
+    assert "columns" in table.evaluate(hint)
+    wide, _ = visit(f"file://{folder}/audit.html", width=1400)
+    assert wide.locator("main .scroll").first.evaluate(hint) == "none"
 
 
 # --- nothing is asked for, and the probes can tell ------------------------------------------------

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+import math
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
 
 from genbounds import bounds, report
 from genbounds.report import Facts, Formula, Link, Name, Notes, Page, Picture, Section, Table, Tag
+from genbounds.results import Diagnostic
 from genbounds.validation import InputError
 from tests.report.conftest import AUDIT, HOSTILE, make_ranking, make_score
 
@@ -132,18 +135,82 @@ def test_thousands_are_set_apart_by_a_space():
     assert "1 234 567 samples".replace(" ", "\N{NARROW NO-BREAK SPACE}", 2) in html
 
 
-def test_score_page(ranking):
-    page = report.score_page(
-        ranking.scores, metric="fd", level=0.95, ranking=ranking, notes=["a remark"]
+UNTRUSTED = Diagnostic(
+    code="leak", severity="unreliable", message="rows <b>of</b> the reference", remedy="Drop them."
+)
+DOUBT = Diagnostic(code="few-samples", severity="caution", message="few samples", remedy="More.")
+
+
+def texts_of(html: str) -> str:
+    parser = Outline()
+    parser.feed(html)
+    return "".join(parser.text)
+
+
+def test_score_page_says_who_is_best_by_how_much_and_how_sure(ranking):
+    page = report.score_page(ranking.scores, metric="fd", level=0.95, ranking=ranking)
+    labels = [label for label, _, _ in page.facts.items]
+    assert len(labels) == 4
+    values = dict(zip(labels, page.facts.items, strict=True))
+    gap = ranking.difference("diffusion", "flow")
+    lead = values["Better than the next by"]
+    assert lead[1] == report.number(-gap.value)
+    assert report.interval(-gap.high, -gap.low) in lead[2]
+    assert values["May be the best"][1] == f"{len(ranking.contenders)} of 4"
+    assert "flow" in page.lead  # which is not significantly worse
+    assert "vae" not in page.lead
+
+
+def test_leads_of_logarithmic_scores_are_ratios(ranking):
+    flipped = replace(
+        ranking,
+        log_scale=True,
+        differences=tuple(
+            replace(d, value=-d.value, low=-d.high, high=-d.low) for d in ranking.differences
+        ),
     )
-    html = page.render()
-    assert "the samples do not tell it from flow" in page.lead
-    assert "a remark" in html
-    assert "Who is distinguishable from whom" in html
-    assert "settle" not in html
-    alone = report.score_page({"gan": make_score(2.0)}, metric="is", level=0.9)
-    assert alone.title == "Inception score of 1 model"
-    assert "distinguishable" not in alone.render()
+    page = report.score_page(flipped.scores, metric="is", level=0.95, ranking=flipped)
+    lead = {label: value for label, value, _ in page.facts.items}["Better than the next by"]
+    assert lead == f"{report.number(math.exp(0.25))} times"
+
+
+def test_warnings_are_on_the_page_unreliable_first(ranking):
+    """Apart from the assumptions, with the model's name; a mark in the row of the table."""
+    scores = dict(ranking.scores)
+    for name, warnings in {"gan": (DOUBT, UNTRUSTED), "vae": (DOUBT,)}.items():
+        scores[name] = replace(scores[name], warnings=warnings)
+    ranked = replace(ranking, scores=scores)
+    page = report.score_page(scores, metric="fd", level=0.95, ranking=ranked)
+    notes = {block.title: block for s in page.sections for block in s.blocks
+             if isinstance(block, Notes)}  # fmt: skip
+    warned = notes["Warnings"]
+    assert warned.tone == "bad"
+    assert [item.split(":")[0] for item in warned.items] == ["unreliable", "caution"]
+    assert "(gan)" in warned.items[0]
+    assert "(gan, vae)" in warned.items[1]
+    assert "rows <b>of</b> the reference" in texts_of(page.render())
+    assert notes["What these intervals assume"].items == ["the rows are independent"]
+    figure = report.rank_plot(ranked)
+    marks = [row[-1].text if row[-1] else "" for row in figure.table.rows]
+    assert marks == ["", "", "unreliable", "caution"]
+    calm = replace(ranked, scores=ranking.scores)
+    assert "Warnings" not in report.rank_plot(calm).table.columns
+
+
+def test_methods_are_behind_a_fold(ranking):
+    page = report.score_page(ranking.scores, metric="fd", level=0.95, ranking=ranking)
+    (methods,) = [
+        block for s in page.sections for block in s.blocks
+        if isinstance(block, Notes) and block.folded
+    ]  # fmt: skip
+    assert methods.items == ["diffusion, flow, gan, vae: second-order"]
+
+
+def test_a_model_alone_is_compared_with_none():
+    page = report.score_page({"gan": make_score(2.0)}, metric="is", level=0.9)
+    assert page.title == "Inception score of 1 model"
+    assert len(page.sections) == 1
+    assert "1 models" not in page.render()
 
 
 def test_score_page_with_convergence(ranking):
@@ -153,34 +220,49 @@ def test_score_page_with_convergence(ranking):
     page = report.score_page(
         ranking.scores, metric="fd", level=0.95, ranking=ranking, convergence=points
     )
-    (section,) = [section for section in page.sections if "settle" in section.title]
+    plain = report.score_page(ranking.scores, metric="fd", level=0.95, ranking=ranking)
+    (section,) = [s for s in page.sections if s.title not in {s.title for s in plain.sections}]
     (figure,) = [block for block in section.blocks if isinstance(block, report.Figure)]
     assert [row[0].text for row in figure.table.rows] == [n for n in names[1:] for _ in range(2)]
     alone = report.score_page(
         {"gan": make_score(2.0)}, metric="is", level=0.9, convergence={"gan": points[names[1]]}
     )
-    assert "settle" in alone.render()
+    assert len(alone.sections) == 2
 
 
 def test_audit_page():
-    html = report.audit_page({"rows": AUDIT, "seed": 0}).render()
+    page = report.audit_page({"rows": AUDIT, "seed": 0})
+    html = page.render()
     for row in AUDIT:
         assert row["id"] in html
+        assert row["id"] not in page.lead
     assert "Counterexample: n = 10" in html
+    text = texts_of(html)
+    assert "not refuted" in text
+    assert "upheld" not in text.replace("a.upheld", "")
+
+
+def test_audit_page_explains_its_columns_and_spells_papers_out():
+    rows = [AUDIT[0] | {"source": "M25 Lemma 12", "form": "plug-in"}]
+    text = texts_of(report.audit_page({"rows": rows, "seed": 0}).render())
+    assert "Form plug-in: " in text
+    assert "Form oracle" not in text
+    assert "Tightness: " in text
+    assert "A Multi-Armed Bandit Approach" in text
+    assert "Of 1 published inequality," in text
 
 
 def test_audit_page_of_deterministic_statements():
     row = AUDIT[0] | {"form": "deterministic", "tightness": None}
     row["worst"] = row["worst"] | {"claimed": 0.0, "delta": None, "n": None, "miss": 1.0}
-    html = report.audit_page({"rows": [row], "seed": 0}).render()
-    assert "Searched for inputs" in html
+    assert len(report.audit_page({"rows": [row], "seed": 0}).sections) == 2  # nothing to draw
 
 
 @pytest.mark.parametrize(
     ("value", "text"),
     [
         (1234.5, "1 234".replace(" ", "\N{NARROW NO-BREAK SPACE}")), (0.012344, "0.01234"),
-        (-1.5, "−1.500"), (0.0, "0.000"), (1e-9, "1.000·10⁻⁹"), (2.5e12, "2.500·10¹²"),
+        (-1.5, "−1.500"), (0.0, "0"), (1e-9, "1.000·10⁻⁹"), (2.5e12, "2.500·10¹²"),
         (float("inf"), "∞"), (float("-inf"), "−∞"), (float("nan"), "–"), (None, "–"), (7, "7"),
         (True, "yes"), (12345, "12 345".replace(" ", "\N{NARROW NO-BREAK SPACE}")), ("x", "x"),
         (9999.96, "10 000".replace(" ", "\N{NARROW NO-BREAK SPACE}")),

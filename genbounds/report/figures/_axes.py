@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
+from genbounds._text import short
 from genbounds.report._canvas import COLOUR, SERIES, Canvas
-from genbounds.report._text import short
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
 
 DASHED: dict[str, Any] = {"color": COLOUR["ink"], "linewidth": 1, "linestyle": (0, (4, 3))}
 """A line for what was promised, or is true."""
+
+MARKS = "os^DvPX*"
+"""Marks of the series, as matplotlib names them."""
 
 
 def log_axis(canvas: Canvas, axes: Axes, values: Sequence[float]) -> None:
@@ -26,19 +30,45 @@ def log_axis(canvas: Canvas, axes: Axes, values: Sequence[float]) -> None:
     log_ticks(canvas, axes)
 
 
-def log_ticks(canvas: Canvas, axes: Axes, *, vertical: bool = False) -> None:
-    """Ticks of a logarithmic axis as plain text, never mathematics."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
+def log_ticks(
+    canvas: Canvas, axes: Axes, *, vertical: bool = False, zero: float | None = None
+) -> None:
+    """Ticks of a logarithmic axis as plain text, never mathematics.
+
+    `zero`: where a tick stands for 0, which the axis itself cannot show.
+    """
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter
 
     low, high = axes.get_ylim() if vertical else axes.get_xlim()
     axis = axes.yaxis if vertical else axes.xaxis
-    few = math.log10(high / low) < 2.2
-    subs = (1.0, 2.0, 5.0) if few else (1.0,)
-    axis.set_major_locator(LogLocator(subs=subs, numticks=5 if canvas.narrow else 8))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
+    start = low if zero is None else 1.5 * zero  # room for the 0
+    found = _log_places(start, high, most=4 if canvas.narrow and not vertical else 7)
+    axis.set_major_locator(FixedLocator(found if zero is None else [zero, *found]))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: "0" if value == zero else short(value)))
+    few_decades = high / low < 1e6
+    axis.set_minor_locator(FixedLocator(_grid(start, high, range(1, 10)) if few_decades else []))
     axis.set_minor_formatter(NullFormatter())
-    if vertical:
-        axis.set_minor_locator(NullLocator())
+
+
+def _log_places(low: float, high: float, *, most: int) -> list[float]:
+    """Return from two to `most` places for labels: the finest grid that the axis has room for."""
+    for digits in (range(1, 10), (1, 2, 5), (1, 3), (1,)):
+        places = _grid(low, high, digits)
+        if len(places) <= most:
+            break
+    if len(places) > most:
+        places = places[:: math.ceil(len(places) / most)]
+    if len(places) >= 2:
+        return places
+    # Less than two of them lie on a short axis: two digits of places in between.
+    return [float(f"{low * (high / low) ** share:.2g}") for share in (0.1, 0.5, 0.9)]
+
+
+def _grid(low: float, high: float, digits: Sequence[int]) -> list[float]:
+    """Return the numbers from `low` to `high` that begin with one of the digits, then zeros."""
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    places = (digit * 10.0**power for power in powers for digit in digits)
+    return [place for place in places if low <= place <= high]
 
 
 def few_ticks(axis: Axis, count: int) -> None:
@@ -48,8 +78,10 @@ def few_ticks(axis: Axis, count: int) -> None:
     axis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
 
 
-def legend(canvas: Canvas, names: Sequence[str], *, dashed_last: bool = False) -> float:
-    """Draw a legend above the axes; return the room it takes.
+def legend(
+    canvas: Canvas, names: Sequence[str], *, dashed_last: bool = False, squares: bool = False
+) -> float:
+    """Draw a legend above the axes, lines with marks or `squares`; return the room it takes.
 
     Its texts are tokens, whose width matplotlib cannot know.
     """
@@ -61,14 +93,28 @@ def legend(canvas: Canvas, names: Sequence[str], *, dashed_last: bool = False) -
         x = 12 + step * (index % columns)
         y = 1.0 - (14 + 18 * (index // columns)) / canvas.height
         dashed = dashed_last and index == len(names) - 1
-        line = Line2D([x / canvas.width, (x + 16) / canvas.width], [y, y], linewidth=2.4)
-        line.set(**DASHED if dashed else {"color": COLOUR[f"series-{index % SERIES}"]})
-        canvas.figure.add_artist(line)
+        ends = [x / canvas.width, (x + 9) / canvas.width, (x + 18) / canvas.width]
+        style = DASHED if dashed else series_style(index)
+        if squares:
+            style |= {"marker": "s", "markersize": 9, "linestyle": "none"}
+        canvas.figure.add_artist(Line2D(ends, [y, y, y], **(style | {"markevery": [1]})))
         limit = 17 if canvas.narrow else 20
         canvas.figure.text(
-            (x + 22) / canvas.width, y, canvas.name(name, limit=limit), va="center_baseline"
+            (x + 24) / canvas.width, y, canvas.name(name, limit=limit), va="center_baseline"
         )
     return 22.0 + 18 * math.ceil(len(names) / columns)
+
+
+def series_style(index: int) -> dict[str, Any]:
+    """Return colour and mark of the line `index`: told apart without colours too."""
+    return {
+        "color": COLOUR[f"series-{index % SERIES}"],
+        "linewidth": 1.6,
+        "marker": MARKS[index % SERIES],
+        "markersize": 5.5,
+        "markeredgecolor": COLOUR["paper"],
+        "markeredgewidth": 0.6,
+    }
 
 
 def beside(axes: Axes, row: int, text: str) -> None:
@@ -82,3 +128,68 @@ def beside(axes: Axes, row: int, text: str) -> None:
         va="center",
         color=COLOUR["muted"],
     )
+
+
+def heading(axes: Axes, text: str) -> None:
+    """Write above what `beside` writes."""
+    axes.annotate(
+        text,
+        (1.0, 1.0),
+        xycoords="axes fraction",
+        xytext=(8, 6),
+        textcoords="offset points",
+        color=COLOUR["muted"],
+    )
+
+
+def interval_mark(
+    axes: Axes,
+    row: int,
+    ends: tuple[float, float, float],
+    *,
+    role: str,
+    mark: str,
+    zero: float = -math.inf,
+) -> Artist:
+    """Draw value and interval in one row; return the mark, for its tip.
+
+    An arrow at an end: the interval goes on beyond the axis, or to 0 on a logarithmic one.
+
+    Parameters
+    ----------
+    axes : Axes
+        With its limits set.
+    row : int
+    ends : tuple of float
+        Low end, value, high end.
+    role : str
+        Of the colour.
+    mark : {"filled", "open", "cross"}
+        A cross has a dashed line.
+    zero : float
+        Where on the axis smaller numbers are drawn.
+    """
+    left, right = axes.get_xlim()
+    left = max(left, zero)
+    colour = COLOUR[role]
+    low, value, high = ends
+    if not (math.isnan(low) or math.isnan(high)):
+        start, stop = (min(max(end, left), right) for end in (low, high))
+        style: Literal["dashed", "solid"] = "dashed" if mark == "cross" else "solid"
+        axes.hlines(row, start, stop, color=colour, linewidth=2.4, linestyles=style)
+        for beyond, place, arrow in ((low < left, left, "<"), (high > right, right, ">")):
+            if beyond:
+                axes.plot(place, row, arrow, color=colour, markersize=7, clip_on=False)
+    shape = ">" if value > right else "X" if mark == "cross" else "o"
+    (found,) = axes.plot(
+        min(max(value, left), right),
+        row,
+        shape,
+        color=colour,
+        markerfacecolor=COLOUR["paper"] if mark == "open" and shape == "o" else colour,
+        markeredgewidth=1.6 if mark == "open" else 0.8,
+        markersize=7.5 if mark == "cross" else 6.5,
+        clip_on=False,
+        zorder=4,
+    )
+    return found

@@ -1,22 +1,26 @@
-"""Who is distinguishable from whom, and who is how far behind."""
+"""Which models differ significantly, and by how much."""
 
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
-from genbounds.files import display
+from genbounds._text import count, interval, number, percent, short, shown
 from genbounds.report._canvas import COLOUR, WIDE, Canvas, draw, left_margin, rows_axes
-from genbounds.report._text import interval, number, percent
 from genbounds.report.blocks import Figure, Name, Table, Tag
-from genbounds.report.figures._axes import DASHED
-from genbounds.results import Ranking
+from genbounds.report.figures._axes import DASHED, few_ticks, interval_mark
+from genbounds.report.wording import lead_of
+from genbounds.results import Difference, Ranking
 from genbounds.validation import InputError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 LARGEST_MATRIX = 40
 
 
 def difference_matrix(ranking: Ranking) -> Figure:
-    """Who is distinguishable from whom, and by how much at least.
+    """Show which pairs of models differ significantly.
 
     Parameters
     ----------
@@ -32,10 +36,10 @@ def difference_matrix(ranking: Ranking) -> Figure:
     names = list(ranking.scores)[:LARGEST_MATRIX]
     k = len(names)
     position = {name: index for index, name in enumerate(names)}
-    shown = [
+    pairs = [
         pair for pair in ranking.differences if pair.better in position and pair.worse in position
     ]
-    open_pairs = [pair for pair in shown if not pair.distinguishable]
+    significant = sum(pair.distinguishable for pair in pairs)
     left_out = len(ranking.scores) - k
 
     def picture(width: float) -> Canvas:
@@ -52,59 +56,55 @@ def difference_matrix(ranking: Ranking) -> Figure:
         axes.xaxis.tick_top()
         axes.tick_params(length=0)
         axes.spines[:].set_visible(False)
-        from matplotlib.patches import Rectangle
-
-        for pair in shown:
-            i, j = sorted((position[pair.better], position[pair.worse]))
-            certain = pair.distinguishable
-            patch = Rectangle(
-                (j - 0.46, i - 0.46),
-                0.92,
-                0.92,
-                facecolor=COLOUR["accent"] if certain else COLOUR["grid"],
-                edgecolor="none",
-            )
-            axes.add_patch(patch)
-            canvas.tip(
-                patch,
-                f"{display(pair.better, limit=40)} − {display(pair.worse, limit=40)}: "
-                f"{number(pair.value)} {interval(pair.low, pair.high)}"
-                + ("" if certain else ", not distinguishable"),
-            )
+        for pair in pairs:
+            _pair_cell(canvas, axes, pair, position)
         for index in range(k):
             axes.plot(index, index, ".", color=COLOUR["muted"], markersize=2)
         return canvas
 
     wide, narrow = draw(picture)
-    pairs = len(shown)
     return Figure(
         wide=wide,
         narrow=narrow,
         alt=(
-            f"Matrix of all {pairs} pairs of {k} models; {pairs - len(open_pairs)} pairs are "
-            f"distinguishable, {len(open_pairs)} are not."
+            f"Matrix of {count(len(pairs), 'pair')} of {k} models; {significant} differ "
+            f"significantly, {len(pairs) - significant} do not."
         ),
         caption=(
-            "Every pair of models, columns numbered as the rows. In colour: the row is better "
-            f"than the column, and all such statements hold together at {percent(ranking.level)}. "
-            "Grey: the samples do not tell."
-            + (f" The {left_out} models behind the first {k} are left out." if left_out else "")
+            "Every pair of models; columns are numbered as the rows. Filled: the row is "
+            "significantly better than the column; all these statements hold together at "
+            f"{percent(ranking.level)}. Open: no significant difference."
+            + (f" {count(left_out, 'model')} ranked lower are left out." if left_out else "")
         ),
         table=Table(
-            columns=("Better", "Worse", "Difference", "Low", "High", "Distinguishable"),
+            columns=("Better", "Difference", "Worse", "Low", "High", "Significant"),
             rows=[
-                (
-                    Name(pair.better),
-                    Name(pair.worse),
-                    pair.value,
-                    pair.low,
-                    pair.high,
-                    Tag("yes", "good") if pair.distinguishable else Tag("no"),
-                )
-                for pair in shown
+                (Name(p.better), p.value, Name(p.worse), p.low, p.high, _answer(p)) for p in pairs
             ],
-            caption=f"Differences with simultaneous {percent(ranking.level)} intervals",
+            caption=f"Differences with simultaneous {percent(ranking.level)} intervals"
+            + (" (of logarithms)" if ranking.log_scale else ""),
         ),
+    )
+
+
+def _pair_cell(canvas: Canvas, axes: Axes, pair: Difference, position: dict[str, int]) -> None:
+    from matplotlib.patches import Rectangle
+
+    i, j = sorted((position[pair.better], position[pair.worse]))
+    certain = pair.distinguishable
+    patch = Rectangle(
+        (j - 0.44, i - 0.44),
+        0.88,
+        0.88,
+        facecolor=COLOUR["accent" if certain else "paper"],
+        edgecolor=COLOUR["accent" if certain else "muted"],
+        linewidth=0.8,
+    )
+    axes.add_patch(patch)
+    canvas.tip(
+        patch,
+        f"{shown(pair.better)} − {shown(pair.worse)}: {number(pair.value)} "
+        f"{interval(pair.low, pair.high)}" + ("" if certain else ", not significant"),
     )
 
 
@@ -119,8 +119,8 @@ def gap_plot(ranking: Ranking) -> Figure:
     Returns
     -------
     Figure
-        Distances behind the first model, on the scale of `Ranking.differences`; those whose
-        interval holds zero may be as good as the first.
+        Distances behind the first model (ratios, where the differences are those of logarithms);
+        models whose interval holds zero (one) may be as good as the first.
 
     Raises
     ------
@@ -130,52 +130,76 @@ def gap_plot(ranking: Ranking) -> Figure:
     _check_several(ranking)
     first, *others = ranking.scores
     pairs = [ranking.difference(first, name) for name in others]
-    # Better minus worse is negative where small scores are good; what is shown is what is lacking.
-    sign = -1.0 if any(pair.value < 0.0 for pair in pairs) else 1.0
-    gaps = [
-        (sign * pair.value, *sorted((sign * pair.low, sign * pair.high)), pair.distinguishable)
-        for pair in pairs
-    ]
+    leads = [lead_of(pair, log_scale=ranking.log_scale) for pair in pairs]
+    none = 1.0 if ranking.log_scale else 0.0
 
     def picture(width: float) -> Canvas:
-        canvas, axes = rows_axes(width, others, right=18)
-        for row, (name, (value, low, high, certain)) in enumerate(zip(others, gaps, strict=True)):
-            colour = COLOUR["muted" if certain else "accent"]
-            if math.isfinite(low) and math.isfinite(high):
-                axes.hlines(row, low, high, color=colour, linewidth=2.4)
-            (mark,) = axes.plot(value, row, "o", color=colour, markersize=6.5)
-            canvas.tip(
-                mark,
-                f"{display(name, limit=60)}: {number(value)} behind {interval(low, high)}"
-                + ("" if certain else ", may be as good"),
-            )
-        axes.axvline(0.0, **DASHED)
-        axes.set_xlabel("behind the first")
+        canvas, axes = rows_axes(width, others, right=22)
+        ends = [end for lead in leads for end in lead if math.isfinite(end)]
+        low, high = min([none, *ends]), max([none, *ends])
+        room = 0.04 * (high - low) or 1.0
+        axes.set_xlim(low - room, high + room)
+        for row, (name, pair, lead) in enumerate(zip(others, pairs, leads, strict=True)):
+            _gap_mark(canvas, axes, row, name, lead, certain=pair.distinguishable)
+        axes.axvline(none, **DASHED)
+        few_ticks(axes.xaxis, 5)
+        axes.set_xlabel(
+            "score of the first over this one's" if ranking.log_scale else "behind the first"
+        )
         return canvas
 
     wide, narrow = draw(picture)
-    open_ones = sum(not certain for *_, certain in gaps)
+    open_ones = sum(not pair.distinguishable for pair in pairs)
+    what = (
+        f"The score of {shown(first)} as a multiple of each other model's."
+        if ranking.log_scale
+        else f"How far each model is behind {shown(first)}."
+    )
     return Figure(
         wide=wide,
         narrow=narrow,
         alt=(
-            f"How far {len(others)} other model{'s' * (len(others) > 1)} lie behind "
-            f"{display(first, limit=60)}, with simultaneous intervals; {open_ones} of them may be "
-            "as good."
+            f"How far {count(len(others), 'other model')} lie behind {shown(first)}, with "
+            f"simultaneous intervals; {open_ones} of them may be as good."
         ),
         caption=(
-            f"How far each model is behind {display(first, limit=60)}. Lines are simultaneous "
-            f"{percent(ranking.level)} intervals: all of them, and those of all other pairs, hold "
-            "together. In colour: whoever may be as good, its line reaching zero."
+            f"{what} Lines are simultaneous {percent(ranking.level)} intervals: all of them, and "
+            "those of all other pairs, hold together. Filled: may be as good; the line reaches "
+            f"the dashed {short(none)}."
         ),
         table=Table(
-            columns=("Model", "Behind", "Low", "High", "Distinguishable"),
+            columns=("Model", "Behind", "Low", "High", "Significant"),
             rows=[
-                (Name(name), value, low, high, Tag("yes", "good") if certain else Tag("no"))
-                for name, (value, low, high, certain) in zip(others, gaps, strict=True)
+                (Name(name), *lead, _answer(pair))
+                for name, pair, lead in zip(others, pairs, leads, strict=True)
             ],
         ),
     )
+
+
+def _answer(pair: Difference) -> Tag:
+    return Tag("yes", "good") if pair.distinguishable else Tag("no")
+
+
+def _gap_mark(
+    canvas: Canvas,
+    axes: Axes,
+    row: int,
+    name: str,
+    lead: tuple[float, float, float],
+    *,
+    certain: bool,
+) -> None:
+    value, low, high = lead
+    drawn = interval_mark(
+        axes,
+        row,
+        (low, value, high),
+        role="muted" if certain else "accent",
+        mark="open" if certain else "filled",
+    )
+    tip = f"{shown(name)}: {number(value)} behind {interval(low, high)}"
+    canvas.tip(drawn, tip if certain else f"{tip}, may be as good")
 
 
 def _check_several(ranking: Ranking) -> None:

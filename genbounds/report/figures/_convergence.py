@@ -6,16 +6,27 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from genbounds.files import display
+from genbounds._text import interval, number, percent, shown
 from genbounds.report._canvas import COLOUR, SERIES, WIDE, Canvas, draw
-from genbounds.report._text import interval, metric_title, number, percent
 from genbounds.report.blocks import Cell, Figure, Name, Table
-from genbounds.report.figures._axes import DASHED, few_ticks, legend, log_axis, log_ticks
+from genbounds.report.figures._axes import (
+    DASHED,
+    few_ticks,
+    legend,
+    log_axis,
+    log_ticks,
+    series_style,
+)
+from genbounds.report.wording import metric_title
 from genbounds.results import Score
 from genbounds.validation import InputError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+
+BANDS = 4
+"""Bands of more lines than these hide one another: the table has the intervals."""
 
 
 def convergence_plot(
@@ -56,8 +67,7 @@ def convergence_plot(
         floor = _upright_scale(canvas, axes, scores, settled)
         # The first on top.
         for index, (label, points) in reversed(list(enumerate(series.items()))):
-            role = f"series-{index}" if index < SERIES else "grid"
-            _growth(canvas, axes, label, points, role, floor)
+            _growth(canvas, axes, label, points, index, floor, band=len(series) <= BANDS)
         if truth is not None:
             axes.axhline(truth, **DASHED)
         axes.set_xlabel("samples n")
@@ -70,25 +80,30 @@ def convergence_plot(
         for label, points in series.items()
         for n, s in points
     ]
-    levels = {score.level for score in scores}
-    bands = f"{percent(levels.pop())} intervals" if len(levels) == 1 else "intervals"
     return Figure(
         wide=wide,
         narrow=narrow,
         alt=f"{title} against the number of samples. "
         + " ".join(
-            f"{display(label, limit=60)}: {number(points[-1][1].value)} at n = {points[-1][0]}."
+            f"{shown(label)}: {number(points[-1][1].value)} at n = {number(points[-1][0])}."
             for label, points in list(series.items())[:SERIES]
         )
         + ("" if truth is None else f" Truth: {number(truth)}."),
-        caption=(
-            f"{title} as the number of samples grows. Bands are {bands}"
-            + ("" if truth is None else "; the dashed line is the truth")
-            + ("." if len(labels) <= SERIES else f"; the first {SERIES} lines are in colour.")
-            + " What lies beyond an axis is drawn at its edge."
-        ),
+        caption=f"{title} as the number of samples grows. {_caption(series, truth)}",
         table=Table(columns=(lines, "n", "Value", "Low", "High"), rows=rows),
     )
+
+
+def _caption(series: Mapping[str, Sequence[tuple[int, Score]]], truth: float | None) -> str:
+    """Say what is drawn, and how."""
+    levels = {score.level for points in series.values() for _, score in points}
+    at = f"{percent(levels.pop())} confidence intervals" if len(levels) == 1 else "intervals"
+    parts = [f"Bands are {at}" if len(series) <= BANDS else f"The table has the {at}"]
+    if truth is not None:
+        parts.append("the dashed line is the truth")
+    if len(series) > SERIES:
+        parts.append(f"the legend names the first {SERIES} lines")
+    return f"{'; '.join(parts)}. What lies beyond an axis is drawn at its edge."
 
 
 def _growth(
@@ -96,23 +111,28 @@ def _growth(
     axes: Axes,
     label: str,
     points: Sequence[tuple[int, Score]],
-    role: str,
+    index: int,
     floor: float,
+    *,
+    band: bool,
 ) -> None:
-    """Draw one line of estimates, with their intervals as a band unless it is among the rest."""
-    colour, sizes = COLOUR[role], [n for n, _ in points]
+    """Draw one line of estimates, with their intervals as a band; pale if beyond the legend."""
+    style = series_style(index) if index < SERIES else {"color": COLOUR["grid"], "marker": "o"}
+    sizes = [n for n, _ in points]
     values = [max(score.value, floor) for _, score in points]
-    if role != "grid":
+    if band:
         ends = [(max(s.low, floor), max(s.high, floor)) for _, s in points]
         known = [all(map(math.isfinite, pair)) for pair in ends]
         lows, highs = zip(*ends, strict=True)
-        axes.fill_between(sizes, lows, highs, where=known, color=colour, alpha=0.16, linewidth=0)
-    axes.plot(sizes, values, color=colour, linewidth=1.6)
+        axes.fill_between(
+            sizes, lows, highs, where=known, color=style["color"], alpha=0.16, linewidth=0
+        )
+    axes.plot(sizes, values, color=style["color"], linewidth=1.6)
     for (n, score), value in zip(points, values, strict=True):
-        (mark,) = axes.plot(n, value, "o", color=colour, markersize=4.5)
+        (mark,) = axes.plot(n, value, **(style | {"linestyle": "none"}))
         canvas.tip(
             mark,
-            f"{display(label, limit=60)}, n = {n}: {number(score.value)} "
+            f"{shown(label)}, n = {number(n)}: {number(score.value)} "
             f"{interval(score.low, score.high)}",
         )
 
@@ -132,7 +152,7 @@ def _upright_scale(
         floor = min(positive) / 4.0
         axes.set_yscale("log")
         axes.set_ylim(0.9 * floor, min(max([*ends, high]), 4.0 * high))
-        log_ticks(canvas, axes, vertical=True)
+        log_ticks(canvas, axes, vertical=True, zero=floor if low < floor else None)
         return floor
     room = max(high - low, 0.1 * abs(high))
     bottom, top = max(min([*ends, low]), low - room), min(max([*ends, high]), high + room)

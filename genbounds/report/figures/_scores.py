@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from genbounds.files import display
-from genbounds.report._canvas import COLOUR, Canvas, draw, rows_axes
-from genbounds.report._text import interval, metric_title, number, percent
-from genbounds.report.blocks import Figure, Name, Table
-from genbounds.report.figures._axes import beside, few_ticks, log_ticks
+from genbounds._text import count, interval, number, percent, shown
+from genbounds.report._canvas import Canvas, draw, rows_axes
+from genbounds.report.blocks import Cell, Figure, Name, Table, Tag, Tone
+from genbounds.report.figures._axes import beside, few_ticks, heading, interval_mark, log_ticks
+from genbounds.report.wording import mark, metric_title
 from genbounds.results import Ranking, Score
 from genbounds.validation import InputError
 
@@ -36,13 +36,14 @@ def rank_plot(ranking: Ranking) -> Figure:
         metric=ranking.metric,
         level=ranking.level,
         letters=ranking.letters,
-        coloured=ranking.contenders,
+        filled=ranking.contenders,
     )
     return replace(
         figure,
         caption=(
-            f"{figure.caption} Models that share a letter do not differ significantly at that "
-            "level, jointly. In colour: the models that may still be the best."
+            f"{figure.caption} Filled: the models that may be the best. Models that share a group "
+            f"letter do not differ significantly at {percent(ranking.level)}, all comparisons "
+            "taken jointly."
         ),
     )
 
@@ -60,7 +61,7 @@ def score_plot(scores: Mapping[str, Score], *, metric: str, level: float) -> Fig
     """
     if not scores:
         raise InputError("`scores` must hold at least one model.")
-    return _scores(scores, metric=metric, level=level, letters={}, coloured=tuple(scores))
+    return _scores(scores, metric=metric, level=level, letters={}, filled=tuple(scores))
 
 
 def _scores(
@@ -69,80 +70,96 @@ def _scores(
     metric: str,
     level: float,
     letters: Mapping[str, str],
-    coloured: Sequence[str],
+    filled: Sequence[str],
 ) -> Figure:
-    names, scores = list(scored), list(scored.values())
+    names = list(scored)
     title = metric_title(metric)
     widest = max((len(text) for text in letters.values()), default=0)
+    right = 22 + max(40.0, 7.5 * widest) if letters else 22.0
 
     def picture(width: float) -> Canvas:
-        canvas, axes = rows_axes(width, names, right=18 + 7.5 * widest)
-        floor = _value_scale(canvas, axes, scores)
+        canvas, axes = rows_axes(width, names, right=right, top=24.0 if letters else 8.0)
+        zero = _value_scale(canvas, axes, list(scored.values()))
         for row, (name, score) in enumerate(scored.items()):
-            colour = COLOUR["accent" if name in coloured else "muted"]
-            _interval_mark(canvas, axes, row, name, score, colour, floor)
+            shape = "filled" if name in filled else "open"
+            drawn = interval_mark(
+                axes,
+                row,
+                (score.low, score.value, score.high),
+                role="bad" if not score.reliable else "accent" if name in filled else "muted",
+                mark=shape if score.reliable else "cross",
+                zero=zero,
+            )
+            tip = f"{shown(name)}: {number(score.value)} {interval(score.low, score.high)}"
+            canvas.tip(drawn, tip if score.reliable else f"{tip}, unreliable")
             if letters:
                 beside(axes, row, letters[name])
+        if letters:
+            heading(axes, "Group")
         axes.set_xlabel(title)
         return canvas
 
     wide, narrow = draw(picture)
-    first = scores[0]
-    grouped = bool(letters)
+    first = scored[names[0]]
+    crosses = any(not score.reliable for score in scored.values())
     return Figure(
         wide=wide,
         narrow=narrow,
         alt=(
-            f"{title} of {_models(len(names))}. On top: {display(names[0], limit=60)} "
+            f"{title} of {count(len(names), 'model')}. On top: {shown(names[0])} "
             f"with {number(first.value)}, interval {interval(first.low, first.high)}."
         ),
-        caption=f"{title}. Lines are {percent(level)} intervals.",
-        table=Table(
-            columns=("Model", "Score", "Low", "High", "Std. error", "n", *["Group"] * grouped),
-            rows=[
-                (
-                    Name(name),
-                    score.value,
-                    score.low,
-                    score.high,
-                    score.stderr,
-                    score.n,
-                    *[letters.get(name, "")] * grouped,
-                )
-                for name, score in scored.items()
-            ],
+        caption=(
+            f"{title}. Lines are {percent(level)} confidence intervals; an arrow: it goes on "
+            "beyond the axis." + (" Crosses: unreliable, see the warnings." if crosses else "")
         ),
+        table=_table(scored, letters),
     )
 
 
-def _models(count: int) -> str:
-    return "1 model" if count == 1 else f"{count} models"
+def _table(scored: Mapping[str, Score], letters: Mapping[str, str]) -> Table:
+    tones: dict[str, Tone] = {"unreliable": "bad", "caution": "open"}
+    scores = scored.values()
+    columns: dict[str, list[Cell]] = {
+        "Model": [Name(name) for name in scored],
+        "Score": [score.value for score in scores],
+        "Low": [score.low for score in scores],
+        "High": [score.high for score in scores],
+        "Std. error": [score.stderr for score in scores],
+        "n": [score.n for score in scores],
+    }
+    if letters:
+        columns["Group"] = [letters[name] for name in scored]
+    if any(score.warnings for score in scores):
+        marks = map(mark, scores)
+        columns["Warnings"] = [Tag(text, tones[text]) if text else "" for text in marks]
+    return Table(columns=tuple(columns), rows=list(zip(*columns.values(), strict=True)))
 
 
-def _interval_mark(
-    canvas: Canvas, axes: Axes, row: int, name: str, score: Score, colour: str, floor: float | None
-) -> None:
-    ends = [score.low, score.high]
-    value = score.value
-    if floor is not None:
-        ends, value = [max(end, floor) for end in ends], max(value, floor)
-    if all(map(math.isfinite, ends)):
-        axes.hlines(row, ends[0], ends[1], color=colour, linewidth=2.4)
-    (mark,) = axes.plot(value, row, "o", color=colour, markersize=6.5)
-    canvas.tip(
-        mark, f"{display(name, limit=60)}: {number(score.value)} {interval(score.low, score.high)}"
-    )
+def _value_scale(canvas: Canvas, axes: Axes, scores: Sequence[Score]) -> float:
+    """Choose a linear or a logarithmic axis, and its limits.
 
-
-def _value_scale(canvas: Canvas, axes: Axes, scores: Sequence[Score]) -> float | None:
-    """Choose a linear or logarithmic axis; returns the smallest value that a log axis shows."""
+    Logarithmic where no value is negative and the positive ones differ by a factor of twenty: on a
+    linear axis the good models would then coincide. Returns the place on it that stands for 0.
+    """
     values = [score.value for score in scores if math.isfinite(score.value)]
-    if not values or min(values) <= 0.0 or max(values) < 20.0 * min(values):
+    # A model with score 0 has at least the upper end of its interval to show.
+    sizes = [
+        size for score in scores if math.isfinite(size := score.value or score.high) and size > 0.0
+    ]
+    if min(values, default=-1.0) < 0.0 or not sizes or max(sizes) < 20.0 * min(sizes):
         few_ticks(axes.xaxis, 5)
-        return None
-    floor = min(values) / 2.0
+        ends = [end for s in scores for end in (s.low, s.high) if math.isfinite(end)]
+        low, high = min([*values, *ends], default=0.0), max([*values, *ends], default=1.0)
+        room = 0.04 * (high - low) or 0.04 * abs(high) or 1.0
+        axes.set_xlim(low - room, high + room)
+        return -math.inf
+    floor = min(sizes) / 3.0
     tops = [score.high for score in scores if math.isfinite(score.high)]
+    top = max(sizes + tops)
+    room = (top / floor) ** 0.03
     axes.set_xscale("log")
-    axes.set_xlim(floor * 0.95, max(values + tops) * 1.1)
-    log_ticks(canvas, axes)
+    axes.set_xlim(floor / room, top * room)
+    below = any(min(score.low, score.value) < floor for score in scores)
+    log_ticks(canvas, axes, zero=floor if below else None)
     return floor

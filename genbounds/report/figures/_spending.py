@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from genbounds.files import display
-from genbounds.report._canvas import COLOUR, SERIES, WIDE, Canvas, draw, rows_axes
-from genbounds.report._text import number, percent
+from genbounds._text import count, number, percent, shown
+from genbounds.report._canvas import COLOUR, SERIES, WIDE, Canvas, draw, left_margin, rows_axes
 from genbounds.report.blocks import Figure, Name, Table
 from genbounds.report.figures._axes import few_ticks, legend
 from genbounds.validation import InputError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 def samples_plot(samples: Mapping[str, int], *, best: str | None = None) -> Figure:
@@ -29,9 +32,16 @@ def samples_plot(samples: Mapping[str, int], *, best: str | None = None) -> Figu
     def picture(width: float) -> Canvas:
         canvas, axes = rows_axes(width, names, right=62)
         for row, name in enumerate(names):
-            colour = COLOUR["accent" if name == best else "muted"]
-            (bar,) = axes.barh(row, samples[name], height=0.62, color=colour)
-            canvas.tip(bar, f"{display(name, limit=60)}: {number(samples[name])} samples")
+            role = "accent" if name == best else "muted"
+            (bar,) = axes.barh(
+                row,
+                samples[name],
+                height=0.62,
+                color=COLOUR[role if name == best else "paper"],
+                edgecolor=COLOUR[role],
+                linewidth=1.2,
+            )
+            canvas.tip(bar, f"{shown(name)}: {count(samples[name], 'sample')}")
             axes.annotate(
                 canvas.text(number(samples[name])),
                 (samples[name], row),
@@ -49,10 +59,10 @@ def samples_plot(samples: Mapping[str, int], *, best: str | None = None) -> Figu
         wide=wide,
         narrow=narrow,
         alt=(
-            f"Samples drawn from each of {len(names)} arms, {number(total)} together; most from "
-            f"{display(names[0], limit=60)}, {number(samples[names[0]])}."
+            f"Samples drawn from each of {count(len(names), 'arm')}, {number(total)} together; "
+            f"most from {shown(names[0])}, {number(samples[names[0]])}."
         ),
-        caption="Where the samples went. In colour: the arm that was selected.",
+        caption="Where the samples went. The arm that was selected is filled.",
         table=Table(
             columns=("Arm", "Samples", "Share"),
             rows=[
@@ -64,7 +74,7 @@ def samples_plot(samples: Mapping[str, int], *, best: str | None = None) -> Figu
 
 
 def spending_plot(steps: Sequence[int], spent: Mapping[str, Sequence[int]]) -> Figure:
-    """Show the samples held of each arm as a selection went on.
+    """Show which arms were drawn from as a selection went on.
 
     Parameters
     ----------
@@ -76,31 +86,35 @@ def spending_plot(steps: Sequence[int], spent: Mapping[str, Sequence[int]]) -> F
     if not steps or any(len(line) != len(steps) for line in spent.values()):
         raise InputError("`spent` must hold, for every arm, one number for each of `steps`.")
     names = sorted(spent, key=lambda name: -spent[name][-1])
-    # A page can show so many points; the last one always stays.
-    stride = max(1, len(steps) // 200)
-    kept = sorted({*range(0, len(steps), stride), len(steps) - 1})
+    edges, shares = _shares(steps, [spent[name] for name in names])
 
     def picture(width: float) -> Canvas:
         canvas = Canvas(width, 300 if width == WIDE else 270)
-        top = legend(canvas, names[:SERIES])
-        axes = canvas.axes(left=72, right=14, top=top, bottom=46, grid="both")
-        # The most drawn on top; those below are thicker, so that no line hides another.
-        for index, name in reversed(list(enumerate(names))):
-            shown = index < SERIES
-            (line,) = axes.plot(
-                [steps[i] for i in kept],
-                [spent[name][i] for i in kept],
-                color=COLOUR[f"series-{index}" if shown else "grid"],
-                linewidth=1.6 + 0.8 * min(index, 4) if shown else 1.0,
-                zorder=3 if shown else 2,
+        top = legend(canvas, names[:SERIES], squares=True)
+        right = 14.0 + left_margin(names, narrow=canvas.narrow)
+        axes = canvas.axes(left=56, right=right, top=top, bottom=46, grid="")
+        bottom = [0.0] * len(shares[0])
+        for index, (name, share) in enumerate(zip(names, shares, strict=True)):
+            above = [low + part for low, part in zip(bottom, share, strict=True)]
+            band = axes.fill_between(
+                edges,
+                [*bottom, bottom[-1]],
+                [*above, above[-1]],
+                step="post",
+                color=COLOUR[f"series-{index}" if index < SERIES else "grid"],
+                edgecolor=COLOUR["paper"],
+                linewidth=0.8,
             )
-            canvas.tip(line, f"{display(name, limit=60)}: {number(spent[name][-1])} at the end")
+            canvas.tip(band, f"{shown(name)}: {number(spent[name][-1])} samples at the end")
+            if share[-1] > 0.07:  # as high as the text
+                _name_beside(canvas, axes, name, (bottom[-1] + above[-1]) / 2.0)
+            bottom = above
         few_ticks(axes.xaxis, 4 if canvas.narrow else 7)
-        few_ticks(axes.yaxis, 6)
+        axes.set_yticks([0.0, 0.5, 1.0], [percent(share) for share in (0.0, 0.5, 1.0)])
         axes.set_xlabel("samples drawn in total")
-        axes.set_ylabel("from this arm")
-        axes.set_xlim(left=0)
-        axes.set_ylim(bottom=0)
+        axes.set_ylabel("share of the draws")
+        axes.set_xlim(edges[0], edges[-1])
+        axes.set_ylim(0.0, 1.0)
         return canvas
 
     wide, narrow = draw(picture)
@@ -109,15 +123,51 @@ def spending_plot(steps: Sequence[int], spent: Mapping[str, Sequence[int]]) -> F
         wide=wide,
         narrow=narrow,
         alt=(
-            f"Samples drawn from each of {len(names)} arms over time, up to {number(steps[-1])} "
-            f"in total; most from {display(names[0], limit=60)}."
+            f"Share of the draws that each of {count(len(names), 'arm')} had over time, up to "
+            f"{number(steps[-1])} samples in total; most went to {shown(names[0])}."
         ),
         caption=(
-            "How the samples were shared out as the selection went on"
-            + ("." if len(names) <= SERIES else f"; the {SERIES} most drawn are in colour.")
+            "Which arms were drawn from as the selection went on, from bottom to top in the order "
+            "of the legend. An arm that was given up has no share any more."
+            + ("" if len(names) <= SERIES else f" The legend names the {SERIES} most drawn.")
         ),
         table=Table(
             columns=("Arm", *(f"at {number(steps[i])}" for i in points)),
             rows=[(Name(name), *(spent[name][i] for i in points)) for name in names],
+            caption="Samples drawn from each arm, by the total",
         ),
     )
+
+
+def _name_beside(canvas: Canvas, axes: Axes, name: str, height: float) -> None:
+    axes.annotate(
+        canvas.name(name),
+        (1.0, height),
+        xycoords=axes.get_yaxis_transform(),
+        xytext=(8, 0),
+        textcoords="offset points",
+        va="center_baseline",
+    )
+
+
+def _shares(
+    steps: Sequence[int], lines: Sequence[Sequence[int]]
+) -> tuple[list[int], list[list[float]]]:
+    """Return edges of stretches of time, and each line's share of what was drawn in each.
+
+    A stretch holds several rounds of all lines, so that taking turns looks like taking turns.
+    """
+    stretches = min(max(len(steps) // (4 * len(lines)), 1), 40)
+    ends = [round((k + 1) * len(steps) / stretches) - 1 for k in range(stretches)]
+    edges, shares = [0], [list[float]() for _ in lines]
+    last = [0] * len(lines)
+    for end in ends:
+        now = [line[end] for line in lines]
+        drawn = sum(now) - sum(last)
+        if drawn == 0:
+            continue
+        for share, one, before in zip(shares, now, last, strict=True):
+            share.append((one - before) / drawn)
+        edges.append(steps[end])
+        last = now
+    return edges, shares

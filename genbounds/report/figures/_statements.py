@@ -4,15 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from genbounds.files import display
+from genbounds._text import count, interval, number, percent, short, shown
 from genbounds.report._canvas import COLOUR, WIDE, Canvas, draw, rows_axes
-from genbounds.report._text import interval, number, percent, short
-from genbounds.report.blocks import Figure, Table, Tag, Tone
-from genbounds.report.figures._axes import DASHED, beside, few_ticks, log_axis, log_ticks
+from genbounds.report.blocks import Cell, Figure, Table, Tag, Tone
+from genbounds.report.figures._axes import (
+    DASHED,
+    beside,
+    few_ticks,
+    interval_mark,
+    log_axis,
+    log_ticks,
+)
+from genbounds.report.wording import verdict_word
 from genbounds.validation import InputError
 
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+
+VERDICT_MARKS = {"upheld": "open", "refuted": "filled", "vacuous": "open"}
 VERDICT_TONES: dict[str, Tone] = {"upheld": "good", "refuted": "bad", "vacuous": "open"}
 MISS_RATIOS = (1e-3, 1e3)
 
@@ -62,26 +74,12 @@ def coverage_plot(points: Sequence[CoveragePoint]) -> Figure:
         # A grossly wrong interval must not squeeze the others: it is shown at the edge.
         edge = min(point.nominal for point in points) - 0.1
         edge = max(edge, min(point.low for point in points) - 0.01)
-        for row, point in enumerate(points):
-            covered = point.low <= point.nominal <= point.high
-            colour = COLOUR["accent" if covered else "bad"]
-            if point.measured < edge:
-                (mark,) = axes.plot(edge + 0.003, row, "<", color=colour, markersize=7)
-                axes.annotate(
-                    canvas.text(percent(round(point.measured, 3))),
-                    (edge + 0.003, row),
-                    xytext=(9, 0),
-                    textcoords="offset points",
-                    va="center",
-                    color=colour,
-                )
-            else:
-                axes.hlines(row, max(point.low, edge), point.high, color=colour, linewidth=2)
-                (mark,) = axes.plot(point.measured, row, "o", color=colour, markersize=6)
+        for row, (point, label) in enumerate(zip(points, labels, strict=True)):
+            mark = _coverage_mark(canvas, axes, row, point, edge)
             canvas.tip(
                 mark,
-                f"{display(labels[row], limit=60)}: {percent(round(point.measured, 4))} of "
-                f"{number(point.replications)} intervals",
+                f"{shown(label)}: {percent(round(point.measured, 4))} of "
+                f"{count(point.replications, 'interval')}",
             )
         axes.set_xlim(edge, min(1.005, max(max(p.high, p.nominal) for p in points) + 0.01))
         few_ticks(axes.xaxis, 4 if canvas.narrow else 7)
@@ -93,12 +91,13 @@ def coverage_plot(points: Sequence[CoveragePoint]) -> Figure:
         wide=wide,
         narrow=narrow,
         alt=(
-            f"Measured coverage of {len(points)} kinds of interval against their nominal level; "
+            f"Measured coverage of {count(len(points), 'kind')} of interval against their nominal "
+            "level; "
             f"{len(points) - len(off)} agree with it within the simulation's own error."
         ),
         caption=(
-            "Dots: how often the intervals really covered the truth. Lines: exact binomial "
-            "intervals of that share. Dashed: what was promised."
+            "Dots: how often the intervals really covered the truth; open: not as often as "
+            "promised. Lines: exact binomial intervals of that share. Dashed: what was promised."
         ),
         table=Table(
             columns=("Interval", "n", "Promised", "Measured", "Low", "High", "Replications"),
@@ -107,6 +106,28 @@ def coverage_plot(points: Sequence[CoveragePoint]) -> Figure:
             ],
         ),
     )
+
+
+def _coverage_mark(
+    canvas: Canvas, axes: Axes, row: int, point: CoveragePoint, edge: float
+) -> Artist:
+    """Draw one measured coverage; one left of the axis as an arrow with its number."""
+    covered = point.low <= point.nominal <= point.high
+    colour = COLOUR["accent" if covered else "bad"]
+    if point.measured >= edge:
+        axes.hlines(row, max(point.low, edge), point.high, color=colour, linewidth=2)
+        fill = colour if covered else COLOUR["paper"]
+        style: dict[str, Any] = {"color": colour, "markerfacecolor": fill, "markersize": 6}
+        return axes.plot(point.measured, row, "o", **style)[0]
+    axes.annotate(
+        canvas.text(percent(round(point.measured, 3))),
+        (edge + 0.003, row),
+        xytext=(9, 0),
+        textcoords="offset points",
+        va="center",
+        color=colour,
+    )
+    return axes.plot(edge + 0.003, row, "<", color=colour, markersize=7)[0]
 
 
 def miss_plot(rows: Sequence[Mapping[str, Any]]) -> Figure:
@@ -122,26 +143,32 @@ def miss_plot(rows: Sequence[Mapping[str, Any]]) -> Figure:
     if not measured:
         raise InputError("`rows` must hold at least one statement that allows some misses.")
     names = [row["id"] for row in measured]
-    low, high = MISS_RATIOS
 
     def picture(width: float) -> Canvas:
-        canvas, axes = rows_axes(width, names, right=16)
+        canvas, axes = rows_axes(width, names, right=22)
         log_axis(canvas, axes, MISS_RATIOS)
+        log_ticks(canvas, axes, zero=MISS_RATIOS[0])
         axes.axvline(1.0, **DASHED)
         for index, row in enumerate(measured):
-            worst, colour = row["worst"], COLOUR[_role(row["verdict"])]
-            ends = [worst[key] / worst["claimed"] for key in ("miss_low", "miss", "miss_high")]
-            left, value, right = (min(max(end, low), high) for end in ends)
-            axes.hlines(index, left, right, color=colour, linewidth=2)
-            shape = "<" if ends[1] < low else ">" if ends[1] > high else "o"
-            (mark,) = axes.plot(value, index, shape, color=colour, markersize=6)
+            worst = row["worst"]
+            low, value, high = (
+                worst[key] / worst["claimed"] for key in ("miss_low", "miss", "miss_high")
+            )
+            mark = interval_mark(
+                axes,
+                index,
+                (low, value, high),
+                role=_role(row["verdict"]),
+                mark=VERDICT_MARKS.get(row["verdict"], "open"),
+                zero=MISS_RATIOS[0],
+            )
             canvas.tip(
                 mark,
                 f"{row['id']}: {number(worst['miss'])} "
                 f"{interval(worst['miss_low'], worst['miss_high'])}, "
                 f"allowed {short(worst['claimed'])}",
             )
-        axes.set_xlabel("misses per allowed miss")
+        axes.set_xlabel("failures per allowed failure")
         return canvas
 
     wide, narrow = draw(picture)
@@ -150,32 +177,28 @@ def miss_plot(rows: Sequence[Mapping[str, Any]]) -> Figure:
         wide=wide,
         narrow=narrow,
         alt=(
-            f"Miss rates of {len(measured)} statements relative to what they allow. "
+            f"Failure rates of {count(len(measured), 'statement')} relative to what they allow. "
             f"Refuted: {', '.join(refuted) or 'none'}."
         ),
         caption=(
-            "How often each statement failed where it fared worst, as a multiple of what it "
-            "allows, with exact intervals. Right of the dashed line it fails too often; arrows "
-            "point beyond the axis."
+            "How often each statement failed in its worst case, as a multiple of what it allows, "
+            "with exact intervals. Right of the dashed line it fails too often; filled: refuted. "
+            "An arrow: the interval goes on beyond the axis."
         ),
         table=Table(
-            columns=("Statement", "Allowed", "Measured", "Low", "High", "Law", "n", "d"),
-            rows=[
-                (
-                    row["id"],
-                    worst["claimed"],
-                    worst["miss"],
-                    worst["miss_low"],
-                    worst["miss_high"],
-                    str(worst["arm"]),
-                    worst["n"],
-                    worst["d"],
-                )
-                for row in measured
-                if (worst := row["worst"])
-            ],
+            columns=("Statement", *_EVIDENCE, "d"),
+            rows=[(row["id"], *_evidence(row["worst"]), row["worst"]["d"]) for row in measured],
         ),
     )
+
+
+_EVIDENCE = ("Allowed", "Measured", "Low", "High", "Distribution", "n")
+
+
+def _evidence(cell: Mapping[str, Any]) -> tuple[Cell, ...]:
+    """Return the numbers of one test case under the headings `_EVIDENCE`."""
+    numbers = (cell[key] for key in ("claimed", "miss", "miss_low", "miss_high"))
+    return (*numbers, str(cell["arm"]), cell["n"])
 
 
 def claim_plot(row: Mapping[str, Any]) -> Figure:
@@ -215,7 +238,7 @@ def claim_plot(row: Mapping[str, Any]) -> Figure:
                 f"allowed {short(cell['claimed'])}; {cell['arm']}",
             )
         axes.set_xlabel("failure probability δ")
-        axes.set_ylabel("miss rate")
+        axes.set_ylabel("failure rate")
         return canvas
 
     wide, narrow = draw(picture)
@@ -224,32 +247,20 @@ def claim_plot(row: Mapping[str, Any]) -> Figure:
         wide=wide,
         narrow=narrow,
         alt=(
-            f"Miss rate of {row['id']} against its failure probability. Above what is allowed "
+            f"Failure rate of {row['id']} against its failure probability. Above what is allowed "
             f"at δ = {', '.join(over)}."
             if over
-            else f"Miss rate of {row['id']} against its failure probability, nowhere proven to "
+            else f"Failure rate of {row['id']} against its failure probability, nowhere proven to "
             "be above what is allowed."
         ),
         caption=(
-            "How often the statement fails in the worst of its cells, at each failure "
-            "probability; lines are limits. Dashed: what it allows. Above that line it fails too "
-            "often; arrows point below the axis."
+            "How often the statement fails in its worst case, at each failure probability, with "
+            "exact intervals. Dashed: what it allows; above that line it fails too often. Arrows "
+            "point below the axis."
         ),
         table=Table(
-            columns=("δ", "Allowed", "Measured", "Low", "High", "Evidence", "Law", "n"),
-            rows=[
-                (
-                    cell["delta"],
-                    cell["claimed"],
-                    cell["miss"],
-                    cell["miss_low"],
-                    cell["miss_high"],
-                    cell["evidence"],
-                    str(cell["arm"]),
-                    cell["n"],
-                )
-                for cell in cells
-            ],
+            columns=("δ", *_EVIDENCE, "Evidence"),
+            rows=[(cell["delta"], *_evidence(cell), cell["evidence"]) for cell in cells],
         ),
     )
 
@@ -276,11 +287,19 @@ def tightness_plot(rows: Sequence[Mapping[str, Any]]) -> Figure:
         for row, entry in enumerate(known):
             tone = _role(entry["verdict"])
             axes.hlines(row, 1.0, entry["tightness"], color=COLOUR[tone], linewidth=2)
-            (mark,) = axes.plot(entry["tightness"], row, "o", color=COLOUR[tone], markersize=6)
+            (mark,) = axes.plot(
+                entry["tightness"],
+                row,
+                "o",
+                color=COLOUR[tone],
+                markerfacecolor=COLOUR[tone if entry["verdict"] == "refuted" else "paper"],
+                markersize=6.5,
+                markeredgewidth=1.4,
+            )
             text = f"{number(entry['tightness'], digits=3)}×"
             canvas.tip(mark, f"{entry['id']}: {text}")
             beside(axes, row, canvas.text(text))
-        axes.set_xlabel("width over needed width")
+        axes.set_xlabel("width over the width that would do")
         return canvas
 
     wide, narrow = draw(picture)
@@ -288,13 +307,13 @@ def tightness_plot(rows: Sequence[Mapping[str, Any]]) -> Figure:
         wide=wide,
         narrow=narrow,
         alt=(
-            f"Width of {len(known)} statements relative to the width that is needed, from "
+            f"Width of {count(len(known), 'statement')} relative to the width that is needed, from "
             f"{number(known[0]['tightness'], digits=3)} ({known[0]['id']}) to "
             f"{number(known[-1]['tightness'], digits=3)} ({known[-1]['id']})."
         ),
         caption=(
-            "How generous each statement is: its width over the width that the same failure "
-            "probability needs. Left of the dashed line a statement promises too much."
+            "Tightness: the width of each bound over the width that would do at the same failure "
+            "probability. Left of the dashed line a bound promises too much; filled: refuted."
         ),
         table=Table(
             columns=("Statement", "Tightness", "Verdict"),
@@ -304,8 +323,8 @@ def tightness_plot(rows: Sequence[Mapping[str, Any]]) -> Figure:
 
 
 def verdict(text: str) -> Tag:
-    """Return the verdict `text` as a coloured word."""
-    return Tag(text, VERDICT_TONES.get(text, "plain"))
+    """Return the verdict `text` of an audit as a coloured word, as people read it."""
+    return Tag(verdict_word(text), VERDICT_TONES.get(text, "plain"))
 
 
 def _role(word: str) -> str:

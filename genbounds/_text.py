@@ -1,0 +1,79 @@
+"""Numbers and names as people read them: on a terminal, on a page, in a `repr`."""
+
+from __future__ import annotations
+
+import math
+import os
+
+_SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+_THIN = "\N{NARROW NO-BREAK SPACE}"
+
+# Not printable by Unicode's category, yet fit to show: no-break spaces, and what joins emoji.
+_HARMLESS = f"\N{NO-BREAK SPACE}{_THIN}\N{ZERO WIDTH JOINER}"
+
+
+def display(path: object, *, limit: int | None = 200) -> str:
+    """Return a path or name as one printable line, with its middle cut beyond `limit` characters.
+
+    Control characters, unpaired surrogates and marks that reorder text are shown as escapes.
+    """
+    text = os.fsdecode(path) if isinstance(path, (os.PathLike, bytes)) else str(path)
+    if limit is not None and len(text) > limit:
+        text = f"{text[: limit // 2]}…{text[-limit // 2 :]}"
+    return "".join(
+        character
+        if character.isprintable() or character in _HARMLESS
+        else character.encode("unicode_escape", "surrogatepass").decode("ascii")
+        for character in text
+    )
+
+
+def shown(name: str) -> str:
+    """Return a model's name as one printable, reasonably short line."""
+    return display(name, limit=60)
+
+
+def number(value: object, *, digits: int = 4) -> str:
+    """Format `value` to so many significant `digits`; None and NaN become a dash."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}".replace(",", _THIN)
+    if not isinstance(value, float):
+        return str(value)
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    magnitude = abs(value)
+    if not magnitude:
+        return "0"
+    if not 1e-4 <= magnitude < 1e7:
+        mantissa, exponent = f"{value:.{digits - 1}e}".split("e")
+        power = str(int(exponent)).translate(_SUPERSCRIPT)
+        return f"{mantissa}·10{power}".replace("-", "−")
+    decimals = max(0, digits - 1 - math.floor(math.log10(magnitude)))
+    text = f"{value:,.{min(decimals, 8)}f}"
+    return text.replace(",", _THIN).replace("-", "−")
+
+
+def short(value: float) -> str:
+    """Format a `value` known exactly: no digits beyond its own, powers of ten as such."""
+    if value > 0 and not 1e-3 <= value < 1e5 and math.log10(value) % 1.0 < 1e-9:
+        return "10" + str(round(math.log10(value))).translate(_SUPERSCRIPT)
+    return f"{value:,.6g}".replace(",", _THIN).replace("-", "−")
+
+
+def percent(value: float) -> str:
+    """Format `value` as a percentage: 0.95 -> "95 %"; as many decimals as it has."""
+    return f"{100 * value:.6g}{_THIN}%"
+
+
+def interval(low: float | None, high: float | None) -> str:
+    """Format the interval from `low` to `high`."""
+    return f"[{number(low)}, {number(high)}]"
+
+
+def count(amount: int, word: str, plural: str = "") -> str:
+    """Format `amount` things called `word`: "1 model", "12 models"."""
+    return f"{number(amount)} {word if amount == 1 else plural or word + 's'}"

@@ -1,0 +1,96 @@
+"""Options that several commands share, and what the shell offers as their values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from genbounds.estimators import metric_names, metric_spec
+
+
+def offer(values: str | Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
+    """Return a completion from the values, as in ``"a|b"``, or from a function that lists them."""
+
+    def matching(incomplete: str) -> list[str]:
+        known = values.split("|") if isinstance(values, str) else values()
+        return [value for value in known if value.startswith(incomplete)]
+
+    return matching
+
+
+def statements() -> Iterable[str]:
+    """List the ids of the catalogue, which is loaded only when somebody asks."""
+    from genbounds.bounds import catalog
+
+    return catalog()
+
+
+def policies() -> Iterable[str]:
+    """List the policies of a selection."""
+    from genbounds.select import POLICIES
+
+    return POLICIES
+
+
+METRICS = "|".join(metric_names())
+_SUMMARIES = "; ".join(f"{name}: {metric_spec(name).summary}" for name in metric_names())
+
+Metric = Annotated[
+    str,
+    typer.Option("--metric", metavar=METRICS, autocompletion=offer(METRICS), help=f"{_SUMMARIES}."),
+]
+Logits = Annotated[
+    bool,
+    typer.Option("--logits", help="The files hold logits, not probabilities: apply a softmax."),
+]
+Seed = Annotated[int, typer.Option("--seed", metavar="S", help="Seed of all random numbers.")]
+
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        "--out",
+        metavar="DIR",
+        help="Folder for results.json and the page report.html.",
+        show_default=False,
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
+Verbose = Annotated[bool, typer.Option("--verbose", help="Also print how each score was computed.")]
+
+EncoderName = Annotated[
+    str | None,
+    typer.Option(
+        "--encoder",
+        metavar="NAME",
+        help="Encoder of images or texts: timm:MODEL, torchvision:MODEL, open_clip:MODEL, "
+        "pytorch-fid:2048, sentence-transformers:MODEL, torchscript:FILE, onnx:FILE or "
+        "module:function.",
+        show_default=False,
+    ),
+]
+Weights = Annotated[
+    Path | None,
+    typer.Option(
+        "--weights",
+        metavar="PATH",
+        help="The encoder's weights: a file, or a folder to search. Nothing is downloaded. "
+        "'random' takes untrained weights, to try a command out.",
+        show_default="the library's own cache",
+    ),
+]
+Device = Annotated[
+    str, typer.Option("--device", metavar="D", help="Device of the encoder: cpu, cuda, cuda:1 …")
+]
+_PRECISIONS = "float32|bfloat16|float16"
+Precision = Annotated[
+    str,
+    typer.Option(
+        "--precision",
+        metavar=_PRECISIONS,
+        autocompletion=offer(_PRECISIONS),
+        help="Precision of the encoder; bfloat16 and float16 are mixed precision.",
+    ),
+]

@@ -1,0 +1,164 @@
+"""Files that are not what they are taken for: logits, pixels, transposed or constant arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genbounds.files import display
+from genbounds.results import Diagnostic, caution, unreliable
+from genbounds.validation import POSTERIOR_ATOL, Float, InputError, check_same_dimension
+
+if TYPE_CHECKING:
+    from genbounds.cli._inputs import Input
+
+BLOCK = 1 << 22
+"""Entries that are worked on at once."""
+
+TOO_WIDE = 100
+"""Features per row beyond which an array has probably its rows and columns exchanged: the widest
+encoders have 8,192 features, and 100 rows are the fewest of any use."""
+
+
+def blocks(rows: NDArray[Any]) -> Iterator[tuple[int, Float]]:
+    """Yield the rows as float64, a few at a time, with the number of the first of them."""
+    step = max(1, BLOCK // rows.shape[1])
+    for first in range(0, len(rows), step):
+        yield first, np.array(rows[first : first + step], dtype=np.float64)
+
+
+def probabilities(path: Path, rows: NDArray[Any], *, logits: bool) -> NDArray[Any]:
+    """Return class probabilities, those of `logits` by a softmax; refuse one for the other.
+
+    Raises
+    ------
+    InputError
+        If probabilities are given as logits, or something else as probabilities. (Whether they
+        are finite is checked by whoever computes with them.)
+    """
+    if logits:
+        return _softmax(path, rows)
+    for first, block in blocks(rows):
+        wrong = ~_is_distribution(block) & np.isfinite(block).all(axis=1)
+        if wrong.any():
+            row = int(np.flatnonzero(wrong)[0])
+            with np.errstate(over="ignore"):
+                total = block[row].sum()
+            negative = block[row].min() < 0.0
+            what = "a negative entry" if negative else f"entries that sum to {total:.6g}"
+            raise InputError(
+                f"has {what} in row {first + row}: every row must hold class probabilities, which "
+                "sum to 1. If these are logits, pass --logits.",
+                argument=display(path),
+            )
+    return rows
+
+
+def _softmax(path: Path, logits: NDArray[Any]) -> Float:
+    found = np.empty(logits.shape)
+    probable = True
+    for first, block in blocks(logits):
+        finite = np.isfinite(block).all(axis=1)
+        if not finite.all():
+            row = first + int(np.flatnonzero(~finite)[0])
+            raise InputError(
+                f"has NaN or an infinite value in row {row}: drop that row.",
+                argument=display(path),
+            )
+        probable = probable and bool(_is_distribution(block).all())
+        with np.errstate(over="ignore"):  # to minus infinity, whose exponential is right
+            block -= block.max(axis=1, keepdims=True)
+        np.exp(block, out=block)
+        block /= block.sum(axis=1, keepdims=True)
+        found[first : first + len(block)] = block
+    if probable:
+        raise InputError(
+            "holds probabilities already (every row sums to 1): leave out --logits.",
+            argument=display(path),
+        )
+    return found
+
+
+def _is_distribution(block: Float) -> NDArray[np.bool_]:
+    with np.errstate(over="ignore", invalid="ignore"):
+        close = np.abs(block.sum(axis=1) - 1.0) <= POSTERIOR_ATOL
+        found: NDArray[np.bool_] = close & (block.min(axis=1) >= 0.0)
+        return found
+
+
+def check_widths(inputs: Sequence[Input]) -> None:
+    """Refuse files of different numbers of features.
+
+    Raises
+    ------
+    InputError
+        Names both files, and the one that is probably transposed: it has as many rows as another
+        one has features.
+    """
+    shapes = {one.name: _shape(one) for one in inputs}
+    suspects = [
+        (d / n, one, other)
+        for one in inputs
+        for other in inputs
+        for n, d in [shapes[one.name]]
+        if n == shapes[other.name][1] != d
+    ]
+    if suspects:
+        _, one, other = max(suspects, key=lambda found: found[0])  # the widest for its height
+        n, d = shapes[one.name]
+        raise InputError(
+            f"has {n} rows of {d} features, and {display(other.path)} has {n} features: rows and "
+            "columns are probably exchanged. Save one row per sample, one column per feature.",
+            argument=display(one.path),
+        )
+    first, *others = inputs
+    for one in others:
+        check_same_dimension(
+            display(one.path), shapes[one.name][1], display(first.path), shapes[first.name][1]
+        )
+
+
+def _shape(one: Input) -> tuple[int, int]:
+    """Return rows and features; statistics have no rows."""
+    content = one.content
+    return content.shape if isinstance(content, np.ndarray) else (0, content.d)
+
+
+def suspicions(one: Input) -> tuple[Diagnostic, ...]:
+    """Return warnings about a file of features that probably holds something else."""
+    rows = one.content
+    if not isinstance(rows, np.ndarray):
+        return ()
+    n, d = rows.shape
+    name = display(one.path, limit=60)
+    found = []
+    if d > TOO_WIDE * n:
+        found.append(
+            caution(
+                "implausible-input",
+                f"{name} has {d} features but only {n} rows: rows and columns are probably "
+                "exchanged",
+                "Save one row per sample, one column per feature.",
+            )
+        )
+    if rows.dtype == np.uint8:
+        found.append(
+            caution(
+                "implausible-input",
+                f"{name} holds 8-bit integers: probably pixels, not the features of an encoder",
+                "Pass --encoder with the images, or encode them first.",
+            )
+        )
+    if n > 1 and all((block == rows[0]).all() for _, block in blocks(rows)):
+        found.append(
+            unreliable(
+                "no-variation",
+                f"all {n} rows of {name} are the same",
+                "Check that the file holds the features of different samples.",
+            )
+        )
+    return tuple(found)

@@ -1,0 +1,149 @@
+"""What the terminal and the page both say about results, said once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from genbounds._text import interval, number, percent, short, shown
+from genbounds.estimators import metric_names, metric_spec
+from genbounds.results import Diagnostic, Difference, Ranking, Score
+
+NAMED_RIVALS = 3
+"""So many models are named in a sentence; more are counted."""
+
+
+def metric_title(metric: str) -> str:
+    """Title of a registered metric; any other name as it is."""
+    return metric_spec(metric).title if metric in metric_names() else metric
+
+
+VERDICT_WORDS = {"upheld": "not refuted"}
+"""What people read for a verdict of the audit: a statement that survived is not proven by that."""
+
+
+def verdict_word(verdict: str) -> str:
+    """Return what people read for a `verdict` of the audit."""
+    return VERDICT_WORDS.get(verdict, verdict)
+
+
+def verdict_line(ranking: Ranking) -> str:
+    """Say which model is best, and which of the others differ from it significantly."""
+    best, at = shown(ranking.best), f"({percent(ranking.level)}, jointly)"
+    rivals = [shown(model) for model in ranking.contenders if model != ranking.best]
+    if not ranking.scores[ranking.best].reliable:
+        text = f"{best} has the best score, but that score is unreliable: see the warnings."
+    elif not rivals:
+        text = f"{best} is significantly better than every other model {at}."
+    else:
+        whom = ", ".join(rivals) if len(rivals) <= NAMED_RIVALS else f"{len(rivals)} other models"
+        text = f"{best} has the best score, but does not differ significantly from {whom} {at}."
+    doubtful = [
+        shown(model)
+        for model, score in ranking.scores.items()
+        if not score.reliable and model != ranking.best
+    ]
+    if doubtful:
+        text += f" Unreliable: {', '.join(doubtful)} (see the warnings)."
+    return text
+
+
+STOPPED = {
+    "certified": "stopped once it was certain",
+    "budget": "the budget is spent",
+    "limit": "the arms have given as many samples as they may",
+    "reference": "the reference sample is too small to separate the leading models",
+    "exhausted": "the arms have no more samples to give",
+}
+"""Why a selection ended, as a sentence says it."""
+
+
+def stop_reason(stopped: str) -> str:
+    """Say why a selection ended; a word that is not known stays as it is."""
+    return STOPPED.get(stopped, shown(stopped))
+
+
+def lead_of(pair: Difference, *, log_scale: bool = False) -> tuple[float, float, float]:
+    """Return a lead and its interval as positive numbers in favour of the better model.
+
+    Where differences are those of logarithms, it is the ratio of the larger score to the smaller.
+    """
+    sign = -1.0 if pair.value < 0.0 else 1.0
+    low, high = sorted((sign * pair.low, sign * pair.high))
+    if log_scale:
+        return math.exp(sign * pair.value), math.exp(low), math.exp(high)
+    return sign * pair.value, low, high
+
+
+def mark(score: Score) -> str:
+    """Return what a table says beside a score that carries warnings."""
+    if not score.reliable:
+        return "unreliable"
+    return "caution" if score.warnings else ""
+
+
+def warning_lines(scores: Mapping[str, Score], warnings: Iterable[Diagnostic] = ()) -> list[str]:
+    """Return each warning once, with the models that it concerns unless all; unreliable ones first.
+
+    Parameters
+    ----------
+    scores : mapping of str to Score
+    warnings : iterable of Diagnostic
+        About all models together.
+    """
+    concerned: dict[Diagnostic, list[str]] = {warning: [] for warning in warnings}
+    for model, score in scores.items():
+        for warning in score.warnings:
+            concerned.setdefault(warning, []).append(shown(model))
+    ordered = sorted(concerned, key=lambda warning: warning.severity != "unreliable")
+    return [
+        f"{warning} ({', '.join(concerned[warning])})"
+        if 0 < len(concerned[warning]) < len(scores)
+        else str(warning)
+        for warning in ordered
+    ]
+
+
+def assumption_lines(scores: Mapping[str, Score], assumptions: Iterable[str] = ()) -> list[str]:
+    """Return what the intervals of all `scores` assume, and `assumptions` about all together."""
+    own = (assumption for score in scores.values() for assumption in score.assumptions)
+    return list(dict.fromkeys((*own, *assumptions)))
+
+
+def method_lines(scores: Mapping[str, Score]) -> list[str]:
+    """Return how each score was computed, models with the same method in one line."""
+    models: dict[tuple[str, ...], list[str]] = {}
+    for model, score in scores.items():
+        models.setdefault((score.method, *score.details), []).append(shown(model))
+    return [f"{', '.join(names)}: {'; '.join(method)}" for method, names in models.items()]
+
+
+def rate(miss: float, low: float, high: float) -> str:
+    """Format the measured rate `miss` with its interval (`low`, `high`); if exact, without."""
+    return f"{number(miss)} (exact)" if low == high else f"{number(miss)} {interval(low, high)}"
+
+
+def measured_lines(row: Mapping[str, Any]) -> list[str]:
+    """Return what an audit measured about one statement.
+
+    Parameters
+    ----------
+    row : mapping
+        The statement's row of an audit, as ``genbounds audit --json`` prints it.
+    """
+    worst = row["worst"]
+    size = "" if worst["n"] is None else f"n = {number(worst['n'])}, "
+    case = f"{worst['arm']}, {size}d = {number(worst['d'])}"
+    if worst["delta"] is None:
+        lines = [f"Searched for inputs that violate it; worst: {case}."]
+    else:
+        lines = [
+            f"Worst case: {case}.",
+            f"At δ = {short(worst['delta'])} it fails at a rate of "
+            f"{rate(worst['miss'], worst['miss_low'], worst['miss_high'])}; allowed: "
+            f"{short(worst['claimed'])}.",
+        ]
+    if row["tightness"] is not None:
+        lines.append(f"Width over the width that would do: {number(row['tightness'])}.")
+    return lines
