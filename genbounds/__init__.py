@@ -1,22 +1,67 @@
 """genbounds: the statistics of judging generative models."""
 
-from genbounds import bounds as bounds
-from genbounds import estimators as estimators
-from genbounds import features as features
-from genbounds import select as select
-from genbounds import simulate as simulate
-from genbounds.estimators import Moments as Moments
-from genbounds.estimators import compare as compare
-from genbounds.estimators import frechet_distance as frechet_distance
-from genbounds.estimators import inception_score as inception_score
-from genbounds.estimators import kernel_inception_distance as kernel_inception_distance
-from genbounds.estimators import score_over_scramblings as score_over_scramblings
-from genbounds.estimators import sobol_cache as sobol_cache
-from genbounds.estimators import sobol_normal as sobol_normal
-from genbounds.estimators import vendi_score as vendi_score
-from genbounds.results import Difference as Difference
-from genbounds.results import Ranking as Ranking
-from genbounds.results import Score as Score
-from genbounds.validation import InputError as InputError
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from genbounds import bounds as bounds
+    from genbounds import estimators as estimators
+    from genbounds import features as features
+    from genbounds import report as report
+    from genbounds import select as select
+    from genbounds import simulate as simulate
+    from genbounds.estimators import Moments as Moments
+    from genbounds.estimators import compare as compare
+    from genbounds.estimators import frechet_distance as frechet_distance
+    from genbounds.estimators import inception_score as inception_score
+    from genbounds.estimators import kernel_inception_distance as kernel_inception_distance
+    from genbounds.estimators import score_over_scramblings as score_over_scramblings
+    from genbounds.estimators import sobol_cache as sobol_cache
+    from genbounds.estimators import sobol_normal as sobol_normal
+    from genbounds.estimators import vendi_score as vendi_score
+    from genbounds.results import Diagnostic as Diagnostic
+    from genbounds.results import Difference as Difference
+    from genbounds.results import Ranking as Ranking
+    from genbounds.results import Score as Score
+    from genbounds.validation import InputError as InputError
 
 __version__ = "0.1.0"
+
+# What stands above, imported when it is first asked for: the program starts at once, and Ctrl-C
+# while NumPy is imported is the program's to answer. tests/test_package.py holds the lists equal.
+_PACKAGES = ("bounds", "estimators", "features", "report", "select", "simulate")
+_NAMES = {
+    "genbounds.estimators": (
+        "Moments",
+        "compare",
+        "frechet_distance",
+        "inception_score",
+        "kernel_inception_distance",
+        "score_over_scramblings",
+        "sobol_cache",
+        "sobol_normal",
+        "vendi_score",
+    ),
+    "genbounds.results": ("Diagnostic", "Difference", "Ranking", "Score"),
+    "genbounds.validation": ("InputError",),
+}
+_HOMES = {name: module for module, names in _NAMES.items() for name in names}
+
+__all__ = [*_PACKAGES, *_HOMES]
+
+if not TYPE_CHECKING:  # a type checker is to know the names, and no others
+
+    def __getattr__(name: str) -> Any:
+        """Import a public name."""
+        if name in _PACKAGES:
+            return import_module(f"genbounds.{name}")
+        if name not in _HOMES:
+            raise AttributeError(f"module 'genbounds' has no attribute {name!r}")
+        value = getattr(import_module(_HOMES[name]), name)
+        globals()[name] = value
+        return value
+
+
+def __dir__() -> list[str]:
+    """List the public names, also those that are not imported yet."""
+    return sorted({*globals(), *__all__})

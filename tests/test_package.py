@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -46,6 +48,36 @@ def test_import_is_light():
     """Heavy packages are imported by the functions that need them."""
     loaded = python("import sys, genbounds; print(*sys.modules)").split()
     assert not set(HEAVY) & set(loaded)
+
+
+def test_importing_the_package_imports_nothing_yet():
+    loaded = python("import sys, genbounds; print(*sys.modules)").split()
+    assert "numpy" not in loaded
+    assert (
+        "numpy" in python("import sys, genbounds; genbounds.Moments; print(*sys.modules)").split()
+    )
+
+
+def test_names_for_type_checkers_are_those_that_exist():
+    """The package imports its names when asked; the list for type checkers is written out."""
+    assert gb.__file__ is not None
+    tree = ast.parse(Path(gb.__file__).read_text(encoding="utf-8"))
+    (block,) = [
+        node for node in tree.body
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name)
+    ]  # fmt: skip
+    written = {
+        alias.name: f"{node.module}"
+        for node in block.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert set(written) == set(gb.__all__)
+    for name, module in written.items():
+        thing = getattr(gb, name)
+        assert thing is (sys.modules.get(f"genbounds.{name}") or getattr(sys.modules[module], name))
+    with pytest.raises(AttributeError, match="nothing"):
+        gb.nothing  # noqa: B018
 
 
 FORBIDDEN = """

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from genbounds._process import silenced
 from genbounds.estimators._estimate import student_quantile
 from genbounds.results import Score
 from genbounds.validation import (
@@ -89,8 +89,8 @@ class SobolNormal:
                 f"a Sobol sequence of {BITS} bits has 2^{BITS} points, of which {self.drawn} are "
                 f"used; {n} more were asked for. Start another with a new `rng`."
             )
-        with warnings.catch_warnings():  # balance is checked above, or given up on purpose
-            warnings.filterwarnings("ignore", message="The balance properties of Sobol")
+        # Balance is checked above, or given up on purpose.
+        with silenced(UserWarning, "The balance properties of Sobol"):
             points = self._points.random(n)
         self.drawn += n
         return np.asarray(points).reshape(n, self.d).view(QuasiRandomArray)

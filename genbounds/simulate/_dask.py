@@ -8,6 +8,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any, TypeVar
 
+from genbounds._process import blas_threads
 from genbounds.simulate._pieces import versions
 from genbounds.validation import InputError
 
@@ -154,8 +155,6 @@ def _guarded(
     expected: dict[str, str],
 ) -> Result:
     """Run on a worker: no other versions, no other number of threads than asked."""
-    from threadpoolctl import threadpool_limits
-
     here = versions()
     if here != expected:
         differences = ", ".join(
@@ -164,5 +163,5 @@ def _guarded(
             if here[name] != expected[name]
         )
         raise InputError(f"a Dask worker runs other versions ({differences}): make them the same.")
-    with threadpool_limits(limits=threads):
+    with blas_threads(threads):
         return function(*task)

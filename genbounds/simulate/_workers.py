@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from genbounds._process import blas_threads, silenced
 from genbounds.validation import InputError, check_choice, check_count
 
 Result = TypeVar("Result")
@@ -82,9 +82,7 @@ class Workers:
                 threads=self.threads,
             )
         elif self.jobs == 1 or len(tasks) < 2:
-            from threadpoolctl import threadpool_limits
-
-            with threadpool_limits(limits=self.threads):
+            with blas_threads(self.threads):
                 for index, task in enumerate(tasks):
                     yield index, function(*task)
         else:
@@ -114,8 +112,7 @@ class Workers:
                     "jobs; what was kept in a folder is safe, the same call goes on from there."
                 ) from None
             finally:
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore", UserWarning)  # work cut short is no surprise
+                with silenced(UserWarning):  # that work was cut short
                     results.close()
 
 

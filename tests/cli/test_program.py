@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -12,6 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from genbounds import __version__
 from tests.cli.conftest import listen_to_ctrl_c
@@ -188,3 +190,175 @@ def test_completion(typed, offered):
         "COMP_CWORD": str(len(typed.split()) - 1),
     }
     assert set(process(env=os.environ | environment).stdout.split()) == offered
+
+
+# --- signals -------------------------------------------------------------------------------------
+
+POSIX = pytest.mark.skipif(not Path("/proc").exists(), reason="processes are listed in /proc")
+
+
+def listen() -> None:
+    """Run in a new process: whoever started the tests may ignore these."""
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        signal.signal(getattr(signal, name), signal.SIG_DFL)
+
+
+def children(parent: int) -> list[int]:
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            if int(path.read_text().rpartition(")")[2].split()[1]) == parent:
+                found.append(int(path.parent.name))
+    return found
+
+
+def alive(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def wait_for(condition, seconds: float = 50.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "nothing happened"
+        time.sleep(0.05)
+
+
+@POSIX
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+def test_a_signal_leaves_no_worker(tmp_path, name):
+    number = getattr(signal, name)
+    command = [*COMMAND, "audit", "o24.h*", "o24.b*", "--replications", "20000000", "--jobs", "2"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=listen,
+        env=os.environ | {"TMPDIR": str(tmp_path)},
+    ) as program:  # fmt: skip
+        workers: list[int] = []
+
+        def at_work() -> bool:
+            workers[:] = [p for p in children(program.pid) if b"Loky" in command_line(p)]
+            return len(workers) == 2
+
+        wait_for(at_work)
+        family = children(program.pid)
+        program.send_signal(number)
+        _, err = program.communicate(timeout=50)
+    assert program.returncode == 128 + number
+    assert err.count(b"\n") == 1
+    wait_for(lambda: not any(map(alive, family)), seconds=5.0)
+    assert not list(tmp_path.iterdir())
+
+
+def command_line(process: int) -> bytes:
+    try:
+        return Path(f"/proc/{process}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+ENDLESS = """
+import time
+import numpy as np
+def embed(batch):
+    open("started", "w").close()
+    time.sleep(0.2)
+    return np.array([[image.mean(), image.std()] for image in batch])
+"""
+
+
+@POSIX
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGINT"])
+def test_a_signal_leaves_no_scratch_folder(tmp_path, name):
+    number = getattr(signal, name)
+    scratch = tmp_path / "scratch"
+    for folder in (scratch, tmp_path / "images"):
+        folder.mkdir()
+    for i in range(2000):
+        Image.new("L", (2, 2), i % 256).save(tmp_path / "images" / f"{i:04d}.png")
+    (tmp_path / "endless.py").write_text(ENDLESS)
+    command = [*COMMAND, "score", "images", "images", "--encoder", "endless:embed"]
+    paths = os.pathsep.join([os.getcwd(), *filter(None, sys.path)])
+    with subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=listen,
+        env=os.environ | {"TMPDIR": str(scratch), "PYTHONPATH": paths},
+    ) as program:  # fmt: skip
+        wait_for(lambda: (tmp_path / "started").exists())
+        assert list(scratch.iterdir())
+        program.send_signal(number)
+        _, err = program.communicate(timeout=5)
+    assert program.returncode == 128 + number
+    assert err.count(b"\n") == 1
+    assert not list(scratch.iterdir())
+
+
+PATIENT = """
+import pathlib, time
+import numpy as np
+def embed(batch):
+    pathlib.Path("started").touch()
+    while not pathlib.Path("go").exists():
+        time.sleep(0.02)
+    return np.array([[image.mean(), image.std()] for image in batch])
+"""
+
+
+@POSIX
+def test_what_is_ignored_stays_ignored(tmp_path):
+    """As nohup has it: the program goes on when the terminal goes away."""
+
+    def nohup() -> None:
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+    (tmp_path / "images").mkdir()
+    for i in range(60):
+        Image.new("L", (2, 2), 4 * i).save(tmp_path / "images" / f"{i:04d}.png")
+    (tmp_path / "patient.py").write_text(PATIENT)
+    command = [*COMMAND, "score", "images", "images", "--encoder", "patient:embed", "--json"]
+    paths = os.pathsep.join([os.getcwd(), *filter(None, sys.path)])
+    with subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, preexec_fn=nohup,
+        env=os.environ | {"PYTHONPATH": paths},
+    ) as program:  # fmt: skip
+        wait_for(lambda: (tmp_path / "started").exists())
+        program.send_signal(signal.SIGHUP)
+        time.sleep(0.2)
+        (tmp_path / "go").touch()
+        out, _ = program.communicate(timeout=50)
+    assert program.returncode == 0
+    assert json.loads(out)["complete"] is True
+
+
+@POSIX
+def test_ctrl_c_during_imports_is_quiet(tmp_path):
+    """Wherever it comes: here in a module that takes its time."""
+    (tmp_path / "typer.py").write_text(
+        "import pathlib, time\npathlib.Path('importing').touch()\ntime.sleep(60)\n"
+    )
+    paths = os.pathsep.join([str(tmp_path), os.getcwd()])
+    with subprocess.Popen(
+        [*COMMAND, "--help"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        preexec_fn=listen, env=os.environ | {"PYTHONPATH": paths},
+    ) as program:  # fmt: skip
+        wait_for(lambda: (tmp_path / "importing").exists())
+        program.send_signal(signal.SIGINT)
+        out, err = program.communicate(timeout=10)
+    assert (program.returncode, out, err) == (130, b"", b"")
+
+
+@POSIX
+def test_ctrl_c_while_a_command_imports_is_quiet(tmp_path):
+    (tmp_path / "joblib.py").write_text(
+        "import pathlib, time\npathlib.Path('importing').touch()\ntime.sleep(60)\n"
+    )
+    paths = os.pathsep.join([str(tmp_path), os.getcwd()])
+    with subprocess.Popen(
+        [*COMMAND, "audit"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        preexec_fn=listen, env=os.environ | {"PYTHONPATH": paths},
+    ) as program:  # fmt: skip
+        wait_for(lambda: (tmp_path / "importing").exists())
+        program.send_signal(signal.SIGINT)
+        out, err = program.communicate(timeout=10)
+    assert (program.returncode, out) == (130, b"")
+    assert err.count(b"\n") <= 1

@@ -1,0 +1,83 @@
+"""Settings of the whole process, changed for a while and put back: also from several threads.
+
+Both `warnings.catch_warnings` and `threadpool_limits` put back what they found. Where two of them
+overlap in time without one lying inside the other, the last to end puts back what the first one
+had set, and it stays. So the first comer changes the setting, and the last to leave restores it.
+"""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+_WARNINGS = threading.RLock()
+
+
+@contextmanager
+def silenced(category: type[Warning], message: str = "") -> Iterator[None]:
+    """Ignore warnings of a category, one thread at a time: keep what is inside short.
+
+    Parameters
+    ----------
+    category : type
+    message : str
+        Regular expression of how they begin; all by default.
+    """
+    with _WARNINGS, warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=message, category=category)
+        yield
+
+
+class _Limit:
+    """The number of BLAS threads while somebody wants it limited."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.users = 0
+        self.before: Any = None
+
+    def enter(self, threads: int) -> None:
+        from threadpoolctl import threadpool_limits
+
+        with self.lock:
+            if not self.users:
+                self.before = threadpool_limits(limits=threads)
+            self.users += 1
+
+    def leave(self) -> None:
+        with self.lock:
+            self.users -= 1
+            if not self.users:
+                _let_any_thread_set()
+                self.before.restore_original_limits()
+                _let_any_thread_set()
+
+
+def _let_any_thread_set() -> None:
+    """Newer versions of threadpoolctl ignore every thread but the first that set a number."""
+    import threadpoolctl
+
+    controller: Any = getattr(threadpoolctl, "OpenBLASController", None)
+    if hasattr(controller, "clear_controlling_thread"):
+        controller.clear_controlling_thread(force=True)
+
+
+_LIMIT = _Limit()
+
+
+@contextmanager
+def blas_threads(threads: int) -> Iterator[None]:
+    """Limit the BLAS threads of this process; of calls that overlap, the first one's number counts.
+
+    Parameters
+    ----------
+    threads : int
+    """
+    _LIMIT.enter(threads)
+    try:
+        yield
+    finally:
+        _LIMIT.leave()

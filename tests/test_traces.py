@@ -1,0 +1,135 @@
+"""Calls leave the process as it was: warning filters, BLAS threads, signal handlers, files."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_info
+
+import genbounds as gb
+from genbounds.cli import main
+
+
+def blas() -> dict[str, int]:
+    return {
+        library["filepath"]: library["num_threads"]
+        for library in threadpool_info()
+        if library["user_api"] == "blas"
+    }
+
+
+def state() -> dict[str, object]:
+    return {
+        "filters": list(warnings.filters),
+        "blas": blas(),
+        "signals": [signal.getsignal(getattr(signal, name)) for name in ("SIGINT", "SIGTERM")],
+        "switches": np.geterr(),
+    }
+
+
+def sobol() -> None:
+    gb.sobol_normal(3, rng=0, balanced=False).draw(5)
+
+
+def coverage() -> None:
+    bound = gb.bounds.catalog()["o24.hoeffding"]
+    gb.simulate.coverage(bound, gb.simulate.BernoulliArm(0.5), 10, 0.1, 50, 0)
+
+
+def selection() -> None:
+    arms = {f"{k}": gb.simulate.GaussianArm(np.full(3, k), np.eye(3)) for k in (0.0, 2.0)}
+    gb.select.run(arms, np.random.default_rng(0).normal(size=(200, 3)), budget=400)
+
+
+def page() -> None:
+    score = gb.frechet_distance(np.eye(3)[[0, 1, 2] * 20], np.eye(3)[[0, 1, 1] * 20] + 0.1)
+    gb.report.score_page({"a": score}, metric="fd", level=0.95).render()
+
+
+def command() -> None:
+    assert main(["bounds", "o24.hoeffding"]) == 0
+
+
+CALLS = [sobol, coverage, selection, page, command]
+
+
+@pytest.mark.parametrize("call", CALLS, ids=lambda call: call.__name__)
+def test_one_call_leaves_no_trace(call):
+    call()  # whatever is imported by the first call may add its own
+    before = state()
+    call()
+    assert state() == before
+
+
+@pytest.mark.parametrize("call", [sobol, coverage], ids=lambda call: call.__name__)
+def test_calls_that_overlap_leave_no_trace(call):
+    call()
+    before = state()
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as threads:
+            for task in [threads.submit(call) for _ in range(40)]:
+                task.result()
+    finally:
+        sys.setswitchinterval(interval)
+    assert state() == before
+
+
+def overlap(first, second) -> None:
+    """Enter one, enter the other, leave the first, leave the other."""
+    entered, left = threading.Event(), threading.Event()
+
+    def other():
+        with second():
+            entered.set()
+            left.wait()
+
+    with first():
+        thread = threading.Thread(target=other)
+        thread.start()
+        entered.wait(0.2)  # one at a time: it comes in after we are gone
+    left.set()
+    thread.join()
+
+
+@pytest.mark.skipif(max(blas().values(), default=1) < 2, reason="one BLAS thread as it is")
+def test_limits_that_overlap_are_put_back():
+    from genbounds._process import blas_threads
+
+    before = blas()
+    overlap(lambda: blas_threads(1), lambda: blas_threads(1))
+    assert blas() == before
+
+
+def test_filters_that_overlap_are_put_back():
+    from genbounds._process import silenced
+
+    before = list(warnings.filters)
+    overlap(lambda: silenced(UserWarning, "a"), lambda: silenced(UserWarning, "b"))
+    assert warnings.filters == before
+
+
+def test_overlapping_filters_of_python_itself_stay():
+    """Negative control: what the test above is there for."""
+
+    def ignored():
+        context = warnings.catch_warnings()
+        context.__enter__()
+        warnings.simplefilter("ignore", UserWarning)
+        return context
+
+    before = list(warnings.filters)
+    try:
+        first, second = ignored(), ignored()
+        first.__exit__(None, None, None)
+        second.__exit__(None, None, None)
+        assert warnings.filters != before
+    finally:
+        warnings.filters[:] = before
