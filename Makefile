@@ -86,7 +86,7 @@ NEWEST_PYTHON ?= $(firstword $(foreach minor,16 15 14 13 12 11,$(shell python3.$
 newest:  ## the tests on the newest Python that is here and the newest versions of all dependencies
 	@test -n "$(NEWEST_PYTHON)" || { echo "make: no Python 3.11 or newer found: say where it is, 'make newest NEWEST_PYTHON=...'" >&2; exit 1; }
 	@rm -rf $(NEWEST) && $(NEWEST_PYTHON) -m venv $(NEWEST) && $(NEWEST)/bin/python -V
-	@$(NEWEST)/bin/python -m pip install --quiet --disable-pip-version-check --upgrade -e '.[parquet]' pytest pytest-xdist scikit-learn
+	@$(NEWEST)/bin/python -m pip install --quiet --disable-pip-version-check --upgrade -e '.[audit,parquet]' pytest pytest-xdist scikit-learn statsmodels
 	@$(NEWEST)/bin/python -m pytest -n $(JOBS) -p no:cacheprovider $(VERSIONS_TESTS)
 
 # Two builds must agree to the byte; the tests then run from the source archive against the installed wheel.
@@ -98,7 +98,7 @@ package: $(READY)  ## build wheel and source archive twice, compare, install in 
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt build
 	@export PIP_CONSTRAINT=$(CURDIR)/constraints.txt && $(BIN)/python -m build --outdir dist >/dev/null && $(BIN)/python -m build --outdir $(PACKAGE)/again >/dev/null
 	@for file in dist/*; do cmp "$$file" "$(PACKAGE)/again/$$(basename "$$file")" || exit 1; done; echo "two builds agree to the byte"
-	@$(PYTHON) -m venv $(PACKAGE)/venv && $(PACKAGE)/venv/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt "$$(ls dist/*.whl)[parquet]" pytest pytest-xdist hypothesis
+	@$(PYTHON) -m venv $(PACKAGE)/venv && $(PACKAGE)/venv/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt "$$(ls dist/*.whl)[audit,parquet]" pytest pytest-xdist
 	@tar -xzf dist/*.tar.gz -C $(PACKAGE) && mv $(PACKAGE)/genbounds-* $(PACKAGE)/source && rm -r $(PACKAGE)/source/genbounds
 	@cd $(PACKAGE)/source && ../venv/bin/python -m pytest -n $(JOBS) -p no:cacheprovider $(PACKAGE_TESTS)
 

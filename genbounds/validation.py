@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection
+from importlib.util import find_spec
 from numbers import Integral, Real
 from typing import Any
 
@@ -198,6 +199,23 @@ def check_same_dimension(name_a: str, d_a: int, name_b: str, d_b: int) -> None:
             f"has {d_a} features and `{name_b}` has {d_b}: both must come from the same encoder.",
             argument=name_a,
         )
+
+
+def check_installed(purpose: str, extra: str, *modules: str) -> None:
+    """Refuse to go on without modules that only an extra of the package brings."""
+    missing = [name for name in modules if not _is_installed(name)]
+    if missing:
+        raise InputError(
+            f"{purpose} needs {', '.join(missing)}: pip install 'genbounds[{extra}]' "
+            f"(from a checkout: pip install '.[{extra}]')."
+        )
+
+
+def _is_installed(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except (ImportError, ValueError):
+        return False
 
 
 def check_rng(rng: object) -> np.random.Generator:

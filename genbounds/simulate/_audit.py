@@ -32,7 +32,7 @@ from genbounds.simulate._trials import (
     tightness,
 )
 from genbounds.simulate._workers import Workers
-from genbounds.validation import InputError, check_count
+from genbounds.validation import InputError, check_count, check_installed
 
 DEFAULT_REPLICATIONS = 10_000
 QUICK_REPLICATIONS = 1_000
@@ -269,6 +269,7 @@ def audit(
     default = QUICK_REPLICATIONS if quick else DEFAULT_REPLICATIONS
     count = check_count("replications", default if replications is None else replications)
     seed = check_count("seed", seed, minimum=0)
+    check_installed("the audit", "audit", "sympy", "mpmath", "hypothesis")
     workers = Workers(jobs=jobs, backend=backend, scheduler=scheduler, threads=threads)
     bounds = _chosen(patterns, catalog() if catalogue is None else catalogue)
     pieces = [piece for bound in bounds for piece in _pieces(bound, count, seed)]

@@ -135,11 +135,13 @@ def exact_misses(
 
 def miss_limits(misses: int, replications: int, alpha: float) -> tuple[float, float]:
     """Clopper–Pearson limits of a miss rate, each wrong with probability at most alpha/2."""
-    from statsmodels.stats.proportion import proportion_confint
+    from scipy.special import betainccinv, betaincinv
 
-    low, high = proportion_confint(misses, replications, alpha=alpha, method="beta")
-    # The library leaves NaN or a rounding at the ends of the range.
-    return (0.0 if misses == 0 else float(low)), (1.0 if misses == replications else float(high))
+    kept = replications - misses
+    # Equal to statsmodels.stats.proportion.proportion_confint(method="beta") to the last bit.
+    low = float(betaincinv(misses, kept + 1, alpha / 2.0)) if misses else 0.0
+    high = float(betainccinv(misses + 1, kept, alpha / 2.0)) if kept else 1.0
+    return low, high
 
 
 def tightness(width: float, quantile: float) -> float:
