@@ -130,7 +130,7 @@ def select(
             f"{display(live[0])} never ends: say with --budget N how many samples to draw at most."
         )
     with (
-        interruptible("the samples lie in the files; run the same command again."),
+        interruptible("run the same command again."),
         renamed(options("encoder", "weights", "precision")),
         open_encoder(
             encoder, {"weights": weights, "device": device, "precision": precision}, out=out

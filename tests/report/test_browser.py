@@ -19,7 +19,8 @@ from genbounds.report import Section
 from tests.report.conftest import AUDIT, HOSTILE, make_ranking
 from tests.report.test_page import everything
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+CHROMIUM = next(filter(None, map(shutil.which, BROWSERS)), None)
 
 pytestmark = pytest.mark.skipif(
     CHROMIUM is None, reason="no Chromium here (Debian, Ubuntu: apt install chromium)"

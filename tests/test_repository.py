@@ -1,0 +1,52 @@
+"""What stands beside the package: one version everywhere, workflows that call what exists."""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import genbounds
+
+ROOT = Path(__file__).parents[1]
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+
+pytestmark = pytest.mark.skipif(
+    not WORKFLOWS, reason="the source archive has neither workflows nor scripts"
+)
+
+
+def test_one_version():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    (cited,) = re.findall(r"^version: (.*)$", citation, flags=re.MULTILINE)
+    assert cited == project["version"] == genbounds.__version__
+    (licence,) = re.findall(r"^license: (.*)$", citation, flags=re.MULTILINE)
+    assert licence == project["license"]
+
+
+def test_workflows_call_what_everybody_calls():
+    """Nothing is tested by a workflow that a developer could not run by the same command."""
+    commands = {
+        path.stem: re.findall(r"- run: (.*)", path.read_text(encoding="utf-8"))
+        for path in WORKFLOWS
+    }
+    assert commands == {"ci": [".ci/run"], "nightly": [".ci/nightly"], "wheels": ["make package"]}
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert re.search(r"^package:", makefile, flags=re.MULTILINE)
+    for script in (".ci/run", ".ci/nightly"):
+        assert os.access(ROOT / script, os.X_OK)
+
+
+def test_workflows_may_only_read():
+    for path in WORKFLOWS:
+        assert "permissions:\n  contents: read" in path.read_text(encoding="utf-8"), path
+
+
+def test_what_the_promises_name_exists():
+    text = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
+    for name in re.findall(r"`(tests/[\w/.]+)`", text):
+        assert (ROOT / name).exists(), name
