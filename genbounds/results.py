@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
+
+from genbounds._tables import InHand, Line, plus_minus
+from genbounds._text import display
 
 Severity = Literal["unreliable", "caution"]
 
@@ -106,7 +110,7 @@ def all_reliable(warnings: Iterable[Diagnostic]) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Score:
+class Score(InHand):
     """One score of one model.
 
     Attributes
@@ -131,7 +135,15 @@ class Score:
         What the interval assumes.
     details : tuple of str
         How the method was set up (subsets, bandwidth, probes), for whoever wants to repeat it.
+    title : str
+        What is measured, such as "Fréchet distance"; may be empty.
+    reference_n : int or None
+        Reference samples; None if there is no reference or its moments were given as exact.
+    encoder : str
+        Which encoder made the features, where they say so.
     """
+
+    _names: ClassVar[str] = "Score"
 
     value: float
     low: float
@@ -144,6 +156,9 @@ class Score:
     warnings: tuple[Diagnostic, ...] = ()
     assumptions: tuple[str, ...] = ()
     details: tuple[str, ...] = ()
+    title: str = ""
+    reference_n: int | None = None
+    encoder: str = ""
 
     @property
     def reliable(self) -> bool:
@@ -158,10 +173,56 @@ class Score:
     def __float__(self) -> float:
         return self.value
 
+    def __format__(self, spec: str) -> str:
+        return format(self.value, spec) if spec else str(self)
+
+    def citation(self) -> str:
+        """Return the line to print in a paper: value ± half-width, and how it was made.
+
+        Returns
+        -------
+        str
+            Such as ``Fréchet distance 3.21 ± 0.14 (95% confidence interval [3.08, 3.36];
+            debiased, second-order; n = 2,000; reference n = 50,000; genbounds 0.1.0)``.
+        """
+        package = sys.modules["genbounds"]  # which imports this module, not the reverse
+        parts = [
+            f"{100.0 * self.level:g}% confidence interval [{self.low:.4g}, {self.high:.4g}]",
+            f"{self.estimator}, {self.method}",
+        ]
+        if self.n is not None:
+            parts.append(f"n = {self.n:,}")
+        if self.reference_n is not None:
+            parts.append(f"reference n = {self.reference_n:,}")
+        if self.encoder:
+            parts.append(f"encoder {display(self.encoder)}")
+        if not self.reliable:
+            parts.append("unreliable")
+        value = plus_minus(self.value, (self.high - self.low) / 2.0)
+        title = f"{display(self.title)} " if self.title else ""
+        return f"{title}{value} ({'; '.join((*parts, f'genbounds {package.__version__}'))})"
+
+    def _lines(self) -> list[Line]:
+        return [self._line(self.title or "score")]
+
+    def _line(self, name: str, **more: object) -> Line:
+        return Line(
+            name=name,
+            value=self.value,
+            low=self.low,
+            high=self.high,
+            reliable=self.reliable,
+            more={"stderr": self.stderr, "n": self.n, **more},
+        )
+
+    def _caption(self) -> str:
+        what = self.title or "Score"
+        return f"{what}, {100.0 * self.level:g}% confidence interval"
+
     def __repr__(self) -> str:
         text = (
-            f"Score({self.value:.6g}, {self.level:.0%} interval [{self.low:.6g}, {self.high:.6g}], "
-            f"n={self.n}, {self.estimator}, {self.method})"
+            f"Score({self.value:.6g}, {100.0 * self.level:g}% interval "
+            f"[{self.low:.6g}, {self.high:.6g}], n={self.n}, {self.estimator}, {self.method})"
         )
         return "\n  ".join((text, *map(str, self.warnings)))
 
@@ -180,12 +241,15 @@ class Score:
             "warnings": [warning.to_dict() for warning in self.warnings],
             "assumptions": list(self.assumptions),
             "details": list(self.details),
+            "title": self.title,
+            "reference_n": self.reference_n,
+            "encoder": self.encoder,
             "notes": list(self.notes),
         }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
+class Difference(InHand):
     """Difference of two models' scores, better minus worse by point estimate.
 
     `low` and `high` belong to a family: all pairwise intervals of one `Ranking` hold together
@@ -200,6 +264,8 @@ class Difference:
     stderr : float
     """
 
+    _names: ClassVar[str] = "Difference"
+
     better: str
     worse: str
     value: float
@@ -212,6 +278,26 @@ class Difference:
         """Whether the simultaneous interval excludes zero."""
         return self.low > 0.0 or self.high < 0.0
 
+    def __format__(self, spec: str) -> str:
+        return format(self.value, spec) if spec else str(self)
+
+    def _lines(self) -> list[Line]:
+        return [
+            Line(
+                name=f"{self.better} − {self.worse}",
+                value=self.value,
+                low=self.low,
+                high=self.high,
+                more={
+                    "stderr": self.stderr,
+                    "significant": "yes" if self.distinguishable else "no",
+                },
+            )
+        ]
+
+    def _caption(self) -> str:
+        return "Difference of two scores, simultaneous interval"
+
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types."""
         fields = {key: _json(value) for key, value in asdict(self).items()}
@@ -219,7 +305,7 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ranking:
+class Ranking(InHand):
     """Several models against one reference, with all pairwise differences.
 
     Attributes
@@ -242,6 +328,8 @@ class Ranking:
     log_scale : bool
         Whether `differences` are those of logarithms: exp of them is the ratio of two scores.
     """
+
+    _names: ClassVar[str] = "Model"
 
     metric: str
     level: float
@@ -291,8 +379,19 @@ class Ranking:
                 return pair
         raise KeyError(f"no pair ({a!r}, {b!r}) in this ranking")
 
+    def _lines(self) -> list[Line]:
+        letters = self.letters
+        return [score._line(name, group=letters[name]) for name, score in self.scores.items()]
+
+    def _caption(self) -> str:
+        title = next((score.title for score in self.scores.values()), "") or self.metric
+        return (
+            f"{title}, {100.0 * self.level:g}% confidence intervals; "
+            "models that share a group letter do not differ significantly"
+        )
+
     def __repr__(self) -> str:
-        lines = [f"Ranking({self.metric}, {self.level:.0%} joint)"]
+        lines = [f"Ranking({self.metric}, {100.0 * self.level:g}% joint)"]
         width = max((len(name) for name in self.scores), default=0)
         letters = self.letters
         for name, score in self.scores.items():

@@ -141,7 +141,9 @@ def estimate_each(
         found = {}
         for name, fake in fakes.items():
             try:
-                found[str(name)] = prepared.estimate(fake, estimator=estimator)
+                estimate = prepared.estimate(fake, estimator=estimator)
+                encoder = origin_of(fake).get("encoder", "")
+                found[str(name)] = replace(estimate, encoder=encoder)
             except InputError as error:
                 raise error.of_model(str(name)) from error
             if done is not None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from genbounds.origins import origin_warnings
 from genbounds.results import Diagnostic, Method, Score, all_reliable, caution, unreliable
 from genbounds.validation import Float
 
@@ -127,6 +128,10 @@ class Estimate:
         What the variance assumes.
     details : tuple of str
         How the method was set up.
+    title : str
+        What is measured, for people; may be empty.
+    encoder : str
+        Which encoder made the features, where they say so.
     """
 
     value: float
@@ -143,6 +148,8 @@ class Estimate:
     warnings: tuple[Diagnostic, ...] = ()
     assumptions: tuple[str, ...] = ()
     details: tuple[str, ...] = ()
+    title: str = ""
+    encoder: str = ""
 
     @property
     def n(self) -> int | None:
@@ -172,6 +179,12 @@ class Estimate:
     def warned(self, *warnings: Diagnostic) -> Estimate:
         """Return the same with further warnings."""
         return replace(self, warnings=self.warnings + warnings) if warnings else self
+
+    def made_from(self, origins: Mapping[str, Mapping[str, str]]) -> Estimate:
+        """Return the same with what the `origins` of the samples say: encoder and warnings."""
+        encoders = {origin["encoder"] for origin in origins.values() if origin.get("encoder")}
+        encoder = encoders.pop() if len(encoders) == 1 else ""
+        return replace(self, encoder=encoder).warned(*origin_warnings(origins))
 
     def scaled(self, factor: float) -> Estimate:
         """Return the same for a score that is multiplied by `factor`, its limits at 0 or none."""
@@ -208,6 +221,9 @@ class Estimate:
             warnings=warnings,
             assumptions=self.assumptions,
             details=self.details,
+            title=self.title,
+            reference_n=self.reference.n,
+            encoder=self.encoder,
         )
 
     def _interval(self, level: float) -> tuple[float, float]:

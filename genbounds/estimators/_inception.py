@@ -21,7 +21,7 @@ from genbounds.estimators._resampling import (
     jackknife_score,
 )
 from genbounds.estimators._second_order import Index, RowTerms, expand_rows, third_order
-from genbounds.origins import origin_of, origin_warnings
+from genbounds.origins import origin_of
 from genbounds.results import Diagnostic, Method, Score, caution
 from genbounds.validation import (
     POSTERIOR_ATOL,
@@ -102,7 +102,7 @@ def inception_score(
     level = check_open_unit("level", level)
     plan = check_interval(interval)
     found = inception_estimate(probs, estimator=estimator)
-    found = found.warned(*origin_warnings({"`probs`": origin_of(probs)}))
+    found = found.made_from({"`probs`": origin_of(probs)})
     if plan is None:
         return found.score(level)
 
@@ -226,6 +226,7 @@ def inception_estimate(
     if estimator == "infinity":
         assumptions.append("the plug-in score is linear in 1/N over the subsets")
     return Estimate(
+        title="Inception score",
         estimator=estimator,
         method=method,
         value=value,

@@ -221,6 +221,7 @@ class CustomMetric:
         if self.bias is not None and estimator != "plugin":
             value -= float(self.bias(rows))
         return Estimate(
+            title=self.name,
             estimator=estimator,
             value=value,
             sample=SampleError(

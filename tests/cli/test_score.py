@@ -12,7 +12,7 @@ import genbounds as gb
 
 ROW = {
     "model", "metric", "estimator", "value", "low", "high", "level", "stderr", "n", "method",
-    "reliable", "warnings", "assumptions", "details", "notes",
+    "reliable", "warnings", "assumptions", "details", "title", "reference_n", "encoder", "notes",
 }  # fmt: skip
 
 

@@ -23,7 +23,7 @@ from genbounds.estimators._scale import factor_of, scaled_back, unit_of
 from genbounds.estimators.frechet._pair import plugin_value
 from genbounds.estimators.frechet._sample import FEW_RATIO, Sample, sample_of
 from genbounds.estimators.frechet._strategies import debiased, infinity, plugin
-from genbounds.origins import check_same_encoder, origin_of, origin_warnings
+from genbounds.origins import check_same_encoder, origin_of
 from genbounds.results import Score
 from genbounds.validation import (
     Float,
@@ -113,7 +113,7 @@ def frechet_distance(
     plan = check_interval(interval)
     reference = FrechetReference(real, weights=reference_weights)
     found = reference.estimate(fake, estimator=estimator, influences=False, weights=weights)
-    found = found.warned(*origin_warnings({"`fake`": origin_of(fake), "`real`": origin_of(real)}))
+    found = found.made_from({"`fake`": origin_of(fake), "`real`": origin_of(real)})
     if plan is not None and not (weights is None and reference_weights is None):
         raise InputError("weighted rows have the interval 'influence' only.")
     if plan is None:

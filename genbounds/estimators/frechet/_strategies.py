@@ -88,6 +88,7 @@ def _estimate(
     fake, real = samples
     one, two = errors
     return Estimate(
+        title="Fréchet distance",
         estimator=estimator,
         method=method,
         value=value,

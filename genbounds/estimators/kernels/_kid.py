@@ -23,7 +23,7 @@ from genbounds.estimators._estimate import Estimate, SampleError, bias_left, sma
 from genbounds.estimators._moments import Moments, is_narrow
 from genbounds.estimators._scale import power_of, scaled_back, unit_of
 from genbounds.estimators.kernels._kernels import PolynomialKernel
-from genbounds.origins import check_same_encoder, origin_of, origin_warnings
+from genbounds.origins import check_same_encoder, origin_of
 from genbounds.results import Diagnostic, Score
 from genbounds.validation import (
     Float,
@@ -123,7 +123,7 @@ def kernel_inception_distance(
     reference = KernelReference(real, degree=degree, gamma=gamma, offset=offset)
     found = reference.estimate(fake, estimator=estimator)
     origins = {"`fake`": origin_of(fake), "`real`": origin_of(real)}
-    return found.warned(*origin_warnings(origins)).score(level)
+    return found.made_from(origins).score(level)
 
 
 class KernelReference:
@@ -417,6 +417,7 @@ def _estimate(
             )
         )
     return Estimate(
+        title="kernel Inception distance",
         estimator=estimator,
         method="plug-in" if estimator == "plugin" else "u-statistic",
         value=value,

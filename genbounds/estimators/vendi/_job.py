@@ -72,6 +72,7 @@ class Job:
     ) -> Estimate:
         """Make the estimate of the log score, at most log `limit`."""
         return Estimate(
+            title=f"Vendi score of order {self.order:g}",
             estimator="plugin" if self.plugin else "debiased",
             method="plug-in" if self.plugin and method != "empirical" else method,
             statistic=statistic,

@@ -24,7 +24,7 @@ from genbounds.estimators.vendi._lanczos import lanczos
 from genbounds.estimators.vendi._random_features import random_features
 from genbounds.estimators.vendi._truncated import nystrom, truncated
 from genbounds.estimators.vendi._ustat import u_statistic
-from genbounds.origins import origin_of, origin_warnings
+from genbounds.origins import origin_of
 from genbounds.results import Score
 from genbounds.validation import (
     InputError,
@@ -138,7 +138,7 @@ def vendi_score(
         seed=seed,
         influences=False,
     )
-    return found.warned(*origin_warnings({"`x`": origin_of(x)})).score(level)
+    return found.made_from({"`x`": origin_of(x)}).score(level)
 
 
 def vendi_estimate(

@@ -1,0 +1,302 @@
+"""Results in hand: a table for a notebook, a paper or a data frame, and a plot.
+
+A result says by `_lines` and `_caption` what there is to show; `InHand` shows it. Names come from
+users: each way out escapes what its reader would obey.
+"""
+
+from __future__ import annotations
+
+import html
+import math
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from genbounds._text import display, interval, number, shown
+from genbounds.validation import InputError
+
+if TYPE_CHECKING:
+    import pandas
+    from matplotlib.axes import Axes
+
+HEADINGS = {"stderr": "Std. error", "n": "n"}
+"""Of columns whose own name is no heading."""
+
+WIDE_SPREAD = 20.0
+"""Positive values that differ by this factor are drawn on a logarithmic axis."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """One row of a table: a named value with its interval, and what else there is.
+
+    Attributes
+    ----------
+    name : str
+        As its owner wrote it.
+    value, low, high : float
+    reliable : bool
+    more : dict of str to object
+        Further columns by their headings.
+    """
+
+    name: str
+    value: float
+    low: float
+    high: float
+    reliable: bool = True
+    more: dict[str, Any] = field(default_factory=dict)
+
+
+class InHand:
+    """What every result can be turned into."""
+
+    __slots__ = ()
+    _names: ClassVar[str] = ""
+    """Heading of the column of names."""
+
+    def _lines(self) -> list[Line]:
+        """Return the rows of the table."""
+        raise NotImplementedError
+
+    def _caption(self) -> str:
+        """Return what the values are."""
+        raise NotImplementedError
+
+    def to_frame(self) -> pandas.DataFrame:
+        """Return a pandas data frame with one row per name.
+
+        Returns
+        -------
+        pandas.DataFrame
+
+        Raises
+        ------
+        InputError
+            If pandas is not installed.
+        """
+        try:
+            import pandas
+        except ImportError:
+            raise InputError("`to_frame` needs pandas: pip install pandas.") from None
+        lines = self._lines()
+        rows = [
+            {"value": line.value, "low": line.low, "high": line.high, **line.more}
+            | {"reliable": line.reliable}
+            for line in lines
+        ]
+        return pandas.DataFrame(rows, index=[line.name for line in lines])
+
+    def to_markdown(self) -> str:
+        """Return a table in GitHub's Markdown.
+
+        Returns
+        -------
+        str
+        """
+        head, numeric, rows = _grid(self, _markdown)
+        rule = ["---:" if right else "---" for right in numeric]
+        return "\n".join(f"| {' | '.join(row)} |" for row in (head, rule, *rows)) + "\n"
+
+    def to_latex(self) -> str:
+        r"""Return a LaTeX ``tabular``; it needs no package.
+
+        Returns
+        -------
+        str
+        """
+        head, numeric, rows = _grid(self, _latex, _latex)
+        columns = "".join("r" if right else "l" for right in numeric)
+        body = [f"{' & '.join(row)} \\\\" for row in (head, *rows)]
+        lines = [f"\\begin{{tabular}}{{{columns}}}", "\\hline", body[0], "\\hline", *body[1:]]
+        return "\n".join((*lines, "\\hline", "\\end{tabular}")) + "\n"
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw values and intervals, the first on top.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            A new figure's by default.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+        """
+        lines = self._lines()
+        if ax is None:
+            import matplotlib.pyplot as plt
+
+            _, ax = plt.subplots(figsize=(6.4, 1.0 + 0.32 * len(lines)), layout="constrained")
+        for row, line in enumerate(lines):
+            ends = [[line.value - line.low], [line.high - line.value]]
+            known = all(map(math.isfinite, (line.low, line.high)))
+            ax.errorbar(
+                line.value,
+                row,
+                xerr=ends if known else None,
+                fmt="o" if line.reliable else "X",
+                color="C0" if line.reliable else "C3",
+                capsize=3,
+            )
+        # Names are never taken for mathematics.
+        names = [shown(line.name) for line in lines]
+        ax.set_yticks(range(len(lines)), names, parse_math=False)
+        ax.set_ylim(len(lines) - 0.5, -0.5)
+        ax.set_xlabel(self._caption(), parse_math=False)
+        if _is_spread(lines):
+            ax.set_xscale("log")
+        return ax
+
+    def _repr_html_(self) -> str:
+        """Return a small table with every interval drawn, for notebooks."""
+        lines = self._lines()
+        head, numeric, rows = _grid(self, _html)
+        place = _places(lines)
+        heading = "".join(f'<th scope="col">{text}</th>' for text in (*head, "Drawn"))
+        parts = [
+            f"<table><caption>{_html(self._caption())}</caption>",
+            f"<thead><tr>{heading}</tr></thead><tbody>",
+        ]
+        for line, (name, *rest) in zip(lines, rows, strict=True):
+            parts.append(f'<tr><th scope="row">{name}</th>')
+            for text, right in zip(rest, numeric[1:], strict=True):
+                side = "right" if right else "left"
+                parts.append(f'<td style="text-align:{side}">{text}</td>')
+            parts.append(f"<td>{_drawn(line, place)}</td></tr>")
+        return "".join((*parts, "</tbody></table>"))
+
+
+def _grid(
+    result: InHand, escape: Callable[[str], str], figure: Callable[[str], str] = str
+) -> tuple[list[str], list[bool], list[list[str]]]:
+    """Return headings, which columns hold numbers, and rows; `figure` is for numbers."""
+    lines = result._lines()
+    more = list(lines[0].more) if lines else []
+    doubtful = any(not line.reliable for line in lines)
+    titles = (HEADINGS.get(key, key.capitalize()) for key in more)
+    head = [result._names, "Value", "Interval", *titles, *["Reliable"] * doubtful]
+    numeric = [False, True, False, *(_is_number(lines[0].more[key]) for key in more)]
+    rows = [
+        [
+            escape(display(line.name)),
+            figure(number(line.value)),
+            figure(interval(line.low, line.high)),
+            *(
+                figure(number(value)) if _is_number(value) else escape(str(value))
+                for value in (line.more[key] for key in more)
+            ),
+            *["yes" if line.reliable else "no"] * doubtful,
+        ]
+        for line in lines
+    ]
+    return head, numeric + [False] * doubtful, rows
+
+
+def _is_number(value: object) -> bool:
+    return value is None or isinstance(value, (int, float))
+
+
+def _html(text: str) -> str:
+    return html.escape(display(text, limit=None))
+
+
+# A backslash would do for brackets and dollars too, were they not mathematics then in notebooks.
+_MARKDOWN = {c: f"\\{c}" for c in "\\`*_|~#"} | {c: f"&#{ord(c)};" for c in "<>&[]$:@"}
+
+
+def _markdown(text: str) -> str:
+    """Escape every character that Markdown or HTML in it could obey."""
+    return "".join(_MARKDOWN.get(character, character) for character in text)
+
+
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    "{": r"\{",
+    "}": r"\}",
+    "&": r"\&",
+    "%": r"\%",
+    "$": r"\$",
+    "#": r"\#",
+    "_": r"\_",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    '"': r"\textquotedbl{}",
+    "`": r"\textasciigrave{}",
+    "\N{NARROW NO-BREAK SPACE}": r"\,",
+    "−": r"$-$",
+    "–": "--",
+    "∞": r"$\infty$",
+    "·": r"$\cdot$",
+    "…": r"\ldots{}",
+}
+_SUPERSCRIPT = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
+
+
+def _latex(text: str) -> str:
+    r"""Replace every character that LaTeX would obey, and those of our numbers that it lacks."""
+    text = "".join(_LATEX.get(character, character) for character in text)
+    return re.sub(
+        "[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+", lambda found: f"$^{{{found[0].translate(_SUPERSCRIPT)}}}$", text
+    )
+
+
+def _is_spread(lines: Sequence[Line]) -> bool:
+    values = [line.value for line in lines]
+    return min(values, default=0.0) > 0.0 and max(values) > WIDE_SPREAD * min(values)
+
+
+WIDTH, HEIGHT, MARGIN = 160, 16, 6
+
+
+def _places(lines: Sequence[Line]) -> Callable[[float], float]:
+    """Return the function from a value to its place in the drawings, one scale for all of them."""
+    values = [x for line in lines for x in (line.value, line.low, line.high) if math.isfinite(x)]
+    spread = _is_spread(lines)
+    if spread:
+        floor = min(line.value for line in lines) / 3.0
+        values = [max(x, floor) for x in values]
+    low, high = min(values, default=0.0), max(values, default=1.0)
+    room = WIDTH - 2 * MARGIN
+
+    def place(x: float) -> float:
+        if spread:
+            share = math.log(max(x, low) / low) / math.log(high / low)
+        else:
+            share = (x - low) / (high - low) if high > low else 0.5
+        return round(MARGIN + room * min(max(share, 0.0), 1.0), 1)
+
+    return place
+
+
+def _drawn(line: Line, place: Callable[[float], float]) -> str:
+    """Draw one interval; it takes the colour of the text around it."""
+    words = f"{number(line.value)}, interval {interval(line.low, line.high)}"
+    parts = [
+        f'<svg role="img" aria-label="{_html(words)}" width="{WIDTH}" height="{HEIGHT}" '
+        f'viewBox="0 0 {WIDTH} {HEIGHT}"><g stroke="currentColor" fill="currentColor">'
+    ]
+    middle = HEIGHT / 2
+    if not any(map(math.isnan, (line.low, line.high))):
+        dashes = "" if line.reliable else ' stroke-dasharray="3 2"'
+        parts.append(
+            f'<line x1="{place(line.low)}" x2="{place(line.high)}" y1="{middle}" y2="{middle}" '
+            f'stroke-width="2"{dashes}/>'
+        )
+    if not math.isnan(line.value):
+        parts.append(f'<circle cx="{place(line.value)}" cy="{middle}" r="3.5"/>')
+    return "".join((*parts, "</g></svg>"))
+
+
+def plus_minus(value: float, half: float) -> str:
+    """Format ``value ± half`` with two digits of `half`, as papers print it."""
+    if not (math.isfinite(value) and math.isfinite(half)) or half <= 0.0:
+        return number(value)
+    digits = max(0, 1 - math.floor(math.log10(half)))
+    if not 1e-4 <= abs(value or half) < 1e7 or digits > 8:
+        return f"{number(value)} ± {number(half, digits=2)}"
+    return f"{value:,.{digits}f} ± {half:,.{digits}f}"
