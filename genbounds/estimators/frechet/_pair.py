@@ -1,4 +1,4 @@
-"""Two sides of a Fréchet distance together: roots, plug-in value, and the terms of its error."""
+"""Two samples of a Fréchet distance together: roots, plug-in value, and the error of that."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 import scipy  # its submodules are loaded at their first use
 
+from genbounds.estimators._design import Index
 from genbounds.estimators._estimate import EXACT, SampleError
 from genbounds.estimators._linalg import (
     checked_roots,
@@ -18,16 +19,35 @@ from genbounds.estimators._linalg import (
     lower_times,
     singular_values,
 )
-from genbounds.estimators.frechet._expansion import gaussian_bias, positive_roots
-from genbounds.estimators.frechet._mixed import with_mixed_term
-from genbounds.estimators.frechet._sample import Sample
+from genbounds.estimators._two_samples import (
+    Between,
+    SharedError,
+    Side,
+    mixed_square,
+    shared_error,
+    shared_units,
+    with_mixed_term,
+)
+from genbounds.estimators.frechet._expansion import (
+    FrechetRows,
+    Kernel,
+    Rows,
+    gaussian_bias,
+    gaussian_error,
+    gaussian_mixed_square,
+    positive_roots,
+    product_type,
+    rows_error,
+    transport_roots,
+)
+from genbounds.estimators.frechet._sample import FrechetSample
 from genbounds.validation import Float
 
 
 class Pair:
     """Generated and reference sample together: the quantities that depend on both."""
 
-    def __init__(self, fake: Sample, real: Sample) -> None:
+    def __init__(self, fake: FrechetSample, real: FrechetSample) -> None:
         self.fake, self.real = fake, real
         self.gap: Float = fake.mean - real.mean
 
@@ -75,7 +95,7 @@ class Pair:
 
     @cached_property
     def directions(self) -> tuple[Float, Float, Float]:
-        """Positive roots s (r,), and the projections (d, r) of either side's rows to w.
+        """Positive roots s (r,), and the projections (d, r) of the rows of either sample to w.
 
         Both projections are P with Pᵀ cov P = 1, from Lᵀ Σ L = U diag(s²) Uᵀ: L U / s for the
         generated rows, Σ L U / s² for the reference rows.
@@ -93,39 +113,125 @@ class Pair:
         return roots, fake_projection, self.fake.moments.cov @ fake_projection / roots
 
     def errors(self, *, every_row: bool) -> tuple[SampleError, SampleError]:
-        """Second-order terms of both samples, each corrected for the noise of the other."""
+        """Errors due to either sample, each corrected for the noise of the other."""
+        errors = self.errors_alone(every_row=every_row)
+        if self.fake.n is None or self.real.n is None:
+            return errors
+        return with_mixed_term(errors, self._mixed_square())
+
+    def _mixed_square(self) -> float:
+        """Σ M_IJ² of the mixed term -2 h(x, y), h the kernel of either sample."""
         fake, real = self.fake, self.real
-        terms = self.errors_alone(every_row=every_row)
-        if fake.n is None or real.n is None:
-            return terms
-        roots, *projections = self.directions
-        return with_mixed_term(
-            fake, real, terms, roots=roots, projections=(projections[0], projections[1])
-        )
+        if fake.rows is None or real.rows is None:
+            assert fake.n is not None
+            assert real.n is not None
+            product = float((fake.moments.cov * real.moments.cov).sum())
+            kernel = Kernel(np.zeros(fake.d), self.directions[0])
+            return gaussian_mixed_square(kernel, product) / (fake.n * real.n)
+        return mixed_square(*self._sides(), self._between())
+
+    def _between(self) -> Between:
+        """-h(x, y); the means of two samples do not enter each other's covariance."""
+        assert self.fake.rows is not None
+        assert self.real.rows is not None
+        roots = self.directions[0]
+        kinds = [product_type(rows, roots) for rows in (self.fake.rows, self.real.rows)]
+        kernel = Kernel(np.zeros(self.fake.d), roots, np.result_type(*kinds))
+
+        def between(one: Rows, i: Index, two: Rows, j: Index) -> Float:
+            (x, w), (y, v) = one, two
+            return -kernel.cross((x[i], w[i]), (y[j], v[j]))
+
+        return between
 
     def errors_alone(
         self, *, every_row: bool, bias_only: bool = False
     ) -> tuple[SampleError, SampleError]:
-        """Second-order terms of either sample, as if the estimate of the other were the truth."""
+        """Errors due to either sample, as if the estimate of the other were the truth."""
         one, two = (
             self.error_of(side, every_row=every_row, bias_only=bias_only)
             for side in (self.fake, self.real)
         )
         return one, two
 
-    def error_of(self, side: Sample, *, every_row: bool, bias_only: bool = False) -> SampleError:
-        """Second-order terms of one of both samples, as if the other's estimate were the truth."""
+    def error_of(
+        self, side: FrechetSample, *, every_row: bool, bias_only: bool = False
+    ) -> SampleError:
+        """Error due to one of both samples, as if the estimate of the other were the truth."""
         if side.n is None:
             return EXACT
         roots, fake_projection, real_projection = self.directions
         generated = side is self.fake
-        return side.error(
-            gap=self.gap if generated else -self.gap,
+        other = self.real if generated else self.fake
+        transport = roots if bias_only else transport_roots(roots, side.effective, other.effective)
+        if side.rows is None:
+            return gaussian_error(
+                gap=self.gap if generated else -self.gap,
+                cov=side.moments.cov,
+                projection=fake_projection if generated else real_projection,
+                roots=roots,
+                transport=transport,
+                n=side.n,
+            )
+        return rows_error(
+            self.form_of(side, transport), side.design, every_row=every_row, bias_only=bias_only
+        )
+
+    def _sides(self) -> tuple[Side, Side]:
+        """Both samples with what their rows tell to second order."""
+        roots = self.directions[0]
+        one, two = (
+            Side(self.form_of(sample, roots), sample.design) for sample in (self.fake, self.real)
+        )
+        return one, two
+
+    def shared(self) -> tuple[tuple[SampleError, SampleError], SharedError, float] | None:
+        """Errors of two samples that share units, and their curvature; None if they do not."""
+        common = shared_units(self.fake.design, self.real.design)
+        if common is None or common.size < 2:
+            return None
+        errors = self.errors_alone(every_row=True)
+        shared = shared_error(self._sides(), errors, common, self._between())
+        return errors, shared, self._joint_curvature(errors, shared)
+
+    def _joint_curvature(
+        self, errors: tuple[SampleError, SampleError], shared: SharedError
+    ) -> float:
+        """Σ G_I G_J M_IJ over different units, G_I the step of a unit through both samples."""
+        sums = []
+        for side, step in zip(self._sides(), shared.steps, strict=True):
+            assert side.design is not None
+            assert isinstance(side.form, FrechetRows)
+            total = side.form.weighted()
+            design = side.design
+            weights = design.weights * (np.sqrt(design.factor) * step)[design.unit]
+            for positions, block in side.form.blocks(None):
+                total.add(block, weights[positions])
+            sums.append(total)
+        x, y = sums
+        whole = x.square() + y.square() - 2.0 * x.inner(y)
+        # The pairs of a unit with itself, on average over the units.
+        bias = errors[0].bias + errors[1].bias + shared.bias
+        return whole - bias * float(shared.steps[0] @ shared.steps[0]) / shared.steps[0].size
+
+    def form_of(self, side: FrechetSample, transport: Float) -> FrechetRows:
+        """Rows of one of both samples, with the kernel of the quadratic part."""
+        assert side.rows is not None
+        roots, fake_projection, real_projection = self.directions
+        generated = side is self.fake
+        return FrechetRows(
+            side.rows,
+            side.index,
+            mean=side.mean,
+            trace=side.trace,
+            kernel=Kernel(
+                self.gap if generated else -self.gap,
+                roots,
+                product_type(side.rows, roots),
+                transport=transport,
+                empirical=not side.independent,
+            ),
             projection=fake_projection if generated else real_projection,
-            roots=roots,
-            other=(self.real if generated else self.fake).effective,
-            every_row=every_row,
-            bias_only=bias_only,
         )
 
     def gaussian_bias(self) -> float:
@@ -137,22 +243,22 @@ class Pair:
         )
 
 
-def same_rows(fake: Sample, real: Sample) -> bool:
-    """Whether both sides are the same rows in the same order."""
+def same_rows(fake: FrechetSample, real: FrechetSample) -> bool:
+    """Whether both samples are the same rows in the same order."""
     a, b = fake.rows, real.rows
     if a is None or b is None or a.shape != b.shape:
         return False
-    if fake.weights is not None or real.weights is not None:
+    if not (fake.independent and real.independent):
         return False
     return np.array_equal(a[:1], b[:1]) and np.array_equal(a, b)
 
 
-def plugin_value(fake: Sample, real: Sample) -> float:
-    """Plug-in distance; the sides are put in order, so that swapping them changes no bit."""
+def plugin_value(fake: FrechetSample, real: FrechetSample) -> float:
+    """Plug-in distance; the samples are put in order, so that swapping them changes no bit."""
     if _order(fake) > _order(real):
         fake, real = real, fake
     return Pair(fake, real).plugin
 
 
-def _order(side: Sample) -> tuple[float, float, float]:
+def _order(side: FrechetSample) -> tuple[float, float, float]:
     return side.trace, float(side.mean @ side.mean), math.inf if side.n is None else float(side.n)

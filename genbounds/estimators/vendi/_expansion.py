@@ -19,9 +19,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from genbounds.estimators._design import Design, Index
 from genbounds.estimators._estimate import SampleError
 from genbounds.estimators._moments import random_parts
-from genbounds.estimators._second_order import Index, RowTerms, expand_rows
+from genbounds.estimators._second_order import RowTerms, expand_design, expand_rows
 from genbounds.estimators.vendi._coupling import (
     DEFINITE_ORDER,
     Coupling,
@@ -196,6 +197,7 @@ def spectral_error(
     order: float,
     kept: int | None,
     every_row: bool = True,
+    design: Design | None = None,
 ) -> tuple[float, SampleError, float]:
     """Plug-in log score, its error, and the share of random parts of the rows in its variance.
 
@@ -212,12 +214,22 @@ def spectral_error(
     """
     form = SpectralRows(coordinates, values, n=n, order=order, kept=kept)
     every_row = every_row or order < 1.0  # rare rows, whose influence is large, may carry it all
-    error, noise = expand_rows(form, part_rows=None if every_row else _part_size(values))
+    part_rows = None if every_row else _part_size(values)
+    if design is None:
+        error, noise = expand_rows(form, part_rows=part_rows)
+    else:
+        error, noise = expand_design(form, design, part_rows=part_rows)
     return form.at.value, error, noise
 
 
 def spectral_bias(
-    coordinates: Coordinates, values: Float, *, n: int, order: float, every_row: bool
+    coordinates: Coordinates,
+    values: Float,
+    *,
+    n: int,
+    order: float,
+    every_row: bool,
+    design: Design | None = None,
 ) -> tuple[float, float, float]:
     """Return plug-in log score, bias and its noise, as `spectral_error`, of half a sample.
 
@@ -225,6 +237,11 @@ def spectral_bias(
     """
     form = SpectralRows(coordinates, values, n=n, order=order, kept=None)
     every_row = every_row or order < 1.0
+    if design is not None:
+        error, noise = expand_design(
+            form, design, part_rows=None if every_row else _part_size(values), bias_only=True
+        )
+        return form.at.value, error.bias, noise
     part = next(random_parts(PAIRING_SEED, n, n if every_row else _part_size(values) // 4))
     terms = [form.terms(z, positions) for positions, z in coordinates(part)]
     own = np.concatenate([row.own for row in terms])
@@ -259,6 +276,15 @@ class SpectralRows:
         if kept is not None or math.isinf(order):
             self.outside = np.where(values > 0.0, at.gradient / np.maximum(values, ZERO), 0.0)
 
+    @property
+    def width(self) -> int:
+        """Numbers a row."""
+        return self.values.size
+
+    def block(self, rows: Index) -> Float:
+        """Return the coordinates of the rows with these numbers."""
+        return np.concatenate([z for _, z in self.blocks(rows)])
+
     def terms(self, z: Float, positions: Index) -> RowTerms:
         """Of every row: influence; h(x, x) and its part linear in z²."""
         squares = z * z
@@ -276,21 +302,21 @@ class SpectralRows:
     def weighted(self) -> None:
         """Take no curvature."""
 
-    def pair_squares(self, z: Float, order: Index, count: int) -> tuple[float, int]:
-        """Sum of h² over random pairs: several of every row where a pair costs little."""
-        few = z.shape[1] <= NARROW
-        m = len(z) if few else max(2, min(len(z), PAIR_ROWS * len(z) // count))
-        z = z[order[:m]]
-        *_, values, coupling = self._like(z)
-        excess = z * z - values
-        total = 0.0
-        shifts = SHIFTS if few else 1
-        for shift in range(1, 1 + shifts):
-            cross = z * np.roll(z, shift, axis=0)
-            kernel = 0.5 * self.at.form(excess, np.roll(excess, shift, axis=0))
-            kernel += 0.5 * coupling.form(cross)
-            total += float(kernel @ kernel)
-        return total, shifts * m
+    def pairing(self, order: Index, count: int) -> tuple[Index, Index]:
+        """Choose random pairs, several of every row where a pair costs little."""
+        few = self.values.size <= NARROW
+        m = order.size if few else max(2, min(order.size, PAIR_ROWS * order.size // count))
+        rows = order[:m]
+        shifts = range(1, 1 + (SHIFTS if few else 1))
+        return np.tile(rows, len(shifts)), np.concatenate([np.roll(rows, k) for k in shifts])
+
+    def across(self, a: Float, i: Index, b: Float, j: Index) -> Float:
+        """h(x_i, x_j)."""
+        *_, values, coupling = self._like(a)
+        one, two = a[i], b[j]
+        kernel = 0.5 * self.at.form(one * one - values, two * two - values)
+        kernel += 0.5 * coupling.form(one * two)
+        return kernel.astype(np.float64, copy=False)
 
     def _like(self, z: Float) -> tuple[Float, Float, Float, Coupling]:
         """Gradient, slopes, eigenvalues and coupling in the precision of `z`."""
