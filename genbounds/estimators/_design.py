@@ -45,12 +45,15 @@ class Design:
     labels : ndarray of shape (units,) or None
         What the units are called, by which two samples know that they share some; None for rows
         that nothing else shares.
+    found : bool
+        Whether it is what the rows show, not what their user said.
     """
 
     unit: Index
     stratum: Index
     weights: Float
     labels: NDArray[Any] | None = None
+    found: bool = False
 
     @property
     def n(self) -> int:

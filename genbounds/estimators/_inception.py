@@ -8,11 +8,13 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import scipy  # its submodules are loaded at their first use
 from numpy.typing import NDArray
 
 from genbounds.estimators._design import Design, Index, design_of, drawn
 from genbounds.estimators._estimate import Estimate, SampleError, bias_left, small_sample
 from genbounds.estimators._extrapolation import Subsets, extrapolate
+from genbounds.estimators._inspect import FALSE_ALARM, inspect
 from genbounds.estimators._moments import row_blocks
 from genbounds.estimators._resampling import (
     Interval,
@@ -22,16 +24,16 @@ from genbounds.estimators._resampling import (
     jackknife_score,
 )
 from genbounds.estimators._second_order import (
+    QuadraticForm,
     RowTerms,
-    disjoint_pairs,
     expand_design,
     expand_rows,
     halved,
     third_order,
 )
 from genbounds.origins import origin_of, origin_warnings
-from genbounds.results import Diagnostic, Method, Score, caution
-from genbounds.samples import features_of
+from genbounds.results import Diagnostic, Method, Score, caution, unreliable
+from genbounds.samples import Sample, features_of
 from genbounds.validation import (
     POSTERIOR_ATOL,
     Float,
@@ -117,7 +119,8 @@ def inception_score(
         return found.score(level)
 
     def estimate(samples: Sequence[NDArray[Any] | None]) -> float:
-        return inception_estimate(samples[0], estimator=estimator).value
+        # Rows drawn again repeat on purpose: they are taken as independent.
+        return inception_estimate(Sample(samples[0]), estimator=estimator).value
 
     if design_of("probs", probs) is not None:
         raise InputError(
@@ -206,8 +209,8 @@ def inception_estimate(
     `probs` and `estimator` are those of `inception_score`, `subsets` those of `inception_infinity`.
     """
     check_choice("estimator", estimator, ESTIMATORS)
-    design = design_of("probs", probs)
-    rows = check_features("probs", features_of(probs))
+    seen = inspect("probs", probs, posteriors=True)
+    rows, design = seen.rows, seen.design
     n = rows.shape[0]
     if design is None or design.independent:
         form = InceptionRows(rows, half=_halves(n))
@@ -225,10 +228,12 @@ def inception_estimate(
         error, _ = expand_design(form, design)
         plugin = form.plugin()
         value, method, error = _designed(rows, design, plugin - error.bias, error)
-    warnings: tuple[Diagnostic, ...] = ()
+    warnings = seen.warnings
+    if not seen.told:
+        warnings += _balanced(form.top)
     details: tuple[str, ...] = ()
     if estimator == "plugin":
-        warnings = (bias_left(plugin - value),)
+        warnings += (bias_left(plugin - value),)
         value, method = plugin, "plug-in"
     elif estimator == "infinity":
         # The line is drawn through the score itself.
@@ -268,6 +273,27 @@ def inception_estimate(
     )
 
 
+def _balanced(counts: Index) -> tuple[Diagnostic, ...]:
+    """Warn of class counts that are more even than independent draws would leave them.
+
+    Pearson's statistic of equal probabilities: unequal ones only make it larger.
+    """
+    n, classes = int(counts.sum()), counts.size
+    if classes < 3 or n < 2 * classes:
+        return ()
+    statistic = float(((counts - n / classes) ** 2).sum()) * classes / n
+    if scipy.special.chdtr(classes - 1.0, statistic) > FALSE_ALARM:
+        return ()
+    return (
+        unreliable(
+            "balanced-classes",
+            "the likeliest classes occur more evenly than independent draws would: the number of "
+            "samples of each class was fixed",
+            "Pass genbounds.Sample(probs, strata=classes).",
+        ),
+    )
+
+
 def _third_order(form: InceptionRows, second_order: float) -> tuple[float, Method]:
     """Log IS with its bias removed, and how."""
     if form.n < 4:
@@ -297,7 +323,7 @@ def _designed(
     return third_order(second_order, values), "third-order", halved(error)
 
 
-class InceptionRows:
+class InceptionRows(QuadraticForm):
     """The rows of a sample of posteriors as a `QuadraticForm`; a block is an array of posteriors.
 
     With q the mean posterior, IF(p) = KL(p ‖ q) less its mean and h(p, p') = (1 - Σ p p'/q) / 2.
@@ -316,13 +342,13 @@ class InceptionRows:
     ----------
     marginals : ndarray of shape (classes, 1 or 3)
         Mean posterior of all rows and, from four rows on, of either random half.
+    top : ndarray of shape (classes,)
+        How often each class is the likeliest, counted by `terms`.
     divergence, own : ndarray of shape (1 or 3, n)
         KL divergence and chi-square distance of every row from each of them, filled by `terms`.
     """
 
     seed = HALVING_SEED
-    bounded = False  # 1/q of a rare class
-    known_mean = 0.0
 
     def __init__(
         self,
@@ -335,7 +361,6 @@ class InceptionRows:
         self.rows, self.index = rows, index
         self.n = rows.shape[0] if index is None else index.size
         self.weights = weights
-        self.bias_divisor = self.n - 1.0
         self.half = np.zeros(self.n, dtype=np.intp) if half is None else half
         if half is not None:
             self.marginals = np.column_stack(_checked_marginals(rows, half))
@@ -345,6 +370,7 @@ class InceptionRows:
         self._log = np.log(np.where(present, self.marginals, 1.0))
         self._inverse = np.where(present, 1.0 / np.where(present, self.marginals, 1.0), 0.0)
         self.divergence, self.own = np.empty((2, self.marginals.shape[1], self.n))
+        self.top = np.zeros(rows.shape[1], dtype=np.intp)
 
     @property
     def width(self) -> int:
@@ -375,6 +401,7 @@ class InceptionRows:
         np.multiply(block, block, out=work)
         own = (work @ self._inverse).T - 1.0
         self.divergence[:, positions], self.own[:, positions] = divergence, own
+        self.top += np.bincount(block.argmax(axis=1), minlength=self.top.size)
         return RowTerms(divergence[0], own[0] / -2.0)
 
     def across(self, one: Float, i: Index, two: Float, j: Index) -> Float:
@@ -383,13 +410,6 @@ class InceptionRows:
         weighted *= self._inverse[:, 0]
         crossed: Float = np.einsum("ij,ij->i", one[i], weighted)
         return (1.0 - crossed) / 2.0
-
-    def pairing(self, order: Index, count: int) -> tuple[Index, Index]:
-        """Choose disjoint pairs."""
-        return disjoint_pairs(order)
-
-    def weighted(self) -> None:
-        """Take no curvature."""
 
     def plugin(self) -> float:
         """Mean divergence, the plug-in log score, once `terms` has seen every row."""

@@ -26,6 +26,7 @@ bias.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -85,7 +86,7 @@ class Weighted(Protocol):
         """Σ_ij v_i v_j h(x_i, x_j) over all rows absorbed."""
 
 
-class QuadraticForm(Protocol):
+class QuadraticForm(ABC):
     """What a score tells of its rows; the rest of this module follows from it.
 
     Attributes
@@ -93,56 +94,85 @@ class QuadraticForm(Protocol):
     n : int
     seed : int
         Of random parts and pairs; fixed by each score, so that a result repeats.
-    bias_divisor : float
-        ``bias = mean h(x, x) / bias_divisor``: n - 1 for a function of P_n, n where covariances
-        already have the divisor n - 1.
-    known_mean : float
-        Mean over all rows of what `RowTerms.known` is for each.
     bounded : bool
         Whether h is bounded, so that its mean square over some pairs can be relied on.
-    width : int
-        Numbers that a block holds for each row.
+    known_mean : float
+        Mean over all rows of what `RowTerms.known` is for each.
     """
 
     n: int
     seed: int
-    bias_divisor: float
-    known_mean: float
-    bounded: bool
+    bounded = False
+    known_mean = 0.0
 
     @property
-    def width(self) -> int:
-        """Numbers a row."""
+    def known_rows(self) -> int:
+        """How many of the n rows are at hand."""
+        return self.n
 
+    @property
+    def bias_divisor(self) -> float:
+        """``bias = mean h(x, x) / bias_divisor`` of independent rows.
+
+        n - 1 for a function of P_n; n where covariances already have the divisor n - 1.
+        """
+        return self.n - 1.0
+
+    @property
+    @abstractmethod
+    def width(self) -> int:
+        """Numbers that a block holds for each row."""
+
+    @abstractmethod
     def blocks(self, part: Index | None) -> Iterator[tuple[Index, Any]]:
         """Yield (positions, block) of the rows with these numbers, or of all.
 
         Positions count within the selection. A block is good until the next one.
         """
 
-    def terms(self, block: Any, positions: Index) -> RowTerms:
-        """Influence and h(x, x) of the rows of a block."""
-
+    @abstractmethod
     def block(self, rows: Index) -> Any:
         """Return the rows with these numbers as one block."""
 
+    @abstractmethod
+    def terms(self, block: Any, positions: Index) -> RowTerms:
+        """Influence and h(x, x) of the rows of a block."""
+
+    @abstractmethod
     def across(self, one: Any, i: Index, two: Any, j: Index) -> Float:
         """h(x_i, x_j) for rows i of one block and rows j of another, or of the same."""
 
     def pairing(self, order: Index, count: int) -> tuple[Index, Index]:
-        """Choose pairs of different rows of a block for E h².
+        """Choose pairs of different rows of a block for E h²: disjoint ones.
 
         `order` is a random order of its rows; `count` rows are asked for in all blocks together.
         """
+        half = order.size // 2
+        return order[:half], order[half : 2 * half]
 
     def weighted(self) -> Weighted | None:
         """Return empty sums, from which curvature follows; None where it is not taken."""
+        return None
+
+
+class NumberedRows(QuadraticForm):
+    """A form whose blocks are the numbers of their rows: all of them are held anyway."""
+
+    def block(self, rows: Index) -> Index:
+        """Return the numbers."""
+        return rows
+
+    def blocks(self, part: Index | None) -> Iterator[tuple[Index, Index]]:
+        """Yield all rows at once."""
+        chosen = np.arange(self.n) if part is None else part
+        yield np.arange(chosen.size), chosen
 
 
 def expand_rows(
     form: QuadraticForm,
     *,
     part_rows: int | None = None,
+    known_rows: int | None = None,
     bias_only: bool = False,
     noise_factor: float = 1.0,
 ) -> tuple[SampleError, float]:
@@ -154,6 +184,8 @@ def expand_rows(
     part_rows : int, optional
         Let random parts of so many rows stand for all of a large sample. Parts are added until
         their noise, which is part of the variance, is small. By default every row is used.
+    known_rows : int, optional
+        How many of its n rows the form has, a random part of them; by default all.
     bias_only : bool
         Whether bias alone is wanted: `variance` is then that of first order, `curvature` 0.
     noise_factor : float
@@ -166,14 +198,16 @@ def expand_rows(
     noise : float
         The share of the parts in `variance`.
     """
-    n, size = form.n, form.n if part_rows is None else part_rows
-    influence, own, known = np.empty(n), np.empty(n), np.empty(n)
+    n = form.n
+    rows_here = n if known_rows is None else known_rows
+    size = rows_here if part_rows is None else part_rows
+    influence, own, known = np.empty((3, rows_here))
     pair_sum, pairs, used, noise = 0.0, 0, 0, 0.0
     sums = None if bias_only else form.weighted()
     curved = None if sums is None else _Curvature(sums, n)
     shuffler = np.random.default_rng(form.seed)
-    for part in random_parts(form.seed, n, size):
-        count = n if part is None else part.size
+    for part in random_parts(form.seed, rows_here, size):
+        count = rows_here if part is None else part.size
         for positions, block in form.blocks(part):
             at = used + positions
             rows = form.terms(block, positions)
@@ -227,12 +261,6 @@ class _Curvature:
 
     def value(self, loo: Float, own: Float) -> float:
         return (self._sums.square() - float((loo**2) @ own)) / (loo.size * (loo.size - 1.0))
-
-
-def disjoint_pairs(order: Index) -> tuple[Index, Index]:
-    """Pair the first half of the rows with the second."""
-    half = order.size // 2
-    return order[:half], order[half : 2 * half]
 
 
 def _cross(form: QuadraticForm, block: Any, i: Index, j: Index) -> Float:

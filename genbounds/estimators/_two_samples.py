@@ -58,7 +58,7 @@ def mixed_square(fake: Side, real: Side, between: Between) -> float:
 
 
 def with_mixed_term(
-    errors: tuple[SampleError, SampleError], square: float
+    errors: tuple[SampleError, SampleError], share: float
 ) -> tuple[SampleError, SampleError]:
     """Correct the errors of two samples for the noise of each other.
 
@@ -70,10 +70,9 @@ def with_mixed_term(
     ----------
     errors : tuple of SampleError
         Of either sample.
-    square : float
-        Σ M_IJ² over units I of one sample and J of the other.
+    share : float
+        2 Σ M_IJ² over units I of one sample and J of the other.
     """
-    share = 2.0 * square
     one, two = (
         replace(
             error,
@@ -99,7 +98,7 @@ class _Steps:
 def _random_steps(side: Side, rng: np.random.Generator) -> _Steps:
     form, design = side.form, side.design
     if design is None or design.independent:
-        rows = rng.integers(form.n, size=PAIRS)
+        rows = rng.integers(form.known_rows, size=PAIRS)
         one = np.array([1.0 / form.n])
         return _Steps(form.block(rows), [(np.array([k]), one) for k in range(PAIRS)], form.n)
     size = float(np.mean(design.row_counts)) * (2.0 if design.stratified else 1.0)

@@ -31,7 +31,7 @@ from genbounds.estimators.frechet._sample import (
 from genbounds.estimators.frechet._strategies import debiased, infinity, plugin
 from genbounds.origins import check_same_encoder, origin_of, origin_warnings
 from genbounds.results import Score
-from genbounds.samples import features_of
+from genbounds.samples import Sample, features_of
 from genbounds.validation import (
     Float,
     InputError,
@@ -123,8 +123,9 @@ def frechet_distance(
 
     def estimate(rows: Sequence[NDArray[Any] | None]) -> float:
         one, two = rows
-        again = reference if two is samples[1] else FrechetReference(two)
-        kept = fake if one is None else one
+        # Rows drawn again repeat on purpose: they are taken as independent.
+        again = reference if two is samples[1] else FrechetReference(Sample(two))
+        kept = fake if one is None else Sample(one)
         return again.estimate(kept, estimator=estimator, influences=False).value
 
     if isinstance(plan, Jackknife):
@@ -246,7 +247,7 @@ class FrechetReference:
 
     def plugin(self, fake: Any) -> float:
         """Plug-in distance of `fake`, biased upward; never negative."""
-        side, real, unit = self._pair(fake)
+        side, real, unit = self._pair(fake if isinstance(fake, Moments) else Sample(fake))
         return plugin_value(side, real) * factor_of(unit, 2)
 
     def estimate(

@@ -28,8 +28,8 @@ from genbounds.estimators._estimate import SampleError
 from genbounds.estimators._linalg import EPS
 from genbounds.estimators._moments import is_narrow, row_blocks
 from genbounds.estimators._second_order import (
+    QuadraticForm,
     RowTerms,
-    disjoint_pairs,
     expand_design,
     expand_rows,
 )
@@ -169,40 +169,6 @@ def gaussian_second_order_variance(roots: Float, sum_of_squares: float, n: int) 
     return float(2.0 / n**2 * (sum_of_squares + pairs.sum() / 2.0 + (s**2).sum() / 8.0))
 
 
-def gaussian_error(
-    *, gap: Float, cov: Float, projection: Float, roots: Float, transport: Float, n: int
-) -> SampleError:
-    """Error from the moments alone, as if the features were Gaussian.
-
-    Parameters
-    ----------
-    gap : ndarray of shape (d,)
-        Mean of this sample minus mean of the other.
-    cov : ndarray of shape (d, d)
-        Covariance of this sample.
-    projection : ndarray of shape (d, r)
-        Maps centred rows to w.
-    roots, transport : ndarray of shape (r,)
-        The singular values s, all positive, and as `transport_roots` gives them.
-    n : int
-    """
-    # Var[2 gapᵀx + xᵀ(I - T)x] for x ~ N(0, cov): 4 gapᵀ cov gap + 2 Tr[((I - T) cov)²].
-    sum_of_squares = float((cov * cov).sum())
-    moved = cov @ projection
-    crossed = float((moved * moved).sum(axis=0) @ transport)
-    quadratic = max(sum_of_squares - 2.0 * crossed + float((transport**2).sum()), 0.0)
-    linear = float(gap @ (cov @ gap))
-    second = gaussian_second_order_variance(roots, sum_of_squares, n)
-    return SampleError(
-        n=n,
-        bias=gaussian_bias(float(np.trace(cov)), roots, n),
-        # The fitted map overstates the first-order variance by twice the second-order one.
-        variance=max((4.0 * linear + 2.0 * quadratic) / n - second, second),
-        degrees_of_freedom=n - 1.0,
-        quadratic_variance=second,
-    )
-
-
 def rows_error(
     form: FrechetRows, design: Design | None, *, every_row: bool, bias_only: bool = False
 ) -> SampleError:
@@ -228,7 +194,11 @@ def rows_error(
     part_rows = None if every_row else max(PART_ROWS, PART_WORK // width**2)
     if design is None or design.independent:
         error, _ = expand_rows(
-            form, part_rows=part_rows, bias_only=bias_only, noise_factor=PART_NOISE_FACTOR
+            form,
+            part_rows=part_rows,
+            known_rows=form.known_rows,
+            bias_only=bias_only,
+            noise_factor=PART_NOISE_FACTOR,
         )
         return error if design is None else replace(error, units=design.labels)
     error, _ = expand_design(
@@ -237,7 +207,7 @@ def rows_error(
     return error
 
 
-class FrechetRows:
+class FrechetRows(QuadraticForm):
     """The rows of one sample as a `QuadraticForm`; a block is the pair (x, w) of its rows.
 
     Parameters
@@ -253,10 +223,11 @@ class FrechetRows:
     kernel : Kernel
     projection : ndarray of shape (d, r)
         Maps centred rows to w.
+    n : int, optional
+        Rows of the sample, of which `rows` are a random part; by default they are all.
     """
 
     seed = PAIRING_SEED
-    bounded = False
 
     def __init__(
         self,
@@ -267,8 +238,10 @@ class FrechetRows:
         trace: float,
         kernel: Kernel,
         projection: Float,
+        n: int | None = None,
     ) -> None:
-        self.n = rows.shape[0] if index is None else index.size
+        self._known_rows = rows.shape[0] if index is None else index.size
+        self.n = self._known_rows if n is None else n
         self.rows, self.index, self.mean, self.kernel = rows, index, mean, kernel
         self.projection = projection.astype(kernel.dtype, copy=False)
         # Covariances have divisor n - 1, so that mean(x xᵀ) is smaller than they are; those of a
@@ -277,7 +250,16 @@ class FrechetRows:
         linear = float(kernel.roots.sum()) if kernel.empirical else trace
         self.known_mean = shrunk * (linear + float(kernel.slopes.sum()))
         self._centre = shrunk * (trace - float(kernel.transport.sum()))
-        self.bias_divisor = float(self.n)
+
+    @property
+    def known_rows(self) -> int:
+        """How many of the n rows are at hand."""
+        return self._known_rows
+
+    @property
+    def bias_divisor(self) -> float:
+        """Covariances have divisor n - 1."""
+        return float(self.n)
 
     @property
     def width(self) -> int:
@@ -307,10 +289,6 @@ class FrechetRows:
         """h(x_i, x_j)."""
         (x, w), (y, v) = one, two
         return self.kernel.cross((x[i], w[i]), (y[j], v[j]))
-
-    def pairing(self, order: Index, count: int) -> tuple[Index, Index]:
-        """Choose disjoint pairs."""
-        return disjoint_pairs(order)
 
     def weighted(self) -> _WeightedRows:
         """Return empty sums."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -29,19 +30,29 @@ from genbounds.estimators._two_samples import (
     with_mixed_term,
 )
 from genbounds.estimators.frechet._expansion import (
+    PAIRING_SEED,
     FrechetRows,
     Kernel,
     Rows,
     gaussian_bias,
-    gaussian_error,
     gaussian_mixed_square,
     positive_roots,
     product_type,
     rows_error,
     transport_roots,
 )
+from genbounds.estimators.frechet._known_moments import (
+    FourthMoments,
+    bias_beyond_second_order,
+    moments_error,
+)
 from genbounds.estimators.frechet._sample import FrechetSample
 from genbounds.validation import Float
+
+LENDER_RATIO = 4
+"""Samples per dimension from which rows lend their fourth moments to a sample without rows."""
+
+LENT_ROWS = 4096
 
 
 class Pair:
@@ -117,12 +128,21 @@ class Pair:
         errors = self.errors_alone(every_row=every_row)
         if self.fake.n is None or self.real.n is None:
             return errors
-        return with_mixed_term(errors, self._mixed_square())
+        share = 2.0 * self._mixed_square()
+        corrected = with_mixed_term(errors, share)
+        # From moments alone the first order is free of the other's noise: the mixed term is added.
+        one, two = (
+            replace(error, variance=error.variance + share, mixed_variance=share)
+            if side.some_rows is None
+            else other
+            for side, error, other in zip((self.fake, self.real), errors, corrected, strict=True)
+        )
+        return one, two
 
     def _mixed_square(self) -> float:
         """Σ M_IJ² of the mixed term -2 h(x, y), h the kernel of either sample."""
         fake, real = self.fake, self.real
-        if fake.rows is None or real.rows is None:
+        if fake.some_rows is None or real.some_rows is None:
             assert fake.n is not None
             assert real.n is not None
             product = float((fake.moments.cov * real.moments.cov).sum())
@@ -132,10 +152,9 @@ class Pair:
 
     def _between(self) -> Between:
         """-h(x, y); the means of two samples do not enter each other's covariance."""
-        assert self.fake.rows is not None
-        assert self.real.rows is not None
         roots = self.directions[0]
-        kinds = [product_type(rows, roots) for rows in (self.fake.rows, self.real.rows)]
+        samples = (self.fake.some_rows, self.real.some_rows)
+        kinds = [product_type(rows, roots) for rows in samples if rows is not None]
         kernel = Kernel(np.zeros(self.fake.d), roots, np.result_type(*kinds))
 
         def between(one: Rows, i: Index, two: Rows, j: Index) -> Float:
@@ -160,22 +179,21 @@ class Pair:
         """Error due to one of both samples, as if the estimate of the other were the truth."""
         if side.n is None:
             return EXACT
-        roots, fake_projection, real_projection = self.directions
-        generated = side is self.fake
-        other = self.real if generated else self.fake
+        roots = self.directions[0]
+        other = self.real if side is self.fake else self.fake
         transport = roots if bias_only else transport_roots(roots, side.effective, other.effective)
-        if side.rows is None:
-            return gaussian_error(
-                gap=self.gap if generated else -self.gap,
-                cov=side.moments.cov,
-                projection=fake_projection if generated else real_projection,
-                roots=roots,
-                transport=transport,
-                n=side.n,
-            )
-        return rows_error(
+        if side.rows is None and side.moments.rows is None:
+            error, _ = self.moments_error(side)
+            return error
+        error = rows_error(
             self.form_of(side, transport), side.design, every_row=every_row, bias_only=bias_only
         )
+        if side.rows is None:  # a part of the rows cannot be halved: Gaussian beyond second order
+            trace = side.trace / side.n
+            ratio = (error.bias - trace) / (gaussian_bias(side.trace, roots, side.n) - trace)
+            rest = bias_beyond_second_order(roots, side.n, ratio)
+            error = replace(error, bias=error.bias + rest)
+        return error
 
     def _sides(self) -> tuple[Side, Side]:
         """Both samples with what their rows tell to second order."""
@@ -214,20 +232,58 @@ class Pair:
         bias = errors[0].bias + errors[1].bias + shared.bias
         return whole - bias * float(shared.steps[0] @ shared.steps[0]) / shared.steps[0].size
 
+    def moments_error(self, side: FrechetSample) -> tuple[SampleError, FourthMoments]:
+        """Error due to a sample known by its moments only, and whose fourth moments it has."""
+        assert side.n is not None
+        roots, fake_projection, real_projection = self.directions
+        generated = side is self.fake
+        return moments_error(
+            gap=self.gap if generated else -self.gap,
+            cov=side.moments.cov,
+            projection=fake_projection if generated else real_projection,
+            roots=roots,
+            n=side.n,
+            other=(self.real if generated else self.fake).effective,
+            rows=self._fourth_rows(side),
+        )
+
+    def _fourth_rows(self, side: FrechetSample) -> tuple[Float, Float] | None:
+        """Rows that lend their fourth moments to a sample of which only moments are known.
+
+        Those of the other sample, carried over by the transport map, which leaves their w as they
+        are; None if it has too few.
+        """
+        roots, fake_projection, real_projection = self.directions
+        generated = side is self.fake
+        own, other = fake_projection, real_projection
+        if not generated:
+            own, other = other, own
+        lender = self.real if generated else self.fake
+        if lender.rows is None or lender.effective < LENDER_RATIO * roots.size:
+            return None
+        assert lender.n is not None
+        rng = np.random.default_rng(PAIRING_SEED)
+        chosen = rng.choice(lender.n, min(lender.n, LENT_ROWS), replace=False)
+        w = lender.rows_at(chosen) @ other
+        # P Pᵀ cov P Pᵀ is the covariance that the directions can have.
+        return w @ (side.moments.cov @ own).T, w
+
     def form_of(self, side: FrechetSample, transport: Float) -> FrechetRows:
         """Rows of one of both samples, with the kernel of the quadratic part."""
-        assert side.rows is not None
+        rows = side.some_rows
+        assert rows is not None
         roots, fake_projection, real_projection = self.directions
         generated = side is self.fake
         return FrechetRows(
-            side.rows,
+            rows,
             side.index,
+            n=side.n,
             mean=side.mean,
             trace=side.trace,
             kernel=Kernel(
                 self.gap if generated else -self.gap,
                 roots,
-                product_type(side.rows, roots),
+                product_type(rows, roots),
                 transport=transport,
                 empirical=not side.independent,
             ),
@@ -241,16 +297,6 @@ class Pair:
             for side in (self.fake, self.real)
             if side.n is not None
         )
-
-
-def same_rows(fake: FrechetSample, real: FrechetSample) -> bool:
-    """Whether both samples are the same rows in the same order."""
-    a, b = fake.rows, real.rows
-    if a is None or b is None or a.shape != b.shape:
-        return False
-    if not (fake.independent and real.independent):
-        return False
-    return np.array_equal(a[:1], b[:1]) and np.array_equal(a, b)
 
 
 def plugin_value(fake: FrechetSample, real: FrechetSample) -> float:

@@ -10,12 +10,12 @@ import numpy as np
 import scipy  # its submodules are loaded at their first use
 from numpy.typing import NDArray
 
-from genbounds.estimators._design import Design, design_of
+from genbounds.estimators._design import Design
+from genbounds.estimators._inspect import Inspected, inspect
 from genbounds.estimators._linalg import factor, triangle
 from genbounds.estimators._moments import Moments, is_narrow, random_groups, row_blocks, without
 from genbounds.estimators.frechet._expansion import PAIRING_SEED, SINGLE_WIDTH
-from genbounds.samples import features_of
-from genbounds.validation import Float, check_features, check_finite
+from genbounds.validation import Float, check_finite
 
 FEW_RATIO = 4
 """Below this many samples per dimension the expansion in 1/n fails: a spectrum is fitted."""
@@ -49,7 +49,11 @@ class FrechetSample:
         Of the rows that count, where they are not simply independent.
     parts : tuple of FrechetSample
         Random parts of it, if it was divided.
+    seen : Inspected or None
+        What the sample shows of how it was drawn; None for moments and parts.
     """
+
+    seen: Inspected | None = None
 
     def __init__(
         self,
@@ -72,6 +76,18 @@ class FrechetSample:
     @property
     def n(self) -> int | None:
         return self.moments.n
+
+    @property
+    def some_rows(self) -> NDArray[Any] | None:
+        """All rows, or the random part that was kept beside moments; None if there are none."""
+        return self.moments.rows if self.rows is None else self.rows
+
+    def as_independent(self) -> FrechetSample:
+        """Return the same rows, taken as independent."""
+        assert self.rows is not None
+        sample = _sample(self.name, self.rows, None)
+        sample.seen = self.seen
+        return sample
 
     @property
     def independent(self) -> bool:
@@ -127,6 +143,12 @@ class FrechetSample:
     def centred(self) -> Float:
         assert self.rows is not None
         rows = self.rows if self.index is None else self.rows[self.index]
+        return np.array(rows, dtype=np.float64) - self.mean
+
+    def rows_at(self, chosen: NDArray[np.intp]) -> Float:
+        """Return some of the rows, centred."""
+        assert self.rows is not None
+        rows = self.rows[chosen if self.index is None else self.index[chosen]]
         return np.array(rows, dtype=np.float64) - self.mean
 
     def without(self, k: int) -> FrechetSample:
@@ -266,8 +288,17 @@ def sample_of(name: str, x: Any) -> FrechetSample:
     if isinstance(x, Moments):
         _ = x.cov  # at least two samples
         return FrechetSample(x, name=name)
-    design = design_of(name, x)
-    rows = check_features(name, features_of(x))
+    seen = inspect(name, x, what=NAMES[name])
+    sample = _sample(name, seen.rows, seen.design)
+    sample.seen = seen
+    return sample
+
+
+NAMES = {"fake": "generated", "real": "reference"}
+"""What the samples are called in warnings."""
+
+
+def _sample(name: str, rows: NDArray[Any], design: Design | None) -> FrechetSample:
     n, d = rows.shape
     if design is not None and not design.independent:
         return FrechetSample(
@@ -285,7 +316,7 @@ def sample_of(name: str, x: Any) -> FrechetSample:
             sample = None
     if sample is None:
         sample = _whole(name, rows, parts, np.float64)
-    sample.design = design
+    sample.design, sample.name = design, name
     return sample
 
 

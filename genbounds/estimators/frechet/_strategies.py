@@ -16,6 +16,7 @@ from genbounds.estimators._estimate import (
     small_sample,
 )
 from genbounds.estimators._extrapolation import Subsets, extrapolate
+from genbounds.estimators._inspect import leaked
 from genbounds.estimators._second_order import HALVING_NOISE, halved, third_order
 from genbounds.estimators._two_samples import shared_units
 from genbounds.estimators.frechet._expansion import (
@@ -23,12 +24,16 @@ from genbounds.estimators.frechet._expansion import (
     PART_ROWS,
     PART_WORK,
     gaussian_bias,
-    gaussian_bias_beyond_second_order,
 )
-from genbounds.estimators.frechet._pair import Pair, plugin_value, same_rows
+from genbounds.estimators.frechet._pair import Pair, plugin_value
 from genbounds.estimators.frechet._sample import FEW_RATIO, SPLIT_RATIO, FrechetSample, moments_of
 from genbounds.estimators.spectrum_fit._both_samples import fit_both_samples
-from genbounds.estimators.spectrum_fit._one_sample import Fit, fit_from_moments, fit_one_sample
+from genbounds.estimators.spectrum_fit._one_sample import (
+    REPEATED_SHARE,
+    Fit,
+    fit_from_moments,
+    fit_one_sample,
+)
 from genbounds.results import Diagnostic, Method, caution, unreliable
 from genbounds.validation import Float, InputError
 
@@ -100,7 +105,7 @@ def _estimate(
         reference=two,
         shared_variance=shared_variance,
         lower_limit=0.0,
-        warnings=warnings + _size_warnings(samples),
+        warnings=_drawing_warnings(samples) + warnings + _size_warnings(samples),
         assumptions=_assumptions(samples) + assumptions,
         details=details,
     )
@@ -115,8 +120,16 @@ def _assumptions(samples: tuple[FrechetSample, FrechetSample]) -> tuple[str, ...
             found.append(f"{drawn(sample.design)} ({name})")
         if sample.n is None:
             found.append(f"the {name} moments are taken as exactly known")
-        elif sample.rows is None:
-            found.append(f"the {name} rows have the fourth moments of a Gaussian")
+    return tuple(found)
+
+
+def _drawing_warnings(samples: tuple[FrechetSample, FrechetSample]) -> tuple[Diagnostic, ...]:
+    """Say what the rows show of how they were drawn, where their user said nothing."""
+    seen = [sample.seen for sample in samples]
+    found = [warning for one in seen if one is not None for warning in one.warnings]
+    fake, real = seen
+    if fake is not None and real is not None:
+        found += leaked(fake.ids, real.ids)
     return tuple(found)
 
 
@@ -190,14 +203,10 @@ def infinity(
 
 def debiased(fake: FrechetSample, real: FrechetSample, every_row: bool) -> Estimate:
     """Remove the bias of both samples by the method that their sizes call for."""
-    if same_rows(fake, real):
-        same = caution(
-            "same-rows",
-            "both samples are the same rows, at distance 0 from themselves; no interval applies",
-            "Compare with samples drawn apart.",
-        )
-        return _estimate("identical-rows", 0.0, (fake, real), (EXACT, EXACT), warnings=(same,))
     regime = _Regime.of(fake, real)
+    if regime.smaller < FEW_RATIO:
+        # A few repeated rows, which real images have, do not disturb a fit.
+        fake, real = (_without_repeats(sample) for sample in (fake, real))
     common = shared_units(fake.design, real.design)
     shared = common is not None and common.size > 1
     if shared or not (fake.independent and real.independent):
@@ -211,6 +220,13 @@ def debiased(fake: FrechetSample, real: FrechetSample, every_row: bool) -> Estim
     return _expanded(fake, real, regime, every_row)
 
 
+def _without_repeats(sample: FrechetSample) -> FrechetSample:
+    design = sample.design
+    if design is None or not design.found or design.units < (1.0 - REPEATED_SHARE) * design.n:
+        return sample
+    return sample.as_independent()
+
+
 def _expanded(
     fake: FrechetSample, real: FrechetSample, regime: _Regime, every_row: bool
 ) -> Estimate:
@@ -219,32 +235,20 @@ def _expanded(
     errors = pair.errors(every_row=every_row)
     second_order = pair.plugin - errors[0].bias - errors[1].bias
     both = ((fake, regime.fake), (real, regime.real))
-    # Moments alone cannot be halved: the rest of their bias, for Gaussian rows, by the contour.
-    rest = sum(
-        gaussian_bias_beyond_second_order(pair.roots, side.n)
-        for side, ratio in both
-        if side.rows is None and side.n is not None and ratio < SPLIT_RATIO
-    )
-    details = ("bias of moments beyond second order: contour",) if rest else ()
     warnings = _heavy_tails(pair, errors)
     small = [side for side, ratio in both if side.rows is not None and ratio < SPLIT_RATIO]
     if not small:
-        value = second_order - rest
-        return _estimate(
-            "second-order", value, (fake, real), errors, warnings=warnings, details=details
-        )
+        return _estimate("second-order", second_order, (fake, real), errors, warnings=warnings)
     fakes, reals = (
         side.divided(2).parts if side in small else (side, side) for side in (fake, real)
     )
     halves = [Pair(*half) for half in zip(fakes, reals, strict=True)]
-    value = third_order(second_order, _half_values(halves, every_row)) - rest
+    value = third_order(second_order, _half_values(halves, every_row))
     one, two = (
         halved(error, both=len(small) == 2) if side in small else error
         for side, error in zip((fake, real), errors, strict=True)
     )
-    return _estimate(
-        "third-order", value, (fake, real), (one, two), warnings=warnings, details=details
-    )
+    return _estimate("third-order", value, (fake, real), (one, two), warnings=warnings)
 
 
 def _heavy_tails(pair: Pair, errors: tuple[SampleError, SampleError]) -> tuple[Diagnostic, ...]:

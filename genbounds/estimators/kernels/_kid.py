@@ -19,11 +19,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds.estimators._design import Design, Index, design_of, drawn, row_design
+from genbounds.estimators._design import Design, Index, drawn, row_design
 from genbounds.estimators._estimate import Estimate, SampleError, bias_left, small_sample
+from genbounds.estimators._inspect import Inspected, inspect, leaked
 from genbounds.estimators._moments import Moments, is_narrow
 from genbounds.estimators._scale import power_of, scaled_back, unit_of
-from genbounds.estimators._second_order import RowTerms, disjoint_pairs, expand_design
+from genbounds.estimators._second_order import NumberedRows, RowTerms, expand_design
 from genbounds.estimators._two_samples import (
     Side,
     mixed_square,
@@ -34,7 +35,6 @@ from genbounds.estimators._two_samples import (
 from genbounds.estimators.kernels._kernels import PolynomialKernel
 from genbounds.origins import check_same_encoder, origin_of, origin_warnings
 from genbounds.results import Diagnostic, Score
-from genbounds.samples import features_of
 from genbounds.validation import (
     Float,
     InputError,
@@ -152,8 +152,8 @@ class KernelReference:
     def __init__(
         self, real: Any, *, degree: int = 3, gamma: float | None = None, offset: float = 1.0
     ) -> None:
-        self._rows = _rows("real", real)
-        self._design = design_of("real", real)
+        self._seen = _inspected("real", real)
+        self._rows, self._design = self._seen.rows, self._seen.design
         self._origin = origin_of(real)
         d = self._rows.shape[1]
         given = PolynomialKernel(degree=degree, gamma=gamma, offset=offset)
@@ -210,15 +210,15 @@ class KernelReference:
         """
         check_choice("estimator", estimator, ESTIMATORS)
         check_same_encoder({"`fake`": origin_of(fake), "`real`": self._origin})
-        design = design_of("fake", fake)
-        rows = _rows("fake", fake)
+        seen = _inspected("fake", fake)
+        rows, design = seen.rows, seen.design
         check_same_dimension("fake", rows.shape[1], "real", self.d)
         kernel = self._kernel.for_rows(max(self._largest, _largest("fake", rows)))
         if self._must_expand(design):
             found = designed_kid(
                 (rows, self._rows), (design, self._design), kernel, estimator=estimator
             )
-            return scaled_back(found, kernel.unit, power=kernel.power)
+            return self._finished(found, seen, kernel)
         found = _estimate(
             _Within.of(rows, kernel),
             self._prepared(kernel),
@@ -232,7 +232,17 @@ class KernelReference:
             sample=replace(found.sample, curvature=own, units=_labels(design)),
             reference=replace(found.reference, curvature=other, units=_labels(self._design)),
         )
-        return scaled_back(found, kernel.unit, power=kernel.power)
+        return self._finished(found, seen, kernel)
+
+    def _finished(self, found: Estimate, seen: Inspected, kernel: _Kernel) -> Estimate:
+        """Add what the samples show of how they were drawn, in the units of the features."""
+        warnings = (
+            *seen.warnings,
+            *self._seen.warnings,
+            *leaked(seen.ids, self._seen.ids),
+            *found.warnings,
+        )
+        return scaled_back(replace(found, warnings=warnings), kernel.unit, power=kernel.power)
 
     def _must_expand(self, design: Design | None) -> bool:
         """Whether the samples are more than independent rows of their own."""
@@ -246,14 +256,13 @@ def _labels(design: Design | None) -> NDArray[Any] | None:
     return None if design is None else design.labels
 
 
-def _rows(name: str, x: Any) -> NDArray[Any]:
-    x = features_of(x)
+def _inspected(name: str, x: Any) -> Inspected:
     if isinstance(x, Moments):
         raise InputError(
             "is given by its moments; the kernel distance needs the features themselves.",
             argument=name,
         )
-    return check_features(name, x, minimum=MINIMUM)
+    return inspect(name, x, minimum=MINIMUM, what="generated" if name == "fake" else "reference")
 
 
 def _largest(name: str, rows: NDArray[Any]) -> float:
@@ -473,7 +482,7 @@ def _estimate(
     )
 
 
-class WitnessRows:
+class WitnessRows(NumberedRows):
     """One sample of a kernel distance as a `QuadraticForm`; a block is the numbers of its rows.
 
     With r and c the weighted means of the kernel over the sample itself and over the other,
@@ -481,8 +490,6 @@ class WitnessRows:
     """
 
     seed = PAIRING_SEED
-    bounded = False
-    known_mean = 0.0
 
     def __init__(
         self, rows: NDArray[Any], kernel: _Kernel, weights: Float, own: Float, other: Float
@@ -492,21 +499,11 @@ class WitnessRows:
         self.mean = float(weights @ own)
         self.shift = float(weights @ self.witness)
         self.n = len(rows)
-        self.bias_divisor = self.n - 1.0
 
     @property
     def width(self) -> int:
         """Numbers a row."""
         return int(self.rows.shape[1])
-
-    def block(self, rows: Index) -> Index:
-        """Return the numbers."""
-        return rows
-
-    def blocks(self, part: Index | None) -> Iterator[tuple[Index, Index]]:
-        """Yield all rows at once."""
-        chosen = np.arange(self.n) if part is None else part
-        yield np.arange(chosen.size), chosen
 
     def values(self, rows: Index) -> Float:
         """Return rows as the kernel takes them."""
@@ -523,13 +520,6 @@ class WitnessRows:
         a, b = one[i], two[j]
         values = self.kernel.pairs(self.values(a), self.values(b))
         return values - self.own[a] - self.own[b] + self.mean
-
-    def pairing(self, order: Index, count: int) -> tuple[Index, Index]:
-        """Choose disjoint pairs."""
-        return disjoint_pairs(order)
-
-    def weighted(self) -> None:
-        """Take no curvature."""
 
 
 def designed_kid(
@@ -574,7 +564,7 @@ def designed_kid(
             replace(errors[1], influence=shared.influences[1]),
         )
     else:
-        errors = with_mixed_term(errors, mixed_square(*sides, between))
+        errors = with_mixed_term(errors, 2.0 * mixed_square(*sides, between))
     value = forms[0].mean + forms[1].mean - 2.0 * crossed
     return Estimate(
         estimator=estimator,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 from genbounds.estimators._design import Design, Index
 from genbounds.estimators._estimate import SampleError
 from genbounds.estimators._moments import row_blocks
-from genbounds.estimators._second_order import RowTerms, disjoint_pairs, expand_design
+from genbounds.estimators._second_order import NumberedRows, RowTerms, expand_design
 from genbounds.estimators.kernels._kernels import BLOCK_ROWS, Kernel, KernelRows
 from genbounds.validation import Float
 
@@ -106,7 +105,7 @@ def frobenius_design(rows: KernelRows, design: Design) -> tuple[float, SampleErr
     return plugin, error
 
 
-class SquaredKernelRows:
+class SquaredKernelRows(NumberedRows):
     """Rows as a `QuadraticForm` of E k(x, x')²; a block is the numbers of its rows.
 
     Parameters
@@ -120,26 +119,15 @@ class SquaredKernelRows:
 
     seed = PAIRING_SEED
     bounded = True
-    known_mean = 0.0
 
     def __init__(self, rows: KernelRows, sums: Float, plugin: float) -> None:
         self.rows, self.sums, self.mean = rows, sums, plugin
         self.n = rows.n
-        self.bias_divisor = self.n - 1.0
 
     @property
     def width(self) -> int:
         """Numbers a row."""
         return int(self.rows.width)
-
-    def block(self, rows: Index) -> Index:
-        """Return the numbers."""
-        return rows
-
-    def blocks(self, part: Index | None) -> Iterator[tuple[Index, Index]]:
-        """Yield all rows at once."""
-        chosen = np.arange(self.n) if part is None else part
-        yield np.arange(chosen.size), chosen
 
     def terms(self, block: Index, positions: Index) -> RowTerms:
         """Influence 2 (E k(x, ·)² - E k²), and h(x, x)."""
@@ -151,13 +139,6 @@ class SquaredKernelRows:
         one, two = a[i], b[j]
         values: Float = self.rows.pairs(one, two) ** 2
         return values - self.sums[one] - self.sums[two] + self.mean
-
-    def pairing(self, order: Index, count: int) -> tuple[Index, Index]:
-        """Choose disjoint pairs."""
-        return disjoint_pairs(order)
-
-    def weighted(self) -> None:
-        """Take no curvature."""
 
 
 def squared_kernel_sum(

@@ -22,7 +22,7 @@ import numpy as np
 from genbounds.estimators._design import Design, Index
 from genbounds.estimators._estimate import SampleError
 from genbounds.estimators._moments import random_parts
-from genbounds.estimators._second_order import RowTerms, expand_design, expand_rows
+from genbounds.estimators._second_order import QuadraticForm, RowTerms, expand_design, expand_rows
 from genbounds.estimators.vendi._coupling import (
     DEFINITE_ORDER,
     Coupling,
@@ -255,7 +255,7 @@ def _part_size(values: Float) -> int:
     return max(PART_ROWS, PART_WORK // max(values.size, 1) ** 2)
 
 
-class SpectralRows:
+class SpectralRows(QuadraticForm):
     """The rows of a sample as a `QuadraticForm`; a block is the array z of their coordinates."""
 
     seed = PAIRING_SEED
@@ -265,8 +265,7 @@ class SpectralRows:
         self, coordinates: Coordinates, values: Float, *, n: int, order: float, kept: int | None
     ) -> None:
         at = derivatives(values, order=order, kept=kept, n=n)
-        self.n, self.blocks, self.at, self.values = n, coordinates, at, values
-        self.bias_divisor = n - 1.0
+        self.n, self.coordinates, self.at, self.values = n, coordinates, at, values
         self.shift = float(at.gradient @ values)
         self.slopes: Float = at.coupling.times(values)
         self.known_mean = 0.5 * float(values @ self.slopes)
@@ -280,6 +279,10 @@ class SpectralRows:
     def width(self) -> int:
         """Numbers a row."""
         return self.values.size
+
+    def blocks(self, part: Index | None) -> Iterator[tuple[Index, Float]]:
+        """Yield coordinates."""
+        return self.coordinates(part)
 
     def block(self, rows: Index) -> Float:
         """Return the coordinates of the rows with these numbers."""
@@ -298,9 +301,6 @@ class SpectralRows:
             own += np.maximum(1.0 - squares.sum(axis=1), 0.0) * (squares @ outside)
         known: Float = squares @ slopes - self.known_mean
         return RowTerms(influence, own, known)
-
-    def weighted(self) -> None:
-        """Take no curvature."""
 
     def pairing(self, order: Index, count: int) -> tuple[Index, Index]:
         """Choose random pairs, several of every row where a pair costs little."""

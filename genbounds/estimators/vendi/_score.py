@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from genbounds.estimators._design import design_of, drawn
+from genbounds.estimators._design import drawn
 from genbounds.estimators._estimate import Estimate, bias_left, small_sample
+from genbounds.estimators._inspect import inspect
 from genbounds.estimators.kernels._kernels import (
     BANDWIDTH_ROWS,
     Kernel,
@@ -167,9 +168,10 @@ def vendi_estimate(
     if method is not None:
         check_choice("method", method, METHODS)
     check_count("seed", seed, minimum=0)
-    design = design_of("x", x)
+    seen = inspect("x", x)
+    design = seen.design
     labels = None if design is None else design.labels
-    rows = KernelRows(features_of(x), kernel, bandwidth)
+    rows = KernelRows(seen.rows, kernel, bandwidth)
     limitless = rows.dimension is None and order < 2.0
     if method is None:
         method = "truncated" if limitless and rows.n > LARGE else "exact"
@@ -196,6 +198,7 @@ def vendi_estimate(
         sample=replace(found.sample, units=labels),
         statistic=f"{found.statistic} of order {order:g}, kernel {rows.label}",
         warnings=(
+            *seen.warnings,
             *found.warnings,
             *([bias_left()] if biased else []),
             *small_sample(rows.n),
