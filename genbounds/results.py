@@ -196,6 +196,11 @@ class Difference:
     value, low, high : float
         Difference of the scores and its interval, in the units of the score.
     stderr : float
+    pvalue : float
+        Of no difference between these two models, two-sided.
+    pvalue_adjusted : float
+        The same for all pairs of the ranking together: at most 1 - level exactly if the interval
+        excludes zero.
     """
 
     better: str
@@ -204,6 +209,8 @@ class Difference:
     low: float
     high: float
     stderr: float
+    pvalue: float
+    pvalue_adjusted: float
 
     @property
     def distinguishable(self) -> bool:
@@ -237,6 +244,9 @@ class Ranking:
         About all models together; each score has its own.
     assumptions : tuple of str
         What the joint statement assumes.
+    reference_rows_needed : int or None
+        Where the size of the reference is unknown: the fewest samples that it must come from for
+        the differences that are distinguishable to be so. None elsewhere.
     """
 
     metric: str
@@ -246,6 +256,7 @@ class Ranking:
     groups: tuple[tuple[str, ...], ...]
     warnings: tuple[Diagnostic, ...] = ()
     assumptions: tuple[str, ...] = ()
+    reference_rows_needed: int | None = None
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -311,6 +322,7 @@ class Ranking:
             "warnings": [warning.to_dict() for warning in self.warnings],
             "assumptions": list(self.assumptions),
             "notes": list(self.notes),
+            "reference_rows_needed": self.reference_rows_needed,
         }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from itertools import combinations
@@ -185,6 +186,8 @@ def rank(estimates: Mapping[str, Estimate], *, metric: str, level: float = 0.95)
                 low=low,
                 high=high,
                 stderr=gap.stderr,
+                pvalue=gap.pvalue,
+                pvalue_adjusted=min(1.0, gap.pvalue * len(pairs)),
             )
         )
     separated = {frozenset((d.better, d.worse)) for d in differences if d.distinguishable}
@@ -197,7 +200,9 @@ def rank(estimates: Mapping[str, Estimate], *, metric: str, level: float = 0.95)
     ]
     if any(e.log_scale for e in estimates.values()):
         assumptions.append("differences are on the log scale")
+    needed = _reference_rows(estimates, differences)
     return Ranking(
+        reference_rows_needed=needed,
         metric=metric,
         level=level,
         scores={name: estimates[name].score(level) for name in names},
@@ -205,6 +210,22 @@ def rank(estimates: Mapping[str, Estimate], *, metric: str, level: float = 0.95)
         groups=letter_groups(names, separated),
         assumptions=tuple(assumptions),
     )
+
+
+def _reference_rows(estimates: Mapping[str, Estimate], differences: list[Difference]) -> int | None:
+    """Fewest rows of a reference of unknown size at which the differences found still stand.
+
+    The bias that m rows leave in a difference is the difference of both models' rates, over m.
+    """
+    if not any(estimate.missing_rate for estimate in estimates.values()):
+        return None
+    needed = 2.0
+    for pair in differences:
+        if pair.distinguishable:
+            rates = [estimates[name].missing_rate for name in (pair.better, pair.worse)]
+            margin = min(abs(pair.low), abs(pair.high))
+            needed = max(needed, abs(rates[0] - rates[1]) / margin)
+    return math.ceil(needed)
 
 
 def check_comparable(estimates: Mapping[str, Estimate]) -> None:

@@ -60,7 +60,7 @@ class Moments:
     lower triangle of the scatter matrix is kept up to date, in place.
     """
 
-    __slots__ = ("_cov", "_mean", "_n", "_origin", "_rows", "_scatter")
+    __slots__ = ("_cov", "_mean", "_n", "_origin", "_rows", "_scatter", "_size_known")
 
     _mean: Float
     _origin: Mapping[str, str]
@@ -95,6 +95,7 @@ class Moments:
         self._n = None if n is None else check_count("n", n, minimum=2)
         self._origin = UNKNOWN
         self._rows: NDArray[Any] | None = None
+        self._size_known = True
 
     @classmethod
     def from_features(cls, x: Any, *, keep: int = 0, seed: int = 0) -> Moments:
@@ -115,17 +116,25 @@ class Moments:
         return moments
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Moments:
+    def load(cls, path: str | os.PathLike[str], n: int | None = None) -> Moments:
         """Read statistics (`mu`, `sigma` and, where known, `n`) from `path`, as pytorch-fid does.
 
-        A file without `n` gives exactly known moments: no sampling error on that side.
+        Parameters
+        ----------
+        path : path-like
+        n : int, optional
+            Rows behind the statistics, where the file does not say. Without either the moments
+            have no sampling error, and a score against them is called unreliable
+            (`size_known` is False); ``Moments(mean, cov)`` says that they are exact.
         """
-        mean, cov, n = read_statistics(path)
+        mean, cov, stored = read_statistics(path)
+        n = stored if n is None else check_count("n", n, minimum=2)
         try:
             moments = cls(mean, cov, n)
         except InputError as error:
             raise InputError(f"{display(path)}: {error}") from error
         moments._origin = read_metadata(path)
+        moments._size_known = n is not None
         return moments
 
     @classmethod
@@ -137,6 +146,7 @@ class Moments:
         moments._scatter = np.zeros((d, d), order="F")
         moments._n = 0
         moments._rows = None
+        moments._size_known = True
         moments._origin = UNKNOWN
         return moments
 
@@ -149,6 +159,11 @@ class Moments:
     def d(self) -> int:
         """Number of features."""
         return self._mean.size
+
+    @property
+    def size_known(self) -> bool:
+        """False if the file that they were read from does not say how many rows are behind them."""
+        return self._size_known
 
     @property
     def rows(self) -> NDArray[Any] | None:
@@ -230,6 +245,7 @@ class Moments:
         copy._n = self._n
         copy._origin = self._origin
         copy._rows = None  # no random part of more rows
+        copy._size_known = True
         return copy
 
     def _scatter_matrix(self) -> Float:

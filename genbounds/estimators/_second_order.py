@@ -34,7 +34,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from genbounds.estimators._design import Design, Index, chunks, row_pairs, sums_by
-from genbounds.estimators._estimate import SampleError
+from genbounds.estimators._estimate import SampleError, Tails
 from genbounds.estimators._moments import BLOCK_BYTES, random_parts
 from genbounds.validation import Float
 
@@ -240,6 +240,7 @@ def expand_rows(
         bias=mean_own / form.bias_divisor,
         curvature=0.0 if curved is None else curved.value(loo, own[:used]) / n**2,
         quadratic_variance=second,
+        tails=Tails.of(loo),
     )
     return error, noise
 
@@ -468,6 +469,7 @@ class _Units:
             bias=bias,
             curvature=curvature,
             quadratic_variance=second,
+            tails=Tails.of(loo),
         )
         return error, noise
 

@@ -12,7 +12,9 @@ from genbounds.estimators._estimate import (
     EXACT,
     Estimate,
     SampleError,
+    Tails,
     bias_left,
+    heavy_tails,
     small_sample,
 )
 from genbounds.estimators._extrapolation import Subsets, extrapolate
@@ -37,7 +39,7 @@ from genbounds.estimators.spectrum_fit._one_sample import (
 from genbounds.results import Diagnostic, Method, caution, unreliable
 from genbounds.validation import Float, InputError
 
-HEAVY_RATIO = 2.5
+HEAVY_RATIO = 3.3
 """Samples per dimension that the expansion needs when heavy tails or rare features are allowed for:
 a bias k times that of Gaussian rows makes n rows as good as n/k."""
 
@@ -97,7 +99,7 @@ def _estimate(
         replace(error, n=sample.n, units=None if sample.design is None else sample.design.labels)
         for sample, error in zip(samples, errors, strict=True)
     )
-    return Estimate(
+    found = Estimate(
         estimator=estimator,
         method=method,
         value=value,
@@ -109,6 +111,33 @@ def _estimate(
         assumptions=_assumptions(samples) + assumptions,
         details=details,
     )
+    return _unknown_size(found.warned(*heavy_tails(found)), samples)
+
+
+def _unknown_size(found: Estimate, samples: tuple[FrechetSample, FrechetSample]) -> Estimate:
+    """Say from how many reference rows on the interval would hold, where nobody knows."""
+    fake, real = samples
+    if real.n is not None or real.moments.size_known:
+        return found
+    pair = Pair(fake, real)
+    roots = pair.directions[0] if pair.roots.any() else pair.roots
+    rate = gaussian_bias(real.trace, roots, 1)
+    needed = OF_STDERR * rate / found.stderr if found.stderr > 0.0 else np.inf
+    warning = unreliable(
+        "reference-size-unknown",
+        "the reference does not say from how many samples it comes and is taken as exact: the "
+        + (
+            f"interval holds if they were {needed:,.0f} or more"
+            if np.isfinite(needed)
+            else "bias of its samples is left in"
+        ),
+        "Pass their number, Moments.load(path, n=...), or Moments(mean, cov) if they are exact.",
+    )
+    return replace(found, missing_rate=rate).warned(warning)
+
+
+OF_STDERR = 4.0
+"""One over the share of a standard error that an unknown bias may have in an interval."""
 
 
 def _assumptions(samples: tuple[FrechetSample, FrechetSample]) -> tuple[str, ...]:
@@ -438,6 +467,7 @@ def _few_samples(
         variance=fit.variance,
         degrees_of_freedom=_degrees(few),
         influence=fit.influence,
+        tails=None if fit.influence is None else Tails.of(fit.influence),
     )
     method, warnings = fit.method, fit.warnings
     if regime.larger < FEW_RATIO:
@@ -497,7 +527,12 @@ def _fitted_jointly(
     if found is None:
         return None
     errors = tuple(
-        SampleError(variance=variance, degrees_of_freedom=len(rows) - 1.0, influence=influence)
+        SampleError(
+            variance=variance,
+            degrees_of_freedom=len(rows) - 1.0,
+            influence=influence,
+            tails=Tails.of(influence),
+        )
         for rows, variance, influence in zip(
             (one, two), found.variances, found.influences, strict=True
         )

@@ -20,7 +20,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genbounds.estimators._design import Design, Index, drawn, row_design
-from genbounds.estimators._estimate import Estimate, SampleError, bias_left, small_sample
+from genbounds.estimators._estimate import (
+    Estimate,
+    SampleError,
+    Tails,
+    bias_left,
+    heavy_tails,
+    small_sample,
+)
 from genbounds.estimators._inspect import Inspected, inspect, leaked
 from genbounds.estimators._moments import Moments, is_narrow
 from genbounds.estimators._scale import power_of, scaled_back, unit_of
@@ -240,6 +247,7 @@ class KernelReference:
             *seen.warnings,
             *self._seen.warnings,
             *leaked(seen.ids, self._seen.ids),
+            *heavy_tails(found),
             *found.warnings,
         )
         return scaled_back(replace(found, warnings=warnings), kernel.unit, power=kernel.power)
@@ -463,6 +471,7 @@ def _estimate(
                 degrees_of_freedom=side.n - 1.0,
                 influence=influence,
                 skewness=float((influence**3).mean()) / side.n**2,
+                tails=Tails.of(influence),
             )
         )
     return Estimate(
