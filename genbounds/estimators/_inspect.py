@@ -41,6 +41,9 @@ NEAR_TWINS = (0.02, 0.1)
 """Near duplicates that a row has on average, from which on a caution is given, and from which on
 the interval is called unreliable: bias and variance grow by about that share."""
 
+LEAST_GAP = math.log(2.0)
+"""Near duplicates are closer to one another than half of the way to the next row."""
+
 NEAR_ROWS = 5
 """Rows with near duplicates without which no warning is given: real images have some."""
 
@@ -199,6 +202,7 @@ def _near_duplicates(
     order = np.arange(1, gaps.shape[1] + 1)
     dimension = math.log(2.0) / max(float(np.median(gaps[:, 0])), 1e-300)
     wide = gaps * order * dimension > math.log(gaps.size / FALSE_ALARM)
+    wide &= gaps > LEAST_GAP
     twins = float((order * wide).max(axis=1).sum()) / len(x) / seen
     if wide.any(axis=1).sum() < NEAR_ROWS or twins < NEAR_TWINS[0]:
         return ()
