@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from genbounds.results import Difference as Difference
     from genbounds.results import Ranking as Ranking
     from genbounds.results import Score as Score
+    from genbounds.samples import Sample as Sample
     from genbounds.validation import InputError as InputError
 
 __version__ = "0.1.0"
@@ -43,6 +44,7 @@ _NAMES = {
         "vendi_score",
     ),
     "genbounds.results": ("Diagnostic", "Difference", "Ranking", "Score"),
+    "genbounds.samples": ("Sample",),
     "genbounds.validation": ("InputError",),
 }
 _HOMES = {name: module for module, names in _NAMES.items() for name in names}

@@ -56,7 +56,6 @@ Method = Literal[
     "plug-in",
     "influence",
     "mean",
-    "identical-rows",
 ]
 """How a value was computed; docs/choosing.md says when each is chosen."""
 
@@ -262,6 +261,11 @@ class Difference(InHand):
     value, low, high : float
         Difference of the scores and its interval, in the units of the score.
     stderr : float
+    pvalue : float
+        Of no difference between these two models, two-sided.
+    pvalue_adjusted : float
+        The same for all pairs of the ranking together: at most 1 - level exactly if the interval
+        excludes zero.
     """
 
     _names: ClassVar[str] = "Difference"
@@ -272,6 +276,8 @@ class Difference(InHand):
     low: float
     high: float
     stderr: float
+    pvalue: float
+    pvalue_adjusted: float
 
     @property
     def distinguishable(self) -> bool:
@@ -327,6 +333,9 @@ class Ranking(InHand):
         What the joint statement assumes.
     log_scale : bool
         Whether `differences` are those of logarithms: exp of them is the ratio of two scores.
+    reference_rows_needed : int or None
+        Where the size of the reference is unknown: the fewest samples that it must come from for
+        the differences that are distinguishable to be so. None elsewhere.
     """
 
     _names: ClassVar[str] = "Model"
@@ -339,6 +348,7 @@ class Ranking(InHand):
     log_scale: bool = False
     warnings: tuple[Diagnostic, ...] = ()
     assumptions: tuple[str, ...] = ()
+    reference_rows_needed: int | None = None
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -416,6 +426,7 @@ class Ranking(InHand):
             "warnings": [warning.to_dict() for warning in self.warnings],
             "assumptions": list(self.assumptions),
             "notes": list(self.notes),
+            "reference_rows_needed": self.reference_rows_needed,
         }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from itertools import combinations
@@ -21,15 +22,16 @@ def compare(
     *,
     metric: Any = "fd",
     level: float = 0.95,
-    paired: bool = False,
     options: Mapping[str, Any] | None = None,
 ) -> Ranking:
     """Rank models by one debiased score, with joint intervals on all pairwise differences.
 
     Parameters
     ----------
-    fakes : mapping of str to array_like of shape (n, d) or Moments
-        Generated features (posteriors for "is") of each model. Sample sizes may differ.
+    fakes : mapping of str to array_like of shape (n, d), Sample or Moments
+        Generated features (posteriors for "is") of each model. Sample sizes may differ. A `Sample`
+        says how its rows were drawn; equal group ids in two samples (of two models, or of a model
+        and the reference) are the same prompt or latent, whose common noise cancels.
     real : array_like of shape (m, d) or Moments, optional
         The reference; prepared once ("kid" needs its features). Not used by "is"; for "vendi" and
         "rke", where the bandwidth comes from if none is given (else from all models together).
@@ -37,9 +39,6 @@ def compare(
         A registered name ("fd", "kid", "is", "vendi", "rke", …), or a metric of your own.
     level : float
         Coverage of each score on its own and, jointly, of all the differences.
-    paired : bool
-        Whether row i of every model came from the same latent or prompt, so that their common
-        noise cancels. All models then need equally many rows.
     options : mapping, optional
         For "vendi" and "rke": keyword arguments of `vendi_score` (kernel, bandwidth, order, …);
         for "kid": degree, gamma and offset of its kernel.
@@ -65,7 +64,7 @@ def compare(
     """
     spec = metric_spec(metric)
     estimates = estimate_all(fakes, real, metric=spec, options=options)
-    ranking = rank(estimates, metric=spec.name, level=level, paired=paired)
+    ranking = rank(estimates, metric=spec.name, level=level)
     origins = origin_warnings(_origins(fakes, real))
     return replace(ranking, warnings=(*ranking.warnings, *origins))
 
@@ -161,9 +160,7 @@ def _origins(fakes: Mapping[str, Any], real: Any) -> dict[str, Mapping[str, str]
     return samples if real is None else {"`real`": origin_of(real)} | samples
 
 
-def rank(
-    estimates: Mapping[str, Estimate], *, metric: str, level: float = 0.95, paired: bool = False
-) -> Ranking:
+def rank(estimates: Mapping[str, Estimate], *, metric: str, level: float = 0.95) -> Ranking:
     """Turn estimates against one reference into a ranking.
 
     Parameters
@@ -173,25 +170,16 @@ def rank(
         Name of the metric, for the result.
     level : float
         Of all intervals together.
-    paired : bool
-        Whether row i of every sample came from the same latent or prompt.
     """
     level = check_open_unit("level", level)
     check_comparable(estimates)
-    if paired:
-        influences = [estimate.sample.influence for estimate in estimates.values()]
-        sizes = {influence.size for influence in influences if influence is not None}
-        if len(sizes) != 1 or any(influence is None for influence in influences):
-            raise InputError(
-                "needs the samples of every model, and equally many.", argument="paired"
-            )
     sign = -1.0 if all(e.higher_is_better for e in estimates.values()) else 1.0
     names = sorted(estimates, key=lambda name: (sign * estimates[name].value, name))
     pairs = list(combinations(names, 2))
     pair_level = 1.0 - (1.0 - level) / max(len(pairs), 1)
     differences = []
     for better, worse in pairs:
-        gap = difference(estimates[better], estimates[worse], shared_samples=paired)
+        gap = difference(estimates[better], estimates[worse])
         low, high = gap.interval(pair_level)
         differences.append(
             Difference(
@@ -201,20 +189,24 @@ def rank(
                 low=low,
                 high=high,
                 stderr=gap.stderr,
+                pvalue=gap.pvalue,
+                pvalue_adjusted=min(1.0, gap.pvalue * len(pairs)),
             )
         )
     separated = {frozenset((d.better, d.worse)) for d in differences if d.distinguishable}
     assumptions = [
         f"the intervals of all pairwise differences ({len(pairs)}) hold together with probability "
         f"{percent(level)} (Bonferroni)",
-        "row i of every model comes from the same latent or prompt"
-        if paired
+        "samples of the models with equal group ids share what they were drawn for"
+        if any(e.sample.units is not None for e in estimates.values())
         else "the samples of the models are independent of one another",
     ]
     log_scale = any(estimate.log_scale for estimate in estimates.values())
     if log_scale:
         assumptions.append("differences are on the log scale")
+    needed = _reference_rows(estimates, differences)
     return Ranking(
+        reference_rows_needed=needed,
         metric=metric,
         level=level,
         scores={name: estimates[name].score(level) for name in names},
@@ -223,6 +215,22 @@ def rank(
         log_scale=log_scale,
         assumptions=tuple(assumptions),
     )
+
+
+def _reference_rows(estimates: Mapping[str, Estimate], differences: list[Difference]) -> int | None:
+    """Fewest rows of a reference of unknown size at which the differences found still stand.
+
+    The bias that m rows leave in a difference is the difference of both models' rates, over m.
+    """
+    if not any(estimate.missing_rate for estimate in estimates.values()):
+        return None
+    needed = 2.0
+    for pair in differences:
+        if pair.distinguishable:
+            rates = [estimates[name].missing_rate for name in (pair.better, pair.worse)]
+            margin = min(abs(pair.low), abs(pair.high))
+            needed = max(needed, abs(rates[0] - rates[1]) / margin)
+    return math.ceil(needed)
 
 
 def check_comparable(estimates: Mapping[str, Estimate]) -> None:

@@ -11,10 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genbounds.estimators._compare import prepare_all
+from genbounds.estimators._design import design_of, row_design
 from genbounds.estimators._metrics import metric_spec
 from genbounds.estimators._moments import BLOCK_BYTES, Moments
 from genbounds.files import gather
 from genbounds.results import Score
+from genbounds.samples import Sample
 from genbounds.validation import (
     InputError,
     check_count,
@@ -95,7 +97,7 @@ def convergence(
 
 def growing_scores(
     x: Any,
-    score: Callable[[NDArray[Any]], Score],
+    score: Callable[[Any], Score],
     *,
     whole: Score | None = None,
     halvings: int = HALVINGS,
@@ -105,9 +107,10 @@ def growing_scores(
 
     Parameters
     ----------
-    x : array_like of shape (n, d)
+    x : array_like of shape (n, d) or Sample
+        A `Sample` is divided by its groups, within its strata.
     score : callable
-        Takes rows and returns their score.
+        Takes rows (a `Sample` of them, if `x` is one) and returns their score.
     whole : Score, optional
         That of all rows, where it is known already.
     halvings : int
@@ -131,8 +134,10 @@ def growing_scores(
         raise InputError(
             "is given by its moments, which have no parts: pass the features.", argument="x"
         )
-    rows = check_features("x", x)
     check_count("halvings", halvings, minimum=0)
+    if isinstance(x, Sample):
+        return _growing_units(x, score, whole, halvings, check_count("seed", seed, minimum=0))
+    rows = check_features("x", x)
     n = len(rows)
     found = [(n, score(rows) if whole is None else whole)]
     sizes = [n >> k for k in range(1, halvings + 1) if n >> k >= SMALLEST]
@@ -143,6 +148,26 @@ def growing_scores(
                 found.append((size, score(parts[:size])))
             except InputError:  # of all rows it would have been raised above: these are too few
                 break
+    return tuple(reversed(found))
+
+
+def _growing_units(
+    x: Sample, score: Callable[[Any], Score], whole: Score | None, halvings: int, seed: int
+) -> tuple[tuple[int, Score], ...]:
+    """Halve a sample by its groups, within its strata: parts are drawn as the whole was."""
+    found = [(len(x), score(x) if whole is None else whole)]
+    rng = np.random.default_rng(seed)
+    part = x
+    for _ in range(halvings):
+        design = design_of("x", part) or row_design(len(part))
+        halves = design.halves(rng)
+        if halves is None or len(halves[0]) < SMALLEST:
+            break
+        part = part[halves[0]]
+        try:
+            found.append((len(part), score(part)))
+        except InputError:  # too few
+            break
     return tuple(reversed(found))
 
 

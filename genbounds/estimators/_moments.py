@@ -60,7 +60,7 @@ class Moments:
     lower triangle of the scatter matrix is kept up to date, in place.
     """
 
-    __slots__ = ("_cov", "_mean", "_n", "_origin", "_scatter")
+    __slots__ = ("_cov", "_mean", "_n", "_origin", "_rows", "_scatter", "_size_known")
 
     _mean: Float
     _origin: Mapping[str, str]
@@ -94,30 +94,47 @@ class Moments:
         self._scatter = None
         self._n = None if n is None else check_count("n", n, minimum=2)
         self._origin = UNKNOWN
+        self._rows: NDArray[Any] | None = None
+        self._size_known = True
 
     @classmethod
-    def from_features(cls, x: Any) -> Moments:
-        """Moments of the rows of `x`, shape (n, d), n >= 1, read in blocks."""
+    def from_features(cls, x: Any, *, keep: int = 0, seed: int = 0) -> Moments:
+        """Moments of the rows of `x`, shape (n, d), n >= 1, read in blocks.
+
+        A random part of `keep` rows is kept beside them: from these a Fréchet distance knows their
+        fourth moments, where it would have to take them for Gaussian or borrow them.
+        """
         rows = check_features("x", x, minimum=1)
         moments = cls.empty(rows.shape[1])
         for positions, block in row_blocks(rows):
             check_finite("x", block, first_row=int(positions[0]))
             moments.absorb_block(block)
         moments._origin = origin_of(x)
+        if check_count("keep", keep, minimum=0):
+            chosen = np.random.default_rng(seed).choice(len(rows), min(keep, len(rows)), False)
+            moments._rows = np.array(rows[np.sort(chosen)])
         return moments
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Moments:
+    def load(cls, path: str | os.PathLike[str], n: int | None = None) -> Moments:
         """Read statistics (`mu`, `sigma` and, where known, `n`) from `path`, as pytorch-fid does.
 
-        A file without `n` gives exactly known moments: no sampling error on that side.
+        Parameters
+        ----------
+        path : path-like
+        n : int, optional
+            Rows behind the statistics, where the file does not say. Without either the moments
+            have no sampling error, and a score against them is called unreliable
+            (`size_known` is False); ``Moments(mean, cov)`` says that they are exact.
         """
-        mean, cov, n = read_statistics(path)
+        mean, cov, stored = read_statistics(path)
+        n = stored if n is None else check_count("n", n, minimum=2)
         try:
             moments = cls(mean, cov, n)
         except InputError as error:
             raise InputError(f"{display(path)}: {error}") from error
         moments._origin = read_metadata(path)
+        moments._size_known = n is not None
         return moments
 
     @classmethod
@@ -128,6 +145,8 @@ class Moments:
         moments._cov = None
         moments._scatter = np.zeros((d, d), order="F")
         moments._n = 0
+        moments._rows = None
+        moments._size_known = True
         moments._origin = UNKNOWN
         return moments
 
@@ -140,6 +159,16 @@ class Moments:
     def d(self) -> int:
         """Number of features."""
         return self._mean.size
+
+    @property
+    def size_known(self) -> bool:
+        """False if the file that they were read from does not say how many rows are behind them."""
+        return self._size_known
+
+    @property
+    def rows(self) -> NDArray[Any] | None:
+        """Random part of the rows that was kept, shape (k, d); None if none was."""
+        return self._rows
 
     @property
     def origin(self) -> Mapping[str, str]:
@@ -183,6 +212,7 @@ class Moments:
         for _, block in row_blocks(rows):
             self.absorb_block(block)
         self._origin = self._origin or origin_of(batch)
+        self._rows = None  # they are no random part any more
         return self
 
     def merge(self, other: Moments) -> Moments:
@@ -214,6 +244,8 @@ class Moments:
         copy._cov = None
         copy._n = self._n
         copy._origin = self._origin
+        copy._rows = None  # no random part of more rows
+        copy._size_known = True
         return copy
 
     def _scatter_matrix(self) -> Float:
