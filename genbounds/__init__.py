@@ -14,6 +14,7 @@ from genbounds.estimators import score_over_scramblings as score_over_scrambling
 from genbounds.estimators import sobol_cache as sobol_cache
 from genbounds.estimators import sobol_normal as sobol_normal
 from genbounds.estimators import vendi_score as vendi_score
+from genbounds.results import Diagnostic as Diagnostic
 from genbounds.results import Difference as Difference
 from genbounds.results import Ranking as Ranking
 from genbounds.results import Score as Score

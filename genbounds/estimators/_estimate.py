@@ -269,9 +269,18 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EstimateDifference:
-    """``a.value - b.value`` with its standard error and Welch's degrees of freedom.
+    """Difference of two estimates, with its error.
 
-    `curvature` and `skewness` as in `SampleError`, of both models together.
+    Attributes
+    ----------
+    value : float
+        ``a.value - b.value``.
+    stderr : float
+        Its standard error; noise that both models share does not count.
+    degrees_of_freedom : float
+        Of `stderr`, by Welch's formula.
+    curvature, skewness : float
+        As in `SampleError`, of both models together.
     """
 
     value: float

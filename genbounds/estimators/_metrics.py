@@ -137,7 +137,7 @@ class MetricSpec:
     def prepared(
         self, reference: Any, options: Mapping[str, Any] | None = None, models: Sequence[Any] = ()
     ) -> Prepared:
-        """Check reference and options, and prepare.
+        """Check `reference` and `options`, and prepare; `models` as far as they are known.
 
         Raises
         ------
@@ -322,6 +322,15 @@ _registry: dict[str, MetricSpec] = {}
 
 def register_metric(spec: MetricSpec) -> MetricSpec:
     """Make a metric known by its name to `compare`, selection, the command line and the page.
+
+    Parameters
+    ----------
+    spec : MetricSpec
+
+    Returns
+    -------
+    MetricSpec
+        The same.
 
     Raises
     ------
