@@ -410,8 +410,11 @@ def mean_variance(influence: Float) -> float:
 def welch_degrees_of_freedom(*parts: tuple[float, float]) -> float:
     """Degrees of freedom of a sum of independent variance estimates (variance, degrees)."""
     total = sum(variance for variance, _ in parts)
-    weight = sum(variance**2 / degrees for variance, degrees in parts)
-    return total**2 / weight if weight > 0.0 else math.inf
+    if total == 0.0:
+        return math.inf
+    # Shares: squares of variances leave double precision where those of a score do not.
+    weight = sum((variance / total) ** 2 / degrees for variance, degrees in parts)
+    return 1.0 / weight if weight > 0.0 else math.inf
 
 
 def student_quantile(level: float, degrees_of_freedom: float = math.inf) -> float:
