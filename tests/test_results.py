@@ -48,9 +48,7 @@ def test_json_holds_every_field_and_no_infinity():
         "estimator": "debiased",
         "method": "second-order",
         "reliable": True,
-        "warnings": [
-            {"code": "few-samples", "severity": "caution", "message": "a", "remedy": "b"}
-        ],
+        "warnings": [{"code": "few-samples", "severity": "caution", "message": "a", "remedy": "b"}],
         "assumptions": ["c"],
         "details": [],
         "notes": ["a", "c"],

@@ -139,9 +139,7 @@ def test_difference_subtracts_third_cumulants_of_own_samples_and_not_of_the_shar
 
 def test_independent_parts_of_a_difference_add_up():
     a = Estimate(value=3.0, sample=SampleError(variance=4.0, degrees_of_freedom=10.0))
-    b = Estimate(
-        value=1.0, sample=SampleError(variance=9.0), reference=SampleError(variance=3.0)
-    )
+    b = Estimate(value=1.0, sample=SampleError(variance=9.0), reference=SampleError(variance=3.0))
     gap = difference(a, b)
     assert (gap.value, gap.stderr) == (2.0, 4.0)
     assert gap.degrees_of_freedom == pytest.approx(16.0**2 / (4.0**2 / 10.0))

@@ -269,10 +269,7 @@ def test_variance_of_two_equal_distributions_is_not_overstated():
     rng = np.random.default_rng(8)
     n = 1000
     stated = np.mean(
-        [
-            sum(error.variance for error in errors(*rng.normal(size=(2, n, 8))))
-            for _ in range(200)
-        ]
+        [sum(error.variance for error in errors(*rng.normal(size=(2, n, 8)))) for _ in range(200)]
     )
     assert 0.85 < stated / of_moments(np.ones(8), n // 2)[0].quadratic_variance < 1.35
 

@@ -12,8 +12,8 @@ from scipy import stats
 import genbounds as gb
 from genbounds.estimators import PolynomialKernel, vendi_expansion
 from genbounds.estimators.kernels._kernels import KernelRows
-from genbounds.estimators.vendi._few_samples import entropy, fitted_score
 from genbounds.estimators.vendi._expansion import log_vendi
+from genbounds.estimators.vendi._few_samples import entropy, fitted_score
 from genbounds.simulate import SphereClustersArm, vendi_truth
 
 DECAY = np.arange(1, 49) ** -0.5

@@ -14,8 +14,8 @@ import genbounds as gb
 from genbounds.estimators import vendi_expansion
 from genbounds.estimators.kernels._kernels import KernelRows
 from genbounds.estimators.vendi import _routes, _terms
-from genbounds.estimators.vendi._spectrum import FeatureRows, from_features, from_gram
 from genbounds.estimators.vendi._expansion import PAIRING_SEED, spectral_bias, spectral_terms
+from genbounds.estimators.vendi._spectrum import FeatureRows, from_features, from_gram
 from genbounds.simulate import RbfArm, SphereClustersArm, vendi_truth
 
 
