@@ -24,6 +24,9 @@ RESOLVED_RATIO = 2
 """Samples per dimension of the feature map from which the spectrum of the sample is debiased for
 orders below 2; from fewer a spectrum is fitted."""
 
+AS_THEY_ARE = ("empirical", "lanczos")
+"""Methods that score the empirical spectrum, biased or not."""
+
 NEIGHBOURS = 64
 """Eigenvalues beyond a cut that are taken one by one."""
 
@@ -73,7 +76,8 @@ class Job:
         """Make the estimate of the log score, at most log `limit`."""
         return Estimate(
             estimator="plugin" if self.plugin else "debiased",
-            method="plug-in" if self.plugin and method != "empirical" else method,
+            # A score of these rows as they are is the plug-in of none.
+            method="plug-in" if self.plugin and method not in AS_THEY_ARE else method,
             statistic=statistic,
             value=value,
             sample=replace(error, n=self.n),

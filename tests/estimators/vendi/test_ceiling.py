@@ -9,10 +9,11 @@ import pytest
 from scipy import special, stats
 
 import genbounds as gb
-from genbounds.estimators import vendi_expansion
+from genbounds.estimators import vendi_estimate
 from genbounds.estimators.vendi import _ceiling
-from genbounds.estimators.vendi._ceiling import ceiling_law, noncentrality, tie_excess
+from genbounds.estimators.vendi._ceiling import ceiling_interval, noncentrality, tie_excess
 from genbounds.simulate import SphereClustersArm, vendi_truth
+from tests.warnings_of import codes
 
 FALSE_ALARM = 1e-7
 COSINE = {"kernel": "cosine"}
@@ -37,14 +38,14 @@ def test_every_noncentrality_is_covered_at_the_level(degrees, alpha):
 
 def test_the_law_is_used_near_the_ceiling_alone():
     given = {"bias": -0.009, "second": 2 * 9 / 4 / 500**2, "ceiling": math.log(10.0), "n": 500}
-    near = ceiling_law(value=math.log(10.0) - 0.01, **given)
+    near = ceiling_interval(value=math.log(10.0) - 0.01, **given)
     assert near is not None
     assert near.degrees == pytest.approx(9.0)
     assert near.scale == pytest.approx(1.0 / 1000)
     assert near.statistic == pytest.approx(19.0)
-    assert ceiling_law(value=math.log(10.0) - 0.05, **given) is None
-    assert ceiling_law(value=math.log(10.0), **{**given, "n": 10}) is None
-    assert ceiling_law(value=math.log(10.0), **{**given, "bias": 0.0}) is None
+    assert ceiling_interval(value=math.log(10.0) - 0.05, **given) is None
+    assert ceiling_interval(value=math.log(10.0), **{**given, "n": 10}) is None
+    assert ceiling_interval(value=math.log(10.0), **{**given, "bias": 0.0}) is None
 
 
 @pytest.mark.parametrize("order", [0.5, 1.0, 2.0, 4.0, math.inf])
@@ -80,12 +81,12 @@ def test_equal_and_nearly_equal_clusters_are_covered_at_the_level(order, nu):
     hits = control = 0
     for _ in range(2000):
         x = np.eye(10)[rng.choice(10, size=500, p=p)]
-        expansion = vendi_expansion(x, order=order, **COSINE)
-        score = expansion.score(0.95)
+        found = vendi_estimate(x, order=order, **COSINE)
+        score = found.score(0.95)
         hits += score.low * (1 - 1e-12) <= target <= score.high * (1 + 1e-12)
-        reach = 1.96 * expansion.stderr
-        control += abs(expansion.value - math.log(target)) <= reach or (
-            nu == 0.0 and expansion.value >= math.log(target)
+        reach = 1.96 * found.stderr
+        control += abs(found.value - math.log(target)) <= reach or (
+            nu == 0.0 and found.value >= math.log(target)
         )
     low = stats.binom.ppf(FALSE_ALARM, 2000, 0.93)
     high = stats.binom.isf(FALSE_ALARM, 2000, 0.97)
@@ -112,11 +113,12 @@ def test_order_infinity_with_a_multiple_largest_eigenvalue(arm, monkeypatch):
     monkeypatch.setattr(_ceiling, "TIE_DRAWS", 199)
     hits = control = 0
     for _ in range(700):
-        expansion = vendi_expansion(arm.draw(500, rng), order=math.inf, **COSINE)
-        assert any("cannot be told from the largest" in note for note in expansion.notes)
-        score = expansion.score(0.95)
+        found = vendi_estimate(arm.draw(500, rng), order=math.inf, **COSINE)
+        assert "near-tie" in codes(found, "caution")
+        score = found.score(0.95)
         hits += score.low <= target <= score.high * (1 + 1e-12)
-        alone = -math.log(expansion.law.largest) + 1.96 * expansion.law.stderr
+        interval = found.own_interval
+        alone = -math.log(interval.largest) + 1.96 * interval.stderr
         control += math.log(target) <= alone
     low = stats.binom.ppf(FALSE_ALARM, 700, 0.93)
     high = stats.binom.isf(FALSE_ALARM, 700, 0.97)

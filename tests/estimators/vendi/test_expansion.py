@@ -1,4 +1,4 @@
-"""First- and second-order terms of the log Vendi score against its derivatives, and coverage."""
+"""Inside the log Vendi score: its error against derivatives, couplings, parts, kernel rows."""
 
 from __future__ import annotations
 
@@ -7,16 +7,32 @@ import math
 import mpmath
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.testing import assert_allclose
-from scipy import stats
 
 import genbounds as gb
-from genbounds.estimators import vendi_expansion
+from genbounds.estimators import SampleError, _second_order
+from genbounds.estimators.kernels import _kernels
 from genbounds.estimators.kernels._kernels import KernelRows
-from genbounds.estimators.vendi import _routes, _terms
-from genbounds.estimators.vendi._expansion import PAIRING_SEED, spectral_bias, spectral_terms
+from genbounds.estimators.vendi import _exact, _expansion, _truncated
+from genbounds.estimators.vendi._coupling import (
+    Coupling,
+    divided_differences,
+    factored_coupling,
+    pivoted_cholesky,
+)
+from genbounds.estimators.vendi._expansion import PAIRING_SEED, spectral_bias, spectral_error
+from genbounds.estimators.vendi._job import Job
 from genbounds.estimators.vendi._spectrum import FeatureRows, from_features, from_gram
-from genbounds.simulate import RbfArm, SphereClustersArm, vendi_truth
+from genbounds.simulate import RbfArm
+from tests.estimators.vendi.kernels import KERNELS, features
+
+
+def small_parts(monkeypatch, rows, noise=_second_order.PART_NOISE):
+    monkeypatch.setattr(_expansion, "PART_ROWS", rows)
+    monkeypatch.setattr(_expansion, "PART_WORK", 1)
+    monkeypatch.setattr(_second_order, "PART_NOISE", noise)
 
 
 def unit_rows(n=10, d=4, seed=0):
@@ -62,26 +78,28 @@ CASES = [(0.5, None), (1.0, None), (2.0, None), (3.0, None), (math.inf, None), (
 
 @pytest.mark.parametrize("side", ["features", "gram"])
 @pytest.mark.parametrize(("order", "kept"), CASES)
-def test_terms_are_the_derivatives_of_the_score(order, kept, side, monkeypatch):
+def test_errors_are_derivatives_of_the_score(order, kept, side, monkeypatch):
     """Influence and quadratic kernel of every row, from either side, share no formula with this.
 
     A cut spectrum softens the coupling of eigenvalues that the sample cannot tell apart; here it
     is told that the sample is so large that none are.
     """
-    real = _terms.derivatives
+    real = _expansion.derivatives
     monkeypatch.setattr(
-        _terms, "derivatives", lambda values, **given: real(values, **{**given, "n": 10**15})
+        _expansion, "derivatives", lambda values, **given: real(values, **{**given, "n": 10**15})
     )
-    monkeypatch.setattr(_terms, "SHIFTS", 1)
+    monkeypatch.setattr(_expansion, "SHIFTS", 1)
     rows = unit_rows()
     n = len(rows)
-    features = FeatureRows.of(rows)
-    spectrum = from_features(features) if side == "features" else from_gram(rows @ rows.T)
-    terms = spectral_terms(spectrum.coordinates, spectrum.values, n=n, order=order, kept=kept)
+    if side == "features":
+        spectrum = from_features(FeatureRows.of(rows))
+    else:
+        spectrum = from_gram(rows @ rows.T)
+    _, error, _ = spectral_error(spectrum.coordinates, spectrum.values, n=n, order=order, kept=kept)
     first, own = np.array([derivatives(rows, [i], order, kept) for i in range(n)]).T
-    assert_allclose(terms.bias, own.mean() / (n - 1), rtol=1e-7)
+    assert_allclose(error.bias, own.mean() / (n - 1), rtol=1e-7)
     leave_one_out = first - first.mean() - 2 / n * (own - own.mean())
-    assert_allclose(terms.influence, leave_one_out, rtol=1e-7, atol=1e-9)
+    assert_allclose(error.influence, leave_one_out, rtol=1e-7, atol=1e-9)
     shuffled = np.random.default_rng(PAIRING_SEED).permutation(n)  # each row with the one before
     kernel = [
         (derivatives(rows, [i, j], order, kept)[1] - own[i] - own[j]) / 2
@@ -90,7 +108,7 @@ def test_terms_are_the_derivatives_of_the_score(order, kept, side, monkeypatch):
     first_order = leave_one_out.var(ddof=1) / n
     second_order = 2 * np.mean(np.square(kernel)) / n**2
     expected = max(first_order - second_order, second_order)
-    assert terms.variance == pytest.approx(expected, rel=1e-6)
+    assert error.variance == pytest.approx(expected, rel=1e-6)
 
 
 def test_a_remainder_stands_for_eigenpairs_that_are_not_known():
@@ -103,9 +121,9 @@ def test_a_remainder_stands_for_eigenpairs_that_are_not_known():
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
     spectrum = from_features(FeatureRows.of(rows))
     given = {"n": 400, "order": 1.0, "kept": 3}
-    whole = spectral_terms(spectrum.coordinates, spectrum.values, **given)
+    _, whole, _ = spectral_error(spectrum.coordinates, spectrum.values, **given)
     part = spectrum.head(4)
-    some = spectral_terms(part.coordinates, part.values, **given)
+    _, some, _ = spectral_error(part.coordinates, part.values, **given)
     assert part.values.size == 4
     assert some.bias == pytest.approx(whole.bias, rel=0.02)
     assert some.variance == pytest.approx(whole.variance, rel=0.02)
@@ -114,95 +132,8 @@ def test_a_remainder_stands_for_eigenpairs_that_are_not_known():
         for positions, z in part.coordinates(None):
             yield positions, z / np.linalg.norm(z, axis=1, keepdims=True)
 
-    control = spectral_terms(without_remainder, part.values, **given)
+    _, control, _ = spectral_error(without_remainder, part.values, **given)
     assert abs(control.bias / whole.bias - 1.0) > 0.1
-
-
-UNEVEN = SphereClustersArm(tuple(1 / j / 2.9289682539682538 for j in range(1, 11)), (1,) * 10)
-SPHERES = SphereClustersArm((0.5, 0.3, 0.2), (3, 6, 9))
-GAUSS = RbfArm((2.0, 1.0, 1.0, 0.5), 2.0)
-COVERAGE = {
-    "clusters, order 1": (UNEVEN, {"kernel": "cosine"}, 800),
-    "clusters, order 2": (UNEVEN, {"kernel": "cosine", "order": 2.0}, 800),
-    "clusters, order inf": (UNEVEN, {"kernel": "cosine", "order": math.inf}, 800),
-    "spheres, order 1": (SPHERES, {"kernel": "cosine"}, 800),
-    "rbf, order 2": (GAUSS, {"bandwidth": 2.0, "order": 2.0}, 800),
-    "rbf, order inf": (GAUSS, {"bandwidth": 2.0, "order": math.inf}, 100),
-    "rbf, truncated": (GAUSS, {"bandwidth": 2.0, "method": "truncated", "components": 10}, 100),
-}
-FALSE_ALARM = 1e-7
-
-
-@pytest.mark.statistical
-@pytest.mark.parametrize("name", COVERAGE)
-def test_intervals_cover_between_92_and_98_percent(name):
-    """Null: true coverage in [0.92, 0.98] at n = 500 (the full study: docs/vendi.md).
-
-    Exact binomial gates, false alarm 1e-7 a row. Power: intervals of 0.4 times the width (true
-    coverage 0.57) are caught with probability above 0.999 even at 100 replications; run as a
-    control.
-    """
-    arm, given, replications = COVERAGE[name]
-    target = vendi_truth(arm.spectrum, given.get("order", 1.0), given.get("components"))
-    rng = np.random.default_rng(7)
-    hits = control = 0
-    for _ in range(replications):
-        score = gb.vendi_score(arm.draw(500, rng), **given)
-        hits += score.low <= target <= score.high
-        control += abs(math.log(score.value / target)) <= 0.4 * 1.96 * score.stderr / score.value
-    low = stats.binom.ppf(FALSE_ALARM, replications, 0.92)
-    high = stats.binom.isf(FALSE_ALARM, replications, 0.98)
-    assert low <= hits <= high
-    assert control < low
-
-
-@pytest.mark.statistical
-@pytest.mark.parametrize("order", [1.0, 3.0])
-def test_the_bias_is_removed(order):
-    """Null: the debiased log score of 200 rows is centred on the truth (before it is clipped).
-
-    200 samples; gate at six standard errors of their mean, false alarm below 1e-8. Power: the
-    plug-in misses the truth by more than twelve of them, run as a control; so would half of the
-    bias.
-    """
-    arm = SphereClustersArm((0.25, 0.75), (4, 16))  # nearly flat: little first-order noise
-    given = {"kernel": "cosine", "order": order}
-    rng = np.random.default_rng(9)
-    target = math.log(vendi_truth(arm.spectrum, order))
-    errors = []
-    for _ in range(200):
-        rows = arm.draw(200, rng)
-        errors.append(
-            [
-                vendi_expansion(rows, estimator=estimator, **given).value - target
-                for estimator in ("debiased", "plugin")
-            ]
-        )
-    mean, spread = np.mean(errors, axis=0), np.std(errors, axis=0) / math.sqrt(len(errors))
-    assert abs(mean[0]) < 6 * spread[0]
-    assert abs(mean[1]) > 12 * spread[1]
-
-
-@pytest.mark.statistical
-def test_rke_u_statistic_and_its_variance_are_unbiased():
-    """Null: the mean of U is E k², and of its variance the variance of U.
-
-    4,000 samples of 60 rows: the means have standard errors of 0.5 % and 2 % of the spread; gates
-    at six of their own estimated errors, false alarm below 1e-8. Power: keeping the diagonal moves
-    U by 16 of them, losing the second-order part of the variance moves that by a third.
-    """
-    from genbounds.estimators.kernels._rke import frobenius
-
-    arm = RbfArm((1.0, 1.0, 1.0, 1.0, 1.0, 1.0), 1.0)
-    rng = np.random.default_rng(3)
-    results = [frobenius(KernelRows(arm.draw(60, rng), "rbf", 1.0)) for _ in range(4000)]
-    values = np.array([r.value for r in results])
-    error = values - 1.0 / vendi_truth(arm.spectrum, 2.0)
-    assert abs(error.mean()) < 6 * error.std() / math.sqrt(error.size)
-    gap = np.array([r.variance for r in results]) - error**2
-    assert abs(gap.mean()) < 6 * gap.std() / math.sqrt(gap.size)
-    plugin = np.array([r.plugin for r in results]) - 1.0 / vendi_truth(arm.spectrum, 2.0)
-    assert abs(plugin.mean()) > 6 * plugin.std() / math.sqrt(plugin.size)
 
 
 @pytest.mark.parametrize(("order", "kept"), CASES)
@@ -212,36 +143,34 @@ def test_parts_that_cover_every_row_change_only_rounding(monkeypatch, order, kep
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
     spectrum = from_features(FeatureRows.of(rows))
     given = {"n": 501, "order": order, "kept": kept}
-    whole = spectral_terms(spectrum.coordinates, spectrum.values, **given)
-    monkeypatch.setattr(_terms, "PART_ROWS", 100)
-    monkeypatch.setattr(_terms, "PART_WORK", 1)
-    monkeypatch.setattr(_terms, "PART_NOISE", -1.0)  # never satisfied: all parts are used
-    parts = spectral_terms(spectrum.coordinates, spectrum.values, every_row=False, **given)
+    _, whole, _ = spectral_error(spectrum.coordinates, spectrum.values, **given)
+    small_parts(monkeypatch, 100, noise=-1.0)  # never satisfied: all parts are used
+    _, parts, noise = spectral_error(
+        spectrum.coordinates, spectrum.values, every_row=False, **given
+    )
     assert parts.bias == pytest.approx(whole.bias, rel=1e-9)
-    assert_allclose(np.sort(parts.influence), np.sort(whole.influence), rtol=1e-7, atol=1e-10)
+    assert parts.degrees_of_freedom == 500
+    assert noise == 0.0
     assert parts.variance == pytest.approx(whole.variance, rel=0.1)  # other pairs of rows
 
 
 def test_below_order_one_every_row_is_looked_at(monkeypatch):
     """There the influence of a rare row grows without bound, and a part would see none of them."""
-    monkeypatch.setattr(_terms, "PART_ROWS", 100)
-    monkeypatch.setattr(_terms, "PART_WORK", 1)
+    small_parts(monkeypatch, 100)
     rows = np.eye(30)[np.r_[np.arange(2990) % 20, 20:30]]
     spectrum = from_features(FeatureRows.of(rows))
     given = {"n": 3000, "kept": None, "every_row": False}
-    terms = spectral_terms(spectrum.coordinates, spectrum.values, order=0.3, **given)
-    assert terms.influence.size == 3000
-    common = np.partition(terms.influence, -10)[:-10]
-    assert terms.variance > 2.0 * common.var() / 3000
-    part = spectral_terms(spectrum.coordinates, spectrum.values, order=1.0, **given)
-    assert part.influence.size < 3000
+    _, error, _ = spectral_error(spectrum.coordinates, spectrum.values, order=0.3, **given)
+    common = np.partition(error.influence, -10)[:-10]
+    assert error.variance > 2.0 * common.var() / 3000
+    _, part, _ = spectral_error(spectrum.coordinates, spectrum.values, order=1.0, **given)
+    assert part.influence is None
+    assert part.degrees_of_freedom < 2999
 
 
 @pytest.mark.parametrize("method", ["exact", "fkea"])
 def test_products_in_float32_are_accurate(monkeypatch, method):
     """Network features in float32 against the same in float64: far below a standard error."""
-    from genbounds.estimators.kernels import _kernels
-
     rng = np.random.default_rng(4)
     rows = rng.standard_normal((4200, 24)) * np.arange(1, 25) ** -0.5
     rows = rows.astype(np.float32)
@@ -283,18 +212,16 @@ def test_a_part_stands_for_all_rows_within_the_noise_it_admits(monkeypatch):
     what is not linear in z² is off by a factor of ten in it.
     """
     rng = np.random.default_rng(6)
-    monkeypatch.setattr(_terms, "PART_ROWS", 200)
-    monkeypatch.setattr(_terms, "PART_WORK", 1)
-    monkeypatch.setattr(_terms, "PART_NOISE", math.inf)  # one part is enough
+    small_parts(monkeypatch, 200, noise=math.inf)  # one part is enough
     squares = []
     for _ in range(40):
         rows = rng.normal(size=(2000, 15)) * np.arange(1, 16) ** -0.5
         rows /= np.linalg.norm(rows, axis=1, keepdims=True)
         spectrum = from_features(FeatureRows.of(rows))
         given = {"n": 2000, "order": 1.0, "kept": None}
-        whole = spectral_terms(spectrum.coordinates, spectrum.values, **given)
-        part = spectral_terms(spectrum.coordinates, spectrum.values, every_row=False, **given)
-        assert part.influence.size == 200
+        _, whole, _ = spectral_error(spectrum.coordinates, spectrum.values, **given)
+        _, part, _ = spectral_error(spectrum.coordinates, spectrum.values, every_row=False, **given)
+        assert part.degrees_of_freedom == 199
         squares.append((part.bias - whole.bias) ** 2)
         noise = 0.9 * np.var(_rest(rows, spectrum)) / 200 / 2000**2
     assert np.mean(squares) < 2.6 * noise
@@ -302,7 +229,7 @@ def test_a_part_stands_for_all_rows_within_the_noise_it_admits(monkeypatch):
 
 def _rest(rows, spectrum):
     """Part of h(x, x) that is not linear in the squared coordinates."""
-    at = _terms.derivatives(spectrum.values, order=1.0, kept=None, n=len(rows))
+    at = _expansion.derivatives(spectrum.values, order=1.0, kept=None, n=len(rows))
     z = np.concatenate([block for _, block in spectrum.coordinates(None)])
     excess = z**2 - spectrum.values
     return 0.5 * (excess**2 @ at.curvature + at.coupling.form(excess))
@@ -311,7 +238,7 @@ def _rest(rows, spectrum):
 @pytest.mark.parametrize("order", [0.5, 1.0, math.inf])
 def test_the_second_half_is_the_whole_without_the_first(order):
     """Spectra of both halves from the whole's second moments, against each half's own."""
-    job = _routes.Job(
+    job = Job(
         rows=KernelRows(unit_rows(101, 4), "cosine", None),
         order=order,
         plugin=False,
@@ -319,17 +246,19 @@ def test_the_second_half_is_the_whole_without_the_first(order):
         seed=0,
         every_row=True,
     )
-    features = FeatureRows.of(job.rows.rows)
-    quick = list(_routes._half_spectra(job, features, features.gram()))
-    plain = list(_routes._half_spectra(job, features, None))
+    given = {"value": 0.0, "error": SampleError(), "features": FeatureRows.of(job.rows.rows)}
+    quick, plain = (
+        list(_exact._half_spectra(job, _exact._Whole(**given, gram=gram)))
+        for gram in (given["features"].gram(), None)
+    )
     assert [n for _, n in quick] == [n for _, n in plain] == [51, 50]
     for (one, n), (two, _) in zip(quick, plain, strict=True):
         assert_allclose(one.values, two.values, rtol=1e-12)
         given = {"n": n, "order": order}
         value, bias, noise = spectral_bias(one.coordinates, one.values, every_row=True, **given)
-        terms = spectral_terms(two.coordinates, two.values, kept=None, **given)
-        assert (value, bias) == pytest.approx((terms.value, terms.bias), rel=1e-10)
-        assert noise == terms.noise == 0.0
+        whole, error, no_noise = spectral_error(two.coordinates, two.values, kept=None, **given)
+        assert (value, bias) == pytest.approx((whole, error.bias), rel=1e-10)
+        assert noise == no_noise == 0.0
 
 
 def test_unit_rows_are_made_alike_before_and_after_all_are():
@@ -339,3 +268,138 @@ def test_unit_rows_are_made_alike_before_and_after_all_are():
     assert_allclose(before, x[index] / np.linalg.norm(x[index], axis=1, keepdims=True), rtol=1e-14)
     assert_allclose(rows.rows[index], before, rtol=0)
     assert_allclose(rows.subset(index).unit_rows(slice(None)), before, rtol=0)
+
+
+GAUSS = RbfArm((2.0, 1.0, 1.0, 0.5), 2.0)
+
+
+def test_blocks_make_the_same_matrix_and_products(monkeypatch):
+    x, v = features(n=70), np.random.default_rng(1).normal(size=(70, 3))
+    monkeypatch.setattr(_kernels, "BLOCK_ROWS", 16)
+    for arguments, reference in KERNELS.values():
+        rows = KernelRows(x, arguments["kernel"], arguments.get("bandwidth"))
+        matrix = reference(x)
+        assert_allclose(rows.matrix(), matrix, atol=1e-10)
+        assert_allclose(rows.multiply(v), matrix @ v, atol=1e-9)
+        index = np.array([3, 30, 69])
+        columns = np.vstack([block for _, block in rows.columns(index)])
+        assert_allclose(columns, matrix[:, index], atol=1e-10)
+
+
+def test_many_rows_go_through_the_same_statistic_without_the_matrix(monkeypatch):
+    """The ways for many rows against the dense ones, on the same rows."""
+    x = GAUSS.draw(600, np.random.default_rng(2))
+    cases = [
+        {"method": "truncated", "components": 20},
+        {"order": math.inf},
+        {"order": 3.0, "estimator": "plugin"},
+    ]
+    dense = [gb.vendi_score(x, bandwidth=2.0, **case) for case in cases]
+    for module in (_exact, _truncated):
+        monkeypatch.setattr(module, "DENSE_ROWS", 100)
+    for case, score in zip(cases, dense, strict=True):
+        other = gb.vendi_score(x, bandwidth=2.0, **case)
+        assert other.value == pytest.approx(score.value, rel=2e-3)
+        assert other.stderr == pytest.approx(score.stderr, rel=0.03)
+
+
+# --- divided differences of an entropy's gradient, and their factor ------------------------------
+
+SPECTRA = {
+    "power law": np.arange(1.0, 301.0) ** -1.0,
+    "steep": 10.0 ** -np.linspace(0.0, 12.0, 200),
+    "flat": 1.0 + 1e-3 * np.linspace(1.0, 0.0, 100),
+    "nearly tied": np.r_[1.0, 1.0 - 1e-13, 0.5, 0.5 - 1e-9, np.full(20, 0.1)],
+}
+
+
+def spectrum_of(name):
+    return SPECTRA[name] / SPECTRA[name].sum()
+
+
+def dense(values, order):
+    power = float((values**order).sum())
+    matrix = divided_differences(values[:, None], values, order=order, power=power)
+    np.fill_diagonal(matrix, 0.0)
+    return Coupling(matrix)
+
+
+@pytest.mark.parametrize("order", [0.5, 1.0, 1.5, 2.0, 3.0, 100.0])
+def test_divided_differences_in_forty_digits(order):
+    """Also where the plain quotient of rounded numbers would have no digit left."""
+    a = np.array([0.3, 0.3, 0.3, 0.3, 0.3, 1e-9])
+    b = np.array([0.3, 0.3 * (1.0 + 2.0**-52), 0.3 * (1.0 - 1e-9), 0.2, 1e-12, 1e-12])
+    power = 0.37 if order != 1.0 else 1.0
+
+    def slope(x):
+        if order == 1.0:
+            return -mpmath.log(x)
+        return order / (1 - mpmath.mpf(order)) * x ** (mpmath.mpf(order) - 1) / mpmath.mpf(power)
+
+    with mpmath.workdps(40):
+        expected = [
+            float(
+                (slope(one) - slope(two)) / (one - two) if one != two else mpmath.diff(slope, one)
+            )
+            for one, two in (
+                (mpmath.mpf(float(p)), mpmath.mpf(float(q))) for p, q in zip(a, b, strict=True)
+            )
+        ]
+    for one, two in ((a, b), (b, a)):
+        assert_allclose(
+            divided_differences(one, two, order=order, power=power), expected, rtol=1e-13
+        )
+
+
+@pytest.mark.parametrize("order", [0.25, 0.5, 1.0, 1.5, 2.0])
+@pytest.mark.parametrize("name", SPECTRA)
+def test_a_factor_of_few_columns_is_the_whole_matrix(name, order):
+    values = spectrum_of(name)
+    factored, whole = factored_coupling(values, order), dense(values, order)
+    assert factored.matrix.shape[1] <= 64
+    squares = values * np.random.default_rng(0).chisquare(1, size=(50, values.size))
+    assert_allclose(factored.form(squares), whole.form(squares), rtol=1e-10)
+    assert_allclose(
+        values * factored.times(values), values * whole.times(values), rtol=1e-9, atol=1e-13
+    )
+    single = factored.astype(np.float32).form(squares.astype(np.float32))
+    assert single.dtype == np.float32
+    assert_allclose(single, whole.form(squares), rtol=2e-5)
+
+
+@pytest.mark.parametrize("name", SPECTRA)
+def test_one_eigenvalue_is_not_coupled_to_itself(name):
+    values = spectrum_of(name)
+    coupling = factored_coupling(values, 1.0)
+    alone = coupling.form(np.diag(values))
+    assert np.abs(alone).max() < 1e-14 * values.max()
+
+
+@given(
+    st.lists(st.floats(1e-10, 1.0), min_size=1, max_size=12),
+    st.floats(0.25, 2.0),
+    st.integers(0, 2**32 - 1),
+)
+def test_what_a_factor_leaves_out_is_bounded_by_its_trace(weights, order, seed):
+    """For u = squares over eigenvalues the error is at most the trace left out times |u|²."""
+    values = np.sort(np.array(weights) / sum(weights))[::-1]
+    u = np.random.default_rng(seed).chisquare(1, size=(5, values.size))
+    error = factored_coupling(values, order).form(values * u) - dense(values, order).form(
+        values * u
+    )
+    assert (np.abs(error) <= 1e-12 * order * (1.0 + (u**2).sum(axis=1))).all()
+
+
+def test_a_factor_asks_for_no_more_columns_than_the_rank():
+    rng = np.random.default_rng(1)
+    root = rng.normal(size=(60, 5))
+    matrix = root @ root.T
+    asked = []
+
+    def column(j):
+        asked.append(j)
+        return matrix[:, j]
+
+    factor = pivoted_cholesky(np.diagonal(matrix), column)
+    assert len(asked) == len(set(asked)) <= 6
+    assert_allclose(factor @ factor.T, matrix, atol=1e-11)
