@@ -25,7 +25,7 @@ RESOLVED_RATIO = 2
 orders below 2; from fewer a spectrum is fitted."""
 
 AS_THEY_ARE = ("empirical", "lanczos")
-"""Methods that score the empirical spectrum, biased or not."""
+"""Methods that score the empirical spectrum whatever the estimator: there is no bias to remove."""
 
 NEIGHBOURS = 64
 """Eigenvalues beyond a cut that are taken one by one."""
@@ -76,7 +76,6 @@ class Job:
         """Make the estimate of the log score, at most log `limit`."""
         return Estimate(
             estimator="plugin" if self.plugin else "debiased",
-            # A score of these rows as they are is the plug-in of none.
             method="plug-in" if self.plugin and method not in AS_THEY_ARE else method,
             statistic=statistic,
             value=value,

@@ -170,7 +170,8 @@ def test_each_result_names_its_method_and_statistic():
     assert found["exact"].statistic == found["lanczos"].statistic
     assert len({one.statistic for one in found.values()}) == 5
     assert "depends-on-n" in codes(found["exact"])
-    assert found["exact"].details  # that the bandwidth is the median of the distances
+    given = vendi_estimate(x, bandwidth=4.0, method="exact")
+    assert len(found["exact"].assumptions) > len(given.assumptions)  # of a median bandwidth
     small = gb.vendi_score(x, method="truncated", components=40)
     assert "few-samples" in codes(small)
     assert gb.vendi_score(features(n=14, d=12), kernel="cosine").method == "empirical"
