@@ -175,7 +175,7 @@ def test_each_result_names_its_method_and_statistic():
     small = gb.vendi_score(x, method="truncated", components=40)
     assert "few-samples" in codes(small)
     assert gb.vendi_score(features(n=14, d=12), kernel="cosine").method == "empirical"
-    assert gb.vendi_score(features(n=60, d=12), kernel="cosine").method == "third-order"
+    assert gb.vendi_score(features(n=70, d=12), kernel="cosine").method == "third-order"
 
 
 def test_open_method_is_truncated_for_many_rows_only_where_the_score_has_no_limit():
