@@ -18,6 +18,7 @@ from genbounds.results import Diagnostic as Diagnostic
 from genbounds.results import Difference as Difference
 from genbounds.results import Ranking as Ranking
 from genbounds.results import Score as Score
+from genbounds.samples import Sample as Sample
 from genbounds.validation import InputError as InputError
 
 __version__ = "0.1.0"

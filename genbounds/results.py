@@ -51,7 +51,6 @@ Method = Literal[
     "plug-in",
     "influence",
     "mean",
-    "identical-rows",
 ]
 """How a value was computed; docs/choosing.md says when each is chosen."""
 

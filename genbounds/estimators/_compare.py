@@ -20,15 +20,16 @@ def compare(
     *,
     metric: Any = "fd",
     level: float = 0.95,
-    paired: bool = False,
     options: Mapping[str, Any] | None = None,
 ) -> Ranking:
     """Rank models by one debiased score, with joint intervals on all pairwise differences.
 
     Parameters
     ----------
-    fakes : mapping of str to array_like of shape (n, d) or Moments
-        Generated features (posteriors for "is") of each model. Sample sizes may differ.
+    fakes : mapping of str to array_like of shape (n, d), Sample or Moments
+        Generated features (posteriors for "is") of each model. Sample sizes may differ. A `Sample`
+        says how its rows were drawn; equal group ids in two samples (of two models, or of a model
+        and the reference) are the same prompt or latent, whose common noise cancels.
     real : array_like of shape (m, d) or Moments, optional
         The reference; prepared once ("kid" needs its features). Not used by "is"; for "vendi" and
         "rke", where the bandwidth comes from if none is given (else from all models together).
@@ -36,9 +37,6 @@ def compare(
         A registered name ("fd", "kid", "is", "vendi", "rke", …), or a metric of your own.
     level : float
         Coverage of each score on its own and, jointly, of all the differences.
-    paired : bool
-        Whether row i of every model came from the same latent or prompt, so that their common
-        noise cancels. All models then need equally many rows.
     options : mapping, optional
         For "vendi" and "rke": keyword arguments of `vendi_score` (kernel, bandwidth, order, …);
         for "kid": degree, gamma and offset of its kernel.
@@ -64,7 +62,7 @@ def compare(
     """
     spec = metric_spec(metric)
     estimates = estimate_all(fakes, real, metric=spec, options=options)
-    ranking = rank(estimates, metric=spec.name, level=level, paired=paired)
+    ranking = rank(estimates, metric=spec.name, level=level)
     origins = origin_warnings(_origins(fakes, real))
     return replace(ranking, warnings=(*ranking.warnings, *origins))
 
@@ -172,9 +170,7 @@ def _origins(fakes: Mapping[str, Any], real: Any) -> dict[str, Mapping[str, str]
     return samples if real is None else {"`real`": origin_of(real)} | samples
 
 
-def rank(
-    estimates: Mapping[str, Estimate], *, metric: str, level: float = 0.95, paired: bool = False
-) -> Ranking:
+def rank(estimates: Mapping[str, Estimate], *, metric: str, level: float = 0.95) -> Ranking:
     """Turn estimates against one reference into a ranking.
 
     Parameters
@@ -184,25 +180,16 @@ def rank(
         Name of the metric, for the result.
     level : float
         Of all intervals together.
-    paired : bool
-        Whether row i of every sample came from the same latent or prompt.
     """
     level = check_open_unit("level", level)
     check_comparable(estimates)
-    if paired:
-        influences = [estimate.sample.influence for estimate in estimates.values()]
-        sizes = {influence.size for influence in influences if influence is not None}
-        if len(sizes) != 1 or any(influence is None for influence in influences):
-            raise InputError(
-                "needs the samples of every model, and equally many.", argument="paired"
-            )
     sign = -1.0 if all(e.higher_is_better for e in estimates.values()) else 1.0
     names = sorted(estimates, key=lambda name: (sign * estimates[name].value, name))
     pairs = list(combinations(names, 2))
     pair_level = 1.0 - (1.0 - level) / max(len(pairs), 1)
     differences = []
     for better, worse in pairs:
-        gap = difference(estimates[better], estimates[worse], shared_samples=paired)
+        gap = difference(estimates[better], estimates[worse])
         low, high = gap.interval(pair_level)
         differences.append(
             Difference(
@@ -218,8 +205,8 @@ def rank(
     assumptions = [
         f"the intervals of all pairwise differences ({len(pairs)}) hold together with probability "
         f"{level:.0%} (Bonferroni)",
-        "row i of every model comes from the same latent or prompt"
-        if paired
+        "samples of the models with equal group ids share what they were drawn for"
+        if any(e.sample.units is not None for e in estimates.values())
         else "the samples of the models are independent of one another",
     ]
     if any(e.log_scale for e in estimates.values()):

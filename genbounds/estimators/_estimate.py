@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from genbounds.results import Diagnostic, Method, Score, all_reliable, caution, unreliable
 from genbounds.validation import Float
@@ -40,8 +42,11 @@ class SampleError:
         2n/(κ - 1), with κ the kurtosis of the influence, was tried and covers too much under heavy
         tails.)
     influence : ndarray of shape (n,) or None
-        Centred influence of each row on the estimate, the row itself left out: kept so that noise
-        common to two models cancels in their difference.
+        Centred influence of each row, or of each group of rows, on the estimate, itself left out:
+        kept so that noise common to two models cancels in their difference.
+    units : ndarray of shape (n,) or None
+        What the rows (or groups of rows) of `influence` are called: two samples in which a name
+        stands share that unit. None for rows that nothing else shares.
     bias : float
         Second-order bias of the plug-in value due to this sample.
     curvature : float
@@ -59,6 +64,7 @@ class SampleError:
     variance: float = 0.0
     degrees_of_freedom: float = math.inf
     influence: Float | None = field(default=None, repr=False)
+    units: NDArray[Any] | None = field(default=None, repr=False)
     bias: float = 0.0
     curvature: float = 0.0
     skewness: float = 0.0
@@ -106,6 +112,8 @@ class Estimate:
         Error due to the generated sample.
     reference : SampleError
         The same for the reference sample; `EXACT` if it is exactly known or not used.
+    shared_variance : float
+        What units that both samples share add to the variance (negative where their noise cancels).
     estimator : str
         "debiased", "plugin", …
     method : str
@@ -132,6 +140,7 @@ class Estimate:
     value: float
     sample: SampleError
     reference: SampleError = EXACT
+    shared_variance: float = 0.0
     estimator: str = "debiased"
     method: Method = "influence"
     log_scale: bool = False
@@ -152,7 +161,7 @@ class Estimate:
     @property
     def variance(self) -> float:
         """Variance of `value`, both samples together."""
-        return self.sample.variance + self.reference.variance
+        return self.sample.variance + self.reference.variance + self.shared_variance
 
     @property
     def stderr(self) -> float:
@@ -180,6 +189,7 @@ class Estimate:
             value=self.value * factor,
             sample=self.sample.scaled(factor),
             reference=self.reference.scaled(factor),
+            shared_variance=self.shared_variance * factor**2,
         )
 
     def score(self, level: float) -> Score:
@@ -327,15 +337,12 @@ def studentised_interval(
     return centre - half, centre + half
 
 
-def difference(a: Estimate, b: Estimate, *, shared_samples: bool = False) -> EstimateDifference:
+def difference(a: Estimate, b: Estimate) -> EstimateDifference:
     """Difference of two models scored against the same reference.
 
     Parameters
     ----------
     a, b : Estimate
-    shared_samples : bool
-        Whether row i of both generated samples came from the same latent or prompt, so that the
-        noise common to both cancels; needs influences of equal length.
 
     Returns
     -------
@@ -344,34 +351,94 @@ def difference(a: Estimate, b: Estimate, *, shared_samples: bool = False) -> Est
 
     Notes
     -----
-    Influences are differenced row by row before their variance is taken. The part of a variance
-    that its influence does not explain (second order) is kept for both models. Curvatures and
-    skewnesses subtract for samples of their own; of a common sample, whose noise cancels, none is
-    taken.
+    The rows of a common reference, and units that stand in several samples by name (prompts,
+    latents), have one influence on the difference: their noise cancels. The part of a variance
+    that influences do not explain (second order) is kept for both models. Curvatures and skewnesses
+    subtract for samples of their own; of a common sample, whose noise cancels, none is taken.
     """
-    parts, curvature, skewness = [], 0.0, 0.0
-    for shared, one, two in (
-        (shared_samples, a.sample, b.sample),
-        (True, a.reference, b.reference),
-    ):
-        if shared and one.influence is not None and two.influence is not None:
-            apart = one.influence - two.influence
-            variance = mean_variance(apart) + one.unexplained + two.unexplained
-            parts.append((variance, apart.size - 1.0))
-        else:
-            parts += [(side.variance, side.degrees_of_freedom) for side in (one, two)]
-            curvature += one.curvature - two.curvature
-            skewness += one.skewness - two.skewness
+    sources = [_Source.of(a.sample, 1.0), _Source.of(b.sample, -1.0)]
+    one, two = a.reference.influence, b.reference.influence
+    if one is not None and two is not None and one.size == two.size:
+        sources.append(
+            _Source(
+                variance=mean_variance(one - two)
+                + a.reference.unexplained
+                + b.reference.unexplained,
+                degrees=one.size - 1.0,
+                steps=_steps(one - two),
+                units=a.reference.units,
+                unexplained=a.reference.unexplained + b.reference.unexplained,
+            )
+        )
+    else:
+        sources += [_Source.of(a.reference, 1.0), _Source.of(b.reference, -1.0)]
+    sources = _joined(sources)
     gap = a.value - b.value
     if abs(gap) <= SAME * max(abs(a.value), abs(b.value), 1.0 if a.log_scale else 0.0):
         gap = 0.0
+    parts = [(source.variance, source.degrees) for source in sources]
     return EstimateDifference(
         value=gap,
         stderr=math.sqrt(sum(variance for variance, _ in parts)),
         degrees_of_freedom=welch_degrees_of_freedom(*parts),
-        curvature=curvature,
-        skewness=skewness,
+        curvature=sum(source.curvature for source in sources),
+        skewness=sum(source.skewness for source in sources),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Source:
+    """An independent source of error of a difference.
+
+    `steps` are what its units contribute, of which the squares add up to the explained variance.
+    """
+
+    variance: float
+    degrees: float
+    steps: Float | None = None
+    units: NDArray[Any] | None = None
+    unexplained: float = 0.0
+    curvature: float = 0.0
+    skewness: float = 0.0
+
+    @classmethod
+    def of(cls, error: SampleError, sign: float) -> _Source:
+        return cls(
+            variance=error.variance,
+            degrees=error.degrees_of_freedom,
+            steps=None if error.influence is None else sign * _steps(error.influence),
+            units=error.units,
+            unexplained=error.unexplained,
+            curvature=sign * error.curvature,
+            skewness=sign * error.skewness,
+        )
+
+
+def _steps(influence: Float) -> Float:
+    size = influence.size
+    steps: Float = (influence - influence.mean()) / math.sqrt(size * (size - 1.0))
+    return steps
+
+
+def _joined(sources: list[_Source]) -> list[_Source]:
+    """Make one source of those that share units by name."""
+    named = [s for s in sources if s.units is not None and s.steps is not None]
+    if len(named) < 2 or not _any_shared([s.units for s in named if s.units is not None]):
+        return sources
+    labels = np.concatenate([np.asarray(s.units) for s in named])
+    _, at = np.unique(labels, return_inverse=True)
+    steps = np.bincount(at, np.concatenate([s.steps for s in named if s.steps is not None]))
+    unexplained = sum(s.unexplained for s in named)
+    joined = _Source(variance=float(steps @ steps) + unexplained, degrees=steps.size - 1.0)
+    return [joined, *(s for s in sources if s not in named)]
+
+
+def _any_shared(units: list[NDArray[Any]]) -> bool:
+    kinds = {array.dtype.kind in "iub" for array in units}
+    if len(kinds) > 1:
+        return False  # numbers here, words there
+    whole = np.concatenate(units)
+    return np.unique(whole).size < whole.size
 
 
 SMALL = 50

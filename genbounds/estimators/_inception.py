@@ -8,10 +8,13 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import scipy  # its submodules are loaded at their first use
 from numpy.typing import NDArray
 
-from genbounds.estimators._estimate import Estimate, bias_left, small_sample
+from genbounds.estimators._design import Design, Index, design_of, drawn
+from genbounds.estimators._estimate import Estimate, SampleError, bias_left, small_sample
 from genbounds.estimators._extrapolation import Subsets, extrapolate
+from genbounds.estimators._inspect import FALSE_ALARM, inspect
 from genbounds.estimators._moments import row_blocks
 from genbounds.estimators._resampling import (
     Interval,
@@ -20,9 +23,17 @@ from genbounds.estimators._resampling import (
     check_interval,
     jackknife_score,
 )
-from genbounds.estimators._second_order import Index, RowTerms, expand_rows, third_order
+from genbounds.estimators._second_order import (
+    QuadraticForm,
+    RowTerms,
+    expand_design,
+    expand_rows,
+    halved,
+    third_order,
+)
 from genbounds.origins import origin_of, origin_warnings
-from genbounds.results import Diagnostic, Method, Score, caution
+from genbounds.results import Diagnostic, Method, Score, caution, unreliable
+from genbounds.samples import Sample, features_of
 from genbounds.validation import (
     POSTERIOR_ATOL,
     Float,
@@ -61,7 +72,8 @@ def inception_score(
     Parameters
     ----------
     probs : array_like of shape (n, classes)
-        One posterior a row: non-negative, summing to one. Rows must be independent.
+        One posterior a row: non-negative, summing to one; or a `Sample` of them that says how the
+        rows depend on one another or are weighted.
     estimator : {"debiased", "plugin", "infinity"}
         "debiased" removes the bias of log IS to third order in 1/n; "plugin" is the usual number
         on one split; "infinity" is IS∞ as published, extrapolated from subsets.
@@ -107,9 +119,15 @@ def inception_score(
         return found.score(level)
 
     def estimate(samples: Sequence[NDArray[Any] | None]) -> float:
-        return inception_estimate(samples[0], estimator=estimator).value
+        # Rows drawn again repeat on purpose: they are taken as independent.
+        return inception_estimate(Sample(samples[0]), estimator=estimator).value
 
-    samples = (check_features("probs", probs), None)
+    if design_of("probs", probs) is not None:
+        raise InputError(
+            "is a Sample with groups, strata or weights, which has the interval 'influence' only.",
+            argument="probs",
+        )
+    samples = (check_features("probs", features_of(probs)), None)
     if isinstance(plan, Jackknife):
         return jackknife_score(found, estimate, samples, plan, level)
     empirical = inception_estimate(probs, estimator="plugin").value
@@ -191,16 +209,31 @@ def inception_estimate(
     `probs` and `estimator` are those of `inception_score`, `subsets` those of `inception_infinity`.
     """
     check_choice("estimator", estimator, ESTIMATORS)
-    rows = check_features("probs", probs)
+    seen = inspect("probs", probs, posteriors=True)
+    rows, design = seen.rows, seen.design
     n = rows.shape[0]
-    form = InceptionRows(rows)
-    error, _ = expand_rows(form)
-    plugin = form.plugin(form.divergence[0])
-    value, method = _third_order(form, plugin - error.bias)
-    warnings: tuple[Diagnostic, ...] = ()
+    if design is None or design.independent:
+        form = InceptionRows(rows, half=_halves(n))
+        error, _ = expand_rows(form)
+        error = error if design is None else replace(error, units=design.labels)
+        plugin = form.plugin()
+        value, method = _third_order(form, plugin - error.bias)
+    else:
+        if estimator == "infinity":
+            raise InputError(
+                "IS∞ draws subsets of independent rows: use 'debiased' with groups, strata or "
+                "weights."
+            )
+        form = InceptionRows(rows, weights=design.weights)
+        error, _ = expand_design(form, design)
+        plugin = form.plugin()
+        value, method, error = _designed(rows, design, plugin - error.bias, error)
+    warnings = seen.warnings
+    if not seen.told:
+        warnings += _balanced(form.top)
     details: tuple[str, ...] = ()
     if estimator == "plugin":
-        warnings = (bias_left(plugin - value),)
+        warnings += (bias_left(plugin - value),)
         value, method = plugin, "plug-in"
     elif estimator == "infinity":
         # The line is drawn through the score itself.
@@ -222,7 +255,7 @@ def inception_estimate(
                 "Use more samples.",
             ),
         )
-    assumptions = ["the rows are independent"]
+    assumptions = [drawn(design)]
     if estimator == "infinity":
         assumptions.append("the plug-in score is linear in 1/N over the subsets")
     return Estimate(
@@ -240,6 +273,27 @@ def inception_estimate(
     )
 
 
+def _balanced(counts: Index) -> tuple[Diagnostic, ...]:
+    """Warn of class counts that are more even than independent draws would leave them.
+
+    Pearson's statistic of equal probabilities: unequal ones only make it larger.
+    """
+    n, classes = int(counts.sum()), counts.size
+    if classes < 3 or n < 2 * classes:
+        return ()
+    statistic = float(((counts - n / classes) ** 2).sum()) * classes / n
+    if scipy.special.chdtr(classes - 1.0, statistic) > FALSE_ALARM:
+        return ()
+    return (
+        unreliable(
+            "balanced-classes",
+            "the likeliest classes occur more evenly than independent draws would: the number of "
+            "samples of each class was fixed",
+            "Pass genbounds.Sample(probs, strata=classes).",
+        ),
+    )
+
+
 def _third_order(form: InceptionRows, second_order: float) -> tuple[float, Method]:
     """Log IS with its bias removed, and how."""
     if form.n < 4:
@@ -249,40 +303,86 @@ def _third_order(form: InceptionRows, second_order: float) -> tuple[float, Metho
         chosen = form.half == k
         own = form.own[1 + k, chosen]
         bias = -float(own.sum()) / (2.0 * own.size * (own.size - 1))
-        halves.append(form.plugin(form.divergence[1 + k, chosen]) - bias)
+        halves.append(max(float(form.divergence[1 + k, chosen].mean()), 0.0) - bias)
     return third_order(second_order, halves), "third-order"
 
 
-class InceptionRows:
+def _designed(
+    rows: NDArray[Any], design: Design, second_order: float, error: SampleError
+) -> tuple[float, Method, SampleError]:
+    """Log IS to third order, by halves of the units of a design."""
+    halves = design.halves(np.random.default_rng(HALVING_SEED))
+    if halves is None:
+        return second_order, "second-order", error
+    values = []
+    for index in halves:
+        part = design.restricted(index)
+        form = InceptionRows(rows, index, weights=part.weights)
+        half, _ = expand_design(form, part, bias_only=True)
+        values.append(form.plugin() - half.bias)
+    return third_order(second_order, values), "third-order", halved(error)
+
+
+class InceptionRows(QuadraticForm):
     """The rows of a sample of posteriors as a `QuadraticForm`; a block is an array of posteriors.
 
     With q the mean posterior, IF(p) = KL(p ‖ q) less its mean and h(p, p') = (1 - Σ p p'/q) / 2.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n, classes)
+    index : ndarray of shape (k,), optional
+        The rows to use; they have been checked already.
+    weights : ndarray of shape (n,) or (k,), optional
+        Of these rows; they sum to one.
+    half : ndarray of shape (n,), optional
+        0 or 1 for every row: the divergences from the mean posterior of either half are wanted too.
 
     Attributes
     ----------
     marginals : ndarray of shape (classes, 1 or 3)
         Mean posterior of all rows and, from four rows on, of either random half.
+    top : ndarray of shape (classes,)
+        How often each class is the likeliest, counted by `terms`.
     divergence, own : ndarray of shape (1 or 3, n)
         KL divergence and chi-square distance of every row from each of them, filled by `terms`.
     """
 
     seed = HALVING_SEED
-    bounded = False  # 1/q of a rare class
-    known_mean = 0.0
 
-    def __init__(self, rows: NDArray[Any], index: Index | None = None) -> None:
+    def __init__(
+        self,
+        rows: NDArray[Any],
+        index: Index | None = None,
+        *,
+        weights: Float | None = None,
+        half: Index | None = None,
+    ) -> None:
         self.rows, self.index = rows, index
         self.n = rows.shape[0] if index is None else index.size
-        self.bias_divisor = self.n - 1.0
-        if index is None:
-            self.half = _halves(self.n)
-            self.marginals = np.column_stack(_checked_marginals(rows, self.half))
+        self.weights = weights
+        self.half = np.zeros(self.n, dtype=np.intp) if half is None else half
+        if half is not None:
+            self.marginals = np.column_stack(_checked_marginals(rows, half))
         else:
-            self.marginals = _marginal(rows, index)[:, None]
+            self.marginals = _marginal(rows, index, weights)[:, None]
         present = self.marginals > NEVER
         self._log = np.log(np.where(present, self.marginals, 1.0))
         self._inverse = np.where(present, 1.0 / np.where(present, self.marginals, 1.0), 0.0)
         self.divergence, self.own = np.empty((2, self.marginals.shape[1], self.n))
+        self.top = np.zeros(rows.shape[1], dtype=np.intp)
+
+    @property
+    def width(self) -> int:
+        """Numbers a row."""
+        return CACHE_SHARE * int(self.rows.shape[1])
+
+    def block(self, rows: Index) -> Float:
+        """Return posteriors that sum to one."""
+        chosen = rows if self.index is None else self.index[rows]
+        p: Float = np.array(self.rows[chosen], dtype=np.float64)
+        p /= p.sum(axis=1, keepdims=True)
+        return p
 
     def blocks(self, part: Index | None) -> Iterator[tuple[Index, Float]]:
         """Yield posteriors that sum to one."""
@@ -301,28 +401,27 @@ class InceptionRows:
         np.multiply(block, block, out=work)
         own = (work @ self._inverse).T - 1.0
         self.divergence[:, positions], self.own[:, positions] = divergence, own
+        self.top += np.bincount(block.argmax(axis=1), minlength=self.top.size)
         return RowTerms(divergence[0], own[0] / -2.0)
 
-    def pair_squares(self, block: Float, order: Index, count: int) -> tuple[float, int]:
-        """Sum of h² over disjoint pairs."""
-        one, two = np.array_split(order[: len(order) // 2 * 2], 2)
-        weighted = block[two]
+    def across(self, one: Float, i: Index, two: Float, j: Index) -> Float:
+        """h(p_i, p_j)."""
+        weighted = two[j]
         weighted *= self._inverse[:, 0]
-        cross = np.einsum("ij,ij->i", block[one], weighted) - 1.0
-        return float(cross @ cross) / 4.0, one.size
+        crossed: Float = np.einsum("ij,ij->i", one[i], weighted)
+        return (1.0 - crossed) / 2.0
 
-    def weighted(self) -> None:
-        """Take no curvature."""
-
-    def plugin(self, divergence: Float) -> float:
-        """Mean divergence: the plug-in log score."""
-        return max(float(divergence.mean()), 0.0)
+    def plugin(self) -> float:
+        """Mean divergence, the plug-in log score, once `terms` has seen every row."""
+        divergence = self.divergence[0]
+        mean = divergence.mean() if self.weights is None else self.weights @ divergence
+        return max(float(mean), 0.0)
 
     def value(self) -> float:
         """Plug-in log score, without its error."""
         for positions, block in self.blocks(None):
             self.terms(block, positions)
-        return self.plugin(self.divergence[0])
+        return self.plugin()
 
 
 def _halves(n: int) -> NDArray[np.intp]:
@@ -332,14 +431,17 @@ def _halves(n: int) -> NDArray[np.intp]:
     return label
 
 
-def _marginal(rows: NDArray[Any], index: NDArray[np.intp] | None) -> Float:
+def _marginal(rows: NDArray[Any], index: NDArray[np.intp] | None, weights: Float | None) -> Float:
+    """Mean posterior; rows are checked where all of them are used."""
     total = np.zeros(rows.shape[1])
-    n = 0
-    for _, block in row_blocks(rows, index):
-        block /= block.sum(axis=1, keepdims=True)
-        total += block.sum(axis=0)
-        n += block.shape[0]
-    return total / n
+    n = rows.shape[0] if index is None else index.size
+    for positions, block in row_blocks(rows, index):
+        sums = (
+            block.sum(axis=1) if index is not None else _check_posteriors(block, int(positions[0]))
+        )
+        block /= sums[:, None]
+        total += block.sum(axis=0) / n if weights is None else weights[positions] @ block
+    return total
 
 
 def _checked_marginals(rows: NDArray[Any], half: NDArray[np.intp]) -> tuple[Float, ...]:

@@ -27,6 +27,7 @@ from genbounds.estimators.incremental import (
 )
 from genbounds.estimators.kernels import KernelReference, squared_kernel_sum
 from genbounds.estimators.vendi import vendi_metric, vendi_options
+from genbounds.samples import features_of
 from genbounds.validation import Float, InputError
 
 Rows = NDArray[Any]
@@ -208,6 +209,7 @@ class CustomMetric:
 
     def __call__(self, rows: Rows, *, estimator: str = "debiased") -> Estimate:
         """Value with its variance; the bias is removed unless `estimator` is "plugin"."""
+        rows = features_of(rows)
         n = rows.shape[0]
         influence: Float = np.asarray(self.influence(rows), dtype=np.float64)
         if influence.shape != (n,):
@@ -381,7 +383,7 @@ def metric_spec(metric: Any, *, argument: str = "metric") -> MetricSpec:
 
 def _function_spec(function: Callable[[Rows], Estimate]) -> MetricSpec:
     def estimate(rows: Rows, *, estimator: str = "debiased") -> Estimate:
-        return function(rows)
+        return function(features_of(rows))
 
     name = getattr(function, "__name__", type(function).__name__)
     prepared = Prepared(estimate=estimate)

@@ -60,7 +60,7 @@ class Moments:
     lower triangle of the scatter matrix is kept up to date, in place.
     """
 
-    __slots__ = ("_cov", "_mean", "_n", "_origin", "_scatter")
+    __slots__ = ("_cov", "_mean", "_n", "_origin", "_rows", "_scatter")
 
     _mean: Float
     _origin: Mapping[str, str]
@@ -94,16 +94,24 @@ class Moments:
         self._scatter = None
         self._n = None if n is None else check_count("n", n, minimum=2)
         self._origin = UNKNOWN
+        self._rows: NDArray[Any] | None = None
 
     @classmethod
-    def from_features(cls, x: Any) -> Moments:
-        """Moments of the rows of `x`, shape (n, d), n >= 1, read in blocks."""
+    def from_features(cls, x: Any, *, keep: int = 0, seed: int = 0) -> Moments:
+        """Moments of the rows of `x`, shape (n, d), n >= 1, read in blocks.
+
+        A random part of `keep` rows is kept beside them: from these a Fréchet distance knows their
+        fourth moments, where it would have to take them for Gaussian or borrow them.
+        """
         rows = check_features("x", x, minimum=1)
         moments = cls.empty(rows.shape[1])
         for positions, block in row_blocks(rows):
             check_finite("x", block, first_row=int(positions[0]))
             moments.absorb_block(block)
         moments._origin = origin_of(x)
+        if check_count("keep", keep, minimum=0):
+            chosen = np.random.default_rng(seed).choice(len(rows), min(keep, len(rows)), False)
+            moments._rows = np.array(rows[np.sort(chosen)])
         return moments
 
     @classmethod
@@ -128,6 +136,7 @@ class Moments:
         moments._cov = None
         moments._scatter = np.zeros((d, d), order="F")
         moments._n = 0
+        moments._rows = None
         moments._origin = UNKNOWN
         return moments
 
@@ -140,6 +149,11 @@ class Moments:
     def d(self) -> int:
         """Number of features."""
         return self._mean.size
+
+    @property
+    def rows(self) -> NDArray[Any] | None:
+        """Random part of the rows that was kept, shape (k, d); None if none was."""
+        return self._rows
 
     @property
     def origin(self) -> Mapping[str, str]:
@@ -183,6 +197,7 @@ class Moments:
         for _, block in row_blocks(rows):
             self.absorb_block(block)
         self._origin = self._origin or origin_of(batch)
+        self._rows = None  # they are no random part any more
         return self
 
     def merge(self, other: Moments) -> Moments:
@@ -214,6 +229,7 @@ class Moments:
         copy._cov = None
         copy._n = self._n
         copy._origin = self._origin
+        copy._rows = None  # no random part of more rows
         return copy
 
     def _scatter_matrix(self) -> Float:

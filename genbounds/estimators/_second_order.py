@@ -16,26 +16,39 @@ in either argument. Every score of this package has that form; what differs is I
   down to the variance of the quadratic part, which is all there is where IF vanishes;
 * the curvature Σ IF(x_i) IF(x_j) M_ij over i ≠ j: how value and estimated variance move together.
 
-Derivation: docs/frechet.md. Halving (`halved`) removes one more order of the bias.
+Where rows are not independent draws, the same holds for the independent units of the design
+(`_design`): with the steps p_I of the weights, G_I = Σ_i p_I,i IF(x_i) takes the place of IF(x_i)/n
+and M_IJ = Σ_ij p_I,i p_J,j h(x_i, x_j) that of h(x_i, x_j) / n² (`expand_design`).
+
+Derivation: docs/frechet.md and docs/sampling.md. Halving (`halved`) removes one more order of the
+bias.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from genbounds.estimators._design import Design, Index, chunks, row_pairs, sums_by
 from genbounds.estimators._estimate import SampleError
-from genbounds.estimators._moments import random_parts
+from genbounds.estimators._moments import BLOCK_BYTES, random_parts
 from genbounds.validation import Float
-
-Index = NDArray[np.intp]
 
 PART_NOISE = 0.02
 """Parts of a large sample are added until their noise is this share of the variance."""
+
+PAIR_SLICE = 4096
+"""Pairs of rows that are evaluated at once."""
+
+PAIR_BUDGET = 1 << 15
+"""Pairs of rows, about, from which E h² is estimated where units are groups of rows."""
+
+MOST_SHIFTS = 4
+"""Random partners of every unit at most, for the same."""
 
 HALVING_NOISE = 1 / 9
 """What halving adds to the variance of the quadratic part, as a share of it: (4 whole - halves)/3
@@ -73,7 +86,7 @@ class Weighted(Protocol):
         """Σ_ij v_i v_j h(x_i, x_j) over all rows absorbed."""
 
 
-class QuadraticForm(Protocol):
+class QuadraticForm(ABC):
     """What a score tells of its rows; the rest of this module follows from it.
 
     Attributes
@@ -81,44 +94,85 @@ class QuadraticForm(Protocol):
     n : int
     seed : int
         Of random parts and pairs; fixed by each score, so that a result repeats.
-    bias_divisor : float
-        ``bias = mean h(x, x) / bias_divisor``: n - 1 for a function of P_n, n where covariances
-        already have the divisor n - 1.
-    known_mean : float
-        Mean over all rows of what `RowTerms.known` is for each.
     bounded : bool
         Whether h is bounded, so that its mean square over some pairs can be relied on.
+    known_mean : float
+        Mean over all rows of what `RowTerms.known` is for each.
     """
 
     n: int
     seed: int
-    bias_divisor: float
-    known_mean: float
-    bounded: bool
+    bounded = False
+    known_mean = 0.0
 
+    @property
+    def known_rows(self) -> int:
+        """How many of the n rows are at hand."""
+        return self.n
+
+    @property
+    def bias_divisor(self) -> float:
+        """``bias = mean h(x, x) / bias_divisor`` of independent rows.
+
+        n - 1 for a function of P_n; n where covariances already have the divisor n - 1.
+        """
+        return self.n - 1.0
+
+    @property
+    @abstractmethod
+    def width(self) -> int:
+        """Numbers that a block holds for each row."""
+
+    @abstractmethod
     def blocks(self, part: Index | None) -> Iterator[tuple[Index, Any]]:
         """Yield (positions, block) of the rows with these numbers, or of all.
 
         Positions count within the selection. A block is good until the next one.
         """
 
+    @abstractmethod
+    def block(self, rows: Index) -> Any:
+        """Return the rows with these numbers as one block."""
+
+    @abstractmethod
     def terms(self, block: Any, positions: Index) -> RowTerms:
         """Influence and h(x, x) of the rows of a block."""
 
-    def pair_squares(self, block: Any, order: Index, count: int) -> tuple[float, int]:
-        """Sum of h² over random pairs of different rows of a block, and their number.
+    @abstractmethod
+    def across(self, one: Any, i: Index, two: Any, j: Index) -> Float:
+        """h(x_i, x_j) for rows i of one block and rows j of another, or of the same."""
+
+    def pairing(self, order: Index, count: int) -> tuple[Index, Index]:
+        """Choose pairs of different rows of a block for E h²: disjoint ones.
 
         `order` is a random order of its rows; `count` rows are asked for in all blocks together.
         """
+        half = order.size // 2
+        return order[:half], order[half : 2 * half]
 
     def weighted(self) -> Weighted | None:
         """Return empty sums, from which curvature follows; None where it is not taken."""
+        return None
+
+
+class NumberedRows(QuadraticForm):
+    """A form whose blocks are the numbers of their rows: all of them are held anyway."""
+
+    def block(self, rows: Index) -> Index:
+        """Return the numbers."""
+        return rows
+
+    def blocks(self, part: Index | None) -> Iterator[tuple[Index, Index]]:
+        """Yield all rows at once."""
+        chosen = np.arange(self.n) if part is None else part
+        yield np.arange(chosen.size), chosen
 
 
 def expand_rows(
     form: QuadraticForm,
     *,
     part_rows: int | None = None,
+    known_rows: int | None = None,
     bias_only: bool = False,
     noise_factor: float = 1.0,
 ) -> tuple[SampleError, float]:
@@ -130,6 +184,8 @@ def expand_rows(
     part_rows : int, optional
         Let random parts of so many rows stand for all of a large sample. Parts are added until
         their noise, which is part of the variance, is small. By default every row is used.
+    known_rows : int, optional
+        How many of its n rows the form has, a random part of them; by default all.
     bias_only : bool
         Whether bias alone is wanted: `variance` is then that of first order, `curvature` 0.
     noise_factor : float
@@ -142,22 +198,24 @@ def expand_rows(
     noise : float
         The share of the parts in `variance`.
     """
-    n, size = form.n, form.n if part_rows is None else part_rows
-    influence, own, known = np.empty(n), np.empty(n), np.empty(n)
+    n = form.n
+    rows_here = n if known_rows is None else known_rows
+    size = rows_here if part_rows is None else part_rows
+    influence, own, known = np.empty((3, rows_here))
     pair_sum, pairs, used, noise = 0.0, 0, 0, 0.0
     sums = None if bias_only else form.weighted()
     curved = None if sums is None else _Curvature(sums, n)
     shuffler = np.random.default_rng(form.seed)
-    for part in random_parts(form.seed, n, size):
-        count = n if part is None else part.size
+    for part in random_parts(form.seed, rows_here, size):
+        count = rows_here if part is None else part.size
         for positions, block in form.blocks(part):
             at = used + positions
             rows = form.terms(block, positions)
             influence[at], own[at], known[at] = rows.influence, rows.own, rows.known
             order = shuffler.permutation(len(at))  # pairs must not follow the order of a file
             if not bias_only:
-                total, number = form.pair_squares(block, order, count)
-                pair_sum, pairs = pair_sum + total, pairs + number
+                crossed = _cross(form, block, *form.pairing(order, count))
+                pair_sum, pairs = pair_sum + float(crossed @ crossed), pairs + crossed.size
             if curved is not None:
                 curved.add(block, rows)
         used += count
@@ -203,6 +261,242 @@ class _Curvature:
 
     def value(self, loo: Float, own: Float) -> float:
         return (self._sums.square() - float((loo**2) @ own)) / (loo.size * (loo.size - 1.0))
+
+
+def _cross(form: QuadraticForm, block: Any, i: Index, j: Index) -> Float:
+    if i.size <= PAIR_SLICE:
+        return form.across(block, i, block, j)
+    parts = range(0, i.size, PAIR_SLICE)
+    return np.concatenate(
+        [form.across(block, i[k : k + PAIR_SLICE], block, j[k : k + PAIR_SLICE]) for k in parts]
+    )
+
+
+def expand_design(
+    form: QuadraticForm,
+    design: Design,
+    *,
+    part_rows: int | None = None,
+    bias_only: bool = False,
+    noise_factor: float = 1.0,
+) -> tuple[SampleError, float]:
+    """Expand a score in the independent units of a design.
+
+    Parameters
+    ----------
+    form : QuadraticForm
+        Of a function of the weighted rows whose IF and h have weighted mean zero.
+    design : Design
+    part_rows, bias_only, noise_factor
+        As for `expand_rows`; a part is made of whole cells of units. Weighted rows are all used.
+
+    Returns
+    -------
+    error : SampleError
+        With the influence of every unit, if every unit was used.
+    noise : float
+        The share of the parts in `variance`.
+    """
+    found = _Units(form, design, bias_only=bias_only)
+    enough = form.n if part_rows is None or design.weighted else part_rows
+    size = max(64, BLOCK_BYTES // (8 * form.width))
+    cells = design.cells(np.random.default_rng(form.seed))
+    for chunk in chunks(cells, design.row_counts, min(size, enough)):
+        found.add(chunk)
+        if found.rows >= enough:
+            error, noise = found.error(noise_factor)
+            if noise <= PART_NOISE * error.variance:
+                return error, noise
+    return found.error(noise_factor)
+
+
+class _Units:
+    """Sums over the units of a design, a chunk of whole cells at a time."""
+
+    def __init__(self, form: QuadraticForm, design: Design, *, bias_only: bool) -> None:
+        self.form, self.design, self.bias_only = form, design, bias_only
+        self.sums = None if bias_only else form.weighted()
+        self.centre = 0.0 if self.sums is None else self.sums.centre
+        self.numbers: list[Index] = []
+        self.linear: list[Float] = []  # Σ w IF of every unit
+        self.own: list[Float] = []  # Σ M_II over all units is that of these
+        self.known: list[Float] = []
+        self.rows = 0
+        self.pair_squares: list[Float] = []
+        self.diagonal = 0.0
+
+    def add(self, chunk: list[Index]) -> None:
+        """Absorb the units of these cells."""
+        form, design = self.form, self.design
+        units = np.concatenate(chunk)
+        members = [design.rows[unit] for unit in units]
+        rows = np.concatenate(members)
+        counts = design.row_counts[units]
+        stops = np.cumsum(counts)
+        local = [np.arange(stop - count, stop) for stop, count in zip(stops, counts, strict=True)]
+        unit = np.repeat(np.arange(units.size), counts)
+        weights = design.weights[rows]
+        block = form.block(rows)
+        terms = form.terms(block, rows)
+        linear = sums_by(unit, weights * (terms.influence - self.centre), units.size)
+        own = sums_by(unit, weights**2 * terms.own, units.size)
+        if (counts > 1).any():
+            own += 2.0 * self._products(block, weights, _within(local), units.size)
+        ends = np.cumsum([cell.size for cell in chunk])
+        cells = [np.arange(end - cell.size, end) for cell, end in zip(chunk, ends, strict=True)]
+        pairs, crossed = self._within_cells(block, weights, local, cells)
+        self.numbers.append(units)
+        self.linear.append(linear)
+        # The mean of h over pairs of a stratum is taken off: 0 where there is but one.
+        shared = np.zeros(units.size)
+        for side in pairs:
+            np.add.at(shared, side, crossed)
+        mates = np.concatenate([np.full(cell.size, cell.size - 1.0) for cell in cells])
+        self.own.append(own - shared / mates if design.stratified else own * design.factor[units])
+        self.known.append(sums_by(unit, weights**2 * terms.known, units.size))
+        self.rows += rows.size
+        if self.bias_only:
+            return
+        self._add_pairs(block, weights, local, cells)
+        if self.sums is not None:
+            loo = linear - 2.0 * self.own[-1]
+            self._add_curvature(block, weights, unit, loo, own, cells, pairs, crossed)
+
+    def _products(
+        self, block: Any, weights: Float, pairs: tuple[Index, Index, Index], size: int
+    ) -> Float:
+        """Σ w_i w_j h(x_i, x_j) over pairs of rows, for each of so many sums."""
+        i, j, which = pairs
+        values = _cross(self.form, block, i, j) * weights[i] * weights[j]
+        return sums_by(which, values, size)
+
+    def _within_cells(
+        self, block: Any, weights: Float, local: list[Index], cells: list[Index]
+    ) -> tuple[tuple[Index, Index], Float]:
+        """Pairs of units of one cell, and the products of their rows; none without strata."""
+        none = np.zeros(0, dtype=np.intp)
+        if not self.design.stratified:
+            return (none, none), np.zeros(0)
+        one = np.concatenate(
+            [cell[a] for cell in cells for a in [np.triu_indices(cell.size, 1)[0]]]
+        )
+        two = np.concatenate(
+            [cell[b] for cell in cells for b in [np.triu_indices(cell.size, 1)[1]]]
+        )
+        pairs = row_pairs([local[k] for k in one], [local[k] for k in two])
+        return (one, two), self._products(block, weights, pairs, one.size)
+
+    def _add_pairs(
+        self, block: Any, weights: Float, local: list[Index], cells: list[Index]
+    ) -> None:
+        """M_IJ² of random pairs of steps from different cells, for E M_IJ²."""
+        steps = [contrast(cell, local, weights, self.design.stratified) for cell in cells]
+        if len(steps) < 2:
+            return
+        cost = float(np.mean([rows.size for rows, _ in steps])) ** 2 * len(steps)
+        shifts = int(np.clip(PAIR_BUDGET // max(cost, 1.0), 1, min(MOST_SHIFTS, len(steps) - 1)))
+        kept = steps[: max(32, int(len(steps) * min(1.0, PAIR_BUDGET / cost)))]
+        for shift in range(1, shifts + 1):
+            others = [steps[(k + shift) % len(steps)] for k in range(len(kept))]
+            i, j, which = row_pairs([rows for rows, _ in kept], [rows for rows, _ in others])
+            scale = np.concatenate(
+                [np.outer(a, b).ravel() for (_, a), (_, b) in zip(kept, others, strict=True)]
+            )
+            values = sums_by(which, _cross(self.form, block, i, j) * scale, len(kept))
+            self.pair_squares.append(values**2)
+
+    def _add_curvature(
+        self,
+        block: Any,
+        weights: Float,
+        unit: Index,
+        loo: Float,
+        own: Float,
+        cells: list[Index],
+        pairs: tuple[Index, Index],
+        crossed: Float,
+    ) -> None:
+        """Σ G_I p_I over the units, of which the square is Σ G_I G_J M_IJ, and its diagonal."""
+        assert self.sums is not None
+        size = loo.size
+        steps = loo
+        if self.design.stratified:
+            cell = np.repeat(np.arange(len(cells)), [one.size for one in cells])
+            mates = np.bincount(cell).astype(np.float64)
+            means = sums_by(cell, loo, len(cells)) / mates
+            steps = (mates / (mates - 1.0))[cell] * (loo - means[cell])
+        self.sums.add(block, weights * steps[unit])
+        self.diagonal += float(steps**2 @ own)
+        if size and pairs[0].size:
+            self.diagonal += 2.0 * float((steps[pairs[0]] * steps[pairs[1]]) @ crossed)
+
+    def error(self, noise_factor: float) -> tuple[SampleError, float]:
+        """Bring together what was absorbed so far, and say what is noise of a part."""
+        form, design = self.form, self.design
+        numbers = np.concatenate(self.numbers)
+        linear, own, known = (np.concatenate(x) for x in (self.linear, self.own, self.known))
+        used, units = numbers.size, design.units
+        share = units / used
+        part = design if used == units else design.of_units(numbers)
+        place = np.argsort(numbers) if used == units else np.arange(used)
+        linear, own, known = linear[place], own[place], known[place]
+        centred = part.centred(linear)
+        # Units that bring more rows than others make the score a ratio.
+        own = own - part.factor * part.centred(part.mass) * centred
+        loo = part.centred(linear - 2.0 * own)
+        first = share * float(part.factor @ loo**2)
+        squares = np.concatenate(self.pair_squares) if self.pair_squares else np.zeros(1)
+        second = 2.0 * units * (units - 1.0) * float(squares.mean())
+        if not form.bounded:  # a pair of outliers can make it anything
+            second = min(second, first)
+        variance = max(first - second, second)
+        rest = own if used == units else own - known
+        bias = share * float(rest.sum()) + (0.0 if used == units else form.known_mean / form.n)
+        noise = noise_factor * (1.0 - 1.0 / share) * float(np.var(rest)) * used * share**2
+        curvature = 0.0
+        if self.sums is not None:
+            curvature = share**2 * (self.sums.square() - self.diagonal)
+        influence = None
+        if used == units:
+            influence = np.sqrt(part.factor * units * (units - 1.0)) * loo
+        error = SampleError(
+            n=form.n,
+            variance=variance + noise,
+            degrees_of_freedom=part.degrees_of_freedom,
+            influence=influence,
+            units=design.labels,
+            bias=bias,
+            curvature=curvature,
+            quadratic_variance=second,
+        )
+        return error, noise
+
+
+def _within(local: list[Index]) -> tuple[Index, Index, Index]:
+    """All pairs of different rows of one unit, once each, with the number of the unit."""
+    groups = [(k, rows) for k, rows in enumerate(local) if rows.size > 1]
+    indices = [np.triu_indices(rows.size, 1) for _, rows in groups]
+    i = np.concatenate([rows[a] for (_, rows), (a, _) in zip(groups, indices, strict=True)])
+    j = np.concatenate([rows[b] for (_, rows), (_, b) in zip(groups, indices, strict=True)])
+    which = np.concatenate(
+        [np.full(a.size, k) for (k, _), (a, _) in zip(groups, indices, strict=True)]
+    )
+    return i, j, which
+
+
+def contrast(
+    cell: Index, local: list[Index], weights: Float, stratified: bool
+) -> tuple[Index, Float]:
+    """Rows and coefficients that vary as the step p_I of a unit does, from the units of one cell.
+
+    The weights of one unit; with strata the difference of two over √2, which has no mean.
+    """
+    first = local[cell[0]]
+    if not stratified:
+        return first, weights[first]
+    second = local[cell[1]]
+    coefficients = np.concatenate([weights[first], -weights[second]]) / np.sqrt(2.0)
+    return np.concatenate([first, second]), coefficients
 
 
 def third_order(second_order: float, halves: Sequence[float]) -> float:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from genbounds.estimators._design import design_of
 from genbounds.estimators._estimate import Estimate
 from genbounds.estimators._extrapolation import Subsets
 from genbounds.estimators._moments import Moments
@@ -21,10 +22,16 @@ from genbounds.estimators._resampling import (
 )
 from genbounds.estimators._scale import factor_of, scaled_back, unit_of
 from genbounds.estimators.frechet._pair import plugin_value
-from genbounds.estimators.frechet._sample import FEW_RATIO, Sample, sample_of
+from genbounds.estimators.frechet._sample import (
+    FEW_RATIO,
+    FrechetSample,
+    sample_of,
+    weighted_moments,
+)
 from genbounds.estimators.frechet._strategies import debiased, infinity, plugin
 from genbounds.origins import check_same_encoder, origin_of, origin_warnings
 from genbounds.results import Score
+from genbounds.samples import Sample, features_of
 from genbounds.validation import (
     Float,
     InputError,
@@ -50,8 +57,6 @@ def frechet_distance(
     estimator: str = "debiased",
     level: float = 0.95,
     interval: Interval = "influence",
-    weights: Any = None,
-    reference_weights: Any = None,
 ) -> Score:
     """Fréchet distance (squared, as in FID tables) between two sets of features.
 
@@ -59,9 +64,10 @@ def frechet_distance(
 
     Parameters
     ----------
-    fake, real : array_like of shape (n, d) or Moments
-        Generated and reference features, NumPy or torch, any floating type; or their moments.
-        Rows must be independent. ``Moments(..., n=None)`` is exactly known.
+    fake, real : array_like of shape (n, d), Sample or Moments
+        Generated and reference features, NumPy or torch, any floating type; a `Sample` of them that
+        says how rows depend on one another or are weighted; or their moments.
+        ``Moments(..., n=None)`` is exactly known.
     estimator : {"debiased", "plugin", "infinity"}
         "debiased" removes the bias of both samples by a method chosen from the numbers of samples
         and features (`Score.method`); "plugin" is the usual biased number; "infinity" is FD∞ as
@@ -71,9 +77,6 @@ def frechet_distance(
     interval : {"influence", "jackknife", "bootstrap"} or Jackknife or Bootstrap
         How the interval is made. The default needs one estimate and is the one whose coverage is
         measured in docs/accuracy.md; the others recompute the estimate, for comparison.
-    weights, reference_weights : array_like of shape (n,) and (m,), optional
-        Non-negative weights of the rows, to any scale: importance weights, or how often a row
-        stands for others. The bias is then removed to second order.
 
     Returns
     -------
@@ -111,19 +114,18 @@ def frechet_distance(
     level = check_open_unit("level", level)
     check_choice("estimator", estimator, ESTIMATORS)
     plan = check_interval(interval)
-    reference = FrechetReference(real, weights=reference_weights)
-    found = reference.estimate(fake, estimator=estimator, influences=False, weights=weights)
+    reference = FrechetReference(real)
+    found = reference.estimate(fake, estimator=estimator, influences=False)
     found = found.warned(*origin_warnings({"`fake`": origin_of(fake), "`real`": origin_of(real)}))
-    if plan is not None and not (weights is None and reference_weights is None):
-        raise InputError("weighted rows have the interval 'influence' only.")
     if plan is None:
         return found.score(level)
     samples = (_resampled_rows("fake", fake), _resampled_rows("real", real))
 
     def estimate(rows: Sequence[NDArray[Any] | None]) -> float:
         one, two = rows
-        again = reference if two is samples[1] else FrechetReference(two)
-        kept = fake if one is None else one
+        # Rows drawn again repeat on purpose: they are taken as independent.
+        again = reference if two is samples[1] else FrechetReference(Sample(two))
+        kept = fake if one is None else Sample(one)
         return again.estimate(kept, estimator=estimator, influences=False).value
 
     if isinstance(plan, Jackknife):
@@ -142,8 +144,13 @@ def frechet_distance(
 
 def _resampled_rows(name: str, x: Any) -> NDArray[Any] | None:
     """Rows to resample; None where the moments are exact."""
+    if design_of(name, x) is not None:
+        raise InputError(
+            "is a Sample with groups, strata or weights, which has the interval 'influence' only.",
+            argument=name,
+        )
     if not isinstance(x, Moments):
-        return check_features(name, x)
+        return check_features(name, features_of(x))
     if x.n is not None:
         raise InputError(
             "is given by its moments, which cannot be resampled: pass the features, or "
@@ -203,9 +210,7 @@ class FrechetReference:
 
     Parameters
     ----------
-    real : array_like of shape (m, d) or Moments
-    weights : array_like of shape (m,), optional
-        Of the reference rows.
+    real : array_like of shape (m, d), Sample or Moments
 
     Notes
     -----
@@ -214,8 +219,8 @@ class FrechetReference:
     of size at most d and the products for its error.
     """
 
-    def __init__(self, real: Any, *, weights: Any = None) -> None:
-        self._side = sample_of("real", real, weights)
+    def __init__(self, real: Any) -> None:
+        self._side = sample_of("real", real)
         if isinstance(real, Moments):
             _ = self._side.factor  # refuses what is no covariance before anything is drawn
         self._origin = origin_of(real)
@@ -242,7 +247,7 @@ class FrechetReference:
 
     def plugin(self, fake: Any) -> float:
         """Plug-in distance of `fake`, biased upward; never negative."""
-        side, real, unit = self._pair(fake)
+        side, real, unit = self._pair(fake if isinstance(fake, Moments) else Sample(fake))
         return plugin_value(side, real) * factor_of(unit, 2)
 
     def estimate(
@@ -252,31 +257,32 @@ class FrechetReference:
         estimator: str = "debiased",
         subsets: Subsets | None = None,
         influences: bool = True,
-        weights: Any = None,
     ) -> Estimate:
         """Estimate with its variance and influences, before any level is chosen.
 
         `fake` and `estimator` are those of `frechet_distance`, `subsets` those of
         `frechet_infinity`. With ``influences=False``, for one score and no difference, a random
         part of the rows of a large sample stands for all in bias and variance (docs/frechet.md).
-        `weights` are those of the generated rows.
         """
-        side, real, unit = self._pair(fake, weights)
+        side, real, unit = self._pair(fake)
         check_choice("estimator", estimator, ESTIMATORS)
         if estimator == "plugin":
             found = plugin(side, real, influences)
         elif estimator == "infinity":
-            if side.weights is not None or real.weights is not None:
-                raise InputError("FD∞ draws equally weighted subsets: use 'debiased' with weights.")
+            if not (side.independent and real.independent):
+                raise InputError(
+                    "FD∞ draws subsets of independent rows: use 'debiased' with groups, strata or "
+                    "weights."
+                )
             found = infinity(side, real, subsets or Subsets(), influences)
         else:
             found = debiased(side, real, influences)
         return scaled_back(found, unit, power=2)
 
-    def _pair(self, fake: Any, weights: Any = None) -> tuple[Sample, Sample, float]:
+    def _pair(self, fake: Any) -> tuple[FrechetSample, FrechetSample, float]:
         """Return both samples, and the power of two by which their features were divided."""
         check_same_encoder({"`fake`": origin_of(fake), "`real`": self._origin})
-        side, real = sample_of("fake", fake, weights), self._side
+        side, real = sample_of("fake", fake), self._side
         check_same_dimension("fake", side.d, "real", real.d)
         unit = unit_of(_size(side, real), decades=DECADES)
         if unit != 1.0:
@@ -285,7 +291,7 @@ class FrechetReference:
         return side, real, unit
 
 
-def _size(fake: Sample, real: Sample) -> float:
+def _size(fake: FrechetSample, real: FrechetSample) -> float:
     """Return the length that the features' deviations, or the gap of their means, are about."""
     gap = fake.mean - real.mean
     with np.errstate(over="ignore"):
@@ -298,14 +304,23 @@ def _size(fake: Sample, real: Sample) -> float:
     return max(float(np.abs(gap).max()), *(float(np.abs(x).max()) for x in sides), *roots)
 
 
-def _divided_by(name: str, unit: float, side: Sample) -> Sample:
+def _divided_by(name: str, unit: float, side: FrechetSample) -> FrechetSample:
     if side.rows is not None:
-        return sample_of(name, np.asarray(side.rows, dtype=np.float64) / unit, side.weights)
+        scaled = sample_of(name, np.asarray(side.rows, dtype=np.float64) / unit)
+        if side.independent:
+            scaled.design = side.design
+            return scaled
+        assert side.design is not None
+        assert scaled.rows is not None
+        moments = weighted_moments(scaled.rows, side.design.weights, name=name)
+        return FrechetSample(moments, scaled.rows, design=side.design, name=name)
     moments = side.moments
-    return Sample(Moments(moments.mean / unit, moments.cov / unit / unit, moments.n), name=name)
+    return FrechetSample(
+        Moments(moments.mean / unit, moments.cov / unit / unit, moments.n), name=name
+    )
 
 
-def _check_ratio(fake: Sample, real: Sample) -> None:
+def _check_ratio(fake: FrechetSample, real: FrechetSample) -> None:
     """Refuse a sample that is constant beside the other in double precision."""
     small, large = sorted((fake.trace, real.trace))
     if 0.0 < small < NEGLIGIBLE_TRACE * large:

@@ -16,16 +16,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from genbounds.estimators._design import Design, Index
 from genbounds.estimators._estimate import SampleError
 from genbounds.estimators._linalg import EPS
 from genbounds.estimators._moments import is_narrow, row_blocks
-from genbounds.estimators._second_order import Index, RowTerms, Weighted, expand_rows
+from genbounds.estimators._second_order import (
+    QuadraticForm,
+    RowTerms,
+    expand_design,
+    expand_rows,
+)
 from genbounds.estimators.spectrum_fit._contour import contour_trace_root
 from genbounds.validation import Float
 
@@ -162,67 +169,16 @@ def gaussian_second_order_variance(roots: Float, sum_of_squares: float, n: int) 
     return float(2.0 / n**2 * (sum_of_squares + pairs.sum() / 2.0 + (s**2).sum() / 8.0))
 
 
-def gaussian_error(
-    *, gap: Float, cov: Float, projection: Float, roots: Float, transport: Float, n: int
-) -> SampleError:
-    """Error from the moments alone, as if the features were Gaussian.
-
-    Parameters
-    ----------
-    gap : ndarray of shape (d,)
-        Mean of this sample minus mean of the other.
-    cov : ndarray of shape (d, d)
-        Covariance of this sample.
-    projection : ndarray of shape (d, r)
-        Maps centred rows to w.
-    roots, transport : ndarray of shape (r,)
-        The singular values s, all positive, and as `transport_roots` gives them.
-    n : int
-    """
-    # Var[2 gapᵀx + xᵀ(I - T)x] for x ~ N(0, cov): 4 gapᵀ cov gap + 2 Tr[((I - T) cov)²].
-    sum_of_squares = float((cov * cov).sum())
-    moved = cov @ projection
-    crossed = float((moved * moved).sum(axis=0) @ transport)
-    quadratic = max(sum_of_squares - 2.0 * crossed + float((transport**2).sum()), 0.0)
-    linear = float(gap @ (cov @ gap))
-    second = gaussian_second_order_variance(roots, sum_of_squares, n)
-    return SampleError(
-        n=n,
-        bias=gaussian_bias(float(np.trace(cov)), roots, n),
-        # The fitted map overstates the first-order variance by twice the second-order one.
-        variance=max((4.0 * linear + 2.0 * quadratic) / n - second, second),
-        degrees_of_freedom=n - 1.0,
-        quadratic_variance=second,
-    )
-
-
-def sample_error(
-    rows: NDArray[Any],
-    index: NDArray[np.intp] | None,
-    *,
-    mean: Float,
-    trace: float,
-    gap: Float,
-    projection: Float,
-    roots: Float,
-    transport: Float,
-    every_row: bool = True,
-    bias_only: bool = False,
+def rows_error(
+    form: FrechetRows, design: Design | None, *, every_row: bool, bias_only: bool = False
 ) -> SampleError:
     """Error from the rows themselves: right for any distribution with four moments.
 
     Parameters
     ----------
-    rows : ndarray of shape (n, d)
-        Not centred; any floating type.
-    index : ndarray of shape (m,) or None
-        The rows to use, in increasing order; None: all.
-    mean : ndarray of shape (d,)
-        Mean of the rows.
-    trace : float
-        Trace of their covariance.
-    gap, projection, roots, transport
-        As in `gaussian_error`.
+    form : FrechetRows
+    design : Design or None
+        None for independent rows.
     every_row : bool
         Whether the influence of every row is wanted. If not, random parts of a large sample stand
         for all of it (the same at every call), with their noise in the variance.
@@ -234,32 +190,44 @@ def sample_error(
     As in `_second_order`, with one addition: the fitted transport map errs on average by O(d/n),
     so that the influence is taken along `transport_roots`.
     """
-    form = FrechetRows(
-        rows,
-        index,
-        mean=mean,
-        trace=trace,
-        kernel=Kernel(gap, roots, product_type(rows, roots), transport=transport),
-        projection=projection,
-    )
-    width = max(rows.shape[1], roots.size)
-    error, _ = expand_rows(
-        form,
-        part_rows=None if every_row else max(PART_ROWS, PART_WORK // width**2),
-        bias_only=bias_only,
-        noise_factor=PART_NOISE_FACTOR,
+    width = max(form.rows.shape[1], form.kernel.roots.size)
+    part_rows = None if every_row else max(PART_ROWS, PART_WORK // width**2)
+    if design is None or design.independent:
+        error, _ = expand_rows(
+            form,
+            part_rows=part_rows,
+            known_rows=form.known_rows,
+            bias_only=bias_only,
+            noise_factor=PART_NOISE_FACTOR,
+        )
+        return error if design is None else replace(error, units=design.labels)
+    error, _ = expand_design(
+        form, design, part_rows=part_rows, bias_only=bias_only, noise_factor=PART_NOISE_FACTOR
     )
     return error
 
 
-class FrechetRows:
+class FrechetRows(QuadraticForm):
     """The rows of one sample as a `QuadraticForm`; a block is the pair (x, w) of its rows.
 
-    Arguments as in `sample_error`.
+    Parameters
+    ----------
+    rows : ndarray of shape (n, d)
+        Not centred; any floating type.
+    index : ndarray of shape (m,) or None
+        The rows to use, in increasing order; None: all.
+    mean : ndarray of shape (d,)
+        Mean of the rows.
+    trace : float
+        Trace of their covariance.
+    kernel : Kernel
+    projection : ndarray of shape (d, r)
+        Maps centred rows to w.
+    n : int, optional
+        Rows of the sample, of which `rows` are a random part; by default they are all.
     """
 
     seed = PAIRING_SEED
-    bounded = False
 
     def __init__(
         self,
@@ -270,15 +238,40 @@ class FrechetRows:
         trace: float,
         kernel: Kernel,
         projection: Float,
+        n: int | None = None,
     ) -> None:
-        self.n = rows.shape[0] if index is None else index.size
+        self._known_rows = rows.shape[0] if index is None else index.size
+        self.n = self._known_rows if n is None else n
         self.rows, self.index, self.mean, self.kernel = rows, index, mean, kernel
         self.projection = projection.astype(kernel.dtype, copy=False)
-        # Covariances have divisor n - 1, so that mean(x xᵀ) is smaller than they are.
-        shrunk = 1.0 - 1.0 / self.n
-        self.known_mean = shrunk * (trace + float(kernel.slopes.sum()))
+        # Covariances have divisor n - 1, so that mean(x xᵀ) is smaller than they are; those of a
+        # design are the means themselves.
+        shrunk = 1.0 if kernel.empirical else 1.0 - 1.0 / self.n
+        linear = float(kernel.roots.sum()) if kernel.empirical else trace
+        self.known_mean = shrunk * (linear + float(kernel.slopes.sum()))
         self._centre = shrunk * (trace - float(kernel.transport.sum()))
-        self.bias_divisor = float(self.n)
+
+    @property
+    def known_rows(self) -> int:
+        """How many of the n rows are at hand."""
+        return self._known_rows
+
+    @property
+    def bias_divisor(self) -> float:
+        """Covariances have divisor n - 1."""
+        return float(self.n)
+
+    @property
+    def width(self) -> int:
+        """Numbers a row."""
+        return int(self.rows.shape[1]) + self.kernel.roots.size
+
+    def block(self, rows: Index) -> Rows:
+        """Return the rows with these numbers, centred, with their coordinates."""
+        chosen = rows if self.index is None else self.index[rows]
+        x = np.array(self.rows[chosen], dtype=np.float64)
+        x -= self.mean
+        return x, x.astype(self.kernel.dtype, copy=False) @ self.projection
 
     def blocks(self, part: Index | None) -> Iterator[tuple[Index, tuple[Float, NDArray[Any]]]]:
         """Yield centred rows x with their coordinates w."""
@@ -292,15 +285,12 @@ class FrechetRows:
         """Influence and h(x, x); w² has mean 1 and ‖x‖² the trace as mean over all rows."""
         return self.kernel(*block)
 
-    def pair_squares(
-        self, block: tuple[Float, NDArray[Any]], order: Index, count: int
-    ) -> tuple[float, int]:
-        """Sum of h² over disjoint pairs."""
-        x, w = block
-        crossed = self.kernel.pairs(x[order], w[order])
-        return float(crossed @ crossed), crossed.size
+    def across(self, one: Rows, i: Index, two: Rows, j: Index) -> Float:
+        """h(x_i, x_j)."""
+        (x, w), (y, v) = one, two
+        return self.kernel.cross((x[i], w[i]), (y[j], v[j]))
 
-    def weighted(self) -> Weighted:
+    def weighted(self) -> _WeightedRows:
         """Return empty sums."""
         return _WeightedRows(self.kernel, self._centre)
 
@@ -318,6 +308,7 @@ class _WeightedRows:
         self.kernel, self.centre = kernel, centre
         self.total = 0.0
         self.with_x: Float = np.zeros(kernel.gap.size)
+        self.linear: Float = np.zeros(kernel.roots.size)
         self.with_w: Float = np.zeros((kernel.roots.size, kernel.roots.size))
 
     def add(self, block: tuple[Float, NDArray[Any]], v: Float) -> None:
@@ -325,26 +316,41 @@ class _WeightedRows:
         x, w = block
         self.total += float(v.sum())
         self.with_x += v @ x
+        self.linear += v @ w
         scaled = w * np.sqrt(np.abs(v)).astype(w.dtype)[:, None]
         part = scaled[v > 0.0]  # products of a matrix with itself, at half the flops
         self.with_w += part.T @ part
         part = scaled[v <= 0.0]
         self.with_w -= part.T @ part
 
+    def inner(self, other: _WeightedRows) -> float:
+        """Σ_ij v_i u_j h(x_i, y_j) with the rows y of another sample."""
+        product = (self._centred() * other._centred() * self.kernel.weights).sum()
+        return float(self.with_x @ other.with_x) + float(product)
+
+    def _centred(self) -> Float:
+        out = self.with_w.copy()
+        out[np.diag_indices_from(out)] -= self.total
+        return out
+
     def square(self) -> float:
         """Σ_ij v_i v_j h(x_i, x_j)."""
-        squares = self.with_w.copy()
-        squares[np.diag_indices_from(squares)] -= self.total
+        squares = self._centred()
         squares *= squares
         squares *= self.kernel.weights
-        return float(self.with_x @ self.with_x) + float(squares.sum())
+        if self.kernel.empirical:
+            linear = float(self.kernel.roots @ self.linear**2)
+        else:
+            linear = float(self.with_x @ self.with_x)
+        return linear + float(squares.sum())
 
 
 class Kernel:
     """Influence of rows, and the kernel h of the quadratic part.
 
     ``h(x, x') = x·x' + Σ_ij H_ij (w_i w_j - δ_ij)(w'_i w'_j - δ_ij)``; the products with H are
-    formed in `dtype`.
+    formed in `dtype`. That is for covariances with divisor n - 1. Those of weighted rows as they
+    are (`empirical`) err with the square of the mean, which turns x·x' into Σ_i s_i w_i w'_i.
     """
 
     def __init__(
@@ -354,8 +360,9 @@ class Kernel:
         dtype: np.dtype[Any] | None = None,
         *,
         transport: Float | None = None,
+        empirical: bool = False,
     ) -> None:
-        self.gap, self.roots = gap, roots
+        self.gap, self.roots, self.empirical = gap, roots, empirical
         self.transport = roots if transport is None else transport
         self.dtype: np.dtype[Any] = dtype or np.dtype(np.float64)
         self.diagonal: Float = roots / 4.0
@@ -384,17 +391,19 @@ class Kernel:
         influence: Float = 2.0 * (x @ self.gap) + squared_norm
         influence -= self._sum(w2, self.transport)
         own: Float = self._form(w2) - 2.0 * self._sum(w2, self.diagonal)
-        own += squared_norm + self.constant
-        known: Float = squared_norm + self._sum(w2, self.slopes)
+        linear = self._sum(w2, self.roots) if self.empirical else squared_norm
+        own += linear + self.constant
+        known: Float = linear + self._sum(w2, self.slopes)
         return RowTerms(influence, own, known)
 
-    def pairs(self, x: Float, w: NDArray[Any]) -> Float:
-        """Return h of k // 2 disjoint pairs of k rows."""
-        k = x.shape[0] // 2
-        values = self._form(w[:k] * w[k : 2 * k])
-        values += self.constant + np.einsum("ij,ij->i", x[:k], x[k : 2 * k])
-        diagonal = self._sum(w[: 2 * k] ** 2, self.diagonal)
-        values -= diagonal[:k] + diagonal[k:]
+    def cross(self, one: Rows, two: Rows) -> Float:
+        """H of each of k rows (x, w) with each of k others."""
+        (x, w), (y, v) = one, two
+        product = w * v
+        values = self._form(product)
+        values += self.constant
+        values += self._sum(product, self.roots) if self.empirical else np.einsum("ij,ij->i", x, y)
+        values -= self._sum(w**2, self.diagonal) + self._sum(v**2, self.diagonal)
         return values
 
     def _form(self, v: NDArray[Any]) -> Float:
@@ -409,6 +418,19 @@ class Kernel:
     def _sum(self, w2: NDArray[Any], vector: Float) -> Float:
         total: Float = (w2 @ vector.astype(self.dtype)).astype(np.float64)
         return total
+
+
+Rows = tuple[Float, NDArray[Any]]
+"""Centred rows x, and their coordinates w."""
+
+
+def gaussian_mixed_square(kernel: Kernel, product: float) -> float:
+    """E h(x, y)² for Gaussian rows; `product` is Tr Σ Σ_r.
+
+    Tr Σ Σ_r + 2 Σ_ij H_ij² + 2 Σ_i H_ii².
+    """
+    squares = float((kernel.weights**2).sum()) + float((kernel.diagonal**2).sum())
+    return product + 2.0 * squares
 
 
 def positive_roots(values: Float) -> NDArray[np.bool_]:

@@ -1,13 +1,15 @@
-"""Two sides of a Fréchet distance together: roots, plug-in value, and the terms of its error."""
+"""Two samples of a Fréchet distance together: roots, plug-in value, and the error of that."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 import scipy  # its submodules are loaded at their first use
 
+from genbounds.estimators._design import Index
 from genbounds.estimators._estimate import EXACT, SampleError
 from genbounds.estimators._linalg import (
     checked_roots,
@@ -18,16 +20,45 @@ from genbounds.estimators._linalg import (
     lower_times,
     singular_values,
 )
-from genbounds.estimators.frechet._expansion import gaussian_bias, positive_roots
-from genbounds.estimators.frechet._mixed import with_mixed_term
-from genbounds.estimators.frechet._sample import Sample
+from genbounds.estimators._two_samples import (
+    Between,
+    SharedError,
+    Side,
+    mixed_square,
+    shared_error,
+    shared_units,
+    with_mixed_term,
+)
+from genbounds.estimators.frechet._expansion import (
+    PAIRING_SEED,
+    FrechetRows,
+    Kernel,
+    Rows,
+    gaussian_bias,
+    gaussian_mixed_square,
+    positive_roots,
+    product_type,
+    rows_error,
+    transport_roots,
+)
+from genbounds.estimators.frechet._known_moments import (
+    FourthMoments,
+    bias_beyond_second_order,
+    moments_error,
+)
+from genbounds.estimators.frechet._sample import FrechetSample
 from genbounds.validation import Float
+
+LENDER_RATIO = 4
+"""Samples per dimension from which rows lend their fourth moments to a sample without rows."""
+
+LENT_ROWS = 4096
 
 
 class Pair:
     """Generated and reference sample together: the quantities that depend on both."""
 
-    def __init__(self, fake: Sample, real: Sample) -> None:
+    def __init__(self, fake: FrechetSample, real: FrechetSample) -> None:
         self.fake, self.real = fake, real
         self.gap: Float = fake.mean - real.mean
 
@@ -75,7 +106,7 @@ class Pair:
 
     @cached_property
     def directions(self) -> tuple[Float, Float, Float]:
-        """Positive roots s (r,), and the projections (d, r) of either side's rows to w.
+        """Positive roots s (r,), and the projections (d, r) of the rows of either sample to w.
 
         Both projections are P with Pᵀ cov P = 1, from Lᵀ Σ L = U diag(s²) Uᵀ: L U / s for the
         generated rows, Σ L U / s² for the reference rows.
@@ -93,39 +124,170 @@ class Pair:
         return roots, fake_projection, self.fake.moments.cov @ fake_projection / roots
 
     def errors(self, *, every_row: bool) -> tuple[SampleError, SampleError]:
-        """Second-order terms of both samples, each corrected for the noise of the other."""
-        fake, real = self.fake, self.real
-        terms = self.errors_alone(every_row=every_row)
-        if fake.n is None or real.n is None:
-            return terms
-        roots, *projections = self.directions
-        return with_mixed_term(
-            fake, real, terms, roots=roots, projections=(projections[0], projections[1])
+        """Errors due to either sample, each corrected for the noise of the other."""
+        errors = self.errors_alone(every_row=every_row)
+        if self.fake.n is None or self.real.n is None:
+            return errors
+        share = 2.0 * self._mixed_square()
+        corrected = with_mixed_term(errors, share)
+        # From moments alone the first order is free of the other's noise: the mixed term is added.
+        one, two = (
+            replace(error, variance=error.variance + share, mixed_variance=share)
+            if side.some_rows is None
+            else other
+            for side, error, other in zip((self.fake, self.real), errors, corrected, strict=True)
         )
+        return one, two
+
+    def _mixed_square(self) -> float:
+        """Σ M_IJ² of the mixed term -2 h(x, y), h the kernel of either sample."""
+        fake, real = self.fake, self.real
+        if fake.some_rows is None or real.some_rows is None:
+            assert fake.n is not None
+            assert real.n is not None
+            product = float((fake.moments.cov * real.moments.cov).sum())
+            kernel = Kernel(np.zeros(fake.d), self.directions[0])
+            return gaussian_mixed_square(kernel, product) / (fake.n * real.n)
+        return mixed_square(*self._sides(), self._between())
+
+    def _between(self) -> Between:
+        """-h(x, y); the means of two samples do not enter each other's covariance."""
+        roots = self.directions[0]
+        samples = (self.fake.some_rows, self.real.some_rows)
+        kinds = [product_type(rows, roots) for rows in samples if rows is not None]
+        kernel = Kernel(np.zeros(self.fake.d), roots, np.result_type(*kinds))
+
+        def between(one: Rows, i: Index, two: Rows, j: Index) -> Float:
+            (x, w), (y, v) = one, two
+            return -kernel.cross((x[i], w[i]), (y[j], v[j]))
+
+        return between
 
     def errors_alone(
         self, *, every_row: bool, bias_only: bool = False
     ) -> tuple[SampleError, SampleError]:
-        """Second-order terms of either sample, as if the estimate of the other were the truth."""
+        """Errors due to either sample, as if the estimate of the other were the truth."""
         one, two = (
             self.error_of(side, every_row=every_row, bias_only=bias_only)
             for side in (self.fake, self.real)
         )
         return one, two
 
-    def error_of(self, side: Sample, *, every_row: bool, bias_only: bool = False) -> SampleError:
-        """Second-order terms of one of both samples, as if the other's estimate were the truth."""
+    def error_of(
+        self, side: FrechetSample, *, every_row: bool, bias_only: bool = False
+    ) -> SampleError:
+        """Error due to one of both samples, as if the estimate of the other were the truth."""
         if side.n is None:
             return EXACT
+        roots = self.directions[0]
+        other = self.real if side is self.fake else self.fake
+        transport = roots if bias_only else transport_roots(roots, side.effective, other.effective)
+        if side.rows is None and side.moments.rows is None:
+            error, _ = self.moments_error(side)
+            return error
+        error = rows_error(
+            self.form_of(side, transport), side.design, every_row=every_row, bias_only=bias_only
+        )
+        if side.rows is None:  # a part of the rows cannot be halved: Gaussian beyond second order
+            trace = side.trace / side.n
+            ratio = (error.bias - trace) / (gaussian_bias(side.trace, roots, side.n) - trace)
+            rest = bias_beyond_second_order(roots, side.n, ratio)
+            error = replace(error, bias=error.bias + rest)
+        return error
+
+    def _sides(self) -> tuple[Side, Side]:
+        """Both samples with what their rows tell to second order."""
+        roots = self.directions[0]
+        one, two = (
+            Side(self.form_of(sample, roots), sample.design) for sample in (self.fake, self.real)
+        )
+        return one, two
+
+    def shared(self) -> tuple[tuple[SampleError, SampleError], SharedError, float] | None:
+        """Errors of two samples that share units, and their curvature; None if they do not."""
+        common = shared_units(self.fake.design, self.real.design)
+        if common is None or common.size < 2:
+            return None
+        errors = self.errors_alone(every_row=True)
+        shared = shared_error(self._sides(), errors, common, self._between())
+        return errors, shared, self._joint_curvature(errors, shared)
+
+    def _joint_curvature(
+        self, errors: tuple[SampleError, SampleError], shared: SharedError
+    ) -> float:
+        """Σ G_I G_J M_IJ over different units, G_I the step of a unit through both samples."""
+        sums = []
+        for side, step in zip(self._sides(), shared.steps, strict=True):
+            assert side.design is not None
+            assert isinstance(side.form, FrechetRows)
+            total = side.form.weighted()
+            design = side.design
+            weights = design.weights * (np.sqrt(design.factor) * step)[design.unit]
+            for positions, block in side.form.blocks(None):
+                total.add(block, weights[positions])
+            sums.append(total)
+        x, y = sums
+        whole = x.square() + y.square() - 2.0 * x.inner(y)
+        # The pairs of a unit with itself, on average over the units.
+        bias = errors[0].bias + errors[1].bias + shared.bias
+        return whole - bias * float(shared.steps[0] @ shared.steps[0]) / shared.steps[0].size
+
+    def moments_error(self, side: FrechetSample) -> tuple[SampleError, FourthMoments]:
+        """Error due to a sample known by its moments only, and whose fourth moments it has."""
+        assert side.n is not None
         roots, fake_projection, real_projection = self.directions
         generated = side is self.fake
-        return side.error(
+        return moments_error(
             gap=self.gap if generated else -self.gap,
+            cov=side.moments.cov,
             projection=fake_projection if generated else real_projection,
             roots=roots,
+            n=side.n,
             other=(self.real if generated else self.fake).effective,
-            every_row=every_row,
-            bias_only=bias_only,
+            rows=self._fourth_rows(side),
+        )
+
+    def _fourth_rows(self, side: FrechetSample) -> tuple[Float, Float] | None:
+        """Rows that lend their fourth moments to a sample of which only moments are known.
+
+        Those of the other sample, carried over by the transport map, which leaves their w as they
+        are; None if it has too few.
+        """
+        roots, fake_projection, real_projection = self.directions
+        generated = side is self.fake
+        own, other = fake_projection, real_projection
+        if not generated:
+            own, other = other, own
+        lender = self.real if generated else self.fake
+        if lender.rows is None or lender.effective < LENDER_RATIO * roots.size:
+            return None
+        assert lender.n is not None
+        rng = np.random.default_rng(PAIRING_SEED)
+        chosen = rng.choice(lender.n, min(lender.n, LENT_ROWS), replace=False)
+        w = lender.rows_at(chosen) @ other
+        # P Pᵀ cov P Pᵀ is the covariance that the directions can have.
+        return w @ (side.moments.cov @ own).T, w
+
+    def form_of(self, side: FrechetSample, transport: Float) -> FrechetRows:
+        """Rows of one of both samples, with the kernel of the quadratic part."""
+        rows = side.some_rows
+        assert rows is not None
+        roots, fake_projection, real_projection = self.directions
+        generated = side is self.fake
+        return FrechetRows(
+            rows,
+            side.index,
+            n=side.n,
+            mean=side.mean,
+            trace=side.trace,
+            kernel=Kernel(
+                self.gap if generated else -self.gap,
+                roots,
+                product_type(rows, roots),
+                transport=transport,
+                empirical=not side.independent,
+            ),
+            projection=fake_projection if generated else real_projection,
         )
 
     def gaussian_bias(self) -> float:
@@ -137,22 +299,12 @@ class Pair:
         )
 
 
-def same_rows(fake: Sample, real: Sample) -> bool:
-    """Whether both sides are the same rows in the same order."""
-    a, b = fake.rows, real.rows
-    if a is None or b is None or a.shape != b.shape:
-        return False
-    if fake.weights is not None or real.weights is not None:
-        return False
-    return np.array_equal(a[:1], b[:1]) and np.array_equal(a, b)
-
-
-def plugin_value(fake: Sample, real: Sample) -> float:
-    """Plug-in distance; the sides are put in order, so that swapping them changes no bit."""
+def plugin_value(fake: FrechetSample, real: FrechetSample) -> float:
+    """Plug-in distance; the samples are put in order, so that swapping them changes no bit."""
     if _order(fake) > _order(real):
         fake, real = real, fake
     return Pair(fake, real).plugin
 
 
-def _order(side: Sample) -> tuple[float, float, float]:
+def _order(side: FrechetSample) -> tuple[float, float, float]:
     return side.trace, float(side.mean @ side.mean), math.inf if side.n is None else float(side.n)

@@ -1,4 +1,4 @@
-"""One side of a Fréchet distance: rows, or exact moments, with what the distance needs of them."""
+"""One sample of a Fréchet distance, or exact moments, with what the distance needs of them."""
 
 from __future__ import annotations
 
@@ -10,24 +10,18 @@ import numpy as np
 import scipy  # its submodules are loaded at their first use
 from numpy.typing import NDArray
 
-from genbounds.estimators._estimate import SampleError
+from genbounds.estimators._design import Design
+from genbounds.estimators._inspect import Inspected, inspect
 from genbounds.estimators._linalg import factor, triangle
 from genbounds.estimators._moments import Moments, is_narrow, random_groups, row_blocks, without
-from genbounds.estimators.frechet._expansion import (
-    PAIRING_SEED,
-    SINGLE_WIDTH,
-    gaussian_error,
-    sample_error,
-    transport_roots,
-)
-from genbounds.estimators.frechet._weighted import check_weights, weighted_error, weighted_moments
-from genbounds.validation import Float, InputError, check_features, check_finite
+from genbounds.estimators.frechet._expansion import PAIRING_SEED, SINGLE_WIDTH
+from genbounds.validation import Float, check_finite
 
 FEW_RATIO = 4
-"""Below this many samples per direction the expansion in 1/n fails: random-matrix routes."""
+"""Below this many samples per dimension the expansion in 1/n fails: a spectrum is fitted."""
 
 SPLIT_RATIO = 64
-"""From this many samples per direction on, the error of the second-order term is negligible."""
+"""From this many samples per dimension on, the bias of third order is negligible."""
 
 
 SINGLE_RANGE = (1e-16, 1e16)
@@ -40,16 +34,34 @@ products in single precision are enough."""
 Precision = type[np.float32] | type[np.float64]
 
 
-class Sample:
-    """One sample, or exact moments: mean, covariance, its factor, and its random halves."""
+class FrechetSample:
+    """Mean, covariance and its factor of one sample, or of exact moments; its random parts.
+
+    Attributes
+    ----------
+    moments : Moments
+        Covariance with divisor n - 1; of a `design`, that of the weighted rows as they are.
+    rows : ndarray of shape (n, d) or None
+        None where only moments are known.
+    index : ndarray of shape (k,) or None
+        The rows that count; None: all.
+    design : Design or None
+        Of the rows that count, where they are not simply independent.
+    parts : tuple of FrechetSample
+        Random parts of it, if it was divided.
+    seen : Inspected or None
+        What the sample shows of how it was drawn; None for moments and parts.
+    """
+
+    seen: Inspected | None = None
 
     def __init__(
         self,
         moments: Moments,
         rows: NDArray[Any] | None = None,
         index: NDArray[np.intp] | None = None,
-        parts: tuple[Sample, ...] = (),
-        weights: Float | None = None,
+        parts: tuple[FrechetSample, ...] = (),
+        design: Design | None = None,
         precision: Precision = np.float64,
         name: str = "sample",
     ) -> None:
@@ -58,7 +70,7 @@ class Sample:
         self.rows = rows
         self.index = index
         self.parts = parts
-        self.weights = weights
+        self.design = design
         self.precision = precision
 
     @property
@@ -66,10 +78,27 @@ class Sample:
         return self.moments.n
 
     @property
+    def some_rows(self) -> NDArray[Any] | None:
+        """All rows, or the random part that was kept beside moments; None if there are none."""
+        return self.moments.rows if self.rows is None else self.rows
+
+    def as_independent(self) -> FrechetSample:
+        """Return the same rows, taken as independent."""
+        assert self.rows is not None
+        sample = _sample(self.name, self.rows, None)
+        sample.seen = self.seen
+        return sample
+
+    @property
+    def independent(self) -> bool:
+        """Whether nothing but independent rows of equal weight has to be accounted for."""
+        return self.design is None or self.design.independent
+
+    @property
     def effective(self) -> float:
         """Kish's effective number of rows, 1 / Σ w²; infinite for exact moments."""
-        if self.weights is not None:
-            return 1.0 / float(self.weights @ self.weights)
+        if self.design is not None:
+            return self.design.effective
         return math.inf if self.n is None else float(self.n)
 
     @property
@@ -88,9 +117,8 @@ class Sample:
     def factor(self) -> Float:
         """L of shape (d, r) with cov = L Lᵀ; from the rows themselves where there are few."""
         if self.rows is not None and self.n is not None and self.n <= self.d:
-            if self.weights is not None:
-                scale = np.sqrt(self.weights / (1.0 - float(self.weights @ self.weights)))
-                return self.centred().T * scale
+            if self.design is not None and not self.independent:
+                return self.centred().T * np.sqrt(self.design.weights)
             return self.centred().T / math.sqrt(self.n - 1)
         return factor(self.moments.cov, self.triangle, name=self.name)
 
@@ -117,84 +145,44 @@ class Sample:
         rows = self.rows if self.index is None else self.rows[self.index]
         return np.array(rows, dtype=np.float64) - self.mean
 
-    def some(self, count: int, seed: int) -> tuple[Float, Float]:
-        """Centred rows, `count` of them drawn at random, and their weights, which sum to one."""
+    def rows_at(self, chosen: NDArray[np.intp]) -> Float:
+        """Return some of the rows, centred."""
         assert self.rows is not None
-        assert self.n is not None
-        chosen = np.random.default_rng(seed).integers(self.n, size=count)
         rows = self.rows[chosen if self.index is None else self.index[chosen]]
-        weights = np.full(count, 1.0 / self.n) if self.weights is None else self.weights[chosen]
-        return np.array(rows, dtype=np.float64) - self.mean, weights
+        return np.array(rows, dtype=np.float64) - self.mean
 
-    def error(
-        self,
-        *,
-        gap: Float,
-        projection: Float,
-        roots: Float,
-        other: float,
-        every_row: bool,
-        bias_only: bool = False,
-    ) -> SampleError:
-        """Say what this sample adds to the error, beside `other` effective rows of the other."""
-        assert self.n is not None
-        transport = roots if bias_only else transport_roots(roots, self.effective, other)
-        if self.rows is None:
-            return gaussian_error(
-                gap=gap,
-                cov=self.moments.cov,
-                projection=projection,
-                roots=roots,
-                transport=transport,
-                n=self.n,
-            )
-        if self.weights is not None:
-            return weighted_error(
-                self.rows,
-                self.weights,
-                mean=self.mean,
-                gap=gap,
-                projection=projection,
-                roots=roots,
-                transport=transport,
-            )
-        return sample_error(
-            self.rows,
-            self.index,
-            mean=self.mean,
-            trace=self.trace,
-            gap=gap,
-            projection=projection,
-            roots=roots,
-            transport=transport,
-            every_row=every_row,
-            bias_only=bias_only,
-        )
-
-    def without(self, k: int) -> Sample:
+    def without(self, k: int) -> FrechetSample:
         """Every part but part `k`."""
         kept = [part for i, part in enumerate(self.parts) if i != k]
         moments = kept[0].moments
         for part in kept[1:]:
             moments = moments.merge(part.moments)
         index = np.sort(np.concatenate([part.index for part in kept if part.index is not None]))
-        return Sample(moments, self.rows, index, precision=self.precision)
+        return FrechetSample(moments, self.rows, index, precision=self.precision)
 
-    def divided(self, parts: int) -> Sample:
-        """Divide the same sample at random into `parts` equal groups."""
+    def divided(self, parts: int) -> FrechetSample:
+        """Divide the same sample at random into `parts` equal groups of rows."""
         assert self.rows is not None
         assert self.index is None
         if len(self.parts) == parts:
             return self
         divided = _whole("rows", self.rows, parts, self.precision)
-        return Sample(self.moments, self.rows, parts=divided.parts, precision=self.precision)
+        return FrechetSample(self.moments, self.rows, parts=divided.parts, precision=self.precision)
+
+    def part(self, rows: NDArray[np.intp]) -> FrechetSample:
+        """Return some of the rows: whole units of the design."""
+        assert self.rows is not None
+        assert self.design is not None
+        design = self.design.restricted(rows)
+        moments = weighted_moments(self.rows, design.weights, rows, name=self.name)
+        return FrechetSample(moments, self.rows, rows, design=design)
 
 
-class FewRows(Sample):
+class FewRows(FrechetSample):
     """A sample of no more rows than features: its covariance is formed only where it is used."""
 
-    def __init__(self, name: str, rows: NDArray[Any]) -> None:
-        self.rows, self.index, self.parts, self.weights = rows, None, (), None
+    def __init__(self, name: str, rows: NDArray[Any], design: Design | None = None) -> None:
+        self.rows, self.index, self.parts, self.design = rows, None, (), design
         self.precision = np.float64
         with np.errstate(invalid="ignore", over="ignore"):  # `check_finite` says it better
             block: Float = np.array(rows, dtype=np.float64)
@@ -227,7 +215,7 @@ class FewRows(Sample):
         return self._centred
 
 
-def moments_of(sample: Sample, index: NDArray[np.intp]) -> Moments:
+def moments_of(sample: FrechetSample, index: NDArray[np.intp]) -> Moments:
     """Moments of some rows of a sample, in its precision; `index` is in increasing order.
 
     Most of the rows are all of them without the few others.
@@ -242,7 +230,7 @@ def moments_of(sample: Sample, index: NDArray[np.intp]) -> Moments:
     return _sum_of(sample, index)
 
 
-def _sum_of(sample: Sample, index: NDArray[np.intp]) -> Moments:
+def _sum_of(sample: FrechetSample, index: NDArray[np.intp]) -> Moments:
     assert sample.rows is not None
     moments = Moments.empty(sample.d)
     for _, block in row_blocks(sample.rows, index, dtype=sample.precision):
@@ -250,7 +238,7 @@ def _sum_of(sample: Sample, index: NDArray[np.intp]) -> Moments:
     return moments
 
 
-def _whole(name: str, rows: NDArray[Any], parts: int, precision: Precision) -> Sample:
+def _whole(name: str, rows: NDArray[Any], parts: int, precision: Precision) -> FrechetSample:
     """Moments of all rows, and of random groups of equal size, in one pass."""
     n, d = rows.shape
     label = random_groups(PAIRING_SEED, n, parts)
@@ -263,14 +251,14 @@ def _whole(name: str, rows: NDArray[Any], parts: int, precision: Precision) -> S
                 group.absorb_block(chosen)
     whole = moments[0]
     if parts == 1:
-        return Sample(whole, rows, precision=precision)
+        return FrechetSample(whole, rows, precision=precision)
     for group in moments[1:]:
         whole = whole.merge(group)
     groups = tuple(
-        Sample(group, rows, np.flatnonzero(label == k), precision=precision)
+        FrechetSample(group, rows, np.flatnonzero(label == k), precision=precision)
         for k, group in enumerate(moments)
     )
-    return Sample(whole, rows, parts=groups, precision=precision)
+    return FrechetSample(whole, rows, parts=groups, precision=precision)
 
 
 def _single_may_do(rows: NDArray[Any]) -> bool:
@@ -279,7 +267,7 @@ def _single_may_do(rows: NDArray[Any]) -> bool:
     return is_narrow(rows) and d >= SINGLE_WIDTH and n >= FEW_RATIO * d
 
 
-def _single_is_enough(sample: Sample) -> bool:
+def _single_is_enough(sample: FrechetSample) -> bool:
     """Whether a covariance of single-precision products is as good as one of double precision.
 
     Their rounding, some 1e-8 of σ_i σ_j, changes every root s by at most half its norm over the
@@ -295,25 +283,54 @@ def _single_is_enough(sample: Sample) -> bool:
     return bool((pivots**2 > SINGLE_UNEXPLAINED * variance).all())
 
 
-def sample_of(name: str, x: Any, weights: Any = None) -> Sample:
-    label = "weights" if name == "fake" else "reference_weights"
+def sample_of(name: str, x: Any) -> FrechetSample:
+    """Prepare features, a `Sample` of them, or moments; `name` is that of the argument."""
     if isinstance(x, Moments):
-        if weights is not None:
-            raise InputError(f"are for rows; `{name}` is given by its moments.", argument=label)
         _ = x.cov  # at least two samples
-        return Sample(x, name=name)
-    rows = check_features(name, x)
+        return FrechetSample(x, name=name)
+    seen = inspect(name, x, what=NAMES[name])
+    sample = _sample(name, seen.rows, seen.design)
+    sample.seen = seen
+    return sample
+
+
+NAMES = {"fake": "generated", "real": "reference"}
+"""What the samples are called in warnings."""
+
+
+def _sample(name: str, rows: NDArray[Any], design: Design | None) -> FrechetSample:
     n, d = rows.shape
-    if weights is not None:
-        checked = check_weights(label, weights, n)
-        return Sample(weighted_moments(name, rows, checked), rows, weights=checked)
+    if design is not None and not design.independent:
+        return FrechetSample(
+            weighted_moments(rows, design.weights, name=name), rows, design=design, name=name
+        )
     if n <= d:
-        return FewRows(name, rows)
+        return FewRows(name, rows, design)
     # Halves will be wanted: one pass for all.
     parts = 2 if FEW_RATIO * d <= n < SPLIT_RATIO * d else 1
+    sample = None
     if _single_may_do(rows):
         with np.errstate(over="ignore", invalid="ignore"):
             sample = _whole(name, rows, parts, np.float32)
-        if _single_is_enough(sample):
-            return sample
-    return _whole(name, rows, parts, np.float64)
+        if not _single_is_enough(sample):
+            sample = None
+    if sample is None:
+        sample = _whole(name, rows, parts, np.float64)
+    sample.design, sample.name = design, name
+    return sample
+
+
+def weighted_moments(
+    rows: NDArray[Any], weights: Float, index: NDArray[np.intp] | None = None, *, name: str
+) -> Moments:
+    """Mean and covariance of the distribution that puts these weights on the rows."""
+    d = rows.shape[1]
+    mean, cov = np.zeros(d), np.zeros((d, d))
+    for positions, block in row_blocks(rows, index):
+        check_finite(name, block, first_row=int(positions[0]))
+        mean += weights[positions] @ block
+    for positions, block in row_blocks(rows, index):
+        block -= mean
+        block *= np.sqrt(weights[positions])[:, None]
+        cov += block.T @ block
+    return Moments(mean, cov, weights.size)

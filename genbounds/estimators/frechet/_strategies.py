@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from genbounds.estimators._design import drawn
 from genbounds.estimators._estimate import (
     EXACT,
     Estimate,
@@ -15,26 +16,30 @@ from genbounds.estimators._estimate import (
     small_sample,
 )
 from genbounds.estimators._extrapolation import Subsets, extrapolate
-from genbounds.estimators._second_order import halved, third_order
+from genbounds.estimators._inspect import leaked
+from genbounds.estimators._second_order import HALVING_NOISE, halved, third_order
+from genbounds.estimators._two_samples import shared_units
 from genbounds.estimators.frechet._expansion import (
+    PAIRING_SEED,
     PART_ROWS,
     PART_WORK,
     gaussian_bias,
-    gaussian_bias_beyond_second_order,
 )
-from genbounds.estimators.frechet._pair import Pair, plugin_value, same_rows
-from genbounds.estimators.frechet._sample import FEW_RATIO, SPLIT_RATIO, Sample, moments_of
+from genbounds.estimators.frechet._pair import Pair, plugin_value
+from genbounds.estimators.frechet._sample import FEW_RATIO, SPLIT_RATIO, FrechetSample, moments_of
 from genbounds.estimators.spectrum_fit._both_samples import fit_both_samples
-from genbounds.estimators.spectrum_fit._one_sample import Fit, fit_from_moments, fit_one_sample
+from genbounds.estimators.spectrum_fit._one_sample import (
+    REPEATED_SHARE,
+    Fit,
+    fit_from_moments,
+    fit_one_sample,
+)
 from genbounds.results import Diagnostic, Method, caution, unreliable
 from genbounds.validation import Float, InputError
 
 HEAVY_RATIO = 2.5
 """Samples per dimension that the expansion needs when heavy tails or rare features are allowed for:
 a bias k times that of Gaussian rows makes n rows as good as n/k."""
-
-WEIGHTED_RATIO = 8
-"""Effective samples per dimension from which the second order is enough on its own."""
 
 FIT_RATIO = 8
 """Below this many samples per dimension in one sample, and with the other better sampled, ..."""
@@ -56,7 +61,7 @@ class _Regime:
     real: float
 
     @classmethod
-    def of(cls, fake: Sample, real: Sample) -> _Regime:
+    def of(cls, fake: FrechetSample, real: FrechetSample) -> _Regime:
         directions = min(fake.directions, real.directions)
         return cls(*(side.effective / directions for side in (fake, real)))
 
@@ -68,7 +73,9 @@ class _Regime:
     def larger(self) -> float:
         return max(self.fake, self.real)
 
-    def by_size(self, fake: Sample, real: Sample) -> tuple[Sample, Sample]:
+    def by_size(
+        self, fake: FrechetSample, real: FrechetSample
+    ) -> tuple[FrechetSample, FrechetSample]:
         """Return both samples, the one with fewer samples per dimension first."""
         return (fake, real) if self.fake <= self.real else (real, fake)
 
@@ -76,43 +83,57 @@ class _Regime:
 def _estimate(
     method: Method,
     value: float,
-    samples: tuple[Sample, Sample],
+    samples: tuple[FrechetSample, FrechetSample],
     errors: tuple[SampleError, SampleError],
     *,
     estimator: str = "debiased",
+    shared_variance: float = 0.0,
     warnings: tuple[Diagnostic, ...] = (),
     assumptions: tuple[str, ...] = (),
     details: tuple[str, ...] = (),
 ) -> Estimate:
     """Join the errors of both samples, given in the order (generated, reference)."""
-    fake, real = samples
-    one, two = errors
+    one, two = (
+        replace(error, n=sample.n, units=None if sample.design is None else sample.design.labels)
+        for sample, error in zip(samples, errors, strict=True)
+    )
     return Estimate(
         estimator=estimator,
         method=method,
         value=value,
-        sample=replace(one, n=fake.n),
-        reference=replace(two, n=real.n),
+        sample=one,
+        reference=two,
+        shared_variance=shared_variance,
         lower_limit=0.0,
-        warnings=warnings + _size_warnings(samples),
+        warnings=_drawing_warnings(samples) + warnings + _size_warnings(samples),
         assumptions=_assumptions(samples) + assumptions,
         details=details,
     )
 
 
-def _assumptions(samples: tuple[Sample, Sample]) -> tuple[str, ...]:
+def _assumptions(samples: tuple[FrechetSample, FrechetSample]) -> tuple[str, ...]:
     if all(sample.n is None for sample in samples):
         return ("both moments are taken as exactly known: no sampling error",)
-    found = ["the rows are independent and have finite eighth moments"]
+    found = ["features have finite eighth moments"]
     for name, sample in zip(NAMES, samples, strict=True):
+        if sample.n is not None:
+            found.append(f"{drawn(sample.design)} ({name})")
         if sample.n is None:
             found.append(f"the {name} moments are taken as exactly known")
-        elif sample.rows is None:
-            found.append(f"the {name} rows have the fourth moments of a Gaussian")
     return tuple(found)
 
 
-def _size_warnings(samples: tuple[Sample, Sample]) -> tuple[Diagnostic, ...]:
+def _drawing_warnings(samples: tuple[FrechetSample, FrechetSample]) -> tuple[Diagnostic, ...]:
+    """Say what the rows show of how they were drawn, where their user said nothing."""
+    seen = [sample.seen for sample in samples]
+    found = [warning for one in seen if one is not None for warning in one.warnings]
+    fake, real = seen
+    if fake is not None and real is not None:
+        found += leaked(fake.ids, real.ids)
+    return tuple(found)
+
+
+def _size_warnings(samples: tuple[FrechetSample, FrechetSample]) -> tuple[Diagnostic, ...]:
     return tuple(
         warning
         for name, sample in zip(NAMES, samples, strict=True)
@@ -124,7 +145,7 @@ def _size_warnings(samples: tuple[Sample, Sample]) -> tuple[Diagnostic, ...]:
 NAMES = ("generated", "reference")
 
 
-def plugin(fake: Sample, real: Sample, every_row: bool) -> Estimate:
+def plugin(fake: FrechetSample, real: FrechetSample, every_row: bool) -> Estimate:
     """Return the biased value with the interval of its linear part."""
     errors = Pair(fake, real).errors(every_row=every_row)
     bias = errors[0].bias + errors[1].bias
@@ -141,7 +162,9 @@ def plugin(fake: Sample, real: Sample, every_row: bool) -> Estimate:
     )
 
 
-def infinity(fake: Sample, real: Sample, subsets: Subsets, every_row: bool) -> Estimate:
+def infinity(
+    fake: FrechetSample, real: FrechetSample, subsets: Subsets, every_row: bool
+) -> Estimate:
     """FD∞: the generated rows extrapolated in 1/N, the reference as it is."""
     if fake.rows is None or fake.n is None:
         raise InputError(
@@ -154,7 +177,7 @@ def infinity(fake: Sample, real: Sample, subsets: Subsets, every_row: bool) -> E
     def score(index: NDArray[np.intp]) -> float:
         if index.size == n and not subsets.replace:
             return pair.plugin
-        return Pair(Sample(moments_of(fake, index), rows, index), real).plugin
+        return Pair(FrechetSample(moments_of(fake, index), rows, index), real).plugin
 
     line = extrapolate(score, n, subsets)
     warnings: tuple[Diagnostic, ...] = ()
@@ -178,18 +201,16 @@ def infinity(fake: Sample, real: Sample, subsets: Subsets, every_row: bool) -> E
     )
 
 
-def debiased(fake: Sample, real: Sample, every_row: bool) -> Estimate:
+def debiased(fake: FrechetSample, real: FrechetSample, every_row: bool) -> Estimate:
     """Remove the bias of both samples by the method that their sizes call for."""
-    if same_rows(fake, real):
-        same = caution(
-            "same-rows",
-            "both samples are the same rows, at distance 0 from themselves; no interval applies",
-            "Compare with samples drawn apart.",
-        )
-        return _estimate("identical-rows", 0.0, (fake, real), (EXACT, EXACT), warnings=(same,))
     regime = _Regime.of(fake, real)
-    if fake.weights is not None or real.weights is not None:
-        return _weighted(fake, real, regime)
+    if regime.smaller < FEW_RATIO:
+        # A few repeated rows, which real images have, do not disturb a fit.
+        fake, real = (_without_repeats(sample) for sample in (fake, real))
+    common = shared_units(fake.design, real.design)
+    shared = common is not None and common.size > 1
+    if shared or not (fake.independent and real.independent):
+        return _designed(fake, real, regime, every_row)
     if regime.smaller < FEW_RATIO:
         return _few_samples(fake, real, regime, every_row)
     if _fit_first(fake, real, regime):
@@ -199,38 +220,35 @@ def debiased(fake: Sample, real: Sample, every_row: bool) -> Estimate:
     return _expanded(fake, real, regime, every_row)
 
 
-def _expanded(fake: Sample, real: Sample, regime: _Regime, every_row: bool) -> Estimate:
+def _without_repeats(sample: FrechetSample) -> FrechetSample:
+    design = sample.design
+    if design is None or not design.found or design.units < (1.0 - REPEATED_SHARE) * design.n:
+        return sample
+    return sample.as_independent()
+
+
+def _expanded(
+    fake: FrechetSample, real: FrechetSample, regime: _Regime, every_row: bool
+) -> Estimate:
     """Second order, and third order by halving whichever sample is not large."""
     pair = Pair(fake, real)
     errors = pair.errors(every_row=every_row)
     second_order = pair.plugin - errors[0].bias - errors[1].bias
     both = ((fake, regime.fake), (real, regime.real))
-    # Moments alone cannot be halved: the rest of their bias, for Gaussian rows, by the contour.
-    rest = sum(
-        gaussian_bias_beyond_second_order(pair.roots, side.n)
-        for side, ratio in both
-        if side.rows is None and side.n is not None and ratio < SPLIT_RATIO
-    )
-    details = ("bias of moments beyond second order: contour",) if rest else ()
     warnings = _heavy_tails(pair, errors)
     small = [side for side, ratio in both if side.rows is not None and ratio < SPLIT_RATIO]
     if not small:
-        value = second_order - rest
-        return _estimate(
-            "second-order", value, (fake, real), errors, warnings=warnings, details=details
-        )
+        return _estimate("second-order", second_order, (fake, real), errors, warnings=warnings)
     fakes, reals = (
         side.divided(2).parts if side in small else (side, side) for side in (fake, real)
     )
     halves = [Pair(*half) for half in zip(fakes, reals, strict=True)]
-    value = third_order(second_order, _half_values(halves, every_row)) - rest
+    value = third_order(second_order, _half_values(halves, every_row))
     one, two = (
         halved(error, both=len(small) == 2) if side in small else error
         for side, error in zip((fake, real), errors, strict=True)
     )
-    return _estimate(
-        "third-order", value, (fake, real), (one, two), warnings=warnings, details=details
-    )
+    return _estimate("third-order", value, (fake, real), (one, two), warnings=warnings)
 
 
 def _heavy_tails(pair: Pair, errors: tuple[SampleError, SampleError]) -> tuple[Diagnostic, ...]:
@@ -256,29 +274,122 @@ def _heavy_tails(pair: Pair, errors: tuple[SampleError, SampleError]) -> tuple[D
     return tuple(found)
 
 
-def _weighted(fake: Sample, real: Sample, regime: _Regime) -> Estimate:
-    """Remove the bias of weighted rows, to second order at every size."""
+def _designed(
+    fake: FrechetSample, real: FrechetSample, regime: _Regime, every_row: bool
+) -> Estimate:
+    """Remove the bias of samples that were drawn otherwise than row by row, by expansion."""
     pair = Pair(fake, real)
-    errors = pair.errors(every_row=True)
-    details = tuple(
-        f"the weighted {name} rows count for {side.effective:.4g} equal ones"
-        for name, side in zip(NAMES, (fake, real), strict=True)
-        if side.weights is not None
-    )
-    warnings: tuple[Diagnostic, ...] = ()
-    if regime.smaller < WEIGHTED_RATIO:
-        warnings = (
+    found = pair.shared()
+    if found is None:
+        errors, shared = pair.errors(every_row=every_row), None
+        value = pair.plugin - errors[0].bias - errors[1].bias
+    else:
+        errors, shared, curvature = found
+        value = pair.plugin - errors[0].bias - errors[1].bias - shared.bias
+        own, theirs = shared.influences
+        errors = (
+            replace(errors[0], influence=own, curvature=curvature),
+            replace(errors[1], influence=theirs, curvature=0.0),
+        )
+    warnings = _design_effects(pair, errors)
+    if regime.smaller < FEW_RATIO:
+        warnings += (
             unreliable(
                 "few-samples",
-                f"{regime.smaller:.2g} effective samples per dimension, where weighted rows need "
-                f"{WEIGHTED_RATIO}",
-                "Use more samples, or more even weights.",
+                f"{regime.smaller:.2g} samples per dimension: the methods for so few assume "
+                f"independent rows, and the expansion needs {FEW_RATIO}",
+                "Use more samples, or fewer features.",
             ),
         )
-    value = pair.plugin - errors[0].bias - errors[1].bias
+    method: Method = "second-order"
+    total = 0.0 if shared is None else shared.variance
+    small = [
+        sample
+        for sample, ratio in ((fake, regime.fake), (real, regime.real))
+        if sample.rows is not None and (ratio < SPLIT_RATIO or shared is not None)
+    ]
+    halves = None
+    if regime.smaller < SPLIT_RATIO:
+        halves = _designed_halves(fake, real, small, joint=shared is not None)
+    if halves is not None:
+        method = "third-order"
+        value = third_order(value, [_designed_value(half) for half in halves])
+        if shared is None:
+            one, two = (
+                halved(error, both=len(small) == 2) if sample in small else error
+                for sample, error in zip((fake, real), errors, strict=True)
+            )
+            errors = one, two
+        else:
+            total += HALVING_NOISE * shared.quadratic_variance
+    apart = errors[0].variance + errors[1].variance
     return _estimate(
-        "second-order", value, (fake, real), errors, warnings=warnings, details=details
+        method,
+        value,
+        (fake, real),
+        errors,
+        shared_variance=0.0 if shared is None else total - apart,
+        warnings=warnings,
     )
+
+
+def _designed_halves(
+    fake: FrechetSample, real: FrechetSample, small: list[FrechetSample], *, joint: bool
+) -> list[Pair] | None:
+    """Random halves of the units of the small samples; None where a stratum has too few units.
+
+    `joint`: shared units go into the same half of either sample.
+    """
+    parts: list[list[FrechetSample]] = []
+    names = None
+    for sample in (fake, real):
+        if sample not in small:
+            parts.append([sample, sample])
+            continue
+        if sample.design is None:
+            parts.append(list(sample.divided(2).parts))
+            continue
+        index = sample.design.halves(np.random.default_rng(PAIRING_SEED), names)
+        if index is None:
+            return None
+        if joint:
+            names = sample.design.named_halves(index)
+        parts.append([sample.part(rows) for rows in index])
+    return [Pair(one, two) for one, two in zip(*parts, strict=True)]
+
+
+def _designed_value(pair: Pair) -> float:
+    """Plug-in less its second-order bias."""
+    found = pair.shared()
+    if found is None:
+        errors = pair.errors_alone(every_row=True, bias_only=True)
+        return pair.plugin - errors[0].bias - errors[1].bias
+    errors, shared, _ = found
+    return pair.plugin - errors[0].bias - errors[1].bias - shared.bias
+
+
+def _design_effects(pair: Pair, errors: tuple[SampleError, SampleError]) -> tuple[Diagnostic, ...]:
+    """Doubt the expansion where dependence leaves too few effective samples per dimension."""
+    found = []
+    roots = pair.directions[0]
+    for name, side, error in zip(NAMES, (pair.fake, pair.real), errors, strict=True):
+        if side.rows is None or side.n is None:
+            continue
+        # Of independent Gaussian rows, the bias of the root alone.
+        gaussian = gaussian_bias(0.0, roots, side.n) + float(roots.sum()) / side.n
+        excess = error.bias / gaussian if gaussian > 0.0 else 1.0
+        ratio = side.n / max(excess, 1.0) / max(roots.size, 1)
+        if ratio < HEAVY_RATIO:
+            found.append(
+                unreliable(
+                    "heavy-tails" if side.independent else "dependent-rows",
+                    f"the bias is {excess:.2g} times that of independent Gaussian rows: {side.n} "
+                    f"{name} samples are as good as {ratio:.2g} per dimension, where the method "
+                    f"needs {HEAVY_RATIO}",
+                    "Use more groups of rows, or fewer features.",
+                )
+            )
+    return tuple(found)
 
 
 def _half_values(halves: list[Pair], every_row: bool) -> list[float]:
@@ -304,14 +415,16 @@ def _half_values(halves: list[Pair], every_row: bool) -> list[float]:
     return values
 
 
-def _fit_first(fake: Sample, real: Sample, regime: _Regime) -> bool:
+def _fit_first(fake: FrechetSample, real: FrechetSample, regime: _Regime) -> bool:
     few, other = regime.by_size(fake, real)
     wide = min(fake.directions, real.directions) >= FIT_DIRECTIONS
     known = other.rows is not None or regime.larger >= FIT_RATIO
     return few.rows is not None and regime.smaller < FIT_RATIO and wide and known
 
 
-def _few_samples(fake: Sample, real: Sample, regime: _Regime, every_row: bool) -> Estimate:
+def _few_samples(
+    fake: FrechetSample, real: FrechetSample, regime: _Regime, every_row: bool
+) -> Estimate:
     """Debias where one sample, or both, has few samples per dimension, by a spectrum fit."""
     few, other = regime.by_size(fake, real)
     if few.rows is not None and other.rows is not None and regime.larger < FIT_RATIO:
@@ -339,18 +452,18 @@ def _few_samples(fake: Sample, real: Sample, regime: _Regime, every_row: bool) -
     return _estimate(method, value, (fake, real), errors, warnings=warnings, details=fit.details)
 
 
-def _degrees(sample: Sample) -> float:
+def _degrees(sample: FrechetSample) -> float:
     return np.inf if sample.n is None else sample.n - 1.0
 
 
-def _known_spectrum(few: Sample, other: Sample) -> Float | None:
+def _known_spectrum(few: FrechetSample, other: FrechetSample) -> Float | None:
     """Eigenvalues of the other covariance, where few rows do not show all directions."""
     assert few.n is not None
     return other.spectrum if few.n <= other.factor.shape[1] else None
 
 
 def _other_removed(
-    few: Sample, other: Sample, fit: Fit, spectrum: Float | None
+    few: FrechetSample, other: FrechetSample, fit: Fit, spectrum: Float | None
 ) -> tuple[float, SampleError]:
     """Remove and measure what the noise of the larger sample does to the result.
 
@@ -370,7 +483,9 @@ def _other_removed(
     )
 
 
-def _fitted_jointly(few: Sample, other: Sample, fake: Sample, real: Sample) -> Estimate | None:
+def _fitted_jointly(
+    few: FrechetSample, other: FrechetSample, fake: FrechetSample, real: FrechetSample
+) -> Estimate | None:
     """Debias two small samples by the equations of both at once."""
     one, two = few.centred(), other.centred()
     found = fit_both_samples(
@@ -399,7 +514,7 @@ def _fitted_jointly(few: Sample, other: Sample, fake: Sample, real: Sample) -> E
 
 
 def _one_by_one(
-    few: Sample, other: Sample, fit: Fit, ratio: float
+    few: FrechetSample, other: FrechetSample, fit: Fit, ratio: float
 ) -> tuple[float, SampleError, Diagnostic]:
     """Remove either bias as if it were alone, where moments are all that is known of one sample.
 
@@ -427,7 +542,7 @@ def _one_by_one(
     return value, rest, doubt
 
 
-def _fit(few: Sample, other: Sample, spectrum: Float | None = None) -> Fit:
+def _fit(few: FrechetSample, other: FrechetSample, spectrum: Float | None = None) -> Fit:
     """Debias one sample; `spectrum`: eigenvalues of the other covariance, where they are known."""
     assert few.n is not None
     gap = few.mean - other.mean

@@ -34,6 +34,9 @@ SINGLE_ROWS = 4096
 TINY = 1e-30
 """Squared norms below this are computed again in float64."""
 
+PAIR_BLOCK = 64
+"""Pairs for which a user's kernel is evaluated in one block."""
+
 FEATURES = 1000
 """Largest feature map of a polynomial that is written out."""
 
@@ -271,6 +274,34 @@ class KernelRows:
         if one == two:
             np.fill_diagonal(out, 1)
         return out
+
+    def pairs(self, i: NDArray[np.intp], j: NDArray[np.intp]) -> Float:
+        """k(x_i, x_j) for pairs of rows."""
+        if self._function is not None:
+            found = [
+                np.diagonal(self._between(i[k : k + PAIR_BLOCK], j[k : k + PAIR_BLOCK]))
+                for k in range(0, i.size, PAIR_BLOCK)
+            ]
+            return np.concatenate([np.zeros(0), *found])
+        a, b = self.rows[i].astype(np.float64), self.rows[j].astype(np.float64)
+        if self.name == "laplace":
+            return np.asarray(np.exp(-np.abs(a - b).sum(axis=1)))
+        if self.name == "rbf":
+            a -= b
+            return np.asarray(np.exp(-0.5 * np.einsum("ij,ij->i", a, a)))
+        out: Float = np.einsum("ij,ij->i", a, b)
+        if self.name == "polynomial":
+            assert self._diagonal is not None
+            out += self._poly.offset
+            out /= self._diagonal[i] * self._diagonal[j]
+            out **= self._poly.degree
+        return out
+
+    def _between(self, i: NDArray[np.intp], j: NDArray[np.intp]) -> Float:
+        assert self._diagonal is not None
+        scale = np.multiply.outer(self._diagonal[i], self._diagonal[j])
+        values: Float = self._call(self.rows[i], self.rows[j]) / scale
+        return values
 
     def _slices(self) -> list[slice]:
         return [slice(i, min(i + BLOCK_ROWS, self.n)) for i in range(0, self.n, BLOCK_ROWS)]

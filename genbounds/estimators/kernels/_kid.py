@@ -19,9 +19,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from genbounds.estimators._design import Design, Index, drawn, row_design
 from genbounds.estimators._estimate import Estimate, SampleError, bias_left, small_sample
+from genbounds.estimators._inspect import Inspected, inspect, leaked
 from genbounds.estimators._moments import Moments, is_narrow
 from genbounds.estimators._scale import power_of, scaled_back, unit_of
+from genbounds.estimators._second_order import NumberedRows, RowTerms, expand_design
+from genbounds.estimators._two_samples import (
+    Side,
+    mixed_square,
+    shared_error,
+    shared_units,
+    with_mixed_term,
+)
 from genbounds.estimators.kernels._kernels import PolynomialKernel
 from genbounds.origins import check_same_encoder, origin_of, origin_warnings
 from genbounds.results import Diagnostic, Score
@@ -34,6 +44,9 @@ from genbounds.validation import (
     check_open_unit,
     check_same_dimension,
 )
+
+PAIRING_SEED = 20_240_105
+"""Fixed, so that random pairs of rows give the same result at every call."""
 
 ESTIMATORS = ("debiased", "plugin")
 
@@ -70,7 +83,7 @@ def kernel_inception_distance(
 
     Parameters
     ----------
-    fake : array_like of shape (n, d)
+    fake : array_like of shape (n, d) or Sample
         Generated features, at least 4 independent rows.
     real : array_like of shape (m, d)
         Reference features, at least 4 independent rows.
@@ -139,7 +152,8 @@ class KernelReference:
     def __init__(
         self, real: Any, *, degree: int = 3, gamma: float | None = None, offset: float = 1.0
     ) -> None:
-        self._rows = _rows("real", real)
+        self._seen = _inspected("real", real)
+        self._rows, self._design = self._seen.rows, self._seen.design
         self._origin = origin_of(real)
         d = self._rows.shape[1]
         given = PolynomialKernel(degree=degree, gamma=gamma, offset=offset)
@@ -196,9 +210,15 @@ class KernelReference:
         """
         check_choice("estimator", estimator, ESTIMATORS)
         check_same_encoder({"`fake`": origin_of(fake), "`real`": self._origin})
-        rows = _rows("fake", fake)
+        seen = _inspected("fake", fake)
+        rows, design = seen.rows, seen.design
         check_same_dimension("fake", rows.shape[1], "real", self.d)
         kernel = self._kernel.for_rows(max(self._largest, _largest("fake", rows)))
+        if self._must_expand(design):
+            found = designed_kid(
+                (rows, self._rows), (design, self._design), kernel, estimator=estimator
+            )
+            return self._finished(found, seen, kernel)
         found = _estimate(
             _Within.of(rows, kernel),
             self._prepared(kernel),
@@ -209,19 +229,40 @@ class KernelReference:
         own, other = _curvatures(found, rows, self._rows, kernel)
         found = replace(
             found,
-            sample=replace(found.sample, curvature=own),
-            reference=replace(found.reference, curvature=other),
+            sample=replace(found.sample, curvature=own, units=_labels(design)),
+            reference=replace(found.reference, curvature=other, units=_labels(self._design)),
         )
-        return scaled_back(found, kernel.unit, power=kernel.power)
+        return self._finished(found, seen, kernel)
+
+    def _finished(self, found: Estimate, seen: Inspected, kernel: _Kernel) -> Estimate:
+        """Add what the samples show of how they were drawn, in the units of the features."""
+        warnings = (
+            *seen.warnings,
+            *self._seen.warnings,
+            *leaked(seen.ids, self._seen.ids),
+            *found.warnings,
+        )
+        return scaled_back(replace(found, warnings=warnings), kernel.unit, power=kernel.power)
+
+    def _must_expand(self, design: Design | None) -> bool:
+        """Whether the samples are more than independent rows of their own."""
+        common = shared_units(design, self._design)
+        designs = (design, self._design)
+        plain = all(one is None or one.independent for one in designs)
+        return not plain or (common is not None and common.size > 1)
 
 
-def _rows(name: str, x: Any) -> NDArray[Any]:
+def _labels(design: Design | None) -> NDArray[Any] | None:
+    return None if design is None else design.labels
+
+
+def _inspected(name: str, x: Any) -> Inspected:
     if isinstance(x, Moments):
         raise InputError(
             "is given by its moments; the kernel distance needs the features themselves.",
             argument=name,
         )
-    return check_features(name, x, minimum=MINIMUM)
+    return inspect(name, x, minimum=MINIMUM, what="generated" if name == "fake" else "reference")
 
 
 def _largest(name: str, rows: NDArray[Any]) -> float:
@@ -275,6 +316,14 @@ class _Kernel:
     def block(self, a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
         base: NDArray[Any] = a @ b.T
         base *= base.dtype.type(self.gamma)
+        return self._polynomial(base)
+
+    def pairs(self, a: NDArray[Any], b: NDArray[Any]) -> Float:
+        """Kernel of each row of `a` with that of `b`."""
+        base: Float = np.einsum("ij,ij->i", a, b) * self.gamma
+        return self._polynomial(base)
+
+    def _polynomial(self, base: NDArray[Any]) -> NDArray[Any]:
         out: NDArray[Any] = base * base.dtype.type(self._coefficient(self.degree))
         for k in range(self.degree - 1, 0, -1):
             out += base.dtype.type(self._coefficient(k))
@@ -431,6 +480,130 @@ def _estimate(
         ),
         assumptions=("the rows are independent and have finite sixth moments",),
     )
+
+
+class WitnessRows(NumberedRows):
+    """One sample of a kernel distance as a `QuadraticForm`; a block is the numbers of its rows.
+
+    With r and c the weighted means of the kernel over the sample itself and over the other,
+    IF(x) = 2 (r(x) - c(x)) less its mean, and h(x, x') = k(x, x') - r(x) - r(x') + mean r.
+    """
+
+    seed = PAIRING_SEED
+
+    def __init__(
+        self, rows: NDArray[Any], kernel: _Kernel, weights: Float, own: Float, other: Float
+    ) -> None:
+        self.rows, self.kernel = rows, kernel
+        self.own, self.witness = own, own - other
+        self.mean = float(weights @ own)
+        self.shift = float(weights @ self.witness)
+        self.n = len(rows)
+
+    @property
+    def width(self) -> int:
+        """Numbers a row."""
+        return int(self.rows.shape[1])
+
+    def values(self, rows: Index) -> Float:
+        """Return rows as the kernel takes them."""
+        return _rescaled(self.rows[rows], self.kernel)
+
+    def terms(self, block: Index, positions: Index) -> RowTerms:
+        """Influence and h(x, x)."""
+        x = self.values(block)
+        own = self.kernel.pairs(x, x) - 2.0 * self.own[block] + self.mean
+        return RowTerms(2.0 * (self.witness[block] - self.shift), own)
+
+    def across(self, one: Index, i: Index, two: Index, j: Index) -> Float:
+        """h(x_i, x_j)."""
+        a, b = one[i], two[j]
+        values = self.kernel.pairs(self.values(a), self.values(b))
+        return values - self.own[a] - self.own[b] + self.mean
+
+
+def designed_kid(
+    rows: tuple[NDArray[Any], NDArray[Any]],
+    designs: tuple[Design | None, Design | None],
+    kernel: _Kernel,
+    *,
+    estimator: str,
+) -> Estimate:
+    """Kernel distance of samples that were drawn otherwise than row by row.
+
+    The score is quadratic in the weights of the rows, so that the plug-in less the trace of its
+    quadratic part is unbiased: for independent rows it is the U-statistic.
+    """
+    one, two = (design or row_design(len(x)) for design, x in zip(designs, rows, strict=True))
+    fake, real = rows
+    own = _weighted_means(fake, fake, one.weights, kernel)
+    other = _weighted_means(fake, real, two.weights, kernel)
+    theirs = _weighted_means(real, real, two.weights, kernel)
+    back = _weighted_means(real, fake, one.weights, kernel)
+    forms = (
+        WitnessRows(fake, kernel, one.weights, own, other),
+        WitnessRows(real, kernel, two.weights, theirs, back),
+    )
+    crossed = float(one.weights @ other)
+
+    def between(x: Index, i: Index, y: Index, j: Index) -> Float:
+        a, b = x[i], y[j]
+        values = kernel.pairs(forms[0].values(a), forms[1].values(b))
+        return other[a] + back[b] - values - crossed
+
+    errors = (expand_design(forms[0], one)[0], expand_design(forms[1], two)[0])
+    sides = Side(forms[0], one), Side(forms[1], two)
+    common = shared_units(one, two)
+    bias, shared_variance = errors[0].bias + errors[1].bias, 0.0
+    if common is not None and common.size > 1:
+        shared = shared_error(sides, errors, common, between)
+        bias += shared.bias
+        shared_variance = shared.variance - errors[0].variance - errors[1].variance
+        errors = (
+            replace(errors[0], influence=shared.influences[0]),
+            replace(errors[1], influence=shared.influences[1]),
+        )
+    else:
+        errors = with_mixed_term(errors, 2.0 * mixed_square(*sides, between))
+    value = forms[0].mean + forms[1].mean - 2.0 * crossed
+    return Estimate(
+        estimator=estimator,
+        method="plug-in" if estimator == "plugin" else "u-statistic",
+        value=value if estimator == "plugin" else value - bias,
+        sample=_skewed(errors[0]),
+        reference=_skewed(errors[1]),
+        shared_variance=shared_variance,
+        lower_limit=0.0,
+        statistic=kernel.label,
+        warnings=(
+            *([bias_left(bias)] if estimator == "plugin" else []),
+            *small_sample(one.effective, name="generated"),
+            *small_sample(two.effective, name="reference"),
+        ),
+        assumptions=(
+            f"{drawn(designs[0])} (generated)",
+            f"{drawn(designs[1])} (reference)",
+            "features have finite sixth moments",
+        ),
+    )
+
+
+def _weighted_means(
+    rows: NDArray[Any], others: NDArray[Any], weights: Float, kernel: _Kernel
+) -> Float:
+    """Weighted mean over `others` of the kernel, for each row."""
+    means = np.zeros(len(rows))
+    for i, a in _blocks(rows, kernel):
+        for j, b in _blocks(others, kernel):
+            means[i] += kernel.block(a, b) @ weights[j]
+    return means
+
+
+def _skewed(error: SampleError) -> SampleError:
+    """Add the third cumulant of the linear part, from the influence of every unit."""
+    if error.influence is None:
+        return error
+    return replace(error, skewness=float((error.influence**3).mean()) / error.influence.size**2)
 
 
 def _curvatures(

@@ -8,7 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from genbounds.estimators._design import Design, Index
+from genbounds.estimators._estimate import SampleError
 from genbounds.estimators._moments import row_blocks
+from genbounds.estimators._second_order import NumberedRows, RowTerms, expand_design
 from genbounds.estimators.kernels._kernels import BLOCK_ROWS, Kernel, KernelRows
 from genbounds.validation import Float
 
@@ -72,6 +75,70 @@ def frobenius(rows: KernelRows) -> Frobenius:
     variance = (4.0 * (n - 2.0) * max(linear, 0.0) + 2.0 * pairwise) / (n * (n - 1.0))
     second = 2.0 * max(pairwise - 2.0 * max(linear, 0.0), 0.0) / (n * (n - 1.0))
     return Frobenius(value=value, variance=variance, second=second, projection=projection)
+
+
+def frobenius_design(rows: KernelRows, design: Design) -> tuple[float, SampleError]:
+    """Estimate E k(x, x')² from rows that were drawn by a design, with its error.
+
+    The score is quadratic in the weights, so that its plug-in less tr M is unbiased: for
+    independent rows it is the U-statistic.
+
+    Returns
+    -------
+    plugin : float
+    error : SampleError
+        Of the plug-in, with its bias.
+    """
+    features = rows.features() if rows.dimension is not None and rows.dimension < rows.n else None
+    if features is None:
+        sums = np.zeros(rows.n)
+        for one, two, values in rows.upper_blocks():
+            values *= values
+            sums[one] += values @ design.weights[two]
+            if one != two:
+                sums[two] += values.T @ design.weights[one]
+    else:
+        scaled = features * np.sqrt(design.weights)[:, None]
+        sums = np.einsum("ij,ij->i", features @ (scaled.T @ scaled), features)
+    plugin = float(design.weights @ sums)
+    error, _ = expand_design(SquaredKernelRows(rows, sums, plugin), design)
+    return plugin, error
+
+
+class SquaredKernelRows(NumberedRows):
+    """Rows as a `QuadraticForm` of E k(x, x')²; a block is the numbers of its rows.
+
+    Parameters
+    ----------
+    rows : KernelRows
+    sums : ndarray of shape (n,)
+        Weighted mean of k(x_i, x)² over all rows x.
+    plugin : float
+        Weighted mean of `sums`.
+    """
+
+    seed = PAIRING_SEED
+    bounded = True
+
+    def __init__(self, rows: KernelRows, sums: Float, plugin: float) -> None:
+        self.rows, self.sums, self.mean = rows, sums, plugin
+        self.n = rows.n
+
+    @property
+    def width(self) -> int:
+        """Numbers a row."""
+        return int(self.rows.width)
+
+    def terms(self, block: Index, positions: Index) -> RowTerms:
+        """Influence 2 (E k(x, ·)² - E k²), and h(x, x)."""
+        means = self.sums[block]
+        return RowTerms(2.0 * (means - self.mean), 1.0 - 2.0 * means + self.mean)
+
+    def across(self, a: Index, i: Index, b: Index, j: Index) -> Float:
+        """k(x_i, x_j)² less the means over either."""
+        one, two = a[i], b[j]
+        values: Float = self.rows.pairs(one, two) ** 2
+        return values - self.sums[one] - self.sums[two] + self.mean
 
 
 def squared_kernel_sum(

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import scipy  # its submodules are loaded at their first use
 
+from genbounds.estimators._design import Index
 from genbounds.estimators._estimate import Estimate, SampleError
 from genbounds.estimators._second_order import third_order
 from genbounds.estimators.kernels._kernels import KernelRows
@@ -36,6 +36,7 @@ from genbounds.estimators.vendi._job import (
     as_far_as_it_counts,
     spectrum_error,
     subsample_error,
+    unweighted,
 )
 from genbounds.estimators.vendi._spectrum import (
     FeatureRows,
@@ -45,7 +46,7 @@ from genbounds.estimators.vendi._spectrum import (
     leading,
 )
 from genbounds.estimators.vendi._ustat import u_statistic
-from genbounds.results import Method, caution
+from genbounds.results import Method, caution, unreliable
 from genbounds.validation import Float
 
 FITTED_ORDER = 0.5
@@ -120,6 +121,7 @@ def _can_fit(job: Job) -> bool:
     dimension = job.rows.dimension
     return (
         not job.plugin
+        and job.design is None  # its limit theorems are about independent rows
         and dimension is not None
         and job.order >= FITTED_ORDER
         and min(job.n, dimension) <= DENSE_ROWS
@@ -132,18 +134,20 @@ def _whole(job: Job) -> _Whole:
     rows, n = job.rows, job.n
     features, gram = job.features(), None
     if features is not None and features.d < n:
-        gram = features.gram()
-        spectrum, ratio = from_features(features, gram), n / features.d
+        gram = features.gram(job.weights)
+        spectrum, ratio = from_features(features, gram, job.weights), n / features.d
     elif n <= DENSE_ROWS:
-        spectrum, ratio = from_gram(rows.matrix()), 1.0
+        spectrum, ratio = from_gram(rows.matrix(), job.weights), 1.0
     elif math.isinf(job.order):
+        unweighted(job)
         spectrum, _ = leading(rows, 1, job.seed)
-        value, error, noise = spectrum_error(spectrum, n, job.order)
+        value, error, noise = spectrum_error(job, spectrum, n)
         return _Whole(value=value, error=error, noise=noise, spectrum=spectrum, features=features)
     else:
-        error = subsample_error(rows, job.order)
+        unweighted(job)
+        error = subsample_error(job)
         return _Whole(value=_log_score(rows, job.order), error=error, features=features)
-    value, error, noise = spectrum_error(spectrum, n, job.order, every_row=job.every_row)
+    value, error, noise = spectrum_error(job, spectrum, n)
     return _Whole(
         value=value,
         error=error,
@@ -188,9 +192,11 @@ def _debiased(job: Job, whole: _Whole) -> Estimate:
     method: Method = "second-order"
     value = whole.value - error.bias
     if _third_order_counts(job.order, whole) and job.n >= 8 * MINIMUM:
-        value, added = _halved(job, whole, value)
-        error = replace(error, variance=error.variance + added)
-        method = "third-order"
+        found = _halved(job, whole, value)
+        if found is not None:
+            value, added = found
+            error = replace(error, variance=error.variance + added)
+            method = "third-order"
     own_interval = None
     if dimension is not None and math.isfinite(job.order):
         own_interval = ceiling_interval(
@@ -217,35 +223,54 @@ def _third_order_counts(order: float, whole: _Whole) -> bool:
     return whole.ratio < least or third > NEGLIGIBLE * math.sqrt(whole.error.variance)
 
 
-def _halved(job: Job, whole: _Whole, value: float) -> tuple[float, float]:
-    """Value to third order, and what parts of the rows add to its variance beyond their noise."""
+def _halved(job: Job, whole: _Whole, value: float) -> tuple[float, float] | None:
+    """Value to third order, and what parts of the rows add to its variance beyond their noise.
+
+    None where a stratum of the design has too few units to be halved.
+    """
     values, added = [], 7.0 / 9.0 * whole.noise
-    for half, n in _half_spectra(job, whole):
-        spectrum = as_far_as_it_counts(half, job.order)
+    halves = _halves(job)
+    if halves is None:
+        return None
+    for half, spectrum in zip(halves, _half_spectra(job, whole, halves), strict=True):
+        part = as_far_as_it_counts(spectrum, job.order)
         plugin, bias, own = spectral_bias(
-            spectrum.coordinates, spectrum.values, n=n, order=job.order, every_row=job.every_row
+            part.coordinates,
+            part.values,
+            n=half.size,
+            order=job.order,
+            every_row=job.every_row,
+            design=None if job.design is None else job.design.restricted(half),
         )
         values.append(plugin - bias)
         added += own / 36.0
     return third_order(value, values), added
 
 
-def _half_spectra(job: Job, whole: _Whole) -> Iterator[tuple[Spectrum, int]]:
-    shuffled = np.random.default_rng(PAIRING_SEED).permutation(job.n)
-    halves: list[Any] = [np.sort(shuffled[k::2]) for k in (0, 1)]
+def _halves(job: Job) -> list[Index] | None:
+    rng = np.random.default_rng(PAIRING_SEED)
+    if job.design is None:
+        shuffled = rng.permutation(job.n)
+        return [np.sort(shuffled[k::2]) for k in (0, 1)]
+    found = job.design.halves(rng)
+    return None if found is None else list(found)
+
+
+def _half_spectra(job: Job, whole: _Whole, halves: list[Index]) -> Iterator[Spectrum]:
     features, gram = whole.features, whole.gram
+    weights = [None if job.weights is None else job.weights[half] for half in halves]
     if features is None:
-        for half in halves:
-            yield from_gram(job.rows.subset(half).matrix()), half.size
+        for half, w in zip(halves, weights, strict=True):
+            yield from_gram(job.rows.subset(half).matrix(), w)
         return
     one, two = (features.subset(half) for half in halves)
-    if gram is None or two.n <= features.d:
-        for part in (one, two):
-            yield from_features(part), part.n
+    if gram is None or two.n <= features.d or job.weights is not None:
+        for part, w in zip((one, two), weights, strict=True):
+            yield from_features(part, None, w)
         return
     first = one.gram()
-    yield from_features(one, first), one.n
-    yield from_features(two, (features.n * gram - one.n * first) / two.n), two.n
+    yield from_features(one, first)
+    yield from_features(two, (features.n * gram - one.n * first) / two.n)
 
 
 def _fitted(job: Job, fit: FittedScore) -> Estimate:
@@ -295,7 +320,9 @@ def _tied(job: Job, spectrum: Spectrum, count: int, variance: float) -> Estimate
         excess=excess * math.sqrt(len(rows) / job.n),
         degrees=job.n - 1.0,
     )
-    warning = caution(
+    # The excess of a largest eigenvalue is drawn for independent rows.
+    warn = caution if job.design is None else unreliable
+    warning = warn(
         "near-tie",
         f"{values.size} eigenvalues cannot be told from the largest: the value lies midway between "
         "all of them equal and the largest as it is, and the interval covers both",

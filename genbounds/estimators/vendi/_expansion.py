@@ -19,9 +19,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from genbounds.estimators._design import Design, Index
 from genbounds.estimators._estimate import SampleError
 from genbounds.estimators._moments import random_parts
-from genbounds.estimators._second_order import Index, RowTerms, expand_rows
+from genbounds.estimators._second_order import QuadraticForm, RowTerms, expand_design, expand_rows
 from genbounds.estimators.vendi._coupling import (
     DEFINITE_ORDER,
     Coupling,
@@ -196,6 +197,7 @@ def spectral_error(
     order: float,
     kept: int | None,
     every_row: bool = True,
+    design: Design | None = None,
 ) -> tuple[float, SampleError, float]:
     """Plug-in log score, its error, and the share of random parts of the rows in its variance.
 
@@ -212,12 +214,22 @@ def spectral_error(
     """
     form = SpectralRows(coordinates, values, n=n, order=order, kept=kept)
     every_row = every_row or order < 1.0  # rare rows, whose influence is large, may carry it all
-    error, noise = expand_rows(form, part_rows=None if every_row else _part_size(values))
+    part_rows = None if every_row else _part_size(values)
+    if design is None:
+        error, noise = expand_rows(form, part_rows=part_rows)
+    else:
+        error, noise = expand_design(form, design, part_rows=part_rows)
     return form.at.value, error, noise
 
 
 def spectral_bias(
-    coordinates: Coordinates, values: Float, *, n: int, order: float, every_row: bool
+    coordinates: Coordinates,
+    values: Float,
+    *,
+    n: int,
+    order: float,
+    every_row: bool,
+    design: Design | None = None,
 ) -> tuple[float, float, float]:
     """Return plug-in log score, bias and its noise, as `spectral_error`, of half a sample.
 
@@ -225,6 +237,11 @@ def spectral_bias(
     """
     form = SpectralRows(coordinates, values, n=n, order=order, kept=None)
     every_row = every_row or order < 1.0
+    if design is not None:
+        error, noise = expand_design(
+            form, design, part_rows=None if every_row else _part_size(values), bias_only=True
+        )
+        return form.at.value, error.bias, noise
     part = next(random_parts(PAIRING_SEED, n, n if every_row else _part_size(values) // 4))
     terms = [form.terms(z, positions) for positions, z in coordinates(part)]
     own = np.concatenate([row.own for row in terms])
@@ -238,7 +255,7 @@ def _part_size(values: Float) -> int:
     return max(PART_ROWS, PART_WORK // max(values.size, 1) ** 2)
 
 
-class SpectralRows:
+class SpectralRows(QuadraticForm):
     """The rows of a sample as a `QuadraticForm`; a block is the array z of their coordinates."""
 
     seed = PAIRING_SEED
@@ -248,8 +265,7 @@ class SpectralRows:
         self, coordinates: Coordinates, values: Float, *, n: int, order: float, kept: int | None
     ) -> None:
         at = derivatives(values, order=order, kept=kept, n=n)
-        self.n, self.blocks, self.at, self.values = n, coordinates, at, values
-        self.bias_divisor = n - 1.0
+        self.n, self.coordinates, self.at, self.values = n, coordinates, at, values
         self.shift = float(at.gradient @ values)
         self.slopes: Float = at.coupling.times(values)
         self.known_mean = 0.5 * float(values @ self.slopes)
@@ -258,6 +274,19 @@ class SpectralRows:
         self._cast: tuple[Float, Float, Float, Coupling] | None = None
         if kept is not None or math.isinf(order):
             self.outside = np.where(values > 0.0, at.gradient / np.maximum(values, ZERO), 0.0)
+
+    @property
+    def width(self) -> int:
+        """Numbers a row."""
+        return self.values.size
+
+    def blocks(self, part: Index | None) -> Iterator[tuple[Index, Float]]:
+        """Yield coordinates."""
+        return self.coordinates(part)
+
+    def block(self, rows: Index) -> Float:
+        """Return the coordinates of the rows with these numbers."""
+        return np.concatenate([z for _, z in self.blocks(rows)])
 
     def terms(self, z: Float, positions: Index) -> RowTerms:
         """Of every row: influence; h(x, x) and its part linear in z²."""
@@ -273,24 +302,21 @@ class SpectralRows:
         known: Float = squares @ slopes - self.known_mean
         return RowTerms(influence, own, known)
 
-    def weighted(self) -> None:
-        """Take no curvature."""
+    def pairing(self, order: Index, count: int) -> tuple[Index, Index]:
+        """Choose random pairs, several of every row where a pair costs little."""
+        few = self.values.size <= NARROW
+        m = order.size if few else max(2, min(order.size, PAIR_ROWS * order.size // count))
+        rows = order[:m]
+        shifts = range(1, 1 + (SHIFTS if few else 1))
+        return np.tile(rows, len(shifts)), np.concatenate([np.roll(rows, k) for k in shifts])
 
-    def pair_squares(self, z: Float, order: Index, count: int) -> tuple[float, int]:
-        """Sum of h² over random pairs: several of every row where a pair costs little."""
-        few = z.shape[1] <= NARROW
-        m = len(z) if few else max(2, min(len(z), PAIR_ROWS * len(z) // count))
-        z = z[order[:m]]
-        *_, values, coupling = self._like(z)
-        excess = z * z - values
-        total = 0.0
-        shifts = SHIFTS if few else 1
-        for shift in range(1, 1 + shifts):
-            cross = z * np.roll(z, shift, axis=0)
-            kernel = 0.5 * self.at.form(excess, np.roll(excess, shift, axis=0))
-            kernel += 0.5 * coupling.form(cross)
-            total += float(kernel @ kernel)
-        return total, shifts * m
+    def across(self, a: Float, i: Index, b: Float, j: Index) -> Float:
+        """h(x_i, x_j)."""
+        *_, values, coupling = self._like(a)
+        one, two = a[i], b[j]
+        kernel = 0.5 * self.at.form(one * one - values, two * two - values)
+        kernel += 0.5 * coupling.form(one * two)
+        return kernel.astype(np.float64, copy=False)
 
     def _like(self, z: Float) -> tuple[Float, Float, Float, Coupling]:
         """Gradient, slopes, eigenvalues and coupling in the precision of `z`."""

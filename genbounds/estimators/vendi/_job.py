@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from genbounds.estimators._design import Design, chunks
 from genbounds.estimators._estimate import EXACT, Estimate, OwnInterval, SampleError
 from genbounds.estimators.kernels._kernels import KernelRows
 from genbounds.estimators.vendi._expansion import PAIRING_SEED, spectral_error
 from genbounds.estimators.vendi._spectrum import FeatureRows, Spectrum, from_gram
 from genbounds.results import Diagnostic, Method
-from genbounds.validation import InputError
+from genbounds.validation import Float, InputError
 
 DENSE_ROWS = 3000
 """Up to so many rows all eigenvectors are computed; above, leading ones or those of a subsample."""
@@ -46,6 +47,8 @@ class Job:
     seed : int
     every_row : bool
         Whether the influence of every row is wanted.
+    design : Design or None
+        How the rows were drawn, where they are not simply independent.
     """
 
     rows: KernelRows
@@ -54,6 +57,17 @@ class Job:
     components: int
     seed: int
     every_row: bool
+    design: Design | None = None
+
+    @property
+    def degrees_of_freedom(self) -> float:
+        """Of a variance estimated from all rows."""
+        return self.n - 1.0 if self.design is None else self.design.degrees_of_freedom
+
+    @property
+    def weights(self) -> Float | None:
+        """Weights of the rows, where they differ."""
+        return self.design.weights if self.design is not None and self.design.weighted else None
 
     @property
     def n(self) -> int:
@@ -79,7 +93,9 @@ class Job:
             method="plug-in" if self.plugin and method not in AS_THEY_ARE else method,
             statistic=statistic,
             value=value,
-            sample=replace(error, n=self.n),
+            sample=replace(
+                error, n=self.n, units=None if self.design is None else self.design.labels
+            ),
             reference=EXACT,
             log_scale=True,
             lower_limit=0.0,
@@ -102,6 +118,16 @@ class Job:
         return rows if self.order >= 1.0 else rows.double()
 
 
+def unweighted(job: Job) -> None:
+    """Refuse weights where only leading eigenvalues, or none, are computed."""
+    if job.weights is not None:
+        raise InputError(
+            "has weights, which need the whole spectrum: use the method 'ustat' (order 2) or "
+            f"'fkea', or at most {DENSE_ROWS} rows.",
+            argument="x",
+        )
+
+
 def enough_rows(job: Job, components: int) -> None:
     """Refuse to keep as many eigenvalues as there are rows."""
     if not components < job.n:
@@ -113,12 +139,18 @@ def enough_rows(job: Job, components: int) -> None:
 
 
 def spectrum_error(
-    spectrum: Spectrum, n: int, order: float, kept: int | None = None, *, every_row: bool = True
+    job: Job, spectrum: Spectrum, n: int, kept: int | None = None
 ) -> tuple[float, SampleError, float]:
     """Plug-in log score of a spectrum, its error, and the noise of parts (`spectral_error`)."""
-    spectrum = as_far_as_it_counts(spectrum, order, kept)
+    spectrum = as_far_as_it_counts(spectrum, job.order, kept)
     return spectral_error(
-        spectrum.coordinates, spectrum.values, n=n, order=order, kept=kept, every_row=every_row
+        spectrum.coordinates,
+        spectrum.values,
+        n=n,
+        order=job.order,
+        kept=kept,
+        every_row=job.every_row,
+        design=job.design,
     )
 
 
@@ -128,13 +160,24 @@ def as_far_as_it_counts(spectrum: Spectrum, order: float, kept: int | None = Non
     return spectrum if cut is None else spectrum.head(2 * cut + NEIGHBOURS)
 
 
-def subsample_error(rows: KernelRows, order: float) -> SampleError:
+def subsample_error(job: Job) -> SampleError:
     """Error of the score of all rows, carried over from a subsample: bias falls as 1/n."""
-    part = rows
-    if rows.n > SUBSAMPLE_ROWS:
-        rng = np.random.default_rng(PAIRING_SEED)
-        part = rows.subset(np.sort(rng.choice(rows.n, SUBSAMPLE_ROWS, replace=False)))
-    _, error, _ = spectrum_error(from_gram(part.matrix()), part.n, order)
+    rows, design = job.rows, job.design
+    rng = np.random.default_rng(PAIRING_SEED)
+    index = np.arange(rows.n)
+    if rows.n > SUBSAMPLE_ROWS and design is None:
+        index = np.sort(rng.choice(rows.n, SUBSAMPLE_ROWS, replace=False))
+    elif rows.n > SUBSAMPLE_ROWS and design is not None:
+        units = np.concatenate(next(chunks(design.cells(rng), design.row_counts, SUBSAMPLE_ROWS)))
+        index = np.sort(np.concatenate([design.rows[unit] for unit in units]))
+    part = replace(
+        job,
+        rows=rows.subset(index),
+        design=None if design is None else design.restricted(index),
+        every_row=True,
+    )
+    spectrum = from_gram(part.rows.matrix(), part.weights)
+    _, error, _ = spectrum_error(part, spectrum, part.n)
     share = part.n / rows.n
     return replace(
         error,
@@ -142,5 +185,5 @@ def subsample_error(rows: KernelRows, order: float) -> SampleError:
         variance=error.variance * share,
         quadratic_variance=error.quadratic_variance * share**2,
         influence=error.influence if part.n == rows.n else None,
-        degrees_of_freedom=rows.n - 1.0,
+        degrees_of_freedom=job.degrees_of_freedom,
     )

@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 
 from genbounds.estimators._estimate import Estimate
-from genbounds.estimators.vendi._job import Job, subsample_error
+from genbounds.estimators.vendi._job import Job, subsample_error, unweighted
 from genbounds.estimators.vendi._spectrum import lanczos_entropy
 from genbounds.results import caution
 from genbounds.validation import InputError
@@ -19,7 +19,8 @@ def lanczos(job: Job) -> Estimate:
     rows, n = job.rows, job.n
     if math.isinf(job.order):
         raise InputError("method 'lanczos' is for finite orders; order inf needs one eigenvalue.")
-    error = subsample_error(rows, job.order)
+    unweighted(job)
+    error = subsample_error(job)
     found = lanczos_entropy(
         rows,
         order=job.order,

@@ -19,9 +19,7 @@ def random_features(job: Job) -> Estimate:
     features = fourier_features(rows, t, job.seed)
     if job.order < 1.0:
         features = features.double()
-    value, error, _ = spectrum_error(
-        from_features(features), features.n, job.order, every_row=job.every_row
-    )
+    value, error, _ = spectrum_error(job, from_features(features, None, job.weights), n)
     warnings: tuple[Diagnostic, ...] = ()
     if not job.plugin and (job.order >= 2.0 or n >= RESOLVED_RATIO * 2 * t):
         value -= error.bias

@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from genbounds.estimators._design import drawn
 from genbounds.estimators._estimate import Estimate, bias_left, small_sample
+from genbounds.estimators._inspect import inspect
 from genbounds.estimators.kernels._kernels import (
     BANDWIDTH_ROWS,
     Kernel,
@@ -26,6 +28,7 @@ from genbounds.estimators.vendi._truncated import nystrom, truncated
 from genbounds.estimators.vendi._ustat import u_statistic
 from genbounds.origins import origin_of, origin_warnings
 from genbounds.results import Score
+from genbounds.samples import features_of
 from genbounds.validation import (
     InputError,
     check_choice,
@@ -68,8 +71,8 @@ def vendi_score(
 
     Parameters
     ----------
-    x : array_like of shape (n, d)
-        Features; rows must be independent.
+    x : array_like of shape (n, d) or Sample
+        Features; a `Sample` says how rows depend on one another or are weighted.
     kernel : {"rbf", "laplace", "cosine", "polynomial"}, PolynomialKernel or callable
         "rbf" is ``exp(-‖x-y‖²/(2σ²))``, "laplace" ``exp(-‖x-y‖₁/σ)``; a callable takes blocks
         (a, d) and (b, d) and returns (a, b). All are normalised to k(x, x) = 1.
@@ -165,7 +168,10 @@ def vendi_estimate(
     if method is not None:
         check_choice("method", method, METHODS)
     check_count("seed", seed, minimum=0)
-    rows = KernelRows(x, kernel, bandwidth)
+    seen = inspect("x", x)
+    design = seen.design
+    labels = None if design is None else design.labels
+    rows = KernelRows(seen.rows, kernel, bandwidth)
     limitless = rows.dimension is None and order < 2.0
     if method is None:
         method = "truncated" if limitless and rows.n > LARGE else "exact"
@@ -178,9 +184,10 @@ def vendi_estimate(
         components=check_count("components", components or COMPONENTS.get(method, 1)),
         seed=seed,
         every_row=influences,
+        design=None if design is None or design.independent else design,
     )
     found = METHODS[method](job)
-    assumptions = ["the rows are independent"]
+    assumptions = [drawn(design)]
     if rows.chosen_by_median:
         assumptions.append(
             f"the bandwidth, {rows.bandwidth:.6g} by the median heuristic on these rows, is fixed"
@@ -188,8 +195,10 @@ def vendi_estimate(
     biased = job.plugin and found.method != "empirical"
     return replace(
         found,
+        sample=replace(found.sample, units=labels),
         statistic=f"{found.statistic} of order {order:g}, kernel {rows.label}",
         warnings=(
+            *seen.warnings,
             *found.warnings,
             *([bias_left()] if biased else []),
             *small_sample(rows.n),
@@ -271,7 +280,7 @@ def vendi_options(
         rng = np.random.default_rng(PAIRING_SEED)
         parts = []
         for sample in samples:
-            rows = check_features("x", sample)
+            rows = check_features("x", features_of(sample))
             parts.append(rows[np.sort(rng.choice(len(rows), min(share, len(rows)), replace=False))])
         if len({part.shape[1] for part in parts}) > 1:
             raise InputError("all models need equally many features; they share one bandwidth.")

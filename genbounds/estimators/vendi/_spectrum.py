@@ -11,8 +11,8 @@ import numpy as np
 import scipy  # its submodules are loaded at their first use
 from numpy.typing import NDArray
 
+from genbounds.estimators._design import Index
 from genbounds.estimators._moments import BLOCK_BYTES
-from genbounds.estimators._second_order import Index
 from genbounds.estimators.kernels._kernels import KernelRows
 from genbounds.estimators.kernels._rke import frobenius
 from genbounds.estimators.vendi._expansion import ZERO, Coordinates
@@ -71,15 +71,19 @@ class FeatureRows:
             rows = self._make(part).astype(self.dtype, copy=False)
             yield np.arange(start, stop), rows
 
-    def gram(self) -> Float:
-        """Return ΦᵀΦ/n or ΦΦᵀ/n, whichever is smaller, in float64."""
+    def gram(self, weights: Float | None = None) -> Float:
+        """Return ΦᵀΦ/n or ΦΦᵀ/n, whichever is smaller, in float64; with weights Φᵀ diag(w) Φ."""
         if self.n <= self.d:
             rows = self._make(slice(0, self.n)).astype(np.float64, copy=False)
-            return np.asarray(rows @ rows.T) / self.n
+            return weighted_gram(np.asarray(rows @ rows.T), weights)
         out = np.zeros((self.d, self.d))
-        for _, block in self.blocks():
-            out += block.T @ block
-        out /= self.n
+        for positions, block in self.blocks():
+            if weights is None:
+                out += block.T @ block
+            else:
+                out += (block.T * weights[positions]) @ block
+        if weights is None:
+            out /= self.n
         return out
 
 
@@ -102,11 +106,24 @@ class Spectrum:
         return Spectrum(values=self.values[:count], coordinates=coordinates)
 
 
-def from_features(features: FeatureRows, gram: Float | None = None) -> Spectrum:
+def weighted_gram(matrix: Float, weights: Float | None) -> Float:
+    """K/n in place, or diag(w)^½ K diag(w)^½."""
+    if weights is None:
+        matrix /= len(matrix)
+    else:
+        root = np.sqrt(weights)
+        matrix *= root[:, None]
+        matrix *= root
+    return matrix
+
+
+def from_features(
+    features: FeatureRows, gram: Float | None = None, weights: Float | None = None
+) -> Spectrum:
     """Decompose ΦᵀΦ/n or ΦΦᵀ/n, whichever is smaller: `gram`, where it is known."""
-    gram = features.gram() if gram is None else gram
+    gram = features.gram(weights) if gram is None else gram
     if features.n <= features.d:
-        return _from_vectors(*_eigh(gram.copy()))
+        return _from_vectors(*_eigh(gram.copy()), weights)
     values, vectors = _eigh(gram.astype(features.dtype))
     kept = values > ZERO
     values = np.ascontiguousarray(values[kept], dtype=np.float64)
@@ -130,18 +147,19 @@ def _eigh(matrix: Float) -> tuple[Float, Float]:
     return values[::-1], vectors[:, ::-1]
 
 
-def from_gram(gram: Float) -> Spectrum:
-    """Decompose the n × n kernel matrix; `gram` is overwritten."""
-    n = len(gram)
-    gram /= n
-    return _from_vectors(*_eigh(gram))
+def from_gram(gram: Float, weights: Float | None = None) -> Spectrum:
+    """Decompose the n × n kernel matrix, with weights of its rows; `gram` is overwritten."""
+    return _from_vectors(*_eigh(weighted_gram(gram, weights)), weights)
 
 
-def _from_vectors(values: Float, vectors: Float) -> Spectrum:
+def _from_vectors(values: Float, vectors: Float, weights: Float | None = None) -> Spectrum:
     n = len(vectors)
     kept = values > ZERO
     values = np.ascontiguousarray(values[kept])
     z = vectors[:, kept] * np.sqrt(n * values)
+    if weights is not None:  # a row without weight is nowhere in the spectrum
+        scale = np.sqrt(n * weights)
+        z /= np.where(scale > 0.0, scale, np.inf)[:, None]
 
     def coordinates(index: Index | None) -> Iterator[tuple[NDArray[np.intp], Float]]:
         chosen = z if index is None else z[index]

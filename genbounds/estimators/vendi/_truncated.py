@@ -5,7 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from genbounds.estimators._estimate import Estimate
-from genbounds.estimators.vendi._job import DENSE_ROWS, Job, enough_rows, spectrum_error
+from genbounds.estimators.vendi._job import (
+    DENSE_ROWS,
+    Job,
+    enough_rows,
+    spectrum_error,
+    unweighted,
+)
 from genbounds.estimators.vendi._spectrum import (
     Spectrum,
     from_features,
@@ -27,10 +33,11 @@ def truncated(job: Job) -> Estimate:
     details: tuple[str, ...] = ()
     features = job.features()
     if features is not None and features.d < job.n:
-        spectrum = from_features(features)
+        spectrum = from_features(features, None, job.weights)
     elif job.n <= DENSE_ROWS:
-        spectrum = from_gram(job.rows.matrix())
+        spectrum = from_gram(job.rows.matrix(), job.weights)
     else:
+        unweighted(job)
         spectrum, residual = leading(job.rows, job.components, job.seed)
         details = (f"leading eigenpairs by block Krylov, largest residual {residual:.1g}",)
     statistic = f"vendi, truncated at t={job.components}"
@@ -40,6 +47,7 @@ def truncated(job: Job) -> Estimate:
 def nystrom(job: Job) -> Estimate:
     """Score of the leading eigenvalues of the Nyström approximation on random landmarks."""
     t = job.components
+    unweighted(job)
     enough_rows(job, t)
     landmarks = min(LANDMARKS_PER_COMPONENT * t, job.n)
     spectrum, trace = nystrom_spectrum(job.rows, landmarks, job.seed)
@@ -62,9 +70,7 @@ def _estimate(
     kept = min(t, spectrum.values.size)
     if kept < t:
         details += (f"only {kept} eigenvalues are positive; the others of the {t} kept are 0",)
-    value, error, _ = spectrum_error(
-        spectrum, n, job.order, t if kept == t else None, every_row=job.every_row
-    )
+    value, error, _ = spectrum_error(job, spectrum, n, t if kept == t else None)
     if not job.plugin:
         value -= error.bias
     warnings: tuple[Diagnostic, ...] = ()

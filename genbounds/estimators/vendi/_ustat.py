@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from genbounds.estimators._estimate import Estimate, SampleError
-from genbounds.estimators.kernels._rke import MINIMUM, frobenius
+from genbounds.estimators.kernels._rke import MINIMUM, frobenius, frobenius_design
 from genbounds.estimators.vendi._ceiling import NEAR_CEILING, ceiling_interval
 from genbounds.estimators.vendi._job import Job
 from genbounds.results import Diagnostic, caution
@@ -21,15 +21,23 @@ def u_statistic(job: Job, *, statistic: str = "vendi, ustat") -> Estimate:
         raise InputError(f"method 'ustat' is for order 2; got order {job.order:g}.")
     if job.n < MINIMUM:
         raise InputError(f"method 'ustat' needs at least {MINIMUM} samples; got {job.n}.")
-    square = frobenius(job.rows)
-    value = square.plugin if job.plugin else square.value
+    if job.design is not None:
+        plugin, error = frobenius_design(job.rows, job.design)
+        value = plugin if job.plugin else plugin - error.bias
+        variance, second = error.variance, error.quadratic_variance
+        influence = error.influence
+    else:
+        square = frobenius(job.rows)
+        value = square.plugin if job.plugin else square.value
+        variance, second = square.variance, square.second
+        influence = 2.0 * (square.projection - square.value)
     if not value > 0.0:
         raise InputError(
             "has no two rows with a positive kernel value: its RKE cannot be told from "
             "infinity. Widen the bandwidth or draw more samples.",
             argument="x",
         )
-    relative = square.variance / value**2
+    relative = variance / value**2
     log_value = -math.log(value)
     own_interval = None
     if not job.plugin:
@@ -38,7 +46,7 @@ def u_statistic(job: Job, *, statistic: str = "vendi, ustat") -> Estimate:
             own_interval = ceiling_interval(
                 value=log_value,
                 bias=(1.0 - 1.0 / value) / job.n,
-                second=square.second / value**2,
+                second=second / value**2,
                 ceiling=math.log(job.rows.dimension),
                 n=job.n,
             )
@@ -54,8 +62,8 @@ def u_statistic(job: Job, *, statistic: str = "vendi, ustat") -> Estimate:
         )
     error = SampleError(
         variance=relative,
-        degrees_of_freedom=job.n - 1.0,
-        influence=-2.0 * (square.projection - square.value) / value,
+        degrees_of_freedom=job.degrees_of_freedom,
+        influence=None if influence is None else -influence / value,
     )
     return job.estimate(
         "u-statistic",

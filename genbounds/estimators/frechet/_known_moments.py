@@ -1,0 +1,202 @@
+"""Error due to a sample of which only mean, covariance and size are known.
+
+The covariance of a Gaussian sample is the mean parameter of an exponential family, and the debiased
+distance nearly its best unbiased estimator, of variance G/m + 2 E h(y, y')²/m² (Bhattacharyya),
+
+    G = 4 gᵀ Σ g + 2 [Tr Σ² - 2 Σ_i q_i s_i + Σ_i s_i²],  q_i = ‖Σ p_i‖²,
+
+with g the gap of the means and p_i the columns of the projection to w. The same estimated
+covariance stands in both factors of I - T and Σ, so that each part of G is freed of its own bias.
+Fourth moments that are not Gaussian change bias and variance by the ratios that `FourthMoments`
+has, from rows kept beside the statistics or borrowed from the other sample. Derivation:
+docs/frechet.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy  # its submodules are loaded at their first use
+
+from genbounds.estimators._estimate import SampleError
+from genbounds.estimators.frechet._expansion import (
+    Kernel,
+    gaussian_bias,
+    gaussian_bias_beyond_second_order,
+    gaussian_second_order_variance,
+)
+from genbounds.validation import Float
+
+CONTOUR_SHARE = 0.9
+"""Dimensions a row up to which the contour is used; beyond it has no room."""
+
+STEP, TAIL = 0.25, 30.0
+"""Of the trapezoidal sum along the contour, and where it ends (`spectrum_fit._contour`)."""
+
+
+@dataclass(frozen=True)
+class FourthMoments:
+    """What rows of another sample say of fourth moments, as multiples of Gaussian ones.
+
+    Attributes
+    ----------
+    bias : float
+        Of the part of the bias that comes from the root.
+    influence : float
+        Of the variance of the influence.
+    pairs : float
+        Of E h(y, y')².
+    """
+
+    bias: float = 1.0
+    influence: float = 1.0
+    pairs: float = 1.0
+
+
+GAUSSIAN = FourthMoments()
+
+
+def fourth_moments(x: Float, w: Float, kernel: Kernel, *, gaussian: FourthMoments) -> FourthMoments:
+    """Compare rows with Gaussian ones.
+
+    Parameters
+    ----------
+    x, w : ndarray of shape (k, d) and (k, r)
+        Centred rows with the covariance of the sample in question, and their coordinates.
+    kernel : Kernel
+        Of that sample.
+    gaussian : FourthMoments
+        The three quantities themselves for Gaussian rows.
+    """
+    terms = kernel(x, w)
+    squares = np.einsum("ij,ij->i", x, x)
+    half = len(x) // 2
+    crossed = kernel.cross((x[:half], w[:half]), (x[half : 2 * half], w[half : 2 * half]))
+    return FourthMoments(
+        bias=float((terms.own - squares).mean()) / gaussian.bias,
+        influence=float(np.var(terms.influence, ddof=1)) / gaussian.influence,
+        pairs=float((crossed**2).mean()) / gaussian.pairs,
+    )
+
+
+def moments_error(
+    *,
+    gap: Float,
+    cov: Float,
+    projection: Float,
+    roots: Float,
+    n: int,
+    other: float,
+    rows: tuple[Float, Float] | None = None,
+) -> tuple[SampleError, FourthMoments]:
+    """Error due to this sample; the mixed term with the other is not in it.
+
+    Parameters
+    ----------
+    gap : ndarray of shape (d,)
+        Mean of this sample minus mean of the other.
+    cov : ndarray of shape (d, d)
+        Covariance of this sample.
+    projection : ndarray of shape (d, r)
+        Maps centred rows to w.
+    roots : ndarray of shape (r,)
+        The singular values s, all positive.
+    n : int
+    other : float
+        Rows of the other sample; infinite where it is exact.
+    rows : tuple of ndarray of shape (k, d) and (k, r), optional
+        Centred rows with this covariance and their w, to take fourth moments from.
+
+    Returns
+    -------
+    error : SampleError
+        `bias` to all orders in r/n for Gaussian rows.
+    fourth : FourthMoments
+    """
+    s, size = roots, n - 1
+    trace, square, cross = float(np.trace(cov)), float((cov * cov).sum()), float(s @ s)
+    moved = cov @ projection
+    q = np.einsum("ij,ij->j", moved, moved)
+    linear = float(gap @ cov @ gap)
+    first = 4.0 * linear + 2.0 * (square - 2.0 * float(q @ s) + cross)
+    own_square = (square - trace**2 / size) * size**2 / ((size - 1.0) * (size + 2.0))
+    crossed = _root_of_cube(s, q, size) + float(q @ _lowered(s)) / other
+    unbiased = 4.0 * (linear - own_square / n - cross / other)
+    unbiased += 2.0 * (own_square - 2.0 * crossed + cross)
+    second = gaussian_second_order_variance(s, square, n)
+    bias = gaussian_bias(trace, s, n)
+    kernel = Kernel(gap, s)
+    fourth = GAUSSIAN
+    if rows is not None:
+        # Of Gaussian rows: the bias of the root times n, Var IF, E h².
+        gaussian = FourthMoments(n * bias - trace, first, second * n**2 / 2.0)
+        fourth = fourth_moments(*rows, kernel, gaussian=gaussian)
+    rest = bias_beyond_second_order(s, n, fourth.bias)
+    slopes = projection.T @ (cov @ moved) - np.diag(s)
+    steepness = float((cov @ gap) @ (cov @ gap)) + float((kernel.weights * slopes**2).sum())
+    # What is taken off the variance of the influence is the noise of the fit, as is the bias.
+    variance = fourth.influence * (first - fourth.bias * (first - unbiased)) / n
+    second *= fourth.pairs
+    return SampleError(
+        n=n,
+        bias=trace / n + fourth.bias * (bias - trace / n) + rest,
+        variance=max(variance, 0.0) + second,
+        degrees_of_freedom=n - 1.0,
+        curvature=4.0 * steepness / n**2 * fourth.influence**2,
+        quadratic_variance=second,
+    ), fourth
+
+
+def bias_beyond_second_order(roots: Float, n: int, ratio: float) -> float:
+    """Rest of the bias, where that of second order is `ratio` times that of Gaussian rows."""
+    if roots.size >= CONTOUR_SHARE * (n - 1):
+        return 0.0
+    return gaussian_bias_beyond_second_order(roots, n) * ratio**2
+
+
+def _lowered(s: Float) -> Float:
+    """By how much, times its rows, the other sample lowers each root on average.
+
+    Σ_k (1 + δ_ik) s_i s_k² / (2 (s_i + s_k)²).
+    """
+    shares = (s / np.add.outer(s, s)) ** 2
+    out: Float = s * (shares.sum(axis=1) + np.diagonal(shares)) / 2.0
+    return out
+
+
+def _root_of_cube(s: Float, q: Float, size: int) -> float:
+    """Tr Σ² T = Σ q_i s_i without its bias, to all orders in r / size.
+
+    T is the map to the other sample. With λ = s² and the resolvent of a sample at z equal to w/z
+    times that of the population at w = -1/m(z),
+
+        -(1/2πi) ∮ w^{3/2} (z/w) Σ_i (q_i/λ_i) / (λ_i - z) dw - (3/8 size) Σ q_i s_i.
+
+    To second order in 1/size where the contour has no room.
+    """
+    plain = float(q @ s)
+    if s.size >= CONTOUR_SHARE * size:
+        sums = np.add.outer(s, s)
+        pairs = s**2 * (s[:, None] + 2.0 * s) / (2.0 * sums**2)
+        return plain - float(q @ (pairs.sum(axis=1) + np.diagonal(pairs))) / size
+    unit = float(s.max())
+    lam, rest = (s / unit) ** 2, 1.0 - s.size / size
+    low = float(lam.min())
+    zero = scipy.optimize.brentq(
+        lambda x: 1.0 - float((lam / (lam - x)).sum()) / size,
+        0.0,
+        low * (1.0 - 1e-12),
+        xtol=1e-6 * low,
+    )
+    # The upper half of a circle that passes between 0 and the spectrum; the lower is its conjugate.
+    near, far = max(float(zero), 1e-3 * low) / 2.0, 1.3
+    run = np.exp(np.arange(TAIL, np.log(near / far) - TAIL, -STEP))
+    z = (near + 1j * far * run) / (1.0 + 1j * run)
+    dz = -STEP * 1j * run * (far - near) / (1.0 + 1j * run) ** 2 / (1j * np.pi)
+    inverse = 1.0 / (lam - z[:, None])
+    m = inverse.sum(axis=1) / size - rest / z
+    slope = (inverse**2).sum(axis=1) / size + rest / z**2
+    root = np.sqrt(np.abs(1.0 / m)) * np.exp(0.5j * np.unwrap(np.angle(-1.0 / m)))
+    total = (root**3 * z * (inverse @ (q / lam)) * slope / m * dz).sum()
+    return unit * float(total.real) - 3.0 / 8.0 * plain / size
