@@ -320,6 +320,7 @@ def _all_empirical(estimates: Iterable[Estimate]) -> str | None:
 VENDI_OPTIONS = ("kernel", "bandwidth", "order", "method", "components", "seed")
 
 _registry: dict[str, MetricSpec] = {}
+_built_in: frozenset[str] = frozenset()
 
 
 def register_metric(spec: MetricSpec) -> MetricSpec:
@@ -337,11 +338,12 @@ def register_metric(spec: MetricSpec) -> MetricSpec:
     Raises
     ------
     InputError
-        If the name, or an alias, is that of another metric.
+        If the name, or an alias, is that of another metric. One of your own may be registered
+        again, as a cell of a notebook that is run twice does.
     """
     for name in (spec.name, *spec.aliases):
         known = _registry.get(name)
-        if known is not None and known.prepare is not spec.prepare:
+        if known is not None and (known.name != spec.name or known.name in _built_in):
             raise InputError(f"a metric named {name!r} is registered already.")
     for name in (spec.name, *spec.aliases):
         _registry[name] = spec
@@ -444,3 +446,4 @@ for _spec in (
     ),
 ):
     register_metric(_spec)
+_built_in = frozenset(metric_names())
