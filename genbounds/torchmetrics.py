@@ -1,21 +1,98 @@
-"""The Fréchet distance as a ``torchmetrics.Metric``, for training loops and Lightning.
+"""Scores as ``torchmetrics.Metric``, for training loops and Lightning.
+
+`FrechetDistance` keeps moments only; `FeatureMetric` keeps the rows and computes any metric.
 
 Not imported with the package: it needs torchmetrics (``pip install 'genbounds[torchmetrics]'``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import torch
 from torchmetrics import Metric
+from torchmetrics.utilities.data import dim_zero_cat
 
-from genbounds.estimators import Moments, frechet_distance
+from genbounds.estimators import MetricSpec, Moments, Prepared, frechet_distance, metric_spec
+from genbounds.results import Score
 from genbounds.validation import InputError, check_choice, check_count, check_open_unit
 
 
-class FrechetDistance(Metric):  # type: ignore[misc]
+class _TwoSamples(Metric):  # type: ignore[misc]
+    """What both metrics share: states `real` and `fake`, and calls that only absorb."""
+
+    is_differentiable: ClassVar[bool] = False
+    full_state_update: ClassVar[bool] = False
+
+    real: Any
+    fake: Any
+
+    def __init__(
+        self,
+        encoder: Callable[[Any], Any] | None,
+        *,
+        estimator: str,
+        level: float,
+        reset_real: bool,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.encoder = encoder
+        self.estimator = estimator
+        self.level = check_open_unit("level", level)
+        self.reset_real = reset_real
+
+    def _features(self, samples: Any, columns: int | None) -> Any:
+        """Encode a batch and check what comes out: rows of `columns` finite numbers, if known."""
+        if self.encoder is not None:
+            with torch.no_grad():
+                samples = self.encoder(samples)
+        shape = tuple(getattr(samples, "shape", ()))
+        if not (isinstance(samples, torch.Tensor) and len(shape) == 2) or (
+            columns is not None and shape[1] != columns
+        ):
+            wanted = f"(n, {'d' if columns is None else columns})"
+            raise InputError(f"features must be a tensor of shape {wanted}; got {shape}.")
+        rows = samples.detach()
+        if not torch.isfinite(rows).all():
+            raise InputError("the features have NaN or infinite values: mend the encoder.")
+        return rows
+
+    def forward(self, *args: Any, **kwargs: Any) -> None:
+        """Absorb a batch as `update` does, and return nothing.
+
+        The score of one batch alone would be mostly bias. What torchmetrics does here for other
+        metrics, scoring the batch and merging it afterwards, would count the real samples twice.
+        """
+        self.update(*args, **kwargs)
+
+    def reset(self) -> None:
+        """Forget what was absorbed; the real samples only with `reset_real`."""
+        real = list(self.real) if isinstance(self.real, list) else self.real  # lists are emptied
+        super().reset()
+        if not self.reset_real:
+            self.real = real
+
+    def set_dtype(self, dst_type: Any) -> _TwoSamples:
+        """Stay in the precision of the states: less would lose the covariance."""
+        return self
+
+    def _numbers(self, score: Score) -> dict[str, Any]:
+        """Make what a logger takes: scalars by name."""
+        found = {
+            "value": score.value,
+            "low": score.low,
+            "high": score.high,
+            "reliable": float(score.reliable),
+        }
+        return {
+            name: torch.tensor(number, dtype=torch.float64, device=self.device)
+            for name, number in found.items()
+        }
+
+
+class FrechetDistance(_TwoSamples):
     """Debiased Fréchet distance with its interval, from merged moments.
 
     Parameters
@@ -28,28 +105,24 @@ class FrechetDistance(Metric):  # type: ignore[misc]
     level : float
         Coverage of the interval.
     reset_real : bool
-        Whether `reset` forgets the real side as well. False keeps it through all epochs.
+        Whether `reset` forgets the real samples as well. False keeps them through all epochs.
     **kwargs
         Of ``torchmetrics.Metric``.
 
     Notes
     -----
-    A side's state is one vector: n, the mean and the sum of squares and products about the mean,
-    in float64. Processes (and batches) are merged by Chan, Golub & LeVeque's update, so that the
-    result does not depend on how samples are spread over devices, up to rounding. No features are
-    kept; the interval takes their fourth moments for those of a Gaussian law. Where that matters,
-    write the features and use `genbounds.frechet_distance`.
+    The state of a sample is one vector: n, the mean and the sum of squares and products about the
+    mean, in float64. Processes (and batches) are merged by Chan, Golub & LeVeque's update, so that
+    the result does not depend on how samples are spread over devices, up to rounding. No features
+    are kept; the interval takes their fourth moments for those of a Gaussian distribution. Where
+    that matters, take `FeatureMetric`, or write the features and use
+    `genbounds.frechet_distance`.
 
     Calling the metric is `update`: no batch has a distance of its own.
     """
 
-    is_differentiable: ClassVar[bool] = False
     higher_is_better: ClassVar[bool] = False
-    full_state_update: ClassVar[bool] = False
     plot_lower_bound: ClassVar[float] = 0.0
-
-    real: Any
-    fake: Any
 
     def __init__(
         self,
@@ -61,15 +134,14 @@ class FrechetDistance(Metric):  # type: ignore[misc]
         reset_real: bool = True,
         **kwargs: Any,
     ) -> None:
-        super().__init__(**kwargs)
-        self.encoder = encoder
+        check_choice("estimator", estimator, ("debiased", "plugin"))
+        super().__init__(
+            encoder, estimator=estimator, level=level, reset_real=reset_real, **kwargs
+        )
         self.d = check_count("d", d)
-        self.estimator = check_choice("estimator", estimator, ("debiased", "plugin"))
-        self.level = check_open_unit("level", level)
-        self.reset_real = reset_real
         empty = torch.zeros(1 + d + d * d, dtype=torch.float64)
-        for side in ("real", "fake"):
-            self.add_state(side, default=empty.clone(), dist_reduce_fx=_merge)
+        for name in ("real", "fake"):
+            self.add_state(name, default=empty.clone(), dist_reduce_fx=_merge)
 
     def update(self, samples: Any, real: bool) -> None:
         """Absorb a batch: features (n, d), or what the encoder turns into them.
@@ -79,68 +151,166 @@ class FrechetDistance(Metric):  # type: ignore[misc]
         InputError
             If the features have another shape, or are not finite.
         """
-        if self.encoder is not None:
-            with torch.no_grad():
-                samples = self.encoder(samples)
-        if not isinstance(samples, torch.Tensor) or samples.ndim != 2 or samples.shape[1] != self.d:
-            shape = tuple(getattr(samples, "shape", ()))
-            raise InputError(f"features must be a tensor of shape (n, {self.d}); got {shape}.")
-        rows = samples.detach().to(self.real.device, torch.float64)
+        rows = self._features(samples, self.d).to(self.real.device, torch.float64)
         if len(rows) == 0:
             return
-        if not torch.isfinite(rows).all():
-            raise InputError("the features have NaN or infinite values: mend the encoder.")
         mean = rows.mean(dim=0)
         centred = rows - mean
         count = rows.new_tensor([len(rows)])
         batch = torch.cat([count, mean, (centred.T @ centred).flatten()])
-        side = "real" if real else "fake"
-        setattr(self, side, _merge(torch.stack([getattr(self, side), batch])))
-
-    def forward(self, *args: Any, **kwargs: Any) -> None:
-        """Absorb a batch as `update` does, and return nothing.
-
-        The distance of one batch alone would be mostly bias. What torchmetrics does here for other
-        metrics, scoring the batch and merging it afterwards, would count the real side twice.
-        """
-        self.update(*args, **kwargs)
+        name = "real" if real else "fake"
+        setattr(self, name, _merge(torch.stack([getattr(self, name), batch])))
 
     def compute(self) -> dict[str, Any]:
-        """Return the distance and its interval: ``{"value": …, "low": …, "high": …}``.
+        """Return the distance: ``{"value": …, "low": …, "high": …, "reliable": 1 or 0}``.
 
         Raises
         ------
         InputError
-            If a side has fewer than two samples.
+            If there are fewer than two samples of a kind.
         """
-        real, fake = (self.moments(side) for side in ("real", "fake"))
-        score = frechet_distance(fake, real, estimator=self.estimator, level=self.level)
-        found = {"value": score.value, "low": score.low, "high": score.high}
-        return {
-            name: torch.tensor(number, dtype=torch.float64, device=self.real.device)
-            for name, number in found.items()
-        }
+        real, fake = (self.moments(name) for name in ("real", "fake"))
+        return self._numbers(
+            frechet_distance(fake, real, estimator=self.estimator, level=self.level)
+        )
 
     def moments(self, side: str) -> Moments:
-        """Return the mean, covariance and n of one side, "real" or "fake", on this process."""
+        """Return mean, covariance and n of one `side`, "real" or "fake", on this process."""
         check_choice("side", side, ("real", "fake"))
         state = getattr(self, side).cpu().numpy()
         n = round(state[0])
         if n < 2:
-            raise InputError(f"the {side} side needs at least 2 samples; it has {n}.")
+            raise InputError(f"at least 2 {side} samples are needed; there are {n}.")
         scatter = state[1 + self.d :].reshape(self.d, self.d)
         return Moments(state[1 : 1 + self.d], scatter / (n - 1), n)
 
-    def reset(self) -> None:
-        """Forget what was absorbed; the real side only with `reset_real`."""
-        real = self.real
-        super().reset()
-        if not self.reset_real:
-            self.real = real
 
-    def set_dtype(self, dst_type: Any) -> FrechetDistance:
-        """Stay in float64: sums in less lose the covariance."""
-        return self
+class FeatureMetric(_TwoSamples):
+    """Any metric of the library with its interval, from the features themselves.
+
+    Parameters
+    ----------
+    encoder : callable or torch module, optional
+        Turns what `update` is given into features (n, d), or into posteriors for "is"; without
+        one it is given those.
+    metric : str, MetricSpec, CustomMetric or callable
+        A registered name ("fd", "kid", "is", "vendi", "rke", …), or a metric of your own.
+    estimator : str
+        As far as the metric has it; "debiased" or "plugin".
+    level : float
+        Coverage of the interval.
+    options : mapping, optional
+        Further arguments of the metric, as for `genbounds.compare`.
+    reset_real : bool
+        Whether `reset` forgets the real samples as well. False keeps them through all epochs.
+    **kwargs
+        Of ``torchmetrics.Metric``; ``compute_on_cpu=True`` keeps the rows off the device.
+
+    Notes
+    -----
+    Every row is kept, in the precision of the encoder (bfloat16 as float32): 50,000 rows of 2,048
+    features are 0.4 GB. Processes gather all rows in `compute`.
+
+    Calling the metric is `update`: no batch has a score of its own.
+    """
+
+    def __init__(
+        self,
+        encoder: Callable[[Any], Any] | None = None,
+        *,
+        metric: Any = "fd",
+        estimator: str = "debiased",
+        level: float = 0.95,
+        options: Mapping[str, Any] | None = None,
+        reset_real: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        self.spec: MetricSpec = metric_spec(metric)
+        check_choice("estimator", estimator, self.spec.estimators)
+        super().__init__(
+            encoder, estimator=estimator, level=level, reset_real=reset_real, **kwargs
+        )
+        self.options = dict(options or {})
+        self._reference: tuple[int, Prepared] | None = None
+        for name in ("real", "fake"):
+            self.add_state(name, default=[], dist_reduce_fx="cat")
+
+    @property
+    def higher_is_better(self) -> bool:
+        """As the metric says."""
+        return self.spec.higher_is_better
+
+    def update(self, samples: Any, real: bool = False) -> None:
+        """Absorb a batch: features (n, d), or what the encoder turns into them.
+
+        Raises
+        ------
+        InputError
+            If the features have another shape than before, or are not finite; or if real samples
+            are given to a metric that takes none.
+        """
+        if real and self.spec.reference == "none":
+            raise InputError(f"metric {self.spec.name!r} takes no real samples.")
+        kept = [*_parts(self.real), *_parts(self.fake)]
+        rows = self._features(samples, kept[0].shape[1] if kept else None)
+        if len(rows) == 0:
+            return
+        if rows.dtype == torch.bfloat16:  # NumPy has none
+            rows = rows.float()
+        name = "real" if real else "fake"
+        setattr(self, name, [*_parts(getattr(self, name)), rows])
+        if real:
+            self._reference = None
+
+    def compute(self) -> dict[str, Any]:
+        """Return the score: ``{"value": …, "low": …, "high": …, "reliable": 1 or 0}``.
+
+        Raises
+        ------
+        InputError
+            If there are too few samples, or none of real data where the metric needs them.
+        """
+        real, fake = (self._rows(name) for name in ("real", "fake"))
+        if fake is None:
+            raise InputError("no generated samples were given: call `update` with real=False.")
+        if self.spec.reference == "required" and real is None:
+            raise InputError(
+                f"metric {self.spec.name!r} needs real samples: call `update` with real=True."
+            )
+        estimate = self._prepared(real, fake).estimate(fake, estimator=self.estimator)
+        return self._numbers(estimate.score(self.level))
+
+    def _rows(self, name: str) -> Any:
+        parts = _parts(getattr(self, name))
+        return dim_zero_cat(parts).cpu().numpy() if parts else None
+
+    def _prepared(self, real: Any, fake: Any) -> Prepared:
+        """Prepare the reference once for all epochs that keep it."""
+        if real is None:
+            return self.spec.prepared(None, self.options, [fake])
+        if self._reference is None or self._reference[0] != len(real):
+            self._reference = len(real), self.spec.prepared(real, self.options, [fake])
+        return self._reference[1]
+
+    def _sync_dist(self, *args: Any, **kwargs: Any) -> None:
+        """Gather the rows of all processes; one may have no real samples, or none generated.
+
+        What torchmetrics would send for it has no columns, which the others could not be joined to.
+        """
+        kept = [*_parts(self.real), *_parts(self.fake)]
+        for name in ("real", "fake"):
+            if kept and not _parts(getattr(self, name)):
+                setattr(self, name, [kept[0][:0]])
+        super()._sync_dist(*args, **kwargs)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "_reference": None}  # made of closures
+
+
+def _parts(state: Any) -> list[Any]:
+    """Return the batches of a state, which is one tensor once processes have been gathered."""
+    batches = state if isinstance(state, list) else [state]
+    return [batch for batch in batches if batch.ndim == 2]
 
 
 def _merge(states: Any) -> Any:

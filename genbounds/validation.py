@@ -57,7 +57,7 @@ class InputError(ValueError):
         return InputError(self.text, argument=name)
 
     def of_model(self, model: str) -> InputError:
-        """Return the same complaint about the sample of one of several models."""
+        """Return the same complaint about the sample of `model`, one of several."""
         return InputError(self.text, self.argument, model)
 
 

@@ -12,6 +12,7 @@ import genbounds as gb
 from genbounds import files
 from genbounds.origins import marked, origin_of
 from genbounds.select import FeatureArm
+from tests.warnings_of import codes
 
 ONE = {"encoder": "timm:x", "weights": "sha256:1", "preprocessing": "{}", "libraries": "torch 1"}
 RNG = np.random.default_rng(0)
@@ -106,17 +107,15 @@ def test_scores_are_those_of_plain_arrays(features):
     assert marked == plain
 
 
-def test_notes(tmp_path):
+def test_warnings(tmp_path):
     """Where only one side is known, libraries differ or weights are random, the result says so."""
     one = written(tmp_path, "a", ".safetensors")
     newer = written(tmp_path, "b", ".safetensors", libraries="torch 2")
-    (note,) = gb.compare({"m": newer}, one).notes[2:]
-    assert note == "the features' libraries differ: torch 1; torch 2"
-    (note,) = gb.compare({"m": ROWS["b"]}, one).notes[2:]
-    assert note.startswith("model 'm' does not say which encoder made it; `real` does")
-    assert gb.compare({"m": ROWS["b"]}, ROWS["a"]).notes[2:] == ()
+    for fake in (newer, ROWS["b"]):
+        (warning,) = gb.compare({"m": fake}, one).warnings
+        assert (warning.code, warning.severity) == ("encoder-mismatch", "caution")
+    assert gb.compare({"m": ROWS["b"]}, ROWS["a"]).warnings == ()
     random = written(tmp_path, "c", ".safetensors", weights="random, seed 0")
-    said = "the encoder's weights are RANDOM: these scores mean nothing"
     scores = (
         gb.frechet_distance(random, random[::-1]),
         gb.kernel_inception_distance(random, random[::-1]),
@@ -125,8 +124,8 @@ def test_notes(tmp_path):
         gb.compare({"m": random}, random[:50]),
     )
     for score in scores:
-        assert said in score.notes
-    assert said not in gb.frechet_distance(one, newer).notes
+        assert "random-weights" in codes(score, "unreliable")
+    assert "random-weights" not in codes(gb.frechet_distance(one, newer))
 
 
 def test_statistics_know_too(tmp_path):

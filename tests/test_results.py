@@ -10,14 +10,26 @@ import pytest
 
 import genbounds as gb
 
+CAUTION = gb.Diagnostic(code="few-samples", severity="caution", message="a", remedy="b")
 SCORE = gb.Score(
-    value=1.5, low=1.0, high=2.0, level=0.95, stderr=0.25, n=100, estimator="debiased", notes=("a",)
+    value=1.5,
+    low=1.0,
+    high=2.0,
+    level=0.95,
+    stderr=0.25,
+    n=100,
+    estimator="debiased",
+    method="second-order",
+    warnings=(CAUTION,),
+    assumptions=("c",),
 )
 
 
 def test_a_score_is_a_number_with_its_interval():
     assert float(SCORE) == 1.5
-    assert repr(SCORE) == "Score(1.5, 95% interval [1, 2], n=100, debiased; a)"
+    first, *rest = repr(SCORE).splitlines()
+    assert first == "Score(1.5, 95% interval [1, 2], n=100, debiased, second-order)"
+    assert [line.strip() for line in rest] == [str(CAUTION)]
     with pytest.raises(dataclasses.FrozenInstanceError):
         SCORE.value = 2.0
     with pytest.raises(TypeError):
@@ -34,10 +46,23 @@ def test_json_holds_every_field_and_no_infinity():
         "stderr": 0.25,
         "n": 100,
         "estimator": "debiased",
-        "notes": ["a"],
+        "method": "second-order",
+        "reliable": True,
+        "warnings": [{"code": "few-samples", "severity": "caution", "message": "a", "remedy": "b"}],
+        "assumptions": ["c"],
+        "details": [],
+        "notes": ["a", "c"],
     }
     endless = dataclasses.replace(SCORE, high=math.inf, n=None)
     assert json.loads(json.dumps(endless.to_dict(), allow_nan=False))["high"] is None
+
+
+def test_a_score_is_reliable_unless_a_warning_says_otherwise():
+    assert SCORE.reliable
+    doubt = dataclasses.replace(CAUTION, severity="unreliable")
+    doubted = dataclasses.replace(SCORE, warnings=(CAUTION, doubt))
+    assert not doubted.reliable
+    assert doubted.to_dict()["reliable"] is False
 
 
 def ranking(gaps):
@@ -68,6 +93,12 @@ def test_contenders_are_those_whom_nobody_beats():
 
 
 def test_letters_go_on_after_z():
-    from genbounds.results import _letter
-
-    assert [_letter(i) for i in (0, 25, 26, 27, 52)] == ["a", "z", "aa", "ab", "ba"]
+    """53 models that all differ have a group each."""
+    names = [f"m{k}" for k in range(53)]
+    result = dataclasses.replace(
+        ranking((-0.5, -2.0, -1.5)),
+        scores=dict.fromkeys(names, SCORE),
+        groups=tuple((name,) for name in names),
+    )
+    found = [result.letters[f"m{k}"] for k in (0, 25, 26, 27, 52)]
+    assert found == ["a", "z", "aa", "ab", "ba"]

@@ -1,4 +1,4 @@
-"""The metric for training loops: the same numbers, alone, in batches and over two processes."""
+"""Metrics for training loops: the same numbers, alone, in batches and over two processes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ torch = pytest.importorskip("torch")
 if load("torchmetrics") is None:  # with torch-fidelity beside it, it asks for torchvision
     pytest.skip("torchmetrics is not installed", allow_module_level=True)
 
-from genbounds.torchmetrics import FrechetDistance  # noqa: E402
+from genbounds.torchmetrics import FeatureMetric, FrechetDistance  # noqa: E402
 
 D = 5
 RNG = np.random.default_rng(0)
@@ -36,11 +36,12 @@ def feed(metric, rows, *, real, batch=64):
 
 
 def assert_is(found, score, *, rtol=1e-9):
-    # Two routes to float64 moments whose mean is 100 standard deviations from zero.
+    # Two ways to float64 moments whose mean is 100 standard deviations from zero.
     for name in ("value", "low", "high"):
         np.testing.assert_allclose(
             float(found[name]), getattr(score, name), rtol=rtol, err_msg=name
         )
+    assert float(found["reliable"]) == score.reliable
 
 
 @pytest.mark.parametrize("batch", [1, 7, 64, 10_000])
@@ -68,7 +69,7 @@ def test_an_encoder():
     np.testing.assert_allclose(float(metric.compute()["value"]), D, rtol=0.05)
 
 
-def test_reset_keeps_the_real_side_on_request():
+def test_reset_keeps_the_real_samples_on_request():
     for keep in (False, True):
         metric = FrechetDistance(d=D, reset_real=not keep)
         feed(metric, REAL, real=True)
@@ -78,7 +79,7 @@ def test_reset_keeps_the_real_side_on_request():
         if keep:
             assert_is(metric.compute(), reference(fake=FAKE[:300]))
         else:
-            with pytest.raises(InputError, match="the real side needs at least 2 samples"):
+            with pytest.raises(InputError, match="at least 2 real samples"):
                 metric.compute()
 
 
@@ -148,8 +149,8 @@ def test_in_a_collection():
     both.update(torch.from_numpy(REAL), real=True)
     both(torch.from_numpy(FAKE), real=False)
     found = both.compute()
-    assert len(found) == 6
-    assert_is({name: found[f"fid_{name}"] for name in ("value", "low", "high")}, reference())
+    assert len(found) == 8
+    assert_is({name.removeprefix("fid_"): number for name, number in found.items()}, reference())
     assert found["plug-in_value"] > found["fid_value"]
 
 
@@ -196,16 +197,119 @@ def test_bad_options():
         FrechetDistance(d=2, estimator="infinity")
 
 
+# --- any metric, from the rows --------------------------------------------------------------------
+
+
+POSTERIORS = RNG.dirichlet(np.full(D, 0.2), size=700)
+
+
+@pytest.mark.parametrize("metric", gb.estimators.metric_names())
+def test_every_metric_is_that_of_the_library(metric):
+    spec = gb.estimators.metric_spec(metric)
+    fake = POSTERIORS if spec.data == "posteriors" else FAKE
+    real = None if spec.reference == "none" else REAL
+    found = FeatureMetric(metric=metric, level=0.9)
+    if real is not None:
+        feed(found, real, real=True)
+    feed(found, fake, real=False, batch=100)
+    expected = gb.compare({"fake": fake}, real, metric=metric, level=0.9).scores["fake"]
+    assert_is(found.compute(), expected, rtol=1e-12)
+    assert found.higher_is_better == spec.higher_is_better
+
+
+def test_options_and_estimators_of_any_metric():
+    found = FeatureMetric(metric="kid", options={"degree": 2}, estimator="plugin")
+    feed(found, REAL, real=True)
+    feed(found, FAKE, real=False)
+    expected = gb.kernel_inception_distance(FAKE, REAL, degree=2, estimator="plugin")
+    assert_is(found.compute(), expected, rtol=1e-12)
+
+
+def test_the_reference_is_prepared_once_for_all_epochs():
+    prepared = []
+
+    def prepare(reference, options, models):
+        prepared.append(len(reference))
+        return spec.prepare(reference, options, models)
+
+    spec = gb.estimators.metric_spec("kid")
+    counted = gb.estimators.MetricSpec(name="counted", title="counted", prepare=prepare)
+    metric = FeatureMetric(metric=counted, reset_real=False)
+    feed(metric, REAL[:600], real=True)
+    for rows in (FAKE[:300], FAKE[300:]):
+        feed(metric, rows, real=False)
+        assert_is(metric.compute(), gb.kernel_inception_distance(rows, REAL[:600]), rtol=1e-12)
+        metric.reset()
+    feed(metric, REAL[600:], real=True)
+    feed(metric, FAKE, real=False)
+    assert_is(metric.compute(), gb.kernel_inception_distance(FAKE, REAL), rtol=1e-12)
+    assert prepared == [600, 900]
+
+
+def test_rows_in_copies_files_merged_and_half_precision():
+    metric = FeatureMetric(lambda images: images.flatten(1), metric="fd").half()
+    rows = torch.from_numpy(FAKE).reshape(-1, 1, D)
+    metric.update(torch.from_numpy(REAL).reshape(-1, D, 1), real=True)
+    metric.update(rows[:300])
+    metric.update(rows[:0])
+    expected = gb.frechet_distance(FAKE, REAL)
+    other = FeatureMetric(lambda images: images.flatten(1), metric="fd")
+    other.update(rows[300:])
+    metric.merge_state(other)
+    for twin in (metric, copy.deepcopy(metric)):
+        assert_is(twin.compute(), expected, rtol=1e-3)  # rows merge in another order
+    plain = FeatureMetric()
+    feed(plain, REAL, real=True)
+    plain.update(torch.from_numpy(FAKE).bfloat16())
+    plain.compute()
+    again = pickle.loads(pickle.dumps(plain))  # noqa: S301
+    assert {name: float(x) for name, x in again.compute().items()} == {
+        name: float(x) for name, x in plain.compute().items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: FeatureMetric(metric="best"), "`metric` must be one of"),
+        (lambda: FeatureMetric(estimator="best"), "`estimator`"),
+        (lambda: FeatureMetric(level=2.0), "`level`"),
+        (lambda: FeatureMetric().update(torch.zeros(3)), "shape"),
+        (lambda: FeatureMetric(metric="is").update(torch.ones(3, 1), real=True), "no real"),
+        (lambda: FeatureMetric().compute(), "no generated samples"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:The ``compute`` method:UserWarning")
+def test_bad_calls_of_any_metric(call, message):
+    with pytest.raises(InputError, match=message):
+        call()
+
+
+def test_real_samples_that_are_missing_and_rows_of_another_width():
+    metric = FeatureMetric()
+    feed(metric, FAKE, real=False)
+    with pytest.raises(InputError, match="needs real samples"):
+        metric.compute()
+    with pytest.raises(InputError, match=r"shape \(n, 5\); got \(3, 2\)"):
+        metric.update(torch.zeros(3, 2), real=True)
+
+
+# --- over processes ------------------------------------------------------------------------------
+
+
 def worker(rank, address, results):
     torch.distributed.init_process_group("gloo", init_method=address, rank=rank, world_size=2)
     try:
-        metric = FrechetDistance(d=D)
+        moments, rows = FrechetDistance(d=D), FeatureMetric()
         cut = 150  # unequal shares, and the second process has no real samples at all
-        feed(metric, FAKE[:cut] if rank == 0 else FAKE[cut:], real=False)
-        if rank == 0:
-            feed(metric, REAL, real=True)
-        found = {name: float(number) for name, number in metric.compute().items()}
-        own = metric.fake[0].item()  # after the sync its own state is back
+        found = []
+        for metric in (moments, rows):
+            feed(metric, FAKE[:cut] if rank == 0 else FAKE[cut:], real=False)
+            if rank == 0:
+                feed(metric, REAL, real=True)
+            found.append({name: float(number) for name, number in metric.compute().items()})
+        # After the sync the states of its own are back.
+        own = moments.fake[0].item(), sum(len(part) for part in rows.fake)
         results.put((rank, found, own))
     finally:
         torch.distributed.destroy_process_group()
@@ -226,5 +330,7 @@ def test_two_processes(tmp_path):
         process.join(60)
         assert process.exitcode == 0
     assert found[0][0] == found[1][0]
-    assert_is(found[0][0], reference())
-    assert [found[rank][1] for rank in range(2)] == [150, 550]
+    moments, rows = found[0][0]
+    assert_is(moments, reference())
+    assert_is(rows, gb.frechet_distance(FAKE, REAL), rtol=1e-9)
+    assert [found[rank][1] for rank in range(2)] == [(150, 150), (550, 550)]

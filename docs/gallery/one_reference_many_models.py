@@ -11,5 +11,5 @@ gb.Moments.from_features(rng.normal(size=(5000, 32))).save("real.npz")
 reference = FrechetReference(gb.Moments.load("real.npz"))  # decomposed once
 for scale in (1.0, 1.1, 1.2):
     features = scale * rng.normal(size=(1000, 32))
-    score = reference.expand(features).score(0.95)
+    score = reference.estimate(features).score(0.95)
     print(f"scale {scale}: {score.value:.3f} [{score.low:.3f}, {score.high:.3f}]")

@@ -102,8 +102,8 @@ def one(law: Law, cell: Cell, stream: np.random.SeedSequence, *, infinity: bool)
         "low": score.low,
         "high": score.high,
         "infinity": line,
-        "route": next((n for n in score.notes if n.startswith("route")), "route: none")[7:],
-        "flagged": any(note.startswith("unreliable") for note in score.notes),
+        "method": score.method,
+        "flagged": not score.reliable,
     }
 
 
@@ -136,13 +136,13 @@ def row(result: dict[str, Any]) -> str:
     lines = [run["infinity"] for run in runs if run["infinity"] is not None]
     published = f"{np.sqrt(((np.array(lines) - truth) ** 2).mean()) / rmse:.1f}" if lines else ""
     flagged = np.mean([run["flagged"] for run in runs])
-    routes = sorted({run["route"].split(",")[0] for run in runs})
+    methods = sorted({run["method"] for run in runs})
     rows = size(result["n"], result["m"])
     return (
         f"| {result['arm']} | {result['d']} | {rows} | {truth:.3g} | {plugin.mean() - truth:+.3g} "
         f"| {spread:.3g} | {value.mean() - truth:+.2g} | {rmse:.3g} | {rmse / spread:.2f} "
         f"| {published} | {np.sqrt((stderr**2).mean()):.3g} | {covered / len(runs):.1%} "
-        f"({low:.0%}–{high:.0%}) | {flagged:.0%} | {', '.join(routes)} | {len(runs)} |"
+        f"({low:.0%}–{high:.0%}) | {flagged:.0%} | {', '.join(methods)} | {len(runs)} |"
     )
 
 
@@ -162,7 +162,7 @@ def table(rows: list[str]) -> list[str]:
         "mean stderr",
         "covered (95 % limits)",
         "flagged",
-        "route",
+        "method",
         "repeats",
     )
     lines = ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]

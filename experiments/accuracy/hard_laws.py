@@ -154,10 +154,10 @@ def measure(name: str, n: int, m: int | None, *, replications: int, seed: int) -
         real = law.reference(m, rng)
         with threadpool_limits(1):
             score = gb.frechet_distance(fake, real)
-        if any(note.startswith("unreliable") for note in score.notes):
-            doubted += 1
-        else:
+        if score.reliable:
             covered += score.low <= law.truth <= score.high
+        else:
+            doubted += 1
     if doubted > FLAGGED * replications:
         return f"{doubted / replications:.1%} flagged"
     cell = f"{covered / (replications - doubted):.0%}"

@@ -130,7 +130,7 @@ def truths(sample: Sample) -> dict[str, tuple[float, float]]:
             found[name] = score.value, score.stderr
     # The standard error falls as 1/√n: that of a part of the sample says that of the whole.
     part = min(len(sample.fake), CHUNK // 4)
-    few = KernelReference(sample.real[:part], degree=DEGREE).expand(sample.fake[:part])
+    few = KernelReference(sample.real[:part], degree=DEGREE).estimate(sample.fake[:part])
     error = few.score(0.95).stderr * math.sqrt(part / len(sample.fake))
     found["KID"] = kid_of_all_pairs(sample.fake, sample.real), error
     return {name: found[name] for name in SCORES}

@@ -185,7 +185,7 @@ def _coverage(pool: NDArray[Any], target: gb.Moments, truth: float) -> Coverage:
     reference = FrechetReference(target)
     samples = iter(np.split(pool, len(pool) // COVERAGE_N))
     return interval_coverage(
-        lambda sample: reference.expand(sample).score(LEVEL),
+        lambda sample: reference.estimate(sample).score(LEVEL),
         lambda rng: next(samples),
         truth,
         replications=len(pool) // COVERAGE_N,

@@ -46,7 +46,7 @@ def trained(
 def score(gan: Gan, digits: Digits, reference: FrechetReference, n: int, seed: Any) -> gb.Score:
     """Score one GAN from `n` independent latents."""
     images = gan.sample(n, np.random.default_rng(seed))
-    return reference.expand(encode(digits.encoder, images, "features")).score(0.95)
+    return reference.estimate(encode(digits.encoder, images, "features")).score(0.95)
 
 
 def comparison(values: Mapping[str, Sequence[float]]) -> list[tuple[str, ...]]:
@@ -81,7 +81,7 @@ def evaluation(digits: Digits, runs: int, points: int, seed: int) -> list[tuple[
         images = pixels.reshape(-1, 8, 8).astype(np.float32)
         features = digits.encoder.features(images)
         fake = gb.Moments.from_features(features)
-        fd = reference.expand(fake, estimator="plugin").value
+        fd = reference.estimate(fake, estimator="plugin").value
         posteriors = digits.encoder.posteriors_of_features(features)
         return fd, gb.inception_score(posteriors, estimator="plugin").value
 

@@ -87,7 +87,7 @@ def flip(rule: str, confidence: float, seed: int) -> Run:
         estimator = "plugin" if "plug-in" in rule else "debiased"
         selection = select.run(
             scenario.arms,
-            metric=lambda rows: prepared.expand(rows, estimator=estimator),
+            metric=lambda rows: prepared.estimate(rows, estimator=estimator),
             confidence=confidence,
             first_look=128,
             batch=32,

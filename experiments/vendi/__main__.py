@@ -201,7 +201,7 @@ def _few_row(
         given: dict[str, Any] = {"kernel": "cosine", "order": order}
         plain.append(math.log(gb.vendi_score(x, estimator="plugin", **given).value / truth))
         score = gb.vendi_score(x, **given)
-        if "route: spectrum fit" in score.notes:
+        if score.method == "spectrum-fit":
             covers = score.low <= truth <= score.high
             fitted.append((math.log(score.value / truth), score.stderr / score.value, covers))
     name = [law, str(x.shape[1]), str(n), f"{order:g}", f"{np.mean(plain):+.3f}", str(len(fitted))]

@@ -1,4 +1,4 @@
-"""Third-order bias of Vendi scores against what the routes expect: ``-m …third_order``.
+"""Third-order bias of Vendi scores against what the method expects: ``-m …third_order``.
 
 ``python -m experiments.vendi.third_order`` prints, for eight laws, what halving removes beyond the
 second order over the second-order bias divided by the samples per dimension, with its standard
@@ -15,8 +15,8 @@ from unittest import mock
 import numpy as np
 
 from experiments.vendi.coverage import Digits, NetworkDigits
-from genbounds.estimators import vendi_expansion
-from genbounds.estimators.vendi import _routes
+from genbounds.estimators import vendi_estimate
+from genbounds.estimators.vendi import _exact
 from genbounds.simulate import SphereClustersArm
 
 COSINE = {"kernel": "cosine", "influences": False}
@@ -58,11 +58,11 @@ def measured(draw: Draw, n: int, ratio: int, order: float, samples: int) -> tupl
     rng = np.random.default_rng(1)
     for i in range(samples):
         x = draw(n, rng)
-        plugin = vendi_expansion(x, order=order, estimator="plugin", **COSINE).value
-        with mock.patch.object(_routes, "_third_order_counts", return_value=False):
-            second = vendi_expansion(x, order=order, **COSINE)
-        with mock.patch.object(_routes, "_third_order_counts", return_value=True):
-            third = vendi_expansion(x, order=order, **COSINE)
+        plugin = vendi_estimate(x, order=order, estimator="plugin", **COSINE).value
+        with mock.patch.object(_exact, "_third_order_counts", return_value=False):
+            second = vendi_estimate(x, order=order, **COSINE)
+        with mock.patch.object(_exact, "_third_order_counts", return_value=True):
+            third = vendi_estimate(x, order=order, **COSINE)
         removed[i] = third.value - second.value
         expected[i] = (second.value - plugin) / ratio
         stderr[i] = second.stderr

@@ -101,7 +101,21 @@ def prepare_all(
     real: Any = None,
     options: Mapping[str, Any] | None = None,
 ) -> Prepared:
-    """Check the models as a whole; prepare what scores each of them alike."""
+    """Check the models as a whole; prepare what scores each of them alike.
+
+    Parameters
+    ----------
+    spec : MetricSpec
+    fakes : mapping of str to array_like or Moments
+    real : array_like or Moments, optional
+        The reference, where the metric needs one.
+    options : mapping, optional
+        Further arguments of the metric.
+
+    Returns
+    -------
+    Prepared
+    """
     given: object = fakes  # callers are not type-checked
     if not (isinstance(given, Mapping) and given):
         raise InputError(

@@ -371,9 +371,18 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EstimateDifference:
-    """``a.value - b.value`` with its standard error and Welch's degrees of freedom.
+    """Difference of two estimates, with its error.
 
-    `curvature` and `skewness` as in `SampleError`, of both models together.
+    Attributes
+    ----------
+    value : float
+        ``a.value - b.value``.
+    stderr : float
+        Its standard error; noise that both models share does not count.
+    degrees_of_freedom : float
+        Of `stderr`, by Welch's formula.
+    curvature, skewness : float
+        As in `SampleError`, of both models together.
     """
 
     value: float
@@ -600,8 +609,11 @@ def mean_variance(influence: Float) -> float:
 def welch_degrees_of_freedom(*parts: tuple[float, float]) -> float:
     """Degrees of freedom of a sum of independent variance estimates (variance, degrees)."""
     total = sum(variance for variance, _ in parts)
-    weight = sum(variance**2 / degrees for variance, degrees in parts)
-    return total**2 / weight if weight > 0.0 else math.inf
+    if total == 0.0:
+        return math.inf
+    # Shares: squares of variances leave double precision where those of a score do not.
+    weight = sum((variance / total) ** 2 / degrees for variance, degrees in parts)
+    return 1.0 / weight if weight > 0.0 else math.inf
 
 
 def tail_probability(quantile: float, degrees_of_freedom: float = math.inf) -> float:

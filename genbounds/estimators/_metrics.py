@@ -138,7 +138,7 @@ class MetricSpec:
     def prepared(
         self, reference: Any, options: Mapping[str, Any] | None = None, models: Sequence[Any] = ()
     ) -> Prepared:
-        """Check reference and options, and prepare.
+        """Check `reference` and `options`, and prepare; `models` as far as they are known.
 
         Raises
         ------
@@ -321,19 +321,30 @@ def _all_empirical(estimates: Iterable[Estimate]) -> str | None:
 VENDI_OPTIONS = ("kernel", "bandwidth", "order", "method", "components", "seed")
 
 _registry: dict[str, MetricSpec] = {}
+_built_in: frozenset[str] = frozenset()
 
 
 def register_metric(spec: MetricSpec) -> MetricSpec:
     """Make a metric known by its name to `compare`, selection, the command line and the page.
 
+    Parameters
+    ----------
+    spec : MetricSpec
+
+    Returns
+    -------
+    MetricSpec
+        The same.
+
     Raises
     ------
     InputError
-        If the name, or an alias, is that of another metric.
+        If the name, or an alias, is that of another metric. One of your own may be registered
+        again, as a cell of a notebook that is run twice does.
     """
     for name in (spec.name, *spec.aliases):
         known = _registry.get(name)
-        if known is not None and known.prepare is not spec.prepare:
+        if known is not None and (known.name != spec.name or known.name in _built_in):
             raise InputError(f"a metric named {name!r} is registered already.")
     for name in (spec.name, *spec.aliases):
         _registry[name] = spec
@@ -436,3 +447,4 @@ for _spec in (
     ),
 ):
     register_metric(_spec)
+_built_in = frozenset(metric_names())

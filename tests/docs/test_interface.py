@@ -123,7 +123,8 @@ def faults_of_class(cls: type) -> Iterator[str]:
     if not (cls.__dict__.get("__doc__") or "").strip():
         yield "has no docstring"
         return
-    if issubclass(cls, BaseException) or getattr(cls, "_is_protocol", False):
+    own_call = "__init__" in vars(cls) or not issubclass(cls, BaseException)
+    if not own_call or getattr(cls, "_is_protocol", False):
         expected: dict[str, Any] = {}
     else:
         expected = arguments(cls)

@@ -10,11 +10,22 @@ import numpy as np
 import pytest
 
 import genbounds as gb
-from genbounds.estimators import METRICS, convergence, growing_scores
+from genbounds.estimators import convergence, growing_scores, metric_names, metric_spec
 from genbounds.results import Score
 from genbounds.validation import InputError
 
-SCORE = Score(value=1.0, low=0.5, high=2.0, level=0.95, stderr=0.3, n=None, estimator="x")
+SCORE = Score(
+    value=1.0,
+    low=0.5,
+    high=2.0,
+    level=0.95,
+    stderr=0.3,
+    n=None,
+    estimator="debiased",
+    method="mean",
+)
+LARGE = 20_000
+"""Columns of 1,801 rows of which half do not fit into memory: they go to a scratch file."""
 
 
 def parts_of(x, **options):
@@ -31,20 +42,21 @@ def parts_of(x, **options):
     return seen
 
 
-@pytest.mark.parametrize("in_memory", [1 << 26, 0], ids=["memory", "scratch file"])
-@pytest.mark.parametrize("dtype", [np.float16, np.float32, ">f8", np.int32])
-def test_parts_are_nested_random_and_whole(monkeypatch, in_memory, dtype):
-    monkeypatch.setattr("genbounds.files._storage._IN_MEMORY", in_memory)
-    monkeypatch.setattr("genbounds.estimators._convergence.BLOCK_BYTES", 100)  # many blocks
+@pytest.mark.parametrize(
+    ("dtype", "columns"),
+    [(np.float16, 2), (">f8", 2), (np.int32, 2), (np.float32, 2), (np.float32, LARGE)],
+)
+def test_parts_are_nested_random_and_whole(dtype, columns):
     x = np.arange(2 * 1801).reshape(1801, 2).astype(dtype)
+    x = np.tile(x, (1, columns // 2))
     parts = parts_of(x)
     assert [len(part) for part in parts] == [56, 112, 225, 450, 900, 1801]
     np.testing.assert_array_equal(parts[-1], x)
-    rows = [{tuple(row) for row in part.tolist()} for part in parts]
+    rows = [{tuple(row) for row in part[:, -2:].tolist()} for part in parts]
     for part, found, larger in zip(parts[:-1], rows[:-1], rows[1:], strict=True):
         assert len(found) == len(part)  # no row twice
         assert found < larger
-    firsts = {tuple(row) for row in x[:900].tolist()}
+    firsts = {tuple(row) for row in x[:900, -2:].tolist()}
     # Hypergeometric: 450 of 900 expected, standard deviation 11; a random part is within 90.
     assert abs(len(rows[-2] & firsts) - 450) < 90
 
@@ -97,17 +109,16 @@ def test_a_full_disk_is_one_line(monkeypatch):
     def full(*arguments, **options):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("genbounds.files._storage._IN_MEMORY", 0)
     monkeypatch.setattr(tempfile, "TemporaryFile", full)
     with pytest.raises(InputError, match="no room for a copy of half of the rows"):
-        growing_scores(np.ones((200, 1)), lambda rows: SCORE)
+        growing_scores(np.ones((1801, LARGE), np.float32), lambda rows: SCORE)
 
 
-@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("metric", metric_names())
 def test_the_whole_scores_as_ever(metric):
     """All rows score as in `compare`, with one kernel and one bandwidth at every size."""
     rng = np.random.default_rng(0)
-    if metric == "is":
+    if metric_spec(metric).data == "posteriors":
         real, fakes = None, {m: rng.dirichlet([0.3] * 4, size=400) for m in "ab"}
     else:
         real, fakes = rng.normal(size=(500, 3)), {m: rng.normal(size=(400, 3)) for m in "ab"}
@@ -141,7 +152,7 @@ def test_plugin_is_biased_in_small_samples_and_debiased_is_not():
         ({}, {}, "at least one model"),
         ({"a": gb.Moments(np.zeros(2), np.eye(2), 50)}, {}, "model 'a': .* no parts"),
         ({"a": np.ones((5, 2)), "b": np.ones(5)}, {}, "model 'b'|model 'a'"),
-        ({"a": np.ones((200, 2))}, {"metric": "fid"}, "`metric`"),
+        ({"a": np.ones((200, 2))}, {"metric": "fdd"}, "`metric`"),
         ({"a": np.ones((200, 2))}, {"estimator": "best"}, "`estimator`"),
         ({"a": np.ones((200, 2))}, {"level": 95}, "`level`"),
         ({"a": np.ones((200, 2))}, {"halvings": -1}, "`halvings`"),

@@ -14,7 +14,7 @@ from experiments.selection.embeddings import EMBEDDINGS, Builder, PosteriorArm, 
 from experiments.selection.floor import fewest_samples
 from experiments.selection.scenarios import errors, rank_flip, savings
 from experiments.selection.store import study
-from genbounds.estimators import FrechetReference, inception_expansion
+from genbounds.estimators import FrechetReference, inception_estimate
 from genbounds.simulate import GaussianArm
 
 SECTIONS = (
@@ -46,14 +46,14 @@ def test_truth_of_the_arms_is_their_distance(kind):
     reference = FrechetReference(problem.reference)
     rng = np.random.default_rng(0)
     for name in list(problem.arms)[:3]:
-        score = reference.expand(problem.arms[name].draw(20_000, rng), influences=False)
+        score = reference.estimate(problem.arms[name].draw(20_000, rng), influences=False)
         assert abs(score.value - problem.truth[name]) < 6.0 * score.stderr
     assert len(set(problem.truth.values())) == len(problem.arms)
 
 
 def test_truth_of_the_posteriors():
     arm = PosteriorArm(np.array([0.5, 0.3, 0.2]), (0.1, 0.4))
-    score = inception_expansion(arm.draw(50_000, np.random.default_rng(0)))
+    score = inception_estimate(arm.draw(50_000, np.random.default_rng(0)))
     assert abs(score.value - arm.log_score) < 6.0 * score.stderr
     built, truth = posteriors(4, 50, seed=1)
     assert all(truth[name] == pytest.approx(np.exp(built[name].log_score)) for name in built)
@@ -268,7 +268,7 @@ def test_large_problem_has_the_gap_that_it_says():
     one, two = sorted(truth.values())
     assert one == pytest.approx(0.05 * np.trace(reference.cov))
     assert two == pytest.approx(1.05 * one)
-    score = FrechetReference(reference).expand(
+    score = FrechetReference(reference).estimate(
         arms["ADMG"].draw(20_000, np.random.default_rng(0)), influences=False
     )
     assert abs(score.value - truth["ADMG"]) < 6.0 * score.stderr

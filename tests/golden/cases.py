@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 import genbounds as gb
-from genbounds.cli._app import main
+from genbounds.cli import main
 from genbounds.estimators import Bootstrap, Jackknife, PolynomialKernel, Subsets
 
 Case = Callable[[], list[Any]]

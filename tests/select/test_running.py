@@ -6,6 +6,8 @@ import math
 
 import numpy as np
 import pytest
+from genbounds.select._running_kernel import RunningKid
+from genbounds.select._trace_root import TraceRoot
 
 import genbounds.select as select
 from genbounds.estimators import (
@@ -19,8 +21,6 @@ from genbounds.select import FdUcb, Greedy, State
 from genbounds.select import _trace_root as trace_root_module
 from genbounds.select._metric import resolve_metric
 from genbounds.select._running import RunningFrechet, RunningInception, RunningScores
-from genbounds.select._running_kernel import RunningKid
-from genbounds.select._trace_root import TraceRoot
 from genbounds.simulate import GaussianArm
 from genbounds.validation import InputError
 

@@ -35,7 +35,7 @@ class RunningInception:
         return self._p.nbytes + self._p2.nbytes
 
     def add(self, rows: NDArray[Any]) -> None:
-        """Take up posteriors of shape (b, classes)."""
+        """Take up posteriors, `rows` of shape (b, classes)."""
         p = np.asarray(rows, dtype=np.float64)
         sums = p.sum(axis=1)
         if not (p.min() >= 0.0 and np.abs(sums - 1.0).max() <= POSTERIOR_ATOL):

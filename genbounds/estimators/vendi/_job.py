@@ -25,6 +25,9 @@ RESOLVED_RATIO = 2
 """Samples per dimension of the feature map from which the spectrum of the sample is debiased for
 orders below 2; from fewer a spectrum is fitted."""
 
+AS_THEY_ARE = ("empirical", "lanczos")
+"""Methods that score the empirical spectrum whatever the estimator: there is no bias to remove."""
+
 NEIGHBOURS = 64
 """Eigenvalues beyond a cut that are taken one by one."""
 
@@ -88,7 +91,7 @@ class Job:
         return Estimate(
             title=f"Vendi score of order {self.order:g}",
             estimator="plugin" if self.plugin else "debiased",
-            method="plug-in" if self.plugin and method != "empirical" else method,
+            method="plug-in" if self.plugin and method not in AS_THEY_ARE else method,
             statistic=statistic,
             value=value,
             sample=replace(

@@ -36,7 +36,7 @@ def lanczos(job: Job) -> Estimate:
         "Compare only with equally many samples.",
     )
     return job.estimate(
-        "empirical",
+        "lanczos",
         f"vendi, empirical at n={n}",
         found.value,
         replace(error, variance=variance, influence=None),

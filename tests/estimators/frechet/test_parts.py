@@ -14,18 +14,21 @@ from genbounds.estimators import (
     Moments,
     _linalg,
     _moments,
+    _second_order,
 )
-from genbounds.estimators.frechet import _routes, _sample, _terms
+from genbounds.estimators.frechet import _expansion, _sample, _strategies
+from genbounds.estimators.frechet._expansion import FrechetRows, Kernel, exponential_factor
 from genbounds.estimators.frechet._pair import Pair
 from genbounds.estimators.frechet._sample import sample_of
-from genbounds.estimators.frechet._expansion import Kernel, exponential_factor
+
+PART_NOISE = _second_order.PART_NOISE
 
 
-def small_parts(monkeypatch, rows, noise=_terms.PART_NOISE):
-    for module in (_routes, _terms):
+def small_parts(monkeypatch, rows, noise=PART_NOISE):
+    for module in (_strategies, _expansion):
         monkeypatch.setattr(module, "PART_ROWS", rows)
         monkeypatch.setattr(module, "PART_WORK", 1)
-    monkeypatch.setattr(_terms, "PART_NOISE", noise)
+    monkeypatch.setattr(_second_order, "PART_NOISE", noise)
 
 
 def skewed_rows(seed, n, d, stretch=1.0):
@@ -38,9 +41,9 @@ def skewed_rows(seed, n, d, stretch=1.0):
 def test_parts_that_cover_every_row_change_only_rounding(monkeypatch, n):
     x, y = skewed_rows(2, n, 6, 1.2), skewed_rows(3, 640, 6)
     pair = Pair(sample_of("fake", x), sample_of("real", y))
-    whole = pair.terms_alone(every_row=True)
+    whole = pair.errors_alone(every_row=True)
     small_parts(monkeypatch, 100, noise=-1.0)  # never satisfied: all parts are used
-    for some, every in zip(pair.terms_alone(every_row=False), whole, strict=True):
+    for some, every in zip(pair.errors_alone(every_row=False), whole, strict=True):
         assert some.bias == pytest.approx(every.bias, rel=1e-12)
         # E h(x, x')² comes from other pairs of rows.
         assert some.variance == pytest.approx(every.variance, rel=0.2)
@@ -53,12 +56,18 @@ def test_the_linear_part_of_the_kernel_has_the_mean_that_is_used():
     pair = Pair(sample_of("fake", x), sample_of("real", y))
     roots, *projections = pair.directions
     for rows, projection in zip((x, y), projections, strict=True):
-        n = len(rows)
-        kernel = Kernel(np.zeros(5), roots)
-        centred = rows - rows.mean(axis=0)
-        _, own, known = kernel(centred, centred @ projection)
-        trace = rows.var(axis=0, ddof=1).sum()
-        assert known.mean() == pytest.approx((1 - 1 / n) * kernel.known_mean(trace), rel=1e-10)
+        form = FrechetRows(
+            rows,
+            None,
+            mean=rows.mean(axis=0),
+            trace=rows.var(axis=0, ddof=1).sum(),
+            kernel=Kernel(np.zeros(5), roots),
+            projection=projection,
+        )
+        ((positions, block),) = form.blocks(None)
+        terms = form.terms(block, positions)
+        own, known = terms.own, terms.known
+        assert known.mean() == pytest.approx(form.known_mean, rel=1e-10)
         # What is left to average varies less than the whole: the point of it.
         assert np.var(own - known) < 0.6 * np.var(own)
 
@@ -82,10 +91,10 @@ def test_products_with_the_factor_are_those_with_the_weights(monkeypatch):
     x, y = skewed_rows(14, 300, 12), skewed_rows(15, 400, 12, 1.3)
     fake, real = sample_of("fake", x), sample_of("real", y)
     narrow = Pair(fake, real)
-    expected = narrow.terms(every_row=True)
-    monkeypatch.setattr(_terms, "WIDE", 0)
+    expected = narrow.errors(every_row=True)
+    monkeypatch.setattr(_expansion, "WIDE", 0)
     wide = Pair(fake, real)
-    for got, want in zip(wide.terms(every_row=True), expected, strict=True):
+    for got, want in zip(wide.errors(every_row=True), expected, strict=True):
         for name in ("bias", "variance", "curvature"):
             assert getattr(got, name) == pytest.approx(getattr(want, name), rel=1e-9)
         assert_allclose(got.influence, want.influence, rtol=1e-9)
@@ -99,17 +108,17 @@ def test_a_part_of_the_rows_stands_for_all(monkeypatch):
     """The two values differ by less than 8 of the standard errors given to the part's noise."""
     x, y = skewed_rows(6, 900, 16, 1.1), skewed_rows(7, 800, 16)
     reference = FrechetReference(y)
-    every = reference.expand(x)
+    every = reference.estimate(x)
     small_parts(monkeypatch, 100)
-    some = reference.expand(x, influences=False)
-    noise = np.sqrt(_terms.PART_NOISE * some.stderr**2)
+    some = reference.estimate(x, influences=False)
+    noise = np.sqrt(PART_NOISE * some.stderr**2)
     assert 0.0 < abs(some.value - every.value) < 8 * noise
     assert some.stderr == pytest.approx(every.stderr, rel=0.3)
-    assert some.degrees_of_freedom < every.degrees_of_freedom
-    assert some.influence is None
-    assert every.influence.shape == (900,)
-    assert reference.expand(x, influences=False) == some  # the same part at every call
-    assert any("third order" in note for note in some.notes)
+    assert some.sample.degrees_of_freedom < every.sample.degrees_of_freedom
+    assert some.sample.influence is None
+    assert every.sample.influence.shape == (900,)
+    assert reference.estimate(x, influences=False) == some  # the same part at every call
+    assert some.method == "third-order"
     # The control: a value with the bias left in is outside.
     assert abs(some.value - reference.plugin(x)) > 8 * noise
 
@@ -120,10 +129,10 @@ def test_the_second_half_takes_its_excess_from_the_first(monkeypatch):
     x, y = (rng.standard_t(5, size=(2000, 12)) * scale for scale in (1.2, 1.0))
     pairs = zip(*(_sample._whole("x", z, 2, np.float64).parts for z in (x, y)), strict=True)
     halves = [Pair(fake, real) for fake, real in pairs]
-    exact = _routes._half_value(halves, every_row=True)
+    exact = np.mean(_strategies._half_values(halves, every_row=True))
     small_parts(monkeypatch, 100, noise=-1.0)
-    error = _routes._half_value(halves, every_row=False) - exact
-    first = sum(term.bias for term in halves[0].terms_alone(every_row=True))
+    error = np.mean(_strategies._half_values(halves, every_row=False)) - exact
+    first = sum(one.bias for one in halves[0].errors_alone(every_row=True))
     excess = first - halves[0].gaussian_bias()
     assert 0.0 < abs(error) < 0.25 * excess / 2.0
     assert abs(error + excess / 2.0) > 0.5 * excess / 2.0
@@ -133,8 +142,7 @@ def test_reference_influences_keep_every_row(monkeypatch):
     """Differences of models need them: `compare` never works on parts."""
     small_parts(monkeypatch, 50)
     x, y = skewed_rows(8, 400, 4, 1.2), skewed_rows(9, 500, 4)
-    expansion = FrechetReference(y).expand(x)
-    assert expansion.reference_influence.shape == (500,)
+    assert FrechetReference(y).estimate(x).reference.influence.shape == (500,)
     ranking = gb.compare({"a": x, "b": 1.5 * x}, y)
     assert ranking.best == "a"
 
@@ -243,16 +251,19 @@ def test_single_precision_products_are_accurate_at_any_condition_number(monkeypa
         ((rng.gamma(2.0, size=(n, d)) - 2.0) * scale * scales @ turn + 1.0).astype(np.float32)
         for scale in (1.2, 0.7)
     )
-    expected = FrechetReference(y.astype(float)).expand(x.astype(float), influences=every_row)
-    monkeypatch.setattr(_terms, "SINGLE_WIDTH", 1)
-    single = FrechetReference(y).expand(x, influences=every_row)
+    expected = FrechetReference(y.astype(float)).estimate(x.astype(float), influences=every_row)
+    monkeypatch.setattr(_expansion, "SINGLE_WIDTH", 1)
+    single = FrechetReference(y).estimate(x, influences=every_row)
     bias = FrechetReference(y).plugin(x) - expected.value
     assert single.value == pytest.approx(expected.value, abs=1e-4 * bias)
     assert single.value != expected.value
-    for name in ("variance", "reference_variance", "curvature", "reference_curvature"):
-        assert getattr(single, name) == pytest.approx(getattr(expected, name), rel=1e-3)
-    if every_row:
-        assert_allclose(single.influence, expected.influence, atol=1e-4 * expected.influence.std())
+    for one, other in zip(
+        (single.sample, single.reference), (expected.sample, expected.reference), strict=True
+    ):
+        assert one.variance == pytest.approx(other.variance, rel=1e-3)
+        assert one.curvature == pytest.approx(other.curvature, rel=1e-3)
+        if every_row:
+            assert_allclose(one.influence, other.influence, atol=1e-4 * other.influence.std())
 
 
 def float32_rows(seed, scales, mean, n=700, dtype=np.float32):

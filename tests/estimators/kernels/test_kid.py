@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.testing import assert_allclose
 from scipy.stats import binom
 from sklearn.metrics.pairwise import polynomial_kernel
 
 import genbounds as gb
 from genbounds.estimators import KernelReference, difference
-from genbounds.estimators.kernels import _kid as kid
 
 
 def double_sum(x, y, *, degree=3, gamma=None, offset=1.0, unbiased=True):
@@ -38,23 +38,39 @@ def test_value_is_the_double_sum(sizes, options):
         assert score.value == pytest.approx(truth, rel=1e-10, abs=1e-12)
 
 
-def test_centred_squares_are_those_of_the_centred_matrices():
-    """Sums of squares by the definitions: U-centring within, double centring between."""
-    rng = np.random.default_rng(1)
-    x, y = rng.normal(0.5, 1.0, (23, 5)), rng.normal(size=(31, 5))
-    kernel = kid._Kernel(3, 0.2, 1.0)
-    k = kernel.block(x, x)
+def within_square(k):
+    """Mean square of a kernel matrix of one sample, U-centred."""
     n = len(k)
     np.fill_diagonal(k, 0.0)
     rows = k.sum(axis=1)
     centred = k - np.add.outer(rows, rows) / (n - 2) + k.sum() / ((n - 1) * (n - 2))
     np.fill_diagonal(centred, 0.0)
-    expected = (centred**2).sum() / (n * (n - 3))
-    assert kid._Within.of(x, kernel).centred_square == pytest.approx(expected, rel=1e-10)
-    k = kernel.block(x, y)
+    return (centred**2).sum() / (n * (n - 3))
+
+
+def between_square(k):
+    """Mean square of a kernel matrix of two samples, doubly centred."""
     centred = k - k.mean(axis=0) - k.mean(axis=1, keepdims=True) + k.mean()
-    expected = (centred**2).sum() / ((len(x) - 1) * (len(y) - 1))
-    assert kid._Between.of(x, y, kernel).centred_square == pytest.approx(expected, rel=1e-10)
+    return (centred**2).sum() / (k.shape[0] - 1) / (k.shape[1] - 1)
+
+
+@pytest.mark.parametrize("sizes", [(23, 31), (1300, 1100)])
+def test_variance_is_made_of_centred_matrices(sizes):
+    """Linear part less the noise of its averages, own pairs, and half of the pairs across."""
+    rng = np.random.default_rng(1)
+    x, y = (rng.normal(shift, 1.0, (n, 5)) for shift, n in zip((0.5, 0.0), sizes, strict=True))
+    found = KernelReference(y, gamma=0.2).estimate(x)
+    k = polynomial_kernel(x, y, degree=3, gamma=0.2, coef0=1.0)
+    for rows, crossed, error in ((x, k, found.sample), (y, k.T, found.reference)):
+        n, m = crossed.shape
+        own = polynomial_kernel(rows, degree=3, gamma=0.2, coef0=1.0)
+        square, shared = within_square(own.copy()), between_square(crossed)
+        witness = (own.sum(axis=1) - np.diagonal(own)) / (n - 1) - crossed.mean(axis=1)
+        linear = witness.var(ddof=1) - square * (n - 2) / (n - 1) ** 2 - shared / m
+        expected = 4 * linear / n + 2 * square / (n * (n - 1)) + 2 * shared / (n * m)
+        assert linear > 0.0
+        assert error.variance == pytest.approx(expected, rel=1e-9)
+        assert_allclose(error.influence, 2 * (witness - witness.mean()), rtol=1e-8, atol=1e-10)
 
 
 def linear_truth(shift, d):
@@ -76,9 +92,9 @@ def test_variance_and_coverage_for_a_known_law(shift):
     variances, hits = np.empty(runs), 0
     for run in range(runs):
         x, y = rng.normal(shift, 1.0, (n, d)), rng.normal(size=(m, d))
-        expansion = KernelReference(y, degree=1).expand(x)
-        variances[run] = expansion.variance + expansion.reference_variance
-        score = expansion.score(0.95)
+        found = KernelReference(y, degree=1).estimate(x)
+        variances[run] = found.variance
+        score = found.score(0.95)
         hits += score.low <= truth <= score.high
     linear = 4.0 * shift**2 / d * (1.0 / n + 1.0 / m)
     degenerate = (2.0 / (n * (n - 1)) + 2.0 / (m * (m - 1)) + 4.0 / (n * m)) / d
@@ -108,7 +124,7 @@ def test_interval_follows_the_skewness():
 def test_reference_noise_cancels_between_models():
     rng = np.random.default_rng(4)
     reference = KernelReference(rng.normal(size=(60, 5)))
-    one, two = (reference.expand(rng.normal(0.5, 1.0, (2000, 5))) for _ in range(2))
+    one, two = (reference.estimate(rng.normal(0.5, 1.0, (2000, 5))) for _ in range(2))
     assert difference(one, two).stderr < 0.5 * np.hypot(one.stderr, two.stderr)
 
 
@@ -124,8 +140,8 @@ def test_equal_laws_are_ranked_together():
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from([1e-3, 1.0, 1e3]))
-def test_scale_permutation_and_block_size(seed, scale):
-    """With γ / s² features times s give the same number; order and blocks only round."""
+def test_scale_and_permutation(seed, scale):
+    """With γ / s² features times s give the same number; the order of rows only rounds."""
     rng = np.random.default_rng(seed)
     x, y = rng.normal(0.2, 1.0, (30, 3)), rng.normal(size=(20, 3))
     score = gb.kernel_inception_distance(x, y, gamma=0.5)
@@ -134,11 +150,6 @@ def test_scale_permutation_and_block_size(seed, scale):
     )
     assert moved.value == pytest.approx(score.value, rel=1e-8, abs=1e-10)
     assert moved.stderr == pytest.approx(score.stderr, rel=1e-6, abs=1e-10)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kid, "BLOCK_ROWS", 7)
-        again = gb.kernel_inception_distance(x, y, gamma=0.5)
-    assert again.value == pytest.approx(score.value, rel=1e-9, abs=1e-12)
-    assert again.stderr == pytest.approx(score.stderr, rel=1e-8, abs=1e-12)
 
 
 def test_torch_and_single_precision():
