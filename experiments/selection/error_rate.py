@@ -53,7 +53,8 @@ def certificate(name: str, policy: str, confidence: float, seed: int) -> Run:
         policy=policy,
         metric=scenario.metric,
         confidence=confidence,
-        batch=100,
+        batch=min(100, scenario.first_look or 100),
+        first_look=scenario.first_look,
         limit=scenario.limit,
         seed=seed,
     )
@@ -87,7 +88,7 @@ def flip(rule: str, confidence: float, seed: int) -> Run:
         estimator = "plugin" if "plug-in" in rule else "debiased"
         selection = select.run(
             scenario.arms,
-            metric=lambda rows: prepared.expand(rows, estimator=estimator),
+            metric=lambda rows: prepared.estimate(rows, estimator=estimator),
             confidence=confidence,
             first_look=128,
             batch=32,

@@ -101,7 +101,7 @@ def models(source: str) -> Models:
         rows=rows,
         live=live,
         reference=reference,
-        truth={name: prepared.expand(x, influences=False).value for name, x in rows.items()},
+        truth={name: prepared.estimate(x, influences=False).value for name, x in rows.items()},
     )
 
 
