@@ -42,16 +42,19 @@ def choose_first_look(metric: Prepared, columns: int, within_reach: Sequence[flo
     return earliest if able and min(able) < standard else standard
 
 
-def too_few_samples(
-    metric: Prepared, columns: int, first: int, sizes: Mapping[str, int]
-) -> InputError:
-    """Say that no arm has enough samples, how many it takes, and what can be done with them."""
-    largest = max(sizes, key=sizes.__getitem__)
+def check_enough_samples(metric: Prepared, columns: int, sizes: Mapping[str, int]) -> None:
+    """Refuse arms of which none has as many samples as the earliest look needs.
+
+    `sizes` has the samples of every arm by name.
+    """
+    first, largest = earliest_look(metric, columns), max(sizes, key=sizes.__getitem__)
+    if sizes[largest] >= first:
+        return
     ways = ["`genbounds score` (`compare`) gives scores with intervals"]
     if metric.reference is not None:
         ways.append(f"metric 'kid' selects from {MINIMUM_LOOK} samples on")
-    rest = f"; with fewer, {' and '.join(ways)}"
-    return InputError(
+    raise InputError(
         f"no arm has enough samples: with {columns} columns metric {metric.name!r} is certified "
-        f"from {first} samples an arm on, and the largest, {largest!r}, has {sizes[largest]}{rest}."
+        f"from {first} samples an arm on, and the largest, {largest!r}, has {sizes[largest]}; "
+        f"with fewer, {' and '.join(ways)}."
     )

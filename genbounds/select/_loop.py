@@ -16,7 +16,7 @@ from genbounds.results import Diagnostic, Score
 from genbounds.select._boundary import critical_value, look_sizes
 from genbounds.select._budget import Budget
 from genbounds.select._certificate import Certificate
-from genbounds.select._first_look import choose_first_look, too_few_samples
+from genbounds.select._first_look import check_enough_samples, choose_first_look
 from genbounds.select._independence import copies, order_effect
 from genbounds.select._record import Identity, Record
 from genbounds.select._sampler import Sampler
@@ -185,10 +185,9 @@ class Loop:
         reach = math.inf if settings.limit is None else float(settings.limit)
         if settings.budget is not None and settings.policy.certifies:
             reach = min(reach, settings.budget / float(settings.costs.sum()))
-        first = choose_first_look(settings.metric, self._columns, [reach, *totals.values()])
-        if len(totals) == len(self._arms) and max(totals.values()) < first:
-            raise too_few_samples(settings.metric, self._columns, first, totals)
-        return first
+        if len(totals) == len(self._arms):
+            check_enough_samples(settings.metric, self._columns, totals)
+        return choose_first_look(settings.metric, self._columns, [reach, *totals.values()])
 
     def _common_columns(self) -> int:
         """Features per row: the reference's, or the first arm's; arms that differ are set aside."""
