@@ -28,6 +28,7 @@ Student t, one-hot, binary and rare rows, n from 100 to 1,000). docs/selection.m
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -63,6 +64,9 @@ BALANCED_FREQUENCIES = 7
 RELATIVE_ROUNDING = 1e-9
 """Summaries that differ by less are equal: equal rows are summarised alike up to rounding, and the
 rounding of a matrix product may depend on the place of the row."""
+
+BLOCK = 2**22
+"""Entries that are worked on at a time."""
 
 _SKETCH_SEED = 20_261_122
 
@@ -165,20 +169,30 @@ def _summaries(rows: NDArray[Any], influence: Float | None) -> Float:
     Each is the same function of its row whatever the order, so that a random order of the rows is
     one of the summaries.
     """
-    x = np.asarray(rows, dtype=np.float64) - rows.mean(axis=0, dtype=np.float64)
-    x /= max(float(np.abs(x).max()), np.finfo(float).tiny)
-    d = x.shape[1]
-    distance = np.einsum("ij,ij->i", x, x)
+    n, d = rows.shape
+    mean = rows.mean(axis=0, dtype=np.float64)
+    scale = max(float(np.abs(x).max()) for x in _blocks(rows, mean)) or 1.0
+    axes: Float = np.eye(d)
     if d > COMPONENTS:
         # The leading directions by one step of subspace iteration; the rest matters little.
         start = np.random.default_rng(_SKETCH_SEED).standard_normal((d, min(d, 2 * COMPONENTS)))
-        x = x @ np.linalg.qr(x.T @ (x @ start))[0]
-    size, axes = np.linalg.eigh(x.T @ x)
-    kept = axes[:, size > RELATIVE_ROUNDING * float(size[-1])]
-    found = [*(x @ kept[:, -COMPONENTS:]).T, distance]
-    if influence is not None and influence.shape == (len(x),):
+        axes = np.linalg.qr(sum(x.T @ (x @ start) for x in _blocks(rows, mean, scale)))[0]
+    parts = [(x @ axes, np.einsum("ij,ij->i", x, x)) for x in _blocks(rows, mean, scale)]
+    x = np.concatenate([part for part, _ in parts])
+    distance = np.concatenate([part for _, part in parts])
+    size, directions = np.linalg.eigh(x.T @ x)
+    kept = directions[:, size > RELATIVE_ROUNDING * float(size[-1])][:, -COMPONENTS:]
+    found = [*(x @ kept).T, distance]
+    if influence is not None and influence.shape == (n,):
         found.append(influence)
     return np.column_stack(found)
+
+
+def _blocks(rows: NDArray[Any], mean: Float, scale: float = 1.0) -> Iterator[Float]:
+    """Rows less their mean, over `scale`, a block at a time: all of them may be too large."""
+    step = max(1, BLOCK // rows.shape[1])
+    for start in range(0, len(rows), step):
+        yield (rows[start : start + step] - mean) / scale
 
 
 def _normal_scores(summaries: Float) -> Float:

@@ -114,7 +114,7 @@ class State:
     step: int = 0
     cost: NDArray[np.float64] | None = None
     scores: RunningScores | None = None
-    _memories: dict[type, Any] = field(default_factory=dict, repr=False)
+    _memories: dict[type, Any] = field(default_factory=dict, repr=False, init=False)
 
     def memory(self, kind: type[T]) -> T:
         """Return this run's one object of type `kind`, made at its first use.
