@@ -76,6 +76,9 @@ TRIALS = (
     Trial(module="gpu", arguments="--device cpu --small"),
     Trial(module="sample_size", arguments="--sizes 100"),
     Trial(module="selection.boundaries"),
+    Trial(module="selection.dependent", arguments="certificates --runs 1"),
+    Trial(module="selection.dependent", arguments="unchecked --runs 1"),
+    Trial(module="selection.dependent", arguments="seen --runs 1"),
     Trial(
         module="selection.error_rate",
         arguments="certificates --runs 1 --scenario 'Gaussian, 2 tied, d=8'",

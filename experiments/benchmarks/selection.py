@@ -23,10 +23,8 @@ import scipy
 
 from experiments.memory import peak_gib
 from genbounds import select
-from genbounds.estimators import Moments
-from genbounds.select import FdUcb, Greedy, IsUcb, State
-from genbounds.select._certificate import Certificate
-from genbounds.select._metric import resolve_metric
+from genbounds.estimators import Moments, metric_spec
+from genbounds.select import Certificate, FdUcb, Greedy, IsUcb, State
 
 BATCH = 5
 PUBLISHED_FD, PUBLISHED_IS = 14.7, 3.1e-3
@@ -62,7 +60,7 @@ def lineup(arms: int, d: int) -> dict[str, Gaussian]:
 
 def state_of(rows: np.ndarray, metric: str, reference: Moments | np.ndarray | None) -> State:
     """State of a run with one arm, as its policy sees it."""
-    prepared = resolve_metric(metric, reference)
+    prepared = metric_spec(metric).prepared(reference)
     return State(
         n=np.array([len(rows)]),
         available=np.ones(1, dtype=bool),

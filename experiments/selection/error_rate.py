@@ -53,7 +53,8 @@ def certificate(name: str, policy: str, confidence: float, seed: int) -> Run:
         policy=policy,
         metric=scenario.metric,
         confidence=confidence,
-        batch=100,
+        batch=min(100, scenario.first_look or 100),
+        first_look=scenario.first_look,
         limit=scenario.limit,
         seed=seed,
     )

@@ -383,7 +383,7 @@ def report(
         lines = [
             f"{record.stamp()} T = {options.steps:,}, batch {BATCH}, "
             f"{' or '.join(map(str, trials))} trials, "
-            f"{options.dimension or 'all'} directions or classes of each law; "
+            f"{options.dimension or 'all'} directions or classes of each distribution; "
             f"{sum(run['seconds'] for run in every) / 60:.0f} processor minutes.",
             "",
         ]

@@ -27,6 +27,8 @@ class Scenario:
     metric : str
     limit : int
         Most samples per arm.
+    first_look : int or None
+        None: the metric's own.
     either : bool
         Two tied arms of different kinds: every run is read twice, with either arm as the right
         answer, since an estimator may favour one kind.
@@ -37,6 +39,7 @@ class Scenario:
     reference: Callable[[np.random.Generator], Any]
     metric: str = "fd"
     limit: int = 2_000
+    first_look: int | None = None
     either: bool = False
 
     def readings(self, name: str) -> dict[str, tuple[str, ...]]:
@@ -92,69 +95,74 @@ def shifted(kind: Callable[..., Any], d: int, distances: list[float], **options:
 def errors() -> dict[str, Scenario]:
     """Scenarios for the error rate. "tied": every arm but one would be a wrong answer."""
     flip = wide_and_narrow(16, 1.3, 0.7)
-    return early() | {
-        "Gaussian, 2 tied, d=8": Scenario(
-            arms=shifted(GaussianArm, 8, [0.5, 0.5]), right=("a0",), reference=standard(8)
-        ),
-        "Gaussian, 2 tied, d=16": Scenario(
-            arms=shifted(GaussianArm, 16, [1.0, 1.0]), right=("a0",), reference=standard(16)
-        ),
-        "Gaussian, 5 tied, d=8": Scenario(
-            arms=shifted(GaussianArm, 8, [0.5] * 5), right=("a0",), reference=standard(8)
-        ),
-        "Gaussian, 5 near-tied (gap 4 %), d=8": Scenario(
-            arms=shifted(GaussianArm, 8, [0.5, 0.51, 0.51, 0.51, 0.51]),
-            right=("a0",),
-            reference=standard(8),
-        ),
-        "Student t8, 2 tied, d=8": Scenario(
-            arms=shifted(StudentArm, 8, [0.5, 0.5], df=8.0), right=("a0",), reference=standard(8)
-        ),
-        "Student t8, 5 near-tied (gap 4 %), d=8": Scenario(
-            arms=shifted(StudentArm, 8, [0.5, 0.51, 0.51, 0.51, 0.51], df=8.0),
-            right=("a0",),
-            reference=standard(8),
-        ),
-        "skewed gamma(1), 2 tied, d=8": Scenario(
-            arms=shifted(SkewedArm, 8, [0.5, 0.5], shape=1.0), right=("a0",), reference=standard(8)
-        ),
-        "rank flip, tied, d=16": Scenario(
-            arms=flip, right=("wide",), reference=standard(16), either=True
-        ),
-        "rank flip and 3 near-tied (gap 4 %), d=16": Scenario(
-            arms=flip
-            | shifted(GaussianArm, 16, [1.2, 1.224, 1.224])
-            | {"narrow": GaussianArm(np.zeros(16), np.full(16, 0.69**2))},
-            right=("wide", "a0"),
-            reference=standard(16),
-        ),
-        "2 tied at the reference (FD 0), d=8": Scenario(
-            arms=shifted(GaussianArm, 8, [0.0, 0.0]), right=("a0",), reference=standard(8)
-        ),
-        "rank flip, tied, sampled reference m=1000, d=16": Scenario(
-            arms=flip, right=("wide",), reference=sampled(16, 1_000), either=True
-        ),
-        "IS, 2 tied, 10 classes": Scenario(
-            arms={"a0": DirichletArm((0.2,) * 10), "a1": DirichletArm((0.2,) * 10)},
-            right=("a0",),
-            reference=lambda rng: None,
-            metric="is",
-        ),
-    }
+    return (
+        few()
+        | early()
+        | {
+            "Gaussian, 2 tied, d=8": Scenario(
+                arms=shifted(GaussianArm, 8, [0.5, 0.5]), right=("a0",), reference=standard(8)
+            ),
+            "Gaussian, 2 tied, d=16": Scenario(
+                arms=shifted(GaussianArm, 16, [1.0, 1.0]), right=("a0",), reference=standard(16)
+            ),
+            "Gaussian, 5 tied, d=8": Scenario(
+                arms=shifted(GaussianArm, 8, [0.5] * 5), right=("a0",), reference=standard(8)
+            ),
+            "Gaussian, 5 near-tied (gap 4 %), d=8": Scenario(
+                arms=shifted(GaussianArm, 8, [0.5, 0.51, 0.51, 0.51, 0.51]),
+                right=("a0",),
+                reference=standard(8),
+            ),
+            "Student t8, 2 tied, d=8": Scenario(
+                arms=shifted(StudentArm, 8, [0.5, 0.5], df=8.0),
+                right=("a0",),
+                reference=standard(8),
+            ),
+            "Student t8, 5 near-tied (gap 4 %), d=8": Scenario(
+                arms=shifted(StudentArm, 8, [0.5, 0.51, 0.51, 0.51, 0.51], df=8.0),
+                right=("a0",),
+                reference=standard(8),
+            ),
+            "skewed gamma(1), 2 tied, d=8": Scenario(
+                arms=shifted(SkewedArm, 8, [0.5, 0.5], shape=1.0),
+                right=("a0",),
+                reference=standard(8),
+            ),
+            "rank flip, tied, d=16": Scenario(
+                arms=flip, right=("wide",), reference=standard(16), either=True
+            ),
+            "rank flip and 3 near-tied (gap 4 %), d=16": Scenario(
+                arms=flip
+                | shifted(GaussianArm, 16, [1.2, 1.224, 1.224])
+                | {"narrow": GaussianArm(np.zeros(16), np.full(16, 0.69**2))},
+                right=("wide", "a0"),
+                reference=standard(16),
+            ),
+            "2 tied at the reference (FD 0), d=8": Scenario(
+                arms=shifted(GaussianArm, 8, [0.0, 0.0]), right=("a0",), reference=standard(8)
+            ),
+            "rank flip, tied, sampled reference m=1000, d=16": Scenario(
+                arms=flip, right=("wide",), reference=sampled(16, 1_000), either=True
+            ),
+            "IS, 2 tied, 10 classes": Scenario(
+                arms={"a0": DirichletArm((0.2,) * 10), "a1": DirichletArm((0.2,) * 10)},
+                right=("a0",),
+                reference=lambda rng: None,
+                metric="is",
+            ),
+        }
+    )
 
 
-def early() -> dict[str, Scenario]:
-    """Arms that are scored from two samples a feature on (four, if the reference is a sample).
+def pairs(spectrum: np.ndarray) -> dict[str, dict[str, Any]]:
+    """Two arms each, at one distance from N(0, diag(spectrum)) by two different ways.
 
-    Each pair has one distance by two different ways, where the estimators of few rows err
-    differently. Ten samples a feature at most, so that the early looks weigh.
+    The estimators for few samples err differently on them.
     """
-    d = 64
-    spectrum = np.arange(1, d + 1) ** -0.7
-    reference = Moments(np.zeros(d), np.diag(spectrum), n=None)
+    d = spectrum.size
     cliff = np.where(np.arange(d) < d // 2, spectrum, 0.05 * spectrum)
     fallen = float(np.square(np.sqrt(cliff) - np.sqrt(spectrum)).sum()) ** 0.5
-    pairs = {
+    return {
         "rank flip": {
             "wide": GaussianArm(np.zeros(d), 1.3**2 * spectrum),
             "narrow": GaussianArm(np.zeros(d), 0.7**2 * spectrum),
@@ -172,6 +180,44 @@ def early() -> dict[str, Scenario]:
             "shifted": GaussianArm(shift(d, 0, fallen), spectrum),
         },
     }
+
+
+def few() -> dict[str, Scenario]:
+    """Arms of 1.5 samples per dimension, scored from half a sample per dimension on.
+
+    The reference is known, or a sample as small as the arms: 3,000 × 2,048 files in small.
+    """
+    d = 128
+    spectrum = np.arange(1, d + 1) ** -0.7
+    references: dict[str, Callable[[np.random.Generator], Any]] = {
+        "": lambda rng: Moments(np.zeros(d), np.diag(spectrum), n=None),
+        f", sampled reference m={3 * d // 2}": lambda rng: (
+            rng.standard_normal((3 * d // 2, d)) * np.sqrt(spectrum)
+        ),
+    }
+    return {
+        f"few samples: {name}, tied{kind}, d={d}": Scenario(
+            arms=arms,
+            right=(next(iter(arms)),),
+            reference=reference,
+            limit=3 * d // 2,
+            first_look=d // 2,
+            either=True,
+        )
+        for kind, reference in references.items()
+        for name, arms in pairs(spectrum).items()
+    }
+
+
+def early() -> dict[str, Scenario]:
+    """Arms that are scored from two samples a feature on (four, if the reference is a sample).
+
+    Ten samples a feature at most, so that the early looks weigh.
+    """
+    d = 64
+    spectrum = np.arange(1, d + 1) ** -0.7
+    reference = Moments(np.zeros(d), np.diag(spectrum), n=None)
+    lineups = pairs(spectrum)
     found = {
         f"{name}, tied, d={d}": Scenario(
             arms=arms,
@@ -180,10 +226,10 @@ def early() -> dict[str, Scenario]:
             limit=10 * d,
             either=True,
         )
-        for name, arms in pairs.items()
+        for name, arms in lineups.items()
     }
     found[f"rank flip, tied, sampled reference m=2000, d={d}"] = Scenario(
-        arms=pairs["rank flip"],
+        arms=lineups["rank flip"],
         right=("wide",),
         reference=lambda rng: rng.standard_normal((2_000, d)) * np.sqrt(spectrum),
         limit=10 * d,

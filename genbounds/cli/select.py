@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -54,7 +55,7 @@ EXAMPLES = """Examples:
 \b
 genbounds select --reference real.npy gan.npy vae.npy diffusion.npy
 genbounds select --reference stats.npz models/*.npy --confidence 0.99 --out results
-genbounds select --reference real.npy my_models:gan my_models:vae --budget 50000
+genbounds select --reference real.npy my_models:gan my_models:vae --budget 50000 --record kept
 genbounds select *.npy --metric is --policy elimination --budget 20000 --json
 """
 
@@ -99,7 +100,41 @@ def select(
     budget: Annotated[
         int | None,
         typer.Option(
-            "--budget", metavar="N", help="Largest number of samples in total.", show_default=False
+            "--budget",
+            metavar="N",
+            help="Largest number of samples in total (with --cost: the most that they may cost).",
+            show_default=False,
+        ),
+    ] = None,
+    top: Annotated[
+        int, typer.Option("--top", metavar="K", help="Find the best K models instead of one.")
+    ] = 1,
+    tolerance: Annotated[
+        float,
+        typer.Option(
+            "--tolerance",
+            metavar="E",
+            help="A model counts as best if no other is better by more than this: squared "
+            "distance for fd, logarithm for is.",
+        ),
+    ] = 0.0,
+    cost: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--cost",
+            metavar="NAME=C",
+            help="Cost of one sample of this model, where it is not 1; may be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    record: Annotated[
+        Path | None,
+        typer.Option(
+            "--record",
+            metavar="DIR",
+            help="Folder that keeps all samples drawn: the same command goes on from them after "
+            "an interruption, also with a larger budget or more models behind the others.",
+            show_default=False,
         ),
     ] = None,
     seed: Seed = 0,
@@ -114,7 +149,9 @@ def select(
 ) -> None:
     """Find the best model from as few samples as possible.
 
-    Exit status 0 if the answer is certified, 1 if the samples or the budget ran out before.
+    Exit status 0 if the answer is certified, 1 if not: samples or budget were exhausted before, or
+    fewer than two models are left. A model that fails, or whose samples are seen not to be
+    independent of one another, is set aside and named.
     """
     from genbounds.select import POLICIES, run
 
@@ -130,7 +167,7 @@ def select(
             f"{display(live[0])} never ends: say with --budget N how many samples to draw at most."
         )
     with (
-        interruptible("run the same command again."),
+        interruptible(_advice(live, record=record, encoder=encoder, out=out)),
         renamed(options("encoder", "weights", "precision")),
         open_encoder(
             encoder, {"weights": weights, "device": device, "precision": precision}, out=out
@@ -139,7 +176,9 @@ def select(
         real = None if spec.reference == "none" else reference
         line_up = _LineUp.read(real, arms, live, spec, logits=logits, encoded=encoded)
         names: dict[str, Path | str] = {
-            **options("policy", "confidence", "batch", "budget", "seed")
+            **options(
+                "policy", "confidence", "batch", "budget", "seed", "top", "tolerance", "cost"
+            ),
         }
         if real is not None:
             names |= {"reference": real, "real": real}
@@ -153,7 +192,12 @@ def select(
                 batch=batch,
                 budget=budget,
                 seed=seed,
-                retries=0,
+                top=top,
+                tolerance=tolerance,
+                cost=_costs(cost or (), line_up.names),
+                record=record,
+                # A file answers a second time as it did the first.
+                retries=2 if live else 0,
                 progress=lambda state: advance(int(state.n.sum()), budget, ""),
             )
     document = result.to_dict()
@@ -175,9 +219,13 @@ def select(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _LineUp:
-    """What takes part: files as arms that end, live models, and what they are held against."""
+    """What takes part: files, live models, and the reference.
+
+    `names` has the short name of every arm also by what was given on the command line.
+    """
 
     arms: dict[str, Arm]
+    names: dict[str, str]
     reference: Any
     warnings: list[Diagnostic]
 
@@ -209,16 +257,50 @@ class _LineUp:
         waiting, taking_part = iter(inputs), dict[str, Arm]()
         for arm in arms:  # in the order given: ties are broken by it
             if arm in live:
+                if str(arm) in taking_part:
+                    raise InputError(f"{display(arm)} is given twice.")
                 taking_part[str(arm)] = live_arm(str(arm), live_encoder)
             else:
                 model = next(waiting)
                 rows = _checked(model, posteriors=metric.data == "posteriors")
                 taking_part[model.name] = FeatureArm(rows)
+        given = dict(zip(map(str, arms), taking_part, strict=True))
         return cls(
             arms=taking_part,
+            names=given | {name: name for name in taking_part},
             reference=None if real is None else real.content,
             warnings=origin_warnings(origins),
         )
+
+
+def _costs(given: Iterable[str], names: Mapping[str, str]) -> dict[str, float]:
+    """Read ``NAME=C``, the name being that of a model or its file as it was given."""
+    costs = {}
+    for text in given:
+        name, _, value = text.rpartition("=")
+        try:
+            costs[names.get(name, name)] = float(value)
+        except ValueError:
+            name = ""
+        if not name:
+            raise InputError(
+                f"must be NAME=C, such as {display(next(iter(names)))}=2.5; got {display(text)}.",
+                argument="cost",
+            )
+    return costs
+
+
+def _advice(
+    live: Sequence[Path], *, record: Path | None, encoder: str | None, out: Path | None
+) -> str:
+    """Say after Ctrl-C what is left and how to go on."""
+    if record is not None:
+        return f"the samples drawn so far are in {display(record)}: the same command goes on."
+    if live:
+        return "what live models drew is lost; with --record DIR the same command would go on."
+    if encoder is not None and out is None:
+        return "what was encoded is lost; with --out DIR it is kept for the next run."
+    return "the samples lie in the files; run the same command again."
 
 
 def _checked(model: Input, *, posteriors: bool) -> NDArray[Any]:
@@ -238,6 +320,20 @@ def _checked(model: Input, *, posteriors: bool) -> NDArray[Any]:
     return rows
 
 
+def _row(result: Selection, name: str) -> tuple[str, ...]:
+    """Name, score, interval, samples and state of one arm; no state if all is well."""
+    from genbounds.report import interval, number
+
+    score, arm = result.scores.get(name), result.arms[name]
+    scored = ("–", "–")
+    if score is not None:
+        scored = (number(score.value), interval(score.low, score.high))
+    state = display(arm.reason)
+    if arm.state == "set aside":
+        state = f"set aside: {state}"
+    return (shown(name), *scored, number(result.samples[name]), state)
+
+
 def _print(
     result: Selection, notes: list[str], warnings: list[Diagnostic], *, verbose: bool
 ) -> None:
@@ -246,22 +342,12 @@ def _print(
     else:
         say(f"Not certified ({result.stopped}); {shown(result.best)} has the best score so far.")
     say("")
-    print_table(
-        ("Arm", "Score", "Interval", "Samples"),
-        [
-            (
-                shown(name),
-                *(
-                    (number(score.value), interval(score.low, score.high))
-                    if (score := result.scores.get(name)) is not None
-                    else ("–", "–")
-                ),
-                number(result.samples[name]),
-            )
-            for name in [*result.scores, *(n for n in result.samples if n not in result.scores)]
-        ],
-        numeric=("Score", "Samples"),
-    )
+    names = [*result.scores, *(name for name in result.samples if name not in result.scores)]
+    rows = [_row(result, name) for name in names]
+    columns = ["Arm", "Score", "Interval", "Samples", "State"]
+    if not any(row[-1] for row in rows):
+        columns, rows = columns[:-1], [row[:-1] for row in rows]
+    print_table(columns, rows, numeric=("Score", "Samples"))
     say("", f"{number(result.total_samples)} samples in {number(result.steps)} steps.")
     if notes:
         say("", *(f"* {note}" for note in notes))

@@ -56,6 +56,8 @@ class Prepared:
     samples_per_dimension, minimum : int
         No score is defined below `minimum` rows. Selection first looks at an arm after
         ``max(100, samples_per_dimension * d, 2 * minimum)`` rows.
+    few_samples_per_dimension : float or None
+        The same for arms that cannot give so many; None if there is no estimate from fewer.
     reference : FrechetReference or None
         For policies that need its moments.
     sampled_reference : bool
@@ -68,6 +70,7 @@ class Prepared:
     follow: Callable[[int], Running] | None = None
     columns: int | None = None
     samples_per_dimension: int = 0
+    few_samples_per_dimension: float | None = None
     minimum: int = 2
     reference: FrechetReference | None = None
     sampled_reference: bool = False
@@ -256,6 +259,7 @@ def _frechet(reference: Any, options: Mapping[str, Any], models: Sequence[Any]) 
         columns=prepared.d,
         # The noise of a sampled reference cancels row by row from four rows a feature on.
         samples_per_dimension=2 if prepared.n is None else 4,
+        few_samples_per_dimension=0.5,
         reference=prepared,
         sampled_reference=prepared.n is not None,
     )

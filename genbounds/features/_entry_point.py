@@ -6,7 +6,7 @@ import importlib
 import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -67,6 +67,11 @@ class _LiveArm:
 
     sample: Callable[[int, np.random.Generator], Any]
     encoder: Encoder | None
+
+    @property
+    def origin(self) -> Mapping[str, str]:
+        """Which encoder makes its rows; empty if it returns them itself."""
+        return {} if self.encoder is None else self.encoder.description
 
     def draw(self, n: int, rng: np.random.Generator) -> Any:
         drawn = self.sample(n, rng)

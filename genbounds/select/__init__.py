@@ -11,27 +11,36 @@ from genbounds.estimators import CustomMetric
 from genbounds.select._arms import EncodedArm, FeatureArm
 from genbounds.select._boundary import critical_value, crossing_probability, look_sizes
 from genbounds.select._certificate import Certificate
-from genbounds.select._debiased import DebiasedUcb, Thompson
-from genbounds.select._norms import Norms
-from genbounds.select._policies import (
+from genbounds.select._run import run
+from genbounds.select._selection import ArmStatus, History, Look, Selection
+from genbounds.select._state import State
+from genbounds.select.policies import (
+    POLICIES,
+    CertifyingPolicy,
+    DebiasedUcb,
     Elimination,
     EpsilonGreedy,
+    FdUcb,
+    FidUcb,
     Greedy,
+    IndexPolicy,
+    IsUcb,
     Lucb,
+    NaiveUcb,
+    Norms,
+    Policy,
     Random,
+    Thompson,
     Uniform,
+    fd_bonus,
 )
-from genbounds.select._policy import CertifyingPolicy, IndexPolicy, Policy, State
-from genbounds.select._run import POLICIES, run
-from genbounds.select._selection import History, Look, Selection
-from genbounds.select._ucb_fd import FdUcb, FidUcb, fd_bonus
-from genbounds.select._ucb_is import IsUcb, NaiveUcb
 
 __all__ = [
     "run",
     "Selection",
     "History",
     "Look",
+    "ArmStatus",
     "FeatureArm",
     "EncodedArm",
     "POLICIES",

@@ -1,19 +1,32 @@
-"""Arms made of what users have: recorded features, or a generator and an encoder."""
+"""Arms made of what users have: recorded features, a function, or a generator and an encoder.
+
+An arm needs `draw(n, rng)` only. What else a run looks for, and uses where it is there:
+
+* ``origin``: which encoder made its rows (`genbounds.origins`);
+* ``total_rows``: how many rows it has in all, if it is finite;
+* ``digest()``: a text that changes whenever its rows would, for the record of a run;
+* ``skip(n, rng)``: go on behind the n rows that an earlier run has had.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from genbounds.estimators import Moments
 from genbounds.origins import origin_of
-from genbounds.validation import InputError
+from genbounds.validation import InputError, as_numpy
+
+BLOCK_BYTES = 2**24
+"""A memory map is read in blocks of about this size."""
 
 
 class FeatureArm:
-    """The rows of an array in random order, each once; at its end it runs dry.
+    """The rows of an array in random order, each once; then it is exhausted.
 
     Parameters
     ----------
@@ -24,6 +37,8 @@ class FeatureArm:
     ----------
     origin : mapping of str to str
         Which encoder made them, as far as their file said: a run refuses arms that disagree.
+    total_rows : int
+        Rows that it has in all.
     """
 
     def __init__(self, rows: Any) -> None:
@@ -33,6 +48,7 @@ class FeatureArm:
             raise InputError(f"must have shape (n, d); got shape {rows.shape}.", argument="rows")
         self._rows: NDArray[Any] = rows
         self.origin = origin_of(rows)
+        self.total_rows = len(rows)
         self._order: NDArray[np.int64] | None = None
         self._drawn = 0
 
@@ -48,10 +64,31 @@ class FeatureArm:
         self._order_of(rng)
         self._drawn = n
 
+    def digest(self) -> str:
+        """Return a text that changes whenever a row does."""
+        return digest_of(self._rows)
+
     def _order_of(self, rng: np.random.Generator) -> NDArray[np.int64]:
         if self._order is None:
             self._order = rng.permutation(len(self._rows))
         return self._order
+
+
+class FunctionArm:
+    """A plain function as an arm.
+
+    Parameters
+    ----------
+    function : callable
+        ``function(n, rng)`` returns n fresh independent rows, (n, d).
+    """
+
+    def __init__(self, function: Callable[[int, np.random.Generator], Any]) -> None:
+        self._function = function
+
+    def draw(self, n: int, rng: np.random.Generator) -> Any:
+        """Return `n` rows, drawn by `rng`."""
+        return self._function(n, rng)
 
 
 class EncodedArm:
@@ -87,3 +124,22 @@ class EncodedArm:
     def draw(self, n: int, rng: np.random.Generator) -> Any:
         """Return the features of `n` fresh samples, drawn by `rng`."""
         return self._encode(self._generate(n, rng))
+
+
+def digest_of(thing: Any) -> str:
+    """Return a text that tells two arrays, or two `Moments`, apart; empty for None.
+
+    Numbers count, not their type: the same features in float32 and float64 have one digest.
+    """
+    if thing is None:
+        return ""
+    if isinstance(thing, Moments):
+        parts = [digest_of(np.atleast_2d(thing.mean)), digest_of(thing.cov), str(thing.n)]
+        return hashlib.blake2b("".join(parts).encode(), digest_size=16).hexdigest()
+    rows = np.atleast_2d(as_numpy("rows", thing))
+    found = hashlib.blake2b(str(rows.shape).encode(), digest_size=16)
+    step = max(1, BLOCK_BYTES // (8 * max(1, rows.shape[1])))
+    for start in range(0, len(rows), step):
+        block = np.ascontiguousarray(rows[start : start + step], dtype=np.float64)
+        found.update(block.data)
+    return found.hexdigest()

@@ -1,4 +1,4 @@
-"""Which arms are proven better than which, and when that settles the question.
+"""Which arms are proven better than which, and when that answers the question.
 
 Arm i *beats* arm j at look k if the difference of their debiased scores, each on the arm's own
 first n_k samples, exceeds `critical` standard errors in favour of i (`critical` is a normal
@@ -33,7 +33,7 @@ small (the estimators' intervals have the same limit)."""
 
 
 class Certificate:
-    """Evidence of one run.
+    """Evidence of one run. Arms are known by their position.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class Certificate:
         Critical value of each comparison.
     levels : ndarray of int, shape (K,)
         Looks completed by each arm.
-    in_play : ndarray of bool, shape (K,)
+    live : ndarray of bool, shape (K,)
         False for arms set aside.
     loss, stderr : ndarray of shape (K,)
         Latest debiased value, turned so that small is good, and its standard error; NaN before
@@ -62,7 +62,7 @@ class Certificate:
     doubtful : ndarray of int, shape (K,)
         Looks whose score is unreliable: they are no evidence.
     beats : ndarray of bool, shape (K, K)
-        Row beats column, directly or through a chain of arms in play.
+        Row beats column, directly or through a chain of live arms.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class Certificate:
         self.tolerance = tolerance
         self.critical = critical_value(error / max(1, top * (arms - top)), sizes, order=2)
         self.levels = np.zeros(arms, dtype=np.int64)
-        self.in_play = np.ones(arms, dtype=bool)
+        self.live = np.ones(arms, dtype=bool)
         self.loss = np.full(arms, math.nan)
         self.stderr = np.full(arms, math.nan)
         self.beats: Bools = np.zeros((arms, arms), dtype=bool)
@@ -112,17 +112,17 @@ class Certificate:
 
     def set_aside(self, arm: int) -> None:
         """Take `arm` out: the answer is about the others."""
-        self.in_play[arm] = False
+        self.live[arm] = False
         self._looks[arm].clear()
         self._conclude()
 
     def answer(self) -> tuple[int, ...] | None:
-        """Return the certified `top` arms, best estimate first; None while they are not settled."""
+        """Return the certified `top` arms, best estimate first; None while there is no answer."""
         return self._answer
 
     def _conclude(self) -> None:
-        beats = self._direct & self.in_play[:, None] & self.in_play[None, :]
-        for arm in np.flatnonzero(self.in_play):  # transitive closure (Warshall)
+        beats = self._direct & self.live[:, None] & self.live[None, :]
+        for arm in np.flatnonzero(self.live):  # transitive closure (Warshall)
             beats |= np.outer(beats[:, arm], beats[arm])
         np.fill_diagonal(beats, False)
         self.beats = beats
@@ -130,12 +130,12 @@ class Certificate:
         self._open = None
 
     def _find_answer(self) -> tuple[int, ...] | None:
-        playing = [int(arm) for arm in np.flatnonzero(self.in_play)]
-        if len(playing) < self.top or not self.levels[playing].any():
-            return None
+        live = [int(arm) for arm in np.flatnonzero(self.live)]
+        if len(live) <= self.top:
+            return None  # an answer that leaves no arm out says nothing
         proven = self.beats | self._near
-        wins = proven[:, playing].sum(axis=1)
-        order = sorted(playing, key=lambda i: (-int(wins[i]), _or_infinity(float(self.loss[i]))))
+        wins = proven[:, live].sum(axis=1)
+        order = sorted(live, key=lambda i: (-int(wins[i]), _or_infinity(float(self.loss[i]))))
         chosen, rest = order[: self.top], order[self.top :]
         if all(proven[i, j] for i in chosen for j in rest):
             return tuple(sorted(chosen, key=lambda i: _or_infinity(float(self.loss[i]))))
@@ -143,10 +143,10 @@ class Certificate:
 
     def undecided(self) -> Bools:
         """Arms neither proven to belong to the answer nor proven to be outside it."""
-        playing = int(self.in_play.sum())
-        losses = self.beats[self.in_play].sum(axis=0)
-        wins = self.beats[:, self.in_play].sum(axis=1)
-        open_: Bools = self.in_play & (losses < self.top) & (wins < playing - self.top)
+        live = int(self.live.sum())
+        losses = self.beats[self.live].sum(axis=0)
+        wins = self.beats[:, self.live].sum(axis=1)
+        open_: Bools = self.live & (losses < self.top) & (wins < live - self.top)
         return open_
 
     def open_pairs(self, available: Bools) -> Bools:
@@ -193,14 +193,14 @@ class Certificate:
         gap = second.estimate.loss - first.estimate.loss  # positive: a is better
         noise = difference(first.estimate, second.estimate)
         if not noise.stderr > 0.0:
-            return  # two scores without any estimated noise cannot be compared by a normal law
+            return  # without any estimated noise there is no test
         critical = studentised(self.critical, noise.degrees_of_freedom)
         skewness = third_cumulant(first, second) / noise.stderr**3
         sign = 1.0 if first.estimate.higher_is_better else -1.0
         curvature = sign * noise.curvature / noise.stderr**3
-        for winner, loser, side in ((a, b, 1.0), (b, a, -1.0)):
-            reach = skewed(critical, side * skewness, side * curvature) * noise.stderr
-            lead = side * gap
+        for winner, loser, turn in ((a, b, 1.0), (b, a, -1.0)):
+            reach = skewed(critical, turn * skewness, turn * curvature) * noise.stderr
+            lead = turn * gap
             self._record(winner, loser, beats=lead > reach, near=lead + self.tolerance > reach)
         if not (first.cancels and second.cancels):
             return  # how much of the reference's noise both share is not known at this look

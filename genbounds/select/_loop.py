@@ -3,437 +3,307 @@
 from __future__ import annotations
 
 import math
-import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from genbounds.arms import Arm
-from genbounds.estimators import Estimate, Moments, Prepared
-from genbounds.results import Diagnostic, Score, unreliable
+from genbounds.estimators import Estimate
+from genbounds.origins import DECISIVE, origin_of
+from genbounds.results import Diagnostic, Score
 from genbounds.select._boundary import critical_value, look_sizes
+from genbounds.select._budget import Budget
 from genbounds.select._certificate import Certificate
-from genbounds.select._feed import Feed
-from genbounds.select._metric import first_look as first_look_of
-from genbounds.select._policy import Policy, State
-from genbounds.select._record import Record
-from genbounds.select._selection import History, Look, Selection
+from genbounds.select._first_look import check_enough_samples, choose_first_look
+from genbounds.select._independence import copies, order_effect
+from genbounds.select._record import Identity, Record
+from genbounds.select._sampler import Sampler
+from genbounds.select._selection import Look
+from genbounds.select._settings import SAMPLES_PER_ARM, Settings
+from genbounds.select._state import State
 from genbounds.validation import InputError
 
-SAMPLES_PER_ARM = 50_000
-"""Default limit: the sample size at which the field scores a model offline."""
-
-STEPS = 1_000
-"""Horizon of the papers' experiments: default budget, in batches, of policies that never stop."""
+ORDER_ERROR = 1e-3
+"""Probability that any honest arm of a run is set aside because of the order of its rows, at any
+of its looks."""
 
 _SAVE_SECONDS = 30.0
-_ROUNDING = 1e-9
 
 
 class Loop:
-    """One run in progress."""
+    """One run in progress; `run` carries it out.
 
-    def __init__(
-        self,
-        arms: dict[str, Arm],
-        *,
-        policy: Policy,
-        metric: Prepared,
-        reference: Moments | None,
-        confidence: float,
-        batch: int,
-        budget: int | None,
-        seed: int,
-        top: int,
-        tolerance: float,
-        limit: int | None,
-        first_look: int | None,
-        growth: float,
-        cost: dict[str, float],
-        joins: dict[str, float],
-        retries: int,
-        dtype: np.dtype[Any] | None,
-        record: str | os.PathLike[str] | None,
-    ) -> None:
-        k = len(arms)
-        if top > max(k - 1, 1):
-            raise InputError(
-                f"must be smaller than the number of arms ({k}); got {top}.", argument="top"
-            )
-        if budget is None and not policy.certifies:
-            budget = STEPS * batch
-        self.names = tuple(arms)
-        self.cost = np.array([cost.get(name, 1.0) for name in arms])
-        if budget is not None and budget < self.cost.sum() * batch:
-            raise InputError(
-                f"({budget}) does not allow one batch of {batch} for each of {k} arms.",
-                argument="budget",
-            )
-        # Last first, so that the next one is popped from the end.
-        self.waiting = sorted(
-            (
-                (int(joins[name]), -position)
-                for position, name in enumerate(arms)
-                if joins.get(name)
-            ),
-            reverse=True,
-        )
-        if len(self.waiting) == k:
-            raise InputError(
-                "leaves no arm to start with: at least one must join at 0.", argument="joins"
-            )
-        self.joined = np.zeros(k, dtype=np.int32)
-        self.joined[[-position for _, position in self.waiting]] = -1
-        self.policy = policy
-        self.metric = metric
-        self.confidence = confidence
-        self.budget = budget
-        self.sampled_reference = metric.sampled_reference
-        self.picks: list[int] = []
-        self.drawn: list[int] = []
-        self.looks: list[Look] = []
-        self.spent = 0.0
+    Parameters
+    ----------
+    arms : mapping of str to Arm
+    settings : Settings
 
-        policy_rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0,)))
-        self.feeds = [
-            Feed(
+    Attributes
+    ----------
+    samplers : list of Sampler
+    budget : Budget
+    picks, drawn : list of int
+        Arm and samples of each step.
+    looks : list of Look
+    doubts : dict of int to Diagnostic
+        Why the rows of an arm are not independent draws.
+    joined : ndarray of int, shape (K,)
+        Step at which each arm joined; -1 while it has not.
+    certificate : Certificate
+    state : State
+        What the policy sees. Both are there once the first batches have been drawn.
+    """
+
+    certificate: Certificate
+    state: State
+
+    def __init__(self, arms: Mapping[str, Arm], settings: Settings) -> None:
+        self.settings = settings
+        self.budget = Budget(settings.total_budget, settings.costs, settings.batch)
+        self.samplers = [
+            Sampler(
                 name,
                 arm,
-                np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1 + position,))),
-                limit=SAMPLES_PER_ARM if limit is None else limit,
-                retries=retries,
-                dtype=dtype,
+                settings.stream(1 + position),
+                limit=SAMPLES_PER_ARM if settings.limit is None else settings.limit,
+                retries=settings.retries,
+                dtype=settings.dtype,
             )
             for position, (name, arm) in enumerate(arms.items())
         ]
-        self.record: Record | None = None
-        self._saved = time.monotonic()
-        if record is not None:
-            identity = {"seed": seed, "batch": batch, "arms": list(self.names)}
-            if dtype is not None:
-                identity["dtype"] = dtype.name
-            self.record = Record(record, identity)
-            for position, feed in enumerate(self.feeds):
-                kept = self.record.load(feed.name, position)
-                if kept is not None:
-                    feed.resume(*kept)
-
-        # One batch of each arm comes first, as in the papers; it also tells the dimension.
-        absent = {-position for _, position in self.waiting}
-        present = [position for position in range(k) if position not in absent]
-        for position in present:
-            self.feeds[position].pull(batch)
-        columns = self.columns = self._columns()
-        first = first_look_of(metric, columns) if first_look is None else first_look
-        if limit is None:
-            limit = max(SAMPLES_PER_ARM, 4 * first)
-            for feed in self.feeds:
-                feed.limit = limit
-        sizes = look_sizes(first, limit, growth=growth)
-        error = 1.0 - confidence
-        self.certificate = Certificate(k, sizes, error=error, top=top, tolerance=tolerance)
-        self.score_critical = critical_value(error / k, sizes, sides=2, order=2)
-        self.state = State(
-            n=np.zeros(k, dtype=np.int64),
-            available=np.zeros(k, dtype=bool),
-            cost=self.cost,
-            index=np.full(k, -math.inf),
-            rows=[feed.rows for feed in self.feeds],
-            certificate=self.certificate,
-            metric=metric,
-            reference=reference,
-            batch=batch,
-            horizon=max(1, (budget or k * limit) // batch),
-            error=error,
-            rng=policy_rng,
+        self.picks: list[int] = []
+        self.drawn: list[int] = []
+        self.looks: list[Look] = []
+        self.doubts: dict[int, Diagnostic] = {}
+        # Last first, so that the next one is popped from the end.
+        self._waiting = sorted(
+            (
+                (int(settings.joins[name]), -position)
+                for position, name in enumerate(arms)
+                if settings.joins.get(name)
+            ),
+            reverse=True,
         )
-        for position in present:
-            self._enter(position, self.feeds[position].n)
+        self.joined = np.zeros(len(arms), dtype=np.int32)
+        self.joined[[-position for _, position in self._waiting]] = -1
+        self._arms = dict(arms)
+        self._record: Record | None = None
+        self._saved = time.monotonic()
 
-    def run(self, progress: Callable[[State], None] | None) -> Selection:
-        state = self.state
+    def run(self, progress: Callable[[State], None] | None) -> None:
+        """Draw until the policy stops, or nothing is left to draw or to spend.
+
+        Raises
+        ------
+        InputError
+            If every arm was set aside before it had a score.
+        """
+        self._resume()
         try:
-            while not self._spent():
-                while self.waiting and self.waiting[-1][0] <= state.step and not self._spent():
-                    self._admit()
-                arms = () if self.policy.stop(state) else self.policy.select(state)
-                if not arms:
-                    if not self.waiting:
-                        break
-                    self._admit()
-                for arm in arms:
-                    if not self._spent():
-                        self._pull(arm)
-                if progress is not None:
-                    progress(state)
+            self._start()
+            self._rounds(progress)
             self._score_lone_arm()
         finally:
             self._save()
-        if not self.certificate.in_play.any():
-            reasons = "; ".join(f"{feed.name}: {feed.failure}" for feed in self.feeds)
+        certificate = self.certificate
+        if not (certificate.live.any() or certificate.levels.any() or self.doubts):
+            reasons = "; ".join(f"{sampler.name}: {sampler.failure}" for sampler in self.samplers)
             raise InputError(f"every arm had to be set aside ({reasons}).")
-        return self._selection()
+
+    def score(self, estimate: Estimate, *warnings: Diagnostic) -> Score:
+        """Score whose interval belongs to the family of all arms and looks of this run."""
+        from scipy.special import ndtr
+
+        level = 1.0 - 2.0 * float(ndtr(-self._score_critical))
+        score = estimate.warned(*warnings).score(level)
+        return replace(score, level=self.settings.confidence)
+
+    def _resume(self) -> None:
+        """Take up the samples of an earlier run, if its folder has any."""
+        if self.settings.record is None:
+            return
+        identity = Identity(
+            settings=self.settings.identity,
+            arms={name: _source(arm) for name, arm in self._arms.items()},
+            reference=self.settings.reference,
+        )
+        self._record = Record(self.settings.record, identity)
+        kept = self._record.load()
+        for sampler in self.samplers:
+            if sampler.name in kept:
+                sampler.resume(*kept[sampler.name])
+
+    def _start(self) -> None:
+        """Draw the first batches, which tell the dimension, and plan the looks."""
+        settings, k = self.settings, len(self.samplers)
+        absent = {-position for _, position in self._waiting}
+        present = [position for position in range(k) if position not in absent]
+        for position in present:  # one batch of each arm comes first, as in the papers
+            self.samplers[position].pull(settings.batch)
+        self._columns = self._common_columns()
+        first = settings.first_look or self._first_look()
+        limit = settings.limit
+        if limit is None:
+            limit = max(SAMPLES_PER_ARM, 4 * first)
+            for sampler in self.samplers:
+                sampler.limit = limit
+        sizes = look_sizes(first, limit, growth=settings.growth)
+        self.certificate = Certificate(
+            k, sizes, error=settings.error, top=settings.top, tolerance=settings.tolerance
+        )
+        self._score_critical = critical_value(settings.error / k, sizes, sides=2, order=2)
+        # Of an honest arm at one of its looks: they add up to `ORDER_ERROR`.
+        self._order_error = ORDER_ERROR / (k * len(sizes))
+        reference = settings.metric.reference
+        self.state = State(
+            n=np.zeros(k, dtype=np.int64),
+            available=np.zeros(k, dtype=bool),
+            cost=settings.costs,
+            index=np.full(k, -math.inf),
+            rows=[sampler.rows for sampler in self.samplers],
+            certificate=self.certificate,
+            metric=settings.metric,
+            reference=None if reference is None else reference.moments,
+            batch=settings.batch,
+            horizon=max(1, (settings.total_budget or k * limit) // settings.batch),
+            error=settings.error,
+            rng=settings.stream(0),
+        )
+        for position in present:
+            self._enter(position, self.samplers[position].n)
+
+    def _first_look(self) -> int:
+        """Choose the first look by what the arms can give, before anything is known of it."""
+        settings = self.settings
+        totals = {
+            name: int(arm.total_rows)
+            for name, arm in self._arms.items()
+            if hasattr(arm, "total_rows")
+        }
+        reach = math.inf if settings.limit is None else float(settings.limit)
+        if settings.budget is not None and settings.policy.certifies:
+            reach = min(reach, settings.budget / float(settings.costs.sum()))
+        if len(totals) == len(self._arms):
+            check_enough_samples(settings.metric, self._columns, totals)
+        return choose_first_look(settings.metric, self._columns, [reach, *totals.values()])
+
+    def _common_columns(self) -> int:
+        """Features per row: the reference's, or the first arm's; arms that differ are set aside."""
+        known = [sampler.columns for sampler in self.samplers if sampler.columns is not None]
+        wanted = self.settings.metric.columns
+        columns = next(iter(known), 1) if wanted is None else wanted
+        whose = "the first arm" if wanted is None else "the reference"
+        for sampler in self.samplers:
+            if sampler.columns not in (None, columns):
+                reason = f"its rows have {sampler.columns} columns, {whose} has {columns}"
+                sampler.set_aside(reason)
+        return columns
+
+    def _rounds(self, progress: Callable[[State], None] | None) -> None:
+        state, policy, waiting = self.state, self.settings.policy, self._waiting
+        while not self.budget.exhausted:
+            while waiting and waiting[-1][0] <= state.step and not self.budget.exhausted:
+                self._admit()
+            arms = () if policy.stop(state) else policy.select(state)
+            if not arms:
+                if not waiting:
+                    break
+                self._admit()
+            for arm in arms:
+                if not self.budget.exhausted:
+                    self._pull(arm)
+            if progress is not None:
+                progress(state)
 
     def _score_lone_arm(self) -> None:
         """Bring an arm that has no rival (left) to its first look: it is owed a score."""
         certificate = self.certificate
-        if certificate.in_play.sum() == 1:
-            arm = int(np.flatnonzero(certificate.in_play)[0])
-            while not self._spent() and self.state.available[arm] and not certificate.levels[arm]:
+        if certificate.live.sum() == 1:
+            arm = int(np.flatnonzero(certificate.live)[0])
+            while (
+                self.state.available[arm]
+                and not certificate.levels[arm]
+                and not self.budget.exhausted
+            ):
                 self._pull(arm)
-
-    def _columns(self) -> int:
-        """Features per row: the reference's, or the first arm's; arms that differ are set aside."""
-        known = [feed.columns for feed in self.feeds if feed.columns is not None]
-        wanted = self.metric.columns
-        columns = next(iter(known), 1) if wanted is None else wanted
-        whose = "the first arm" if wanted is None else "the reference"
-        for feed in self.feeds:
-            if feed.columns not in (None, columns):
-                feed.set_aside(f"its rows have {feed.columns} columns, {whose} has {columns}")
-        return columns
 
     def _admit(self) -> None:
         """Let the next arm join, with a first batch."""
-        arm = -self.waiting.pop()[1]
-        feed = self.feeds[arm]
+        arm = -self._waiting.pop()[1]
+        sampler = self.samplers[arm]
         self.joined[arm] = self.state.step
-        kept = feed.pull(self._affordable(arm))
-        if feed.columns not in (None, self.columns):
-            feed.set_aside(f"its rows have {feed.columns} columns, other arms have {self.columns}")
+        kept = sampler.pull(self.budget.affordable(arm))
+        if sampler.columns not in (None, self._columns):
+            sampler.set_aside(
+                f"its rows have {sampler.columns} columns, other arms have {self._columns}"
+            )
         self._enter(arm, kept)
 
-    def _spent(self) -> bool:
-        return self._affordable(int(np.argmin(self.cost))) == 0
-
-    def _affordable(self, arm: int) -> int:
-        """Return how many samples of a batch the budget allows."""
-        if self.budget is None:
-            return self.state.batch
-        left = (self.budget - self.spent) / float(self.cost[arm])
-        return max(0, min(self.state.batch, math.floor(left * (1.0 + _ROUNDING))))
-
     def _pull(self, arm: int) -> None:
-        affordable = self._affordable(arm)
+        affordable = self.budget.affordable(arm)
         if affordable:
-            self._enter(arm, self.feeds[arm].pull(affordable))
+            self._enter(arm, self.samplers[arm].pull(affordable))
         for other in np.flatnonzero(self.state.available):
-            self.state.available[other] = self._affordable(int(other)) > 0
+            self.state.available[other] = self.budget.affordable(int(other)) > 0
 
     def _enter(self, arm: int, kept: int) -> None:
         """Take note of `kept` new rows: count, looks, index."""
-        feed, state = self.feeds[arm], self.state
+        sampler, state = self.samplers[arm], self.state
         state.step += 1
-        state.n[arm] = feed.n
-        state.rows[arm] = feed.rows
-        self.spent += kept * float(self.cost[arm])
+        state.n[arm] = sampler.n
+        state.rows[arm] = sampler.rows
+        self.budget.pay(arm, kept)
         self.picks.append(arm)
         self.drawn.append(kept)
-        if feed.dry and feed.n < self.certificate.sizes[0]:
-            feed.set_aside(
-                f"ran dry after {feed.n} samples; the first look needs {self.certificate.sizes[0]}"
-            )
-        if feed.failure is None:
+        first = self.certificate.sizes[0]
+        if sampler.exhausted and sampler.n < first:
+            sampler.set_aside(f"exhausted after {sampler.n} samples; the first look needs {first}")
+        if sampler.failure is None:
             try:
                 self._look(arm)
-                state.index[arm] = self.policy.index(state, arm)
+                if sampler.failure is None:
+                    state.index[arm] = self.settings.policy.index(state, arm)
             except InputError as error:
-                feed.set_aside(f"cannot be scored: {error}")
-        if feed.failure is not None:
+                sampler.set_aside(f"cannot be scored: {error}")
+        if sampler.failure is not None:
             self.certificate.set_aside(arm)
-        state.available[arm] = feed.available
+        state.available[arm] = sampler.available
 
     def _look(self, arm: int) -> None:
-        feed, certificate = self.feeds[arm], self.certificate
-        while (size := certificate.next_size(arm)) is not None and feed.n >= size:
-            estimate = self.metric.estimate(feed.rows[:size])
+        """Score `arm` at every planned size that it has reached, as long as its rows are sound."""
+        sampler, certificate = self.samplers[arm], self.certificate
+        while (size := certificate.next_size(arm)) is not None and sampler.n >= size:
+            rows = sampler.rows[:size]
+            estimate = self.settings.metric.estimate(rows)
             if not (math.isfinite(estimate.value) and math.isfinite(estimate.stderr)):
                 raise InputError(
                     f"its score at {size} samples is {estimate.value} ± {estimate.stderr}."
                 )
+            # Before the look counts: what it says rests on independent rows.
+            doubt = copies(rows, sampler.fingerprints(size)) or order_effect(
+                rows, estimate.sample.influence, error=self._order_error
+            )
+            if doubt is not None:
+                self.doubts[arm] = doubt
+                sampler.set_aside(doubt.message)
+                return
             certificate.add(arm, estimate)
             self.looks.append(
-                Look(step=self.state.step, arm=feed.name, score=self._score(estimate))
+                Look(step=self.state.step, arm=sampler.name, score=self.score(estimate))
             )
             if time.monotonic() - self._saved > _SAVE_SECONDS:
                 self._save()
 
     def _save(self) -> None:
-        if self.record is not None:
-            self.record.save({feed.name: feed.record() for feed in self.feeds})
+        if self._record is not None:
+            self._record.save({sampler.name: sampler.record() for sampler in self.samplers})
             self._saved = time.monotonic()
 
-    def _score(self, estimate: Estimate, *warnings: Diagnostic) -> Score:
-        """Score whose interval belongs to the family of all arms and looks of this run."""
-        from scipy.special import ndtr
 
-        level = 1.0 - 2.0 * float(ndtr(-self.score_critical))
-        return replace(estimate.warned(*warnings).score(level), level=self.confidence)
-
-    def _selection(self) -> Selection:
-        certificate = self.certificate
-        scores, losses = self._final_scores()
-        answer = certificate.answer()
-        top = self._best_guess(losses) if answer is None else answer
-        order = sorted(
-            range(len(self.names)),
-            key=lambda arm: (arm not in top, certificate.levels[arm] == 0, losses[arm]),
-        )
-        return Selection(
-            best=self.names[top[0]],
-            certified=answer is not None,
-            confidence=self.confidence,
-            samples={feed.name: feed.n for feed in self.feeds},
-            scores={self.names[arm]: scores[arm] for arm in order if arm in scores},
-            steps=self.state.step,
-            top=tuple(self.names[arm] for arm in top),
-            stopped=self._stopped(),
-            policy=self.policy.name,
-            metric=self.metric.name,
-            set_aside={feed.name: feed.failure for feed in self.feeds if feed.failure is not None},
-            history=History(
-                names=self.names,
-                picks=_frozen(self.picks),
-                drawn=_frozen(self.drawn),
-                looks=tuple(self.looks),
-                joined=tuple(int(step) for step in self.joined),
-            ),
-            cost=self.spent,
-            notes=self._notes(),
-        )
-
-    def _final_scores(self) -> tuple[dict[int, Score], list[float]]:
-        """Latest evaluation of every arm, and its loss; of all its rows if it had no look."""
-        first = self.certificate.sizes[0]
-        scores: dict[int, Score] = {}
-        losses = [math.inf] * len(self.feeds)
-        for arm, feed in enumerate(self.feeds):
-            estimate = self.certificate.latest[arm]
-            warnings: list[Diagnostic] = []
-            if estimate is None and feed.n >= 2:
-                try:
-                    estimate = self.metric.estimate(feed.rows)
-                except InputError:  # the reason is in `set_aside`
-                    continue
-                warnings.append(
-                    unreliable(
-                        "few-samples",
-                        f"{feed.n} samples, fewer than the first look ({first}): its interval is "
-                        "no part of the joint statement",
-                    )
-                )
-            if estimate is None or not math.isfinite(estimate.value):
-                continue
-            scores[arm] = self._score(estimate, *warnings)
-            losses[arm] = estimate.loss
-        return scores, losses
-
-    def _best_guess(self, losses: list[float]) -> tuple[int, ...]:
-        """Without a certificate: the `top` undefeated arms with the best estimates.
-
-        An arm that had its first look comes before one that had none: the score of a handful of
-        samples is no evidence.
-        """
-        certificate = self.certificate
-        playing = np.flatnonzero(certificate.in_play)
-        defeats = certificate.beats[playing].sum(axis=0)
-        ranked = sorted(
-            playing,
-            key=lambda arm: (
-                defeats[arm] >= certificate.top,
-                certificate.levels[arm] == 0,
-                losses[arm],
-                -self.state.n[arm],
-            ),
-        )
-        return tuple(int(arm) for arm in ranked[: certificate.top])
-
-    def _stopped(self) -> str:
-        if self.policy.certifies and self.certificate.answer() is not None:
-            return "certified"
-        playing = np.flatnonzero(self.certificate.in_play)
-        if any(self._affordable(int(arm)) == 0 for arm in playing):
-            return "budget"
-        if self.certificate.hopeless_pairs().any():
-            return "reference"
-        if any(feed.dry or feed.failure is not None for feed in self.feeds):
-            return "exhausted"
-        return "limit"
-
-    def _notes(self) -> tuple[str, ...]:
-        certificate = self.certificate
-        first = certificate.sizes[0]
-        notes = [
-            f"a certified answer is wrong with probability at most {1.0 - self.confidence:.3g} at "
-            "any stopping time, if the debiased scores at the planned looks (first: "
-            f"{first} samples) are normal with their stated standard errors and arms independent"
-        ]
-        if len(self.feeds) == 1:
-            notes.append("one arm only: nothing to compare it with")
-        if self.sampled_reference:
-            notes.append(
-                "the reference is a sample: the target is the distance to its population, and its "
-                "noise is part of every comparison"
-            )
-        if certificate.answer() is None:
-            notes.append("no certificate: " + self._why_not())
-        notes += [
-            f"{name}: {doubtful} of {levels} looks were unreliable and are no evidence"
-            for name, doubtful, levels in zip(
-                self.names, certificate.doubtful, certificate.levels, strict=True
-            )
-            if doubtful
-        ]
-        notes += [f"{feed.name} ran dry after {feed.n} samples" for feed in self.feeds if feed.dry]
-        notes += [
-            f"{feed.name} was set aside; the answer is about the other arms"
-            for feed in self.feeds
-            if feed.failure is not None
-        ]
-        notes += [
-            f"{feed.name}: {len(feed.retried)} failed draws repeated, nothing of them kept "
-            f"(first: {feed.retried[0]})"
-            for feed in self.feeds
-            if feed.retried
-        ]
-        return tuple(notes)
-
-    def _why_not(self) -> str:
-        certificate = self.certificate
-        undecided = ", ".join(
-            name for name, open_ in zip(self.names, certificate.undecided(), strict=True) if open_
-        )
-        unscored = [
-            name
-            for name, level, playing in zip(
-                self.names, certificate.levels, certificate.in_play, strict=True
-            )
-            if playing and level == 0
-        ]
-        match self._stopped():
-            case "budget" if unscored:
-                reason = (
-                    f"the budget of {self.budget} samples ended before the first look "
-                    f"({certificate.sizes[0]} samples) of {', '.join(unscored)}"
-                )
-            case "budget":
-                reason = f"the budget of {self.budget} samples is spent"
-            case "reference":
-                reason = (
-                    "the noise of the reference sample alone exceeds the differences left: only a "
-                    "larger reference can tell them apart"
-                )
-            case "exhausted":
-                reason = "arms ran dry or were set aside before the question was settled"
-            case _:
-                reason = f"the limit of {certificate.sizes[-1]} samples per arm is reached"
-        return f"{reason}; undecided: {undecided}"
-
-
-def _frozen(values: list[int]) -> np.ndarray:
-    array = np.array(values, dtype=np.int32)
-    array.flags.writeable = False
-    return array
+def _source(arm: Arm) -> str:
+    """Return what tells the source of an arm from others: its rows' digest, its encoder."""
+    digest = arm.digest() if hasattr(arm, "digest") else ""
+    origin = sorted((key, value) for key, value in origin_of(arm).items() if key in DECISIVE)
+    return f"{digest} {origin}" if origin else str(digest)

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds.files import atomic_write, read_features
-from genbounds.validation import InputError
+from genbounds.files import atomic_write, display, read_features
+from genbounds.validation import Float, InputError
 
 _STATE = "run.json"
-_VERSION = 1
+_VERSION = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,54 +30,104 @@ class ArmRecord:
         Rows kept.
     rng_state : dict
         State of the arm's generator after them.
-    dry : bool
+    digest : str
+        Of the rows; empty of none.
+    exhausted : bool
     failure : str or None
     retried : list of str
-        As in `Feed`.
+        As in `Sampler`.
     """
 
     n: int
     rng_state: dict[str, Any]
-    dry: bool = False
+    digest: str = ""
+    exhausted: bool = False
     failure: str | None = None
-    retried: list[str]
+    retried: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """What decides the samples of a run, and what they were drawn from.
+
+    Attributes
+    ----------
+    settings : dict
+        Seed, batch and type.
+    arms : dict of str to str
+        For every arm, in order, a digest of what it draws from; empty if nobody can tell.
+    reference : str
+        Digest of the reference; empty if there is none.
+    """
+
+    settings: dict[str, Any]
+    arms: dict[str, str]
+    reference: str = ""
+
+    def refuse(self, earlier: Identity, folder: Path) -> None:
+        """Raise `InputError` if the run in `folder` was another one.
+
+        Arms may have been added behind the others: no stream changes.
+        """
+        where = display(folder)
+        names, known = list(self.arms), list(earlier.arms)
+        other = sorted(
+            name
+            for name in self.settings.keys() | earlier.settings.keys()
+            if self.settings.get(name) != earlier.settings.get(name)
+        )
+        if names[: len(known)] != known:
+            other.append("arms")
+        if other:
+            raise InputError(
+                f"{where} holds a run with other settings ({', '.join(other)} differ): "
+                "use another folder, or repeat the settings of that run."
+            )
+        changed = [repr(name) for name in known if self.arms[name] != earlier.arms[name]]
+        if self.reference != earlier.reference:
+            changed.append("the reference")
+        if changed:
+            raise InputError(
+                f"{where} holds a run with other data behind {', '.join(changed)}: use another "
+                "folder, or delete this one to start again."
+            )
 
 
 class Record:
     """A folder with the rows of every arm (``<position>.npy``) and ``run.json``.
 
     A run is decided by its arms' streams and its settings. So only the samples are kept: a
-    continued run is played again from them, which costs arithmetic but no sample, and ends
-    bit by bit as if it had never stopped.
+    continued run is repeated from them, which costs arithmetic but no sample, and ends bit by bit
+    as if it had never stopped.
 
     Parameters
     ----------
     folder : path-like
         Made if missing.
-    identity : dict
-        What decides the streams (seed, names, batch, type). A folder of another run is refused,
-        but arms may be added behind those recorded.
+    identity : Identity
+        A folder of another run is refused.
     """
 
-    def __init__(self, folder: str | os.PathLike[str], identity: dict[str, Any]) -> None:
+    def __init__(self, folder: str | os.PathLike[str], identity: Identity) -> None:
         self._folder = Path(folder)
-        self._identity = identity | {"version": _VERSION}
+        self._identity = identity
 
-    def load(self, name: str, position: int) -> tuple[ArmRecord, NDArray[Any]] | None:
-        """Record and rows of an arm; None if the folder has none."""
-        arms = self._read()
-        if name not in arms:
-            return None
-        record = ArmRecord(**arms[name])
-        if record.n == 0:
-            return record, np.empty((0, 0))
-        rows = read_features(self._rows_path(position))
-        if rows.shape[0] < record.n:
-            raise InputError(
-                f"{self._rows_path(position)} holds {rows.shape[0]} rows where {_STATE} says "
-                f"{record.n}: the folder is damaged; delete it and start again."
-            )
-        return record, rows[: record.n]
+    def load(self) -> dict[str, tuple[ArmRecord, NDArray[Any]]]:
+        """Return record and rows of every arm that the folder has.
+
+        Raises
+        ------
+        InputError
+            If the folder holds another run, or is damaged.
+        """
+        found = {}
+        for position, (name, record) in enumerate(self._read().items()):
+            path = self._rows_path(position)
+            rows = read_features(path)[: record.n] if record.n else np.empty((0, 0))
+            if _digest(rows) != record.digest:
+                raise self._damaged(path, "its rows are not those that were recorded")
+            found[name] = record, rows
+        return found
 
     def save(self, arms: dict[str, tuple[ArmRecord, NDArray[Any] | None]]) -> None:
         """Write everything; a crash in between leaves the folder as it was or complete.
@@ -89,37 +140,62 @@ class Record:
                 np.save(buffer, rows, allow_pickle=False)
                 atomic_write(self._rows_path(position), buffer.getvalue())
         state = {
-            "identity": self._identity,
+            "version": _VERSION,
+            "identity": asdict(self._identity),
             "arms": {name: asdict(record) for name, (record, _) in arms.items()},
         }
-        atomic_write(self._folder / _STATE, json.dumps(state, indent=1) + "\n")
+        document = {"checksum": _checksum(state), **state}
+        atomic_write(self._folder / _STATE, json.dumps(document, indent=1) + "\n")
 
-    def _read(self) -> dict[str, Any]:
+    def _read(self) -> dict[str, ArmRecord]:
+        """Return the records of all arms, after a check that they are this run's."""
         path = self._folder / _STATE
         try:
-            state = json.loads(path.read_text(encoding="utf-8"))
-            identity, arms = state["identity"], state["arms"]
+            text = path.read_text(encoding="utf-8")
         except FileNotFoundError:
             return {}
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise InputError(
-                f"{path} cannot be read ({error}): delete it to start again."
-            ) from error
-        changed = sorted(
-            key
-            for key in identity.keys() | self._identity.keys()
-            if identity.get(key) != self._identity.get(key)
+        except (OSError, ValueError) as error:
+            raise self._damaged(path, f"it cannot be read ({error})") from error
+        try:
+            state = json.loads(text)
+            if state.get("version", 1) != _VERSION:
+                raise self._damaged(path, "it was written by another version of genbounds")
+            if state.pop("checksum") != _checksum(state):
+                raise self._damaged(path, "it was changed or damaged")
+            # What has this checksum was written by `save`: its parts are what they should be.
+            identity = Identity(**state["identity"])
+            arms = {name: ArmRecord(**record) for name, record in state["arms"].items()}
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            if isinstance(error, InputError):
+                raise
+            raise self._damaged(path, "it is no record of a run") from error
+        self._identity.refuse(identity, self._folder)
+        return arms
+
+    def _damaged(self, path: Path, what: str) -> InputError:
+        return InputError(
+            f"{display(path)}: {what}: delete the folder {display(self._folder)} to start again."
         )
-        earlier = identity.get("arms", [])
-        if changed == ["arms"] and self._identity["arms"][: len(earlier)] == earlier:
-            changed = []  # arms were added behind the others: no stream changes
-        if changed:
-            raise InputError(
-                f"{self._folder} holds a run with other settings ({', '.join(changed)} differ): "
-                "use another folder, or repeat the settings of that run."
-            )
-        recorded: dict[str, Any] = arms
-        return recorded
 
     def _rows_path(self, position: int) -> Path:
         return self._folder / f"{position}.npy"
+
+
+def _checksum(state: dict[str, Any]) -> str:
+    text = json.dumps(state, sort_keys=True)
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def fingerprint(row: Float) -> bytes:
+    """Return eight bytes that tell a row from others, whatever type it is kept in."""
+    return hashlib.blake2b(row.data, digest_size=8).digest()
+
+
+def _digest(rows: NDArray[Any]) -> str:
+    """Digest of rows as `Sampler` makes it; empty of no rows."""
+    if not rows.size:
+        return ""
+    found = hashlib.blake2b(digest_size=16)
+    for row in rows:
+        found.update(fingerprint(np.ascontiguousarray(row, dtype=np.float64)))
+    return found.hexdigest()

@@ -11,43 +11,20 @@ from typing import Any
 import numpy as np
 
 from genbounds.arms import Arm
-from genbounds.estimators import CustomMetric, Estimate, MetricSpec
+from genbounds.estimators import CustomMetric, Estimate, MetricSpec, metric_spec
 from genbounds.origins import check_same_encoder, origin_of
-from genbounds.select._debiased import DebiasedUcb, Thompson
+from genbounds.select._arms import FunctionArm, digest_of
 from genbounds.select._loop import Loop
-from genbounds.select._metric import resolve_metric
-from genbounds.select._policies import (
-    Elimination,
-    EpsilonGreedy,
-    Greedy,
-    Lucb,
-    Random,
-    Uniform,
-)
-from genbounds.select._policy import Policy, State
 from genbounds.select._selection import Selection
-from genbounds.select._ucb_fd import FdUcb, FidUcb
-from genbounds.select._ucb_is import IsUcb, NaiveUcb
+from genbounds.select._settings import Settings
+from genbounds.select._state import State
+from genbounds.select._summary import summarise
+from genbounds.select.policies import POLICIES, Policy
 from genbounds.validation import InputError, check_choice, check_count, check_open_unit
-
-POLICIES: dict[str, Callable[[], Policy]] = {
-    "lucb": Lucb,
-    "elimination": Elimination,
-    "uniform": Uniform,
-    "random": Random,
-    "greedy": Greedy,
-    "epsilon-greedy": EpsilonGreedy,
-    "fd-ucb": FdUcb,
-    "fid-ucb": FidUcb,
-    "is-ucb": IsUcb,
-    "naive-ucb": NaiveUcb,
-    "thompson": Thompson,
-    "debiased-ucb": DebiasedUcb,
-}
 
 
 def run(
-    arms: Mapping[str, Arm],
+    arms: Mapping[str, Arm | Callable[[int, np.random.Generator], Any]],
     reference: Any = None,
     policy: str | Policy = "lucb",
     metric: str | MetricSpec | CustomMetric | Callable[[Any], Estimate] = "fd",
@@ -73,10 +50,12 @@ def run(
 
     Parameters
     ----------
-    arms : mapping of str to Arm
-        Objects with ``draw(n, rng)`` that return n fresh independent rows, an array (n, d). Fewer
-        rows than asked mean that the arm has run dry; what it gave counts. `FeatureArm` makes one
-        of recorded features, `EncodedArm` of a generator and an encoder.
+    arms : mapping of str to Arm or callable
+        Objects with ``draw(n, rng)``, or plain functions of ``(n, rng)``, that return n fresh
+        independent rows, an array (n, d). Fewer rows than asked mean that the arm is exhausted;
+        what it gave counts. `FeatureArm` makes one of recorded features, `EncodedArm` of a
+        generator and an encoder. An arm whose rows are seen to copy earlier ones, to come in
+        turns or to drift is set aside: what it says is no evidence.
     reference : array_like of shape (m, d) or Moments, optional
         Real features. Needed for metrics "fd" and "kid" (there no Moments); if it is itself a
         sample, the target is the distance to its population, and the reference's noise is part
@@ -111,8 +90,8 @@ def run(
         Most samples per arm; by default 50,000, or four first looks if that is more.
     first_look : int, optional
         Samples at which an arm is scored for the first time. By default max(100, 2 d) for FD
-        (max(100, 4 d) if the reference is a sample), max(100, 5 classes) for IS, 100 for a
-        metric of your own.
+        (max(100, 4 d) if the reference is a sample), or max(100, d/2) where not every arm has so
+        many samples to give; max(100, 5 classes) for IS, 100 for a metric of your own.
     growth : float
         Ratio of neighbouring sample sizes at which an arm is scored.
     cost : mapping of str to float, optional
@@ -133,7 +112,8 @@ def run(
     record : path-like, optional
         Folder that keeps the samples. The same call with the same folder continues an interrupted
         run without drawing them again, with the same result as if uninterrupted; a larger budget
-        is allowed, and further arms behind the others.
+        is allowed, and further arms behind the others. A folder whose arms' features (as far as
+        an arm has a ``digest()``) or reference were others is refused.
     progress : callable, optional
         Called with the `State` after every round.
 
@@ -144,15 +124,16 @@ def run(
     Raises
     ------
     InputError
-        If an argument is not legal, every arm had to be set aside, or files that the features of
-        arms and reference were read from name different encoders.
+        If an argument is not legal, no arm has enough samples, every arm was set aside before it
+        was scored, or files that the features of arms and reference were read from name different
+        encoders.
 
     Notes
     -----
     The certificate assumes that at the planned looks the debiased scores of an arm are jointly
-    normal with the stated standard errors (asymptotically true for any law with the moments that
-    the estimator asks for) and that arms are independent; it holds at any stopping time, whatever
-    the policy does. Derivation, error rates and sample counts: docs/selection.md.
+    normal with the stated standard errors (asymptotically true for any distribution with the
+    moments that the estimator asks for) and that arms are independent; it holds at any stopping
+    time, whatever the policy does. Derivation, error rates and sample counts: docs/selection.md.
 
     References
     ----------
@@ -164,20 +145,18 @@ def run(
        evaluation of generative models", AISTATS 2025 (FD-UCB, IS-UCB).
     """
     chosen = _policy(policy)
-    prepared = resolve_metric(metric, reference, options)
+    prepared = metric_spec(metric).prepared(reference, options)
     chosen.check(prepared)
-    confidence = check_open_unit("confidence", confidence)
     taking_part = _arms(arms)
     check_same_encoder(
         {"`reference`": origin_of(reference)}
         | {f"arm {name!r}": origin_of(arm) for name, arm in taking_part.items()}
     )
-    loop = Loop(
-        taking_part,
+    settings = Settings(
+        names=tuple(taking_part),
         policy=chosen,
         metric=prepared,
-        reference=None if prepared.reference is None else prepared.reference.moments,
-        confidence=confidence,
+        confidence=check_open_unit("confidence", confidence),
         batch=check_count("batch", batch),
         budget=None if budget is None else check_count("budget", budget),
         seed=check_count("seed", seed, minimum=0),
@@ -191,8 +170,11 @@ def run(
         retries=check_count("retries", retries, minimum=0),
         dtype=_dtype(dtype),
         record=record,
+        reference="" if record is None else digest_of(reference),
     )
-    return loop.run(progress)
+    loop = Loop(taking_part, settings)
+    loop.run(progress)
+    return summarise(loop)
 
 
 def _policy(policy: str | Policy) -> Policy:
@@ -201,22 +183,34 @@ def _policy(policy: str | Policy) -> Policy:
     return POLICIES[check_choice("policy", policy, POLICIES)]()
 
 
-def _arms(arms: Mapping[str, Arm]) -> dict[str, Arm]:
+def _arms(arms: Mapping[str, Any]) -> dict[str, Arm]:
+    """Check names and arms; a plain function becomes an arm."""
     if not isinstance(arms, Mapping):
         raise InputError(
             f"must be a mapping of names to arms; got {type(arms).__name__}.", argument="arms"
         )
     if not arms:
         raise InputError("is empty: there is nothing to choose from.", argument="arms")
+    found: dict[str, Arm] = {}
     for name, arm in arms.items():
         if not isinstance(name, str):
             raise InputError(f"must have names (str) as keys; got {name!r}.", argument="arms")
-        if not isinstance(arm, Arm):
-            raise InputError(f"arm {name!r} ({type(arm).__name__}) has no method `draw(n, rng)`.")
-    return dict(arms)
+        if isinstance(arm, type):
+            raise InputError(
+                f"must be arms, not classes: make an instance of {arm.__name__} for {name!r}.",
+                argument="arms",
+            )
+        if not isinstance(arm, Arm) and not callable(arm):
+            raise InputError(
+                f"must be objects with `draw(n, rng)` or functions of (n, rng); {name!r} is of "
+                f"type {type(arm).__name__}. For recorded features use FeatureArm(rows).",
+                argument="arms",
+            )
+        found[name] = arm if isinstance(arm, Arm) else FunctionArm(arm)
+    return found
 
 
-def _by_arm(name: str, given: Any, arms: Mapping[str, Arm]) -> dict[str, float]:
+def _by_arm(name: str, given: Any, arms: Mapping[str, Any]) -> dict[str, float]:
     """Check a number for each arm: `cost` above 0, `joins` whole."""
     if given is None:
         return {}

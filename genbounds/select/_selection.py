@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,22 @@ class Look:
     step: int
     arm: str
     score: Score
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArmStatus:
+    """How an arm has fared.
+
+    Attributes
+    ----------
+    state : {"live", "set aside"}
+        An arm that is set aside has no part in the answer.
+    reason : str
+        Why it was set aside; of a live arm, what happened with it, such as that it is exhausted.
+    """
+
+    state: Literal["live", "set aside"]
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,10 +134,10 @@ class Selection:
     ----------
     best : str
         The certified arm; without a certificate, the undefeated arm with the best estimate (of
-        those that had their first look, if any had).
+        those that had their first look, if any had; of the live ones, if any are left).
     certified : bool
         Whether `top` holds with probability at least `confidence` (see `notes` for what that
-        assumes).
+        assumes). Never with fewer than two live arms, nor where `top` leaves none of them out.
     confidence : float
     samples : dict of str to int
         Samples drawn from each arm.
@@ -133,14 +149,14 @@ class Selection:
     top : tuple of str
         The best arms as asked for (`best` first); one unless ``top > 1`` was asked.
     stopped : str
-        Why the run ended: "certified", "budget", "limit" (samples an arm may give),
-        "reference" (its noise alone keeps the leaders apart from no one), "exhausted" (arms ran
-        dry or were set aside).
+        Why the run ended: "certified", "budget", "limit" (samples an arm may give), "reference"
+        (the reference sample is too small to separate the leading models), "exhausted" (an arm
+        has no samples left, or was set aside), "no rival" (no live arm is left to compare with).
     policy, metric : str
     cost : float
         Of all samples; their number if no costs were given.
-    set_aside : dict of str to str
-        Arms taken out of the run, with the reason.
+    arms : dict of str to ArmStatus
+        Whether each arm is live or set aside, and why.
     history : History
     notes : tuple of str
         What the certificate assumes, and everything out of the ordinary.
@@ -157,7 +173,7 @@ class Selection:
     policy: str
     metric: str
     cost: float = 0.0
-    set_aside: dict[str, str] = field(default_factory=dict)
+    arms: dict[str, ArmStatus] = field(default_factory=dict)
     history: History = field(repr=False)
     notes: tuple[str, ...] = ()
 
@@ -165,6 +181,11 @@ class Selection:
     def total_samples(self) -> int:
         """Samples drawn from all arms."""
         return sum(self.samples.values())
+
+    @property
+    def set_aside(self) -> dict[str, str]:
+        """Arms taken out of the run, with the reason."""
+        return {name: arm.reason for name, arm in self.arms.items() if arm.state == "set aside"}
 
     def __repr__(self) -> str:
         state = f"certified at {self.confidence:.0%}" if self.certified else "not certified"
@@ -197,6 +218,7 @@ class Selection:
             "policy": self.policy,
             "metric": self.metric,
             "cost": self.cost,
-            "set_aside": dict(self.set_aside),
+            "arms": {name: asdict(arm) for name, arm in self.arms.items()},
+            "set_aside": self.set_aside,
             "notes": list(self.notes),
         }

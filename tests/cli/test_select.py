@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import json
 import re
 
+import numpy as np
 import pytest
 
 
@@ -48,7 +50,13 @@ def test_inception(run, zoo):
 
 @pytest.mark.parametrize(
     ("option", "value"),
-    [("--seed", "1"), ("--batch", "20"), ("--confidence", "0.9999"), ("--policy", "uniform")],
+    [
+        ("--seed", "1"),
+        ("--batch", "20"),
+        ("--confidence", "0.9999"),
+        ("--policy", "uniform"),
+        ("--cost", "bad=7"),
+    ],
 )
 def test_every_option_changes_something(run, zoo, option, value):
     command = ["select", "--reference", zoo / "real.npy", zoo / "good.npy", zoo / "bad.npy"]
@@ -75,3 +83,151 @@ def test_other_metrics_select(run, zoo, metric):
     assert set(done.json["samples"]) == {"good", "bad"}
     if metric == "kid":
         assert done.json["best"] == "good"
+
+
+def test_tolerance(run, zoo):
+    command = ["select", "--reference", zoo / "real.npy", zoo / "good.npy", zoo / "close.npy"]
+    assert run(*command).code == 1
+    assert run(*command, "--tolerance", "9").code == 0
+
+
+def test_top(run, zoo):
+    files = [zoo / f"{name}.npy" for name in ("good", "close", "bad")]
+    result = run("select", "--reference", zoo / "population.npz", *files, "--top", "2", "--json")
+    assert result.code == 0
+    assert set(result.json["top"]) == {"good", "close"}
+
+
+@pytest.mark.parametrize("name", ["bad", "zoo/bad.npy"])
+def test_cost_by_name_or_by_file(run, zoo, name, monkeypatch):
+    monkeypatch.chdir(zoo.parent)
+    (zoo.parent / "zoo").unlink(missing_ok=True)
+    (zoo.parent / "zoo").symlink_to(zoo)
+    command = ("select", "--reference", "zoo/real.npy", "zoo/good.npy", "zoo/bad.npy", "--json")
+    document = run(*command, "--cost", f"{name}=3").json
+    samples = document["samples"]
+    assert document["cost"] == samples["good"] + 3 * samples["bad"]
+    for wrong in ("bad", "bad=", "=3", "bad=0", "bad=nan", "ugly=3"):
+        refused = run(*command, "--cost", wrong)
+        assert refused.code == 2
+        assert "--cost" in refused.err
+
+
+LIVE = """
+calls = 0
+
+def steady(n, rng):
+    return rng.standard_normal((n, 2))
+
+def far(n, rng):
+    return 1.0 + rng.standard_normal((n, 2))
+
+def breaks(n, rng):
+    global calls
+    calls += 1
+    if calls > 3:
+        raise RuntimeError("no memory \\x1b[31mleft")
+    return rng.standard_normal((n, 2))
+
+def interrupted(n, rng):
+    global calls
+    calls += 1
+    if calls == 5:
+        raise KeyboardInterrupt
+    return 0.1 + rng.standard_normal((n, 2))
+
+def turns(n, rng):
+    global calls
+    calls += n
+    return 6.0 * (np.arange(calls - n, calls)[:, None] % 2) + rng.standard_normal((n, 2))
+"""
+
+
+@pytest.fixture
+def live(tmp_path, monkeypatch):
+    """Return the start of a command in a folder with a module of live models."""
+    monkeypatch.chdir(tmp_path)
+    name = f"live_{tmp_path.name.replace('-', '_')}"
+    (tmp_path / f"{name}.py").write_text("import numpy as np\n" + LIVE)
+    np.savez(tmp_path / "real.npz", mu=np.zeros(2), sigma=np.eye(2))
+    start = ("select", "--reference", "real.npz", "--budget", "3000", "--batch", "20")
+    return lambda *names, options=(): (*start, *options, *(f"{name}:{arm}" for arm in names))
+
+
+def test_a_live_model_that_fails_is_named_and_certifies_nobody(run, live):
+    result = run(*live("steady", "breaks"))
+    assert result.code == 1
+    assert "RuntimeError: no memory" in result.out
+    assert "\x1b" not in result.out
+    document = run(*live("steady", "breaks", options=["--json"])).json
+    states = {name.split(":")[1]: arm["state"] for name, arm in document["arms"].items()}
+    assert states == {"steady": "live", "breaks": "set aside"}
+    assert document["certified"] is False
+
+
+def test_a_failing_live_model_does_not_stop_the_others(run, live, tmp_path):
+    result = run(*live("steady", "far", "breaks", options=["--out", tmp_path / "out"]))
+    assert result.code == 0
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "no memory" in page
+    assert "\x1b" not in page
+
+
+def test_a_live_model_that_takes_turns_is_named(run, live):
+    result = run(*live("steady", "turns", options=["--json"]))
+    assert result.code == 1
+    (reason,) = [arm["reason"] for arm in result.json["arms"].values() if arm["reason"]]
+    assert "turns" in reason
+
+
+def test_interrupted_live_models_go_on_from_their_record(run, live, tmp_path):
+    kept = ["--record", tmp_path / "kept"]
+    broken = run(*live("steady", "interrupted", options=kept))
+    assert broken.code == 130
+    assert "kept" in broken.err
+    again = run(*live("steady", "interrupted", options=[*kept, "--json"]))
+    assert again.code in (0, 1)
+    whole = run(*live("steady", "interrupted", options=["--json"]))
+    assert whole.json == again.json
+    record = json.loads((tmp_path / "kept" / "run.json").read_text())
+    assert len(record["arms"]) == 2
+
+
+def test_advice_after_ctrl_c_is_true(run, live, zoo, monkeypatch):
+    lost = run(*live("steady", "interrupted"))
+    assert lost.code == 130
+    assert "lost" in lost.err
+    assert "--record" in lost.err
+
+    def interrupt(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("genbounds.select.run", interrupt)
+    files = run("select", "--reference", zoo / "real.npy", zoo / "good.npy", zoo / "bad.npy")
+    assert files.code == 130
+    assert "in the files" in files.err
+
+
+def test_record_of_other_files_is_refused(run, zoo, tmp_path):
+    for name in ("good", "bad"):
+        (tmp_path / f"{name}.npy").write_bytes((zoo / f"{name}.npy").read_bytes())
+    files = [tmp_path / "good.npy", tmp_path / "bad.npy"]
+    command = ("select", "--reference", zoo / "real.npy", *files, "--record", tmp_path / "kept")
+    first = run(*command, "--json")
+    assert run(*command, "--json").json == first.json
+    np.save(files[1], np.load(files[1])[::-1])
+    changed = run(*command)
+    assert changed.code == 2
+    assert "'bad'" in changed.err
+    assert changed.err.count("\n") == 1
+
+
+def test_too_few_rows_are_one_line_that_says_what_works(run, tmp_path):
+    rng = np.random.default_rng(0)
+    for name in ("real", "a", "b"):
+        np.save(tmp_path / f"{name}.npy", rng.standard_normal((80, 300)))
+    paths = [tmp_path / f"{name}.npy" for name in ("real", "a", "b")]
+    result = run("select", "--reference", *paths)
+    assert result.code == 2
+    assert result.err.count("\n") == 1
+    assert "150" in result.err

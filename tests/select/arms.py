@@ -7,18 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from genbounds.estimators import Expansion
+from genbounds.estimators import Estimate, SampleError
 
 
-def mean_metric(rows: np.ndarray) -> Expansion:
+def mean_metric(rows: np.ndarray) -> Estimate:
     """The mean of the first column, small is good: exactly Student for normal rows."""
     x = np.asarray(rows[:, 0], dtype=np.float64)
-    return Expansion(
-        estimator="mean",
+    variance = float(x.var(ddof=1)) / x.size
+    return Estimate(
         value=float(x.mean()),
-        variance=float(x.var(ddof=1)) / x.size,
-        degrees_of_freedom=x.size - 1.0,
-        n=x.size,
+        sample=SampleError(n=x.size, variance=variance, degrees_of_freedom=x.size - 1.0),
+        method="mean",
     )
 
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from genbounds.estimators import Expansion
+from genbounds.estimators import EXACT, Estimate, SampleError
+from genbounds.results import caution, unreliable
 from genbounds.select import Certificate
-from genbounds.select._certificate import LARGEST_BEND, skewed, studentised
 
 SIZES = (100, 200, 400)
 ALL = np.ones(8, dtype=bool)
@@ -16,8 +16,14 @@ def certificate(arms, *, top=1, tolerance=0.0, error=0.05):
     return Certificate(arms, SIZES, error=error, top=top, tolerance=tolerance)
 
 
-def look(value, sd=0.1, **fields):
-    return Expansion(estimator="test", value=value, variance=sd**2, **fields)
+def look(value, sd=0.1, *, reference=EXACT, higher_is_better=False, warnings=(), **sample):
+    return Estimate(
+        value=value,
+        sample=SampleError(variance=sd**2, **sample),
+        reference=reference,
+        higher_is_better=higher_is_better,
+        warnings=warnings,
+    )
 
 
 def test_one_clear_winner():
@@ -53,10 +59,10 @@ def test_few_degrees_of_freedom_need_more_evidence():
     assert c.answer() is None
 
 
-def test_a_look_that_its_notes_do_not_trust_is_no_evidence():
+def test_an_unreliable_look_is_no_evidence():
     c = certificate(2)
-    c.add(0, look(0.0, notes=("unreliable: no smooth spectrum fits",)))
-    c.add(1, look(100.0, notes=("interval assumes independent rows",)))
+    c.add(0, look(0.0, warnings=(unreliable("misfit", "no smooth spectrum fits"),)))
+    c.add(1, look(100.0, warnings=(caution("duplicates", "unreliable is only a word here"),)))
     assert c.answer() is None
     assert c.open_pairs(ALL[:2]).any()  # later looks may be reliable
     for arm, value in enumerate([0.0, 100.0]):
@@ -101,32 +107,54 @@ def test_odd_scores_need_more_evidence_on_the_heavy_side(oddity, odd_arm, higher
         assert c.answer() == (None if heavy else (winner,))
 
 
-def test_curvature_adds_a_bounded_part():
-    assert skewed(2.5, 0.0, -0.01) == pytest.approx(2.5 + 0.01 * (1.0 + 2.5**2))
-    assert skewed(2.5, 0.0, 0.01) == 2.5
-    assert skewed(2.5, 0.0, -9.0) == 2.5 + LARGEST_BEND
-    assert skewed(2.5, -0.01, -0.01) > skewed(2.5, -0.01) > 2.5
+@pytest.mark.parametrize(
+    ("curvature", "more"),
+    [
+        (0.01, lambda c: 0.01 * (1.0 + c**2)),
+        (-0.01, lambda c: 0.0),
+        (9.0, lambda c: 0.6),  # beyond, the expansion behind it is not small
+    ],
+)
+def test_curvature_adds_a_bounded_part(curvature, more):
+    """Of a winner whose value and estimated variance rise and fall together; in standard errors."""
+    for side, expected in [(1.0001, (0,)), (0.9999, None)]:
+        c = certificate(2)
+        stderr = np.hypot(0.1, 0.1)
+        gap = side * (c.critical + more(c.critical)) * stderr
+        c.add(0, look(0.0, curvature=curvature * stderr**3))
+        c.add(1, look(gap))
+        assert c.answer() == expected
 
 
 @pytest.mark.statistical
 def test_skewness_allowance_is_the_edgeworth_correction():
-    """Null: with the allowance, the t-statistic of an exponential mean exceeds its value on the
-    heavy side with at most 1.5 times the nominal probability 0.01 (n = 50, 40,000 draws).
+    """Null: the mean of 50 exponentials, which is 0, is certified to be below 0 with at most 1.5
+    times the nominal probability 0.01 (8,000 draws).
 
-    One-sided binomial gate at 1e-6. Control: without the allowance the same gate is broken (the
-    true rate is about 3.5 times the nominal one).
+    One-sided binomial gate at 1e-6. Control: without influences, which carry the skewness, the
+    same gate is broken (the true rate is about 3.5 times the nominal one).
     """
-    n, draws = 50, 40_000
+    n, draws = 50, 8_000
     x = np.random.default_rng(3).exponential(size=(draws, n)) - 1.0
-    sd = x.std(axis=1, ddof=1)
-    t = x.mean(axis=1) / (sd / np.sqrt(n))
-    third = ((x - x.mean(axis=1, keepdims=True)) ** 3).mean(axis=1) / n**2
-    skewness = third / (sd / np.sqrt(n)) ** 3
-    plain = studentised(stats.norm.isf(0.01), n - 1.0)
-    values = np.array([skewed(plain, -s) for s in skewness])
+    zero = Estimate(value=0.0, sample=SampleError(variance=1e-12))
+
+    def wrong(known):
+        count = 0
+        for rows in x:
+            sample = SampleError(
+                variance=float(rows.var(ddof=1)) / n,
+                degrees_of_freedom=n - 1.0,
+                influence=rows - rows.mean() if known else None,
+            )
+            c = Certificate(2, (n,), error=0.01, top=1, tolerance=0.0)
+            c.add(0, Estimate(value=float(rows.mean()), sample=sample))
+            c.add(1, zero)
+            count += c.answer() == (0,)
+        return count
+
     most = stats.binom.isf(1e-6, draws, 0.015)
-    assert (-t > values).sum() <= most
-    assert (-t > plain).sum() > most
+    assert wrong(known=True) <= most
+    assert wrong(known=False) > most
 
 
 def test_only_equal_looks_are_compared():
@@ -210,8 +238,9 @@ def test_reference_noise_alone_closes_a_pair():
         return look(
             value,
             sd,
-            reference_variance=float(influence.var(ddof=1)) / influence.size,
-            reference_influence=influence,
+            reference=SampleError(
+                variance=float(influence.var(ddof=1)) / influence.size, influence=influence
+            ),
         )
 
     # Same influence: the reference's noise cancels, the pair stays open.
@@ -236,7 +265,7 @@ def test_reference_noise_that_may_cancel_later_closes_nothing():
     # The pair of the second case above, from estimates that do not know the noise row by row.
     c = certificate(2)
     for arm, value in enumerate([0.0, 0.001]):
-        c.add(arm, look(value, 0.001, reference_variance=0.04, reference_degrees_of_freedom=4.0))
+        c.add(arm, look(value, 0.001, reference=SampleError(variance=0.04, degrees_of_freedom=4.0)))
     assert c.open_pairs(ALL[:2]).any()
     assert not c.hopeless_pairs().any()
 
@@ -246,13 +275,30 @@ def test_pairs_out_of_reach_are_closed():
     c.add(0, look(0.0))
     c.add(1, look(0.0))
     c.add(0, look(0.0))
-    dry = np.array([True, False])
-    assert not c.open_pairs(dry).any()  # arm 1 is behind and cannot be pulled
-    assert c.open_pairs(~dry).any()  # arm 0 is ahead: its look is already there
+    exhausted = np.array([True, False])
+    assert not c.open_pairs(exhausted).any()  # arm 1 is behind and cannot be pulled
+    assert c.open_pairs(~exhausted).any()  # arm 0 is ahead: its look is already there
 
 
 def test_no_noise_no_comparison():
     c = certificate(2)
     c.add(0, look(0.0, sd=0.0))
     c.add(1, look(9.0, sd=0.0))
+    assert c.answer() is None
+
+
+def test_no_answer_without_a_rival():
+    """One live arm, or `top` that leaves none out, is no comparison."""
+    c = certificate(2)
+    c.add(0, look(0.0))
+    c.add(1, look(9.0))
+    assert c.answer() == (0,)
+    c.set_aside(1)
+    assert c.answer() is None
+    assert not c.undecided().any()
+    c = certificate(3, top=2)
+    for arm, value in enumerate([0.0, 9.0, 0.0]):
+        c.add(arm, look(value))
+    assert set(c.answer()) == {0, 2}
+    c.set_aside(1)
     assert c.answer() is None

@@ -28,7 +28,7 @@ spread = np.arange(1, columns + 1) ** -0.85
 lineup = {f"a{i}": GaussianArm(np.zeros(columns), spread * (1 - 0.01 * i)) for i in range(arms)}
 reference = Moments(np.zeros(columns), np.diag(spread))
 # What one score alone takes, the libraries included.
-FrechetReference(reference).expand(lineup["a0"].draw(rows, np.random.default_rng(0)))
+FrechetReference(reference).estimate(lineup["a0"].draw(rows, np.random.default_rng(0)))
 before = peak()
 kept = []
 if keep:  # the plain way: a matrix an arm

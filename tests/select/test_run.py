@@ -2,17 +2,17 @@ from __future__ import annotations
 
 import itertools
 import json
-import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import genbounds.select as select
-from genbounds.estimators import Expansion, Moments
+from genbounds.estimators import Estimate, Moments, SampleError
 from genbounds.select import EncodedArm, FeatureArm, Greedy, Policy
 from genbounds.simulate import GaussianArm
 from genbounds.validation import InputError
-from tests.select.arms import Faulty, Finite, Normal, mean_metric
+from tests.select.arms import Normal, mean_metric
 
 CLEAR = {"good": Normal(0.0), "bad": Normal(2.0), "worse": Normal(3.0)}
 
@@ -60,12 +60,10 @@ def test_scores_come_from_the_first_rows_at_the_planned_sizes():
         assert starts == seen[small]
 
 
-def test_orientation_comes_from_the_expansion():
+def test_orientation_comes_from_the_estimate():
     def higher(rows):
         e = mean_metric(rows)
-        return Expansion(
-            estimator="mean", value=e.value, variance=e.variance, n=e.n, higher_is_better=True
-        )
+        return replace(e, higher_is_better=True)
 
     assert go(CLEAR, metric=higher).best == "worse"
 
@@ -112,7 +110,6 @@ def test_equal_arms_end_at_the_limit_without_a_certificate():
     result = go({"a": Normal(0.0), "b": Normal(0.0)}, limit=300, seed=0)
     assert (result.certified, result.stopped) == (False, "limit")
     assert result.samples == {"a": 300, "b": 300}
-    assert any("limit of 300 samples per arm" in note for note in result.notes)
 
 
 def test_tolerance_certifies_equal_arms():
@@ -124,15 +121,16 @@ def test_budget_is_kept_and_named():
     result = go({"a": Normal(0.0), "b": Normal(0.0)}, budget=333)
     assert sum(result.samples.values()) == 333
     assert (result.certified, result.stopped) == (False, "budget")
-    assert any("budget of 333 samples is spent" in note for note in result.notes)
 
 
 def test_budget_too_small_for_a_look_says_so():
     result = go(CLEAR, budget=60)
     assert not result.certified
     assert result.best == "good"  # from the few samples there are
-    assert any("ended before the first look (100 samples) of good" in n for n in result.notes)
-    assert all("not covered" in score.notes[-1] for score in result.scores.values())
+    assert result.stopped == "budget"
+    for score in result.scores.values():
+        assert [warning.code for warning in score.warnings] == ["few-samples"]
+        assert not score.reliable
 
 
 @pytest.mark.parametrize("policy", ["random", "greedy"])
@@ -148,8 +146,9 @@ def test_uncertifying_policies_report_the_certificate():
 
 
 def test_budget_needs_a_batch_for_every_arm():
-    with pytest.raises(InputError, match=r"`budget` \(14\) does not allow one batch of 5"):
+    with pytest.raises(InputError) as refused:
         go(CLEAR, budget=14)
+    assert refused.value.argument == "budget"
 
 
 def test_top_two():
@@ -160,12 +159,11 @@ def test_top_two():
     assert result.best == result.top[0]
 
 
-def test_single_arm_is_scored_once():
+def test_single_arm_is_scored_and_nothing_is_certified():
     result = go({"only": Normal(0.0)})
-    assert (result.best, result.certified) == ("only", True)
+    assert (result.best, result.certified, result.stopped) == ("only", False, "no rival")
     assert result.samples == {"only": 100}
     assert result.scores["only"].n == 100
-    assert any("nothing to compare" in note for note in result.notes)
 
 
 def test_best_guess_is_an_undefeated_arm():
@@ -175,7 +173,7 @@ def test_best_guess_is_an_undefeated_arm():
 
     def scripted(rows):
         value = values[int(rows[0, 0]), len(rows)]
-        return Expansion(estimator="scripted", value=value, variance=0.01, n=len(rows))
+        return Estimate(value=value, sample=SampleError(n=len(rows), variance=0.01))
 
     arms = {name: Normal(i, sd=0.0) for i, name in enumerate(["early", "late", "other"])}
     result = go(arms, metric=scripted, policy="uniform", limit=200, growth=2.0)
@@ -210,104 +208,11 @@ def test_history_measures_regret():
     np.testing.assert_allclose(
         history.optimal_pick_ratio(truth, higher_is_better=True)[:3], [0.0, 0.0, 1 / 3]
     )
-    with pytest.raises(InputError, match="`truth` has no value for 'worse'"):
+    with pytest.raises(InputError, match="'worse'"):
         history.average_regret({"good": 0.0, "bad": 2.0})
     steps = [look.step for look in history.looks]
     assert steps == sorted(steps)
     assert not history.picks.flags.writeable
-
-
-# Arms that misbehave
-
-
-@pytest.mark.parametrize(
-    ("fault", "reason"),
-    [
-        (RuntimeError("out of memory"), "RuntimeError: out of memory"),
-        (np.full((5, 1), math.nan), "NaN in row 0"),
-        (np.zeros((5, 2)), "2 columns where earlier batches had 1"),
-        (np.zeros(5), "shape"),
-        (np.zeros((6, 1)), "6 rows where 5 were asked for"),
-        (np.array([["a"]] * 5), "real numbers"),
-    ],
-)
-def test_failing_arm_is_retried_then_set_aside(fault, reason):
-    arms = CLEAR | {"faulty": Faulty({call: fault for call in range(3, 99)})}
-    result = go(arms)
-    assert result.certified
-    assert result.best == "good"
-    assert reason in result.set_aside["faulty"]
-    assert arms["faulty"].calls == 2 + 3  # two good draws, one try and two retries
-    assert result.samples["faulty"] == 10
-    assert any("faulty was set aside" in note for note in result.notes)
-
-
-def test_passing_fault_is_forgiven_and_reported():
-    arms = CLEAR | {"shaky": Faulty({2: RuntimeError("hiccup"), 3: np.full((5, 1), np.inf)})}
-    result = go(arms)
-    assert result.set_aside == {}
-    assert result.samples["shaky"] >= 100
-    assert any("shaky: 2 failed draws repeated" in note for note in result.notes)
-
-
-def test_interrupt_is_not_a_fault():
-    class Stop(Normal):
-        def draw(self, n, rng):
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        go({"a": Stop(0.0)})
-
-
-def test_unscorable_arm_is_set_aside():
-    def picky(rows):
-        if rows.mean() > 1.5:
-            raise InputError("too large")
-        return mean_metric(rows)
-
-    result = go(CLEAR, metric=picky)
-    assert result.certified
-    assert result.set_aside == {name: "cannot be scored: too large" for name in ("bad", "worse")}
-
-
-def test_nan_score_is_set_aside():
-    def broken(rows):
-        e = mean_metric(rows)
-        value = math.nan if e.value > 1.5 else e.value
-        return Expansion(estimator="mean", value=value, variance=e.variance, n=e.n)
-
-    result = go(CLEAR, metric=broken)
-    assert set(result.set_aside) == {"bad", "worse"}
-
-
-def test_all_arms_failing_is_an_error():
-    with pytest.raises(InputError, match=r"every arm had to be set aside \(a: RuntimeError: no"):
-        go({"a": Faulty({call: RuntimeError("no") for call in range(1, 9)})})
-
-
-def test_arm_that_runs_dry_still_competes():
-    arms = {"good": Normal(0.0), "file": Finite(2.0, size=130)}
-    result = go(arms)
-    assert result.certified
-    arms = {"good": Normal(0.0), "file": Finite(0.01, size=130)}
-    result = go(arms)
-    assert (result.certified, result.stopped) == (False, "exhausted")
-    assert result.samples["file"] == 130
-    assert result.samples["good"] < 157  # its next look, which "file" can never reach
-    assert any("file ran dry after 130 samples" in note for note in result.notes)
-
-
-def test_arm_too_short_for_one_look_is_set_aside():
-    result = go(CLEAR | {"file": Finite(0.0, size=42)})
-    assert result.certified
-    assert "ran dry after 42 samples; the first look needs 100" in result.set_aside["file"]
-
-
-def test_wrong_dimension_is_set_aside_at_once():
-    arms = {"a": GaussianArm([0.0, 0.0], np.ones(2)), "b": GaussianArm([0.0] * 3, np.ones(3))}
-    result = select.run(arms, Moments(np.zeros(2), np.eye(2)), limit=200)
-    assert result.set_aside == {"b": "its rows have 3 columns, the reference has 2"}
-    assert result.samples["b"] == 5
 
 
 # Fréchet distance
@@ -320,8 +225,7 @@ def test_frechet_distance_against_exact_and_sampled_reference():
     for result in (exact, sample):
         assert result.certified
         assert result.best == "a0"
-    assert not any("reference is a sample" in note for note in exact.notes)
-    assert any("reference is a sample" in note for note in sample.notes)
+    assert len(sample.notes) == len(exact.notes) + 1  # that the reference is a sample
 
 
 def test_reference_noise_ends_the_run_early():
@@ -331,45 +235,51 @@ def test_reference_noise_ends_the_run_early():
     result = select.run(arms, reference, batch=500, limit=100_000)
     assert (result.certified, result.stopped) == (False, "reference")
     assert result.total_samples < 40_000
-    assert any("only a larger reference" in note for note in result.notes)
 
 
 # Arguments
 
 
 @pytest.mark.parametrize(
-    ("arms", "options", "message"),
+    ("arms", "options", "argument"),
     [
-        ({}, {}, "`arms` is empty"),
-        ([Normal(0.0)], {}, "`arms` must be a mapping"),
-        ({"a": object()}, {}, "'a' .object. has no method `draw"),
-        ({1: Normal(0.0)}, {}, "`arms` must have names"),
-        (CLEAR, {"policy": "best"}, "`policy` must be one of 'lucb'"),
-        (CLEAR, {"metric": "fid"}, "`metric` must be one of 'fd', 'kid', 'is', 'vendi', 'rke'"),
-        (CLEAR, {"metric": "fd"}, "`reference` is needed for metric 'fd'"),
-        (CLEAR, {"reference": np.zeros((5, 1))}, "`reference` is not used by a metric of your own"),
-        (CLEAR, {"confidence": 95}, "`confidence` must be a real number in"),
-        (CLEAR, {"batch": 0}, "`batch` must be a whole number"),
-        (CLEAR, {"budget": 0.5}, "`budget` must be a whole number"),
-        (CLEAR, {"seed": -1}, "`seed` must be a whole number"),
-        (CLEAR, {"top": 3}, "`top` must be smaller than the number of arms .3."),
-        (CLEAR, {"tolerance": -1.0}, "`tolerance` must be a finite number"),
-        (CLEAR, {"limit": 50}, "raise `limit`, or lower `first_look`"),
-        (CLEAR, {"first_look": 1}, "`first_look` must be a whole number of at least 2"),
-        (CLEAR, {"growth": 1.0}, "`growth` must be at least 1.1"),
-        (CLEAR, {"retries": -1}, "`retries` must be a whole number"),
-        (CLEAR, {"cost": {"ugly": 1.0}}, "`cost` names 'ugly', which is not among the arms"),
-        (CLEAR, {"cost": {"bad": 0.0}}, "`cost` must be positive and finite; got 0.0 for 'bad'"),
-        (CLEAR, {"cost": 3.0}, "`cost` must map arms to numbers"),
-        (CLEAR, {"joins": {"bad": -1}}, r"`joins\['bad'\]` must be a whole number"),
-        (CLEAR, {"joins": dict.fromkeys(CLEAR, 5)}, "`joins` leaves no arm to start with"),
-        (CLEAR, {"dtype": "int8"}, "`dtype` must be a floating type such as 'float32'; got 'int8'"),
-        (CLEAR, {"dtype": "half a byte"}, "`dtype` must be a floating type"),
+        ({}, {}, "arms"),
+        ([Normal(0.0)], {}, "arms"),
+        ({"a": object()}, {}, "arms"),
+        ({"a": Normal}, {}, "arms"),
+        ({"a": np.zeros((200, 1))}, {}, "arms"),
+        ({1: Normal(0.0)}, {}, "arms"),
+        (CLEAR, {"policy": "best"}, "policy"),
+        (CLEAR, {"metric": "inception"}, "metric"),
+        (CLEAR, {"confidence": 95}, "confidence"),
+        (CLEAR, {"batch": 0}, "batch"),
+        (CLEAR, {"budget": 0.5}, "budget"),
+        (CLEAR, {"seed": -1}, "seed"),
+        (CLEAR, {"top": 3}, "top"),
+        (CLEAR, {"tolerance": -1.0}, "tolerance"),
+        (CLEAR, {"limit": 50}, "limit"),
+        (CLEAR, {"first_look": 1}, "first_look"),
+        (CLEAR, {"growth": 1.0}, "growth"),
+        (CLEAR, {"retries": -1}, "retries"),
+        (CLEAR, {"cost": {"ugly": 1.0}}, "cost"),
+        (CLEAR, {"cost": {"bad": 0.0}}, "cost"),
+        (CLEAR, {"cost": 3.0}, "cost"),
+        (CLEAR, {"joins": {"bad": -1}}, "joins['bad']"),
+        (CLEAR, {"joins": dict.fromkeys(CLEAR, 5)}, "joins"),
+        (CLEAR, {"dtype": "int8"}, "dtype"),
+        (CLEAR, {"dtype": "half a byte"}, "dtype"),
     ],
 )
-def test_bad_arguments(arms, options, message):
-    with pytest.raises(InputError, match=message):
+def test_bad_arguments(arms, options, argument):
+    with pytest.raises(InputError) as refused:
         go(arms, **options)
+    assert refused.value.argument == argument
+
+
+@pytest.mark.parametrize("options", [{"metric": "fd"}, {"reference": np.zeros((5, 1))}])
+def test_reference_must_be_there_exactly_where_it_is_needed(options):
+    with pytest.raises(InputError, match="reference"):
+        go(CLEAR, **options)
 
 
 def test_progress_sees_every_round():
@@ -409,10 +319,10 @@ def test_samples_are_kept_in_the_type_asked_for(tmp_path):
     full = go(arms)
     assert half.scores["a"].value != full.scores["a"].value
     assert half.scores["a"].value == pytest.approx(full.scores["a"].value, abs=1e-3)
-    with pytest.raises(InputError, match="dtype differ"):
+    with pytest.raises(InputError, match="dtype"):
         go(arms, record=tmp_path)
     far = go(arms | {"far": Normal(1e6)}, dtype="float16")
-    assert "beyond the range of `dtype` float16" in far.set_aside["far"]
+    assert "float16" in far.set_aside["far"]
 
 
 # Costs, and arms that join
@@ -426,7 +336,7 @@ def test_budget_is_in_units_of_cost():
     # a policy that wants no certificate spends the rest on cheap samples
     assert go(arms, cost={"dear": 10.0}, budget=1_000, policy="random").cost == 1_000
     assert go(arms, budget=600).cost == 600.0
-    with pytest.raises(InputError, match=r"`budget` \(54\) does not allow one batch"):
+    with pytest.raises(InputError):
         go(arms, cost={"dear": 10.0}, budget=54)
 
 
@@ -482,131 +392,6 @@ def test_joining_arm_of_another_width_is_set_aside():
     assert result.certified
 
 
-def test_joining_is_resumed(tmp_path):
-    def arms(fuse):
-        return {"a": Normal(0.0), "b": Normal(0.1), "late": Fuse(-0.1, fuse)}
-
-    options = {"joins": {"late": 30}, "budget": 1_500}
-    whole = go(arms(10**9), **options)
-    for burns_at in (1, 40):
-        with pytest.raises(KeyboardInterrupt):
-            go(arms(burns_at), record=tmp_path / str(burns_at), **options)
-        same(go(arms(10**9), record=tmp_path / str(burns_at), **options), whole)
-
-
-def test_arms_can_be_added_to_a_finished_run(tmp_path):
-    first = go({"a": Normal(1.0), "b": Normal(3.0)}, record=tmp_path)
-    assert first.best == "a"
-    old = Faulty({call: AssertionError("drawn twice") for call in range(1, 99)})
-    arms = {"a": Normal(1.0), "b": old, "new": Normal(0.0)}
-    second = go(arms, record=tmp_path)
-    assert second.best == "new"
-    assert old.calls == 0
-    same(second, go({"a": Normal(1.0), "b": Normal(3.0), "new": Normal(0.0)}))
-    with pytest.raises(InputError, match="arms differ"):
-        go({"b": Normal(3.0), "a": Normal(1.0)}, record=tmp_path)
-
-
-# Interruption
-
-
-class Fuse(Normal):
-    """Burns at a given call, once."""
-
-    def __init__(self, mean, burns_at):
-        super().__init__(mean)
-        self.left = burns_at
-        self.total = 0
-
-    def draw(self, n, rng):
-        self.left -= 1
-        if self.left == 0:
-            rng.standard_normal(3)  # a draw that dies halfway has used its stream
-            raise KeyboardInterrupt
-        self.total += n
-        return super().draw(n, rng)
-
-
-@pytest.mark.parametrize("policy", ["lucb", "elimination", "thompson", "epsilon-greedy"])
-@pytest.mark.parametrize("burns_at", [1, 2, 25, 60])
-def test_interrupted_run_continues_as_if_nothing_had_happened(tmp_path, policy, burns_at):
-    def arms(fuse):
-        return {"a": Normal(0.0), "b": Fuse(0.05, fuse), "c": Normal(0.1)}
-
-    options = {"policy": policy, "budget": 2_000, "limit": 800}
-    whole = go(arms(10**9), **options)
-    broken = arms(burns_at)
-    with pytest.raises(KeyboardInterrupt):
-        go(broken, record=tmp_path, **options)
-    again = arms(10**9)
-    same(go(again, record=tmp_path, **options), whole)
-    # nothing is drawn twice
-    assert broken["b"].total + again["b"].total == whole.samples["b"]
-    # and the finished folder answers without drawing at all
-    idle = arms(10**9)
-    same(go(idle, record=tmp_path, **options), whole)
-    assert idle["b"].total == 0
-
-
-@pytest.mark.parametrize("policy", ["greedy", "fd-ucb", "fid-ucb", "debiased-ucb", "thompson"])
-def test_running_scores_are_resumed_bit_by_bit(tmp_path, policy):
-    d = 140  # beyond the dimension where all eigenvalues are taken at every step
-    reference = Moments(np.zeros(d), np.eye(d))
-
-    class Breaking(GaussianArm):
-        left = 10**9
-
-        def draw(self, n, rng):
-            self.left -= 1
-            if self.left == 0:
-                raise KeyboardInterrupt
-            return super().draw(n, rng)
-
-    def go_on(arm="a0", left=10**9, **options):
-        arms = {f"a{i}": Breaking(np.full(d, 0.05 * i), np.ones(d)) for i in range(3)}
-        arms[arm].left = left
-        return select.run(arms, reference, policy=policy, budget=500, **options)
-
-    whole = go_on()
-    often = max(whole.samples, key=whole.samples.get)
-    for left in (1, whole.samples[often] // 10):
-        with pytest.raises(KeyboardInterrupt):
-            go_on(often, left, record=tmp_path / str(left))
-        same(go_on(record=tmp_path / str(left)), whole)
-
-
-def test_finished_run_can_be_given_more_budget(tmp_path):
-    arms = {"a": Normal(0.0), "b": Normal(0.02)}
-    short = go(arms, record=tmp_path, budget=203)
-    assert sum(short.samples.values()) == 203
-    same(go(arms, record=tmp_path, budget=600), go(arms, record=tmp_path, budget=600))
-    result = go(arms, record=tmp_path, budget=600)
-    assert sum(result.samples.values()) == 600
-
-
-def test_faults_are_remembered(tmp_path):
-    def arms():
-        return CLEAR | {
-            "dead": Faulty({call: RuntimeError("gone") for call in range(3, 99)}),
-            "file": Finite(0.0, size=42),
-        }
-
-    first = go(arms(), record=tmp_path)
-    second_arms = arms()
-    same(go(second_arms, record=tmp_path), first)
-    assert second_arms["dead"].calls == 0
-    assert second_arms["file"].given == 0
-
-
-def test_folder_of_another_run_is_refused(tmp_path):
-    go(CLEAR, record=tmp_path)
-    with pytest.raises(InputError, match=r"other settings \(seed differ"):
-        go(CLEAR, record=tmp_path, seed=1)
-    (tmp_path / "run.json").write_text("{")
-    with pytest.raises(InputError, match="cannot be read"):
-        go(CLEAR, record=tmp_path)
-
-
 # Arms of what users have
 
 
@@ -619,23 +404,6 @@ def test_recorded_features_come_each_once():
     np.testing.assert_array_equal(np.sort(drawn[:, 0]), rows[:, 0])
     other = np.concatenate([FeatureArm(rows).draw(20, np.random.default_rng(1))])
     assert not np.array_equal(drawn, other)
-
-
-@pytest.mark.parametrize("burns_at", [2, 15, 30])
-def test_run_from_features_is_resumed(tmp_path, burns_at):
-    rng = np.random.default_rng(3)
-    files = {"a": rng.normal(0.0, size=(300, 1)), "b": rng.normal(0.1, size=(400, 1))}
-
-    def arms(fuse):
-        made = {name: FeatureArm(rows) for name, rows in files.items()}
-        return made | {"c": Fuse(0.2, fuse)}
-
-    whole = go(arms(10**9), policy="uniform")
-    assert whole.samples["a"] == 300
-    with pytest.raises(KeyboardInterrupt):
-        go(arms(burns_at), policy="uniform", record=tmp_path)
-    same(go(arms(10**9), policy="uniform", record=tmp_path), whole)
-    same(go(arms(10**9), policy="uniform", record=tmp_path), whole)
 
 
 def test_encoded_arm_encodes_what_was_generated():
@@ -653,13 +421,24 @@ def test_encoded_arm_encodes_what_was_generated():
 
 
 @pytest.mark.parametrize(
-    ("make", "message"),
+    ("make", "argument"),
     [
-        (lambda: FeatureArm(np.zeros(3)), r"`rows` must have shape \(n, d\); got shape \(3,\)"),
-        (lambda: EncodedArm(None, abs), "`generate` must be a callable; got NoneType"),
-        (lambda: EncodedArm(abs, 3), "`encode` must be a callable; got int"),
+        (lambda: FeatureArm(np.zeros(3)), "rows"),
+        (lambda: EncodedArm(None, abs), "generate"),
+        (lambda: EncodedArm(abs, 3), "encode"),
     ],
 )
-def test_bad_arms(make, message):
-    with pytest.raises(InputError, match=message):
+def test_bad_arms(make, argument):
+    with pytest.raises(InputError) as refused:
         make()
+    assert refused.value.argument == argument
+
+
+def test_plain_functions_are_arms():
+    def near(n, rng):
+        return rng.standard_normal((n, 1))
+
+    functions = {"near": near, "far": lambda n, rng: 2.0 + rng.standard_normal((n, 1))}
+    result = go(functions)
+    assert (result.best, result.certified) == ("near", True)
+    same(result, go({"near": Normal(0.0), "far": Normal(2.0)}))

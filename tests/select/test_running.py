@@ -1,4 +1,4 @@
-"""Scores that follow a sample, against the same scores from all rows at once."""
+"""Scores that follow the samples of a run: a step costs its batch, and memory has a limit."""
 
 from __future__ import annotations
 
@@ -6,151 +6,26 @@ import math
 
 import numpy as np
 import pytest
-from genbounds.select._running_kernel import RunningKid
-from genbounds.select._trace_root import TraceRoot
 
 import genbounds.select as select
-from genbounds.estimators import (
-    FrechetReference,
-    KernelReference,
-    Moments,
-    PolynomialKernel,
-    inception_expansion,
-)
+from genbounds.estimators import FrechetReference, Moments, RunningFrechet, metric_spec
 from genbounds.select import FdUcb, Greedy, State
-from genbounds.select import _trace_root as trace_root_module
-from genbounds.select._metric import resolve_metric
-from genbounds.select._running import RunningFrechet, RunningInception, RunningScores
 from genbounds.simulate import GaussianArm
-from genbounds.validation import InputError
-
-# Relative to the sum of the singular values; worst seen 5e-8 over spectra, batches and repeats.
-RTOL = 3e-7
-
-
-def nuclear_norm(rows):
-    return np.linalg.svd(rows, compute_uv=False).sum()
-
-
-def stream(r, n, *, decay, batch, repeats=False):
-    rng = np.random.default_rng(r + n)
-    scale = np.arange(1, r + 1) ** (-decay / 2)
-    for start in range(0, n, batch):
-        rows = rng.standard_normal((min(batch, n - start), r)) * scale
-        rows *= np.exp(0.3 * rng.standard_normal((rows.shape[0], 1)))
-        if repeats and start // batch % 5 == 2:
-            rows[1:] = rows[0]  # a collapsed generator
-        yield rows
-
-
-@pytest.mark.parametrize("decay", [0.2, 1.0, 3.0])
-@pytest.mark.parametrize("batch", [1, 5, 40])
-def test_trace_root_follows_the_singular_values(decay, batch):
-    """From no row over as many as dimensions (150) to twice as many."""
-    total, seen, waited = TraceRoot(150), [], 0
-    for step, rows in enumerate(stream(150, 320, decay=decay, batch=batch, repeats=True)):
-        total.add(rows)
-        seen.append(rows)
-        if step % 7 == 0 or batch == 40:
-            waited += total._pending > 0
-            assert total.value() == pytest.approx(nuclear_norm(np.concatenate(seen)), rel=RTOL)
-    assert waited or batch == 40  # the determinants had their part in it
-
-
-def test_small_dimensions_take_all_eigenvalues():
-    total, seen = TraceRoot(6), []
-    for rows in stream(6, 40, decay=1.0, batch=3):
-        total.add(rows)
-        seen.append(rows)
-        expected = nuclear_norm(np.concatenate(seen))
-        assert total.value() == pytest.approx(expected, rel=1e-7)
-    assert total.nbytes == 6 * 6 * 8
-
-
-def test_rows_without_spread_add_nothing():
-    total = TraceRoot(200)
-    total.add(np.zeros((3, 200)))
-    assert total.value() == 0.0
-    row = np.ones((1, 200))
-    for _ in range(30):
-        total.add(row)
-    assert total.value() == pytest.approx(math.sqrt(30 * 200), rel=1e-6)
-
-
-def test_no_decomposition_for_every_row(monkeypatch):
-    calls = []
-    eigh = trace_root_module._eigh
-    monkeypatch.setattr(trace_root_module, "_eigh", lambda m: calls.append(m.shape[0]) or eigh(m))
-    total = TraceRoot(400)
-    for rows in stream(400, 300, decay=1.0, batch=5):
-        total.add(rows)
-    assert len(calls) <= 20  # of 60 batches
-    assert max(calls) <= 300  # never d × d before there are so many rows
-
-
-@pytest.mark.parametrize(("n", "d"), [(37, 150), (400, 150), (60, 5)])
-def test_running_distance_is_the_plugin(n, d):
-    rng = np.random.default_rng(n)
-    rows = (rng.standard_normal((n, d)) * np.linspace(1.5, 0.2, d) + 3.0).astype(np.float32)
-    reference = FrechetReference(rng.standard_normal((3 * d, d)))
-    running = RunningFrechet(reference)
-    assert running.loss() == -math.inf
-    for start in range(0, n, 7):
-        running.add(rows[start : start + 7])
-    assert running.n == n
-    expected = reference.plugin(rows)
-    assert running.loss() == pytest.approx(expected, rel=1e-6)
-    x = rows.astype(np.float64)
-    assert running.trace == pytest.approx(np.trace(np.cov(x, rowvar=False)), rel=1e-10)
-    gap = np.linalg.norm(x.mean(axis=0) - reference.moments.mean)
-    assert running.mean_gap == pytest.approx(gap, rel=1e-10)
-
-
-def test_running_distance_with_a_singular_reference():
-    d, rng = 160, np.random.default_rng(1)
-    cov = np.diag(np.r_[np.ones(140), np.zeros(20)])
-    reference = FrechetReference(Moments(np.zeros(d), cov))
-    rows = rng.standard_normal((200, d))
-    running = RunningFrechet(reference)
-    for start in range(0, 200, 5):
-        running.add(rows[start : start + 5])
-    assert running.loss() == pytest.approx(reference.plugin(rows), rel=1e-6)
-
-
-def test_running_inception_is_the_plugin():
-    p = np.random.default_rng(0).dirichlet([0.2] * 12, 300)
-    running = RunningInception(12)
-    assert running.loss() == -math.inf
-    for start in range(0, 300, 9):
-        running.add(p[start : start + 9])
-    expected = inception_expansion(p, estimator="plugin").value
-    assert running.loss() == pytest.approx(-expected, rel=1e-12)
-    assert running.entropy_variance == pytest.approx(
-        (-(p * np.log(p)).sum(axis=1)).var(ddof=1), rel=1e-10
-    )
-    np.testing.assert_allclose(running.class_variance, p.var(axis=0, ddof=1), rtol=1e-10)
-
-
-@pytest.mark.parametrize("bad", [[[0.5, 0.6]], [[1.5, -0.5]], [[math.nan, 1.0]]])
-def test_running_inception_refuses_what_is_no_posterior(bad):
-    with pytest.raises(InputError, match="must return posteriors"):
-        RunningInception(2).add(np.array(bad))
+from tests.select.test_policies import state
 
 
 def test_scores_are_dropped_and_made_again_within_the_limit():
-    reference = FrechetReference(Moments(np.zeros(150), np.eye(150)))
     rng = np.random.default_rng(2)
-    rows = [rng.standard_normal((60, 150)) for _ in range(4)]
-    one = RunningScores(lambda columns: RunningFrechet(reference)).of(0, rows[0]).nbytes
-    scores = RunningScores(lambda columns: RunningFrechet(reference), limit=5 * one // 2)
-    first = scores.of(0, rows[0])
-    for arm in (1, 2, 3):
-        scores.of(arm, rows[arm])
-    held = scores._kept
-    assert list(held) == [2, 3]
-    assert sum(score.nbytes for score in held.values()) <= 5 * one // 2
-    again = scores.of(0, rows[0])
-    assert again is not first
+    s = state([60] * 4)
+    s.metric = metric_spec("fd").prepared(Moments(np.zeros(150), np.eye(150)))
+    s.rows = [rng.standard_normal((60, 150)) for _ in range(4)]
+    first = s.running(0)
+    s.scores = type(s.scores)(s.metric.follow, limit=5 * first.nbytes // 2)  # room for two
+    kept = [s.running(arm) for arm in range(4)]
+    assert s.running(3) is kept[3]
+    assert s.running(2) is kept[2]
+    again = s.running(0)
+    assert again is not kept[0]
     assert again.loss() == pytest.approx(first.loss(), rel=1e-9)
 
 
@@ -192,70 +67,9 @@ def test_picks_are_those_of_the_plain_way(policy, monkeypatch):
         def loss(self):
             return plain.plugin(self.rows)
 
-    monkeypatch.setattr(select._metric, "RunningFrechet", Plain)
+    monkeypatch.setattr("genbounds.estimators._metrics.RunningFrechet", Plain)
     slow = select.run(arms, reference, policy=policy, budget=600)
     np.testing.assert_array_equal(quick.history.picks, slow.history.picks)
-
-
-@pytest.mark.parametrize("scale", [1e-9, 1e9])
-def test_trace_root_scales_with_its_rows(scale):
-    plain, scaled = TraceRoot(150), TraceRoot(150)
-    for rows in stream(150, 60, decay=1.0, batch=5):
-        plain.add(rows)
-        scaled.add(scale * rows)
-    assert scaled.value() == pytest.approx(scale * plain.value(), rel=1e-9)
-
-
-KERNEL_METRICS = {
-    "kid": {},
-    "kid, degree 2": {"degree": 2, "offset": 0.5},
-    "rke": {},
-    "rke, laplace": {"kernel": "laplace"},
-    "rke, cosine": {"kernel": "cosine"},
-    "rke, polynomial": {"kernel": PolynomialKernel(degree=2)},
-}
-
-
-@pytest.mark.parametrize("case", KERNEL_METRICS)
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_kernel_scores_follow_the_sample(case, dtype):
-    """Worst relative difference seen: 3e-15 (float64), 2e-15 (float32: sums are in float64)."""
-    name = case.split(",")[0]
-    rng = np.random.default_rng(4)
-    reference = rng.standard_normal((80, 6))
-    metric = resolve_metric(name, reference, KERNEL_METRICS[case])
-    running = metric.follow(6)
-    assert running.loss() == -math.inf
-    rows = rng.normal(0.3, size=(700, 6)).astype(dtype)
-    done = 0
-    for end in (1, 6, 11, 250, 300, 700):
-        running.add(rows[done:end])
-        done = end
-        assert running.n == end
-        if end >= metric.fewest_rows:
-            assert running.loss() == pytest.approx(metric.plugin_loss(rows[:end]), rel=1e-12)
-    assert running.nbytes >= rows.nbytes
-
-
-def test_a_step_of_a_kernel_score_meets_its_batch_only(monkeypatch):
-    """Kernel values of one step: batch × (rows + reference), not rows² (measured by counting)."""
-    rng = np.random.default_rng(4)
-    reference = KernelReference(rng.standard_normal((80, 6)))
-    counted = []
-    block = type(reference._kernel).block
-    monkeypatch.setattr(
-        type(reference._kernel),
-        "block",
-        lambda self, a, b: counted.append(len(a) * len(b)) or block(self, a, b),
-    )
-    running = RunningKid(reference)
-    rows = rng.standard_normal((305, 6))
-    running.add(rows[:300])
-    running.loss()
-    counted.clear()
-    running.add(rows[300:])
-    running.loss()
-    assert sum(counted) == 5 * (300 + 5 + 80)
 
 
 def test_greedy_on_a_kernel_score_is_that_of_all_rows(monkeypatch):

@@ -6,16 +6,15 @@ import numpy as np
 import pytest
 
 from genbounds import select
-from genbounds.bounds import catalog
-from genbounds.estimators import FrechetReference, Moments
-from genbounds.select import FdUcb, FidUcb, IsUcb, NaiveUcb, fd_bonus
-from genbounds.select._norms import EntryNorms, Norms
-from genbounds.select._running import RunningInception
-from genbounds.select._ucb_fd import KAPPA_GAUSSIAN
-from genbounds.select._ucb_is import m25_log_score, o24_log_score, toward_peak
+from genbounds.bounds import Bound, catalog
+from genbounds.estimators import FrechetReference, Moments, metric_spec
+from genbounds.select import FdUcb, FidUcb, IsUcb, NaiveUcb, Norms, fd_bonus
+from genbounds.select.policies._norms import EntryNorms
 from genbounds.simulate import GaussianArm
-from genbounds.validation import InputError
 from tests.select.test_policies import state
+
+KAPPA_GAUSSIAN = math.sqrt(8.0 / 3.0)
+"""ψ2-norm of a standard normal variable: M25's κ for Gaussian features."""
 
 
 def printed_bonus(tr, tr2, op, n, gap, root, delta, kappa):
@@ -63,6 +62,21 @@ def test_practical_bonus_drops_the_constants():
     assert got < fd_bonus(norms, constants="printed", **given) / 3
 
 
+@pytest.mark.parametrize("constants", ["printed", "practical"])
+def test_bonus_follows_the_catalogue(constants, monkeypatch):
+    """What the policy subtracts is read there, not written twice."""
+
+    def doubled(self, **quantities):
+        return 2.0 * width(self, **quantities)
+
+    norms = Norms(trace=160.0, trace_of_square=200.0, operator=10.0)
+    given = {"n": 50, "mean_gap": 0.0, "reference_trace_root": 3.0, "delta": 0.05, "kappa": 1.0}
+    before = fd_bonus(norms, constants=constants, **given)
+    width = Bound.width
+    monkeypatch.setattr(Bound, "width", doubled)
+    assert fd_bonus(norms, constants=constants, **given) == pytest.approx(2.0 * before, rel=1e-12)
+
+
 def test_bonus_is_infinite_without_spread():
     norms = Norms.of_sample(np.ones((5, 3)))
     bonus = fd_bonus(norms, n=5, mean_gap=0.0, reference_trace_root=1.0, delta=0.1, kappa=1.0)
@@ -97,7 +111,7 @@ def ucb_state(rows, reference):
     s = state([rows.shape[0]])
     s.rows[0] = rows
     s.reference = reference
-    s.metric = select._metric.resolve_metric("fd", reference)
+    s.metric = metric_spec("fd").prepared(reference)
     return s
 
 
@@ -120,37 +134,38 @@ def test_fd_index_is_plugin_minus_bonus(policy):
     assert policy.index(ucb_state(rows, reference), 0) == pytest.approx(expected, rel=1e-12)
 
 
-def test_norms_are_refreshed_after_a_tenth():
-    rng = np.random.default_rng(3)
-    rows = rng.normal(size=(100, 3))
-    reference = Moments(np.zeros(3), np.eye(3))
-    s = ucb_state(rows, reference)
-    FdUcb().index(s, 0)
-    before = s.memory["norms", 0]
-    s.rows[0] = np.vstack([rows, rng.normal(size=(9, 3))])
-    FdUcb().index(s, 0)
-    assert s.memory["norms", 0] is before
-    s.rows[0] = np.vstack([rows, rng.normal(size=(10, 3))])
-    FdUcb().index(s, 0)
-    assert s.memory["norms", 0][0] == 110
+def test_norms_are_refreshed_after_a_tenth(monkeypatch):
+    calls = []
+    of_sample = Norms.of_sample
+    monkeypatch.setattr(
+        Norms, "of_sample", lambda rows, **options: calls.append(len(rows)) or of_sample(rows)
+    )
+    rows = np.random.default_rng(3).normal(size=(110, 3))
+    s = ucb_state(rows[:100], Moments(np.zeros(3), np.eye(3)))
+    for n in (100, 109, 110):
+        s.rows[0] = rows[:n]
+        FdUcb().index(s, 0)
+    assert calls == [100, 110]
 
 
-def test_toward_peak():
-    peak = math.exp(-1)
-    p = np.array([0.0, 0.3, 0.36, 0.5, 0.9])
-    moved = toward_peak(p, np.full(5, 0.1))
-    np.testing.assert_allclose(moved, [0.1, peak, peak, 0.4, 0.8], rtol=1e-14)
+def posteriors_state(p, *, error, horizon=1, batches=None):
+    """State of a run of IS whose one arm has these posteriors, taken up in these batches."""
+    s = state([len(p)])
+    s.metric = metric_spec("is").prepared(None)
+    s.error, s.horizon = error, horizon
+    for end in batches or (len(p),):
+        s.rows[0] = p[:end]
+        s.running(0)
+    return s
 
 
 @pytest.mark.parametrize("naive", [False, True])
 def test_optimistic_inception_score(naive):
-    """Against M25 (13) from all rows at once, however the rows were absorbed."""
+    """Against M25 (12) and (13) from all rows at once, however the rows were absorbed."""
     rng = np.random.default_rng(4)
     p = rng.dirichlet([0.3] * 10, 5_000)
-    sums = RunningInception(10)
-    for part in np.split(p, [5, 6, 30]):
-        sums.add(part)
     n, d, delta = 5_000, 10, 1e-3
+    s = posteriors_state(p, error=delta * 100, horizon=100, batches=(5, 6, 30, n))
     log = math.log(4 * d / delta)
     entropies = -(p * np.log(p)).sum(axis=1)
     class_variance = np.ones(d) if naive else p.var(axis=0, ddof=1)
@@ -165,7 +180,7 @@ def test_optimistic_inception_score(naive):
         + math.sqrt(2 * entropy_variance * log / n)
         + 7 * math.log(d) / (3 * (n - 1)) * log
     )
-    assert m25_log_score(sums, delta=delta, naive=naive) == pytest.approx(expected, rel=1e-12)
+    assert IsUcb(naive=naive).index(s, 0) == pytest.approx(-expected, rel=1e-12)
 
 
 class Dirichlet:
@@ -378,26 +393,16 @@ def test_naive_fid_ucb_index():
     assert index == pytest.approx(FrechetReference(reference).plugin(rows) - bonus, rel=1e-10)
 
 
-@pytest.mark.parametrize(
-    ("bound", "score"),
-    [
-        ("m25.is-bound", lambda s, d: m25_log_score(s, delta=d)),
-        ("m25.is-naive-bound", lambda s, d: m25_log_score(s, delta=d, naive=True)),
-        ("o24.is-bound", lambda s, d: o24_log_score(s, delta=d, entropy_limit=2.0)),
-        (
-            "o24.is-naive-bound",
-            lambda s, d: o24_log_score(s, delta=d, entropy_limit=2.0, naive=True),
-        ),
-    ],
-)
-def test_optimistic_scores_are_those_of_the_catalogue(bound, score):
+@pytest.mark.parametrize("source", ["m25", "o24"])
+@pytest.mark.parametrize("naive", [False, True])
+def test_optimistic_scores_are_those_of_the_catalogue(source, naive):
+    """M25 divides δ by the number of steps, O24 does not."""
     p = np.random.default_rng(12).dirichlet([0.3] * 10, 2_000)
-    sums = RunningInception(10)
-    sums.add(p)
+    s = posteriors_state(p, error=0.05, horizon=50)
     entropies = -(p * np.log(p)).sum(axis=1)
-    expected = catalog()[bound].width(
+    expected = catalog()[f"{source}.is-naive-bound" if naive else f"{source}.is-bound"].width(
         n=2_000,
-        delta=1e-3,
+        delta=1e-3 if source == "m25" else 0.05,
         d=10,
         mean_posterior=p.mean(axis=0),
         posterior_variance=p.var(axis=0, ddof=1),
@@ -405,34 +410,11 @@ def test_optimistic_scores_are_those_of_the_catalogue(bound, score):
         entropy_variance=entropies.var(ddof=1),
         entropy_limit=2.0,
     )
-    assert score(sums, 1e-3) == pytest.approx(float(expected), rel=1e-10)
-
-
-def test_is_ucb_sources_differ_in_delta_and_limit():
-    s = ucb_state(np.zeros((2, 3)), Moments(np.zeros(3), np.eye(3)))
-    s.rows[0] = np.random.default_rng(13).dirichlet([0.3] * 10, 100)
-    s.metric = select._metric.resolve_metric("is", None)
-    sums = s.running(0)
-    assert IsUcb().index(s, 0) == -m25_log_score(sums, delta=0.05 / 100)
-    log = math.log(10)
-    assert IsUcb(source="o24").index(s, 0) == -o24_log_score(sums, delta=0.05, entropy_limit=log)
-    limited = IsUcb(source="o24", entropy_limit=1.0).index(s, 0)
-    assert limited == -o24_log_score(sums, delta=0.05, entropy_limit=1.0)
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: FidUcb(constants="tuned"), "`constants` must be one of"),
-        (lambda: FidUcb(estimates="true"), "`estimates` must be one of"),
-        (lambda: FidUcb(truncation=0.0), "`truncation` must be a positive number; got 0.0"),
-        (lambda: FidUcb(operator_slack=-1.0), "`operator_slack` must be a number of at least 0"),
-        (lambda: FdUcb(kappa=-1.0), "`kappa` must be a positive number or None; got -1.0"),
-        (lambda: IsUcb(source="v24"), "`source` must be one of"),
-        (lambda: IsUcb(entropy_limit=-1.0), "`entropy_limit` must be a positive number or None"),
-        (lambda: NaiveUcb(source="v24"), "`source` must be one of"),
-    ],
-)
-def test_policies_refuse_bad_options(make, message):
-    with pytest.raises(InputError, match=message):
-        make()
+    policy = IsUcb(source=source, naive=naive, entropy_limit=2.0)
+    assert policy.index(s, 0) == pytest.approx(-float(expected), rel=1e-10)
+    widest = IsUcb(source=source, naive=naive).index(s, 0)  # C' = log 10 > 2
+    assert (
+        widest == pytest.approx(-float(expected), rel=1e-10)
+        if source == "m25"
+        else (widest < policy.index(s, 0))
+    )

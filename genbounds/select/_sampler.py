@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
+from array import array
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from genbounds.arms import Arm
-from genbounds.select._record import ArmRecord
+from genbounds.select._record import ArmRecord, fingerprint
 from genbounds.validation import InputError, check_features, check_finite
 
 _FIRST_CAPACITY = 256
 
 
-class Feed:
+class Sampler:
     """Draws from an arm, checks what comes, keeps it.
 
     Parameters
@@ -34,7 +36,7 @@ class Feed:
     ----------
     n : int
         Samples held.
-    dry : bool
+    exhausted : bool
         The arm returned fewer rows than asked: a finite source is at its end. What it gave counts.
     failure : str or None
         Why the arm was set aside.
@@ -54,7 +56,7 @@ class Feed:
     ) -> None:
         self.name = name
         self.n = 0
-        self.dry = False
+        self.exhausted = False
         self.failure: str | None = None
         self.retried: list[str] = []
         self.limit = limit
@@ -63,13 +65,15 @@ class Feed:
         self._retries = retries
         self._dtype = dtype
         self._buffer: NDArray[Any] | None = None
+        self._fingerprints = array("Q")
+        self._digest = hashlib.blake2b(digest_size=16)
         self._replayed: tuple[ArmRecord, NDArray[Any]] | None = None
-        self._mark = ArmRecord(n=0, rng_state=dict(rng.bit_generator.state), retried=[])
+        self._mark = ArmRecord(n=0, rng_state=dict(rng.bit_generator.state))
 
     @property
     def available(self) -> bool:
         """Whether another sample can be drawn."""
-        return not self.dry and self.failure is None and self.n < self.limit
+        return not self.exhausted and self.failure is None and self.n < self.limit
 
     @property
     def columns(self) -> int | None:
@@ -84,6 +88,10 @@ class Feed:
         view = self._buffer[: self.n]
         view.flags.writeable = False
         return view
+
+    def fingerprints(self, n: int) -> NDArray[np.uint64]:
+        """Return a number for each of the first `n` rows, the same for rows that are the same."""
+        return np.frombuffer(self._fingerprints, dtype=np.uint64, count=n).copy()
 
     def pull(self, n: int) -> int:
         """Take up to `n` rows (fewer at the limit), recorded ones first; return how many."""
@@ -116,7 +124,7 @@ class Feed:
     def _draw(self, wanted: int) -> int:
         for attempt in range(self._retries + 1):
             try:
-                rows = self._checked(self._arm.draw(wanted, self._rng), wanted)
+                rows = self._received(self._arm.draw(wanted, self._rng), wanted)
             except Exception as error:  # whatever a user's generator raises
                 reason = f"{type(error).__name__}: {error}"
                 if attempt == self._retries:
@@ -125,17 +133,45 @@ class Feed:
                     self.retried.append(reason)
                 continue
             self._append(rows)
-            self.dry = rows.shape[0] < wanted
+            self.exhausted = rows.shape[0] < wanted
             break
         before = self._mark.n
         self._mark = ArmRecord(
             n=self.n,
             rng_state=dict(self._rng.bit_generator.state),
-            dry=self.dry,
+            digest=self._digest.hexdigest() if self.n else "",
+            exhausted=self.exhausted,
             failure=self.failure,
             retried=list(self.retried),
         )
         return self.n - before
+
+    def _received(self, drawn: Any, wanted: int) -> NDArray[Any]:
+        """Check what an arm has returned and take its rows: the one place where rows enter a run.
+
+        What may come with them one day (groups, strata) is to be unpacked here.
+        """
+        rows = check_features("draw", drawn, minimum=0)
+        if rows.shape[0] > wanted:
+            raise InputError(
+                f"returned {rows.shape[0]} rows where {wanted} were asked for.", argument="draw"
+            )
+        if self.columns is not None and rows.shape[1] != self.columns:
+            raise InputError(
+                f"returned {rows.shape[1]} columns where earlier batches had {self.columns}.",
+                argument="draw",
+            )
+        check_finite("draw", rows)
+        if self._dtype is not None and rows.dtype != self._dtype:
+            with np.errstate(over="ignore"):  # said in our own words
+                rows = rows.astype(self._dtype)
+            if not np.isfinite(rows).all():
+                raise InputError(
+                    f"returned values beyond the range of `dtype` {self._dtype.name}: keep "
+                    "the samples in a wider type.",
+                    argument="draw",
+                )
+        return rows
 
     def _replay(self, wanted: int) -> int:
         assert self._replayed is not None
@@ -146,9 +182,9 @@ class Feed:
         if self.n == record.n:
             # An arm that ended must end at the same draw as it did: at the one that it cut short.
             if taken < wanted:
-                self.dry, self.failure = record.dry, record.failure
+                self.exhausted, self.failure = record.exhausted, record.failure
                 self._replayed = None
-            elif not (record.dry or record.failure):
+            elif not (record.exhausted or record.failure):
                 self._replayed = None
             if self._replayed is None:
                 self._skip(record.n)
@@ -180,26 +216,7 @@ class Feed:
             self._buffer = larger
         self._buffer[self.n : end] = rows
         self.n = end
-
-    def _checked(self, drawn: Any, wanted: int) -> NDArray[Any]:
-        rows = check_features("draw", drawn, minimum=0)
-        if rows.shape[0] > wanted:
-            raise InputError(
-                f"returned {rows.shape[0]} rows where {wanted} were asked for.", argument="draw"
-            )
-        if self.columns is not None and rows.shape[1] != self.columns:
-            raise InputError(
-                f"returned {rows.shape[1]} columns where earlier batches had {self.columns}.",
-                argument="draw",
-            )
-        check_finite("draw", rows)
-        if self._dtype is not None and rows.dtype != self._dtype:
-            with np.errstate(over="ignore"):  # said in our own words
-                rows = rows.astype(self._dtype)
-            if not np.isfinite(rows).all():
-                raise InputError(
-                    f"returned values beyond the range of `dtype` {self._dtype.name}: keep "
-                    "the samples in a wider type.",
-                    argument="draw",
-                )
-        return rows
+        for row in np.ascontiguousarray(rows, dtype=np.float64):
+            key = fingerprint(row)
+            self._digest.update(key)
+            self._fingerprints.append(int.from_bytes(key, "little"))

@@ -1,19 +1,11 @@
-"""Policies that need nothing but scores: certified ones, and the plain baselines."""
+"""Policies that stop by themselves, once the best arm is certified."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from genbounds.select._policy import (
-    CertifyingPolicy,
-    IndexPolicy,
-    Policy,
-    State,
-    least_sampled,
-)
-from genbounds.validation import check_count, check_open_unit
+from genbounds.select._state import State
+from genbounds.select.policies._policy import CertifyingPolicy, least_sampled
 
 
 class Uniform(CertifyingPolicy):
@@ -65,12 +57,12 @@ class Lucb(CertifyingPolicy):
         """Worst plausible leader and best plausible rival among the open pairs."""
         certificate = state.certificate
         reach = certificate.critical * certificate.stderr
-        playing = np.flatnonzero(certificate.in_play)
-        ranked = playing[np.argsort(certificate.loss[playing], kind="stable")]
+        live = np.flatnonzero(certificate.live)
+        ranked = live[np.argsort(certificate.loss[live], kind="stable")]
         leads = np.zeros(certificate.arms, dtype=bool)
         leads[ranked[: certificate.top]] = True
         across = open_pairs & leads[:, None] & ~leads[None, :]
-        if not across.any():  # the leaders are settled, others are not: any open pair serves
+        if not across.any():  # the leaders are decided, others are not: any open pair serves
             across = open_pairs
         rivals = across.any(axis=0)
         if state.cost is not None:  # the cheapest first; among equals the strongest
@@ -79,61 +71,3 @@ class Lucb(CertifyingPolicy):
         rival = int(np.argmin(optimistic))
         pessimistic = np.where(across[:, rival], certificate.loss + reach, -np.inf)
         return int(np.argmax(pessimistic)), rival
-
-
-class Random(Policy):
-    """An arm at random."""
-
-    name = "random"
-
-    def select(self, state: State) -> tuple[int, ...]:
-        """Uniformly among the available arms."""
-        available = np.flatnonzero(state.available)
-        return (int(state.rng.choice(available)),) if available.size else ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Greedy(IndexPolicy):
-    """The arm with the best plug-in score so far.
-
-    Attributes
-    ----------
-    burn_in : int
-        Samples of every arm before the first choice; 0 means one batch.
-    """
-
-    name = "greedy"
-    burn_in: int = 0
-
-    def __post_init__(self) -> None:
-        check_count("burn_in", self.burn_in, minimum=0)
-
-    def index(self, state: State, arm: int) -> float:
-        """Plug-in score, small is good."""
-        return state.plugin_loss(arm)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EpsilonGreedy(Greedy):
-    """Greedy, but with probability `epsilon` an arm at random.
-
-    Attributes
-    ----------
-    burn_in : int
-        As for `Greedy`.
-    epsilon : float
-        In (0, 1).
-    """
-
-    name = "epsilon-greedy"
-    epsilon: float = 0.1
-
-    def __post_init__(self) -> None:
-        Greedy.__post_init__(self)
-        check_open_unit("epsilon", self.epsilon)
-
-    def select(self, state: State) -> tuple[int, ...]:
-        """As `Greedy`, or at random."""
-        if state.rng.random() < self.epsilon:
-            return Random().select(state)
-        return Greedy.select(self, state)

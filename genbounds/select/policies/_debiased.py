@@ -2,33 +2,33 @@
 
 The certificate scores an arm at planned sizes only, the first of them far beyond what a small
 budget allows with many features. To decide who draws next, less will do. For the Fréchet distance
-the debiased one serves from `SEEN_SHARE` rows a feature on. Before, an estimate that treats all
-arms alike at every sample size: the plug-in distance with Tr (Σ̂ Σ_r)^(1/2) divided by what that
-trace comes to, on average, for as many rows of the reference's own law, in units of its limit
-Tr Σ_r. For an arm whose covariance is a multiple of Σ_r that is exact at every n; for others it
-leaves the difference of two biases, not the bias.
+the debiased one serves from `SEEN_SHARE` samples per dimension on. Before, an estimate that treats
+all arms alike at every sample size: the plug-in distance with Tr (Σ̂ Σ_r)^(1/2) divided by what
+that trace comes to, on average, for as many rows of the reference's own distribution, in units of
+its limit Tr Σ_r. For an arm whose covariance is a multiple of Σ_r that is exact at every n; for
+others it leaves the difference of two biases, not the bias.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from genbounds.estimators import FrechetReference, RunningFrechet
-from genbounds.select._policy import IndexPolicy, State
-from genbounds.validation import Float, InputError, check_count
+from genbounds.select._state import Refreshed, State
+from genbounds.select.policies._policy import IndexPolicy, check_not_negative
+from genbounds.validation import Float, check_count
 
-GROWTH = 0.1
-"""What costs a pass over all rows is done anew when the sample has grown by this part of itself."""
+MINIMUM_ROWS = 10
+"""Metrics but FD are not debiased before so many rows."""
 
-FEWEST_ROWS = 10
-"""Metrics but FD are not expanded before so many rows."""
-
-SEEN_SHARE, FEWEST_FRECHET = 0.4, 16
-"""FD is not expanded before so many rows a feature, nor before so many rows: docs/few_samples.md,
-"Where it is not to be trusted"."""
+SEEN_SHARE, MINIMUM_FRECHET = 0.4, 16
+"""FD is not debiased before so many samples per dimension, nor before so many samples:
+docs/few_samples.md, "Where it is not to be trusted"."""
 
 TWIN_ROWS = 512
 """Rows from which each point of the twin's curve is averaged, at least."""
@@ -47,54 +47,77 @@ class Known:
     stderr: float
 
 
+@dataclass(slots=True)
+class Memory:
+    """What these policies keep from step to step.
+
+    Attributes
+    ----------
+    scores : Refreshed
+        Debiased scores.
+    along_gap : Refreshed
+        `_along_gap` of every arm.
+    spread : dict of int to float
+        Standard error of the score that each arm's index was made from.
+    twin : Twin or None
+        The reference's, once it is wanted.
+    """
+
+    scores: Refreshed[Known] = field(default_factory=Refreshed)
+    along_gap: Refreshed[float] = field(default_factory=Refreshed)
+    spread: dict[int, float] = field(default_factory=dict)
+    twin: Twin | None = None
+
+
 def estimate(state: State, arm: int) -> Known | None:
     """Score all rows of `arm`, a tenth of them old news at most; None while there are too few."""
     n = state.rows[arm].shape[0]
     reference = state.metric.reference
-    if reference is not None and n < max(FEWEST_FRECHET, SEEN_SHARE * reference.d):
-        return _frechet(state, arm, reference)
-    if n < max(FEWEST_ROWS, state.metric.minimum):
+    if reference is not None and n < max(MINIMUM_FRECHET, SEEN_SHARE * reference.d):
+        return calibrated(state, arm, reference)
+    if n < max(MINIMUM_ROWS, state.metric.minimum):
         return None
-    at, known = state.memory.get(("estimate", arm), (0, None))
-    if known is None or n - at >= GROWTH * at:
+
+    def compute() -> Known:
         found = state.metric.estimate(state.rows[arm])
-        at, known = n, Known(loss=found.loss, stderr=found.stderr)
-        state.memory["estimate", arm] = at, known
+        return Known(loss=found.loss, stderr=found.stderr)
+
+    at, known = state.memory(Memory).scores.of(arm, n, compute)
+    # Between two evaluations the noise shrinks with the sample.
     return Known(loss=known.loss, stderr=known.stderr * math.sqrt(at / n))
 
 
-def _frechet(state: State, arm: int, reference: FrechetReference) -> Known | None:
+def calibrated(state: State, arm: int, reference: FrechetReference) -> Known | None:
+    """Score few rows by the plug-in distance, calibrated by the reference's `Twin`."""
     score = state.running(arm)
     if score is None or score.n < 2:
         return None
     assert isinstance(score, RunningFrechet)
-    twin = state.memory.get("twin")
-    if twin is None:
-        twin = state.memory["twin"] = Twin(reference)
+    memory = state.memory(Memory)
+    if memory.twin is None:
+        memory.twin = Twin(reference)
+    twin = memory.twin
     n, trace = score.n, score.trace
     value = score.mean_gap**2 - trace / n + trace + twin.trace
     value -= 2.0 * score.root / twin.share(n)
-    # Noise of a Gaussian law with covariance c Σ_r: mean, scale, and what is of second order.
+    # Noise of a Gaussian with covariance c Σ_r: mean, scale, and what is of second order.
     c = trace / twin.trace
     squares = c * c * twin.sum_of_squares
     scale = 2.0 * (1.0 - 1.0 / math.sqrt(c)) ** 2 * squares if c > 0.0 else 0.0
-    variance = (4.0 * _along_gap(state, arm, reference) + scale + squares / n) / n
+    rows = state.rows[arm]
+    _, along_gap = memory.along_gap.of(arm, len(rows), lambda: _along_gap(rows, reference))
+    variance = (4.0 * along_gap + scale + squares / n) / n
     return Known(loss=value, stderr=math.sqrt(variance))
 
 
-def _along_gap(state: State, arm: int, reference: FrechetReference) -> float:
+def _along_gap(rows: NDArray[Any], reference: FrechetReference) -> float:
     """Variance of the rows along the difference of the means, times its square."""
-    rows = state.rows[arm]
-    at, known = state.memory.get(("along gap", arm), (0, 0.0))
-    if rows.shape[0] - at >= GROWTH * at:
-        gap = rows.mean(axis=0, dtype=np.float64) - reference.moments.mean
-        at, known = rows.shape[0], float(np.var(rows @ gap, ddof=1))
-        state.memory["along gap", arm] = at, known
-    return float(known)
+    gap = rows.mean(axis=0, dtype=np.float64) - reference.moments.mean
+    return float(np.var(rows @ gap, ddof=1))
 
 
 class Twin:
-    """What n Gaussian rows of the reference's own law make of Tr (Σ̂ Σ_r)^(1/2).
+    """What n Gaussian rows with the reference's covariance make of Tr (Σ̂ Σ_r)^(1/2).
 
     Parameters
     ----------
@@ -163,10 +186,7 @@ class DebiasedUcb(IndexPolicy):
 
     def __post_init__(self) -> None:
         check_count("burn_in", self.burn_in, minimum=0)
-        if not (math.isfinite(self.width) and self.width >= 0.0):
-            raise InputError(
-                f"must be a finite number of at least 0; got {self.width!r}.", argument="width"
-            )
+        check_not_negative("width", self.width)
 
     def index(self, state: State, arm: int) -> float:
         """Debiased score minus its noise; -inf while there are too few rows."""
@@ -176,7 +196,7 @@ class DebiasedUcb(IndexPolicy):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Thompson(IndexPolicy):
-    """The arm that is best in one draw from the normal laws of the debiased scores.
+    """The arm that is best in one draw from the normal distributions of the debiased scores.
 
     Attributes
     ----------
@@ -195,11 +215,12 @@ class Thompson(IndexPolicy):
         found = estimate(state, arm)
         if found is None:
             return -math.inf
-        state.memory["stderr", arm] = found.stderr
+        state.memory(Memory).spread[arm] = found.stderr
         return found.loss
 
     def select(self, state: State) -> tuple[int, ...]:
         """Burn-in first; then the best draw."""
         noise = state.rng.standard_normal(state.n.size)  # one for each arm at every step
-        spread = np.array([state.memory.get(("stderr", arm), 0.0) for arm in range(state.n.size)])
+        known = state.memory(Memory).spread
+        spread = np.array([known.get(arm, 0.0) for arm in range(state.n.size)])
         return self.pick(state, state.index + spread * noise)

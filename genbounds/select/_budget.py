@@ -1,0 +1,49 @@
+"""What samples cost, and what is left to spend."""
+
+from __future__ import annotations
+
+import math
+
+from genbounds.validation import Float
+
+_ROUNDING = 1e-9
+
+
+class Budget:
+    """Counts what samples cost.
+
+    Parameters
+    ----------
+    total : float or None
+        Most that may be spent; None: no limit.
+    cost : ndarray of shape (K,)
+        Of one sample of each arm.
+    batch : int
+        Samples of a step.
+
+    Attributes
+    ----------
+    spent : float
+    """
+
+    def __init__(self, total: float | None, cost: Float, batch: int) -> None:
+        self.total = total
+        self.spent = 0.0
+        self._cost = cost
+        self._batch = batch
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether not even a sample of the cheapest arm can be paid."""
+        return self.affordable(int(self._cost.argmin())) == 0
+
+    def affordable(self, arm: int) -> int:
+        """Return how many samples of a batch of `arm` can be paid."""
+        if self.total is None:
+            return self._batch
+        left = (self.total - self.spent) / float(self._cost[arm])
+        return max(0, min(self._batch, math.floor(left * (1.0 + _ROUNDING))))
+
+    def pay(self, arm: int, n: int) -> None:
+        """Take `n` samples of `arm` off."""
+        self.spent += n * float(self._cost[arm])

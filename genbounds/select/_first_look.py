@@ -1,0 +1,60 @@
+"""From how many samples on an arm is scored."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from genbounds.estimators import Prepared
+from genbounds.validation import InputError
+
+MINIMUM_LOOK = 100
+"""No arm is scored on fewer rows."""
+
+
+def standard_look(metric: Prepared, columns: int) -> int:
+    """Return from how many samples on the metric's second-order methods serve."""
+    return max(MINIMUM_LOOK, metric.samples_per_dimension * columns, 2 * metric.minimum)
+
+
+def earliest_look(metric: Prepared, columns: int) -> int:
+    """Return from how many samples on any estimate of the metric may be evidence."""
+    if metric.few_samples_per_dimension is None:
+        return standard_look(metric, columns)
+    few = math.ceil(metric.few_samples_per_dimension * columns)
+    return max(MINIMUM_LOOK, few, 2 * metric.minimum)
+
+
+def choose_first_look(metric: Prepared, columns: int, within_reach: Sequence[float]) -> int:
+    """Return the standard first look, or the earliest where not every arm can give so many samples.
+
+    Parameters
+    ----------
+    metric : Prepared
+    columns : int
+    within_reach : sequence of float
+        Samples that each arm can give, as known before a single one is drawn: what the samples say
+        has no part in the choice. Those below the earliest look can give no evidence either way
+        and do not count.
+    """
+    standard, earliest = standard_look(metric, columns), earliest_look(metric, columns)
+    able = [n for n in within_reach if n >= earliest]
+    return earliest if able and min(able) < standard else standard
+
+
+def check_enough_samples(metric: Prepared, columns: int, sizes: Mapping[str, int]) -> None:
+    """Refuse arms of which none has as many samples as the earliest look needs.
+
+    `sizes` has the samples of every arm by name.
+    """
+    first, largest = earliest_look(metric, columns), max(sizes, key=sizes.__getitem__)
+    if sizes[largest] >= first:
+        return
+    ways = ["`genbounds score` (`compare`) gives scores with intervals"]
+    if metric.reference is not None:
+        ways.append(f"metric 'kid' selects from {MINIMUM_LOOK} samples on")
+    raise InputError(
+        f"no arm has enough samples: with {columns} columns metric {metric.name!r} is certified "
+        f"from {first} samples an arm on, and the largest, {largest!r}, has {sizes[largest]}; "
+        f"with fewer, {' and '.join(ways)}."
+    )

@@ -1,0 +1,105 @@
+"""The settings of a run, checked against one another."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from genbounds.estimators import Prepared
+from genbounds.select.policies import Policy
+from genbounds.validation import Float, InputError
+
+SAMPLES_PER_ARM = 50_000
+"""Default limit: the sample size at which the field scores a model offline."""
+
+STEPS = 1_000
+"""Horizon of the papers' experiments: default budget, in batches, of policies that never stop."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What `run` was asked for, but for the arms. Its docstring describes each.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The arms, in order.
+    policy : Policy
+    metric : Prepared
+    confidence, tolerance, growth : float
+    batch, seed, top, retries : int
+    budget, limit, first_look : int or None
+    cost, joins : mapping of str to float
+        Of the arms that are named in them.
+    dtype : numpy.dtype or None
+    record : path-like or None
+    reference : str
+        Digest of the reference.
+    """
+
+    names: tuple[str, ...]
+    policy: Policy
+    metric: Prepared
+    confidence: float
+    batch: int
+    budget: int | None
+    seed: int
+    top: int
+    tolerance: float
+    limit: int | None
+    first_look: int | None
+    growth: float
+    cost: Mapping[str, float]
+    joins: Mapping[str, float]
+    retries: int
+    dtype: np.dtype[Any] | None
+    record: str | os.PathLike[str] | None
+    reference: str
+
+    def __post_init__(self) -> None:
+        k = len(self.names)
+        if self.top > max(k - 1, 1):
+            raise InputError(
+                f"must be smaller than the number of arms ({k}); got {self.top}.", argument="top"
+            )
+        total = self.total_budget
+        if total is not None and total < self.costs.sum() * self.batch:
+            raise InputError(
+                f"({total}) does not allow one batch of {self.batch} for each of {k} arms.",
+                argument="budget",
+            )
+        if all(self.joins.get(name) for name in self.names):
+            raise InputError(
+                "leaves no arm to start with: at least one must join at 0.", argument="joins"
+            )
+
+    @property
+    def error(self) -> float:
+        """Admitted probability of a wrong answer."""
+        return 1.0 - self.confidence
+
+    @property
+    def total_budget(self) -> int | None:
+        """Most that may be spent; policies that never stop by themselves have a default."""
+        if self.budget is None and not self.policy.certifies:
+            return STEPS * self.batch
+        return self.budget
+
+    @property
+    def costs(self) -> Float:
+        """Cost of a sample of every arm."""
+        return np.array([self.cost.get(name, 1.0) for name in self.names])
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What decides the arms' streams, beside the arms themselves."""
+        found: dict[str, Any] = {"seed": self.seed, "batch": self.batch}
+        return found if self.dtype is None else found | {"dtype": self.dtype.name}
+
+    def stream(self, *key: int) -> np.random.Generator:
+        """Return the generator of one arm (1 + its position), or of the policy (0)."""
+        return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=key))

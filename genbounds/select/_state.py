@@ -1,0 +1,143 @@
+"""A run as its policy sees it, and what policies keep from step to step."""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genbounds.estimators import Moments, Prepared, Running
+from genbounds.select._certificate import Certificate
+
+Bools = NDArray[np.bool_]
+T = TypeVar("T")
+
+CACHE_BYTES = 128 * 2**20
+"""Memory for the running scores of all arms of a run together; the least recently used go first.
+
+20 arms with 250 samples of 2,048 features each need 82 MB."""
+
+GROWTH = 0.1
+"""What costs a pass over all rows is computed anew when a sample has grown by this share."""
+
+
+class RunningScores:
+    """The running score of every arm, within a limit of memory.
+
+    Parameters
+    ----------
+    make : callable
+        Of the number of columns: a score of no rows yet.
+    limit : int
+        Bytes. A score that was dropped is made again from all rows when it is wanted.
+    """
+
+    def __init__(self, make: Callable[[int], Running], *, limit: int = CACHE_BYTES) -> None:
+        self._make = make
+        self._limit = limit
+        self._kept: OrderedDict[int, Running] = OrderedDict()
+
+    def of(self, arm: int, rows: NDArray[Any]) -> Running:
+        """Return the score of all `rows` of `arm`, of which it may know the first ones already."""
+        score = self._kept.pop(arm, None) or self._make(rows.shape[1])
+        if score.n < rows.shape[0]:
+            score.add(rows[score.n :])
+        self._kept[arm] = score
+        held = sum(kept.nbytes for kept in self._kept.values())
+        while held > self._limit and len(self._kept) > 1:
+            held -= self._kept.popitem(last=False)[1].nbytes
+        return score
+
+
+class Refreshed(Generic[T]):
+    """A value of every arm, computed anew whenever its sample has grown by `GROWTH`."""
+
+    def __init__(self) -> None:
+        self._kept: dict[int, tuple[int, T]] = {}
+
+    def of(self, arm: int, n: int, compute: Callable[[], T]) -> tuple[int, T]:
+        """Return the value of `arm` and the rows that it was computed from; now it has `n`."""
+        known = self._kept.get(arm)
+        if known is None or n - known[0] >= GROWTH * known[0]:
+            known = self._kept[arm] = n, compute()
+        return known
+
+
+@dataclass(slots=True, kw_only=True)
+class State:
+    """A run as its policy sees it.
+
+    Attributes
+    ----------
+    n : ndarray of int, shape (K,)
+        Samples held by each arm.
+    available : ndarray of bool, shape (K,)
+        Arms that can be pulled: not set aside, not exhausted, below the limit.
+    index : ndarray of shape (K,)
+        What `Policy.index` said after each arm's last batch; the smaller, the more wanted.
+    rows : list of ndarray
+        Samples of each arm, (n, d), read-only.
+    certificate : Certificate
+    metric : Prepared
+    reference : Moments or None
+        The reference's moments, for bonuses that need them.
+    batch : int
+    horizon : int
+        Steps that the budget allows.
+    error : float
+        1 - confidence.
+    rng : numpy.random.Generator
+    step : int
+        Batches drawn so far.
+    cost : ndarray of shape (K,) or None
+        Cost of a sample of each arm; None: all alike.
+    scores : RunningScores or None
+        Plug-in scores that follow the growing samples, once `running` has been asked.
+    """
+
+    n: NDArray[np.int64]
+    available: Bools
+    index: NDArray[np.float64]
+    rows: list[NDArray[Any]]
+    certificate: Certificate
+    metric: Prepared
+    reference: Moments | None
+    batch: int
+    horizon: int
+    error: float
+    rng: np.random.Generator
+    step: int = 0
+    cost: NDArray[np.float64] | None = None
+    scores: RunningScores | None = None
+    _memories: dict[type, Any] = field(default_factory=dict, repr=False, init=False)
+
+    def memory(self, kind: type[T]) -> T:
+        """Return this run's one object of type `kind`, made at its first use.
+
+        Policies are values that may serve several runs; what they learn in one of them they keep
+        in a class of their own, such as ``state.memory(MyNotes).seen``.
+        """
+        if kind not in self._memories:
+            self._memories[kind] = kind()
+        return cast(T, self._memories[kind])
+
+    def running(self, arm: int) -> Running | None:
+        """Plug-in score of all rows of `arm`, brought up to date; None if the metric has none."""
+        follow = self.metric.follow
+        if follow is None or self.rows[arm].shape[0] == 0:
+            return None
+        if self.scores is None:
+            self.scores = RunningScores(follow)
+        return self.scores.of(arm, self.rows[arm])
+
+    def plugin_loss(self, arm: int) -> float:
+        """Plug-in score of all rows of `arm`, small is good; -inf while there are too few."""
+        if self.rows[arm].shape[0] < self.metric.minimum:
+            return -math.inf
+        running = self.running(arm)
+        return self.metric.plugin_loss(self.rows[arm]) if running is None else running.loss()

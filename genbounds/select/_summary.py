@@ -1,0 +1,197 @@
+"""What a finished run says: the answer, the scores, and what happened on the way."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genbounds.results import Diagnostic, Score, unreliable
+from genbounds.select._loop import Loop
+from genbounds.select._selection import ArmStatus, History, Selection
+from genbounds.validation import InputError
+
+
+def summarise(loop: Loop) -> Selection:
+    """Make the result of a finished run."""
+    certificate, settings = loop.certificate, loop.settings
+    scores, losses = _final_scores(loop)
+    answer = certificate.answer()
+    top = _best_guess(loop, losses) if answer is None else answer
+    order = sorted(
+        range(len(loop.samplers)),
+        key=lambda arm: (arm not in top, certificate.levels[arm] == 0, losses[arm]),
+    )
+    names = settings.names
+    return Selection(
+        best=names[top[0]],
+        certified=answer is not None,
+        confidence=settings.confidence,
+        samples={sampler.name: sampler.n for sampler in loop.samplers},
+        scores={names[arm]: scores[arm] for arm in order if arm in scores},
+        steps=loop.state.step,
+        top=tuple(names[arm] for arm in top),
+        stopped=_stopped(loop),
+        policy=settings.policy.name,
+        metric=settings.metric.name,
+        arms=_statuses(loop),
+        history=History(
+            names=names,
+            picks=_frozen(loop.picks),
+            drawn=_frozen(loop.drawn),
+            looks=tuple(loop.looks),
+            joined=tuple(int(step) for step in loop.joined),
+        ),
+        cost=loop.budget.spent,
+        notes=_notes(loop),
+    )
+
+
+def _final_scores(loop: Loop) -> tuple[dict[int, Score], list[float]]:
+    """Latest evaluation of every arm, and its loss; of all its rows if it had no look."""
+    first = loop.certificate.sizes[0]
+    scores: dict[int, Score] = {}
+    losses = [math.inf] * len(loop.samplers)
+    for arm, sampler in enumerate(loop.samplers):
+        estimate = loop.certificate.latest[arm]
+        warnings: list[Diagnostic] = [loop.doubts[arm]] if arm in loop.doubts else []
+        if estimate is None and sampler.n >= 2:
+            try:
+                estimate = loop.settings.metric.estimate(sampler.rows)
+            except InputError:  # the reason is in the arm's status
+                continue
+            if sampler.n < first:
+                warnings.append(
+                    unreliable(
+                        "few-samples",
+                        f"{sampler.n} samples, fewer than the first look ({first}): its interval "
+                        "is no part of the joint statement",
+                    )
+                )
+        if estimate is None or not math.isfinite(estimate.value):
+            continue
+        scores[arm] = loop.score(estimate, *warnings)
+        losses[arm] = estimate.loss
+    return scores, losses
+
+
+def _best_guess(loop: Loop, losses: list[float]) -> tuple[int, ...]:
+    """Without a certificate: the `top` undefeated live arms with the best estimates.
+
+    An arm that had its first look comes before one that had none: the score of a handful of
+    samples is no evidence. If no arm is live, those that were set aside are all there is.
+    """
+    certificate = loop.certificate
+    live = np.flatnonzero(certificate.live)
+    if live.size == 0:
+        live = np.arange(len(loop.samplers))
+    defeats = certificate.beats[live].sum(axis=0)
+    ranked = sorted(
+        live,
+        key=lambda arm: (
+            defeats[arm] >= certificate.top,
+            certificate.levels[arm] == 0,
+            losses[arm],
+            -loop.state.n[arm],
+        ),
+    )
+    return tuple(int(arm) for arm in ranked[: certificate.top])
+
+
+def _stopped(loop: Loop) -> str:
+    certificate = loop.certificate
+    if loop.settings.policy.certifies and certificate.answer() is not None:
+        return "certified"
+    live = np.flatnonzero(certificate.live)
+    if any(loop.budget.affordable(int(arm)) == 0 for arm in live):
+        return "budget"
+    if live.size <= certificate.top:
+        return "no rival"
+    if certificate.hopeless_pairs().any():
+        return "reference"
+    if any(sampler.exhausted or sampler.failure is not None for sampler in loop.samplers):
+        return "exhausted"
+    return "limit"
+
+
+def _statuses(loop: Loop) -> dict[str, ArmStatus]:
+    """Whether each arm is live, and what happened with it."""
+    found = {}
+    for sampler in loop.samplers:
+        if sampler.failure is not None:
+            found[sampler.name] = ArmStatus(state="set aside", reason=sampler.failure)
+            continue
+        remarks = []
+        if sampler.exhausted:
+            remarks.append(f"exhausted after {sampler.n} samples")
+        if sampler.retried:
+            remarks.append(
+                f"{len(sampler.retried)} failed draws repeated, nothing of them kept (first: "
+                f"{sampler.retried[0]})"
+            )
+        found[sampler.name] = ArmStatus(state="live", reason="; ".join(remarks))
+    return found
+
+
+def _notes(loop: Loop) -> tuple[str, ...]:
+    certificate = loop.certificate
+    notes = [
+        "a certified answer is wrong with probability at most "
+        f"{1.0 - loop.settings.confidence:.3g} at any stopping time, if the debiased scores at the "
+        f"planned looks (first: {certificate.sizes[0]} samples) are normal with their stated "
+        "standard errors and arms independent"
+    ]
+    if loop.settings.metric.sampled_reference:
+        notes.append(
+            "the reference is a sample: the target is the distance to its population, and its "
+            "noise is part of every comparison"
+        )
+    if certificate.answer() is None:
+        notes.append("no certificate: " + _why_not(loop))
+    notes += [
+        f"{name}: {doubtful} of {levels} looks were unreliable and are no evidence"
+        for name, doubtful, levels in zip(
+            loop.settings.names, certificate.doubtful, certificate.levels, strict=True
+        )
+        if doubtful
+    ]
+    aside = [sampler.name for sampler in loop.samplers if sampler.failure is not None]
+    if aside:
+        notes.append(f"set aside: {', '.join(aside)}; the answer is about the other arms")
+    return tuple(notes)
+
+
+def _why_not(loop: Loop) -> str:
+    certificate, total = loop.certificate, loop.budget.total
+    live = int(certificate.live.sum())
+    if live <= certificate.top:
+        return f"arms that are live: {live}; none is left to compare with"
+    match _stopped(loop):
+        case "budget" if unscored := _named(loop, certificate.live & (certificate.levels == 0)):
+            reason = (
+                f"the budget of {total} samples ended before the first look "
+                f"({certificate.sizes[0]} samples) of {unscored}"
+            )
+        case "budget":
+            reason = f"the budget of {total} samples is spent"
+        case "reference":
+            reason = (
+                "the reference sample is too small to separate the leading models: only a larger "
+                "one can"
+            )
+        case "exhausted":
+            reason = "arms were exhausted or set aside before the question was answered"
+        case _:
+            reason = f"the limit of {certificate.sizes[-1]} samples per arm is reached"
+    return f"{reason}; undecided: {_named(loop, certificate.undecided())}"
+
+
+def _named(loop: Loop, arms: NDArray[np.bool_]) -> str:
+    return ", ".join(loop.settings.names[arm] for arm in np.flatnonzero(arms))
+
+
+def _frozen(values: list[int]) -> NDArray[np.int32]:
+    array = np.array(values, dtype=np.int32)
+    array.flags.writeable = False
+    return array

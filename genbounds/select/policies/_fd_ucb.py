@@ -1,0 +1,198 @@
+"""FD-UCB (M25) and its naive form: plug-in distance minus the bonus of the catalogue."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from genbounds.estimators import Prepared, RunningFrechet
+from genbounds.select._state import Refreshed, State
+from genbounds.select.policies._catalogue import CONSTANTS, mean_part, statement
+from genbounds.select.policies._norms import Norms
+from genbounds.select.policies._policy import IndexPolicy, check_metric, check_positive
+from genbounds.validation import check_choice, check_count
+
+KAPPA_GAUSSIAN = math.sqrt(8.0 / 3.0)
+"""ψ2-norm of a standard normal variable: the κ of M25 Lemma 6 for Gaussian features."""
+
+
+def fd_bonus(
+    norms: Norms,
+    *,
+    n: int,
+    mean_gap: float,
+    reference_trace_root: float,
+    delta: float,
+    kappa: float,
+    constants: str = "printed",
+) -> float:
+    """Bonus of FD-UCB.
+
+    Parameters
+    ----------
+    norms : Norms
+    n : int
+        Samples of the arm.
+    mean_gap : float
+        ``‖μ̂ - μ_r‖``.
+    reference_trace_root : float
+        ``Tr Σ_r^(1/2)``.
+    delta : float
+        Failure probability.
+    kappa : float
+        κ of M25 Lemma 6.
+    constants : {"printed", "practical"}
+        "printed": M25 (6) with Δ_μ (23) and Δ_Σ (24), "m25.fd-bonus" of the catalogue.
+        "practical": the same form with every absolute factor replaced by one, as the authors'
+        published program has it (with κ = 1).
+
+    Returns
+    -------
+    float
+        In the unit of FD; infinite where the covariance has no spread yet.
+    """
+    if not norms.operator > 0.0:
+        return math.inf
+    practical = constants == "practical"
+    quantities = {
+        "n": n,
+        "delta": delta,
+        "sample_mean_gap": mean_gap,
+        "reference_root_trace": reference_trace_root,
+        "trace": norms.trace,
+        "trace_square": norms.trace_of_square,
+        "operator": norms.operator,
+        "effective_rank": norms.trace / norms.operator,
+        "kappa": kappa,
+    }
+    bonus = float(statement("m25.fd-bonus", practical=practical).width(**quantities))
+    if practical:
+        # The program has one also for the 2 of 2Δ_μ(Δ_μ + ‖μ̂ - μ_r‖), which is no constant of the
+        # catalogue but part of the formula: one half of that term goes.
+        squared = mean_part("m25.fd-bonus", "m25.mean-norm", practical=True).width(**quantities)
+        mean_error = math.sqrt(float(squared))
+        bonus -= mean_error * (mean_error + mean_gap)
+    return bonus
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReferenceSpectrum:
+    """Tr Σ_r^(1/2) and ‖Σ_r‖ of a reference."""
+
+    trace_root: float
+    operator: float
+
+    @classmethod
+    def of(cls, state: State) -> ReferenceSpectrum:
+        """Decompose the reference of a run at the first call, remember it for the others."""
+        memory = state.memory(ReferenceMemory)
+        if memory.spectrum is None:
+            assert state.reference is not None  # `check_metric` has seen to it
+            eigenvalues = np.linalg.eigvalsh(state.reference.cov)
+            memory.spectrum = cls(
+                trace_root=float(np.sqrt(np.clip(eigenvalues, 0.0, None)).sum()),
+                operator=float(eigenvalues[-1]),
+            )
+        return memory.spectrum
+
+
+@dataclass(slots=True)
+class ReferenceMemory:
+    """The spectrum of a run's reference, once it is wanted."""
+
+    spectrum: ReferenceSpectrum | None = None
+
+
+@dataclass(slots=True)
+class NormsMemory:
+    """Norms of every arm's covariance."""
+
+    norms: Refreshed[Norms] = field(default_factory=Refreshed)
+
+
+def running_distance(state: State, arm: int) -> RunningFrechet | None:
+    """Return the running distance of an arm that has two rows."""
+    score = state.running(arm)
+    if score is None or score.n < 2:
+        return None
+    assert isinstance(score, RunningFrechet)  # `check_metric` has seen to it
+    return score
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FdUcb(IndexPolicy):
+    """FD-UCB: M25 Algorithm 1.
+
+    Attributes
+    ----------
+    constants : {"practical", "printed"}
+        See `fd_bonus`.
+    kappa : float or None
+        None: 1 with practical, sqrt(8/3) (Gaussian features) with printed constants.
+    threshold : float or None
+        M of the thresholded covariance (`Norms.of_sample`); None for the plain sample covariance.
+    burn_in : int
+        Samples of every arm before the first choice; 0 (as in the paper's experiments): one batch.
+
+    Notes
+    -----
+    With printed constants δ is divided by the number of steps, as Algorithm 1 says. The norms are
+    estimated anew whenever the sample has grown by a tenth; n in the bonus is always the present
+    one.
+    """
+
+    name = "fd-ucb"
+    constants: str = "practical"
+    kappa: float | None = None
+    threshold: float | None = 2.0
+    burn_in: int = 0
+
+    def __post_init__(self) -> None:
+        check_choice("constants", self.constants, CONSTANTS)
+        check_count("burn_in", self.burn_in, minimum=0)
+        for name in ("kappa", "threshold"):
+            value = getattr(self, name)
+            if value is not None:
+                check_positive(name, value, "or None")
+
+    def check(self, metric: Prepared) -> None:
+        """Refuse every metric but FD."""
+        check_metric(self.name, metric, ("fd",))
+
+    def index(self, state: State, arm: int) -> float:
+        """Plug-in FD minus the bonus."""
+        score = running_distance(state, arm)
+        if score is None:
+            return -math.inf
+        kappa = self.kappa
+        if kappa is None:
+            kappa = 1.0 if self.constants == "practical" else KAPPA_GAUSSIAN
+        bonus = fd_bonus(
+            self._norms(state, arm),
+            n=score.n,
+            mean_gap=score.mean_gap,
+            reference_trace_root=ReferenceSpectrum.of(state).trace_root,
+            delta=state.error / (state.horizon if self.constants == "printed" else 1),
+            kappa=kappa,
+            constants=self.constants,
+        )
+        return score.loss() - bonus
+
+    def _norms(self, state: State, arm: int) -> Norms:
+        rows = state.rows[arm]
+        _, norms = state.memory(NormsMemory).norms.of(
+            arm, len(rows), lambda: Norms.of_sample(rows, threshold=self.threshold)
+        )
+        return norms
+
+
+class NaiveFdUcb(FdUcb):
+    """M25 App. C.4: the same bonus with dimension in place of data."""
+
+    __slots__ = ()
+    name = "naive-ucb"
+
+    def _norms(self, state: State, arm: int) -> Norms:
+        return Norms.without_data(state.rows[arm].shape[1])

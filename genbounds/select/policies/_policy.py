@@ -1,0 +1,110 @@
+"""The contract of a policy: which arm draws the next batch.
+
+A policy sees the `State` and nothing else, must not change it, and takes randomness from
+`State.rng` only. Whatever it decides, the certificate stays valid.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genbounds.estimators import Prepared
+from genbounds.select._state import State
+from genbounds.validation import InputError
+
+MINIMUM_FOR_COVARIANCE = 2
+
+
+class Policy:
+    """Base of all policies.
+
+    Attributes
+    ----------
+    name : str
+        As written in results.
+    certifies : bool
+        Whether the policy stops by itself; the others run until the budget is spent.
+    """
+
+    name: str
+    certifies: bool = False
+
+    def check(self, metric: Prepared) -> None:
+        """Raise `InputError` if the policy cannot work with `metric`."""
+
+    def index(self, state: State, arm: int) -> float:
+        """Value to keep in `State.index` after `arm` has drawn a batch.
+
+        `state` is the run so far. An `InputError` from here sets the arm aside.
+        """
+        return math.nan
+
+    def select(self, state: State) -> tuple[int, ...]:
+        """Arms to pull next given `state`, one batch each; empty if none is worth pulling."""
+        raise NotImplementedError
+
+    def stop(self, state: State) -> bool:
+        """Whether `state` makes further samples pointless."""
+        return not state.available.any()
+
+
+class CertifyingPolicy(Policy):
+    """A policy that stops once the answer is certified, or no further sample can certify it."""
+
+    certifies = True
+
+    def stop(self, state: State) -> bool:
+        """Stop when certified, or when no undecided pair is within reach."""
+        certificate = state.certificate
+        return certificate.answer() is not None or not certificate.open_pairs(state.available).any()
+
+
+class IndexPolicy(Policy):
+    """Pulls the available arm with the smallest index, once every arm has `burn_in` samples."""
+
+    burn_in: int
+
+    def select(self, state: State) -> tuple[int, ...]:
+        """Burn-in first, in the order of the arms; then the smallest index (ties: first arm)."""
+        return self.pick(state, state.index)
+
+    def pick(self, state: State, index: NDArray[np.float64]) -> tuple[int, ...]:
+        """Return the available arm of `state` in burn-in, or else with the smallest `index`."""
+        available = np.flatnonzero(state.available)
+        if available.size == 0:
+            return ()
+        fresh = available[state.n[available] < max(self.burn_in, MINIMUM_FOR_COVARIANCE)]
+        if fresh.size:
+            return (int(fresh[0]),)
+        return (int(available[np.argmin(index[available])]),)
+
+
+def least_sampled(state: State, arms: NDArray[np.int64]) -> tuple[int, ...]:
+    """Those of `arms` that hold the fewest samples."""
+    if arms.size == 0:
+        return ()
+    n = state.n[arms]
+    return tuple(int(arm) for arm in arms[n == n.min()])
+
+
+def check_positive(name: str, value: float, alternative: str = "") -> None:
+    """Refuse anything but a positive finite number."""
+    if not (math.isfinite(value) and value > 0.0):
+        what = " ".join(("a positive number", *filter(None, (alternative,))))
+        raise InputError(f"must be {what}; got {value!r}.", argument=name)
+
+
+def check_not_negative(name: str, value: float) -> None:
+    """Refuse anything but a finite number of at least 0."""
+    if not (math.isfinite(value) and value >= 0.0):
+        raise InputError(f"must be a finite number of at least 0; got {value!r}.", argument=name)
+
+
+def check_metric(policy: str, metric: Prepared, legal: tuple[str, ...]) -> None:
+    """Refuse a metric that a policy has no formula for."""
+    if metric.name not in legal:
+        names = " or ".join(repr(name) for name in legal)
+        raise InputError(f"{policy!r} needs metric {names}; got {metric.name!r}.", "policy")

@@ -1,0 +1,87 @@
+"""From how many samples on arms are scored: the standard, few samples, too few."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import genbounds.select as select
+from genbounds.estimators import Moments
+from genbounds.select import FeatureArm
+from genbounds.validation import InputError
+from tests.select.arms import mean_metric
+
+D = 256
+
+
+def features(n, shift, seed):
+    rng = np.random.default_rng(seed)
+    rows = rng.standard_normal((n, D)) * np.arange(1, D + 1) ** -0.5
+    rows[:, 0] += shift
+    return rows
+
+
+def go(lengths, *, m=400, **options):
+    """Run on recorded features of these lengths, the later ones farther away."""
+    arms = {f"a{i}": FeatureArm(features(n, 3.0 * i, 1 + i)) for i, n in enumerate(lengths)}
+    return select.run(arms, features(m, 0.0, 0), batch=50, **options)
+
+
+def test_files_below_the_standard_look_are_scored_from_half_a_sample_per_dimension():
+    result = go([300, 300])
+    assert (result.best, result.certified) == ("a0", True)
+    assert result.history.looks[0].score.n == D // 2
+    assert result.history.looks[0].score.method == "joint-spectrum-fit"
+
+
+def test_a_limit_or_a_budget_within_reach_counts_as_a_short_file():
+    long = [1_100, 1_100]
+    assert go(long).history.looks[0].score.n == 4 * D
+    assert go(long, limit=300).history.looks[0].score.n == D // 2
+    assert go(long, budget=600).history.looks[0].score.n == D // 2
+    # who spends a budget decides by its own estimates: nothing changes
+    assert go(long, budget=600, policy="greedy").history.looks == ()
+
+
+def test_a_file_that_is_too_short_for_any_look_does_not_hurry_the_others():
+    result = go([1_100, 1_100, 60])
+    assert result.history.looks[0].score.n == 4 * D
+    assert result.set_aside.keys() == {"a2"}
+    assert (result.best, result.certified) == ("a0", True)
+
+
+@pytest.mark.parametrize("lengths", [[100, 90], [120]])
+def test_too_few_samples_are_one_line_before_anything_is_drawn(lengths):
+    with pytest.raises(InputError) as refused:
+        go(lengths)
+    line = str(refused.value)
+    assert str(D // 2) in line  # how many it takes
+    assert str(max(lengths)) in line  # how many there are
+    assert "kid" in line
+    assert "score" in line
+
+
+def test_what_works_instead_does_work():
+    arms = {f"a{i}": FeatureArm(features(110, 3.0 * i, 1 + i)) for i in range(2)}
+    result = select.run(arms, features(400, 0.0, 0), metric="kid", batch=50)
+    assert (result.best, result.certified) == ("a0", True)
+
+
+def test_a_metric_without_methods_for_few_samples_keeps_its_look():
+    rng = np.random.default_rng(0)
+    arms = {str(a): FeatureArm(rng.dirichlet([a] * 100, 300)) for a in (0.01, 1.0)}
+    with pytest.raises(InputError, match="500"):
+        select.run(arms, metric="is")
+    arms = {str(a): FeatureArm(rng.standard_normal((90, 3))) for a in (0, 1)}
+    with pytest.raises(InputError, match="100"):
+        select.run(arms, metric=mean_metric)
+
+
+def test_arms_whose_length_nobody_knows_keep_the_standard_look():
+    class Live:
+        def draw(self, n, rng):
+            return rng.standard_normal((n, 150))
+
+    known = Moments(np.zeros(150), np.eye(150))
+    result = select.run({"a": Live(), "b": Live()}, known, batch=100, limit=400)
+    assert result.history.looks[0].score.n == 300

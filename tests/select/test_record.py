@@ -1,0 +1,242 @@
+"""Runs that are recorded: resumed as if uninterrupted, refused if anything behind them changed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import genbounds.select as select
+from genbounds.estimators import Moments
+from genbounds.select import FeatureArm
+from genbounds.simulate import GaussianArm
+from genbounds.validation import InputError
+from tests.select.arms import Faulty, Finite, Normal
+from tests.select.test_run import CLEAR, go, same
+
+
+class Fuse(Normal):
+    """Burns at a given call, once."""
+
+    def __init__(self, mean, burns_at):
+        super().__init__(mean)
+        self.left = burns_at
+        self.total = 0
+
+    def draw(self, n, rng):
+        self.left -= 1
+        if self.left == 0:
+            rng.standard_normal(3)  # a draw that dies halfway has used its stream
+            raise KeyboardInterrupt
+        self.total += n
+        return super().draw(n, rng)
+
+
+@pytest.mark.parametrize("policy", ["lucb", "elimination", "thompson", "epsilon-greedy"])
+@pytest.mark.parametrize("burns_at", [1, 2, 25, 60])
+def test_interrupted_run_continues_as_if_nothing_had_happened(tmp_path, policy, burns_at):
+    def arms(fuse):
+        return {"a": Normal(0.0), "b": Fuse(0.05, fuse), "c": Normal(0.1)}
+
+    options = {"policy": policy, "budget": 2_000, "limit": 800}
+    whole = go(arms(10**9), **options)
+    broken = arms(burns_at)
+    with pytest.raises(KeyboardInterrupt):
+        go(broken, record=tmp_path, **options)
+    again = arms(10**9)
+    same(go(again, record=tmp_path, **options), whole)
+    # nothing is drawn twice
+    assert broken["b"].total + again["b"].total == whole.samples["b"]
+    # and the finished folder answers without drawing at all
+    idle = arms(10**9)
+    same(go(idle, record=tmp_path, **options), whole)
+    assert idle["b"].total == 0
+
+
+@pytest.mark.parametrize("policy", ["greedy", "fd-ucb", "fid-ucb", "debiased-ucb", "thompson"])
+def test_running_scores_are_resumed_bit_by_bit(tmp_path, policy):
+    d = 140  # beyond the dimension where all eigenvalues are taken at every step
+    reference = Moments(np.zeros(d), np.eye(d))
+
+    class Breaking(GaussianArm):
+        left = 10**9
+
+        def draw(self, n, rng):
+            self.left -= 1
+            if self.left == 0:
+                raise KeyboardInterrupt
+            return super().draw(n, rng)
+
+    def go_on(arm="a0", left=10**9, **options):
+        arms = {f"a{i}": Breaking(np.full(d, 0.05 * i), np.ones(d)) for i in range(3)}
+        arms[arm].left = left
+        return select.run(arms, reference, policy=policy, budget=500, **options)
+
+    whole = go_on()
+    often = max(whole.samples, key=whole.samples.get)
+    for left in (1, whole.samples[often] // 10):
+        with pytest.raises(KeyboardInterrupt):
+            go_on(often, left, record=tmp_path / str(left))
+        same(go_on(record=tmp_path / str(left)), whole)
+
+
+def test_finished_run_can_be_given_more_budget(tmp_path):
+    arms = {"a": Normal(0.0), "b": Normal(0.02)}
+    short = go(arms, record=tmp_path, budget=203)
+    assert sum(short.samples.values()) == 203
+    same(go(arms, record=tmp_path, budget=600), go(arms, record=tmp_path, budget=600))
+    result = go(arms, record=tmp_path, budget=600)
+    assert sum(result.samples.values()) == 600
+
+
+def test_faults_are_remembered(tmp_path):
+    def arms():
+        return CLEAR | {
+            "dead": Faulty({call: RuntimeError("gone") for call in range(3, 99)}),
+            "file": Finite(0.0, size=42),
+        }
+
+    first = go(arms(), record=tmp_path)
+    second_arms = arms()
+    same(go(second_arms, record=tmp_path), first)
+    assert second_arms["dead"].calls == 0
+    assert second_arms["file"].given == 0
+
+
+@pytest.mark.parametrize("change", [{"seed": 1}, {"batch": 7}, {"dtype": "float32"}])
+def test_folder_of_another_run_is_refused(tmp_path, change):
+    go(CLEAR, record=tmp_path)
+    with pytest.raises(InputError, match=next(iter(change))):
+        go(CLEAR, record=tmp_path, **change)
+
+
+def recorded_files(tmp_path, *, a=0.0, reference=0.0, **options):
+    """Run two files, shifted by `a` and 1, against a reference of known moments."""
+    rng = np.random.default_rng(4)
+    rows = rng.standard_normal((2, 300, 2))
+    arms = {"a": FeatureArm(rows[0] + a), "b": FeatureArm(rows[1] + 1.0)}
+    known = Moments(np.full(2, reference), np.eye(2))
+    return select.run(arms, known, record=tmp_path, **options)
+
+
+def test_features_that_changed_are_refused(tmp_path):
+    first = recorded_files(tmp_path)
+    same(recorded_files(tmp_path), first)
+    for change, name in [({"a": 1e-9}, "'a'"), ({"reference": 1e-9}, "reference")]:
+        with pytest.raises(InputError, match=name):
+            recorded_files(tmp_path, **change)
+    # another question to the same samples is none
+    assert recorded_files(tmp_path, confidence=0.99, policy="uniform").confidence == 0.99
+
+
+def test_a_live_arm_may_say_what_it_draws_from(tmp_path):
+    class Versioned(Normal):
+        version = "1"
+
+        def digest(self):
+            return self.version
+
+    arms = {"a": Versioned(0.0), "b": Normal(1.0)}
+    go(arms, record=tmp_path)
+    arms["a"].version = "2"
+    with pytest.raises(InputError, match="'a'"):
+        go(arms, record=tmp_path)
+
+
+def test_arms_of_another_encoder_are_refused(tmp_path):
+    def arms(encoder):
+        made = {"a": Normal(0.0), "b": Normal(1.0)}
+        for arm in made.values():
+            arm.origin = {"encoder": encoder}
+        return made
+
+    go(arms("one"), record=tmp_path)
+    with pytest.raises(InputError, match="'a', 'b'"):
+        go(arms("two"), record=tmp_path)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{",
+        "[]",
+        "null",
+        "3",
+        '{"version": 2}',
+        '{"version": 1, "identity": {}}',
+        "[" * 99_999,
+        "\x00",
+    ],
+)
+def test_a_record_that_is_none_is_refused(tmp_path, text):
+    (tmp_path / "run.json").write_text(text)
+    with pytest.raises(InputError, match=r"run\.json"):
+        go(CLEAR, record=tmp_path)
+
+
+def test_no_change_of_a_byte_goes_unseen(tmp_path):
+    """Every 41st bit of the record and of the samples, flipped: the same result or one line."""
+    arms = {"a": Normal(0.0), "b": Normal(1.5)}
+    options = {"record": tmp_path, "first_look": 20, "limit": 40}
+    whole = go(arms, **options)
+    refused = 0
+    for path in sorted(tmp_path.iterdir()):
+        content = path.read_bytes()
+        for bit in range(0, 8 * len(content), 41):
+            damaged = bytearray(content)
+            damaged[bit // 8] ^= 1 << bit % 8
+            path.write_bytes(damaged)
+            try:
+                same(go(arms, **options), whole)
+            except InputError:
+                refused += 1
+            path.write_bytes(content)
+    assert refused > 100
+
+
+def test_a_missing_sample_file_is_one_line(tmp_path):
+    go(CLEAR, record=tmp_path)
+    (tmp_path / "1.npy").unlink()
+    with pytest.raises(InputError, match=r"1\.npy"):
+        go(CLEAR, record=tmp_path)
+
+
+def test_joining_is_resumed(tmp_path):
+    def arms(fuse):
+        return {"a": Normal(0.0), "b": Normal(0.1), "late": Fuse(-0.1, fuse)}
+
+    options = {"joins": {"late": 30}, "budget": 1_500}
+    whole = go(arms(10**9), **options)
+    for burns_at in (1, 40):
+        with pytest.raises(KeyboardInterrupt):
+            go(arms(burns_at), record=tmp_path / str(burns_at), **options)
+        same(go(arms(10**9), record=tmp_path / str(burns_at), **options), whole)
+
+
+def test_arms_can_be_added_to_a_finished_run(tmp_path):
+    first = go({"a": Normal(1.0), "b": Normal(3.0)}, record=tmp_path)
+    assert first.best == "a"
+    old = Faulty({call: AssertionError("drawn twice") for call in range(1, 99)})
+    arms = {"a": Normal(1.0), "b": old, "new": Normal(0.0)}
+    second = go(arms, record=tmp_path)
+    assert second.best == "new"
+    assert old.calls == 0
+    same(second, go({"a": Normal(1.0), "b": Normal(3.0), "new": Normal(0.0)}))
+    with pytest.raises(InputError, match="arms"):
+        go({"b": Normal(3.0), "a": Normal(1.0)}, record=tmp_path)
+
+
+@pytest.mark.parametrize("burns_at", [2, 15, 30])
+def test_run_from_features_is_resumed(tmp_path, burns_at):
+    rng = np.random.default_rng(3)
+    files = {"a": rng.normal(0.0, size=(300, 1)), "b": rng.normal(0.1, size=(400, 1))}
+
+    def arms(fuse):
+        made = {name: FeatureArm(rows) for name, rows in files.items()}
+        return made | {"c": Fuse(0.2, fuse)}
+
+    whole = go(arms(10**9), policy="uniform")
+    assert whole.samples["a"] == 300
+    with pytest.raises(KeyboardInterrupt):
+        go(arms(burns_at), policy="uniform", record=tmp_path)
+    same(go(arms(10**9), policy="uniform", record=tmp_path), whole)
+    same(go(arms(10**9), policy="uniform", record=tmp_path), whole)
