@@ -18,7 +18,7 @@ _IDLE_SECONDS = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workers:
-    """Who does the work. Results do not depend on it, `threads` apart.
+    """Who does the work. Results do not depend on it, except on `threads`.
 
     Parameters
     ----------
@@ -56,8 +56,8 @@ class Workers:
             )
         if self.jobs != 1:
             raise InputError(
-                f"`jobs` is the cluster's own affair: leave it out with `scheduler`; "
-                f"got {self.jobs}."
+                "`jobs` is the number of workers made here, and the cluster at `scheduler` has its "
+                f"own: leave it out; got {self.jobs}."
             )
 
     def run(
@@ -109,12 +109,12 @@ class Workers:
                     yield result
             except TerminatedWorkerError:
                 raise InputError(
-                    "a worker process was killed, perhaps for want of memory: ask for fewer "
+                    "a worker process was killed, perhaps because memory ran out: ask for fewer "
                     "`jobs`; what was kept in a folder is safe, the same call goes on from there."
                 ) from None
             finally:
                 with warnings.catch_warnings():
-                    warnings.simplefilter("ignore", UserWarning)  # work cut short is no surprise
+                    warnings.simplefilter("ignore", UserWarning)  # that work was cut short
                     results.close()
 
 
