@@ -147,7 +147,7 @@ def coverage(
     confidence : float
         Two-sided confidence of the limits of the miss rate.
     jobs, backend, scheduler, threads
-        Who does the work, as in `Workers`; the result does not depend on it, `threads` apart.
+        Who does the work, as in `Workers`; the result does not depend on it, except on `threads`.
     out : path, optional
         Folder whose store keeps finished chunks: the same call goes on where it was interrupted.
     progress : callable, optional
@@ -262,7 +262,7 @@ def interval_coverage(
         Replications of a piece of work, which is the most that one process can lose; the random
         numbers depend on it.
     jobs, backend, scheduler, threads
-        Who does the work, as in `Workers`; the result does not depend on it, `threads` apart.
+        Who does the work, as in `Workers`; the result does not depend on it, except on `threads`.
         In other processes both callables must be importable or self-contained.
     out : path, optional
         Folder whose store keeps finished chunks under `subject` and `arm`, which must then name

@@ -169,7 +169,7 @@ def frechet_scores(
         A torch device such as "cuda"; NumPy on the CPU without it. Each draws its own random
         numbers: the distribution of the scores is the same, their values are not.
     jobs, backend, scheduler, threads
-        Who does the work, as in `Workers`; the result does not depend on it, `threads` apart.
+        Who does the work, as in `Workers`; the result does not depend on it, except on `threads`.
     out : path, optional
         Folder whose store keeps finished batches: the same call goes on where it was interrupted.
     progress : callable, optional

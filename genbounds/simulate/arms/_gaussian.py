@@ -283,11 +283,11 @@ def tilted_gaussian(
 
 def _parts(
     features: GaussianArm, frame: _Frame, *, scattered: bool, gap: Float | None
-) -> list[_Untilted]:
+) -> list[_Part]:
     """List the mixture: the distribution itself, and tilts of the sizes that cost each level."""
     n = frame.n
     shifts = [math.sqrt(2.0 * level / n) for level in LEVELS]
-    parts: list[_Untilted] = [_Untilted(), *(_Shift(size) for size in shifts)]
+    parts: list[_Part] = [_Part(), *(_Shift(size) for size in shifts)]
     if gap is not None:
         white_gap = features.along_axes(gap) * np.sqrt(features.eigenvalues)
         norm = float(np.linalg.norm(white_gap))
@@ -301,7 +301,7 @@ def _parts(
     return parts
 
 
-def _norm_parts(frame: _Frame, sign: float) -> list[_Untilted]:
+def _norm_parts(frame: _Frame, sign: float) -> list[_Part]:
     """Variances changed so that Σ‖x‖² is larger (`sign` 1) or smaller (−1)."""
 
     def size(x: float) -> float:
@@ -363,8 +363,8 @@ class _White:
 
 
 @dataclass(frozen=True, slots=True)
-class _Untilted:
-    """A part of the mixture, with what it does to white samples; this one nothing."""
+class _Part:
+    """A part of the mixture; this one is the distribution itself, the others are tilts of it."""
 
     size: float = 0.0
 
@@ -377,7 +377,7 @@ class _Untilted:
         return np.zeros(len(x.mean))
 
 
-class _Shift(_Untilted):
+class _Shift(_Part):
     """The mean shifted by `size` in a random leading direction, integrated out of the density."""
 
     def move(self, x: _White, rng: np.random.Generator) -> _White:
@@ -390,7 +390,7 @@ class _Shift(_Untilted):
 
 
 @dataclass(frozen=True, slots=True)
-class _AlongGap(_Untilted):
+class _AlongGap(_Part):
     """The mean shifted by `size` along a unit vector."""
 
     direction: Float = field(kw_only=True)
@@ -403,7 +403,7 @@ class _AlongGap(_Untilted):
         return np.asarray(-0.5 * n * self.size**2 + n * self.size * (x.mean @ self.direction))
 
 
-class _Norm(_Untilted):
+class _Norm(_Part):
     """Variances multiplied by 1/(1 − size λ_j/λ_1): Σ‖x‖² changes in the way that costs least."""
 
     def move(self, x: _White, rng: np.random.Generator) -> _White:
@@ -415,7 +415,7 @@ class _Norm(_Untilted):
         return np.asarray(0.5 * x.frame.n * log_det + 0.5 * self.size * x.energy)
 
 
-class _Lead(_Untilted):
+class _Lead(_Part):
     """The variance of a random leading direction, integrated out, multiplied by `size`."""
 
     def move(self, x: _White, rng: np.random.Generator) -> _White:

@@ -78,7 +78,7 @@ def audit(
     seed : int
         Start of all random streams.
     jobs, backend, scheduler, threads
-        Who does the work, as in `Workers`; results do not depend on it, `threads` apart.
+        Who does the work, as in `Workers`; results do not depend on it, except on `threads`.
     quick : bool
         Fewer replications: the same verdict wherever a refutation is not a rare event.
     out : path, optional
