@@ -17,9 +17,9 @@ from experiments.gpu.bench import Bench, Row
 from genbounds.estimators import Bootstrap, Jackknife, frechet_infinity
 from genbounds.simulate import FrechetArm, GaussianArm, UniformArm, coverage, frechet_scores
 
-# The public functions promise the same value for whichever kind of array; private is only the
-# engine of the simulations, to which the same random numbers are given on both sides.
-from genbounds.simulate._engine import Engine, White, draw_white
+# The public functions promise the same value for whichever kind of array; private are only the
+# draws of the simulations, so that both sides are given the same random numbers.
+from genbounds.simulate._wishart import White, draw_white
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -192,10 +192,9 @@ def simulation_rows(bench: Bench) -> Iterator[Row]:
     there = White(
         *(bench.torch.from_numpy(x).to(bench.device) for x in (white.mean, white.triangle))
     )
-    host = Engine(arm)
-    card = Engine(arm, device=str(bench.device))
-    exact = host.debiased(host.terms(white, n, debias=True), n)
-    found = card.debiased(card.terms(there, n, debias=True), n)
+    host, card = arm.engine(), arm.engine(str(bench.device))
+    exact = host.debiased(host.evaluate(white, n, debias=True), n)
+    found = card.debiased(card.evaluate(there, n, debias=True), n)
     yield Row(
         path=f"coverage of the distance's interval, d = {d}", where=bench.device.type,
         seconds=seconds, rate=replications / seconds, unit="replications/s",

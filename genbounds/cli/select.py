@@ -322,8 +322,6 @@ def _checked(model: Input, *, posteriors: bool) -> NDArray[Any]:
 
 def _row(result: Selection, name: str) -> tuple[str, ...]:
     """Name, score, interval, samples and state of one arm; no state if all is well."""
-    from genbounds.report import interval, number
-
     score, arm = result.scores.get(name), result.arms[name]
     scored = ("–", "–")
     if score is not None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -13,24 +12,24 @@ from typing import Any, Protocol
 import numpy as np
 
 from genbounds.bounds import Bound
-from genbounds.simulate._arms import SyntheticArm
-from genbounds.simulate._pieces import Piece, Progress, versions, work
-from genbounds.simulate._store import COVERAGE, open_store
+from genbounds.simulate._pieces import Piece, Progress, work
+from genbounds.simulate._store import COVERAGE
 from genbounds.simulate._trials import (
     TAIL_ACCURACY,
-    Chunk,
     chunk_sizes,
     exact_misses,
     miss_limits,
+    pool,
     run_chunk,
     stream,
     tightness,
 )
 from genbounds.simulate._workers import Workers
-from genbounds.validation import InputError, check_count, check_open_unit
+from genbounds.simulate.arms import SyntheticArm
+from genbounds.validation import Float, InputError, check_count, check_open_unit
 
 
-class Interval(Protocol):
+class IntervalLike(Protocol):
     """Anything with two ends, such as a `Score`."""
 
     @property
@@ -49,7 +48,7 @@ class Coverage:
     Attributes
     ----------
     subject, arm : str
-        What was put on trial, and on what law.
+        What was put on trial, and on which distribution.
     n : int or None
         Samples in each replication; None if `draw` alone knows.
     d : int or None
@@ -66,7 +65,8 @@ class Coverage:
     stderr : float
         Monte-Carlo standard error of `miss`.
     exact : tuple of float or None
-        The miss probability itself with its numerical limits, where the law of the error is known.
+        The miss probability itself with its numerical limits, where the distribution of the error
+        is known.
     width : float
         Median width.
     tightness : float
@@ -128,14 +128,14 @@ def coverage(
     out: Path | str | None = None,
     progress: Progress | None = None,
 ) -> Coverage:
-    """Measure how often a bound holds on a law with known truth.
+    """Measure how often a bound holds on a distribution with known truth.
 
     Parameters
     ----------
     bound : Bound
         A statement about probabilities.
     arm : SyntheticArm
-        A law within the assumptions of the bound.
+        Within the assumptions of the bound.
     n : int
         Samples in each replication.
     delta : float
@@ -147,7 +147,7 @@ def coverage(
     confidence : float
         Two-sided confidence of the limits of the miss rate.
     jobs, backend, scheduler, threads
-        Who does the work, as in `Workers`; the result does not depend on it, `threads` apart.
+        Who does the work, as in `Workers`; the result does not depend on it, except on `threads`.
     out : path, optional
         Folder whose store keeps finished chunks: the same call goes on where it was interrupted.
     progress : callable, optional
@@ -160,7 +160,7 @@ def coverage(
     Raises
     ------
     InputError
-        If `bound` or `arm` is something else, the law is outside the assumptions or does not
+        If `bound` or `arm` is something else, the arm is outside the assumptions or does not
         provide what the bound needs, the statement is deterministic (`audit` searches a
         counterexample to those), the store cannot be used or belongs to another version, or
         workers keep dying.
@@ -170,6 +170,35 @@ def coverage(
     replications = check_count("replications", replications)
     seed = check_count("seed", seed, minimum=0)
     confidence = check_open_unit("confidence", confidence)
+    workers = Workers(jobs=jobs, backend=backend, scheduler=scheduler, threads=threads)
+    _check_study(bound, arm, n, delta)
+    label = f"{bound.id}: {arm.name}, n={n}"
+    study = [bound.id, dict(bound.constants), arm.name, n, delta, seed]
+    pieces = []
+    for index, size in enumerate(chunk_sizes(bound, arm, n, replications)):
+        key = json.dumps([*study, index, size], ensure_ascii=False)
+        seeds = stream(seed, bound.id, arm.name, n, index)
+        pieces.append(Piece(key, label, run_chunk, (bound, arm, n, (delta,), size, seeds)))
+    results = work(pieces, workers=workers, out=out, name=COVERAGE, progress=progress)
+    pooled = pool([results[piece.key] for piece in pieces], 0)
+    return make_coverage(
+        subject=bound.id,
+        arm=arm.name,
+        n=n,
+        d=arm.d,
+        delta=delta,
+        claimed=bound.claimed(delta),
+        misses=pooled.misses,
+        replications=pooled.replications,
+        confidence=confidence,
+        exact=exact_misses(bound, arm, n, (delta,))[0],
+        width=pooled.width,
+        tightness=pooled.tightness,
+    )
+
+
+def _check_study(bound: Bound, arm: SyntheticArm, n: int, delta: float) -> None:
+    """Raise if `bound` has no miss rate on `arm`."""
     if not isinstance(bound, Bound):
         raise InputError(
             f"`bound` must be a statement such as genbounds.bounds.catalog()['o24.gaussian-mean']; "
@@ -177,8 +206,8 @@ def coverage(
         )
     if not isinstance(arm, SyntheticArm):
         raise InputError(
-            "`arm` must be a law of known truth such as genbounds.simulate.GaussianArm(mean, cov); "
-            f"got {type(arm).__name__}."
+            "`arm` must be an arm of known truth such as genbounds.simulate.GaussianArm(mean, cov);"
+            f" got {type(arm).__name__}."
         )
     if bound.form in ("deterministic", "rate"):
         kind = "deterministic" if bound.form == "deterministic" else "a rate"
@@ -191,69 +220,10 @@ def coverage(
             f"`{bound.id}` says nothing about {arm.name} at n={n}, delta={delta:g}: "
             f"it assumes {'; '.join(violated)}."
         )
-    sizes = chunk_sizes(bound, arm, n, replications)
-    label = f"{bound.id}: {arm.name}, n={n}"
-    study = [bound.id, dict(bound.constants), arm.name, n, delta, seed]
-    pieces = [
-        Piece(
-            key=json.dumps([*study, index, size], ensure_ascii=False),
-            label=label,
-            function=_chunk,
-            arguments=(bound, arm, n, delta, size, stream(seed, bound.id, arm.name, n, index)),
-        )
-        for index, size in enumerate(sizes)
-    ]
-    workers = Workers(jobs=jobs, backend=backend, scheduler=scheduler, threads=threads)
-    chunks = [Chunk(**found) for found in _worked(pieces, workers, out, progress)]
-    return _summary(bound, arm, n, delta, chunks, confidence)
-
-
-def _worked(
-    pieces: list[Piece], workers: Workers, out: Path | str | None, progress: Progress | None
-) -> list[dict[str, Any]]:
-    """Results in the order of the pieces."""
-    configuration = versions() | {"threads": workers.threads}
-    with nullcontext() if out is None else open_store(out, configuration, name=COVERAGE) as store:
-        results = work(pieces, workers=workers, store=store, progress=progress)
-    return [results[piece.key] for piece in pieces]
-
-
-def _chunk(
-    bound: Bound,
-    arm: SyntheticArm,
-    n: int,
-    delta: float,
-    replications: int,
-    seeds: np.random.SeedSequence,
-) -> dict[str, Any]:
-    return asdict(run_chunk(bound, arm, n, (delta,), replications, seeds))
-
-
-def _summary(
-    bound: Bound, arm: SyntheticArm, n: int, delta: float, chunks: list[Chunk], confidence: float
-) -> Coverage:
-    replications = sum(chunk.replications for chunk in chunks)
-    weights = [chunk.replications for chunk in chunks]
-    width = float(np.average([chunk.width[0] for chunk in chunks], weights=weights))
-    quantile = float(np.average([chunk.quantile[0] for chunk in chunks], weights=weights))
-    return make_coverage(
-        subject=bound.id,
-        arm=arm.name,
-        n=n,
-        d=arm.d,
-        delta=delta,
-        claimed=bound.claimed(delta),
-        misses=sum(chunk.misses[0] for chunk in chunks),
-        replications=replications,
-        confidence=confidence,
-        exact=exact_misses(bound, arm, n, (delta,))[0],
-        width=width,
-        tightness=tightness(width, quantile),
-    )
 
 
 def interval_coverage(
-    make_interval: Callable[[Any], Interval],
+    make_interval: Callable[[Any], IntervalLike],
     draw: Callable[[np.random.Generator], Any],
     truth: float,
     *,
@@ -292,7 +262,7 @@ def interval_coverage(
         Replications of a piece of work, which is the most that one process can lose; the random
         numbers depend on it.
     jobs, backend, scheduler, threads
-        Who does the work, as in `Workers`; the result does not depend on it, `threads` apart.
+        Who does the work, as in `Workers`; the result does not depend on it, except on `threads`.
         In other processes both callables must be importable or self-contained.
     out : path, optional
         Folder whose store keeps finished chunks under `subject` and `arm`, which must then name
@@ -315,33 +285,70 @@ def interval_coverage(
     chunk = check_count("chunk", chunk)
     if out is not None and not arm:
         raise InputError(
-            "`arm` must name the law if `out` is given: stored results are found by it."
+            "`arm` must name the distribution if `out` is given: stored results are found by it."
         )
-    full, rest = divmod(replications, chunk)
-    sizes = [chunk] * full + ([rest] if rest else [])
-    pieces = [
-        Piece(
-            key=json.dumps(["interval", subject, arm, level, seed, index, size, chunk]),
-            label=f"{subject}: {arm}" if arm else subject,
-            function=_intervals,
-            arguments=(make_interval, draw, size, stream(seed, "interval", index)),
-        )
-        for index, size in enumerate(sizes)
-    ]
+    label = f"{subject}: {arm}" if arm else subject
+    pieces = []
+    for index, start in enumerate(range(0, replications, chunk)):
+        size = min(chunk, replications - start)
+        key = json.dumps(["interval", subject, arm, level, seed, index, size, chunk])
+        seeds = stream(seed, "interval", index)
+        pieces.append(Piece(key, label, _intervals, (make_interval, draw, size, seeds)))
     workers = Workers(jobs=jobs, backend=backend, scheduler=scheduler, threads=threads)
-    parts = _worked(pieces, workers, out, progress)
+    results = work(pieces, workers=workers, out=out, name=COVERAGE, progress=progress)
+    parts = [results[piece.key] for piece in pieces]
     ends = np.array([pair for part in parts for pair in part["ends"]], dtype=np.float64)
     low, high = ends[:, 0], ends[:, 1]
-    hit = (low <= truth) & (truth <= high)  # NaN covers nothing
-    error = np.abs(0.5 * (low + high) - truth)
-    width = float(np.median(high - low))
-    enough = replications * (1.0 - level) >= 10.0
-    quantile = float(np.quantile(error, level)) if enough else math.nan
-    return make_coverage(
+    return from_ends(
+        low,
+        high,
+        centre=0.5 * (low + high),
+        truth=truth,
+        level=level,
+        confidence=confidence,
         subject=subject,
         arm=arm,
         n=None,
         d=None,
+    )
+
+
+def _intervals(
+    make_interval: Callable[[Any], IntervalLike],
+    draw: Callable[[np.random.Generator], Any],
+    replications: int,
+    seeds: np.random.SeedSequence,
+) -> dict[str, Any]:
+    rng = np.random.default_rng(seeds)
+    made = (make_interval(draw(rng)) for _ in range(replications))
+    return {"ends": [(float(interval.low), float(interval.high)) for interval in made]}
+
+
+def from_ends(
+    low: Float,
+    high: Float,
+    *,
+    centre: Float,
+    truth: float,
+    level: float,
+    confidence: float,
+    subject: str,
+    arm: str,
+    n: int | None,
+    d: int | None,
+) -> Coverage:
+    """Count how often intervals hold `truth`; half their width against the errors of `centre`."""
+    replications = low.size
+    hit = (low <= truth) & (truth <= high)  # NaN covers nothing
+    width = float(np.median(high - low))
+    # The quantile at `level` is reported where ten replications lie beyond it.
+    enough = replications * (1.0 - level) >= 10.0
+    quantile = float(np.quantile(np.abs(centre - truth), level)) if enough else math.nan
+    return make_coverage(
+        subject=subject,
+        arm=arm,
+        n=n,
+        d=d,
         delta=1.0 - level,
         claimed=1.0 - level,
         misses=int(replications - np.count_nonzero(hit)),
@@ -351,17 +358,6 @@ def interval_coverage(
         width=width,
         tightness=tightness(0.5 * width, quantile),
     )
-
-
-def _intervals(
-    make_interval: Callable[[Any], Interval],
-    draw: Callable[[np.random.Generator], Any],
-    replications: int,
-    seeds: np.random.SeedSequence,
-) -> dict[str, Any]:
-    rng = np.random.default_rng(seeds)
-    made = (make_interval(draw(rng)) for _ in range(replications))
-    return {"ends": [(float(interval.low), float(interval.high)) for interval in made]}
 
 
 def make_coverage(*, misses: int, replications: int, confidence: float, **rest: Any) -> Coverage:

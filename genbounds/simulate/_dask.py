@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any, TypeVar
 
 from genbounds._process import blas_threads
-from genbounds.simulate._pieces import versions
+from genbounds.simulate._versions import versions
 from genbounds.validation import InputError
 
 Result = TypeVar("Result")
@@ -48,7 +48,7 @@ def run_on_dask(
     ------
     InputError
         If Dask is not installed, the scheduler cannot be reached, a worker lacks genbounds or has
-        other versions, or a piece outlives no worker.
+        other versions, or a piece kills every worker that takes it.
     """
     with _client(jobs, scheduler) as client:
         from distributed import CancelledError, KilledWorker, as_completed
@@ -76,8 +76,8 @@ def run_on_dask(
                 result = future.result()
             except KilledWorker as error:
                 raise InputError(
-                    f"a piece of work outlived no worker, {error.allowed_failures + 1} were "
-                    f"killed, perhaps for want of memory: ask for workers with more; {_RESUME}"
+                    f"a piece of work killed {error.allowed_failures + 1} workers in a row, "
+                    f"perhaps because memory ran out: ask for workers with more; {_RESUME}"
                 ) from None
             except CancelledError:
                 raise InputError(f"the connection to the cluster was lost: {_RESUME}") from None
@@ -102,17 +102,17 @@ def _client(jobs: int, scheduler: str | None) -> Iterator[Any]:
                 processes=True,
                 host="127.0.0.1",
                 dashboard_address="127.0.0.1:0",
-                silence_logs=logging.CRITICAL,  # a worker that dies is replaced, not mourned
+                silence_logs=logging.CRITICAL,  # a worker that dies is replaced
             )
             address = stack.enter_context(cluster).scheduler_address
         else:
-            _knock(scheduler)
+            _check_reachable(scheduler)
             address = scheduler
         yield stack.enter_context(Client(address, set_as_default=False))
 
 
-def _knock(scheduler: str) -> None:
-    """Raise at once if nobody answers: a client would wait long and fail obscurely."""
+def _check_reachable(scheduler: str) -> None:
+    """Raise at once if nothing answers: a client would wait long and fail obscurely."""
     from distributed.comm import get_address_host_port
 
     try:

@@ -1,10 +1,9 @@
 """Fréchet distances of many Gaussian samples at once, from sufficient statistics.
 
 In the eigenbasis of Σ = diag(λ) the sample covariance is A Aᵀ with A = diag(√λ) T / √(n−1) and T
-Bartlett's lower triangle (Tᵢⱼ ~ N(0, 1) below the diagonal, Tⱼⱼ² ~ χ²(n−1−j) on it; a trapezoid of
-n − 1 columns where n − 1 < d). With Σ_r = Rᵀ R and B = R A, the roots sᵢ of the distance are the
-singular values of B, the roots of the eigenvalues of K = Bᵀ B = V diag(s²) Vᵀ. All that the
-Gaussian second-order terms of `genbounds.estimators` need besides is
+Bartlett's triangle (`genbounds.simulate._wishart`). With Σ_r = Rᵀ R and B = R A, the roots sᵢ of
+the distance are the singular values of B, the roots of the eigenvalues of K = Bᵀ B = V diag(s²) Vᵀ.
+All that the Gaussian second-order formulas of `genbounds.estimators` need besides is
 
     Tr Σ̂ = ‖A‖²,  Tr Σ̂² = ‖Aᵀ A‖²,  Σᵢ ‖Σ̂ pᵢ‖²/sᵢ = Σᵢ sᵢ ‖A vᵢ‖²,  gapᵀ Σ̂ gap = ‖Aᵀ gap‖²,
 
@@ -16,7 +15,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import scipy  # its submodules are loaded at their first use
@@ -26,83 +25,18 @@ from genbounds.estimators import (
     gaussian_bias_beyond_second_order,
     transport_from_sums,
 )
+from genbounds.simulate._wishart import Array, White
 from genbounds.validation import Float, InputError
 
-if TYPE_CHECKING:
-    from genbounds.simulate._frechet import FrechetArm
+_EPS = float(np.finfo(np.float64).eps)
 
-EPS = float(np.finfo(np.float64).eps)
-
+# Smaller triangles are multiplied as full matrices, all replications in one call.
 TRIANGULAR_SIZE = 512
-"""Smaller triangles are multiplied as full matrices, all replications in one call."""
-
-Array = Any
-"""A NumPy array or a torch tensor."""
-
-
-@dataclass(frozen=True, slots=True)
-class White:
-    """Standard normal draws behind `replications` samples of n rows in d dimensions.
-
-    Attributes
-    ----------
-    mean : array of shape (replications, d)
-        √n (μ̂ − μ), whitened.
-    triangle : array of shape (replications, d, min(d, n − 1))
-        T with T Tᵀ ~ Wishart(n − 1, I).
-    """
-
-    mean: Array
-    triangle: Array
-
-
-def draw_white(d: int, n: int, replications: int, rng: np.random.Generator) -> White:
-    """Draw on the host with NumPy; only the triangle's own entries cost random numbers."""
-    mean = rng.standard_normal((replications, d))
-    return White(mean, draw_triangle(d, n, replications, rng))
-
-
-def draw_triangle(d: int, n: int, replications: int, rng: np.random.Generator) -> Float:
-    """T of shape (replications, d, min(d, n − 1)) with T Tᵀ ~ Wishart(n − 1, I)."""
-    columns = min(d, n - 1)
-    triangle = np.zeros((replications, d, columns))
-    normals = rng.standard_normal((replications, columns * d - columns * (columns + 1) // 2))
-    used = 0
-    for row in range(1, d):  # slices are copied faster than indices are followed
-        width = min(row, columns)
-        triangle[:, row, :width] = normals[:, used : used + width]
-        used += width
-    diagonal = np.arange(columns)
-    chi_squares = rng.chisquare((n - 1.0) - diagonal, (replications, columns))
-    triangle[:, diagonal, diagonal] = np.sqrt(chi_squares)
-    return triangle
-
-
-def draw_white_on(
-    device: str, d: int, n: int, replications: int, seeds: np.random.SeedSequence
-) -> White:
-    """Draw on a torch device; the few χ² variables, for which torch takes no seed, on the host."""
-    import torch
-
-    normal, other = seeds.spawn(2)
-    generator = torch.Generator(device=device)
-    generator.manual_seed(int(normal.generate_state(1, np.uint64)[0] >> np.uint64(1)))
-    columns = min(d, n - 1)
-
-    def standard(*shape: int) -> Array:
-        return torch.randn(shape, generator=generator, device=device, dtype=torch.float64)
-
-    mean, triangle = standard(replications, d), standard(replications, d, columns).tril(-1)
-    degrees = (n - 1.0) - np.arange(columns)
-    chi_squares = np.random.default_rng(other).chisquare(degrees, (replications, columns))
-    diagonal = torch.diagonal(triangle, dim1=1, dim2=2)
-    diagonal.copy_(torch.from_numpy(np.sqrt(chi_squares)))
-    return White(mean, triangle)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
-    """Of each replication; arrays of shape (replications,).
+class DistanceParts:
+    """What the distance of each replication is made of; arrays of shape (replications,).
 
     Attributes
     ----------
@@ -123,32 +57,49 @@ class Terms:
     variance: Array = None
 
 
-class Engine:
-    """A Gaussian law and a reference, prepared for NumPy or for one torch device.
+class FrechetEngine:
+    """Gaussian features and a reference, prepared for NumPy or for one torch device.
 
     Parameters
     ----------
-    arm : FrechetArm
-        Its features must be a `GaussianArm`.
+    eigenvalues : ndarray of shape (d,)
+        λ, of the features' covariance.
+    axes : ndarray of shape (d, d) or None
+        Its eigenvectors; None for the axes themselves.
+    gap : ndarray of shape (d,)
+        μ − μ_r.
+    reference_root : ndarray of shape (d, d)
+        Σ_r^{1/2}.
+    reference_values : ndarray of shape (d,)
+        Eigenvalues of Σ_r.
     device : str or None
         A torch device such as "cuda" or "cpu"; None: NumPy.
     """
 
-    def __init__(self, arm: FrechetArm, *, device: str | None = None) -> None:
-        values, vectors, gap = arm.gaussian_parts()
-        turned = arm.reference_root if vectors is None else arm.reference_root @ vectors
+    def __init__(
+        self,
+        *,
+        eigenvalues: Float,
+        axes: Float | None,
+        gap: Float,
+        reference_root: Float,
+        reference_values: Float,
+        device: str | None = None,
+    ) -> None:
+        turned = reference_root if axes is None else reference_root @ axes
         diagonal = np.diagonal(turned)
+        # Both covariances have the same eigenvectors: products with R are then scalings.
         self.commuting = bool((turned == np.diag(diagonal)).all())
-        reference: Float = diagonal[:, None] if self.commuting else turned
         ranks = [
-            int((part > arm.d * EPS * part.max()).sum()) for part in (values, arm.reference_values)
+            int((part > eigenvalues.size * _EPS * part.max()).sum())
+            for part in (eigenvalues, reference_values)
         ]
         self.directions = max(min(ranks), 1)
-        self.reference_trace = float(arm.reference_values.sum())
+        self.reference_trace = float(reference_values.sum())
         self.device = device
-        roots = np.sqrt(values)
-        factor = reference * (roots[:, None] if self.commuting else roots)
-        parts = (roots, gap if vectors is None else gap @ vectors, factor)
+        roots = np.sqrt(eigenvalues)
+        factor = (diagonal * roots)[:, None] if self.commuting else turned * roots
+        parts = (roots, gap if axes is None else gap @ axes, factor)
         if device is not None:
             import torch
 
@@ -163,7 +114,7 @@ class Engine:
 
         return torch
 
-    def terms(self, white: White, n: int, *, debias: bool) -> Terms:
+    def evaluate(self, white: White, n: int, *, debias: bool) -> DistanceParts:
         """Evaluate draws of n ≥ 2 rows that lie on the engine's own device."""
         xp = self._namespace
         gap = self._gap + self._roots * white.mean / math.sqrt(n)
@@ -175,10 +126,17 @@ class Engine:
         squared_gap = (gap * gap).sum(1)
         if not debias:
             s = xp.sqrt(xp.linalg.eigvalsh(gram).clip(min=0.0))
-            return Terms(gap=squared_gap, trace=trace, roots=s)
-        a = (unit * self._roots)[:, None] * t
+            return DistanceParts(gap=squared_gap, trace=trace, roots=s)
         values, vectors = xp.linalg.eigh(gram)
         s = xp.sqrt(values.clip(min=0.0))
+        a = (unit * self._roots)[:, None] * t
+        bias, variance = self._second_order(a, gap, trace, s, vectors, n)
+        return DistanceParts(gap=squared_gap, trace=trace, roots=s, bias=bias, variance=variance)
+
+    def _second_order(
+        self, a: Array, gap: Array, trace: Array, s: Array, vectors: Array, n: int
+    ) -> tuple[Array, Array]:
+        """Bias of the plug-in distance and its variance, from A, μ̂ − μ_r, Tr Σ̂, s and V."""
         tiny = float(np.finfo(np.float64).tiny)  # two roots that are both zero
         shares = s[:, None, :] / (s[:, :, None] + s[:, None, :] + tiny)
         transport = transport_from_sums(s, shares.sum(2), (shares * shares).sum(2), n, math.inf)
@@ -195,19 +153,19 @@ class Engine:
         quadratic = (squares - 2.0 * crossed + (transport * transport).sum(1)).clip(min=0.0)
         # As in the estimator: the fitted transport map overstates the first-order variance by
         # twice the second-order one.
-        variance = xp.maximum((4.0 * linear + 2.0 * quadratic) / n - second, second)
-        return Terms(gap=squared_gap, trace=trace, roots=s, bias=bias, variance=variance)
+        first = (4.0 * linear + 2.0 * quadratic) / n - second
+        return bias, self._namespace.maximum(first, second)
 
-    def plugin(self, terms: Terms, *, scale: float = 1.0) -> Array:
+    def plugin(self, parts: DistanceParts, *, scale: float = 1.0) -> Array:
         """FD with the sample moments, Σ̂ multiplied by `scale`; at least 0."""
-        value = terms.gap + scale * terms.trace + self.reference_trace
-        return (value - 2.0 * math.sqrt(scale) * terms.roots.sum(1)).clip(min=0.0)
+        value = parts.gap + scale * parts.trace + self.reference_trace
+        return (value - 2.0 * math.sqrt(scale) * parts.roots.sum(1)).clip(min=0.0)
 
-    def debiased(self, terms: Terms, n: int) -> Float:
+    def debiased(self, parts: DistanceParts, n: int) -> Float:
         """FD with its bias removed, as `frechet_distance` does from moments; can be negative."""
-        values = host(self.plugin(terms) - terms.bias)
+        values = host(self.plugin(parts) - parts.bias)
         if n < SPLIT_RATIO * self.directions:
-            for k, roots in enumerate(host(terms.roots)):
+            for k, roots in enumerate(host(parts.roots)):
                 values[k] -= gaussian_bias_beyond_second_order(roots, n)
         return values
 

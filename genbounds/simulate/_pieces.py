@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import closing
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing, nullcontext
 from dataclasses import dataclass
-from importlib import import_module
+from pathlib import Path
 from typing import Any
 
-from genbounds.simulate._store import Store
+from genbounds.simulate._store import open_store
+from genbounds.simulate._versions import versions
 from genbounds.simulate._workers import Workers
 
 Progress = Callable[[int, int, str], None]
 
-# What the digits of a result depend on, beside the kind of processor.
-_NUMERICS = ("genbounds", "numpy", "scipy")
 
-
-def versions() -> dict[str, str]:
-    """Versions of everything that the digits of a result depend on."""
-    # By name: the root of the package imports every layer above this one.
-    return {name: str(import_module(name).__version__) for name in _NUMERICS}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Piece:
-    """One piece of work: a chunk, the exact tails of a cell, or a search.
+    """One piece of work: a chunk of replications, the exact tails of a scenario, or a search.
 
     Attributes
     ----------
@@ -50,28 +42,41 @@ def work(
     pieces: Sequence[Piece],
     *,
     workers: Workers,
-    store: Store | None = None,
+    out: Path | str | None,
+    name: str,
+    configuration: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
 ) -> dict[str, dict[str, Any]]:
-    """Results by key; those in the store are not computed again, new ones kept at once."""
-    results: dict[str, dict[str, Any]] = {}
-    pending = []
-    for piece in pieces:
-        kept = None if store is None else store.get(piece.key)
-        if kept is None:
-            pending.append(piece)
-        else:
-            results[piece.key] = kept
-    tasks = [(piece.function, piece.arguments) for piece in pending]
-    # Closed on the way out of an error as well: that ends processes and clusters at once.
-    with closing(workers.run(_call, tasks)) as finished:
-        for index, result in finished:
-            piece = pending[index]
-            results[piece.key] = result
-            if store is not None:
-                store.put(piece.key, result)
-            if progress is not None:
-                progress(len(results), len(pieces), piece.label)
+    """Do the pieces and return their results by key.
+
+    Parameters
+    ----------
+    pieces : sequence of Piece
+    workers : Workers
+    out : path or None
+        Folder with the store: results that it holds are not computed again, new ones kept at once.
+    name : str
+        File name of the store.
+    configuration : mapping, optional
+        What all results of the store depend on, beside versions and threads.
+    progress : callable, optional
+        Called as ``progress(done, total, label)`` after every finished piece.
+    """
+    everything = versions() | dict(configuration or {}) | {"threads": workers.threads}
+    with nullcontext() if out is None else open_store(out, everything, name=name) as store:
+        kept = {} if store is None else {piece.key: store.get(piece.key) for piece in pieces}
+        results = {key: result for key, result in kept.items() if result is not None}
+        pending = [piece for piece in pieces if piece.key not in results]
+        tasks = [(piece.function, piece.arguments) for piece in pending]
+        # Closed on the way out of an error as well: that ends processes and clusters at once.
+        with closing(workers.run(_call, tasks)) as finished:
+            for index, result in finished:
+                piece = pending[index]
+                results[piece.key] = result
+                if store is not None:
+                    store.put(piece.key, result)
+                if progress is not None:
+                    progress(len(results), len(pieces), piece.label)
     return results
 
 

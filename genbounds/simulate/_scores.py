@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,14 +11,14 @@ from typing import Any
 import numpy as np
 
 from genbounds.estimators import FEW_RATIO, student_quantile
-from genbounds.simulate._coverage import Coverage, make_coverage
-from genbounds.simulate._engine import Engine, White, check_device, draw_white, draw_white_on
-from genbounds.simulate._frechet import FrechetArm
-from genbounds.simulate._gaussian import GaussianArm
-from genbounds.simulate._pieces import Piece, Progress, versions, work
-from genbounds.simulate._store import COVERAGE, open_store
-from genbounds.simulate._trials import stream, tightness
+from genbounds.simulate._coverage import Coverage, from_ends
+from genbounds.simulate._engine import FrechetEngine, check_device
+from genbounds.simulate._pieces import Piece, Progress, work
+from genbounds.simulate._store import COVERAGE
+from genbounds.simulate._trials import stream
+from genbounds.simulate._wishart import White, draw_white, draw_white_on
 from genbounds.simulate._workers import Workers
+from genbounds.simulate.arms import FrechetArm, GaussianArm
 from genbounds.validation import (
     Float,
     InputError,
@@ -39,7 +38,7 @@ ESTIMATORS = ("debiased", "plugin")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrechetScores:
-    """One score a row, of independent samples of one law.
+    """One score a row, of independent samples of one distribution.
 
     Attributes
     ----------
@@ -49,7 +48,7 @@ class FrechetScores:
         "debiased" or "plugin".
     level : float
     truth : float
-        FD of the law to the reference.
+        FD of the distribution to the reference.
     values : ndarray of shape (replications,)
         Not clipped: a debiased value can be negative.
     low, high : ndarray of shape (replications,)
@@ -97,7 +96,7 @@ class FrechetScores:
         return error / (2.0 * self.spread) if self.spread > 0.0 else 0.0
 
     def coverage(self, *, confidence: float = 0.99) -> Coverage:
-        """How often the intervals hold the truth.
+        """How often the intervals cover the truth.
 
         Parameters
         ----------
@@ -117,25 +116,17 @@ class FrechetScores:
         """
         if self.estimator == "plugin":
             raise InputError("the estimator 'plugin' has no intervals here: ask for 'debiased'.")
-        missed = (self.truth < self.low) | (self.high < self.truth)
-        width = float(np.median(self.high - self.low))
-        enough = self.replications * (1.0 - self.level) >= 10.0
-        error = np.abs(self.values - self.truth)
-        return make_coverage(
+        return from_ends(
+            self.low,
+            self.high,
+            centre=self.values,
+            truth=self.truth,
+            level=self.level,
+            confidence=check_open_unit("confidence", confidence),
             subject="debiased FD",
             arm=self.arm,
             n=self.n,
             d=self.d,
-            delta=1.0 - self.level,
-            claimed=1.0 - self.level,
-            misses=int(np.count_nonzero(missed)),
-            replications=self.replications,
-            confidence=check_open_unit("confidence", confidence),
-            exact=None,
-            width=width,
-            tightness=tightness(
-                0.5 * width, float(np.quantile(error, self.level)) if enough else math.nan
-            ),
         )
 
 
@@ -155,7 +146,7 @@ def frechet_scores(
     out: Path | str | None = None,
     progress: Progress | None = None,
 ) -> FrechetScores:
-    """Score many samples of a Gaussian law against exact reference moments.
+    """Score many samples of a Gaussian distribution against exact reference moments.
 
     What `frechet_distance(Moments(mean, cov, n), reference)` gives for each sample, in batches
     and from sufficient statistics, so that the cost does not grow with `n`.
@@ -176,9 +167,9 @@ def frechet_scores(
         Coverage of the intervals, in (0, 1).
     device : str, optional
         A torch device such as "cuda"; NumPy on the CPU without it. Each draws its own random
-        numbers: the law of the scores is the same, their values are not.
+        numbers: the distribution of the scores is the same, their values are not.
     jobs, backend, scheduler, threads
-        Who does the work, as in `Workers`; the result does not depend on it, `threads` apart.
+        Who does the work, as in `Workers`; the result does not depend on it, except on `threads`.
     out : path, optional
         Folder whose store keeps finished batches: the same call goes on where it was interrupted.
     progress : callable, optional
@@ -191,8 +182,8 @@ def frechet_scores(
     Raises
     ------
     InputError
-        If the law is not Gaussian, `n` is too small, the device cannot be used, the store cannot
-        be used or belongs to another version, or workers keep dying.
+        If the features are not Gaussian, `n` is too small, the device cannot be used, the store
+        cannot be used or belongs to another version, or workers keep dying.
     """
     if not isinstance(getattr(arm, "features", None), GaussianArm):
         raise InputError("`arm` must be a FrechetArm of a GaussianArm.")
@@ -203,25 +194,18 @@ def frechet_scores(
     seed = check_count("seed", seed, minimum=0)
     level = check_open_unit("level", level)
     workers = Workers(jobs=jobs, backend=backend, scheduler=scheduler, threads=threads)
-    engine = Engine(arm, device=check_device(device))
+    engine = arm.engine(check_device(device))
     size = min(max(_BATCH_SIZE // arm.d**2, 1), _LARGEST_BATCH)
     study = ["frechet-scores", arm.name, arm.facts["distance"], n, estimator, seed]
+    label = f"{arm.name}, n={n}"
     pieces = []
     for index, start in enumerate(range(0, replications, size)):
         count = min(size, replications - start)
         seeds = stream(seed, "frechet-scores", arm.name, n, index)
-        pieces.append(
-            Piece(
-                key=json.dumps([*study, device, index, count], ensure_ascii=False),
-                label=f"{arm.name}, n={n}",
-                function=_batch,
-                arguments=(engine, arm.d, n, count, debias, seeds),
-            )
-        )
-    configuration = versions() | {"threads": threads}
-    with nullcontext() if out is None else open_store(out, configuration, name=COVERAGE) as store:
-        found = work(pieces, workers=workers, store=store, progress=progress)
-    parts = [found[piece.key] for piece in pieces]
+        key = json.dumps([*study, device, index, count], ensure_ascii=False)
+        pieces.append(Piece(key, label, _batch, (engine, arm.d, n, count, debias, seeds)))
+    results = work(pieces, workers=workers, out=out, name=COVERAGE, progress=progress)
+    parts = [results[piece.key] for piece in pieces]
     centre = np.concatenate([part["values"] for part in parts])
     reach = student_quantile(level, n - 1.0) * np.concatenate([part["stderr"] for part in parts])
     return FrechetScores(
@@ -239,26 +223,26 @@ def frechet_scores(
 
 
 def _batch(
-    engine: Engine, d: int, n: int, count: int, debias: bool, seeds: np.random.SeedSequence
+    engine: FrechetEngine, d: int, n: int, count: int, debias: bool, seeds: np.random.SeedSequence
 ) -> dict[str, Any]:
     """Values and standard errors of `count` samples, as lists."""
     if engine.device is not None:
         return _scored(engine, draw_white_on(engine.device, d, n, count, seeds), n, debias)
     rng = np.random.default_rng(seeds)
     size = max(_SLICE_SIZE // d**2, 1)
-    parts = [
+    slices = [
         _scored(engine, draw_white(d, n, min(size, count - start), rng), n, debias)
         for start in range(0, count, size)
     ]
-    return {key: [x for part in parts for x in part[key]] for key in ("values", "stderr")}
+    return {key: [x for part in slices for x in part[key]] for key in ("values", "stderr")}
 
 
-def _scored(engine: Engine, white: White, n: int, debias: bool) -> dict[str, list[float]]:
-    terms = engine.terms(white, n, debias=debias)
+def _scored(engine: FrechetEngine, white: White, n: int, debias: bool) -> dict[str, list[float]]:
+    parts = engine.evaluate(white, n, debias=debias)
     if not debias:
-        values = engine.plugin(terms).tolist()
+        values = engine.plugin(parts).tolist()
         return {"values": values, "stderr": [math.nan] * len(values)}
     return {
-        "values": engine.debiased(terms, n).tolist(),
-        "stderr": (terms.variance**0.5).tolist(),
+        "values": engine.debiased(parts, n).tolist(),
+        "stderr": (parts.variance**0.5).tolist(),
     }

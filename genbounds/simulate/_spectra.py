@@ -43,67 +43,52 @@ def matched_spectrum(d: int, *, trace: float, frobenius: float, operator: float)
     InputError
         If no spectrum has these norms.
     """
-    from scipy.optimize import brentq
-
     check_count("d", d, minimum=2)
+    norms = f"operator={operator!r}, frobenius={frobenius!r}, trace={trace!r}, d={d}."
     if not (0.0 < operator <= frobenius <= trace <= d * operator):
         raise InputError(
-            "no spectrum has these norms: need ‖Σ‖ ≤ √Tr Σ² ≤ Tr Σ ≤ d ‖Σ‖; got "
-            f"operator={operator!r}, frobenius={frobenius!r}, trace={trace!r}, d={d}."
+            f"no spectrum has these norms: need ‖Σ‖ ≤ √Tr Σ² ≤ Tr Σ ≤ d ‖Σ‖; got {norms}"
         )
     for leading in range(1, d):
-        rest = d - leading
         first = trace - leading * operator
         second = frobenius**2 - leading * operator**2
-        if not (first > 0.0 and second >= first**2 / rest * (1.0 - 1e-12)):
+        # What is left must have a positive sum, and squares that so many numbers can have.
+        if not (first > 0.0 and second >= first**2 / (d - leading) * (1.0 - 1e-12)):
             break
-        ranks = np.arange(1.0, rest + 1.0)
-
-        target = second / first**2
-
-        def excess(power: float, ranks: Float = ranks, target: float = target) -> float:
-            tail = ranks**-power
-            return float((tail @ tail) / tail.sum() ** 2) - target
-
-        if excess(60.0) < 0.0:
-            continue
-        power = 0.0 if excess(0.0) >= 0.0 else float(brentq(excess, 0.0, 60.0, xtol=1e-14))
-        tail = ranks**-power
-        tail *= first / tail.sum()
-        if tail[0] <= operator * (1.0 + 1e-12):
+        tail = _power_law(d - leading, first, second)
+        if tail is not None and tail[0] <= operator * (1.0 + 1e-12):
             return np.concatenate([np.full(leading, operator), np.minimum(tail, operator)])
     raise InputError(
-        "no spectrum of equal leading eigenvalues and a power law has these norms: "
-        f"operator={operator!r}, frobenius={frobenius!r}, trace={trace!r}, d={d}."
+        f"no spectrum of equal leading eigenvalues and a power law has these norms: {norms}"
     )
 
 
-def isotropic_spectrum(d: int, *, trace: float) -> Float:
-    """All `d` eigenvalues equal, summing to `trace`: the highest effective rank."""
-    return _scaled(np.ones(check_count("d", d)), trace)
+def _power_law(count: int, total: float, squares: float) -> Float | None:
+    """Numbers ∝ j^(−power) with this sum and sum of squares; None above power 60."""
+    from scipy.optimize import brentq
+
+    ranks = np.arange(1.0, count + 1.0)
+    target = squares / total**2
+
+    def excess(power: float) -> float:
+        tail = ranks**-power
+        return float((tail @ tail) / tail.sum() ** 2) - target
+
+    if excess(60.0) < 0.0:
+        return None
+    power = 0.0 if excess(0.0) >= 0.0 else float(brentq(excess, 0.0, 60.0, xtol=1e-14))
+    tail = ranks**-power
+    return np.asarray(tail * (total / tail.sum()))
 
 
 def power_law_spectrum(d: int, *, exponent: float, trace: float) -> Float:
     """Eigenvalues ∝ j^(−`exponent`), j = 1 … `d`, summing to `trace`; `exponent` at least 0."""
     if not 0.0 <= exponent < np.inf:
         raise InputError(f"`exponent` must be a finite number of at least 0; got {exponent!r}.")
-    return _scaled(np.arange(1.0, check_count("d", d) + 1.0) ** -exponent, trace)
-
-
-def spiked_spectrum(d: int, *, share: float, trace: float) -> Float:
-    """One of `d` eigenvalues has `share` of `trace`, the others are equal; `share` in [1/d, 1]."""
-    check_count("d", d, minimum=2)
-    if not 1.0 / d <= share <= 1.0:
-        raise InputError(f"`share` must lie in [1/d, 1]; got {share!r} at d = {d}.")
-    return _scaled(np.r_[share, np.full(d - 1, (1.0 - share) / (d - 1))], trace)
-
-
-def low_rank_spectrum(d: int, *, rank: int, trace: float) -> Float:
-    """`rank` of `d` eigenvalues equal, summing to `trace`, the others 0: a singular covariance."""
-    check_count("d", d)
-    if check_count("rank", rank) > d:
-        raise InputError(f"`rank` must be at most d = {d}; got {rank}.")
-    return _scaled(np.r_[np.ones(rank), np.zeros(d - rank)], trace)
+    if not 0.0 < trace < np.inf:
+        raise InputError(f"`trace` must be positive and finite; got {trace!r}.")
+    shape = np.arange(1.0, check_count("d", d) + 1.0) ** -exponent
+    return np.asarray(shape * (trace / shape.sum()))
 
 
 def embedding_spectrum(name: str) -> Float:
@@ -111,9 +96,3 @@ def embedding_spectrum(name: str) -> Float:
     check_choice("name", name, EMBEDDING_NORMS)
     d, trace, frobenius, operator = EMBEDDING_NORMS[name]
     return matched_spectrum(d, trace=trace, frobenius=frobenius, operator=operator)
-
-
-def _scaled(shape: Float, trace: float) -> Float:
-    if not 0.0 < trace < np.inf:
-        raise InputError(f"`trace` must be positive and finite; got {trace!r}.")
-    return np.asarray(shape * (trace / shape.sum()))

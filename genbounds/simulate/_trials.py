@@ -1,49 +1,28 @@
-"""One chunk of a coverage study, and the exact probabilities where the law is known."""
+"""One chunk of a coverage study, and exact miss probabilities where they are known."""
 
 from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from genbounds.bounds import Bound
-from genbounds.simulate._arms import SyntheticArm
+from genbounds.simulate.arms import SyntheticArm
 from genbounds.validation import Float
 
 # Numbers held at once by one chunk: 2²² doubles are 32 MiB.
 _CHUNK_SIZE = 2**22
 _LARGEST_CHUNK = 20_000
 
+# A quantile is reported where at least so many replications of a chunk lie beyond it.
+_BEYOND = 10.0
+
 # Relative accuracy of exact tails, granted to the statement.
 TAIL_ACCURACY = 1e-7
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Chunk:
-    """What is kept of one chunk, one entry of each tuple for each failure probability.
-
-    Attributes
-    ----------
-    replications : int
-    misses : tuple of int
-    width : tuple of float
-        Median width.
-    quantile : tuple of float
-        Quantile of the error at one minus the claimed miss probability; NaN where the chunk has
-        fewer than ten replications beyond it.
-    trivial : tuple of int
-        Replications whose width is no less than what the error can be at most.
-    """
-
-    replications: int
-    misses: tuple[int, ...]
-    width: tuple[float, ...]
-    quantile: tuple[float, ...]
-    trivial: tuple[int, ...]
 
 
 def chunk_sizes(bound: Bound, arm: SyntheticArm, n: int, replications: int) -> tuple[int, ...]:
@@ -70,29 +49,66 @@ def run_chunk(
     deltas: Sequence[float],
     replications: int,
     seeds: np.random.SeedSequence,
-) -> Chunk:
-    """Draw `replications` samples and count, for each of `deltas`, how often the bound misses."""
+) -> dict[str, Any]:
+    """Draw `replications` samples and count how often the bound misses.
+
+    Returns
+    -------
+    dict
+        ``replications``, and lists with an entry for each of `deltas`: ``misses``; ``width``, the
+        median; ``quantile`` of the error at one minus the claimed miss probability, NaN with fewer
+        than ten replications beyond it; ``trivial``, the number of replications whose width is no
+        less than what the error can be at most.
+    """
     rng = np.random.default_rng(seeds)
     quantities = dict(arm.facts) | arm.statistics(bound.needs, n, replications, rng) | {"n": n}
     error = as_rows(bound.error(**quantities), replications)
     most = as_rows(bound.most(**quantities), replications)
+    largest = error.max(axis=1)
     misses, widths, quantiles, trivial = [], [], [], []
     for delta in deltas:
         width = as_rows(bound.width(**quantities, delta=delta), replications)
-        held = (error <= width).all(axis=1)
+        held = (error <= width).all(axis=1)  # not error > width: NaN on either side is a miss
         misses.append(int(replications - np.count_nonzero(held)))
         widths.append(float(np.median(width.max(axis=1))))
         claimed = bound.claimed(delta)
-        known = replications * claimed >= 10.0
-        largest = error.max(axis=1)
+        known = replications * claimed >= _BEYOND
         quantiles.append(float(np.quantile(largest, 1.0 - claimed)) if known else math.nan)
         trivial.append(int(np.count_nonzero((width >= most).all(axis=1))))
-    return Chunk(
-        replications=replications,
-        misses=tuple(misses),
-        width=tuple(widths),
-        quantile=tuple(quantiles),
-        trivial=tuple(trivial),
+    return {
+        "replications": replications,
+        "misses": misses,
+        "width": widths,
+        "quantile": quantiles,
+        "trivial": trivial,
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pooled:
+    """All chunks of a study together, at one failure probability."""
+
+    replications: int
+    misses: int
+    width: float
+    tightness: float
+    trivial: bool
+
+
+def pool(chunks: Sequence[Mapping[str, Any]], index: int) -> Pooled:
+    """Put chunks of `run_chunk` together: sums, and averages by their numbers of replications."""
+    weights = [chunk["replications"] for chunk in chunks]
+
+    def average(key: str) -> float:
+        return float(np.average([chunk[key][index] for chunk in chunks], weights=weights))
+
+    width = average("width")
+    return Pooled(
+        replications=sum(weights),
+        misses=sum(chunk["misses"][index] for chunk in chunks),
+        width=width,
+        tightness=tightness(width, average("quantile")),
+        trivial=sum(chunk["trivial"][index] for chunk in chunks) == sum(weights),
     )
 
 
@@ -103,10 +119,10 @@ Exact = tuple[float, float, float]
 def exact_misses(
     bound: Bound, arm: SyntheticArm, n: int, deltas: Sequence[float]
 ) -> list[Exact | None]:
-    """Probability of a miss from the exact law of the error, for each of `deltas`.
+    """Probability of a miss from the exact distribution of the error, for each of `deltas`.
 
-    Either the arm knows the law of the error and the width is no function of the sample, or the
-    arm can list the outcomes; None where neither is so.
+    Either the arm knows that distribution and the width is no function of the sample, or the arm
+    can list the outcomes; None where neither is so.
     """
     facts: dict[str, Any] = dict(arm.facts) | {"n": n}
     if {*bound.width_needs} <= facts.keys() | {"delta"}:

@@ -18,7 +18,7 @@ _IDLE_SECONDS = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workers:
-    """Who does the work. Results do not depend on it, `threads` apart.
+    """Who does the work. Results do not depend on it, except on `threads`.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ class Workers:
                     yield result
             except TerminatedWorkerError:
                 raise InputError(
-                    "a worker process was killed, perhaps for want of memory: ask for fewer "
+                    "a worker process was killed, perhaps because memory ran out: ask for fewer "
                     "jobs; what was kept in a folder is safe, the same call goes on from there."
                 ) from None
             finally:

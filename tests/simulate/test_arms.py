@@ -22,17 +22,29 @@ from genbounds.simulate import (
     FrechetArm,
     GammaArm,
     GaussianArm,
+    MixtureArm,
+    RbfArm,
     SkewedArm,
     SphereArm,
+    SphereClustersArm,
     StudentArm,
     SyntheticArm,
     UniformArm,
     VendiArm,
+    embedding_spectrum,
     matched_spectrum,
+    power_law_spectrum,
 )
 
 ALARM = 1e-7
 FULL = np.array([[2.0, 0.8, 0.0], [0.8, 1.0, -0.3], [0.0, -0.3, 0.5]])
+
+
+def ten_gaussians():
+    rng = np.random.default_rng(1)
+    parts = [GaussianArm(3.0 * rng.standard_normal(3), 0.2 * FULL) for _ in range(10)]
+    return MixtureArm(parts, weights=np.arange(1.0, 11.0) / 55.0)
+
 
 ARMS = [
     GaussianArm([1.0, -2.0, 0.5], FULL),
@@ -46,6 +58,9 @@ ARMS = [
     GammaArm(0.5, 2.0),
     SphereArm(3, radius=2.0),
     CategoricalArm([0.6, 0.3, 0.1]),
+    ten_gaussians(),
+    RbfArm([2.0, 0.5], 1.0),
+    SphereClustersArm([0.5, 0.3, 0.2], [1, 2, 2]),
     DirichletArm([[0.1, 2.0, 0.5], [3.0, 1.0, 1.0]], weights=[0.25, 0.75]),
 ]
 
@@ -127,7 +142,7 @@ def two_sample(first, second):
 @pytest.mark.statistical
 @pytest.mark.parametrize("n", [2, 3, 4, 30])
 @pytest.mark.parametrize("arm", ARMS[:2], ids=["full", "diagonal"])
-def test_sufficient_statistics_have_the_law_of_samples(arm, n):
+def test_sufficient_statistics_are_distributed_as_those_of_samples(arm, n):
     """Null: Bartlett's draw equals plain sampling, n − 1 < d included. False alarm < 1e-6.
 
     Power: a divisor n − 1 for n shifts the trace by 1/n; see the negative control.
@@ -245,7 +260,7 @@ def test_outcomes_of_a_coin_are_complete():
 
 
 @pytest.mark.statistical
-def test_lattice_has_the_law_of_the_draws():
+def test_lattice_is_distributed_as_the_draws():
     """Null: P(FD_n > x) from the lattice within its accuracy. False alarm 1e-7."""
     arm = FrechetArm(GaussianArm(0.0, 1.0), 0.7, 2.0)
     listed = arm.outcomes(("distance_plugin",), 12)
@@ -270,7 +285,7 @@ def test_distance_is_true():
     rng = np.random.default_rng(0)
     a, b = (m @ m.T for m in rng.normal(size=(2, d, d)))
     arm = FrechetArm(GaussianArm(np.arange(4.0), a), np.ones(4), b)
-    roots = np.sqrt(np.linalg.eigvals(a @ b).real)  # another route to Tr (Σ Σ_r)^{1/2}
+    roots = np.sqrt(np.linalg.eigvals(a @ b).real)  # another way to Tr (Σ Σ_r)^{1/2}
     gap = np.arange(4.0) - 1.0
     assert arm.facts["distance"] == pytest.approx(
         gap @ gap + np.trace(a + b) - 2 * roots.sum(), rel=1e-10
@@ -295,8 +310,8 @@ def test_distance_is_true():
 
 def test_kernel_spectra():
     """Eigenvalues of K/n by their definition, for the same samples."""
-    law = CategoricalArm([0.5, 0.3, 0.2])
-    counts = law.statistics(["mean_vector", "sample_spectrum"], 9, 1, np.random.default_rng(0))
+    classes = CategoricalArm([0.5, 0.3, 0.2])
+    counts = classes.statistics(["mean_vector", "sample_spectrum"], 9, 1, np.random.default_rng(0))
     rows = np.repeat(np.eye(3), np.round(9 * counts["mean_vector"][0]).astype(int), axis=0)
     gram = np.linalg.eigvalsh(rows @ rows.T / 9)[::-1][:3]
     assert counts["sample_spectrum"][0] == pytest.approx(gram, abs=1e-12)
@@ -321,12 +336,18 @@ def test_fourier_kernel_is_unbiased():
 @pytest.mark.parametrize("name", EMBEDDING_NORMS)
 def test_spectrum_has_the_norms_of_embeddings(name):
     d, trace, frobenius, operator = EMBEDDING_NORMS[name]
-    spectrum = matched_spectrum(d, trace=trace, frobenius=frobenius, operator=operator)
+    spectrum = embedding_spectrum(name)
     assert spectrum.shape == (d,)
     assert spectrum.min() > 0.0
     assert spectrum.sum() == pytest.approx(trace, rel=1e-9)
     assert np.linalg.norm(spectrum) == pytest.approx(frobenius, rel=1e-9)
     assert spectrum.max() == pytest.approx(operator, rel=1e-9)
+
+
+def test_power_law_spectrum():
+    spectrum = power_law_spectrum(7, exponent=1.5, trace=3.0)
+    assert spectrum.sum() == pytest.approx(3.0)
+    assert spectrum[0] / spectrum[3] == pytest.approx(8.0)
 
 
 @pytest.mark.parametrize(
@@ -338,33 +359,46 @@ def test_spectrum_has_the_norms_of_embeddings(name):
     ],
 )
 def test_impossible_norms_are_refused(norms):
-    with pytest.raises(InputError, match="norms"):
+    with pytest.raises(InputError, match="operator="):
         matched_spectrum(10, **norms)
 
 
 @pytest.mark.parametrize(
     ("make", "match"),
     [
-        (lambda: GaussianArm(0.0, [[1.0, 2.0], [2.0, 1.0]]), "semi-definite"),
-        (lambda: GaussianArm(0.0, [[1.0, 0.5], [0.0, 1.0]]), "symmetric"),
-        (lambda: GaussianArm([0.0, 0.0], [1.0, 1.0, 1.0]), "cov|mean"),
-        (lambda: GaussianArm(0.0, [1.0, math.nan]), "finite"),
-        (lambda: GaussianArm(math.inf, 1.0), "mean"),
-        (lambda: StudentArm(0.0, 1.0, df=2.0), "df"),
-        (lambda: SkewedArm(0.0, 1.0, shape=0.0), "shape"),
-        (lambda: BernoulliArm(1.0), "p"),
-        (lambda: BetaArm(0.0, 1.0), "positive"),
-        (lambda: UniformArm(1.0, 1.0), "low"),
-        (lambda: GammaArm(1.0, -1.0), "positive"),
-        (lambda: SphereArm(2, radius=math.inf), "radius"),
-        (lambda: CategoricalArm([0.5, 0.6]), "sum to one"),
-        (lambda: DirichletArm([0.0, 1.0]), "positive"),
-        (lambda: DirichletArm([1.0, 1.0], weights=[0.5]), "weights"),
-        (lambda: FrechetArm(BernoulliArm(0.5), 0.0, 1.0), "covariance"),
-        (lambda: FrechetArm(GaussianArm(0.0, 1.0), 0.0, [1.0, 2.0]), "reference_cov"),
-        (lambda: VendiArm(SphereArm(2), order=0.5), "order"),
-        (lambda: VendiArm(SphereArm(2), order=2.0, kept=3), "kept"),
-        (lambda: VendiArm(SphereArm(2), order=2.0, frequencies=3), "CategoricalArm"),
+        (lambda: GaussianArm(0.0, [[1.0, 2.0], [2.0, 1.0]]), "`cov`"),
+        (lambda: GaussianArm(0.0, [[1.0, 0.5], [0.0, 1.0]]), "`cov`"),
+        (lambda: GaussianArm([0.0, 0.0], [1.0, 1.0, 1.0]), "`mean`"),
+        (lambda: GaussianArm(0.0, [1.0, math.nan]), "`cov`"),
+        (lambda: GaussianArm(math.inf, 1.0), "`mean`"),
+        (lambda: StudentArm(0.0, 1.0, df=2.0), "`df`"),
+        (lambda: SkewedArm(0.0, 1.0, shape=0.0), "`shape`"),
+        (lambda: BernoulliArm(1.0), "`p`"),
+        (lambda: BetaArm(0.0, 1.0), "`a` and `b`"),
+        (lambda: UniformArm(1.0, 1.0), "`low`"),
+        (lambda: GammaArm(1.0, -1.0), "`shape` and `scale`"),
+        (lambda: SphereArm(2, radius=math.inf), "`radius`"),
+        (lambda: CategoricalArm([0.5, 0.6]), "`probabilities`"),
+        (lambda: DirichletArm([0.0, 1.0]), "`concentrations`"),
+        (lambda: DirichletArm([1.0, 1.0], weights=[0.5]), "`weights`"),
+        (lambda: MixtureArm([]), "`components`"),
+        (lambda: MixtureArm([GaussianArm(0.0, 1.0), SphereArm(2)]), "`components`"),
+        (lambda: MixtureArm([BernoulliArm(0.5)]), "`components`"),
+        (lambda: MixtureArm([GaussianArm(0.0, 1.0)], weights=[0.5]), "`weights`"),
+        (lambda: FrechetArm(BernoulliArm(0.5), 0.0, 1.0), "`features`"),
+        (lambda: FrechetArm(GaussianArm(0.0, 1.0), 0.0, [1.0, 2.0]), "`reference_cov`"),
+        (lambda: FrechetArm(SphereArm(2), 0.0, [1.0, 2.0]).engine(), "`features`"),
+        (lambda: VendiArm(SphereArm(2), order=0.5), "`order`"),
+        (lambda: VendiArm(SphereArm(2), order=2.0, kept=3), "`kept`"),
+        (lambda: VendiArm(SphereArm(2), order=2.0, frequencies=3), "`frequencies`"),
+        (lambda: RbfArm([1.0, 0.0], 1.0), "`scales`"),
+        (lambda: RbfArm([1.0], 0.0), "`bandwidth`"),
+        (lambda: RbfArm([1.0], 1.0).vendi(0.0), "`order`"),
+        (lambda: SphereClustersArm([0.5, 0.4], [1, 1]), "`probabilities`"),
+        (lambda: SphereClustersArm([1.0], [0]), "`dimensions`"),
+        (lambda: power_law_spectrum(3, exponent=-1.0, trace=1.0), "`exponent`"),
+        (lambda: power_law_spectrum(3, exponent=1.0, trace=0.0), "`trace`"),
+        (lambda: embedding_spectrum("vgg"), "`name`"),
     ],
 )
 def test_bad_arms_are_refused(make, match):

@@ -13,14 +13,14 @@ import time
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from genbounds import InputError
 from genbounds.bounds import Quantity, catalog
 from genbounds.simulate import audit
-from genbounds.simulate._cells import SETTINGS, cells_of
-from genbounds.simulate._store import AUDIT
 
 BOUNDS = catalog()
+STORE = "audit.sqlite"
 
 
 def verdict(name, **options):
@@ -37,7 +37,11 @@ def test_gaussian_mean_is_refuted_and_the_right_constant_is_upheld():
     name = "o24.gaussian-mean"
     row = verdict(name)
     assert row.verdict == "refuted"
-    assert "exceeds the width 1.07298 with probability 0.283279 (exact)" in row.counterexample
+    assert row.counterexample
+    first = next(cell for cell in row.results if (cell.n, cell.delta) == (1, 0.2))
+    assert first.width == pytest.approx(np.sqrt(0.5 * np.log(2.0 / 0.2)))  # σ = 1
+    assert first.miss == pytest.approx(2.0 * stats.norm.sf(first.width), rel=1e-12)
+    assert first.evidence == "exact"
     assert row.refuted_from == 0.2
     assert row.worst.miss_low > row.worst.claimed
     flipped = verdict(name, catalogue=planted(name, factor=2.0))
@@ -48,20 +52,22 @@ def test_gaussian_mean_is_refuted_and_the_right_constant_is_upheld():
 
 def test_empirical_bernstein_is_upheld_and_a_wrong_constant_is_refuted():
     name = "m25.empirical-bernstein"
-    row = verdict(name)
+    row = verdict(name, replications=300)
     assert row.verdict == "upheld"
     assert row.tightness > 1.0
     # Without its linear term the bound misses whenever the sample has no variance.
-    assert verdict(name, catalogue=planted(name, linear=0.0)).verdict == "refuted"
+    wrong = planted(name, linear=0.0)
+    assert verdict(name, catalogue=wrong, replications=300).verdict == "refuted"
 
 
+@pytest.mark.slow
 def test_mean_norm_is_refuted_at_the_identity_and_at_some_embeddings():
     """Mean of ‖μ̂−μ‖² is Tr Σ/n, which the printed width has not: fails at high effective rank."""
     row = verdict("m25.mean-norm")
     assert row.verdict == "refuted"
     assert row.refuted_at["I (d=2048)"] == 0.2
     assert row.refuted_at["norms of dinov2 high r (d=1024)"] == 0.2
-    assert not any("inception" in law or "clip" in law for law in row.refuted_at)
+    assert not any("inception" in arm or "clip" in arm for arm in row.refuted_at)
     identity = [cell for cell in row.results if cell.arm == "I (d=2048)" and cell.delta == 0.05]
     assert all(cell.miss > 0.999 for cell in identity)
     assert all(cell.evidence == "exact" for cell in row.results)
@@ -86,6 +92,8 @@ REFUTED = {
     "o24.fd-decomposition",
     "v24.nystrom",
 }
+# Verdicts of these settings, and of the exact quantile at d = 2,048, take a minute or more: the
+# nightly findings have them.
 DEAR = ("frechet-gaussian", "posteriors", "fourier-kernels", "unit-betting", "rates")
 CHEAP = [
     name
@@ -94,6 +102,7 @@ CHEAP = [
 ]
 
 
+@pytest.mark.slow
 def test_verdicts():
     report = audit(CHEAP, replications=60, seed=0)
     assert [row.id for row in report.rows] == CHEAP
@@ -117,6 +126,7 @@ SEEDED = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(1, 11))
 def test_verdicts_do_not_hang_on_the_seed(seed):
     """Chance refutes a true statement with probability 1e-6; these are not judged exactly."""
@@ -128,6 +138,7 @@ def test_verdicts_do_not_hang_on_the_seed(seed):
     }
 
 
+@pytest.mark.slow
 def test_theorems_fall_with_their_lemmas_where_the_mean_rules():
     """FD far from 0 moves with ⟨μ−μ_r, μ̂−μ⟩: the factor 1/2 missing in D.3 reaches (32)."""
     names = ["o24.fd-bonus", "o24.fd-naive-bonus", "m25.fd-bonus", "repaired.fd-naive-bonus"]
@@ -136,16 +147,13 @@ def test_theorems_fall_with_their_lemmas_where_the_mean_rules():
     naive = report["o24.fd-naive-bonus"]
     assert naive.refuted_at == {"N(0, 1), reference mean 1e4": 1e-6}
     assert naive.worst.evidence == "numerical"
-    assert "or more (numerical)" in naive.counterexample
     assert report["o24.fd-bonus"].refuted_from == 1e-20
     # The last: the whole excess comes from N(0, 1) beyond √(log(6/δ)), one-sided.
-    from scipy.stats import norm
-
     cell = next(
         cell for cell in naive.results
         if (cell.arm, cell.n, cell.delta) == ("N(0, 1), reference mean 1e4", 2000, 1e-8)
     )  # fmt: skip
-    exact = norm.sf(np.sqrt(np.log(6 / 1e-8)))
+    exact = stats.norm.sf(np.sqrt(np.log(6 / 1e-8)))
     assert cell.miss / 1.3 < exact < 1.3 * cell.miss
     assert cell.miss_low == pytest.approx(cell.miss / 2.5)
 
@@ -155,32 +163,41 @@ def test_every_refuted_statement_has_a_repair():
     assert repaired >= REFUTED
 
 
-@pytest.mark.parametrize(
-    ("name", "constants"),
-    [
-        ("o24.hoeffding", {"factor": 0.3}),
-        ("o24.bennett", {"root": 1.0, "linear": 0.0}),
-        ("m25.sub-exponential-mean", {"root": 0.9}),
-        ("v24.vector-bernstein", {"factor": 0.5}),
-        ("repaired.mean-norm", {"tail": 0.1}),
-        ("repaired.mean-norm-squared", {"linear": 0.5}),  # seen far in the tail only
-        ("repaired.covariance-dimension", {"tail": 0.5}),
-        ("repaired.gaussian-mean-exact", {"sides": 1.9}),
-        ("repaired.product-of-means-exact", {"share": 1.02}),
-        ("v24.eigenvalues", {"factor": 0.05}),
-        ("repaired.covariance-gordon", {"offset": -1.0, "tail": 0.1}),
-        ("repaired.fd-bonus-sharp", {"tail": 0.1, "bias": 0.05}),
-        ("repaired.fd-bonus-data-driven", {"root": 0.1, "tail": 0.05, "bias": 0.01}),
-        ("repaired.kernel-covariance", {"tail": 0.1}),
-        ("repaired.rke-u-statistic", {"pairs": 40.0}),
-        ("repaired.gaussian-mean-uniform", {"union": 0.5}),
-        ("repaired.hoeffding-uniform", {"lead": 0.6}),
-        ("repaired.vendi-order-one", {"half": 0.02}),
-    ],
-)
-def test_planted_constant_is_refuted(name, constants):
+PLANTED = {
+    "o24.bennett": {"root": 1.0, "linear": 0.0},
+    "repaired.gaussian-mean-exact": {"sides": 1.9},
+    "v24.eigenvalues": {"factor": 0.05},
+    "repaired.rke-u-statistic": {"pairs": 40.0},
+}
+PLANTED_SLOW = {
+    "o24.hoeffding": {"factor": 0.3},
+    "m25.sub-exponential-mean": {"root": 0.9},
+    "v24.vector-bernstein": {"factor": 0.5},
+    "repaired.mean-norm": {"tail": 0.1},
+    "repaired.mean-norm-squared": {"linear": 0.5},  # seen far in the tail only
+    "repaired.covariance-dimension": {"tail": 0.5},
+    "repaired.product-of-means-exact": {"share": 1.02},
+    "repaired.covariance-gordon": {"offset": -1.0, "tail": 0.1},
+    "repaired.fd-bonus-sharp": {"tail": 0.1, "bias": 0.05},
+    "repaired.fd-bonus-data-driven": {"root": 0.1, "tail": 0.05, "bias": 0.01},
+    "repaired.kernel-covariance": {"tail": 0.1},
+    "repaired.gaussian-mean-uniform": {"union": 0.5},
+    "repaired.hoeffding-uniform": {"lead": 0.6},
+    "repaired.vendi-order-one": {"half": 0.02},
+}
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_planted_constant_is_refuted(name):
+    assert verdict(name, catalogue=planted(name, **PLANTED[name])).verdict == "refuted"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PLANTED_SLOW)
+def test_planted_constant_is_refuted_where_it_is_dear(name):
     options = {"replications": 100} if "fd-bonus" in name else {}
-    assert verdict(name, catalogue=planted(name, **constants), **options).verdict == "refuted"
+    found = verdict(name, catalogue=planted(name, **PLANTED_SLOW[name]), **options)
+    assert found.verdict == "refuted"
 
 
 def shrunk_at_one_cell(c, n, delta, variance):
@@ -203,7 +220,7 @@ def shrunk_at_one_dimension(c, n, delta, d, max_variance):
     [
         ("repaired.gaussian-mean", shrunk_at_one_cell),
         ("repaired.gaussian-mean", shrunk_at_tiny_delta),
-        ("repaired.naive-mean-norm", shrunk_at_one_dimension),
+        pytest.param("repaired.naive-mean-norm", shrunk_at_one_dimension, marks=pytest.mark.slow),
     ],
 )
 def test_a_bound_that_fails_in_one_cell_is_caught(name, width):
@@ -220,6 +237,7 @@ def unit() -> float:
     return 1.0
 
 
+@pytest.mark.slow
 def test_a_betting_interval_with_too_many_bets_won_is_refuted():
     """Stakes beyond one make the capital no capital: losses below zero are then not counted."""
     row = verdict("repaired.betting", replications=300)
@@ -233,6 +251,7 @@ def test_a_betting_interval_with_too_many_bets_won_is_refuted():
     assert verdict(wrong.id, replications=300, catalogue={wrong.id: wrong}).verdict == "refuted"
 
 
+@pytest.mark.slow
 def test_the_data_driven_bonus_is_far_narrower_than_the_published_one():
     """In the very cells of the audit; both hold there."""
     report = audit(["m25.fd-bonus", "repaired.fd-bonus-data-driven"], replications=5)
@@ -269,41 +288,27 @@ def test_report_has_the_public_form():
 
 
 def test_globs_and_unknown_ids():
-    names = [row.id for row in audit(["m25.visit*", "m25.visit-sum-log"]).rows]
-    assert names == ["m25.visit-sum-power", "m25.visit-sum-log"]
-    with pytest.raises(InputError, match=r"no statement matches 'm26\.\*'"):
+    patterns = ["repaired.gaussian-mean*", "o24.gaussian-mean", "repaired.gaussian-mean"]
+    found = [row.id for row in audit(patterns, replications=1).rows]
+    assert found == [name for name in BOUNDS if "gaussian-mean" in name]
+    with pytest.raises(InputError, match=r"'m26\.\*'"):
         audit(["m26.*"])
 
 
-def test_every_statement_has_cells_in_its_assumptions():
-    used = set()
-    for bound in BOUNDS.values():
-        if bound.form not in ("deterministic", "rate"):
-            used.add(bound.setting)
-            for cell in cells_of(bound):
-                assert not any(
-                    bound.violated(cell.arm.facts, cell.n, delta) for delta in cell.deltas
-                )
-                labels = [other.label for other in cells_of(bound)]
-                assert labels.count(cell.label) == 1
-    assert used == set(SETTINGS)
-
-
-def test_a_statement_without_a_law_is_refused():
+def test_a_statement_without_a_scenario_is_refused():
     bound = dataclasses.replace(BOUNDS["o24.gaussian-mean"], setting="unit-interval")
-    with pytest.raises(InputError, match="no law at hand"):
+    with pytest.raises(InputError, match="'unit-interval'"):
         audit(catalogue={bound.id: bound})
     bound = dataclasses.replace(bound, setting="elsewhere")
-    with pytest.raises(InputError, match="elsewhere"):
+    with pytest.raises(InputError, match="'elsewhere'"):
         audit(catalogue={bound.id: bound})
 
 
-SOME = ["o24.gaussian-mean", "m25.bounded-mean-norm", "m25.visit-sum-log", "o24.covariance"]
+SOME = ["o24.gaussian-mean", "m25.visit-sum-log", "repaired.hoeffding-uniform"]
 
 
-def test_workers_do_not_change_a_digit():
+def test_statements_do_not_depend_on_one_another():
     alone = audit(SOME, replications=100, seed=5)
-    assert audit(SOME, replications=100, seed=5, jobs=2).to_dict() == alone.to_dict()
     assert audit(SOME[:2], replications=100, seed=5).rows == alone.rows[:2]
 
 
@@ -334,6 +339,7 @@ def test_resumes_where_it_stopped(tmp_path):
     assert again.to_dict() == alone.to_dict()
 
 
+@pytest.mark.slow
 def test_survives_a_kill(tmp_path):
     """A real process killed in the middle loses nothing that it had kept."""
     code = (
@@ -346,7 +352,7 @@ def test_survives_a_kill(tmp_path):
             process.stdout.readline()
         os.kill(process.pid, signal.SIGKILL)
         assert process.wait(timeout=30) == -signal.SIGKILL
-    kept = sqlite3.connect(tmp_path / AUDIT)
+    kept = sqlite3.connect(tmp_path / STORE)
     before = kept.execute("SELECT count(*) FROM work").fetchone()[0]
     kept.close()
     assert before >= 12
@@ -391,21 +397,9 @@ def test_a_folder_that_cannot_hold_a_store_is_refused(tmp_path):
     occupied.write_text("not a folder")
     with pytest.raises(InputError, match="cannot be opened"):
         audit(["m25.visit-sum-log"], out=occupied)
-    (tmp_path / AUDIT).write_bytes(b"not a database, only some bytes" * 40)
+    (tmp_path / STORE).write_bytes(b"not a database, only some bytes" * 40)
     with pytest.raises(InputError, match="not a store"):
         audit(["m25.visit-sum-log"], out=tmp_path)
-
-
-def test_a_full_disk_is_one_clear_error(tmp_path):
-    """SQLite's own quota stands in for the disk."""
-    from genbounds.simulate._store import open_store
-
-    with open_store(tmp_path, {"seed": 0}, name=AUDIT) as store:
-        store._connection.execute("PRAGMA max_page_count = 6")
-        store.put("first", {"value": 1})
-        with pytest.raises(InputError, match="cannot keep a result"):
-            store.put("second", {"value": "x" * 100_000})
-        assert store.get("first") == {"value": 1}
 
 
 @pytest.mark.parametrize("bad", [{"replications": 0}, {"jobs": 0}, {"seed": 1.5}])
@@ -414,6 +408,7 @@ def test_bad_arguments_are_named(bad):
         audit(["m25.visit-sum-log"], **bad)
 
 
+@pytest.mark.slow
 def test_a_quick_look_is_quick():
     """A thousand replications on d = 2048 cost no n × d samples."""
     start = time.perf_counter()

@@ -10,7 +10,6 @@ import pytest
 from genbounds import InputError
 from genbounds.bounds import catalog, truncate
 from genbounds.simulate import CategoricalArm, GaussianArm, NystromArm, audit, coverage
-from genbounds.simulate._rates import fit_power, fit_rate, regret
 
 BOUNDS = catalog()
 
@@ -21,27 +20,14 @@ def verdict(name, replications=600, **constants):
     return audit(catalogue={name: bound}, replications=replications)[name]
 
 
-@pytest.mark.statistical
-def test_power_is_recovered_within_its_limits():
-    """Null: the exponent lies in limits at 1 − 1e-6. Sees an error of 0.1 (control)."""
-    rng = np.random.default_rng(0)
-    sizes = np.geomspace(10, 1000, 8)
-    truth = 3.0 * sizes**-0.7 * (1 + 2 / sizes)
-    errors = 0.002 * truth
-    slope, low, high = fit_power(sizes, truth + errors * rng.standard_normal(8), errors)
-    assert low < -0.7 < high
-    assert not low < -0.6 < high
-    assert slope == pytest.approx(-0.7, abs=0.05)
-
-
 @pytest.mark.parametrize(
     ("name", "wrong"),
     [
         ("c20.fid-bias", {"exponent": -0.5}),
-        ("c20.fid-variance", {"exponent": -2.0}),
+        pytest.param("c20.fid-variance", {"exponent": -2.0}, marks=pytest.mark.slow),
         ("c20.sobol", {"ratio": 1e-4}),
         ("c20.spacing", {"ratio": 0.01}),
-        ("c20.fid-infinity", {"ratio": -5.0}),
+        pytest.param("c20.fid-infinity", {"ratio": -5.0}, marks=pytest.mark.slow),
     ],
 )
 def test_planted_rate_turns_the_verdict(name, wrong):
@@ -51,13 +37,12 @@ def test_planted_rate_turns_the_verdict(name, wrong):
     assert row.counterexample
 
 
+@pytest.mark.slow
 def test_nystrom_falls_as_printed_and_stands_with_the_condition_of_its_proof():
     """t ≥ r τ log n asks for nothing where λ_r = 0: two landmarks among 101 classes suffice."""
     row = verdict("v24.nystrom")
     assert row.verdict == "refuted"
     assert [check.holds for check in row.checks] == [True, True, False]
-    assert "101" in row.checks[2].claim
-    assert "101" in row.counterexample
     # The right constant in the false claim: an error that need not vanish.
     assert verdict("v24.nystrom", exponent=0.0).verdict == "upheld"
     # A wrong one fails where the printed one stands.
@@ -88,35 +73,19 @@ def test_inception_bias_has_its_leading_term():
 def test_ranks_flip():
     row = verdict("c20.rank-flip")
     assert row.verdict == "upheld"
-    assert "standard errors" in row.checks[0].found
+    assert row.checks[0].holds
 
 
-def test_regret_accounts_for_every_pick():
-    """An index that always prefers the second arm pays its gap at every step."""
-    arms = (GaussianArm(0.0, 1.0), GaussianArm(1.0, 1.0))
-    seen = []
-
-    def index(k, rows):
-        seen.append((k, len(rows)))
-        return -float(k), 0.25
-
-    lost, spent = regret(
-        arms, np.array([0.0, 2.0]), index, steps=6, batch=3, rng=np.random.default_rng(0)
-    )
-    assert lost.tolist() == [2.0, 4.0, 6.0, 8.0, 10.0, 12.0]
-    assert spent.tolist() == [0.5, 1.0, 1.5, 2.0, 2.5, 3.0]
-    assert seen[-1] == (1, 21)
-
-
+@pytest.mark.slow
 def test_published_regret_bound_is_empty_at_the_horizon_of_the_papers():
     row = verdict("m25.fd-ucb-regret")
     assert row.verdict == "vacuous"
-    assert "times the largest regret possible" in row.checks[0].found
+    assert row.checks[0].kind == "vacuous fit"
 
 
 def test_a_rate_without_a_study_and_a_rate_as_a_miss_rate_are_refused():
     bound = dataclasses.replace(BOUNDS["c20.fid-bias"], id="c20.other")
-    with pytest.raises(InputError, match="no study"):
-        fit_rate(bound, 100, np.random.SeedSequence(0))
-    with pytest.raises(InputError, match="rate"):
+    with pytest.raises(InputError, match=r"`c20\.other`"):
+        audit(catalogue={bound.id: bound}, replications=10)
+    with pytest.raises(InputError, match=r"`c20\.fid-bias`"):
         coverage(BOUNDS["c20.fid-bias"], GaussianArm(0.0, 1.0), 5, 0.1, 10, 0)

@@ -16,10 +16,10 @@ import pytest
 
 from genbounds import InputError
 from genbounds.simulate import BetaArm, Workers, audit, coverage, interval_coverage
-from genbounds.simulate._store import AUDIT, COVERAGE
 from tests.simulate.test_coverage import draw_normal, student
 
 pytest.importorskip("distributed")
+SLOW = pytest.mark.slow  # each starts processes that import the package
 
 STUDY = {
     "patterns": ["o24.gaussian-mean", "m25.visit-sum-log"],
@@ -61,12 +61,15 @@ def pids(cluster):
         return set(client.run(os.getpid).values())
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
-@pytest.mark.parametrize("backend", ["loky", "dask"])
+@pytest.mark.parametrize(
+    ("backend", "jobs"),
+    [("loky", 2), pytest.param("dask", 1, marks=SLOW), pytest.param("dask", 2, marks=SLOW)],
+)
 def test_no_digit_depends_on_the_workers(alone, backend, jobs):
     assert document(backend=backend, jobs=jobs) == alone
 
 
+@SLOW
 def test_a_cluster_at_an_address_twice(alone, cluster):
     for _ in range(2):
         assert document(backend="dask", scheduler=cluster.scheduler_address) == alone
@@ -76,6 +79,7 @@ class Stop(Exception):
     pass
 
 
+@SLOW
 @pytest.mark.parametrize("first", ["loky", "dask"])
 def test_another_backend_takes_over(alone, cluster, tmp_path, first):
     """Interrupted on one, ended on the other; nothing is done twice."""
@@ -97,6 +101,7 @@ def test_another_backend_takes_over(alone, cluster, tmp_path, first):
     assert len(seen) == seen[0]
 
 
+@SLOW
 def test_a_killed_dask_worker_is_replaced(alone, cluster):
     before = pids(cluster)
     victim = min(before)
@@ -125,6 +130,7 @@ def die_once(folder, index):
     return index, os.getpid()
 
 
+@SLOW
 def test_the_piece_of_a_worker_that_dies_runs_again(cluster, tmp_path):
     workers = Workers(backend="dask", scheduler=cluster.scheduler_address)
     found = dict(workers.run(die_once, [(str(tmp_path), index) for index in range(6)]))
@@ -136,15 +142,17 @@ def die():
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+@SLOW
 def test_a_piece_that_kills_every_worker_is_one_error(cluster, monkeypatch):
     monkeypatch.setattr(cluster.scheduler, "allowed_failures", 0)
     workers = Workers(backend="dask", scheduler=cluster.scheduler_address)
-    with pytest.raises(InputError, match="outlived no worker, 1 were killed"):
+    with pytest.raises(InputError, match="killed 1 workers"):
         list(workers.run(die, [()]))
 
 
+@SLOW
 def test_a_killed_process_is_one_error():
-    with pytest.raises(InputError, match="a worker process was killed"):
+    with pytest.raises(InputError, match="`jobs`"):
         list(Workers(jobs=2).run(die, [(), ()]))
 
 
@@ -155,6 +163,7 @@ def blas_threads():
     return max(pool["num_threads"] for pool in threadpool_info())
 
 
+@SLOW
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("options", [{"jobs": 1}, {"jobs": 2}, {"backend": "dask"}], ids=str)
 def test_every_process_has_the_blas_threads_asked_for(options, threads, cluster):
@@ -164,16 +173,16 @@ def test_every_process_has_the_blas_threads_asked_for(options, threads, cluster)
     assert [count for _, count in found] == [threads, threads]
 
 
+@SLOW
 def test_other_versions_on_a_worker_are_refused(cluster, monkeypatch):
-    import genbounds.simulate._dask as module
-
-    here = module.versions()
-    monkeypatch.setattr(module, "versions", lambda: here | {"numpy": "1.0"})
+    there = np.__version__
+    monkeypatch.setattr(np, "__version__", "1.0")
     workers = Workers(backend="dask", scheduler=cluster.scheduler_address)
-    with pytest.raises(InputError, match=rf"\(numpy {np.__version__} there, 1.0 here\)"):
+    with pytest.raises(InputError, match=rf"numpy {there} there, 1\.0 here"):
         list(workers.run(blas_threads, [()]))
 
 
+@SLOW
 def test_a_worker_without_the_package_is_named(tmp_path):
     """It would die of the first piece, and a study without workers wait for ever."""
     from distributed import LocalCluster
@@ -208,7 +217,7 @@ def test_a_scheduler_that_does_not_answer_is_named():
         ({"threads": 0}, "threads"),
         ({"backend": "ray"}, "'loky', 'dask'"),
         ({"scheduler": "tcp://x:1"}, "choose backend 'dask'"),
-        ({"backend": "dask", "scheduler": "tcp://x:1", "jobs": 2}, "cluster's own affair"),
+        ({"backend": "dask", "scheduler": "tcp://x:1", "jobs": 2}, "`jobs`"),
     ],
 )
 def test_workers_that_make_no_sense_are_refused(options, match):
@@ -216,6 +225,7 @@ def test_workers_that_make_no_sense_are_refused(options, match):
         Workers(**options)
 
 
+@SLOW
 def test_coverage_is_kept_and_goes_on(tmp_path, cluster):
     from genbounds.bounds import catalog
 
@@ -236,8 +246,8 @@ def test_coverage_is_kept_and_goes_on(tmp_path, cluster):
     )  # fmt: skip
     assert again == plain
     assert len(calls) == calls[0]
-    assert (tmp_path / COVERAGE).exists()
-    assert not (tmp_path / AUDIT).exists()
+    assert (tmp_path / "coverage.sqlite").exists()
+    assert not (tmp_path / "audit.sqlite").exists()
     assert coverage(bound, arm, 2000, 0.2, 6000, 8, out=tmp_path).width != plain.width
 
 
@@ -254,10 +264,10 @@ def test_interval_coverage_is_kept_and_goes_on(tmp_path):
     with pytest.raises(Stop):
         interval_coverage(student(0.9), draw_normal, 2.0, **options, out=tmp_path, progress=stop)
     again = interval_coverage(
-        student(0.9), draw_normal, 2.0, **options, out=tmp_path, jobs=2,
+        student(0.9), draw_normal, 2.0, **options, out=tmp_path,
         progress=lambda *a: calls.append(a),
     )  # fmt: skip
     assert again == plain
     assert len(calls) == calls[0] == 7
-    with pytest.raises(InputError, match="`arm` must name the law"):
+    with pytest.raises(InputError, match="`arm`"):
         interval_coverage(student(0.9), draw_normal, 2.0, **(options | {"arm": ""}), out=tmp_path)

@@ -1,7 +1,8 @@
-"""Scalar arms: bounded laws and the gamma law."""
+"""Scalar arms: distributions on an interval, and the gamma distribution."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 from functools import cached_property
 
@@ -9,7 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genbounds.bounds import Facts
-from genbounds.simulate._arms import Outcomes, Statistics, SyntheticArm
+from genbounds.simulate.arms._arm import Outcomes, Statistics, SyntheticArm
+from genbounds.simulate.arms._tilting import (
+    LEVELS,
+    draw_parts,
+    mixture_weights,
+    strength,
+    tilted_probabilities,
+    tilted_starts,
+)
 from genbounds.validation import Float, InputError, check_open_unit
 
 
@@ -65,14 +74,35 @@ class BernoulliArm(SyntheticArm):
         variance = ones * (n - ones) / (n * max(n - 1, 1))
         return {"sample_mean": mean, "sample_variance": variance, "mean_square": mean}
 
+    def tilted_rows(self, n: int, count: int, rng: np.random.Generator) -> tuple[Float, Float]:
+        """Give the first rows another probability of a one."""
+        p = self.p
+        parts = [(0, p)] + [
+            (start, q) for start in tilted_starts(n) for q in tilted_probabilities(p, start)
+        ]
+
+        def draw(part: tuple[int, float], k: int) -> Float:
+            start, q = part
+            chance = np.where(np.arange(n) < start, q, p)
+            return (rng.random((k, n)) < chance).astype(np.float64)
+
+        def log_ratio(part: tuple[int, float], rows: Float) -> Float:
+            start, q = part
+            ones = rows[:, :start].sum(axis=1)
+            gain, loss = math.log(q / p), math.log((1.0 - q) / (1.0 - p))
+            return np.asarray(ones * gain + (start - ones) * loss)
+
+        rows = draw_parts(parts, count, rng, draw)
+        return rows[:, :, None], mixture_weights([log_ratio(part, rows) for part in parts])
+
 
 class BetaArm(SyntheticArm):
-    """Beta law on [0, 1].
+    """Beta distribution on [0, 1].
 
     Parameters
     ----------
     a, b : float
-        Shape parameters, positive; (1, 1) is the uniform law.
+        Shape parameters, positive; (1, 1) is the uniform distribution.
     """
 
     def __init__(self, a: float, b: float) -> None:
@@ -96,9 +126,46 @@ class BetaArm(SyntheticArm):
         """Return `n` rows, shape (n, 1)."""
         return rng.beta(self.a, self.b, (n, 1))
 
+    def tilted_rows(self, n: int, count: int, rng: np.random.Generator) -> tuple[Float, Float]:
+        """Raise one of the two parameters."""
+        return _tilted_beta(self.a, self.b, n, count, rng)
+
+
+def _tilted_beta(
+    a: float, b: float, n: int, count: int, rng: np.random.Generator
+) -> tuple[Float, Float]:
+    """Rows, (count, n, 1), of beta variables with either parameter raised, and log weights."""
+    from scipy.special import betaln, digamma
+
+    def cost(more_a: float, more_b: float) -> float:
+        p, q = a + more_a, b + more_b
+        total = digamma(p + q)
+        change = more_a * (digamma(p) - total) + more_b * (digamma(q) - total)
+        return n * float(betaln(a, b) - betaln(p, q) + change)
+
+    parts = [(0.0, 0.0)]
+    for level in LEVELS:
+        in_a = strength(lambda x: cost(math.expm1(x) * a, 0.0), level, low=0.0, high=20.0)
+        in_b = strength(lambda x: cost(0.0, math.expm1(x) * b), level, low=0.0, high=20.0)
+        parts += [] if in_a is None else [(math.expm1(in_a) * a, 0.0)]
+        parts += [] if in_b is None else [(0.0, math.expm1(in_b) * b)]
+
+    def draw(part: tuple[float, float], k: int) -> Float:
+        more_a, more_b = part
+        return rng.beta(a + more_a, b + more_b, (k, n))
+
+    # Rounded to an end of the interval a row has no finite logarithm.
+    rows = np.clip(draw_parts(parts, count, rng, draw), 1e-300, 1.0 - 1e-16)
+    low, high = np.log(rows).sum(axis=1), np.log1p(-rows).sum(axis=1)
+    ratios = [
+        more_a * low + more_b * high + n * (betaln(a, b) - betaln(a + more_a, b + more_b))
+        for more_a, more_b in parts
+    ]
+    return rows[:, :, None], mixture_weights(ratios)
+
 
 class UniformArm(SyntheticArm):
-    """Uniform law on [low, high].
+    """Uniform distribution on [low, high].
 
     Parameters
     ----------
@@ -127,9 +194,16 @@ class UniformArm(SyntheticArm):
         """Return `n` rows, shape (n, 1)."""
         return rng.uniform(self.low, self.high, (n, 1))
 
+    def tilted_rows(
+        self, n: int, count: int, rng: np.random.Generator
+    ) -> tuple[Float, Float] | None:
+        """Make a beta distribution of the uniform one on [0, 1], the only one of the audit."""
+        inside = (self.low, self.high) == (0.0, 1.0)
+        return _tilted_beta(1.0, 1.0, n, count, rng) if inside else None
+
 
 class GammaArm(SyntheticArm):
-    """Gamma law; χ² with k degrees of freedom is ``GammaArm(k / 2, 2)``.
+    """Gamma distribution; χ² with k degrees of freedom is ``GammaArm(k / 2, 2)``.
 
     Parameters
     ----------

@@ -1,4 +1,7 @@
-"""The cells that put a statement under stress: small n, tiny and huge scales, d = 1, high rank."""
+"""The scenarios that put a statement under stress: small n, tiny and huge scales, d = 1, high rank.
+
+A pool lists, for the setting of a statement, distributions and sample sizes that go together.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +14,22 @@ from types import MappingProxyType
 import numpy as np
 
 from genbounds.bounds import Bound
-from genbounds.simulate._arms import SyntheticArm
-from genbounds.simulate._bounded import CategoricalArm, CircleArm, SphereArm
-from genbounds.simulate._frechet import FrechetArm
-from genbounds.simulate._gaussian import GaussianArm
-from genbounds.simulate._kernels import NystromArm, VendiArm
-from genbounds.simulate._posteriors import DirichletArm
-from genbounds.simulate._scalars import BernoulliArm, BetaArm, GammaArm, UniformArm
-from genbounds.simulate._spectra import EMBEDDING_NORMS, matched_spectrum
+from genbounds.simulate._spectra import EMBEDDING_NORMS, embedding_spectrum
+from genbounds.simulate.arms import (
+    BernoulliArm,
+    BetaArm,
+    CategoricalArm,
+    CircleArm,
+    DirichletArm,
+    FrechetArm,
+    GammaArm,
+    GaussianArm,
+    NystromArm,
+    SphereArm,
+    SyntheticArm,
+    UniformArm,
+    VendiArm,
+)
 from genbounds.validation import Float, InputError
 
 # Beyond 1e-3 only exact tails and gross failures can tell; a UCB run asks for about 1e-8.
@@ -26,8 +37,8 @@ DELTAS = (0.2, 0.05, 0.01, 1e-3, 1e-6, 1e-8, 1e-12, 1e-20)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
-    """One law at one sample size, with the failure probabilities within the assumptions."""
+class Scenario:
+    """One distribution at one sample size, with the failure probabilities within assumptions."""
 
     arm: SyntheticArm
     n: int
@@ -35,42 +46,51 @@ class Cell:
 
     @property
     def label(self) -> str:
-        """Names the cell in stores and reports."""
+        """Names the scenario in stores and reports."""
         return f"{self.arm.name}, n={self.n}"
 
 
-def cells_of(bound: Bound) -> tuple[Cell, ...]:
-    """List the cells of the statement's setting that lie within its assumptions.
+def scenarios_of(bound: Bound) -> tuple[Scenario, ...]:
+    """List the scenarios of the statement's setting that lie within its assumptions.
 
     Raises
     ------
     InputError
         If there are none.
     """
-    if bound.setting not in SETTINGS:
+    if bound.setting not in POOLS:
         raise InputError(
-            f"`{bound.id}` has the unknown setting {bound.setting!r}; "
-            f"laws are at hand for {', '.join(SETTINGS)}."
+            f"`{bound.id}` has the unknown setting {bound.setting!r}: choose one for which there "
+            f"are distributions, {', '.join(POOLS)}."
         )
     found = []
-    for arms, sizes in SETTINGS[bound.setting]():
+    for arms, sizes in POOLS[bound.setting]():
         for arm, n in product(arms, sizes):
             deltas = tuple(delta for delta in DELTAS if not bound.violated(arm.facts, n, delta))
             if deltas:
-                found.append(Cell(arm=arm, n=n, deltas=deltas))
+                found.append(Scenario(arm=arm, n=n, deltas=deltas))
     if not found:
-        raise InputError(f"no law at hand lies within the assumptions of `{bound.id}`.")
+        raise InputError(
+            f"`{bound.id}` cannot be audited: none of the distributions of the setting "
+            f"{bound.setting!r} meets its assumptions."
+        )
     return tuple(found)
 
 
 Pool = tuple[tuple[tuple[SyntheticArm, ...], tuple[int, ...]], ...]
 
+_SCALAR_GAUSSIANS = (GaussianArm(0.0, 1.0), GaussianArm(0.0, 1e-6), GaussianArm(3.0, 1e6))
+_UNIT_FEW = (BernoulliArm(0.02), BernoulliArm(0.5), BernoulliArm(0.999), BetaArm(0.05, 5.0))
+_CLASSES = (
+    CategoricalArm(np.full(2, 0.5), name="2 equal classes"),
+    CategoricalArm(np.full(100, 0.01), name="100 equal classes"),
+    CategoricalArm(np.r_[0.9, np.full(100, 1e-3)], name="one large class of 101"),
+)
+
 
 @cache
 def _gaussian_scalar() -> Pool:
-    laws = ((0.0, 1.0), (0.0, 1e-6), (3.0, 1e6))
-    arms = tuple(GaussianArm(mean, variance) for mean, variance in laws)
-    return ((arms, (1, 2, 10, 1000)),)
+    return ((_SCALAR_GAUSSIANS, (1, 2, 10, 1000)),)
 
 
 @cache
@@ -88,23 +108,20 @@ def _unit_interval() -> Pool:
 
 @cache
 def _unit_betting() -> Pool:
-    laws = (BernoulliArm(0.02), BernoulliArm(0.5), BernoulliArm(0.999), BetaArm(0.05, 5.0))
-    return (((*laws, UniformArm()), (5, 20, 100)),)
+    return (((*_UNIT_FEW, UniformArm()), (5, 20, 100)),)
 
 
 @cache
 def _gaussian_sequence() -> Pool:
-    laws = ((0.0, 1.0), (0.0, 1e-6), (3.0, 1e6))
-    return ((tuple(GaussianArm(mean, variance) for mean, variance in laws), (1, 10, 1000)),)
+    return ((_SCALAR_GAUSSIANS, (1, 10, 1000)),)
 
 
 @cache
 def _unit_sequence() -> Pool:
-    laws = (BernoulliArm(0.02), BernoulliArm(0.5), BernoulliArm(0.999), BetaArm(0.05, 5.0))
-    return ((laws, (1, 10, 1000)),)
+    return ((_UNIT_FEW, (1, 10, 1000)),)
 
 
-def equicorrelated(d: int, correlation: float) -> Float:
+def _equicorrelated(d: int, correlation: float) -> Float:
     """Make a matrix of unit variances and one correlation."""
     return (1.0 - correlation) * np.eye(d) + correlation * np.ones((d, d))
 
@@ -112,12 +129,8 @@ def equicorrelated(d: int, correlation: float) -> Float:
 @cache
 def _gaussian_norms() -> Pool:
     embeddings = (
-        GaussianArm(
-            0.0,
-            matched_spectrum(d, trace=trace, frobenius=frobenius, operator=operator),
-            name=f"norms of {name} (d={d})",
-        )
-        for name, (d, trace, frobenius, operator) in EMBEDDING_NORMS.items()
+        GaussianArm(0.0, embedding_spectrum(name), name=f"norms of {name} (d={norms[0]})")
+        for name, norms in EMBEDDING_NORMS.items()
     )
     arms = (
         GaussianArm(0.0, 1.0),
@@ -128,7 +141,7 @@ def _gaussian_norms() -> Pool:
         GaussianArm(0.0, np.ones(2048), name="I (d=2048)"),
         GaussianArm(0.0, 1.0 / np.arange(1.0, 257.0), name="1/j (d=256)"),
         GaussianArm(0.0, np.r_[1.0, np.full(255, 1e-4)], name="one spike (d=256)"),
-        GaussianArm(0.0, equicorrelated(8, 0.9), name="correlation 0.9 (d=8)"),
+        GaussianArm(0.0, _equicorrelated(8, 0.9), name="correlation 0.9 (d=8)"),
         *embeddings,
     )
     return ((arms, (2, 1000)),)
@@ -145,7 +158,7 @@ def _gaussian_matrices() -> Pool:
         GaussianArm(0.0, np.ones(32), name="I (d=32)"),
         GaussianArm(0.0, 1.0 / np.arange(1.0, 33.0), name="1/j (d=32)"),
         GaussianArm(0.0, np.r_[1.0, np.full(15, 1e-3)], name="one spike (d=16)"),
-        GaussianArm(0.0, equicorrelated(8, 0.9), name="correlation 0.9 (d=8)"),
+        GaussianArm(0.0, _equicorrelated(8, 0.9), name="correlation 0.9 (d=8)"),
         GaussianArm(2.0, np.ones(4), name="mean 2, I (d=4)"),
     )
     return ((arms, (2, 20, 200, 5000)),)
@@ -194,7 +207,7 @@ def _frechet_gaussian() -> Pool:
             name="one spike (d=16), reference 1e-6 I",
         ),
         FrechetArm(
-            GaussianArm(0.0, equicorrelated(8, 0.9)),
+            GaussianArm(0.0, _equicorrelated(8, 0.9)),
             0.0,
             np.eye(8),
             name="correlation 0.9 (d=8), reference I",
@@ -238,13 +251,6 @@ def _posteriors() -> Pool:
     return (many, (2, 20, 200)), (few, (2, 20, 200, 1000))
 
 
-_CLASSES = (
-    CategoricalArm(np.full(2, 0.5), name="2 equal classes"),
-    CategoricalArm(np.full(100, 0.01), name="100 equal classes"),
-    CategoricalArm(np.r_[0.9, np.full(100, 1e-3)], name="one large class of 101"),
-)
-
-
 @cache
 def _spectra() -> Pool:
     return (_CLASSES, (20, 200, 1000, 20_000)), ((SphereArm(3), SphereArm(20)), (20, 200))
@@ -254,21 +260,21 @@ def _spectra() -> Pool:
 def _kernels() -> Pool:
     orders = (1.0, 1.5, 2.0, np.inf)
 
-    def seen(laws: tuple[SyntheticArm, ...]) -> tuple[SyntheticArm, ...]:
-        return tuple(VendiArm(law, order=order, kept=2) for law in laws for order in orders)
+    def seen(arms: tuple[SyntheticArm, ...]) -> tuple[SyntheticArm, ...]:
+        return tuple(VendiArm(arm, order=order, kept=2) for arm in arms for order in orders)
 
     return (seen(_CLASSES), (20, 1000, 20_000)), (seen((SphereArm(3),)), (20, 200))
 
 
 @cache
 def _fourier_kernels() -> Pool:
-    laws = (
+    classes = (
         CategoricalArm(np.full(2, 0.5), name="2 equal classes"),
         CategoricalArm(np.full(4, 0.25), name="4 equal classes"),
     )
     arms = tuple(
-        VendiArm(law, order=order, frequencies=frequencies)
-        for law in laws
+        VendiArm(arm, order=order, frequencies=frequencies)
+        for arm in classes
         for order in (1.0, 2.0)
         for frequencies in (10, 2000)
     )
@@ -278,13 +284,13 @@ def _fourier_kernels() -> Pool:
 @cache
 def _landmarks() -> Pool:
     unequal = CategoricalArm(np.r_[0.5, np.full(100, 0.005)], name="one class of 1/2 among 101")
-    classes = tuple(NystromArm(law, t) for law in (_CLASSES[0], unequal) for t in (2, 50))
+    classes = tuple(NystromArm(arm, t) for arm in (_CLASSES[0], unequal) for t in (2, 50))
     features = (NystromArm(SphereArm(3), 2), NystromArm(SphereArm(20), 10))
     circle = (NystromArm(CircleArm(1.0), 5),)
     return (classes, (60, 1000, 20_000)), ((*features, *circle), (20, 100))
 
 
-SETTINGS: Mapping[str, Callable[[], Pool]] = MappingProxyType(
+POOLS: Mapping[str, Callable[[], Pool]] = MappingProxyType(
     {
         "gaussian-scalar": _gaussian_scalar,
         "sub-exponential": _sub_exponential,

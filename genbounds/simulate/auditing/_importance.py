@@ -5,15 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from genbounds.bounds import Bound
-from genbounds.simulate._cells import Cell
-from genbounds.simulate._tilts import tilted
 from genbounds.simulate._trials import as_rows, chunk_sizes
+from genbounds.simulate.auditing._scenarios import Scenario
 from genbounds.validation import Float
 
 # Failure probabilities below this are examined by tilted samples.
 RARE = 1e-4
 
-Estimate = tuple[float, float]
+MissEstimate = tuple[float, float]
 """A probability and its lower limit."""
 
 
@@ -58,14 +57,14 @@ def lower_limit(log_values: Float, alpha: float) -> float:
 
 
 def rare_misses(
-    bound: Bound, cell: Cell, count: int, seeds: np.random.SeedSequence, alpha: float
-) -> list[Estimate | None]:
-    """Estimate the probability of a miss at each failure probability of a cell below `RARE`.
+    bound: Bound, scenario: Scenario, count: int, seeds: np.random.SeedSequence, alpha: float
+) -> list[MissEstimate | None]:
+    """Estimate the probability of a miss at each failure probability of a scenario below `RARE`.
 
     Parameters
     ----------
     bound : Bound
-    cell : Cell
+    scenario : Scenario
     count : int
         Tilted samples.
     seeds : numpy.random.SeedSequence
@@ -75,22 +74,22 @@ def rare_misses(
     Returns
     -------
     list
-        None where the failure probability is larger, or no tilt of the law is at hand.
+        None where the failure probability is larger, or no tilt of the distribution is known.
     """
-    arm, n = cell.arm, cell.n
-    rare = [index for index, delta in enumerate(cell.deltas) if delta < RARE]
-    found: list[Estimate | None] = [None] * len(cell.deltas)
+    arm, n = scenario.arm, scenario.n
+    rare = [index for index, delta in enumerate(scenario.deltas) if delta < RARE]
+    found: list[MissEstimate | None] = [None] * len(scenario.deltas)
     logs: dict[int, list[Float]] = {index: [] for index in rare}
     rng = np.random.default_rng(seeds)
     for size in chunk_sizes(bound, arm, n, count) if rare else ():
-        drawn = tilted(arm, bound.needs, n, size, rng)
+        drawn = arm.tilted(bound.needs, n, size, rng)
         if drawn is None:
             return found
         quantities = dict(arm.facts) | drawn.statistics | {"n": n}
         error = as_rows(bound.error(**quantities), size)
         for index in rare:
-            width = as_rows(bound.width(**quantities, delta=cell.deltas[index]), size)
-            # Not error > width: a side that is no number is no miss here.
+            width = as_rows(bound.width(**quantities, delta=scenario.deltas[index]), size)
+            # Not "not error ≤ width", as for plain samples: NaN must not refute here.
             missed = (error > width).any(axis=1)
             logs[index].append(np.where(missed, drawn.log_weights, -np.inf))
     for index in rare:

@@ -1,4 +1,4 @@
-"""What a synthetic arm is, and what is computed from plain samples."""
+"""What a synthetic arm is, and the sample quantities that follow from plain samples."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from genbounds.bounds import Facts
+from genbounds.simulate.arms._tilting import Tilted
 from genbounds.validation import Float
 
 Statistics = dict[str, Float]
@@ -39,14 +40,18 @@ class Outcomes:
 
 
 class SyntheticArm(ABC):
-    """A law whose truth is known.
+    """A distribution whose truth is known.
+
+    A subclass states `name`, `facts` and `draw`. The other methods are faster or exact ways to
+    the same quantities; each has a default that serves every distribution.
 
     Attributes
     ----------
     name : str
-        One line that tells the law from every other.
+        One line that tells the distribution from every other.
     facts : mapping
-        True quantities by name, among them ``families`` (what kind of law it is) and ``d``.
+        True quantities by name, among them ``families`` (the kinds of distribution that
+        assumptions ask for) and ``d``.
     """
 
     name: str
@@ -108,6 +113,38 @@ class SyntheticArm(ABC):
         """
         return None
 
+    def tilted(
+        self, names: Collection[str], n: int, count: int, rng: np.random.Generator
+    ) -> Tilted | None:
+        """Draw quantities of samples among which rare errors are common, with their weights.
+
+        Parameters
+        ----------
+        names : collection of str
+            The quantities wanted. ``mean_deviation``, no function of mean and covariance, may
+            stand at its largest possible value, the root of Tr Σ̂: a width grows with it, so that
+            misses are undercounted, never overcounted.
+        n, count : int
+            Rows of each sample, and samples.
+        rng : numpy.random.Generator
+
+        Returns
+        -------
+        Tilted or None
+            None where no tilt of the distribution is known.
+        """
+        drawn = self.tilted_rows(n, count, rng)
+        if drawn is None:
+            return None
+        rows, log_weights = drawn
+        return Tilted(statistics=self.reduce(names, rows), log_weights=log_weights)
+
+    def tilted_rows(
+        self, n: int, count: int, rng: np.random.Generator
+    ) -> tuple[Float, Float] | None:
+        """Draw the rows of `tilted`: (`count`, `n`, d) by `rng`, and log weights of the samples."""
+        return None
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name})"
 
@@ -121,21 +158,15 @@ def reduce_rows(names: Collection[str], rows: Float, facts: Mapping[str, Any]) -
     def scatter(x: Float) -> Float:
         return np.asarray(np.swapaxes(x, 1, 2) @ x / n)
 
-    def sample_variance() -> Float:
-        return np.asarray(np.square(centred[..., 0]).sum(axis=1) / (n - 1))
-
-    def mean_error_norm() -> Float:
-        return np.asarray(np.linalg.norm(mean - facts["mean"], axis=1))
-
     table: dict[str, Callable[[], Any]] = {
         "sample_mean": lambda: mean[:, 0],
-        "sample_variance": sample_variance,
+        "sample_variance": lambda: np.square(centred[..., 0]).sum(axis=1) / (n - 1),
         "mean_square": lambda: np.square(rows[..., 0]).mean(axis=1),
         "mean_squared_norm": lambda: np.square(rows).sum(axis=2).mean(axis=1),
         "mean_vector": lambda: mean,
         "rows": lambda: rows[..., 0],
         "running_mean": lambda: rows[..., 0].cumsum(axis=1) / np.arange(1.0, n + 1.0),
-        "mean_error_norm": mean_error_norm,
+        "mean_error_norm": lambda: np.linalg.norm(mean - facts["mean"], axis=1),
         "mean_deviation": lambda: np.linalg.norm(centred, axis=2).mean(axis=1),
         "covariance": lambda: scatter(centred),
         "raw_covariance": lambda: scatter(rows),

@@ -9,18 +9,22 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from genbounds.bounds import Facts
-from genbounds.simulate._arms import Outcomes, Statistics, SyntheticArm
-from genbounds.simulate._engine import Engine, draw_white
-from genbounds.simulate._gaussian import GaussianArm
+from genbounds.simulate._engine import FrechetEngine
+from genbounds.simulate._wishart import draw_white
+from genbounds.simulate.arms._arm import Outcomes, Statistics, SyntheticArm
+from genbounds.simulate.arms._gaussian import GaussianArm, tilted_gaussian
+from genbounds.simulate.arms._tilting import Tilted
 from genbounds.validation import Float, InputError
 
+# A lattice that reaches tails of 1e-30 in both directions and is fine enough for the accuracy that
+# `FrechetArm.outcomes` states: 600 means by 294 variances.
 _LATTICE_REACH = 12.0  # standard errors
 _LATTICE_MEANS = 300
 _LATTICE_RATIO = 1.5  # of the tail probabilities of neighbouring variances
 _LATTICE_VARIANCES = 146  # down to 1e-26
 
 _FROM_ENGINE = {"distance_plugin", "sample_mean_gap", "sample_trace_root"}
-_DISTANCE = {"distance_plugin", "sample_mean_gap", "covariance_error", "sample_trace_root"}
+_DISTANCE = {*_FROM_ENGINE, "covariance_error"}
 
 
 class FrechetArm(SyntheticArm):
@@ -29,7 +33,7 @@ class FrechetArm(SyntheticArm):
     Parameters
     ----------
     features : SyntheticArm
-        A law whose facts hold ``mean`` and ``cov``.
+        Its facts hold ``mean`` and ``cov``.
     reference_mean : array_like of shape (d,)
         A scalar is repeated.
     reference_cov : array_like of shape (d, d) or (d,)
@@ -71,13 +75,8 @@ class FrechetArm(SyntheticArm):
     @cached_property
     def facts(self) -> Facts:
         """True quantities by name: those of the features and the distance."""
-        known = self.features.facts
-        cov = known["cov"]
-        cov = np.diag(cov) if cov.ndim == 1 else cov
-        gap = np.broadcast_to(known["mean"], (self.d,)) - self.reference_mean
-        distance = float(self._distance(gap[None], cov[None])[0])
-        return dict(known) | {
-            "distance_accuracy": self._accuracy(float(known.get("moment_accuracy", 0.0)), gap, cov),
+        gap, cov = self._gap, self._cov
+        return dict(self.features.facts) | {
             "mean_gap": float(np.linalg.norm(gap)),
             "reference_definite": bool(self.reference_values.min() > 0.0),
             "reference_root_trace": float(np.sqrt(self.reference_values).sum()),
@@ -86,22 +85,19 @@ class FrechetArm(SyntheticArm):
             "reference_cov": self.reference_root @ self.reference_root,
             "trace_root": float(self._trace_root(cov[None])[0]),
             "product_trace": float(np.trace(self.reference_root @ cov @ self.reference_root)),
-            "distance": distance,
+            "distance": float(self._distance(gap[None], cov[None])[0]),
         }
 
-    def _accuracy(self, accuracy: float, gap: Float, cov: Float) -> float:
-        """Error limit of the distance where every moment is right within `accuracy`.
+    @property
+    def _gap(self) -> Float:
+        """μ − μ_r, shape (d,)."""
+        return np.broadcast_to(self.features.facts["mean"], (self.d,)) - self.reference_mean
 
-        The error E of Σ has ‖E‖ ≤ ε = d accuracy, and Σ − ε I ⪯ Σ + E ⪯ Σ + ε I orders the roots.
-        """
-        if accuracy == 0.0:
-            return 0.0
-        reach = self.d * accuracy
-        shift = reach * np.eye(self.d)
-        low, middle, high = self._trace_root(np.stack([cov - shift, cov, cov + shift]))
-        means = np.sqrt(self.d) * accuracy
-        linear = self.d * accuracy + means * (2.0 * float(np.linalg.norm(gap)) + means)
-        return float(2.0 * max(high - middle, middle - low) + linear)
+    @property
+    def _cov(self) -> Float:
+        """Covariance of the features, shape (d, d)."""
+        cov = np.asarray(self.features.facts["cov"])
+        return np.diag(cov) if cov.ndim == 1 else cov
 
     @property
     def d(self) -> int:
@@ -118,15 +114,12 @@ class FrechetArm(SyntheticArm):
         """Draw sample quantities; see `SyntheticArm.statistics`."""
         if {*names} <= _FROM_ENGINE and isinstance(self.features, GaussianArm) and n > 1:
             return self._from_engine(names, n, replications, rng)
-        moments = ["mean_vector", "covariance"] if set(names) & _DISTANCE else []
-        out = self.features.statistics([*dict.fromkeys((*names, *moments))], n, replications, rng)
+        out = self.features.statistics(_with_moments(names), n, replications, rng)
         return self._with_distances(names, out)
 
     def reduce(self, names: Collection[str], rows: Float) -> Statistics:
         """Compute sample quantities from raw samples; see `SyntheticArm.reduce`."""
-        moments = ["mean_vector", "covariance"] if set(names) & _DISTANCE else []
-        out = self.features.reduce([*dict.fromkeys((*names, *moments))], rows)
-        return self._with_distances(names, out)
+        return self._with_distances(names, self.features.reduce(_with_moments(names), rows))
 
     def from_white(
         self, names: Collection[str], n: int, white: Float, factor: Float | None
@@ -140,52 +133,73 @@ class FrechetArm(SyntheticArm):
         InputError
             If the features are not Gaussian.
         """
-        if not isinstance(self.features, GaussianArm):
-            raise InputError(f"`features` ({self.features.name}) must be Gaussian.")
-        wanted = [*dict.fromkeys((*names, "mean_vector", "covariance"))]
-        return self._with_distances(names, self.features.from_white(wanted, n, white, factor))
+        out = self._gaussian().from_white(_with_moments(names), n, white, factor)
+        return self._with_distances(names, out)
 
     def _with_distances(self, names: Collection[str], out: Statistics) -> Statistics:
         """Add what follows from the sample mean and covariance."""
         if set(names) & _DISTANCE:
-            gap = out["mean_vector"] - self.reference_mean
-            cov = self.facts["cov"]
-            change = out["covariance"] - (np.diag(cov) if cov.ndim == 1 else cov)
+            gap, cov = out["mean_vector"] - self.reference_mean, out["covariance"]
             out["sample_mean_gap"] = np.linalg.norm(gap, axis=1)
-            out["covariance_error"] = np.abs(np.linalg.eigvalsh(change)).max(axis=1)
-            out["distance_plugin"] = self._distance(gap, out["covariance"])
-            out["sample_trace_root"] = self._trace_root(out["covariance"])
+            out["covariance_error"] = np.abs(np.linalg.eigvalsh(cov - self._cov)).max(axis=1)
+            out["distance_plugin"] = self._distance(gap, cov)
+            out["sample_trace_root"] = self._trace_root(cov)
         return {name: out[name] for name in names if name in out}
 
-    @cached_property
-    def _engine(self) -> Engine:
-        return Engine(self)
+    def _gaussian(self) -> GaussianArm:
+        """Return the features, which must be Gaussian."""
+        if not isinstance(self.features, GaussianArm):
+            raise InputError(f"`features` ({self.features.name}) must be a GaussianArm.")
+        return self.features
 
-    def _from_engine(
-        self, names: Collection[str], n: int, replications: int, rng: np.random.Generator
-    ) -> Statistics:
-        white = draw_white(self.d, n, replications, rng)
-        terms = self._engine.terms(white, n, debias=False)
-        scale = (n - 1.0) / n  # from divisor n − 1 to n
-        table = {
-            "sample_mean_gap": lambda: np.sqrt(terms.gap),
-            "sample_trace_root": lambda: np.sqrt(scale) * terms.roots.sum(axis=1),
-            "distance_plugin": lambda: self._engine.plugin(terms, scale=scale),
-        }
-        return {name: np.asarray(table[name]()) for name in names}
-
-    def gaussian_parts(self) -> tuple[Float, Float | None, Float]:
-        """Eigenvalues and eigenvectors of the features' covariance, and μ − μ_r.
+    def engine(self, device: str | None = None) -> FrechetEngine:
+        """Prepare distances of many Gaussian samples at once, on NumPy or on a torch `device`.
 
         Raises
         ------
         InputError
             If the features are not Gaussian.
         """
-        if not isinstance(self.features, GaussianArm):
-            raise InputError("sufficient statistics need a FrechetArm of a GaussianArm.")
-        gap = self.features.mean - self.reference_mean
-        return self.features.eigenvalues, self.features.axes, gap
+        features = self._gaussian()
+        return FrechetEngine(
+            eigenvalues=features.eigenvalues,
+            axes=features.axes,
+            gap=self._gap,
+            reference_root=self.reference_root,
+            reference_values=self.reference_values,
+            device=device,
+        )
+
+    @cached_property
+    def _engine(self) -> FrechetEngine:
+        return self.engine()
+
+    def _from_engine(
+        self, names: Collection[str], n: int, replications: int, rng: np.random.Generator
+    ) -> Statistics:
+        white = draw_white(self.d, n, replications, rng)
+        parts = self._engine.evaluate(white, n, debias=False)
+        scale = (n - 1.0) / n  # from divisor n − 1 to n
+        table = {
+            "sample_mean_gap": lambda: np.sqrt(parts.gap),
+            "sample_trace_root": lambda: np.sqrt(scale) * parts.roots.sum(axis=1),
+            "distance_plugin": lambda: self._engine.plugin(parts, scale=scale),
+        }
+        return {name: np.asarray(table[name]()) for name in names}
+
+    def tilted(
+        self, names: Collection[str], n: int, count: int, rng: np.random.Generator
+    ) -> Tilted | None:
+        """Tilt the features; Gaussian ones also along the gap of the means."""
+        if not isinstance(self.features, GaussianArm) or set(names) & {"running_mean", "rows"}:
+            return super().tilted(names, n, count, rng)
+        return tilted_gaussian(self.features, self, names, n, count, rng, gap=self._gap)
+
+    def tilted_rows(
+        self, n: int, count: int, rng: np.random.Generator
+    ) -> tuple[Float, Float] | None:
+        """Rows of tilted features."""
+        return self.features.tilted_rows(n, count, rng)
 
     def outcomes(self, names: Collection[str], n: int) -> Outcomes | None:
         """Lattice over sample mean and sample variance for one Gaussian feature.
@@ -199,20 +213,9 @@ class FrechetArm(SyntheticArm):
         """
         if self.d > 1 or "gaussian" not in self.features.facts["families"] or n < 2:
             return None
-        from scipy.special import ndtr
-        from scipy.stats import chi2
-
         variance = self.features.facts["variance"]
-        # Mean in standard errors; upper tails are mirrored to keep their digits.
-        edges = np.linspace(0.0, _LATTICE_REACH, _LATTICE_MEANS + 1)
-        half = ndtr(-edges[:-1]) - ndtr(-edges[1:])
-        middle = 0.5 * (edges[:-1] + edges[1:])
-        z, z_weight = np.r_[-middle[::-1], middle], np.r_[half[::-1], half]
-        edge = 0.5 * _LATTICE_RATIO ** -np.arange(_LATTICE_VARIANCES + 1.0)
-        share = np.r_[edge[:-1] - edge[1:], edge[-1]]
-        inside = np.r_[np.sqrt(edge[:-1] * edge[1:]), edge[-1]]
-        scatter = np.r_[chi2.ppf(inside, n - 1), chi2.isf(inside, n - 1)]
-        scatter_weight = np.r_[share, share]
+        z, z_weight = _mean_lattice()
+        scatter, scatter_weight = _scatter_lattice(n)
         mean_error = np.repeat(z, scatter.size) * np.sqrt(variance / n)
         covariance = np.tile(scatter, z.size) * variance / n
         gap = mean_error + self.features.facts["mean"] - self.reference_mean[0]
@@ -253,3 +256,30 @@ class FrechetArm(SyntheticArm):
         # A lattice at d = 1 has 175,000 of them.
         inner = matrices[..., 0] if self.d == 1 else np.linalg.eigvalsh(matrices)
         return np.asarray(np.sqrt(np.maximum(inner, 0.0)).sum(axis=1))
+
+
+def _with_moments(names: Collection[str]) -> list[str]:
+    """`names` and the moments that their distances, if there are any, follow from."""
+    moments = ["mean_vector", "covariance"] if set(names) & _DISTANCE else []
+    return [*dict.fromkeys((*names, *moments))]
+
+
+def _mean_lattice() -> tuple[Float, Float]:
+    """Means in standard errors and their probabilities; upper tails mirrored to keep digits."""
+    from scipy.special import ndtr
+
+    edges = np.linspace(0.0, _LATTICE_REACH, _LATTICE_MEANS + 1)
+    half = ndtr(-edges[:-1]) - ndtr(-edges[1:])
+    middle = 0.5 * (edges[:-1] + edges[1:])
+    return np.r_[-middle[::-1], middle], np.r_[half[::-1], half]
+
+
+def _scatter_lattice(n: int) -> tuple[Float, Float]:
+    """χ² variables of n − 1 degrees of freedom and their probabilities, both tails alike."""
+    from scipy.stats import chi2
+
+    edge = 0.5 * _LATTICE_RATIO ** -np.arange(_LATTICE_VARIANCES + 1.0)
+    share = np.r_[edge[:-1] - edge[1:], edge[-1]]
+    inside = np.r_[np.sqrt(edge[:-1] * edge[1:]), edge[-1]]
+    scatter = np.r_[chi2.ppf(inside, n - 1), chi2.isf(inside, n - 1)]
+    return scatter, np.r_[share, share]

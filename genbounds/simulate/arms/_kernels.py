@@ -1,4 +1,4 @@
-"""Kernel arms: a spectrum in closed form and its Vendi scores, at one order or by landmarks."""
+"""Arms whose kernel has a spectrum in closed form, and with it the Vendi score of every order."""
 
 from __future__ import annotations
 
@@ -9,155 +9,55 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from genbounds.bounds import Facts
-from genbounds.simulate._arms import Statistics, SyntheticArm
-from genbounds.simulate._bounded import CategoricalArm
+from genbounds.simulate.arms._arm import SyntheticArm
 from genbounds.validation import Float, InputError, check_count
 
 
-class VendiArm(SyntheticArm):
-    """A kernel law together with the order α, and what is kept of the spectrum.
+class CircleArm(SyntheticArm):
+    """Uniform angles with the kernel exp(κ(cos(x−y) − 1)), of infinite rank, by its features.
 
     Parameters
     ----------
-    law : SyntheticArm
-        Knows its ``kernel_spectrum`` and draws ``sample_spectrum``.
-    order : float
-        α ≥ 1, infinity included.
-    kept : int, optional
-        Truncation t, at most d.
-    frequencies : int, optional
-        Random Fourier frequencies; `law` must then be a `CategoricalArm`, whose classes are
-        taken as whole numbers: with ω uniform on (−π, π), E cos(ω(x−y)) = [x = y] exactly.
-    """
-
-    def __init__(
-        self,
-        law: SyntheticArm,
-        *,
-        order: float,
-        kept: int | None = None,
-        frequencies: int | None = None,
-    ) -> None:
-        if not order >= 1.0:
-            raise InputError(f"`order` must be at least 1; got {order!r}.")
-        if kept is not None and check_count("kept", kept) > law.d:
-            raise InputError(f"`kept` must be at most d = {law.d}; got {kept!r}.")
-        if frequencies is not None:
-            check_count("frequencies", frequencies)
-            if not isinstance(law, CategoricalArm):
-                raise InputError("`frequencies` needs a CategoricalArm.")
-        self.law, self.order, self.kept, self.frequencies = law, float(order), kept, frequencies
-        detail = "" if kept is None else f", t={kept}"
-        detail += "" if frequencies is None else f", {frequencies} frequencies"
-        self.name = f"{law.name}, α={self.order:g}{detail}"
-
-    @cached_property
-    def facts(self) -> Facts:
-        """True quantities by name."""
-        extra: dict[str, float] = {"order": self.order}
-        if self.kept is not None:
-            extra["kept"] = self.kept
-        if self.frequencies is not None:
-            extra["frequencies"] = self.frequencies
-        return dict(self.law.facts) | extra
-
-    def draw(self, n: int, rng: np.random.Generator) -> Float:
-        """Return `n` rows of features."""
-        return self.law.draw(n, rng)
-
-    def statistics(
-        self, names: Collection[str], n: int, replications: int, rng: np.random.Generator
-    ) -> Statistics:
-        """Draw spectra of K/n, and of its Fourier approximation."""
-        wanted = set(names)
-        out: Statistics = {}
-        if "sample_spectrum" in wanted:
-            out = self.law.statistics(["sample_spectrum"], n, replications, rng)
-        if "fourier_spectrum" in wanted:
-            shares = self.law.statistics(["mean_vector"], n, replications, rng)["mean_vector"]
-            out["fourier_spectrum"] = self._fourier(shares, rng)
-        return out
-
-    def size(self, names: Collection[str], n: int) -> int:
-        """Numbers held for each replication."""
-        return self.law.size(names, n) + 3 * self.d * (self.frequencies or 0)
-
-    def _fourier(self, shares: Float, rng: np.random.Generator) -> Float:
-        """Eigenvalues of the FKEA kernel matrix over n, from the class shares (k, d)."""
-        omega = rng.uniform(-np.pi, np.pi, (len(shares), 1, int(self.frequencies or 1)))
-        angle = omega * np.arange(self.d)[None, :, None]
-        features = np.concatenate([np.cos(angle), np.sin(angle)], axis=2)
-        features *= np.sqrt(shares[:, :, None] / omega.shape[2])
-        gram = features @ np.swapaxes(features, 1, 2)
-        return np.maximum(np.linalg.eigvalsh(gram)[:, ::-1], 0.0)
-
-
-class NystromArm(SyntheticArm):
-    """A kernel law whose sample spectrum is approximated from landmarks (Nyström).
-
-    Parameters
-    ----------
-    law : SyntheticArm
-        Draws rows of features with φ(x)ᵀφ(y) = k(x, y); knows its ``kernel_spectrum``.
-    landmarks : int
-        t; the first t rows of a sample, which are random ones.
+    concentration : float
+        κ, in (0, 4].
 
     Notes
     -----
-    With P the projection onto the features of the landmarks, K_nt K_tt⁺ K_tn = ΦPΦᵀ: its
-    eigenvalues over n are those of P C_n P, and its trace over n is Tr P C_n.
+    k(x, y) = Σ_m e^(−κ) I_m(κ) e^(im(x−y)): the eigenvalues are e^(−κ) I_m(κ), m = 0, ±1, ….
+    Rows are the features of the first 24 harmonics; what is left out is below 1e-15.
     """
 
-    def __init__(self, law: SyntheticArm, landmarks: int) -> None:
-        self.law, self.landmarks = law, check_count("landmarks", landmarks)
-        self.name = f"{law.name}, {self.landmarks} landmarks"
+    _HARMONICS = 24
+
+    def __init__(self, concentration: float) -> None:
+        if not 0.0 < concentration <= 4.0:
+            raise InputError(f"`concentration` must lie in (0, 4]; got {concentration!r}.")
+        self.concentration = float(concentration)
+        self.name = f"circle kernel(concentration {self.concentration:g})"
+
+    @cached_property
+    def _eigenvalues(self) -> Float:
+        from scipy.special import ive
+
+        return np.asarray(ive(np.arange(self._HARMONICS + 1.0), self.concentration))
 
     @cached_property
     def facts(self) -> Facts:
         """True quantities by name."""
-        return dict(self.law.facts) | {"landmarks": self.landmarks}
+        spectrum = np.r_[self._eigenvalues[0], np.repeat(self._eigenvalues[1:], 2)]
+        return {
+            "families": frozenset({"bounded", "kernel"}),
+            "d": spectrum.size,
+            "radius": 1.0,
+            "kernel_spectrum": spectrum,
+        }
 
     def draw(self, n: int, rng: np.random.Generator) -> Float:
-        """Return `n` rows of features."""
-        return self.law.draw(n, rng)
-
-    def statistics(
-        self, names: Collection[str], n: int, replications: int, rng: np.random.Generator
-    ) -> Statistics:
-        """Draw the approximate spectrum, and what the landmarks leave out of the trace."""
-        if isinstance(self.law, CategoricalArm):
-            spectrum = self._of_classes(self.law.probabilities, n, replications, rng)
-        else:
-            spectrum = self._of_features(n, replications, rng)
-        out = {
-            "nystrom_spectrum": np.sort(spectrum, axis=1)[:, ::-1],
-            "nystrom_residual": np.maximum(1.0 - spectrum.sum(axis=1), 0.0),
-        }
-        return {name: out[name] for name in names if name in out}
-
-    def _of_classes(
-        self, probabilities: Float, n: int, replications: int, rng: np.random.Generator
-    ) -> Float:
-        """Shares of the classes that some landmark belongs to; the others are lost."""
-        t = min(self.landmarks, n)
-        seen = rng.multinomial(t, probabilities, replications)
-        rest = rng.multinomial(n - t, probabilities, replications)
-        return np.where(seen > 0, (seen + rest) / n, 0.0)
-
-    def _of_features(self, n: int, replications: int, rng: np.random.Generator) -> Float:
-        rows = self.law.draw(replications * n, rng).reshape(replications, n, -1)
-        _, values, axes = np.linalg.svd(rows[:, : self.landmarks], full_matrices=False)
-        # Directions that rounding alone has put among those of the landmarks do not count.
-        kept = values > 1e-7 * values[:, :1]
-        inside = (rows @ np.swapaxes(axes, 1, 2)) * kept[:, None, :]
-        found = np.linalg.eigvalsh(np.swapaxes(inside, 1, 2) @ inside / n)
-        out = np.zeros((replications, self.d))
-        out[:, : found.shape[1]] = np.maximum(found, 0.0)
-        return out
-
-    def size(self, names: Collection[str], n: int) -> int:
-        """Numbers held for each replication."""
-        return 3 * self.d if isinstance(self.law, CategoricalArm) else 3 * n * self.d
+        """Return `n` rows of features, shape (n, 49)."""
+        angle = rng.uniform(-np.pi, np.pi, (n, 1)) * np.arange(1.0, self._HARMONICS + 1.0)
+        root = np.sqrt(2.0 * self._eigenvalues[1:])
+        first = np.full((n, 1), np.sqrt(self._eigenvalues[0]))
+        return np.concatenate([first, root * np.cos(angle), root * np.sin(angle)], axis=1)
 
 
 class RbfArm(SyntheticArm):
@@ -204,7 +104,7 @@ class RbfArm(SyntheticArm):
         return np.sort(values)[::-1]
 
     def vendi(self, order: float) -> float:
-        """Vendi score of the law, of any order: a product of geometric laws, no truncation."""
+        """Vendi score of the distribution, of any order: a product of geometric series."""
         _check_order(order)
         first, ratio = self._geometric()
         if np.isinf(order):
@@ -258,7 +158,7 @@ class SphereClustersArm(SyntheticArm):
         return np.sort(values)[::-1]
 
     def vendi(self, order: float) -> float:
-        """Vendi score of the law, of any order."""
+        """Vendi score of the distribution, of any order."""
         return vendi_truth(self.spectrum, order)
 
     @cached_property

@@ -1,0 +1,226 @@
+"""The audit: every statement on trial.
+
+What is to be done is cut into pieces of work, which know nothing of one another; what comes back
+is put together as evidence, and `_verdicts` makes a row of it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from genbounds.bounds import Bound, catalog
+from genbounds.simulate._pieces import Piece, Progress, work
+from genbounds.simulate._store import AUDIT
+from genbounds.simulate._trials import chunk_sizes, exact_misses, run_chunk, stream
+from genbounds.simulate._versions import versions
+from genbounds.simulate._workers import Workers
+from genbounds.simulate.auditing._checks import exact_checks
+from genbounds.simulate.auditing._importance import rare_misses
+from genbounds.simulate.auditing._rates import fit_rate
+from genbounds.simulate.auditing._results import (
+    FALSE_ALARM,
+    AuditReport,
+    AuditRow,
+    CellResult,
+    Check,
+)
+from genbounds.simulate.auditing._scenarios import Scenario, scenarios_of
+from genbounds.simulate.auditing._search import DIMENSIONS, SearchResult, search
+from genbounds.simulate.auditing._verdicts import (
+    Measured,
+    decide,
+    fitted_cell,
+    searched_cell,
+    trial_cells,
+)
+from genbounds.validation import InputError, check_count, check_installed
+
+DEFAULT_REPLICATIONS = 10_000
+QUICK_REPLICATIONS = 1_000
+
+# One tilted sample for so many plain ones, and no fewer than this: a tilted sample costs more, and
+# a few thousand of them see a tail of 1e-12 (tests/simulate/test_importance.py).
+_TILTED_SHARE = 5
+_LEAST_TILTED = 100
+
+
+def audit(
+    patterns: Iterable[str] = (),
+    *,
+    replications: int | None = None,
+    seed: int = 0,
+    jobs: int = 1,
+    backend: str = "loky",
+    scheduler: str | None = None,
+    threads: int = 1,
+    quick: bool = False,
+    out: Path | str | None = None,
+    progress: Progress | None = None,
+    catalogue: Mapping[str, Bound] | None = None,
+) -> AuditReport:
+    """Put statements on trial.
+
+    Each is refuted, empty ("vacuous"), or neither ("upheld": not refuted by the evidence).
+
+    Parameters
+    ----------
+    patterns : iterable of str
+        Ids or shell patterns such as ``"o24.*"``; empty means all.
+    replications : int, optional
+        Samples in each cell; 10,000, or 1,000 if `quick`.
+    seed : int
+        Start of all random streams.
+    jobs, backend, scheduler, threads
+        Who does the work, as in `Workers`; results do not depend on it, except on `threads`.
+    quick : bool
+        Fewer replications: the same verdict wherever a refutation is not a rare event.
+    out : path, optional
+        Folder whose store keeps finished pieces, so that the same call goes on where an
+        interrupted one stopped and ends with the same results.
+    progress : callable, optional
+        Called as ``progress(done, total, label)`` after every finished piece of work.
+    catalogue : mapping of str to Bound, optional
+        Statements to choose from instead of `genbounds.bounds.catalog`.
+
+    Returns
+    -------
+    AuditReport
+
+    Raises
+    ------
+    InputError
+        If a pattern matches no statement, no distribution meets a statement's assumptions, the
+        store cannot be used or belongs to another configuration, or workers keep dying.
+    """
+    default = QUICK_REPLICATIONS if quick else DEFAULT_REPLICATIONS
+    count = check_count("replications", default if replications is None else replications)
+    seed = check_count("seed", seed, minimum=0)
+    check_installed("the audit", "audit", "sympy", "mpmath", "hypothesis")
+    workers = Workers(jobs=jobs, backend=backend, scheduler=scheduler, threads=threads)
+    bounds = _chosen(patterns, catalog() if catalogue is None else catalogue)
+    results = work(
+        [piece for bound in bounds for piece in _pieces(bound, count, seed)],
+        workers=workers,
+        out=out,
+        name=AUDIT,
+        configuration={"seed": seed, "replications": count},
+        progress=progress,
+    )
+    return AuditReport(
+        rows=tuple(_row(bound, count, results) for bound in bounds),
+        seed=seed,
+        replications=count,
+        version=versions()["genbounds"],
+    )
+
+
+def _chosen(patterns: Iterable[str], catalogue: Mapping[str, Bound]) -> list[Bound]:
+    wanted = list(patterns)
+    for pattern in wanted:
+        if not any(fnmatchcase(name, pattern) for name in catalogue):
+            raise InputError(
+                f"no statement matches {pattern!r}: `genbounds bounds` lists the catalogue."
+            )
+    return [
+        bound
+        for name, bound in catalogue.items()
+        if not wanted or any(fnmatchcase(name, pattern) for pattern in wanted)
+    ]
+
+
+def _key(bound: Bound, *parts: object) -> str:
+    """Key of a piece of work: with other constants it is other work."""
+    return json.dumps([bound.id, dict(bound.constants), *parts], ensure_ascii=False)
+
+
+def _pieces(bound: Bound, replications: int, seed: int) -> list[Piece]:
+    """All the work on one statement."""
+    if bound.form == "rate":
+        fit = (bound, replications, stream(seed, bound.id, "fit"))
+        return [Piece(_key(bound, "fit", replications), f"{bound.id}: fitted rates", _fit, fit)]
+    checks = Piece(_key(bound, "symbolic"), f"{bound.id}: exact checks", _check, (bound,))
+    if bound.form == "deterministic":
+        return [checks, *_searches(bound, seed)]
+    return [checks, *_trials(bound, replications, seed)]
+
+
+def _searches(bound: Bound, seed: int) -> list[Piece]:
+    pieces = []
+    for d in DIMENSIONS:
+        label, seeds = f"{bound.id}: search at d={d}", stream(seed, bound.id, "search", d)
+        pieces.append(Piece(_key(bound, "search", d), label, _search, (bound, d, seeds)))
+    return pieces
+
+
+def _trials(bound: Bound, replications: int, seed: int) -> list[Piece]:
+    """For each scenario exact or rare miss probabilities, and plain samples in chunks."""
+    scenarios = scenarios_of(bound)
+    # Plain and tilted samples share the false alarm.
+    alpha = 0.5 * FALSE_ALARM / sum(len(scenario.deltas) for scenario in scenarios)
+    tilts = max(replications // _TILTED_SHARE, _LEAST_TILTED)
+    pieces = []
+    for scenario in scenarios:
+        arm, n, name = scenario.arm, scenario.n, scenario.label
+        label, seeds = f"{bound.id}: {name}", stream(seed, bound.id, name, "rare")
+        known = (bound, scenario, tilts, seeds, alpha)
+        pieces.append(Piece(_key(bound, name, "exact"), label, _exact_or_rare, known))
+        for index, size in enumerate(chunk_sizes(bound, arm, n, replications)):
+            chunk = (bound, arm, n, scenario.deltas, size, stream(seed, bound.id, name, index))
+            pieces.append(Piece(_key(bound, name, index), label, run_chunk, chunk))
+    return pieces
+
+
+def _exact_or_rare(
+    bound: Bound, scenario: Scenario, tilts: int, seeds: np.random.SeedSequence, alpha: float
+) -> dict[str, Any]:
+    """Exact miss probabilities, and where there are none those of rare misses by tilted samples."""
+    miss = exact_misses(bound, scenario.arm, scenario.n, scenario.deltas)
+    rare = rare_misses(bound, scenario, tilts, seeds, alpha) if None in miss else None
+    return {"miss": miss, "rare": rare}
+
+
+def _check(bound: Bound) -> dict[str, Any]:
+    return {"checks": [check.to_dict() for check in exact_checks(bound)]}
+
+
+def _fit(bound: Bound, replications: int, seeds: np.random.SeedSequence) -> dict[str, Any]:
+    return {"checks": [check.to_dict() for check in fit_rate(bound, replications, seeds)]}
+
+
+def _search(bound: Bound, d: int, seeds: np.random.SeedSequence) -> dict[str, Any]:
+    return asdict(search(bound, d, seeds))
+
+
+def _row(bound: Bound, replications: int, results: Mapping[str, dict[str, Any]]) -> AuditRow:
+    """Make the row of one statement from the results of its pieces."""
+    key = _key(bound, "fit", replications) if bound.form == "rate" else _key(bound, "symbolic")
+    checks = tuple(Check(**check) for check in results[key]["checks"])
+    searched: tuple[SearchResult, ...] = ()
+    cells: tuple[CellResult, ...]
+    if bound.form == "rate":
+        cells = tuple(fitted_cell(check) for check in checks)
+    elif bound.form == "deterministic":
+        searched = tuple(SearchResult(**results[_key(bound, "search", d)]) for d in DIMENSIONS)
+        cells = tuple(searched_cell(bound, result) for result in searched)
+    else:
+        cells = trial_cells(bound, _measured(bound, replications, results))
+    return decide(bound, cells, checks, searched)
+
+
+def _measured(
+    bound: Bound, replications: int, results: Mapping[str, dict[str, Any]]
+) -> list[Measured]:
+    found = []
+    for scenario in scenarios_of(bound):
+        known = results[_key(bound, scenario.label, "exact")]
+        count = len(chunk_sizes(bound, scenario.arm, scenario.n, replications))
+        chunks = [results[_key(bound, scenario.label, index)] for index in range(count)]
+        found.append(Measured(scenario, known["miss"], known["rare"], chunks))
+    return found

@@ -1,0 +1,348 @@
+"""Studies of claimed rates: orders of growth, ratios of variances, regret."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+import numpy as np
+
+from genbounds.bounds import Bound, entropy_sum, truncate
+from genbounds.simulate.arms import (
+    CategoricalArm,
+    CircleArm,
+    DirichletArm,
+    FrechetArm,
+    GaussianArm,
+    NystromArm,
+    SphereArm,
+)
+from genbounds.simulate.auditing._fits import average, fit_power, judge_exponent, normal_reach
+from genbounds.simulate.auditing._regret import fd_ucb, is_ucb
+from genbounds.simulate.auditing._results import FALSE_ALARM, Check
+from genbounds.validation import Float, InputError
+
+
+def fit_rate(bound: Bound, replications: int, seeds: np.random.SeedSequence) -> tuple[Check, ...]:
+    """Judge a claimed rate.
+
+    Raises
+    ------
+    InputError
+        If there is no study of the statement.
+    """
+    if bound.id not in _STUDIES:
+        raise InputError(
+            f"`{bound.id}` claims a rate, and there is no study of it: only {', '.join(_STUDIES)} "
+            "can be audited."
+        )
+    return tuple(_STUDIES[bound.id](bound, replications, np.random.default_rng(seeds)))
+
+
+def _distances(arm: FrechetArm, n: int, count: int, rng: np.random.Generator) -> Float:
+    return arm.statistics(["distance_plugin"], n, count, rng)["distance_plugin"]
+
+
+def _two_generators() -> tuple[FrechetArm, FrechetArm]:
+    power = 1.0 / np.arange(1.0, 5.0)
+    return (
+        FrechetArm(GaussianArm(0.0, np.ones(4)), 0.0, np.full(4, 2.0), name="I against 2I (d=4)"),
+        FrechetArm(GaussianArm(0.0, power), 0.0, power[::-1], name="1/j reversed (d=4)"),
+    )
+
+
+_SIZES = np.array([16.0, 32.0, 64.0, 128.0, 256.0, 512.0])
+
+
+def _fid_bias(bound: Bound, replications: int, rng: np.random.Generator) -> list[Check]:
+    checks, leads = [], []
+    for arm in _two_generators():
+        drawn = [
+            average(_distances(arm, int(n), 2 * replications, rng) - arm.facts["distance"])
+            for n in _SIZES
+        ]
+        means, errors = (np.array(part) for part in zip(*drawn, strict=True))
+        fitted = fit_power(_SIZES, means, errors, count=2)
+        what = f"E FD_N − FD, {arm.name}"
+        checks.append(judge_exponent(bound.constants["exponent"], what, fitted))
+        leads.append((float(means[3] * _SIZES[3]), float(errors[3] * _SIZES[3])))
+    (first, e1), (second, e2) = leads
+    apart = abs(first - second) / math.hypot(e1, e2)
+    checks.append(
+        Check(
+            kind="fit",
+            claim="K depends on the generator",
+            holds=apart > normal_reach(),
+            found=f"N (E FD_N − FD) at N = 128: {first:.3f} and {second:.3f}, "
+            f"{apart:.1f} standard errors apart",
+        )
+    )
+    return checks
+
+
+def _fid_variance(bound: Bound, replications: int, rng: np.random.Generator) -> list[Check]:
+    checks = []
+    for arm in _two_generators():
+        means, errors = [], []
+        for n in _SIZES:
+            values = _distances(arm, int(n), 2 * max(replications, 400), rng)
+            # The variance of each of 40 batches: independent, and nearly normal in their average.
+            batches = values[: values.size // 40 * 40].reshape(40, -1)
+            mean, error = average(batches.var(axis=1, ddof=1))
+            means.append(mean)
+            errors.append(error)
+        fitted = fit_power(_SIZES, np.array(means), np.array(errors), count=2)
+        what = f"Var FD_N, {arm.name}"
+        checks.append(judge_exponent(bound.constants["exponent"], what, fitted))
+    return checks
+
+
+def _is_bias(bound: Bound, replications: int, rng: np.random.Generator) -> list[Check]:
+    arm = DirichletArm(np.full(5, 0.3))
+    total = 1.5
+    # Var p_j / p̄_j of a Dirichlet distribution: p̄(1−p̄)/(A+1)/p̄.
+    lead = float(0.5 * 5 * (1.0 - 0.2) / (total + 1.0))
+    sizes = np.array([8.0, 16.0, 32.0, 64.0])
+    drawn = []
+    for n in sizes:
+        found = arm.statistics(["mean_posterior", "mean_entropy"], int(n), 4 * replications, rng)
+        score = entropy_sum(found["mean_posterior"]) - found["mean_entropy"]
+        drawn.append(average(arm.facts["log_score"] - score))
+    means, errors = (np.array(part) for part in zip(*drawn, strict=True))
+    # N times the bias is the leading constant and a term in 1/N: weighted least squares.
+    low, spread = means * sizes, errors * sizes
+    design = np.stack([np.ones(4), 1.0 / sizes], axis=1) / spread[:, None]
+    solution, *_ = np.linalg.lstsq(design, low / spread, rcond=None)
+    error = math.sqrt(float(np.linalg.inv(design.T @ design)[0, 0]))
+    reach = normal_reach(2) * error
+    fitted = fit_power(sizes, means, errors, count=2)
+    return [
+        judge_exponent(bound.constants["exponent"], "log IS − E log IS_N", fitted),
+        Check(
+            kind="fit",
+            claim=f"N (log IS − E log IS_N) tends to ½ Σ Var(p_j)/p_j = {lead:.4f}",
+            holds=abs(float(solution[0]) - lead) <= reach,
+            found=f"{solution[0]:.4f} ± {reach:.4f}",
+            decisive=True,
+        ),
+    ]
+
+
+def _rank_flip(bound: Bound, replications: int, rng: np.random.Generator) -> list[Check]:
+    # The reference is N(0, I). A wide generator is closer, a narrow one has less bias.
+    wide = FrechetArm(GaussianArm(0.0, np.full(16, 1.2)), 0.0, np.ones(16))
+    narrow = FrechetArm(GaussianArm(0.0, np.full(16, 0.75)), 0.0, np.ones(16))
+    n = 30
+    drawn = [
+        average(_distances(arm, n, max(replications // 2, 200), rng)) for arm in (wide, narrow)
+    ]
+    gap = drawn[0][0] - drawn[1][0]
+    apart = gap / math.hypot(drawn[0][1], drawn[1][1])
+    truth = [arm.facts["distance"] for arm in (wide, narrow)]
+    return [
+        Check(
+            kind="fit",
+            claim="N(0, 1.2 I) and N(0, 0.75 I) against N(0, I), d = 16, N = 30",
+            holds=truth[0] < truth[1] and apart > normal_reach(),
+            found=f"FD {truth[0]:.4f} < {truth[1]:.4f}, but E FD_N {drawn[0][0]:.4f} > "
+            f"{drawn[1][0]:.4f} ({apart:.0f} standard errors)",
+            decisive=True,
+        )
+    ]
+
+
+def _intercept_weights(sizes: Float) -> Float:
+    """Weights of FD_N at `sizes` in the value at 0 of their regression on 1/N."""
+    design = np.stack([np.ones_like(sizes), 1.0 / sizes], axis=1)
+    return np.asarray(np.linalg.pinv(design)[0])
+
+
+_PROTOCOL = 5000  # C20: the smallest N of the regression
+
+
+def _fid_infinity(bound: Bound, replications: int, rng: np.random.Generator) -> list[Check]:
+    checks = []
+    count = max(replications // 100, 20)
+    for d, least, pool in ((8, _PROTOCOL, 20_000), (64, _PROTOCOL, 20_000), (64, 130, 520)):
+        values = 1.0 / np.arange(1.0, d + 1.0)
+        arm = FrechetArm(GaussianArm(0.0, values), 0.0, np.full(d, values.mean()))
+        sizes = np.floor(np.linspace(least, pool, 15))
+        weights = _intercept_weights(sizes)
+        truth = arm.facts["distance"]
+        parts = [_distances(arm, int(n), count, rng) for n in sizes]
+        weighted = list(zip(weights, parts, strict=True))
+        bias = float(sum(w * part.mean() for w, part in weighted)) - truth
+        error = math.sqrt(sum(w * w * part.var(ddof=1) / count for w, part in weighted))
+        noise = float(parts[-1].std(ddof=1))
+        plain = float(parts[-1].mean()) - truth
+        reach = normal_reach(3) * error
+        visible = abs(bias) - reach > bound.constants["ratio"] * noise
+        as_asked = least == _PROTOCOL
+        checks.append(
+            Check(
+                kind="fit",
+                claim=f"bias left by FD∞ is below the spread of one FD_N: d = {d}, N from {least} "
+                f"to {pool}" + ("" if as_asked else " (fewer than the protocol asks)"),
+                holds=not visible,
+                found=f"bias {bias:.4g} ± {reach:.2g}; plug-in at the pool: bias {plain:.4g}, "
+                f"spread {noise:.3g}",
+                decisive=as_asked,
+            )
+        )
+    return checks
+
+
+def _spacing(bound: Bound, replications: int, rng: np.random.Generator) -> list[Check]:
+    arm, pool, runs = _two_generators()[0], 4000, max(replications // 25, 40)
+    grids = (
+        np.floor(np.linspace(400, pool, 15)),
+        np.floor(1.0 / np.linspace(1.0 / 400, 1.0 / pool, 15)),
+    )
+    squared = np.zeros((runs, 2))
+    for run in range(runs):
+        rows = arm.draw(pool, rng)
+        for column, sizes in enumerate(grids):
+            chosen = [rows[rng.choice(pool, int(n), replace=False)] for n in sizes]
+            means = np.array([part.mean(axis=0) for part in chosen])
+            covs = np.array([np.cov(part.T, bias=True) for part in chosen])
+            found = arm.plugin_distance(means, covs)
+            squared[run, column] = (found @ _intercept_weights(sizes) - arm.facts["distance"]) ** 2
+    # Paired runs: the logarithm of the ratio by the delta method.
+    mean = squared.mean(axis=0)
+    influence = squared[:, 0] / mean[0] - squared[:, 1] / mean[1]
+    error = float(influence.std(ddof=1)) / math.sqrt(runs)
+    log = math.log(mean[0] / mean[1])
+    low = math.exp(log - normal_reach() * error)
+    high = math.exp(log + normal_reach() * error)
+    return [
+        Check(
+            kind="fit",
+            claim=f"mean squared error of FD∞, even in N over even in 1/N, {arm.name}, pool {pool}",
+            holds=low <= bound.constants["ratio"],
+            found=f"ratio {math.exp(log):.3f}, interval [{low:.3f}, {high:.3f}]",
+            decisive=True,
+        )
+    ]
+
+
+_SAMPLERS = ("iid", "inverse", "Box–Muller")  # the last two scramble Sobol points
+_SOBOL_SIZE = 512
+
+
+def _sobol(bound: Bound, replications: int, rng: np.random.Generator) -> list[Check]:
+    """Variances of FD_N and log IS_N of a random network's outputs, by sampler of its latents."""
+    from scipy.stats import f as f_distribution
+
+    runs, d = min(max(replications // 25, 40), 400), 4
+    # 24: twelve ratios, two sides.
+    reach = float(f_distribution.isf(FALSE_ALARM / 24.0, runs - 1, runs - 1))
+    checks = []
+    for latent in (2, 8, 32):
+        weight = rng.standard_normal((latent, d)) / math.sqrt(latent)
+        scores = np.array([[_scores(weight, s, rng) for s in _SAMPLERS] for _ in range(runs)])
+        iid, *sobol = np.var(scores, axis=0, ddof=1)  # by sampler and score
+        for sampler, spread in zip(_SAMPLERS[1:], sobol, strict=True):
+            for score, share in zip(("FD_N", "log IS_N"), spread / iid, strict=True):
+                checks.append(
+                    Check(
+                        kind="fit",
+                        claim=f"variance of {score}, Sobol ({sampler}) over iid, "
+                        f"{latent} latent dimensions, N = {_SOBOL_SIZE}",
+                        holds=bool(share / reach <= bound.constants["ratio"]),
+                        found=f"ratio {share:.3f}, F interval [{share / reach:.3f}, "
+                        f"{share * reach:.3f}], {runs} runs",
+                        decisive=True,
+                    )
+                )
+    return checks
+
+
+def _scores(weight: Float, sampler: str, rng: np.random.Generator) -> tuple[float, float]:
+    """FD_N against N(0, I) and log IS_N of tanh features of latents from one sampler."""
+    from scipy.special import softmax
+    from scipy.stats import qmc
+
+    latent, d = weight.shape
+    if sampler == "iid":
+        z = rng.standard_normal((_SOBOL_SIZE, latent))
+    else:
+        engine = qmc.MultivariateNormalQMC(
+            np.zeros(latent), inv_transform=sampler == "inverse", rng=rng
+        )
+        z = engine.random(_SOBOL_SIZE)
+    rows = np.tanh(1.5 * z @ weight)
+    reference = FrechetArm(GaussianArm(0.0, np.ones(d)), 0.0, np.ones(d))
+    cov = np.cov(rows.T, bias=True)[None]
+    posterior = softmax(3.0 * rows, axis=1)
+    score = entropy_sum(posterior.mean(axis=0)) - entropy_sum(posterior).mean()
+    return float(reference.plugin_distance(rows.mean(axis=0)[None], cov)[0]), float(score)
+
+
+def _nystrom(bound: Bound, replications: int, rng: np.random.Generator) -> list[Check]:
+    """Quantile of the error at fixed t, with the t-truncation of both spectra.
+
+    Asked is λ_r(K) ≤ τ and t ≥ r τ log n for some r; in the proof t ≥ C r log n. The last
+    distribution meets the first with r = 102, where λ_r = 0, and any τ > 0; it does not meet the
+    second.
+    """
+    unequal = CategoricalArm(np.r_[0.5, np.full(100, 0.005)], name="one class of 1/2 among 101")
+    cases = (
+        (NystromArm(SphereArm(3), 8), "rank 3: λ_4 = 0"),
+        (NystromArm(CircleArm(1.0), 20), "infinite rank: λ_10 ≤ 0.1 at n ≤ 800"),
+        (NystromArm(unequal, 2), "as printed only: λ_102 = 0 ≤ τ, t ≥ 102 τ log n for small τ"),
+    )
+    sizes = np.array([50.0, 100.0, 200.0, 400.0, 800.0])
+    claimed = bound.constants["exponent"]
+    checks = []
+    for arm, why in cases:
+        # In 20 batches. Class shares cost next to nothing, samples of features a matrix each.
+        shares_only = isinstance(arm.arm, CategoricalArm)
+        count = max(2 * replications, 2000) if shares_only else max(replications // 10, 100)
+        drawn = [_nystrom_quantile(arm, int(n), count // 20 * 20, rng) for n in sizes]
+        means, errors = (np.array(part) for part in zip(*drawn, strict=True))
+        slope, low, high = fit_power(sizes, means, errors, count=len(cases))
+        checks.append(
+            Check(
+                kind="fit",
+                claim=f"error of Nyström that a tenth of the samples exceeds, {arm.name} ({why}): "
+                f"exponent at most {claimed:g}",
+                holds=low <= claimed,
+                found=f"fitted exponent {slope:.3f}, interval [{low:.3f}, {high:.3f}]; the error "
+                f"is {means[0]:.3f} at n = {sizes[0]:g}, {means[-1]:.3f} at n = {sizes[-1]:g}",
+                decisive=True,
+            )
+        )
+    return checks
+
+
+def _nystrom_quantile(
+    arm: NystromArm, n: int, count: int, rng: np.random.Generator
+) -> tuple[float, float]:
+    """Error that a tenth of the samples exceeds, averaged over 20 batches, and its error."""
+    kept = min(arm.landmarks, arm.d)
+    truth = truncate(arm.facts["kernel_spectrum"][None], kept)
+    drawn = arm.statistics(["nystrom_spectrum"], n, count, rng)["nystrom_spectrum"]
+    found = np.linalg.norm(truncate(drawn, kept) - truth, axis=1)
+    mean, error = average(np.quantile(found.reshape(20, -1), 0.9, axis=1))
+    # Class shares are multiples of 1/n: all batches may have the very same quantile.
+    return mean, max(error, 1e-3 * mean)
+
+
+Study = Callable[[Bound, int, np.random.Generator], list[Check]]
+
+_STUDIES: Mapping[str, Study] = MappingProxyType(
+    {
+        "c20.fid-bias": _fid_bias,
+        "c20.fid-variance": _fid_variance,
+        "c20.is-bias": _is_bias,
+        "c20.rank-flip": _rank_flip,
+        "c20.fid-infinity": _fid_infinity,
+        "c20.spacing": _spacing,
+        "c20.sobol": _sobol,
+        "v24.nystrom": _nystrom,
+        "o24.fid-ucb-regret": fd_ucb,
+        "m25.fd-ucb-regret": fd_ucb,
+        "m25.is-ucb-regret": is_ucb,
+    }
+)

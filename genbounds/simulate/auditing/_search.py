@@ -1,0 +1,324 @@
+"""The search for inputs that violate a deterministic claim.
+
+Two attacks at every dimension: Hypothesis draws small inputs and shrinks what violates to the
+simplest form that still does; a numerical adversary perturbs the best of many random inputs and
+then follows the gradient of the relative violation. What either finds is granted nothing until the
+inequality, evaluated again at rational inputs with 50 digits, is violated too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from genbounds.bounds import Bound, ExactSides, exact_sides
+from genbounds.simulate.auditing._inputs import FAMILIES, as_floats, as_text
+from genbounds.validation import Float, InputError
+
+# Of the inputs: 1, where claims degenerate, and a few more; three matrices at d = 5 already have 75
+# free coordinates.
+DIMENSIONS = (1, 2, 3, 5)
+
+# A violation beyond this, relative to the larger side, refutes.
+VIOLATION = 1e-12
+# The same for sides that are known in double precision only: a thousand times their rounding.
+_UNCONFIRMED = 1e-9
+
+# The adversary: enough to find every error planted in tests/simulate/test_search.py, which are
+# near the smallest changes of a constant that make a true inequality false.
+_STARTS = 600
+_KEPT = 30  # best points that are perturbed
+_CHILDREN = 8  # of each in a round
+_ROUNDS = 40
+_ASCENTS = 4  # best points from which the gradient is followed
+_ASCENT_STEPS = 15
+
+# Hypothesis.
+_EXAMPLES = 100
+_SMALL = 3  # largest dimension at which small inputs are drawn
+_BITS = 4  # of each coordinate: its sign, and three of its size
+_DENOMINATORS = (1, 2, 10, 100, 1000)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchResult:
+    """The strongest attack found at one dimension.
+
+    Attributes
+    ----------
+    d : int
+        Dimension of the inputs.
+    tried : int
+        Inputs evaluated by the numerical adversary.
+    violation : float
+        Relative violation (left − right) / max(|left|, |right|) at `inputs`; the largest found if
+        there is none.
+    ratio : float
+        Smallest right/left found; 1 where the inequality is attained.
+    left, right : str
+        Both sides at `inputs`: fractions, or 20 digits; 12 digits where they are known in double
+        precision only.
+    inputs : dict of str to list
+        A counterexample in its simplest form, whole numbers and fractions such as ``"1/3"``; else
+        the inputs that come nearest, as decimals.
+    confirmed : bool
+        Whether the inequality is violated beyond rounding.
+    """
+
+    d: int
+    tried: int
+    violation: float
+    ratio: float
+    left: str
+    right: str
+    inputs: dict[str, Any]
+    confirmed: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counterexample:
+    """Inputs as fractions, and both sides at them."""
+
+    inputs: dict[str, Any]
+    sides: ExactSides
+
+
+def search(bound: Bound, d: int, seeds: np.random.SeedSequence) -> SearchResult:
+    """Look for inputs of dimension `d` that violate a deterministic claim.
+
+    Small inputs are drawn and shrunk by Hypothesis where d is small. Then starts are random with
+    random scales and zeros; the best are perturbed with shrinking steps, then follow the gradient
+    of the relative violation; a violation is simplified by rounding its coordinates as far as it
+    survives.
+
+    Raises
+    ------
+    InputError
+        If the setting of the statement is not known.
+    """
+    target = Target(bound, d)
+    small, large = seeds.spawn(2)
+    found = shrunk(target, small) if d <= _SMALL else None
+    points, score, tried = _attack(target, np.random.default_rng(large))
+    order = np.argsort(-score, kind="stable")
+    for index in order[:_ASCENTS]:
+        if found is None and score[index] > VIOLATION:
+            simple = _simplify(target, points[[index]])
+            found = target.confirm(simple) or target.confirm(points[[index]])
+    best = points[order[:1]]
+    left, right = target.sides(best)
+    single = target.single(best)
+    broken = bound.violated(single, 1, 0.5)
+    if broken:
+        raise InputError(f"the inputs searched for `{bound.id}` break: {'; '.join(broken)}.")
+    ratio = right / left if left > 0.0 else np.inf
+    if found is not None:
+        return SearchResult(
+            d=d,
+            tried=tried,
+            violation=found.sides.violation,
+            ratio=ratio,
+            left=found.sides.left,
+            right=found.sides.right,
+            inputs={name: as_text(found.inputs[name]) for name in bound.needs},
+            confirmed=True,
+        )
+    return SearchResult(
+        d=d,
+        tried=tried,
+        violation=float(score[order[0]]),
+        ratio=ratio,
+        left=f"{left:.12g}",
+        right=f"{right:.12g}",
+        inputs={name: np.round(single[name], 12).tolist() for name in bound.needs},
+        confirmed=False,
+    )
+
+
+class Target:
+    """A deterministic claim at one dimension, as a function of free coordinates.
+
+    Raises
+    ------
+    InputError
+        If the setting of the statement is not known.
+    """
+
+    def __init__(self, bound: Bound, d: int) -> None:
+        if bound.setting not in FAMILIES:
+            raise InputError(
+                f"`{bound.id}` has the setting {bound.setting!r}; a counterexample can be searched "
+                f"in {', '.join(FAMILIES)}."
+            )
+        self.bound, self.d, self.family = bound, d, FAMILIES[bound.setting]
+
+    @property
+    def size(self) -> int:
+        """Number of coordinates."""
+        return self.family.size(self.d)
+
+    def score(self, points: Float) -> Float:
+        """Relative violation at each of the points; negative where the claim holds."""
+        inputs = self.family.decode(points, self.d)
+        left = self.bound.error(**inputs)
+        right = np.broadcast_to(self.bound.width(**inputs), left.shape)
+        size = np.maximum(np.abs(left), np.abs(right))
+        # Both sides zero: attained, not violated. A side that is no number never wins.
+        score = np.divide(left - right, size, out=np.zeros_like(size), where=size > 0.0)
+        return np.where(np.isfinite(score), score, -np.inf)
+
+    def violates(self, point: Float) -> bool:
+        """Whether one point, shape (1, size), violates the claim in double precision."""
+        return bool(self.score(point)[0] > VIOLATION)
+
+    def single(self, point: Float) -> dict[str, Any]:
+        """Return the inputs at one point."""
+        return {name: value[0] for name, value in self.family.decode(point, self.d).items()}
+
+    def sides(self, point: Float) -> tuple[float, float]:
+        """Both sides at one point, in double precision."""
+        inputs = self.family.decode(point, self.d)
+        left = float(self.bound.error(**inputs)[0])
+        return left, float(np.broadcast_to(self.bound.width(**inputs), (1,))[0])
+
+    def confirm(self, point: Float) -> Counterexample | None:
+        """Evaluate a violation again at rational inputs, the simplest that violate."""
+        single = self.single(point)
+        as_is = self.family.rational(single, None)
+        if exact_sides(self.bound, as_is) is None:  # known in double precision only
+            score = float(self.score(point)[0])
+            if score <= _UNCONFIRMED:
+                return None
+            left, right = self.sides(point)
+            sides = ExactSides(violation=score, left=f"{left:.12g}", right=f"{right:.12g}")
+            return Counterexample(inputs=as_is, sides=sides)
+        for denominator in (*_DENOMINATORS, None):
+            inputs = self.family.rational(single, denominator)
+            if self.bound.violated(as_floats(inputs), 1, 0.5):
+                continue
+            found = exact_sides(self.bound, inputs)
+            if found is not None and found.violation > VIOLATION:
+                return Counterexample(inputs=inputs, sides=found)
+        return None
+
+
+def shrunk(target: Target, seeds: np.random.SeedSequence) -> Counterexample | None:
+    """Let Hypothesis draw small whole-number coordinates, and shrink those that violate."""
+    from random import Random
+
+    from hypothesis import Phase, Verbosity, find, settings
+    from hypothesis import strategies as st
+    from hypothesis import target as guide
+    from hypothesis.errors import NoSuchExample
+
+    signs = np.array([-1.0, 1.0])
+    powers = 2.0 ** np.arange(_BITS - 1)[::-1]  # the last bit is the last to shrink
+
+    def coordinates(bits: list[bool]) -> Float:
+        table = np.array(bits, dtype=np.int64).reshape(target.size, _BITS)
+        return np.asarray(signs[1 - table[:, 0]] * (table[:, 1:] @ powers))[None]
+
+    def violates(bits: list[bool]) -> bool:
+        point = coordinates(bits)
+        score = float(target.score(point)[0])
+        if np.isfinite(score):
+            guide(score)
+        return score > VIOLATION and target.confirm(point) is not None
+
+    # Bits only: what Hypothesis draws for numbers depends on the modules that happen to be loaded.
+    # Every setting that an outer profile might change is given.
+    options = settings(
+        max_examples=_EXAMPLES,
+        database=None,
+        deadline=None,
+        derandomize=False,
+        phases=(Phase.generate, Phase.target, Phase.shrink),
+        verbosity=Verbosity.quiet,
+        print_blob=False,
+        backend="hypothesis",
+    )
+    count = target.size * _BITS
+    bits = st.lists(st.booleans(), min_size=count, max_size=count)
+    seed = int(seeds.generate_state(1, np.uint64)[0])
+    try:
+        simplest = find(bits, violates, settings=options, random=Random(seed))
+    except NoSuchExample:
+        return None
+    return target.confirm(coordinates(simplest))
+
+
+def _attack(target: Target, rng: np.random.Generator) -> tuple[Float, Float, int]:
+    """Random starts, shrinking perturbations, gradient ascent: points, scores, inputs tried."""
+    points = rng.standard_normal((_STARTS, target.size))
+    # Scales over three decades, zeros, and whole numbers: where inequalities tend to be tight.
+    points *= 10.0 ** rng.uniform(-1.5, 1.5, points.shape)
+    points[rng.random(points.shape) < 0.25] = 0.0
+    points[: _STARTS // 4] = np.round(points[: _STARTS // 4])
+    score = target.score(points)
+    tried = _STARTS
+    for step in np.geomspace(1.0, 1e-3, _ROUNDS):
+        keep = np.argsort(-score, kind="stable")[:_KEPT]
+        points, score = points[keep], score[keep]
+        moved = np.repeat(points, _CHILDREN, axis=0)
+        noise = rng.standard_normal(moved.shape) * (rng.random(moved.shape) < 0.5)
+        moved = moved + step * noise * (np.abs(moved) + 0.1)
+        points = np.concatenate([points, moved])
+        score = np.concatenate([score, target.score(moved)])
+        tried += len(moved)
+    leaders = np.argsort(-score, kind="stable")[:_ASCENTS]
+    climbed, climbed_score, spent = ascend(target, points[leaders], score[leaders])
+    points, score = np.concatenate([points, climbed]), np.concatenate([score, climbed_score])
+    return points, score, tried + spent
+
+
+def ascend(target: Target, points: Float, score: Float) -> tuple[Float, Float, int]:
+    """Gradient ascent on the relative violation, by central differences and a line search.
+
+    Returns the points, their scores and the number of inputs evaluated. A step is taken only if
+    it raises the score; at steps and kinks the gradient may mislead, but cannot harm.
+    """
+    points, score, tried = points.copy(), score.copy(), 0
+    lengths = np.geomspace(1.0, 1e-8, 17)
+    for index, start in enumerate(points):
+        point = start
+        for _ in range(_ASCENT_STEPS):
+            step = 1e-6 * (np.abs(point) + 1e-3)
+            probes = np.concatenate([point + np.diag(step), point - np.diag(step)])
+            values = target.score(probes).reshape(2, -1)
+            change = np.where(np.isfinite(values).all(axis=0), values[0] - values[1], 0.0)
+            gradient = change / (2.0 * step)
+            norm = float(np.linalg.norm(gradient))
+            tried += probes.shape[0]
+            if not norm > 0.0:
+                break
+            reach = max(float(np.linalg.norm(point)), 1e-3)
+            line = point + reach * lengths[:, None] * gradient / norm
+            found = target.score(line)
+            tried += line.shape[0]
+            best = int(np.argmax(found))
+            if not found[best] > score[index]:
+                break
+            point, score[index] = line[best], found[best]
+        points[index] = point
+    return points, score, tried
+
+
+def _simplify(target: Target, point: Float) -> Float:
+    """Round all coordinates, then one by one, as coarsely as the violation survives."""
+
+    def first_violating(candidates: Iterator[Float], otherwise: Float) -> Float:
+        return next((c for c in candidates if target.violates(c)), otherwise)
+
+    def rounded(point: Float, index: int, digits: int) -> Float:
+        trial = point.copy()
+        trial[0, index] = np.round(trial[0, index], digits)
+        return trial
+
+    point = first_violating((np.round(point, digits) for digits in (0, 1, 2)), point)
+    for index in range(point.shape[1]):
+        trials = [rounded(point, index, digits) for digits in (0, 1, 2)]
+        point = first_violating(iter(trials), point)
+    return point

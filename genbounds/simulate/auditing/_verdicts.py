@@ -1,0 +1,201 @@
+"""Verdicts: from evidence on one statement to its row in the report."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from genbounds.bounds import Bound
+from genbounds.simulate._trials import Exact, Pooled, miss_limits, pool
+from genbounds.simulate.auditing._importance import MissEstimate
+from genbounds.simulate.auditing._results import FALSE_ALARM, AuditRow, CellResult, Check
+from genbounds.simulate.auditing._scenarios import Scenario
+from genbounds.simulate.auditing._search import SearchResult
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What was found in one scenario, each list with an entry for each failure probability.
+
+    Attributes
+    ----------
+    scenario : Scenario
+    exact : list of Exact or None
+    rare : list of MissEstimate or None, or None
+        From tilted samples; None where all miss probabilities are exact.
+    chunks : list of mapping
+        Of `run_chunk`.
+    """
+
+    scenario: Scenario
+    exact: Sequence[Exact | None]
+    rare: Sequence[MissEstimate | None] | None
+    chunks: Sequence[Mapping[str, Any]]
+
+
+def decide(
+    bound: Bound,
+    cells: tuple[CellResult, ...],
+    checks: tuple[Check, ...],
+    searched: tuple[SearchResult, ...],
+) -> AuditRow:
+    """Weigh the evidence: `searched`, if there are any, stand behind `cells` one by one."""
+    against = [index for index, cell in enumerate(cells) if cell.refutes]
+    contradicting = [check for check in checks if check.refutes]
+    verdict = "upheld"
+    if against or contradicting:
+        verdict = "refuted"
+    elif all(cell.trivial for cell in cells):
+        verdict = "vacuous"
+    counterexample = refuted_from = None
+    if contradicting:
+        counterexample = f"{contradicting[0].claim}; {contradicting[0].found}"
+    if against and bound.form != "rate":
+        simplest = min(against, key=lambda index: _complexity(cells[index]))
+        refuted_from = cells[simplest].delta
+        counterexample = (
+            _inputs(bound, searched[simplest]) if searched else _case(bound, cells[simplest])
+        )
+    return AuditRow(
+        id=bound.id,
+        claim=bound.claim,
+        source=bound.source,
+        form=bound.form,
+        repairs=bound.repairs,
+        verdict=verdict,
+        cells=len(cells),
+        worst=max(cells, key=lambda cell: (cell.excess, cell.miss)),
+        tightness=_tightness(bound, cells),
+        counterexample=counterexample,
+        refuted_from=refuted_from,
+        refuted_at=_refuted_at([cells[index] for index in against]),
+        results=cells,
+        checks=checks,
+    )
+
+
+def _tightness(bound: Bound, cells: Sequence[CellResult]) -> float:
+    """Median over the cells where it is known; for inequalities the smallest right/left found."""
+    if bound.form == "deterministic":
+        return min(cell.tightness for cell in cells)
+    known = [cell.tightness for cell in cells if math.isfinite(cell.tightness)]
+    return float(np.median(known)) if known else math.nan
+
+
+def _refuted_at(against: Sequence[CellResult]) -> dict[str, float]:
+    """Largest failure probability by distribution; NaN where there is none."""
+    found: dict[str, float] = {}
+    for cell in against:
+        if cell.delta is None:
+            found[cell.arm] = math.nan
+        else:
+            found[cell.arm] = max(found.get(cell.arm, 0.0), cell.delta)
+    return found
+
+
+def _complexity(cell: CellResult) -> tuple[float, int, int]:
+    """Smallest for the case that is easiest to check by hand."""
+    return (-(cell.delta or 0.0), cell.d, cell.n or 0)
+
+
+def fitted_cell(check: Check) -> CellResult:
+    """Turn a fitted rate into a cell; nothing but its verdict and text is known."""
+    miss = float(check.refutes)
+    empty = check.kind == "vacuous fit"
+    return CellResult(
+        arm=check.claim,
+        d=1,
+        miss=miss,
+        miss_low=miss,
+        miss_high=miss,
+        evidence="fit",
+        trivial=empty,
+    )
+
+
+def searched_cell(bound: Bound, result: SearchResult) -> CellResult:
+    """Turn the search at one dimension into a cell."""
+    miss = float(result.confirmed)
+    return CellResult(
+        arm=bound.setting,
+        d=result.d,
+        miss=miss,
+        miss_low=miss,
+        miss_high=miss,
+        evidence="search",
+        tightness=result.ratio,
+    )
+
+
+def trial_cells(bound: Bound, measured: Sequence[Measured]) -> tuple[CellResult, ...]:
+    """Make a cell of each scenario and failure probability."""
+    # Only probabilities that are not known exactly can convict by chance.
+    uncertain = sum(miss is None or miss[1] < miss[2] for found in measured for miss in found.exact)
+    # Half of the false alarm is for plain samples. Their limits are two-sided at α, and only the
+    # lower one refutes: α/2 for each of these.
+    alpha = FALSE_ALARM / max(uncertain, 1)
+    return tuple(
+        _trial_cell(bound, found, index, alpha)
+        for found in measured
+        for index in range(len(found.scenario.deltas))
+    )
+
+
+def _trial_cell(bound: Bound, found: Measured, index: int, alpha: float) -> CellResult:
+    arm, delta = found.scenario.arm, found.scenario.deltas[index]
+    pooled = pool(found.chunks, index)
+    rare = None if found.rare is None else found.rare[index]
+    (miss, low, high), evidence = _strongest(found.exact[index], rare, pooled, alpha)
+    return CellResult(
+        arm=arm.name,
+        n=found.scenario.n,
+        d=arm.d,
+        delta=delta,
+        claimed=bound.claimed(delta),
+        miss=miss,
+        miss_low=low,
+        miss_high=high,
+        evidence=evidence,
+        width=pooled.width,
+        tightness=pooled.tightness,
+        trivial=pooled.trivial,
+    )
+
+
+def _strongest(
+    exact: Exact | None, rare: MissEstimate | None, pooled: Pooled, alpha: float
+) -> tuple[Exact, str]:
+    """Miss probability with its limits, and the kind of evidence: the one that proves the most."""
+    if exact is not None and exact[1] == exact[2]:
+        return exact, "exact"
+    low, high = miss_limits(pooled.misses, pooled.replications, alpha)
+    plain = (pooled.misses / pooled.replications, low, high)
+    if exact is not None:
+        return (plain, "monte-carlo") if low > exact[1] else (exact, "numerical")
+    if rare is None or low > rare[1]:
+        return plain, "monte-carlo"
+    return (rare[0], rare[1], max(high, rare[0])), "importance"
+
+
+def _case(bound: Bound, cell: CellResult) -> str:
+    how = {
+        "exact": f"with probability {cell.miss:.6g} (exact)",
+        "numerical": f"with probability {cell.miss_low:.6g} or more (numerical)",
+        "monte-carlo": f"in {cell.miss:.6g} of the samples (at least {cell.miss_low:.6g})",
+        "importance": f"with probability {cell.miss:.3g} (importance sampling; at least "
+        f"{cell.miss_low:.3g})",
+    }[cell.evidence]
+    return (
+        f"{cell.arm}, n = {cell.n}, δ = {cell.delta:g}: {bound.quantity.text} exceeds the width "
+        f"{cell.width:.6g} {how}; claimed at most {cell.claimed:.6g}"
+    )
+
+
+def _inputs(bound: Bound, result: SearchResult) -> str:
+    inputs = ", ".join(f"{name} = {value}" for name, value in result.inputs.items())
+    inputs = inputs.replace("'", "")
+    return f"{inputs}: {bound.quantity.text} = {result.left} exceeds the right side {result.right}"

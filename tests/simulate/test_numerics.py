@@ -1,0 +1,195 @@
+"""The numerical parts of coverage and audit by themselves: limits, fits, tilts, scenarios."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import integrate, special, stats
+
+from genbounds.bounds import catalog, weighted_chi_square_quantile
+from genbounds.simulate import GaussianArm
+from genbounds.simulate._trials import exact_misses, run_chunk, stream
+from genbounds.simulate.arms._tilting import log_direction_mean, log_sphere_mean
+from genbounds.simulate.auditing._fits import fit_power
+from genbounds.simulate.auditing._importance import lower_limit, rare_misses
+from genbounds.simulate.auditing._proofs import square_tail, sub_exponential_gap
+from genbounds.simulate.auditing._regret import regret
+from genbounds.simulate.auditing._scenarios import POOLS, Scenario, scenarios_of
+
+BOUNDS = catalog()
+STOCHASTIC = [b for b in BOUNDS.values() if b.form not in ("deterministic", "rate")]
+
+
+def test_the_tail_of_a_square_as_rigorous_intervals():
+    least, claimed = square_tail(8.0)
+    assert claimed < least <= 2.0 * stats.norm.sf(3.0)
+    assert claimed == pytest.approx(2.0 * math.exp(-8.0))
+    least, claimed = square_tail(1.0)
+    assert least < claimed  # there 2 e^(−1/8) exceeds one
+
+
+def log_moment(x):
+    """log E e^{x(Z²−1)}."""
+    return -x - 0.5 * math.log1p(-2 * x)
+
+
+def test_chi_square_is_sub_exponential_on_the_whole_interval():
+    """The rigorous limit is below, and near, the smallest value on a fine grid."""
+    grid = [x for x in np.linspace(-0.25, 0.25, 4001) if abs(x) > 1e-3]
+    smallest = min((2 * x * x - log_moment(x)) / x**2 for x in grid)
+    found = sub_exponential_gap(4.0, 4.0)
+    assert 0.0 < found <= smallest
+    assert found > smallest - 0.1
+    # ν² = 4 has room at α = 4; 3.09 is what the edge needs, and α = 2 has no ν at all.
+    needed = 2 * log_moment(0.25) * 16
+    assert sub_exponential_gap(needed - 1e-3, 4.0) < 0.0
+    assert sub_exponential_gap(4.0, 2.0) == -math.inf
+
+
+def test_mean_over_directions_of_a_quadratic_form():
+    """m = 1 and equal values are trivial, m = 2 is a Bessel function, m = 3 a quadrature."""
+    a = np.array([[3.0, 1.0], [50.0, -2.0], [0.0, 0.0]])
+    half = 0.5 * np.abs(a[:, 0] - a[:, 1])
+    bessel = 0.5 * a.sum(axis=1) + half + np.log(special.ive(0, half))
+    assert log_sphere_mean(a) == pytest.approx(bessel, abs=1e-9)
+    assert log_sphere_mean(np.full((1, 30), 7.0)) == pytest.approx(7.0, abs=1e-9)
+    assert log_sphere_mean(np.array([[2.5]])) == pytest.approx(2.5)
+    # Along the axis v is uniform on [−1, 1] for m = 3.
+    value, _ = integrate.quad(lambda v: math.exp(4.0 * v * v), 0.0, 1.0)
+    assert log_sphere_mean(np.array([[4.0, 0.0, 0.0]])) == pytest.approx(math.log(value), abs=1e-9)
+
+
+def test_mean_over_directions_of_a_linear_form():
+    x = np.array([1e-5, 0.3, 40.0])
+    assert log_direction_mean(x, 3) == pytest.approx(np.log(np.sinh(x) / x), abs=1e-9)
+    assert log_direction_mean(x, 1) == pytest.approx(np.log(np.cosh(x)), abs=1e-9)
+    assert log_direction_mean(np.array([800.0]), 20)[0] < 800.0  # no overflow
+
+
+@pytest.mark.statistical
+def test_lower_limit_is_wrong_no_more_often_than_said():
+    """Null: at most 1 % of the limits lie above the mean; binomial gate at 1e-6.
+
+    Draws of mean 1: an infinite variance, and rare large ones; 500 sets of 50. Control: their
+    plain mean, less one standard error, lies above far more often.
+    """
+    rng = np.random.default_rng(2)
+    gate = stats.binom.isf(1e-6, 500, 0.01)
+    pareto = np.log((rng.random((500, 50)) ** (-1.0 / 1.5)) / 3.0)  # index 1.5
+    rare = np.where(rng.random((500, 50)) < 0.01, math.log(100.0), -np.inf)
+    for sets in (pareto, rare):
+        assert sum(lower_limit(row, 0.01) > 1.0 for row in sets) <= gate
+        naive = np.exp(sets).mean(axis=1) - np.exp(sets).std(axis=1) / math.sqrt(50)
+        assert (naive > 1.0).sum() > gate
+    # One draw y: the average of 1 + θ(y/m − 1) over the stakes reaches 1/α at this m.
+    stake = float(np.mean(0.5 ** np.arange(1.0, 11.0)))
+    for alpha in (0.3, 1e-6):
+        expected = 5.0 / (1.0 + (1.0 / alpha - 1.0) / stake)
+        assert lower_limit(np.log([5.0]), alpha) == pytest.approx(expected, rel=1e-9)
+    # Power: half of the draws are 1, the others 0.
+    coins = np.where(rng.random(2000) < 0.5, 0.0, -np.inf)
+    assert 0.4 < lower_limit(coins, 1e-6) < 0.5
+    assert lower_limit(np.full(100, -np.inf), 0.01) == 0.0
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(("n", "p"), [(2, 1e-6), (20, 1e-12)])
+def test_limit_of_a_rare_tail(n, p):
+    """Null: the limit lies below the tail; wrong with probability 1e-9.
+
+    Power: it is more than a thirtieth of the tail.
+    """
+    threshold = math.sqrt(weighted_chi_square_quantile(p, np.ones(8)) / n)
+    arm = GaussianArm(0.0, np.ones(8))
+    drawn = arm.tilted(["mean_error_norm"], n, 6000, np.random.default_rng(11))
+    missed = drawn.statistics["mean_error_norm"] > threshold
+    assert p / 30.0 < lower_limit(np.where(missed, drawn.log_weights, -np.inf), 1e-9) < p
+
+
+@pytest.mark.statistical
+def test_misses_of_a_statement_are_those_of_its_exact_tail():
+    """Null: unbiased (five standard errors or so: a factor of 1.7). Sees an edge off by a tenth."""
+    bound = BOUNDS["o24.covariance-dimension"]
+    scenario = Scenario(arm=GaussianArm(0.0, 1.0), n=2)
+    exact = [miss[0] for miss in exact_misses(bound, scenario.arm, scenario.n, scenario.deltas)]
+    found = rare_misses(bound, scenario, 8000, np.random.SeedSequence(1), 1e-9)
+    assert [estimate is None for estimate in found] == [delta > 1e-4 for delta in scenario.deltas]
+    for estimate, truth, delta in zip(found, exact, scenario.deltas, strict=True):
+        if estimate is not None:
+            assert truth / 1.7 < estimate[0] < 1.7 * truth
+            assert delta < estimate[1] < truth  # far enough to refute
+
+
+@pytest.mark.statistical
+def test_power_is_recovered_within_its_limits():
+    """Null: the exponent lies in limits at 1 − 1e-6. Sees an error of 0.1 (control)."""
+    rng = np.random.default_rng(0)
+    sizes = np.geomspace(10, 1000, 8)
+    truth = 3.0 * sizes**-0.7 * (1 + 2 / sizes)
+    errors = 0.002 * truth
+    slope, low, high = fit_power(sizes, truth + errors * rng.standard_normal(8), errors)
+    assert low < -0.7 < high
+    assert not low < -0.6 < high
+    assert slope == pytest.approx(-0.7, abs=0.05)
+
+
+def test_regret_accounts_for_every_pick():
+    """An index that always prefers the second arm pays its gap at every step."""
+    arms = (GaussianArm(0.0, 1.0), GaussianArm(1.0, 1.0))
+    seen = []
+
+    def index(k, rows):
+        seen.append((k, len(rows)))
+        return -float(k), 0.25
+
+    lost, spent = regret(
+        arms, np.array([0.0, 2.0]), index, steps=6, batch=3, rng=np.random.default_rng(0)
+    )
+    assert lost.tolist() == [2.0, 4.0, 6.0, 8.0, 10.0, 12.0]
+    assert spent.tolist() == [0.5, 1.0, 1.5, 2.0, 2.5, 3.0]
+    assert seen[-1] == (1, 21)
+
+
+def test_every_scenario_lies_within_the_assumptions():
+    used = set()
+    for bound in STOCHASTIC:
+        used.add(bound.setting)
+        scenarios = scenarios_of(bound)
+        labels = [scenario.label for scenario in scenarios]
+        assert len(set(labels)) == len(labels)
+        for scenario in scenarios:
+            facts = scenario.arm.facts
+            assert not any(bound.violated(facts, scenario.n, delta) for delta in scenario.deltas)
+    assert used == set(POOLS)
+
+
+@pytest.mark.parametrize("setting", POOLS)
+def test_every_statement_and_every_arm_runs(setting):
+    """Each statement in a scenario, each scenario under a statement: plain draws and tilted ones.
+
+    All pairs, with verdicts, are in `test_audit.py::test_verdicts`.
+    """
+    bounds = [bound for bound in STOCHASTIC if bound.setting == setting]
+    lists = [scenarios_of(bound) for bound in bounds]
+    for turn in range(max(len(bounds), *map(len, lists))):
+        bound, scenarios = bounds[turn % len(bounds)], lists[turn % len(bounds)]
+        scenario = scenarios[turn % len(scenarios)]
+        arm, n, deltas = scenario.arm, scenario.n, (scenario.deltas[0], scenario.deltas[-1])
+        chunk = run_chunk(bound, arm, n, deltas, 2, np.random.SeedSequence(turn))
+        assert len(chunk["width"]) == len(deltas)
+        assert not np.isnan(chunk["width"]).any()
+        drawn = arm.tilted(bound.needs, n, 3, np.random.default_rng(0)) if turn < 12 else None
+        if drawn is not None:
+            assert np.isfinite(drawn.log_weights).all()
+            assert set(drawn.statistics) <= set(bound.needs)
+            assert all(len(values) == 3 for values in drawn.statistics.values())
+
+
+def test_every_piece_of_work_has_its_own_stream():
+    keys = [(0, "a", 0), (0, "a", 1), (0, "b", 0), (1, "a", 0)]
+    drawn = {np.random.default_rng(stream(*key)).integers(2**63) for key in keys}
+    assert len(drawn) == len(keys)
+    again = np.random.default_rng(stream(*keys[0])).integers(2**63)
+    assert again in drawn
