@@ -1,15 +1,12 @@
-"""The work itself: items to features, block by block, so that it can stop and go on."""
+"""Extraction: a source through an encoder into files, block by block, so that it can resume."""
 
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import os
 import shutil
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,22 +15,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds.estimators import Moments
+from genbounds.features._batches import encoded_batches
 from genbounds.features._encoder import Encoder, Kind
-from genbounds.features.sources import Given, Item, Source
+from genbounds.features._parts import RunningMoments, StoredBlocks
+from genbounds.features.sources import Given, Source
 from genbounds.files import (
     atomic_write,
     check_features_name,
     check_statistics_name,
     display,
-    open_features_writer,
     read_features,
     read_metadata,
     read_statistics,
     write_statistics,
 )
 from genbounds.origins import origin_notes
-from genbounds.validation import InputError, check_count, check_finite
+from genbounds.validation import InputError, check_count
 
 Progress = Callable[[int, int | None, str], None]
 _PLAN = "plan.json"
@@ -170,7 +167,8 @@ def encode(encoder: Encoder, items: Iterable[Any], *, batch: int = 64) -> NDArra
     source = Given(items, kind=kind, label="the model's output")
     if not source.count:
         raise InputError("there is nothing to encode.")
-    return np.concatenate(list(_batches(source, encoder, start=0, batch=batch, workers=1)))
+    batches = encoded_batches(source, encoder, start=0, batch=batch, workers=1)
+    return np.concatenate(list(batches))
 
 
 def _check_kind(source: Source, encoder: Encoder) -> None:
@@ -223,8 +221,8 @@ class _Job:
 
     def _go_on(self) -> Extraction:
         """Do what is left to do."""
-        kept: _Blocks | _Running = (
-            _Blocks(self.parts, self.block) if self.out else _Running(self.parts)
+        kept: StoredBlocks | RunningMoments = (
+            StoredBlocks(self.parts, self.block) if self.out else RunningMoments(self.parts)
         )
         resumed = kept.rows
         self.progress(resumed, self.source.count, "")
@@ -233,7 +231,7 @@ class _Job:
         if kept.rows < (2 if self.moments else 1):
             raise InputError(f"statistics need at least 2 items; the input holds {kept.rows}.")
         stored = self.origin | {"run": self.run_id}
-        if self.out is not None and isinstance(kept, _Blocks):
+        if self.out is not None and isinstance(kept, StoredBlocks):
             kept.assemble(self.out, stored)
         if self.moments is not None:
             total = kept.moments()
@@ -293,7 +291,7 @@ class _Job:
         """Yield blocks of features from row `start` on; the last may be shorter."""
         held: list[NDArray[Any]] = []
         rows = start
-        for features in _batches(
+        for features in encoded_batches(
             self.source, self.encoder, start=start, batch=self.batch, workers=self.workers
         ):
             held.append(features)
@@ -304,158 +302,3 @@ class _Job:
                 held.clear()
         if held:
             yield np.concatenate(held)
-
-
-def _batches(
-    source: Source, encoder: Encoder, *, start: int, batch: int, workers: int
-) -> Iterator[NDArray[Any]]:
-    """Yield the features of one batch after the other."""
-    first = start
-    form: tuple[int, np.dtype[Any]] | None = None
-    held: list[Any] = []
-
-    def flush() -> NDArray[Any]:
-        nonlocal first, form
-        features = np.asarray(encoder.encode(held))
-        if features.ndim != 2 or len(features) != len(held) or features.shape[1] < 1:
-            raise InputError(
-                f"the encoder returned shape {features.shape} for {len(held)} items: "
-                "it must return one row of features for each."
-            )
-        if features.dtype.kind != "f":
-            features = features.astype(np.float64)
-        now = (features.shape[1], features.dtype)
-        if form is not None and form != now:
-            raise InputError(
-                f"the encoder returned {now[0]} features of {now[1]} for the batch at item {first},"
-                f" and {form[0]} of {form[1]} before: it must not change."
-            )
-        form = now
-        check_finite("features", features.astype(np.float64, copy=False), first_row=first)
-        first += len(held)
-        held.clear()
-        return features
-
-    for prepared in _prepared(source, encoder, start, workers=workers, ahead=2 * batch):
-        held.append(prepared)
-        if len(held) == batch:
-            yield flush()
-    if held:
-        yield flush()
-
-
-def _prepared(
-    source: Source, encoder: Encoder, start: int, *, workers: int, ahead: int
-) -> Iterator[Any]:
-    """Yield prepared items in order, a few of them made ahead by other threads."""
-
-    def prepare(item: Item) -> Any:
-        try:
-            return encoder.prepare(source.decode(item.content))
-        except InputError as error:
-            raise InputError(f"{item.label}: {error}") from error
-
-    items = source.items(start)
-    if workers == 1 or source.kind in ("rows", "texts"):  # nothing there for threads to do
-        yield from map(prepare, items)
-        return
-    pool = ThreadPoolExecutor(workers, thread_name_prefix="genbounds-prepare")
-    waiting: deque[Future[Any]] = deque()
-    try:
-        for item in items:
-            waiting.append(pool.submit(prepare, item))
-            if len(waiting) >= ahead:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
-
-
-# --- what is kept until the end -----------------------------------------------------------------
-
-
-class _Blocks:
-    """Blocks of features, a file each."""
-
-    def __init__(self, folder: Path, block: int) -> None:
-        self._folder = folder
-        self._block = block
-        self._count = 0
-        while (path := self._path(self._count)).is_file():
-            # A block is written whole or not at all; a short one is the last.
-            rows = len(read_features(path))
-            if rows != block:
-                path.unlink()
-                break
-            self._count += 1
-        self.rows = self._count * block
-
-    def _path(self, number: int) -> Path:
-        return self._folder / f"{number:08d}.npy"
-
-    @property
-    def d(self) -> int:
-        return int(read_features(self._path(0)).shape[1])
-
-    def add(self, rows: NDArray[Any]) -> None:
-        buffer = io.BytesIO()
-        np.save(buffer, rows, allow_pickle=False)
-        atomic_write(self._path(self._count), buffer.getvalue())
-        self._count += 1
-        self.rows += len(rows)
-
-    def _each(self) -> Iterator[NDArray[Any]]:
-        for number in range(self._count):
-            yield read_features(self._path(number))
-
-    def assemble(self, out: Path, metadata: Mapping[str, str]) -> None:
-        first = read_features(self._path(0))
-        with open_features_writer(
-            out, shape=(self.rows, first.shape[1]), dtype=first.dtype, metadata=metadata
-        ) as write:
-            for rows in self._each():
-                write(rows)
-
-    def moments(self) -> Moments:
-        total: Moments | None = None
-        for rows in self._each():
-            total = _absorbed(total, rows)
-        assert total is not None
-        return total
-
-
-class _Running:
-    """The statistics of everything so far, in one file."""
-
-    def __init__(self, folder: Path) -> None:
-        self._path = folder / "moments.npz"
-        self._total: Moments | None = None
-        if self._path.is_file():
-            self._total = Moments.load(self._path)
-
-    @property
-    def rows(self) -> int:
-        return 0 if self._total is None else self._total.n or 0
-
-    @property
-    def d(self) -> int:
-        return 0 if self._total is None else self._total.d
-
-    def add(self, rows: NDArray[Any]) -> None:
-        self._total = _absorbed(self._total, rows)
-        if self.rows > 1:  # one row has no covariance, and is the whole input
-            self._total.save(self._path)
-
-    def moments(self) -> Moments:
-        assert self._total is not None
-        return self._total
-
-
-def _absorbed(total: Moments | None, rows: NDArray[Any]) -> Moments:
-    """Add a block's moments, by way of what a file would hold: reading it back changes nothing."""
-    part = Moments.from_features(rows)
-    merged = part if total is None else total.merge(part)
-    if merged.n is None or merged.n < 2:
-        return merged
-    return Moments(merged.mean, merged.cov, merged.n)

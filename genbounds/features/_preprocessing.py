@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -156,3 +157,15 @@ def _planes(image: Any, channels: int) -> list[NDArray[np.float32]]:
         )
     pixels = np.asarray(image.convert("RGB" if channels == 3 else "L"), dtype=np.float32)
     return [pixels] if channels == 1 else [pixels[:, :, index].copy() for index in range(3)]
+
+
+def stack_images(batch: Sequence[NDArray[np.float32]]) -> NDArray[np.float32]:
+    """Return preprocessed images as one array (n, c, h, w)."""
+    sizes = {image.shape[1:] for image in batch}
+    if len(sizes) > 1:
+        (h1, w1), (h2, w2), *_ = sorted(sizes)
+        raise InputError(
+            f"the images differ in size ({w1} × {h1} and {w2} × {h2} pixels): "
+            "give the size to resize them to with --size."
+        )
+    return np.stack(batch)

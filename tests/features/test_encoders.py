@@ -157,7 +157,7 @@ def test_bad_onnx(tmp_path):
 
 def test_files_that_are_none(tmp_path):
     (tmp_path / "x.pt").write_bytes(b"nothing")
-    with pytest.raises(InputError, match="is no TorchScript"):
+    with pytest.raises(InputError, match="is not a TorchScript file"):
         features.load_encoder(f"torchscript:{tmp_path / 'x.pt'}")
     with pytest.raises(InputError, match="no such file"):
         features.load_encoder(f"torchscript:{tmp_path / 'y.pt'}")
@@ -209,7 +209,7 @@ def test_the_working_folder_is_searched(tmp_path, monkeypatch):
     [
         ("nowhere:function", "there is no module 'nowhere'"),
         ("tests.features.toy:nothing", "the module has no 'nothing'"),
-        ("tests.features.toy:NUMBER", "is not a function"),
+        ("tests.features.toy:NUMBER", "is neither a function"),
         ("resnet50", "`encoder` must be one of timm:…"),
         ("timm:", "`encoder` must be one of timm:…"),
         ("foo:bar/baz", "`encoder` must be one of timm:…"),
@@ -230,7 +230,7 @@ def test_devices_that_are_not_there(script, monkeypatch):
         raise torch.OutOfMemoryError
 
     object.__setattr__(encoder, "network", full)
-    with pytest.raises(InputError, match="no memory for 11 images at once: give a smaller --batch"):
+    with pytest.raises(InputError, match="not enough memory for 11 images at once: give a smaller --batch"):
         features.encode(encoder, pictures())
 
 
@@ -285,7 +285,7 @@ def test_timm(tmp_path, empty_caches):
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
     # Another model's file is noticed.
     torch.save(network().state_dict(), tmp_path / "other.pth")
-    with pytest.raises(InputError, match=r"other\.pth: is not for timm:resnet10t"):
+    with pytest.raises(InputError, match=r"other\.pth: does not fit timm:resnet10t"):
         features.load_encoder(name, weights=tmp_path / "other.pth")
     for unknown in ("timm:nosuch", "timm:hf-hub:timm/resnet10t"):
         with pytest.raises(InputError, match="no such model"):

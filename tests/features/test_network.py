@@ -91,7 +91,7 @@ print("DONE")
 
 
 def test_the_switches_are_put_back(monkeypatch):
-    from genbounds.features._offline import offline
+    from genbounds.features.encoders._weights import offline
 
     class Constants:
         HF_HUB_OFFLINE = False

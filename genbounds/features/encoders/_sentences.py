@@ -1,4 +1,4 @@
-"""Encoders of texts, through sentence-transformers."""
+"""``sentence-transformers:MODEL``, for texts."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genbounds.features._encoder import Encoder, Kind
-from genbounds.features._offline import file_digest, find_weights, library, versions
-from genbounds.features._request import Request
+from genbounds.features.encoders._request import Request
+from genbounds.features.encoders._weights import file_digest, find_weights, library, versions
 from genbounds.files import display
 from genbounds.validation import InputError
 
@@ -38,8 +38,8 @@ class _SentenceEncoder:
 
 def sentence_encoder(request: Request) -> Encoder:
     """Load ``sentence-transformers:MODEL`` from its folder, or from the hub's cache."""
-    repository = request.rest if "/" in request.rest else f"sentence-transformers/{request.rest}"
-    local = Path(request.rest) if Path(request.rest).is_dir() else request.weights
+    repository = request.model if "/" in request.model else f"sentence-transformers/{request.model}"
+    local = Path(request.model) if Path(request.model).is_dir() else request.weights
     if request.random:
         raise InputError(f"{request.name}: has no untrained form: name the model's folder.")
     if request.overrides:
@@ -64,7 +64,7 @@ def sentence_encoder(request: Request) -> Encoder:
     return _SentenceEncoder(
         model=model,
         description={
-            "encoder": f"sentence-transformers:{Path(request.rest).name}",
+            "encoder": f"sentence-transformers:{Path(request.model).name}",
             "weights": file_digest(folder),
             "preprocessing": "the model's own tokenizer",
             "precision": request.precision,

@@ -1,4 +1,4 @@
-"""Encoders in ONNX files."""
+"""``onnx:FILE``."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds.features._callable import stack_images
 from genbounds.features._encoder import Encoder, Kind
-from genbounds.features._offline import file_digest, library, versions
-from genbounds.features._preprocessing import Preprocessing
-from genbounds.features._request import Request
+from genbounds.features._preprocessing import Preprocessing, stack_images
+from genbounds.features.encoders._request import Request
+from genbounds.features.encoders._weights import file_digest, library, versions
 from genbounds.files import display
 from genbounds.validation import InputError
 
@@ -39,7 +38,7 @@ class _OnnxEncoder:
 def onnx_encoder(request: Request) -> Encoder:
     """Load ``onnx:FILE``: one input (n, c, h, w) of float32; the first output is taken."""
     runtime = library("onnxruntime", extra="onnx", needed_for=request.name)
-    path = Path(request.rest)
+    path = Path(request.model)
     if not path.is_file():
         raise InputError(f"{display(path)}: no such file: export the model there.")
     if request.weights is not None or request.random or request.precision != "float32":

@@ -1,4 +1,4 @@
-"""Weights from files that are here. Nothing is ever fetched."""
+"""Finding weights on this machine; importing optional libraries. Nothing is downloaded."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SWITCHES = {
 
 @contextmanager
 def offline() -> Iterator[None]:
-    """Tell the libraries that own the encoders to stay off the network."""
+    """Tell the encoders' libraries not to use the network."""
     before = {name: os.environ.get(name) for name in _SWITCHES}
     os.environ.update(_SWITCHES)
     # The hub's client reads its switch once, when it is imported.
