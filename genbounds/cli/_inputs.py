@@ -13,7 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genbounds.features import check_same_encoder, is_media
-from genbounds.files import Statistics, display, read, read_features, read_metadata
+from genbounds.files import (
+    Statistics,
+    check_comparable,
+    display,
+    gather,
+    read,
+    read_features,
+    read_metadata,
+)
 from genbounds.validation import InputError, check_choice
 
 if TYPE_CHECKING:
@@ -163,6 +171,8 @@ def load(
     InputError
         As `genbounds.files.read`; or if two files say that different encoders made them.
     """
+    if metric.referenced:  # before anything is read: the files may be large
+        check_comparable([path for path in paths if not is_media(path)])
     inputs: list[Input] = []
     for given, name in zip(paths, model_names(paths), strict=True):
         path = _encoded(given, name, encoding)
@@ -234,20 +244,24 @@ def _stem(path: Path) -> str:
 
 
 def softmax(logits: NDArray[Any]) -> NDArray[np.float64]:
-    """Softmax of every row, in float64, block by block."""
-    probabilities = np.empty(logits.shape)
+    """Softmax of every row, in float64, block by block; a large result is kept on disk."""
     step = max(1, _BLOCK // logits.shape[1])
-    for first in range(0, len(logits), step):
-        block = np.array(logits[first : first + step], dtype=np.float64)
-        if not np.isfinite(block).all():
-            row = first + int(np.flatnonzero(~np.isfinite(block).all(axis=1))[0])
-            raise InputError(f"`logits` has NaN or an infinite value in row {row}: drop that row.")
-        with np.errstate(over="ignore"):  # to minus infinity, whose exponential is right
-            block -= block.max(axis=1, keepdims=True)
-        np.exp(block, out=block)
-        block /= block.sum(axis=1, keepdims=True)
-        probabilities[first : first + step] = block
-    return probabilities
+
+    def blocks() -> Iterator[bytes]:
+        for first in range(0, len(logits), step):
+            block = np.array(logits[first : first + step], dtype=np.float64)
+            if not np.isfinite(block).all():
+                row = first + int(np.flatnonzero(~np.isfinite(block).all(axis=1))[0])
+                raise InputError(
+                    f"`logits` has NaN or an infinite value in row {row}: drop that row."
+                )
+            with np.errstate(over="ignore"):  # to minus infinity, whose exponential is right
+                block -= block.max(axis=1, keepdims=True)
+            np.exp(block, out=block)
+            block /= block.sum(axis=1, keepdims=True)
+            yield block.tobytes()
+
+    return gather(blocks(), dtype=np.dtype(np.float64), shape=logits.shape)
 
 
 @contextmanager

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import struct
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from genbounds.files._display import display
+from genbounds.files._storage import scratch_folder
 from genbounds.validation import InputError
 
 # What the readers below are known to raise on a damaged file.
@@ -60,7 +60,7 @@ def naming_damage(shown: str) -> Iterator[None]:
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise InputError(
-                f"{shown}: no room to unpack it in {tempfile.gettempdir()}: "
+                f"{shown}: no room to unpack it in {scratch_folder()}: "
                 "free some space or point TMPDIR to a larger disk."
             ) from error
         raise damaged(shown, error) from error

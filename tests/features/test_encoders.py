@@ -230,7 +230,9 @@ def test_devices_that_are_not_there(script, monkeypatch):
         raise torch.OutOfMemoryError
 
     object.__setattr__(encoder, "network", full)
-    with pytest.raises(InputError, match="not enough memory for 11 images at once: give a smaller --batch"):
+    with pytest.raises(
+        InputError, match="not enough memory for 11 images at once: give a smaller --batch"
+    ):
         features.encode(encoder, pictures())
 
 

@@ -167,10 +167,11 @@ def test_features_to_statistics_and_back_to_features(media, tmp_path):
     assert result.origin["encoder"] == "toy"
 
 
-def test_memory_holds_a_block_not_the_sample(tmp_path):
+def test_memory_holds_a_block_not_the_sample(tmp_path, monkeypatch):
     """Ten times as many rows: less than one block more of Python memory."""
     import tracemalloc
 
+    monkeypatch.setattr("genbounds.files._storage._IN_MEMORY", 1 << 20)
     block, d = 512, 400
     peaks = []
     for count in (4 * block, 40 * block):

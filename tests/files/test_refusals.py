@@ -87,6 +87,10 @@ BAD_BYTES = {
         "is truncated or damaged, its header announces shape (-1, 4) (-1 bytes) and 0 bytes "
         "follow: write it again.",
     ),
+    "booleans.npy": (
+        forged_npy(b"{'descr': '<f8', 'fortran_order': False, 'shape': (True, 4)}\n") + bytes(32),
+        "has a damaged NumPy header: write it again.",
+    ),
     "version.npy": (
         b"\x93NUMPY\x09\x00" + GOOD[8:],
         "is of a NumPy format for structured arrays: save a plain float array.",
@@ -201,10 +205,22 @@ BAD_BYTES = {
         "n is 2.5: it must be the number of samples, a whole number; leave it out if it is not "
         "known.",
     ),
+    "rows.npz": (
+        npz({"mu": npy(MEAN), "sigma": npy(COV), "rows": npy(X[:, :2])}),
+        "rows has shape (30, 2) beside a mu of 4 features: it needs shape (k, 4), some of the "
+        "samples.",
+    ),
+    "more.npz": (
+        npz({"mu": npy(MEAN), "sigma": npy(COV), "rows": npy(X), "n": npy(np.array(7))}),
+        "rows holds 30 samples of 7: write the statistics again.",
+    ),
+    "complex.npz": (
+        npz({"mu": npy(MEAN), "sigma": npy(COV.astype(complex))}),
+        "(sigma): holds complex128, not real numbers: save a float array of shape (n, d).",
+    ),
     "bad.safetensors": (
         b"\xff" * 40,
-        "is damaged or truncated (Error while deserializing header: header too large): "
-        "write it again.",
+        "is damaged or truncated (the header is longer than the file): write it again.",
     ),
     "bad.pt": (
         b"hello there",

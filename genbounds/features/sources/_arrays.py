@@ -10,7 +10,7 @@ import numpy as np
 
 from genbounds.features._encoder import Kind
 from genbounds.features.sources._source import Item, Source, stamp
-from genbounds.files import display, read_features, read_images, read_metadata
+from genbounds.files import display, image_count, read_features, read_metadata, stream_images
 
 
 class Stacked(Source):
@@ -20,16 +20,15 @@ class Stacked(Source):
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self.count = len(read_images(path))
+        self.count = image_count(path)
 
     def fingerprint(self) -> str:
         return stamp(self._path)
 
     def items(self, start: int = 0) -> Iterator[Item]:
-        images = np.asarray(read_images(self._path))
         shown = display(self._path)
-        for number in range(start, len(images)):
-            yield Item(f"{shown}, image {number}", images[number])
+        for number, image in enumerate(stream_images(self._path, start), start=start):
+            yield Item(f"{shown}, image {number}", image)
 
 
 class Rows(Source):

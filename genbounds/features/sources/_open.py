@@ -14,7 +14,7 @@ from genbounds.features.sources._arrays import Rows, Stacked
 from genbounds.features.sources._folders import Files, Folder
 from genbounds.features.sources._source import Item, Source, ending_of, readable
 from genbounds.features.sources._texts import TEXTS, Texts
-from genbounds.files import FORMATS, display, read_images
+from genbounds.files import FORMATS, display, image_count
 from genbounds.origins import check_same_encoder
 from genbounds.validation import InputError
 
@@ -29,7 +29,7 @@ def _holds_images(path: Path) -> bool:
     if ending_of(path) not in (".npy", ".npz"):
         return False
     try:
-        return read_images(path) is not None
+        return image_count(path) > 0
     except InputError:
         return False
 
