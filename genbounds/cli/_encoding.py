@@ -13,7 +13,7 @@ import typer
 
 from genbounds.cli._completion import offer
 from genbounds.cli._terminal import progress
-from genbounds.files import display
+from genbounds.files import display, locked
 from genbounds.validation import InputError
 
 if TYPE_CHECKING:
@@ -88,7 +88,8 @@ def encoding(
         return
     encoder = load_encoder(name, **options)
     if out is not None:
-        yield Encoding(encoder, out / "features")
+        with locked(out / "features", use=display(out)):
+            yield Encoding(encoder, out / "features")
         return
     with tempfile.TemporaryDirectory(prefix="genbounds-") as scratch:
         yield Encoding(encoder, Path(scratch))

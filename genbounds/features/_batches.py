@@ -61,7 +61,8 @@ def _encode(encoder: Encoder, items: list[Any]) -> NDArray[Any]:
             f"the encoder returned shape {features.shape} for {len(items)} items: "
             "it must return one row of features for each."
         )
-    return features if features.dtype.kind == "f" else features.astype(np.float64)
+    narrow = features.dtype.kind == "f" and features.dtype.itemsize <= 8
+    return features if narrow else features.astype(np.float64)
 
 
 def _prepared(

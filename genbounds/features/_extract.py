@@ -5,9 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,22 +19,24 @@ from genbounds.features._encoder import Encoder, Kind
 from genbounds.features._parts import RunningMoments, StoredBlocks
 from genbounds.features.sources import Given, Source
 from genbounds.files import (
-    atomic_write,
+    Statistics,
     check_features_name,
     check_statistics_name,
+    clear,
     display,
-    read_features,
+    locked,
+    read,
     read_metadata,
-    read_statistics,
     write_statistics,
 )
 from genbounds.origins import origin_notes
 from genbounds.validation import InputError, check_count
 
 Progress = Callable[[int, int | None, str], None]
-_PLAN = "plan.json"
 BLOCK = 4096
 """Rows kept at a time: what an interruption loses at most, and what memory must hold."""
+_VERSION = 2
+"""Of what files hold: results of another version are made again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,14 +123,19 @@ def extract(
     Raises
     ------
     InputError
-        If an item cannot be read or encoded (it is named), a file cannot be written, or the folder
-        of finished blocks belongs to another run.
+        If an item cannot be read or encoded (it is named), the input changes meanwhile, a file
+        cannot be written, another run writes the same file, or the folder of finished blocks
+        belongs to another run.
 
     Notes
     -----
     Finished blocks wait in a folder beside the result, called like it with ``.parts``. The same
     call goes on after the last of them and ends with the same bytes as without the interruption,
-    because blocks hold whole batches and so every batch is the same.
+    because blocks hold whole batches and so every batch is the same. Each block is stamped with
+    what decides its rows and a digest of them; one that is damaged is computed again.
+
+    Sub-folders of images become ``labels`` in `out`, unless that is ``.npy``; what a file of
+    features or images says of its groups and strata is kept likewise.
     """
     if out is None and moments is None:
         raise InputError("nowhere to write to: name `out`, `moments` or both.")
@@ -177,11 +183,10 @@ def _check_kind(source: Source, encoder: Encoder) -> None:
         raise InputError(f"{name} takes {encoder.takes}; the input holds {source.kind}.")
 
 
-# --- one run ------------------------------------------------------------------------------------
-
-
 @dataclass(slots=True, kw_only=True)
 class _Job:
+    """One run: what is asked for, and the digest of everything that decides the result."""
+
     source: Source
     encoder: Encoder
     out: Path | None
@@ -191,57 +196,57 @@ class _Job:
     workers: int
     progress: Progress
     origin: dict[str, str]
+    fingerprint: str = field(init=False)
     run_id: str = field(init=False)
-    """A digest of everything that decides the result."""
 
     def __post_init__(self) -> None:
+        self.fingerprint = self.source.fingerprint()
         plan = [
-            self.source.fingerprint(), sorted(self.origin.items()), self.batch, self.block,
+            _VERSION, self.fingerprint, sorted(self.origin.items()), self.batch, self.block,
             self.out is None,
         ]  # fmt: skip
         self.run_id = hashlib.sha256(json.dumps(plan).encode()).hexdigest()
 
-    @property
-    def parts(self) -> Path:
-        """Where finished blocks wait."""
-        target = self.out or self.moments
-        assert target is not None
-        return target.with_name(target.name + ".parts")
-
     def run(self) -> Extraction:
-        done = self._finished()
-        if done is not None:
-            return done
-        self._claim_parts()
-        try:
-            return self._go_on()
-        finally:
-            if not self._has_blocks():
-                shutil.rmtree(self.parts, ignore_errors=True)
+        """Do what is left to do; nothing, if an earlier run of the same job left everything."""
+        if (finished := self._finished()) is not None:
+            return finished
+        with ExitStack() as locks:
+            for target in filter(None, (self.out, self.moments)):
+                locks.enter_context(locked(_parts_of(target), use=display(target)))
+            # Another run may have finished before this one got the lock.
+            return self._finished() or self._go_on()
 
     def _go_on(self) -> Extraction:
-        """Do what is left to do."""
-        kept: StoredBlocks | RunningMoments = (
-            StoredBlocks(self.parts, self.block) if self.out else RunningMoments(self.parts)
+        """Encode what is not encoded yet, then write the results."""
+        parts = _parts_of(self.out or self.moments or Path())
+        kept = (
+            StoredBlocks(parts, self.run_id, self.block)
+            if self.out
+            else RunningMoments(parts, self.run_id)
         )
         resumed = kept.rows
         self.progress(resumed, self.source.count, "")
         for rows in self._blocks(resumed):
             kept.add(rows)
-        if kept.rows < (2 if self.moments else 1):
-            raise InputError(f"statistics need at least 2 items; the input holds {kept.rows}.")
+        least = 2 if self.moments else 1
+        if kept.rows < least:
+            raise InputError(f"the input holds {kept.rows} items: at least {least} are needed.")
+        if self.source.fingerprint() != self.fingerprint:
+            clear(parts)
+            raise InputError(
+                "the input was changed while it was encoded: wait until it is written, then run "
+                "this again."
+            )
         stored = self.origin | {"run": self.run_id}
         if self.out is not None and isinstance(kept, StoredBlocks):
-            kept.assemble(self.out, stored)
+            kept.assemble(self.out, stored, self.source.labels())
         if self.moments is not None:
             total = kept.moments()
             write_statistics(self.moments, total.mean, total.cov, total.n, metadata=stored)
         result = self._result(kept.rows, kept.d, resumed)
-        shutil.rmtree(self.parts, ignore_errors=True)
+        clear(parts)
         return result
-
-    def _has_blocks(self) -> bool:
-        return self.parts.is_dir() and any(path.name != _PLAN for path in self.parts.iterdir())
 
     def _result(self, n: int, d: int, resumed: int) -> Extraction:
         return Extraction(
@@ -256,36 +261,19 @@ class _Job:
 
     def _finished(self) -> Extraction | None:
         """Return what an earlier run of the same job left, if it left everything."""
-        shape: tuple[int, ...] | None = None
-        for path in (self.out, self.moments):
-            if path is None:
-                continue
-            with suppress(InputError):
-                if path.is_file() and read_metadata(path).get("run") == self.run_id:
-                    if path == self.out:
-                        shape = read_features(path).shape
-                    else:
-                        mean, _, n = read_statistics(path)
-                        shape = (n or 0, len(mean))
-                    continue
-            return None
-        return None if shape is None else self._result(shape[0], shape[1], resumed=shape[0])
-
-    def _claim_parts(self) -> None:
-        plan = self.parts / _PLAN
-        text = json.dumps({"run": self.run_id, "origin": self.origin}, indent=1, sort_keys=True)
-        if not self._has_blocks():
-            atomic_write(plan, text)
-            return
-        try:
-            same = plan.read_text(encoding="utf-8") == text
-        except (OSError, ValueError):
-            same = False
-        if not same:
-            raise InputError(
-                f"{display(self.parts)}: holds blocks of another run (another input, encoder or "
-                "batch): repeat that run, delete the folder, or write elsewhere."
-            )
+        n = d = 0
+        for path in filter(None, (self.out, self.moments)):
+            try:
+                if not path.is_file() or read_metadata(path).get("run") != self.run_id:
+                    return None
+                content = read(path)
+            except InputError:  # damaged, or of another program
+                return None
+            if isinstance(content, Statistics):
+                n, d = content.n or 0, len(content.mean)
+            else:
+                n, d = content.shape
+        return self._result(n, d, resumed=n)
 
     def _blocks(self, start: int) -> Iterator[NDArray[Any]]:
         """Yield blocks of features from row `start` on; the last may be shorter."""
@@ -302,3 +290,8 @@ class _Job:
                 held.clear()
         if held:
             yield np.concatenate(held)
+
+
+def _parts_of(target: Path) -> Path:
+    """Return the folder beside a result in which finished blocks wait for it."""
+    return target.with_name(target.name + ".parts")

@@ -11,6 +11,9 @@ from genbounds.files._content import Statistics
 # What the rest of the package needs of files; not part of the interface.
 from genbounds.files._display import display as display
 from genbounds.files._labels import Labels
+from genbounds.files._lock import clear as clear
+from genbounds.files._lock import locked as locked
+from genbounds.files._opened import open_at_once as open_at_once
 from genbounds.files._read import (
     FORMATS,
     read,
@@ -22,6 +25,7 @@ from genbounds.files._read import (
 )
 from genbounds.files._read import check_comparable as check_comparable
 from genbounds.files._read import image_count as image_count
+from genbounds.files._read import label_arrays as label_arrays
 from genbounds.files._read import stream_images as stream_images
 from genbounds.files._storage import check_bomb as check_bomb
 from genbounds.files._storage import gather as gather

@@ -41,14 +41,21 @@ def pick_labels(
     contents: Contents, shown: str, *, groups: str | None, strata: str | None, packed: int
 ) -> Labels:
     """Read the labels of a file; `packed` is its size in bytes."""
+    features = contents.features(shown)
     found = {}
     for role, asked, usual in (
         ("groups", groups, ("groups",)),
         ("strata", strata, ("strata", "labels")),
     ):
         name = _choose(contents.arrays, shown, asked, usual)
-        if name is not None:
-            found[role] = _read(contents, shown, name, packed)
+        if name is None:
+            continue
+        if features is None:
+            raise InputError(
+                f"{shown}: holds statistics, which have no rows to label: use the features' own "
+                "file."
+            )
+        found[role] = label_array(contents, shown, name, features.shape[0], packed)
     return Labels(**found)
 
 
@@ -65,18 +72,13 @@ def _choose(
     return asked
 
 
-def _read(contents: Contents, shown: str, name: str, packed: int) -> NDArray[Any]:
-    features = contents.features(shown)
-    if features is None:
-        raise InputError(
-            f"{shown}: holds statistics, which have no rows to label: use the features' own file."
-        )
+def label_array(contents: Contents, shown: str, name: str, n: int, packed: int) -> NDArray[Any]:
+    """Read one array of labels and check it against the number of rows."""
     stored = contents.arrays[name]()
     called = display(name, limit=40)
-    if stored.shape != features.shape[:1]:
+    if stored.shape != (n,):
         raise InputError(
-            f"{shown}: {called} has shape {stored.shape} beside {features.shape[0]} rows: "
-            "it needs one label a row."
+            f"{shown}: {called} has shape {stored.shape} beside {n} rows: it needs one label a row."
         )
     if stored.dtype.kind not in "iubUS":
         raise InputError(

@@ -30,7 +30,7 @@ def opened(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """
     shown = display(path)
     try:
-        file = open(path, "rb", opener=_at_once)
+        file = open_at_once(path)
     except FileNotFoundError:
         # `open` says the same of a path that does not exist and of a link to such a path.
         what = "is a link to a file that is gone" if os.path.islink(path) else "no such file"
@@ -61,9 +61,13 @@ def ending_of(path: str | os.PathLike[str]) -> str:
     return Path(path).suffix.lower()
 
 
-def _at_once(path: str, flags: int) -> int:
-    # Whoever opens a pipe that nobody writes to would wait for ever.
-    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+def open_at_once(path: str | os.PathLike[str]) -> IO[bytes]:
+    """Open a file for reading; a pipe that nobody writes to is opened without waiting."""
+
+    def opener(name: str, flags: int) -> int:
+        return os.open(name, flags | getattr(os, "O_NONBLOCK", 0))
+
+    return open(path, "rb", opener=opener)
 
 
 def _state(status: os.stat_result) -> tuple[int, int]:

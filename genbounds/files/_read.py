@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,10 +12,10 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds.files._content import FEATURE_KEYS, Contents, Statistics, Stored
+from genbounds.files._content import FEATURE_KEYS, LABEL_KEYS, Contents, Statistics, Stored
 from genbounds.files._display import display
 from genbounds.files._errors import naming_damage
-from genbounds.files._labels import NAMES_KEY, Labels, pick_labels
+from genbounds.files._labels import NAMES_KEY, Labels, label_array, pick_labels
 from genbounds.files._npy import npy_contents, npz_contents
 from genbounds.files._opened import ending_of, opened
 from genbounds.files._parquet import parquet_contents
@@ -22,6 +23,8 @@ from genbounds.files._pt import torch_contents
 from genbounds.files._safetensors import safetensors_contents
 from genbounds.origins import check_same_encoder, marked
 from genbounds.validation import InputError
+
+_log = logging.getLogger("genbounds.files")
 
 _READERS: dict[str, Callable[[IO[bytes], str], Contents]] = {
     ".npy": npy_contents,
@@ -158,6 +161,24 @@ def read_labels(
     with _contents(path) as (contents, shown):
         packed = os.stat(path).st_size
         return pick_labels(contents, shown, groups=groups, strata=strata, packed=packed)
+
+
+def label_arrays(path: str | os.PathLike[str], n: int) -> dict[str, NDArray[Any]]:
+    """Return the arrays ``groups``, ``strata`` and ``labels`` beside n rows or images, by name.
+
+    What other programs keep under these names and is not one integer or text a row is left out,
+    with a message.
+    """
+    found = {}
+    with _contents(path) as (contents, shown):
+        for name in LABEL_KEYS:
+            if name not in contents.arrays:
+                continue
+            try:
+                found[name] = label_array(contents, shown, name, n, os.stat(path).st_size)
+            except InputError as error:
+                _log.warning("%s It is not kept.", error)
+    return found
 
 
 def read_images(path: str | os.PathLike[str]) -> NDArray[np.uint8]:

@@ -220,8 +220,8 @@ def test_ctrl_c_keeps_finished_blocks(folders, tmp_path):
     for kind, status in ((signal.SIGINT, 130), (signal.SIGKILL, -9)):
         process = subprocess.Popen([*command, "x.safetensors"], **options)
         parts = tmp_path / "x.safetensors.parts"
-        blocks = len(list(parts.glob("0*.npy"))) if parts.exists() else 0
-        while not parts.exists() or len(list(parts.glob("0*.npy"))) < blocks + 2:
+        blocks = len(list(parts.glob("0*"))) if parts.exists() else 0
+        while not parts.exists() or len(list(parts.glob("0*"))) < blocks + 2:
             assert process.poll() is None
             time.sleep(0.01)
         process.send_signal(kind)

@@ -7,16 +7,25 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from genbounds.features._encoder import Kind
 from genbounds.features.sources._source import Item, Source, stamp
-from genbounds.files import display, image_count, read_features, read_metadata, stream_images
+from genbounds.files import (
+    display,
+    image_count,
+    label_arrays,
+    read_features,
+    read_metadata,
+    stream_images,
+)
 
 
 class Stacked(Source):
     """Images in one array, as samplers leave them."""
 
     kind: Kind = "images"
+    count: int
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -24,6 +33,9 @@ class Stacked(Source):
 
     def fingerprint(self) -> str:
         return stamp(self._path)
+
+    def labels(self) -> dict[str, NDArray[Any]]:
+        return label_arrays(self._path, self.count)
 
     def items(self, start: int = 0) -> Iterator[Item]:
         shown = display(self._path)
@@ -35,6 +47,7 @@ class Rows(Source):
     """Features that somebody computed already."""
 
     kind: Kind = "rows"
+    count: int
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -46,6 +59,9 @@ class Rows(Source):
     def origin(self) -> Mapping[str, str]:
         known = read_metadata(self._path)
         return {key: value for key, value in known.items() if key != "run"}
+
+    def labels(self) -> dict[str, NDArray[Any]]:
+        return label_arrays(self._path, self.count)
 
     def items(self, start: int = 0) -> Iterator[Item]:
         rows = np.asarray(read_features(self._path))  # a plain view: memmap's own indexing is slow

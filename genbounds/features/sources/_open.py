@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from genbounds.features._encoder import Kind
 from genbounds.features.sources._archives import ARCHIVES, Tar, Zip
@@ -17,6 +21,8 @@ from genbounds.features.sources._texts import TEXTS, Texts
 from genbounds.files import FORMATS, display, image_count
 from genbounds.origins import check_same_encoder
 from genbounds.validation import InputError
+
+_log = logging.getLogger("genbounds.features")
 
 
 def is_media(path: Path) -> bool:
@@ -119,6 +125,13 @@ class Chain(Source):
         origins = {f"input {number}": part.origin() for number, part in enumerate(self._parts, 1)}
         check_same_encoder(origins)
         return next((origin for origin in origins.values() if origin), {})
+
+    def labels(self) -> dict[str, NDArray[Any]]:
+        found = [part.labels() for part in self._parts]
+        common = set.intersection(*(set(labels) for labels in found))
+        for name in sorted(set().union(*found) - common):
+            _log.warning("%s are not kept: some inputs have none.", name)
+        return {name: np.concatenate([labels[name] for labels in found]) for name in sorted(common)}
 
     def items(self, start: int = 0) -> Iterator[Item]:
         for part in self._parts:
