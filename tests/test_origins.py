@@ -10,8 +10,9 @@ import pytest
 
 import genbounds as gb
 from genbounds import files
-from genbounds.origins import marked, origin_of
+from genbounds.origins import marked, origin_notes, origin_of
 from genbounds.select import FeatureArm
+from tests.refusal import refused
 
 ONE = {"encoder": "timm:x", "weights": "sha256:1", "preprocessing": "{}", "libraries": "torch 1"}
 RNG = np.random.default_rng(0)
@@ -72,7 +73,7 @@ def test_what_disagrees_is_refused(features, name):
     one, two, other = features
     compare = COMPARISONS[name]
     compare(one, two)
-    with pytest.raises(gb.InputError, match=r"do not compare: their weights differ .*sha256:"):
+    with refused("weights", "sha256:1", "np.asarray"):
         compare(one, other)
     compare(one, np.asarray(other))  # the way out that the message names
 
@@ -81,7 +82,7 @@ def test_what_disagrees_is_refused(features, name):
 def test_each_decisive_field(tmp_path, field):
     one = written(tmp_path, "a", ".safetensors")
     other = written(tmp_path, "b", ".safetensors", **{field: "changed"})
-    with pytest.raises(gb.InputError, match=f"their {field} differ"):
+    with refused(field, "changed"):
         gb.compare({"model": one}, other)
 
 
@@ -111,12 +112,14 @@ def test_notes(tmp_path):
     one = written(tmp_path, "a", ".safetensors")
     newer = written(tmp_path, "b", ".safetensors", libraries="torch 2")
     (note,) = gb.compare({"m": newer}, one).notes[2:]
-    assert note == "the features' libraries differ: torch 1; torch 2"
+    assert "torch 1" in note
+    assert "torch 2" in note
     (note,) = gb.compare({"m": ROWS["b"]}, one).notes[2:]
-    assert note.startswith("model 'm' does not say which encoder made it; `real` does")
+    assert note.startswith("model 'm' ")
+    assert "`real`" in note
     assert gb.compare({"m": ROWS["b"]}, ROWS["a"]).notes[2:] == ()
     random = written(tmp_path, "c", ".safetensors", weights="random, seed 0")
-    said = "the encoder's weights are RANDOM: these scores mean nothing"
+    (said,) = origin_notes({"": random.origin})
     scores = (
         gb.frechet_distance(random, random[::-1]),
         gb.kernel_inception_distance(random, random[::-1]),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds.features import check_same_encoder, is_media
+from genbounds.features import check_same_encoder, is_media, media_kind
 from genbounds.files import (
     Statistics,
     check_comparable,
@@ -204,7 +204,7 @@ def _encoded(path: Path, name: str, encoding: Encoding | None) -> Path:
         return path
     if encoding is None:
         raise InputError(
-            f"{display(path)}: is to be encoded first: say how with --encoder, or give a file of "
+            f"{display(path)} is {media_kind(path)}: pass --encoder NAME, or give a file of "
             "features."
         )
     return encoding.features(path, name)

@@ -13,6 +13,7 @@ from genbounds.features.encoders import FAMILIES as FAMILIES
 from genbounds.features.encoders import load_encoder as load_encoder
 from genbounds.features.sources import Source as Source
 from genbounds.features.sources import is_media as is_media
+from genbounds.features.sources import media_kind as media_kind
 from genbounds.features.sources import open_source as open_source
 from genbounds.origins import check_same_encoder as check_same_encoder
 from genbounds.origins import origin_notes as origin_notes

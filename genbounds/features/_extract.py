@@ -138,7 +138,7 @@ def extract(
     features or images says of its groups and strata is kept likewise.
     """
     if out is None and moments is None:
-        raise InputError("nowhere to write to: name `out`, `moments` or both.")
+        raise InputError("no output: give `out`, `moments` or both.")
     if out is not None:
         check_features_name(out)
     if moments is not None:
@@ -180,7 +180,7 @@ def encode(encoder: Encoder, items: Iterable[Any], *, batch: int = 64) -> NDArra
 def _check_kind(source: Source, encoder: Encoder) -> None:
     if encoder.takes not in (None, source.kind):
         name = encoder.description.get("encoder", "the encoder")
-        raise InputError(f"{name} takes {encoder.takes}; the input holds {source.kind}.")
+        raise InputError(f"{display(name)} encodes {encoder.takes}; the input holds {source.kind}.")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -208,7 +208,7 @@ class _Job:
         self.run_id = hashlib.sha256(json.dumps(plan).encode()).hexdigest()
 
     def run(self) -> Extraction:
-        """Do what is left to do; nothing, if an earlier run of the same job left everything."""
+        """Do what an earlier run of the same job has not done."""
         if (finished := self._finished()) is not None:
             return finished
         with ExitStack() as locks:
@@ -260,7 +260,7 @@ class _Job:
         )
 
     def _finished(self) -> Extraction | None:
-        """Return what an earlier run of the same job left, if it left everything."""
+        """Return the result of an earlier run of the same job, if all of its files are there."""
         n = d = 0
         for path in filter(None, (self.out, self.moments)):
             try:

@@ -153,7 +153,7 @@ def _planes(image: Any, channels: int) -> list[NDArray[np.float32]]:
         return [grey] * channels
     if image.mode in ("I", "F"):
         raise InputError(
-            "32-bit pixel values, whose white nobody knows: save the image with 8 or 16 bits."
+            "has 32-bit pixel values, and no value for white: save the image with 8 or 16 bits."
         )
     pixels = np.asarray(image.convert("RGB" if channels == 3 else "L"), dtype=np.float32)
     return [pixels] if channels == 1 else [pixels[:, :, index].copy() for index in range(3)]

@@ -6,10 +6,11 @@ meanwhile changes no result. Nothing is ever unpickled. Every failure is one `In
 the file, says what is wrong and what to do.
 """
 
-from genbounds.files._content import Statistics
-
 # What the rest of the package needs of files; not part of the interface.
-from genbounds.files._display import display as display
+from genbounds._display import display as display
+from genbounds.files._content import Statistics
+from genbounds.files._errors import SAFE as SAFE
+from genbounds.files._errors import check_safe as check_safe
 from genbounds.files._labels import Labels
 from genbounds.files._lock import clear as clear
 from genbounds.files._lock import locked as locked

@@ -11,7 +11,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds.files._display import display
+from genbounds._display import display
 from genbounds.files._storage import chunks_of, gather
 from genbounds.validation import Float, InputError
 

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from genbounds._display import display
 from genbounds.files._content import Contents, Stored, names_of
-from genbounds.files._display import display
 from genbounds.files._storage import check_bomb
 from genbounds.validation import InputError
 

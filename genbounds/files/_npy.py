@@ -14,8 +14,8 @@ from typing import IO, Any
 
 import numpy as np
 
+from genbounds._display import display
 from genbounds.files._content import METADATA_KEY, Contents, Stored
-from genbounds.files._display import display
 from genbounds.files._storage import check_bomb
 from genbounds.validation import InputError
 

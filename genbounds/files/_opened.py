@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from genbounds.files._display import display
+from genbounds._display import display
 from genbounds.files._errors import reason_of
 from genbounds.validation import InputError
 

@@ -11,8 +11,8 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from genbounds._display import display
 from genbounds.files._content import FEATURE_KEYS, LABEL_KEYS, Contents, Stored
-from genbounds.files._display import display
 from genbounds.files._errors import optional_library
 from genbounds.files._storage import check_bomb, gather
 from genbounds.validation import InputError

@@ -15,8 +15,8 @@ from typing import IO, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from genbounds._display import display
 from genbounds.files._content import Contents, Stored
-from genbounds.files._display import display
 from genbounds.files._errors import optional_library
 from genbounds.files._storage import fits_in_memory, gather, scratch_folder
 from genbounds.validation import TORCH_FLOATS, InputError

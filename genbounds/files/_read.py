@@ -12,8 +12,8 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from genbounds._display import display
 from genbounds.files._content import FEATURE_KEYS, LABEL_KEYS, Contents, Statistics, Stored
-from genbounds.files._display import display
 from genbounds.files._errors import naming_damage
 from genbounds.files._labels import NAMES_KEY, Labels, label_array, pick_labels
 from genbounds.files._npy import npy_contents, npz_contents
@@ -51,8 +51,8 @@ def read(path: str | os.PathLike[str]) -> NDArray[Any] | Statistics:
         ``.npy``; ``.npz``, ``.safetensors`` or ``.pt`` with an array called ``features``, ``reps``,
         ``feats`` or ``arr_0``, or with the statistics ``mu``, ``sigma`` and, where known, ``n``; a
         ``.pt`` that is one tensor; ``.parquet`` with a column of lists ``features`` or ``reps``, or
-        with numeric columns, one a feature (`read_labels` reads ``groups``, ``strata`` and
-        ``labels``, which are none).
+        with numeric columns, one a feature (other than ``groups``, ``strata`` and ``labels``,
+        which `read_labels` reads).
 
     Returns
     -------

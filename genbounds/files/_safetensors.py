@@ -13,8 +13,8 @@ from typing import IO, Any
 
 import numpy as np
 
+from genbounds._display import display
 from genbounds.files._content import Contents, Stored
-from genbounds.files._display import display
 from genbounds.files._storage import chunks_of, gather
 from genbounds.validation import InputError
 

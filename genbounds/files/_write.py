@@ -15,8 +15,8 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from genbounds._display import display
 from genbounds.files._content import METADATA_KEY
-from genbounds.files._display import display
 from genbounds.files._errors import reason_of
 from genbounds.files._labels import NAMES_KEY, as_codes, check_labels
 from genbounds.files._safetensors import header_of

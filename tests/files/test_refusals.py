@@ -17,10 +17,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from genbounds import files
-from genbounds.files._pt import StoredArray
 from genbounds.validation import InputError
 from tests.files.made import COV, MEAN, WRITERS, X, save_torch, write_npy
 from tests.fuzz.seeds import Payload, npy, npz
+from tests.refusal import refused
 
 
 def bomb() -> bytes:
@@ -436,6 +436,15 @@ def test_arrays_in_a_torch_file_that_are_none(tmp_path, put):
         files.read(numpy_in_torch_file(tmp_path / "x.pt", put))
 
 
-def test_an_array_that_was_never_filled_is_none():
-    with pytest.raises(ValueError, match="no attribute"):
-        StoredArray().array()
+class NeverFilled:
+    """Pickled as a NumPy array that is begun and never given its numbers."""
+
+    def __reduce__(self):
+        return (np.ones(1).__reduce__()[0], (np.ndarray, (0,), b"b"))
+
+
+def test_an_array_that_was_never_filled_is_none(tmp_path):
+    torch = pytest.importorskip("torch")
+    torch.save({"features": NeverFilled()}, tmp_path / "x.pt")
+    with refused("x.pt"):
+        files.read(tmp_path / "x.pt")

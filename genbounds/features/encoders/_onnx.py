@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from genbounds.features._encoder import Encoder, Kind
 from genbounds.features._preprocessing import Preprocessing, stack_images
+from genbounds.features.encoders._onnx_files import model_digest
 from genbounds.features.encoders._request import Request
-from genbounds.features.encoders._weights import file_digest, library, versions
+from genbounds.features.encoders._weights import library, versions
 from genbounds.files import display
 from genbounds.validation import InputError
 
@@ -47,21 +48,23 @@ def onnx_encoder(request: Request) -> Encoder:
             "leave --weights and --precision out."
         )
     if request.device != "cpu" and not request.device.startswith("cuda"):
-        raise InputError(f"--device {request.device}: onnxruntime runs here on cpu or cuda.")
+        raise InputError(f"--device {request.device}: an ONNX model runs on cpu or cuda.")
     providers = ["CPUExecutionProvider"]
     if request.device.startswith("cuda"):
         providers.insert(0, "CUDAExecutionProvider")
         if providers[0] not in runtime.get_available_providers():
-            raise InputError(f"--device {request.device} needs onnxruntime-gpu in place of it.")
+            raise InputError(
+                f"--device {request.device}: needs onnxruntime-gpu instead of onnxruntime."
+            )
     try:
         session = runtime.InferenceSession(str(path), providers=providers)
     except Exception as error:  # its own exceptions have no common public base
-        raise InputError(f"{display(path)}: is no ONNX model ({display(error)}).") from error
+        raise InputError(f"{display(path)}: is not an ONNX model ({display(error)}).") from error
     first = session.get_inputs()[0]
     if len(session.get_inputs()) != 1 or len(first.shape) != 4 or first.type != "tensor(float)":
         raise InputError(
             f"{display(path)}: must have one input (n, c, h, w) of float32; "
-            f"it has {[(i.name, i.shape, i.type) for i in session.get_inputs()]}."
+            f"it has {display([(i.name, i.shape, i.type) for i in session.get_inputs()])}."
         )
     _, channels, height, _ = first.shape
     known = {
@@ -77,7 +80,7 @@ def onnx_encoder(request: Request) -> Encoder:
         preprocessing=preprocessing,
         description={
             "encoder": f"onnx:{path.name}",
-            "weights": file_digest(path),
+            "weights": model_digest(path),
             "preprocessing": preprocessing.describe(),
             "precision": "float32",
             "libraries": versions("onnxruntime", "pillow"),

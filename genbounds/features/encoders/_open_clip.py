@@ -10,6 +10,7 @@ from genbounds.features.encoders._request import Request
 from genbounds.features.encoders._torch import (
     UNTRAINED,
     building,
+    check_weights,
     file_names,
     no_such_model,
     pillow_name,
@@ -35,6 +36,8 @@ def open_clip_encoder(request: Request) -> Encoder:
         path = _find(request, published)
         digest = file_digest(path)
     with building(request, path):
+        if path is not None:
+            check_weights(path)
         model = open_clip.create_model(
             name,
             pretrained=None if path is None else str(path),

@@ -56,7 +56,7 @@ class Request:
         ignored = {
             "--weights": self.weights is not None or self.random,
             "--precision": self.precision != "float32",
-            "preprocessing (--size and its like)": bool(self.overrides),
+            "preprocessing (--size, --fit, …)": bool(self.overrides),
         }
         for option, given in ignored.items():
             if given:

@@ -11,6 +11,7 @@ from genbounds.features.encoders._request import Request
 from genbounds.features.encoders._torch import (
     UNTRAINED,
     building,
+    check_weights,
     file_names,
     no_such_model,
     pillow_name,
@@ -38,6 +39,7 @@ def timm_encoder(request: Request) -> Encoder:
         path = _find(request, published)
         digest = file_digest(path)
         with building(request, path):
+            check_weights(path)
             # timm's own loader translates names and position embeddings. It is strict only with
             # the classifier in place: without, it would take any file for the model's.
             model = timm.create_model(

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from zipfile import is_zipfile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from genbounds.features._encoder import Kind
 from genbounds.features._preprocessing import Preprocessing, stack_images
 from genbounds.features.encoders._request import Request
-from genbounds.features.encoders._weights import versions
+from genbounds.features.encoders._weights import library, versions
 from genbounds.files import display
 from genbounds.origins import RANDOM
 from genbounds.validation import InputError
@@ -144,6 +145,19 @@ def read_weights(path: Path) -> Any:
     return state.get("state_dict", state) if isinstance(state, dict) else state
 
 
+def check_weights(path: Path) -> None:
+    """Refuse a pickle that holds anything but tensors before a library reads the file.
+
+    The libraries read with the same care from the versions on that are asked for; this does not
+    rest on it.
+    """
+    import torch
+
+    if path.suffix in (".safetensors", ".npz"):
+        return
+    torch.load(path, map_location="cpu", weights_only=True, mmap=is_zipfile(path) or None)
+
+
 def pillow_name(interpolation: str) -> str:
     """Return an interpolation that Pillow knows; "random" is meant for training."""
     return interpolation if interpolation in ("bicubic", "bilinear", "lanczos") else "bicubic"
@@ -160,8 +174,7 @@ def building(request: Request, weights: Path | None = None) -> Iterator[None]:
 
     The global random generator is left as it was.
     """
-    import torch
-
+    torch = library("torch", extra="torch", needed_for=request.name)
     silenced = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:

@@ -95,7 +95,7 @@ class Zip(_Archive):
 
 
 class Tar(_Archive):
-    """The images in a tar archive, a webdataset shard for one, in the order in which they lie.
+    """The images in a tar archive, a webdataset shard for one, in their order there.
 
     Read as a stream: no index is kept. A compressed archive is not counted beforehand, which would
     unpack it once more.

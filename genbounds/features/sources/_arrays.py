@@ -1,4 +1,4 @@
-"""What lies in arrays: images that a sampler left, features, items in memory."""
+"""Arrays: images that a sampler wrote, features, items in memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every input is: items with their names, read in a fixed order."""
+"""What all inputs have in common: items in a fixed order, each with a name for errors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from genbounds.validation import InputError
 
 
 class Item(NamedTuple):
-    """One thing to encode: how an error calls it, and its content."""
+    """One item to encode: its name in errors, and its content."""
 
     label: str
     content: Any
@@ -66,7 +66,7 @@ def folder_labels(folders: Sequence[str]) -> dict[str, NDArray[Any]]:
     """Return the sub-folders of items as labels, if there are at least two."""
     if len(set(folders)) < 2:
         return {}
-    # Names that are not UTF-8 as everything else shows them: formats of files want text.
+    # Escaped where they are not UTF-8 or not printable: file formats take only text.
     shown = {folder: display(folder or ".", limit=None) for folder in set(folders)}
     return {"labels": np.array([shown[folder] for folder in folders])}
 
