@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import warnings
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -96,8 +98,13 @@ class Workers:
         from joblib.externals.loky.process_executor import TerminatedWorkerError
 
         # Workers whose master was killed notice nothing: they leave when idle for so long.
-        with parallel_config(
-            backend="loky", inner_max_num_threads=self.threads, idle_worker_timeout=_IDLE_SECONDS
+        with (
+            searching_installed_packages_only(),
+            parallel_config(
+                backend="loky",
+                inner_max_num_threads=self.threads,
+                idle_worker_timeout=_IDLE_SECONDS,
+            ),
         ):
             pool = Parallel(n_jobs=self.jobs, return_as="generator_unordered")
             results = pool(
@@ -116,6 +123,25 @@ class Workers:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore", UserWarning)  # work cut short is no surprise
                     results.close()
+
+
+@contextmanager
+def searching_installed_packages_only(*also: str) -> Iterator[None]:
+    """Have new processes ignore the working folder until they know this one's search path.
+
+    Workers are started as ``python -m …``, for which Python puts the working folder first: a file
+    joblib.py there would be run. In the end this variable of the environment, and those in `also`,
+    are as before.
+    """
+    before = {name: os.environ.get(name) for name in ("PYTHONSAFEPATH", *also)}
+    os.environ["PYTHONSAFEPATH"] = "1"
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name, None)
+            if value is not None:
+                os.environ[name] = value
 
 
 def _numbered(
