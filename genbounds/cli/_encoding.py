@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from genbounds.cli._terminal import progress, tidy
-from genbounds.files import display
+from genbounds.files import display, locked
 from genbounds.validation import InputError
 
 if TYPE_CHECKING:
@@ -52,7 +52,8 @@ def open_encoder(
 
     encoder = load_encoder(name, **options)
     if out is not None:
-        yield FolderEncoder(encoder, out / "features")
+        with locked(out / "features", use=display(out)):
+            yield FolderEncoder(encoder, out / "features")
         return
     with tidy(), tempfile.TemporaryDirectory(prefix="genbounds-") as scratch:
         yield FolderEncoder(encoder, Path(scratch))

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genbounds.cli._plausible import probabilities
-from genbounds.features import check_same_encoder, is_media
+from genbounds.features import check_same_encoder, is_media, media_kind
 from genbounds.files import Statistics, display, read, read_features, read_metadata
 from genbounds.validation import InputError
 
@@ -69,7 +69,10 @@ def load(
         As `genbounds.files.read`; or if two files say that different encoders made them; or if a
         file surely holds something else than it is taken for.
     """
-    inputs = []
+    # Before anything is read: the files may be large.
+    files = [path for path in paths if not is_media(path)]
+    check_same_encoder({display(path): read_metadata(path) for path in files})
+    inputs: list[Input] = []
     for given, name in zip(paths, model_names(paths), strict=True):
         path = _encoded(given, name, encoder)
         content = _content(path, metric, logits=logits)
@@ -102,10 +105,9 @@ def _encoded(path: Path, name: str, encoder: FolderEncoder | None) -> Path:
     if not is_media(path):
         return path
     if encoder is None:
-        what = "is a folder" if path.is_dir() else "is not a file of features"
         raise InputError(
-            f"{display(path)}: {what}: pass --encoder to encode its images or texts, or give a "
-            "file of features."
+            f"{display(path)} is {media_kind(path)}: pass --encoder NAME, or give a file of "
+            "features."
         )
     return encoder.features(path, name)
 

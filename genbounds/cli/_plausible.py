@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds.files import display
+from genbounds.files import display, gather
 from genbounds.results import Diagnostic, caution, unreliable
 from genbounds.validation import POSTERIOR_ATOL, Float, InputError, check_same_dimension
 
@@ -58,23 +58,28 @@ def probabilities(path: Path, rows: NDArray[Any], *, logits: bool) -> NDArray[An
     return rows
 
 
-def _softmax(path: Path, logits: NDArray[Any]) -> Float:
-    found = np.empty(logits.shape)
+def _softmax(path: Path, logits: NDArray[Any]) -> NDArray[Any]:
+    """Softmax of every row, in float64; a large result is kept on disk."""
     probable = True
-    for first, block in blocks(logits):
-        finite = np.isfinite(block).all(axis=1)
-        if not finite.all():
-            row = first + int(np.flatnonzero(~finite)[0])
-            raise InputError(
-                f"has NaN or an infinite value in row {row}: drop that row.",
-                argument=display(path),
-            )
-        probable = probable and bool(_is_distribution(block).all())
-        with np.errstate(over="ignore"):  # to minus infinity, whose exponential is right
-            block -= block.max(axis=1, keepdims=True)
-        np.exp(block, out=block)
-        block /= block.sum(axis=1, keepdims=True)
-        found[first : first + len(block)] = block
+
+    def softmax() -> Iterator[bytes]:
+        nonlocal probable
+        for first, block in blocks(logits):
+            finite = np.isfinite(block).all(axis=1)
+            if not finite.all():
+                row = first + int(np.flatnonzero(~finite)[0])
+                raise InputError(
+                    f"has NaN or an infinite value in row {row}: drop that row.",
+                    argument=display(path),
+                )
+            probable = probable and bool(_is_distribution(block).all())
+            with np.errstate(over="ignore"):  # to minus infinity, whose exponential is right
+                block -= block.max(axis=1, keepdims=True)
+            np.exp(block, out=block)
+            block /= block.sum(axis=1, keepdims=True)
+            yield block.tobytes()
+
+    found = gather(softmax(), dtype=np.dtype(np.float64), shape=logits.shape)
     if probable:
         raise InputError(
             "holds probabilities already (every row sums to 1): leave out --logits.",

@@ -31,7 +31,7 @@ _UNLIMITED = 400
 
 def complain(message: str, *, program: str = "genbounds") -> None:
     """Print one line on standard error."""
-    sys.stderr.write(f"{program}: {' '.join(message.splitlines())}\n")
+    sys.stderr.write(f"{program}: {display(' '.join(message.splitlines()), limit=None)}\n")
 
 
 def print_json(document: dict[str, Any]) -> None:
@@ -70,8 +70,8 @@ def keep_page(out: Path, page: Page) -> None:
 def say(*lines: str) -> None:
     """Print lines of text on standard output."""
     with _reader_may_leave():
-        for line in lines:
-            _console().print(line, soft_wrap=True)
+        for line in "\n".join(lines).split("\n"):
+            _console().print(display(line, limit=None), soft_wrap=True)
 
 
 def print_table(
@@ -91,7 +91,7 @@ def print_table(
             overflow="ellipsis",
         )
     for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
+        table.add_row(*(Text(display(cell, limit=None)) for cell in row))
     with _reader_may_leave():
         _console().print(table)
 

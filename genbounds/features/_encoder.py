@@ -1,4 +1,4 @@
-"""What extraction asks of an encoder."""
+"""The protocol of encoders."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class Encoder(Protocol):
         input holds.
     description : mapping of str to str
         What decides the features: ``encoder`` (its name), ``weights`` (a digest), ``preprocessing``
-        and ``libraries`` (versions). Stored with the features; two files whose first three differ
-        are not compared.
+        and ``libraries`` (versions). Stored with the features; files that differ in one of the
+        first three are not compared.
     """
 
     @property
@@ -33,7 +33,7 @@ class Encoder(Protocol):
 
     @property
     def description(self) -> Mapping[str, str]:
-        """What is to be known of it beside its features."""
+        """What decides its features, by name."""
         ...
 
     def prepare(self, item: Any) -> Any:

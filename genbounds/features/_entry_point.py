@@ -1,4 +1,4 @@
-"""``module:function``: the user's own Python as encoder or as live arm."""
+"""``module:function``: a user's own Python as an encoder or as an arm that generates samples."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def is_entry_point(text: str) -> bool:
 
 
 def entry_point(text: str) -> Any:
-    """Import what `text`, ``package.module:name``, stands for; the working folder comes first.
+    """Import what `text`, ``package.module:name``, names; the working folder comes first.
 
     Raises
     ------
@@ -48,8 +48,8 @@ def entry_point(text: str) -> Any:
         if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
             raise  # a module that it needs: the user's own problem, with its traceback
         raise InputError(
-            f"{display(text)}: there is no module {module_name!r} here or among the installed "
-            "packages: run this in the folder that has it."
+            f"{display(text)}: there is no module {module_name!r} in this folder or among the "
+            "installed packages: run this in the module's folder."
         ) from error
     finally:
         sys.path.remove(here)
@@ -63,7 +63,7 @@ def entry_point(text: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class _LiveArm:
-    """A function, or an object's ``draw``, of the user's; with an encoder behind it if need be."""
+    """A user's function, or an object's ``draw``; an encoder makes features of what it returns."""
 
     sample: Callable[[int, np.random.Generator], Any]
     encoder: Encoder | None
@@ -102,7 +102,7 @@ def live_arm(text: str, encoder: Encoder | None = None) -> Arm:
     sample = getattr(target, "draw", target)
     if isinstance(target, type) or not callable(sample):
         raise InputError(
-            f"{display(text)}: is neither a function of (n, rng) nor an object with such a "
-            "`draw` (a class is not one: name an instance)."
+            f"{display(text)}: is neither a function of (n, rng) nor an object with a method "
+            "draw(n, rng); if it is a class, name an instance."
         )
     return _LiveArm(sample, encoder)

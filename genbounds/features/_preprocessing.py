@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -152,7 +153,19 @@ def _planes(image: Any, channels: int) -> list[NDArray[np.float32]]:
         return [grey] * channels
     if image.mode in ("I", "F"):
         raise InputError(
-            "32-bit pixel values, whose white nobody knows: save the image with 8 or 16 bits."
+            "has 32-bit pixel values, and no value for white: save the image with 8 or 16 bits."
         )
     pixels = np.asarray(image.convert("RGB" if channels == 3 else "L"), dtype=np.float32)
     return [pixels] if channels == 1 else [pixels[:, :, index].copy() for index in range(3)]
+
+
+def stack_images(batch: Sequence[NDArray[np.float32]]) -> NDArray[np.float32]:
+    """Return preprocessed images as one array (n, c, h, w)."""
+    sizes = {image.shape[1:] for image in batch}
+    if len(sizes) > 1:
+        (h1, w1), (h2, w2), *_ = sorted(sizes)
+        raise InputError(
+            f"the images differ in size ({w1} × {h1} and {w2} × {h2} pixels): "
+            "give the size to resize them to with --size."
+        )
+    return np.stack(batch)

@@ -1,22 +1,32 @@
 """Reading feature, posterior and statistics files; writing results.
 
-Large arrays are mapped from disk, or unpacked block by block into an unnamed scratch file, so
-that memory does not grow with the number of rows. Nothing is ever unpickled. Every failure is one
-`InputError` that names the file, says what is wrong and what to do.
+Large arrays are copied or unpacked, block by block, into an unnamed scratch file and mapped from
+there: memory does not grow with the number of rows, and what another program does to a file
+meanwhile changes no result. Nothing is ever unpickled. Every failure is one `InputError` that names
+the file, says what is wrong and what to do.
 """
 
-from genbounds.files._content import Statistics
-
 # What the rest of the package needs of files; not part of the interface.
-from genbounds.files._display import display as display
+from genbounds._text import display as display
+from genbounds.files._content import Statistics
+from genbounds.files._errors import SAFE as SAFE
+from genbounds.files._errors import check_safe as check_safe
+from genbounds.files._labels import Labels
+from genbounds.files._lock import clear as clear
+from genbounds.files._lock import locked as locked
+from genbounds.files._opened import open_at_once as open_at_once
 from genbounds.files._read import (
     FORMATS,
     read,
     read_features,
     read_images,
+    read_labels,
     read_metadata,
     read_statistics,
 )
+from genbounds.files._read import image_count as image_count
+from genbounds.files._read import label_arrays as label_arrays
+from genbounds.files._read import stream_images as stream_images
 from genbounds.files._storage import check_bomb as check_bomb
 from genbounds.files._storage import gather as gather
 from genbounds.files._write import atomic_write as atomic_write
@@ -26,11 +36,13 @@ from genbounds.files._write import open_features_writer, write_statistics
 
 __all__ = [
     "FORMATS",
+    "Labels",
     "Statistics",
     "open_features_writer",
     "read",
     "read_features",
     "read_images",
+    "read_labels",
     "read_metadata",
     "read_statistics",
     "write_statistics",

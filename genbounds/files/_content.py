@@ -1,23 +1,29 @@
-"""What a file may hold: features or statistics, under names that the field uses."""
+"""What a file may hold: features or statistics, and labels, under names that the field uses."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+import math
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds.files._display import display
+from genbounds._text import display
+from genbounds.files._storage import chunks_of, gather
 from genbounds.validation import Float, InputError
 
 FEATURE_KEYS = ("features", "reps", "feats", "arr_0")  # dgm-eval: reps; clean-fid: feats
 STATISTICS_KEYS = ("mu", "sigma")
+LABEL_KEYS = ("groups", "strata", "labels")
 METADATA_KEY = "metadata"
 
 
-class Statistics(NamedTuple):
-    """First two moments of a set of features.
+@dataclass(frozen=True, slots=True, eq=False)
+class Statistics:
+    """First two moments of a set of features; unpacks as ``mean, cov, n``.
 
     Attributes
     ----------
@@ -26,82 +32,166 @@ class Statistics(NamedTuple):
         Divisor n - 1.
     n : int or None
         Number of samples behind them; None if the file does not say.
+    rows : ndarray of shape (k, d) or None
+        A random part of these samples, where the file holds one.
     """
 
     mean: Float
     cov: Float
     n: int | None
+    rows: NDArray[Any] | None = None
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter((self.mean, self.cov, self.n))
 
 
-def pick(
-    shown: str, members: Mapping[str, Callable[[], NDArray[Any]]]
-) -> NDArray[Any] | Statistics:
-    """Pick features or statistics among named arrays; loads only what is asked for."""
-    features = [key for key in FEATURE_KEYS if key in members]
-    statistics = all(key in members for key in STATISTICS_KEYS)
-    if len(features) + statistics > 1:
-        both = [*features, *(STATISTICS_KEYS if statistics else ())]
-        raise InputError(
-            f"{shown}: is ambiguous, it has {' and '.join(both)}: "
-            "keep one array of features, or only the statistics."
-        )
-    if features:
-        return as_features(shown, members[features[0]]())
-    if statistics:
-        count = members["n"]() if "n" in members else None
-        return as_statistics(shown, members["mu"](), members["sigma"](), count)
-    keys = [display(key, limit=40) for key in members]
-    present = ", ".join(keys[:8]) + (f" and {len(keys) - 8} more" if len(keys) > 8 else "")
-    raise InputError(
-        f"{shown}: has no known array, only: {present or 'nothing'}. Name the features "
-        f"`features`, `reps`, `feats` or `arr_0`, or the statistics `mu` and `sigma`."
-    )
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """An array in a file: what its header says, and how to read it.
+
+    Shape and type are checked before anything is read: the array may be larger than the memory.
+
+    Attributes
+    ----------
+    shown : str
+        What errors call it.
+    shape, dtype
+    load : callable
+        Returns the array, read-only.
+    data : callable or None
+        Opens its bytes as a stream, where they lie in the file as they are, in rows.
+    """
+
+    shown: str
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    load: Callable[[], NDArray[Any]]
+    data: Callable[[], AbstractContextManager[IO[bytes]]] | None = None
+
+    @classmethod
+    def streamed(
+        cls,
+        shown: str,
+        shape: tuple[int, ...],
+        dtype: np.dtype[Any],
+        data: Callable[[], AbstractContextManager[IO[bytes]]],
+        *,
+        fortran: bool = False,
+    ) -> Stored:
+        """Describe an array whose bytes follow one another in a stream."""
+
+        def load() -> NDArray[Any]:
+            size = dtype.itemsize * math.prod(shape)
+            with data() as stream:
+                return gather(chunks_of(stream, size), dtype=dtype, shape=shape, fortran=fortran)
+
+        return cls(shown, shape, dtype, load, None if fortran else data)
 
 
-def as_features(shown: str, array: NDArray[Any]) -> NDArray[Any]:
-    """Check that an array can hold features; make it read-only."""
-    if array.ndim != 2:
-        raise InputError(
-            f"{shown}: holds an array of shape {array.shape}: "
-            "features need shape (n, d), one row a sample."
-        )
-    if array.size == 0:
-        raise InputError(
-            f"{shown}: holds an array of shape {array.shape}, no data: write it again."
-        )
-    array.flags.writeable = False
-    return array
+class Contents:
+    """The named arrays of a file, none of them read yet, and its metadata.
 
+    Attributes
+    ----------
+    arrays : mapping of str to callable
+        Returns the `Stored` array of that name. A file of one array calls it ``features``.
+    metadata : dict of str to str
+        Where the features came from, as far as the file says; names of labels among it.
+    """
 
-def as_statistics(
-    shown: str, mean: NDArray[Any], cov: NDArray[Any], count: NDArray[Any] | None
-) -> Statistics:
-    """Check shapes and count; return float64."""
-    if mean.ndim != 1 or mean.size == 0 or cov.shape != (mean.size, mean.size):
-        raise InputError(
-            f"{shown}: mu has shape {mean.shape} and sigma {cov.shape}: "
-            "statistics need shapes (d,) and (d, d)."
-        )
-    n = None
-    if count is not None:
-        if count.size != 1 or not (float(count.item()) >= 1.0 and float(count.item()) % 1.0 == 0.0):
+    def __init__(self, arrays: Mapping[str, Callable[[], Stored]], metadata: object = None) -> None:
+        self.arrays = arrays
+        pairs = metadata.items() if isinstance(metadata, dict) else ()
+        self.metadata = {key: value for key, value in pairs if isinstance(value, str)}
+
+    def features_key(self, shown: str) -> str | None:
+        """Return the name of the features; None if the file holds statistics."""
+        found = [key for key in FEATURE_KEYS if key in self.arrays]
+        statistics = all(key in self.arrays for key in STATISTICS_KEYS)
+        if len(found) + statistics > 1:
+            both = [*found, *(STATISTICS_KEYS if statistics else ())]
             raise InputError(
-                f"{shown}: n is {display(count, limit=40)}: it must be the number of samples, "
-                "a whole number; leave it out if it is not known."
+                f"{shown}: is ambiguous, it has {' and '.join(both)}: "
+                "keep one array of features, or only the statistics."
             )
-        n = int(count.item())
-    return Statistics(mean.astype(np.float64), cov.astype(np.float64), n)
+        if not found and not statistics:
+            raise InputError(
+                f"{shown}: has no known array, only: {names_of(self.arrays)}. Name the features "
+                f"`features`, `reps`, `feats` or `arr_0`, or the statistics `mu` and `sigma`."
+            )
+        return found[0] if found else None
+
+    def features(self, shown: str) -> Stored | None:
+        """Return the features, their shape and type checked; None if the file holds statistics."""
+        key = self.features_key(shown)
+        if key is None:
+            return None
+        stored = self.arrays[key]()
+        _check_numbers(stored)
+        if len(stored.shape) != 2:
+            raise InputError(
+                f"{shown}: holds an array of shape {stored.shape}: "
+                "features need shape (n, d), one row a sample."
+            )
+        if 0 in stored.shape:
+            raise InputError(
+                f"{shown}: holds an array of shape {stored.shape}, no data: write it again."
+            )
+        return stored
+
+    def statistics(self, shown: str) -> Statistics:
+        """Read mean, covariance and what else is there of n and rows, as float64."""
+        mean, cov = (self.arrays[key]() for key in STATISTICS_KEYS)
+        if len(mean.shape) != 1 or 0 in mean.shape or cov.shape != mean.shape * 2:
+            raise InputError(
+                f"{shown}: mu has shape {mean.shape} and sigma {cov.shape}: "
+                "statistics need shapes (d,) and (d, d)."
+            )
+        others = {key: self.arrays[key]() for key in ("n", "rows") if key in self.arrays}
+        for stored in (mean, cov, *others.values()):
+            _check_numbers(stored)
+        n = _count(shown, others["n"]) if "n" in others else None
+        rows = _part(shown, others["rows"], mean.shape[0], n) if "rows" in others else None
+        return Statistics(mean.load().astype(np.float64), cov.load().astype(np.float64), n, rows)
 
 
-def check_dtype(shown: str, dtype: np.dtype[Any]) -> None:
+def names_of(arrays: Mapping[str, Any]) -> str:
+    """Return the names of a file's arrays as one printable text."""
+    shown = [display(key, limit=40) for key in arrays]
+    more = f" and {len(shown) - 8} more" if len(shown) > 8 else ""
+    return (", ".join(shown[:8]) + more) or "nothing"
+
+
+def _check_numbers(stored: Stored) -> None:
     """Refuse what is not real numbers."""
-    if dtype.hasobject:
+    if stored.dtype.kind not in "fiub":
         raise InputError(
-            f"{shown}: holds pickled Python objects, which are never loaded: "
-            "save a plain float array of shape (n, d)."
-        )
-    if dtype.kind not in "fiub":
-        raise InputError(
-            f"{shown}: holds {display(dtype, limit=60)}, not real numbers: "
+            f"{stored.shown}: holds {display(stored.dtype, limit=60)}, not real numbers: "
             "save a float array of shape (n, d)."
         )
+
+
+def _count(shown: str, stored: Stored) -> int:
+    """Return the number of samples behind statistics."""
+    count = stored.load() if math.prod(stored.shape) == 1 else np.array(np.nan)
+    if not (float(count.item()) >= 1.0 and float(count.item()) % 1.0 == 0.0):
+        said = display(count, limit=40) if math.prod(stored.shape) == 1 else "an array"
+        raise InputError(
+            f"{shown}: n is {said}: it must be the number of samples, a whole number; "
+            "leave it out if it is not known."
+        )
+    return int(count.item())
+
+
+def _part(shown: str, stored: Stored, d: int, n: int | None) -> NDArray[Any]:
+    """Return the rows that go with statistics."""
+    if len(stored.shape) != 2 or stored.shape[1] != d or stored.shape[0] < 1:
+        raise InputError(
+            f"{shown}: rows has shape {stored.shape} beside a mu of {d} features: "
+            f"it needs shape (k, {d}), some of the samples."
+        )
+    if n is not None and stored.shape[0] > n:
+        raise InputError(
+            f"{shown}: rows holds {stored.shape[0]} samples of {n}: write the statistics again."
+        )
+    return stored.load()

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import errno
+import re
 import struct
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from genbounds.files._display import display
+from genbounds._text import display
+from genbounds.files._storage import scratch_folder
 from genbounds.validation import InputError
 
 # What the readers below are known to raise on a damaged file.
@@ -60,7 +61,7 @@ def naming_damage(shown: str) -> Iterator[None]:
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise InputError(
-                f"{shown}: no room to unpack it in {tempfile.gettempdir()}: "
+                f"{shown}: no room to unpack it in {scratch_folder()}: "
                 "free some space or point TMPDIR to a larger disk."
             ) from error
         raise damaged(shown, error) from error
@@ -74,12 +75,37 @@ def damaged(shown: str, error: Exception) -> InputError:
     return InputError(f"{shown}: is damaged or truncated ({reason}): write it again.")
 
 
+# From these versions on, reading weights cannot run code: torch by CVE-2025-32434 and
+# CVE-2026-24747, sentence-transformers by running files of the model's folder, timm by asking
+# torch for everything in a pickle. The lower bounds in pyproject.toml are the same.
+SAFE: dict[str, tuple[int, ...]] = {
+    "torch": (2, 10),
+    "sentence_transformers": (6, 0),
+    "timm": (1, 0, 26),
+    "open_clip": (3, 0),
+}
+
+
+def check_safe(module: Any, needed_for: str) -> Any:
+    """Return a library; refuse a version of it whose reading of weights can run code."""
+    name = module.__name__
+    found = str(getattr(module, "__version__", ""))
+    numbers = tuple(int(number) for number in re.findall(r"\d+", found.partition("+")[0]))
+    if name in SAFE and numbers < SAFE[name]:
+        least = ".".join(map(str, SAFE[name]))
+        raise InputError(
+            f"{needed_for} needs {name} {least} or newer, and {display(found, limit=40)} is "
+            "installed, with which a file of weights can run code: upgrade it."
+        )
+    return module
+
+
 def optional_library(module: str, extra: str, title: str, shown: str) -> Any:
     """Import a library that only this format needs."""
     import importlib
 
     try:
-        return importlib.import_module(module)
+        return check_safe(importlib.import_module(module), shown)
     except ImportError as error:
         raise InputError(
             f"{shown}: reading it needs {title}: pip install 'genbounds[{extra}]', "

@@ -2,21 +2,81 @@
 
 from __future__ import annotations
 
+import io
+import json
 import math
 import os
-import struct
 import zipfile
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
 from typing import IO, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from genbounds.files._content import check_dtype
-from genbounds.files._display import display
-from genbounds.files._storage import CHUNK, check_bomb, fits_in_memory, gather, map_file
+from genbounds._text import display
+from genbounds.files._content import METADATA_KEY, Contents, Stored
+from genbounds.files._storage import check_bomb
 from genbounds.validation import InputError
+
+# A header of NumPy's own is some hundred bytes; its reader refuses more than 10,000 characters.
+_LONGEST_HEADER = 1 << 16
+
+
+def npy_contents(file: IO[bytes], shown: str) -> Contents:
+    """Read the header of a ``.npy`` file."""
+
+    def stored() -> Stored:
+        dtype, shape, fortran = _header(file, os.fstat(file.fileno()).st_size, shown)
+        start = file.tell()
+
+        @contextmanager
+        def data() -> Iterator[IO[bytes]]:
+            file.seek(start)
+            yield file
+
+        return Stored.streamed(shown, shape, dtype, data, fortran=fortran)
+
+    return Contents({"features": stored})
+
+
+def npz_contents(file: IO[bytes], shown: str) -> Contents:
+    """Read the list of arrays in a ``.npz`` file, and its metadata."""
+    archive = zipfile.ZipFile(file)
+    members: dict[str, Callable[[], Stored]] = {}
+    for info in archive.infolist():
+        key = info.filename.removesuffix(".npy")
+        if key in members:
+            raise InputError(
+                f"{shown}: has two arrays called {display(key, limit=40)}: write it again."
+            )
+        members[key] = partial(_member, archive, info, f"{shown} ({display(key, limit=40)})")
+    found: object = {}
+    if METADATA_KEY in members:
+        # Another program's array of that name is none of ours.
+        with suppress(InputError, ValueError, RecursionError):
+            found = json.loads(members[METADATA_KEY]().load().tobytes().decode())
+    return Contents(members, found)
+
+
+def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, shown: str) -> Stored:
+    if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise InputError(
+            f"{shown}: is packed in a way that NumPy does not use: "
+            "write it again with numpy.savez or numpy.savez_compressed."
+        )
+    check_bomb(shown, info.file_size, info.compress_size)
+    with archive.open(info) as stream:
+        dtype, shape, fortran = _header(stream, info.file_size, shown)
+        start = stream.tell()
+
+    @contextmanager
+    def data() -> Iterator[IO[bytes]]:
+        with archive.open(info) as stream:
+            stream.read(start)
+            yield stream
+
+    return Stored.streamed(shown, shape, dtype, data, fortran=fortran)
 
 
 def _header(
@@ -35,18 +95,28 @@ def _header(
             f"{shown}: is not a NumPy file{hint or ': write it again with numpy.save'}."
         )
     readers = {
-        b"\x01\x00": np.lib.format.read_array_header_1_0,
-        b"\x02\x00": np.lib.format.read_array_header_2_0,
+        b"\x01\x00": (2, np.lib.format.read_array_header_1_0),
+        b"\x02\x00": (4, np.lib.format.read_array_header_2_0),
     }
     if magic[6:8] not in readers:  # later versions exist only for structured arrays
         raise InputError(
             f"{shown}: is of a NumPy format for structured arrays: save a plain float array."
         )
     try:
-        shape, fortran, dtype = readers[magic[6:8]](stream)
+        width, reader = readers[magic[6:8]]
+        length = stream.read(width)
+        # A forged header announces 4 GiB, which NumPy would read before it refuses them.
+        text = stream.read(min(int.from_bytes(length, "little"), _LONGEST_HEADER))
+        shape, fortran, dtype = reader(io.BytesIO(length + text))
+        if any(isinstance(side, bool) for side in shape):  # an integer, by Python's reckoning
+            raise ValueError("truth values for a shape")
     except Exception as error:  # whatever Python's tokeniser raises; the text quotes the header
         raise InputError(f"{shown}: has a damaged NumPy header: write it again.") from error
-    check_dtype(shown, dtype)
+    if dtype.hasobject:
+        raise InputError(
+            f"{shown}: holds pickled Python objects, which are never loaded: "
+            "save a plain float array of shape (n, d)."
+        )
     declared = math.prod(shape) * dtype.itemsize if min(shape, default=0) >= 0 else -1
     present = available - stream.tell()
     if declared != present:
@@ -56,52 +126,3 @@ def _header(
             f"and {present} bytes follow: write it again."
         )
     return dtype, shape, fortran
-
-
-def read_npy(path: Path, shown: str) -> NDArray[Any]:
-    """Map the array of a ``.npy`` file."""
-    with path.open("rb") as file:
-        dtype, shape, fortran = _header(file, os.fstat(file.fileno()).st_size, shown)
-        return map_file(path, file.tell(), dtype=dtype, shape=shape, fortran=fortran)
-
-
-def npz_members(
-    path: Path, archive: zipfile.ZipFile, shown: str
-) -> dict[str, Callable[[], NDArray[Any]]]:
-    """Return what loads each array of an archive, by its name."""
-    members: dict[str, Callable[[], NDArray[Any]]] = {}
-    for info in archive.infolist():
-        key = info.filename.removesuffix(".npy")
-        if key in members:
-            raise InputError(
-                f"{shown}: has two arrays called {display(key, limit=40)}: write it again."
-            )
-
-        def load(info: zipfile.ZipInfo = info, key: str = key) -> NDArray[Any]:
-            return _member(path, archive, info, f"{shown} ({key})")
-
-        members[key] = load
-    return members
-
-
-def _member(
-    path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo, shown: str
-) -> NDArray[Any]:
-    if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        raise InputError(
-            f"{shown}: is packed in a way that NumPy does not use: "
-            "write it again with numpy.savez or numpy.savez_compressed."
-        )
-    check_bomb(shown, info.file_size, info.compress_size)
-    with archive.open(info) as stream:
-        dtype, shape, fortran = _header(stream, info.file_size, shown)
-        if info.compress_type != zipfile.ZIP_STORED or fits_in_memory(info.file_size):
-            chunks = iter(lambda: stream.read(CHUNK), b"")
-            return gather(chunks, dtype=dtype, shape=shape, fortran=fortran)
-        start = stream.tell()
-    # Large and stored as it is: map it where it lies. The member's own header precedes it.
-    with path.open("rb") as file:
-        file.seek(info.header_offset + 26)
-        name, extra = struct.unpack("<HH", file.read(4))
-        offset = info.header_offset + 30 + name + extra + start
-    return map_file(path, offset, dtype=dtype, shape=shape, fortran=fortran)

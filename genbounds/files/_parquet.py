@@ -3,84 +3,137 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
+import os
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds.files._content import FEATURE_KEYS
-from genbounds.files._display import display
+from genbounds._text import display
+from genbounds.files._content import FEATURE_KEYS, LABEL_KEYS, Contents, Stored
 from genbounds.files._errors import optional_library
 from genbounds.files._storage import check_bomb, gather
 from genbounds.validation import InputError
 
+_BATCH = 4096
+"""Rows that are decoded at a time."""
+_SHORTER = "number the labels, or give them shorter names"
 
-def parquet_rows(path: Path, shown: str) -> NDArray[Any]:
-    """Read a column of lists, or all columns, as an array (rows, d)."""
+
+def parquet_contents(file: IO[bytes], shown: str) -> Contents:
+    """Read the schema of a table: a column of lists, or a numeric column a feature; labels."""
     parquet = optional_library("pyarrow.parquet", "parquet", "PyArrow", shown)
+    table = parquet.ParquetFile(file)
+    names = list(table.schema_arrow.names)
+    if len(set(names)) < len(names):
+        raise InputError(f"{shown}: has two columns of one name: rename one of them.")
+    rows = table.metadata.num_rows
+    members: dict[str, Callable[[], Stored]] = {
+        field.name: partial(_label_column, parquet, field.name, field.type, rows, file, shown)
+        for field in table.schema_arrow
+    }
+    lists = [name for name in FEATURE_KEYS[:2] if name in names]
+    for name in lists:
+        members[name] = partial(_features, table, [name], shown, file)
+    if not lists:
+        wide = [name for name in names if name not in LABEL_KEYS]
+        members["features"] = partial(_features, table, wide, shown, file)
+    return Contents(members)
+
+
+def _features(table: Any, columns: list[str], shown: str, file: IO[bytes]) -> Stored:
+    """Check that these columns hold numbers, or lists of them; read the first rows."""
     from pyarrow import types
 
-    with parquet.ParquetFile(path) as file:
-        schema = file.schema_arrow
-        lists = [name for name in FEATURE_KEYS[:2] if name in schema.names]
-        if len(lists) > 1:
+    schema = table.schema_arrow
+    as_lists = len(columns) == 1 and types.is_nested(schema.field(columns[0]).type)
+    for name in columns:
+        kind = schema.field(name).type
+        if as_lists and hasattr(kind, "value_type"):
+            kind = kind.value_type
+        if not (types.is_floating(kind) or types.is_integer(kind)):
             raise InputError(
-                f"{shown}: is ambiguous, it has {' and '.join(lists)}: keep one of them."
+                f"{shown}: column {display(name, limit=40)} holds {display(kind, limit=40)}, "
+                "not numbers: keep a column of lists `features`, or numeric columns only."
             )
-        columns = lists or list(schema.names)
-        if len(set(schema.names)) < len(schema.names):
-            raise InputError(f"{shown}: has two columns of one name: rename one of them.")
-        as_lists = bool(lists) and types.is_nested(schema.field(lists[0]).type)
-        for name in columns:
-            kind = schema.field(name).type
-            if as_lists and hasattr(kind, "value_type"):
-                kind = kind.value_type
-            if not (types.is_floating(kind) or types.is_integer(kind)):
-                raise InputError(
-                    f"{shown}: column {display(name, limit=40)} holds {display(kind, limit=40)}, "
-                    "not numbers: keep a column of lists `features`, or numeric columns only."
-                )
-        rows = file.metadata.num_rows
-        if rows < 1 or not columns:
-            raise InputError(
-                f"{shown}: has {rows} rows and {len(columns)} columns: write it again."
-            )
-        batches = file.iter_batches(batch_size=4096, columns=columns)
-        blocks = (_block(batch, as_lists, shown) for batch in batches if batch.num_rows)
-        first = next(blocks, None)
-        if first is None:
-            raise InputError(f"{shown}: has {rows} rows announced and none there: write it again.")
-        shape = (rows, first.shape[1])
-        check_bomb(shown, math.prod(shape) * first.itemsize, path.stat().st_size)
+    rows = table.metadata.num_rows
+    if rows < 1 or not columns:
+        raise InputError(f"{shown}: has {rows} rows and {len(columns)} columns: write it again.")
+    batches = table.iter_batches(batch_size=_BATCH, columns=columns)
+    blocks = (_block(batch, as_lists, shown) for batch in batches if batch.num_rows)
+    first = next(blocks, None)
+    if first is None:
+        raise InputError(f"{shown}: has {rows} rows announced and none there: write it again.")
+    shape = (rows, first.shape[1])
+    check_bomb(shown, math.prod(shape) * first.itemsize, os.fstat(file.fileno()).st_size)
 
-        def chunks() -> Iterator[bytes]:
-            yield first.tobytes()
-            for block in blocks:
-                if block.shape[1] != shape[1]:
-                    raise _ragged(shown)
-                yield block.astype(first.dtype, copy=False).tobytes()
+    def chunks() -> Iterator[bytes]:
+        yield first.tobytes()
+        for block in blocks:
+            if block.shape[1] != shape[1]:
+                raise _ragged(shown)
+            yield block.astype(first.dtype, copy=False).tobytes()
 
-        return gather(chunks(), dtype=first.dtype, shape=shape)
+    return Stored(
+        shown, shape, first.dtype, lambda: gather(chunks(), dtype=first.dtype, shape=shape)
+    )
 
 
 def _block(batch: Any, as_lists: bool, shown: str) -> NDArray[Any]:
-    """One batch of rows as an array (rows, d)."""
+    """Return one batch of rows as an array (rows, d)."""
     if any(column.null_count for column in batch.columns):
-        raise InputError(f"{shown}: has missing values: drop those rows.")
+        raise _missing(shown)
     if not as_lists:
         return np.column_stack([column.to_numpy(zero_copy_only=False) for column in batch.columns])
     lists = batch.column(0)
     values = lists.flatten()
     if values.null_count:
-        raise InputError(f"{shown}: has missing values: drop those rows.")
+        raise _missing(shown)
     # Row lengths are equal exactly if every list starts where equal lists would.
     d, rest = divmod(len(values), len(lists))
     lengths = lists.value_lengths().to_numpy(zero_copy_only=False)
     if rest or (lengths != d).any():
         raise _ragged(shown)
     return np.asarray(values.to_numpy(zero_copy_only=False)).reshape(len(lists), d)
+
+
+def _label_column(
+    parquet: Any, name: str, kind: Any, rows: int, file: IO[bytes], shown: str
+) -> Stored:
+    """Check that a column holds integers or texts."""
+    from pyarrow import types
+
+    texts = kind.value_type if types.is_dictionary(kind) else kind
+    shape = (rows,)
+    if not (types.is_integer(kind) or types.is_string(texts) or types.is_large_string(texts)):
+        raise InputError(
+            f"{shown}: column {display(name, limit=40)} holds {display(kind, limit=40)}: "
+            "labels are integers or texts, one a row."
+        )
+
+    def load() -> NDArray[Any]:
+        size = os.fstat(file.fileno()).st_size
+        # The same number or text may fill millions of rows of a small file.
+        check_bomb(shown, rows * 8, size, kind="labels", advice=_SHORTER)
+        # Kept as codes and a dictionary, however long the texts are.
+        table = parquet.ParquetFile(file, read_dictionary=[] if types.is_integer(kind) else [name])
+        column = table.read(columns=[name]).column(0)
+        if column.null_count:
+            raise _missing(shown)
+        if types.is_integer(kind):
+            return np.asarray(column.to_numpy())
+        encoded = column.unify_dictionaries().combine_chunks()
+        known = np.array(encoded.dictionary.to_pylist())
+        check_bomb(shown, rows * known.itemsize, size, kind="labels", advice=_SHORTER)
+        return np.asarray(known[encoded.indices.to_numpy()])
+
+    return Stored(shown, shape, np.dtype("i8" if types.is_integer(kind) else "U1"), load)
+
+
+def _missing(shown: str) -> InputError:
+    return InputError(f"{shown}: has missing values: drop those rows.")
 
 
 def _ragged(shown: str) -> InputError:

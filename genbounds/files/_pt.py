@@ -2,69 +2,107 @@
 
 from __future__ import annotations
 
+import io
+import os
+import shutil
+import tempfile
 import zipfile
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
-from pathlib import Path
-from typing import Any, Literal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import IO, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds.files._content import check_dtype
-from genbounds.files._display import display
+from genbounds._text import display
+from genbounds.files._content import Contents, Stored
 from genbounds.files._errors import optional_library
-from genbounds.validation import InputError, as_numpy
+from genbounds.files._storage import fits_in_memory, gather, scratch_folder
+from genbounds.validation import TORCH_FLOATS, InputError
+
+_ROWS = 1 << 12
+"""Rows that are widened at a time."""
 
 
-def torch_tensors(
-    path: Path, shown: str
-) -> Callable[[], NDArray[Any]] | dict[str, Callable[[], NDArray[Any]]]:
-    """Return what loads the tensor, or each named tensor, of a file."""
+def torch_contents(file: IO[bytes], shown: str) -> Contents:
+    """Read a tensor, or named tensors; a large file's stay on disk until they are loaded."""
     torch = optional_library("torch", "torch", "PyTorch", shown)
     try:
         with _numpy_stand_ins(torch):
-            content = torch.load(
-                path, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(path) or None
-            )
+            content = _load(torch, file)
+    except OSError as error:
+        if error.errno is not None:  # of the disk, not of PyTorch's reader
+            raise
+        raise _damaged(shown) from error
     except Exception as error:
         if "weights" in str(error).lower():  # PyTorch's own message fills a screen
             raise InputError(
                 f"{shown}: holds pickled Python objects, which are never loaded: "
                 "save one tensor, or a dict of tensors, with torch.save."
             ) from error
+        raise _damaged(shown) from error
+    named = content if isinstance(content, dict) else {"features": content}
+    members: dict[str, Callable[[], Stored]] = {
+        str(key): partial(_stored, torch, value, shown) for key, value in named.items()
+    }
+    return Contents(members)
+
+
+def _load(torch: Any, file: IO[bytes]) -> Any:
+    size = os.fstat(file.fileno()).st_size
+    if fits_in_memory(size) or not zipfile.is_zipfile(file):
+        file.seek(0)
+        content = io.BytesIO(file.read()) if fits_in_memory(size) else file
+        return torch.load(content, map_location="cpu", weights_only=True)
+    # PyTorch maps a file by its name: a copy that nobody else knows, gone once it is closed.
+    with tempfile.NamedTemporaryFile(dir=scratch_folder(), suffix=".pt") as copy:
+        file.seek(0)
+        shutil.copyfileobj(file, copy)
+        copy.flush()
+        return torch.load(copy.name, map_location="cpu", weights_only=True, mmap=True)
+
+
+def _damaged(shown: str) -> InputError:
+    return InputError(
+        f"{shown}: is damaged or truncated, or not PyTorch's: write it again with torch.save."
+    )
+
+
+def _stored(torch: Any, value: Any, shown: str) -> Stored:
+    """Check that a value is a plain tensor or array, before anything of it is copied."""
+    if isinstance(value, StoredArray):
+        array = value.array()
+        return Stored(shown, array.shape, array.dtype, lambda: array)
+    if not isinstance(value, torch.Tensor):
         raise InputError(
-            f"{shown}: is damaged or truncated, or not PyTorch's: write it again with torch.save."
-        ) from error
+            f"{shown}: holds a {type(value).__name__} where a tensor is needed: "
+            "save one tensor, or a dict of tensors, with torch.save."
+        )
+    if value.layout != torch.strided or value.is_complex() or value.is_quantized:
+        raise InputError(
+            f"{shown}: holds a sparse, complex or quantised tensor: save it dense and real."
+        )
+    # A view can claim any shape on a few bytes.
+    stored = value.untyped_storage().nbytes()
+    if value.numel() * value.element_size() > stored:
+        raise InputError(
+            f"{shown}: its tensor of shape {tuple(value.shape)} repeats {stored} stored "
+            "bytes: save tensor.contiguous()."
+        )
+    tensor, shape = value.detach(), tuple(value.shape)
+    if not tensor.is_floating_point() or str(tensor.dtype) in TORCH_FLOATS:
+        array = np.asarray(tensor.numpy(force=True))
+        return Stored(shown, shape, array.dtype, lambda: array)
 
-    def convert(tensor: Any) -> NDArray[Any]:
-        if isinstance(tensor, StoredArray):
-            array = tensor.array()
-            check_dtype(shown, array.dtype)
-            return array
-        if not isinstance(tensor, torch.Tensor):
-            raise InputError(
-                f"{shown}: holds a {type(tensor).__name__} where a tensor is needed: "
-                "save one tensor, or a dict of tensors, with torch.save."
-            )
-        if tensor.layout != torch.strided or tensor.is_complex() or tensor.is_quantized:
-            raise InputError(
-                f"{shown}: holds a sparse, complex or quantised tensor: save it dense and real."
-            )
-        # A view can claim any shape on a few bytes.
-        stored = tensor.untyped_storage().nbytes()
-        if tensor.numel() * tensor.element_size() > stored:
-            raise InputError(
-                f"{shown}: its tensor of shape {tuple(tensor.shape)} repeats {stored} stored "
-                "bytes: save tensor.contiguous()."
-            )
-        array = as_numpy("tensor", tensor)
-        check_dtype(shown, array.dtype)
-        return array
+    def widened() -> Iterator[bytes]:
+        # NumPy has neither bfloat16 nor anything narrower.
+        for start in range(0, max(shape[0], 1) if shape else 1, _ROWS):
+            block = tensor[start : start + _ROWS] if shape else tensor
+            yield block.float().numpy(force=True).tobytes()
 
-    if isinstance(content, dict):
-        return {str(key): (lambda value=value: convert(value)) for key, value in content.items()}  # type: ignore[misc]
-    return lambda: convert(content)
+    single = np.dtype(np.float32)
+    return Stored(shown, shape, single, lambda: gather(widened(), dtype=single, shape=shape))
 
 
 class _StoredType:
@@ -100,7 +138,8 @@ class StoredArray:
             raise ValueError(display(error, limit=80)) from error
 
 
-def _numpy_stand_ins(torch: Any) -> AbstractContextManager[object]:
+@contextmanager
+def _numpy_stand_ins(torch: Any) -> Iterator[None]:
     """Let PyTorch's own safe reader take NumPy arrays for what they are: bytes and a shape.
 
     It would read them with NumPy's own constructors if told so; those trust what they are given.
@@ -109,17 +148,25 @@ def _numpy_stand_ins(torch: Any) -> AbstractContextManager[object]:
     def reconstruct(*_: object) -> StoredArray:
         return StoredArray()
 
-    def as_bytes(text: str, encoding: str) -> bytes:
-        return text.encode(encoding)
-
     names: list[tuple[Any, str]] = [
         (reconstruct, "numpy._core.multiarray._reconstruct"),
         (reconstruct, "numpy.core.multiarray._reconstruct"),
         (StoredArray, "numpy.ndarray"),
         (_StoredType, "numpy.dtype"),
-        (as_bytes, "_codecs.encode"),
     ]
-    if not hasattr(torch.serialization, "safe_globals"):  # PyTorch 2.4: such files are refused
-        return nullcontext()
-    manager: AbstractContextManager[object] = torch.serialization.safe_globals(names)
-    return manager
+    # Bytes are pickled as text with an encoding. PyTorch lets the file choose any of Python's; one
+    # of them, punycode, takes quadratic time. What is allowed there cannot be taken away in public.
+    allowed = torch._weights_only_unpickler._get_allowed_globals()
+    any_encoding = allowed["_codecs.encode"]
+    allowed["_codecs.encode"] = _latin1
+    try:
+        with torch.serialization.safe_globals(names):
+            yield
+    finally:
+        allowed["_codecs.encode"] = any_encoding
+
+
+def _latin1(text: str, encoding: str) -> bytes:
+    if encoding != "latin1":  # the one that pickle uses
+        raise ValueError("bytes in an encoding that is not pickle's")
+    return text.encode("latin1")

@@ -2,28 +2,44 @@
 
 from __future__ import annotations
 
-import json
+import logging
+import math
 import os
-import stat
-import zipfile
-from contextlib import suppress
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds.files._content import FEATURE_KEYS, METADATA_KEY, Statistics, as_features, pick
-from genbounds.files._display import display
-from genbounds.files._errors import naming_damage, reason_of
-from genbounds.files._npy import npz_members, read_npy
-from genbounds.files._parquet import parquet_rows
-from genbounds.files._pt import torch_tensors
-from genbounds.files._safetensors import read_header, safetensors_arrays
+from genbounds._text import display
+from genbounds.files._content import FEATURE_KEYS, LABEL_KEYS, Contents, Statistics, Stored
+from genbounds.files._errors import naming_damage
+from genbounds.files._labels import NAMES_KEY, Labels, label_array, pick_labels
+from genbounds.files._npy import npy_contents, npz_contents
+from genbounds.files._opened import ending_of, opened
+from genbounds.files._parquet import parquet_contents
+from genbounds.files._pt import torch_contents
+from genbounds.files._safetensors import safetensors_contents
 from genbounds.origins import marked
 from genbounds.validation import InputError
 
+_log = logging.getLogger("genbounds.files")
+
+_READERS: dict[str, Callable[[IO[bytes], str], Contents]] = {
+    ".npy": npy_contents,
+    ".npz": npz_contents,
+    ".safetensors": safetensors_contents,
+    ".pt": torch_contents,
+    ".pth": torch_contents,
+    ".parquet": parquet_contents,
+}
+_WITHOUT_HEADER = (".pt", ".pth", ".parquet")
+"""What says nothing of its encoder, and its shape only when it is read."""
 FORMATS = (".npy", ".npz", ".safetensors", ".pt", ".parquet")
+
+# Pillow refuses larger images in files; what a network takes is a thousand times smaller.
+_LARGEST_IMAGE = 178_956_970
 
 
 def read(path: str | os.PathLike[str]) -> NDArray[Any] | Statistics:
@@ -35,43 +51,30 @@ def read(path: str | os.PathLike[str]) -> NDArray[Any] | Statistics:
         ``.npy``; ``.npz``, ``.safetensors`` or ``.pt`` with an array called ``features``, ``reps``,
         ``feats`` or ``arr_0``, or with the statistics ``mu``, ``sigma`` and, where known, ``n``; a
         ``.pt`` that is one tensor; ``.parquet`` with a column of lists ``features`` or ``reps``, or
-        with numeric columns only, one a feature.
+        with numeric columns, one a feature (other than ``groups``, ``strata`` and ``labels``,
+        which `read_labels` reads).
 
     Returns
     -------
     ndarray of shape (n, d) or Statistics
-        An array is read-only and may be mapped from disk; its dtype is the file's. Its values
-        (NaN, infinity, sums of posteriors) are checked by whoever computes with them. Where the
-        file says which encoder made it, so does the array (`FeatureArray`): estimators refuse two
-        that disagree.
+        An array is read-only, and mapped from a private copy on disk (in ``TMPDIR``, else in
+        ``/var/tmp``) beyond 64 MiB; its dtype is the file's. Its values (NaN, infinity, sums of
+        posteriors) are checked by whoever computes with them. Where the file says which encoder
+        made it, so does the array (`FeatureArray`): estimators refuse two that disagree.
 
     Raises
     ------
     InputError
-        If the file is missing, unreadable, damaged, pickled, of another format, or holds
-        something else.
+        If the file is missing, unreadable, damaged, pickled, of another format, changed while it
+        is read, or holds something else.
     """
-    content = _read(path)
-    return content if isinstance(content, Statistics) else marked(content, read_metadata(path))
-
-
-def _read(path: str | os.PathLike[str]) -> NDArray[Any] | Statistics:
-    shown = display(path)
-    suffix = _check_file(path, shown)
-    with naming_damage(shown):
-        if suffix == ".npy":
-            return as_features(shown, read_npy(Path(path), shown))
-        if suffix == ".npz":
-            with zipfile.ZipFile(path) as archive:
-                return pick(shown, npz_members(Path(path), archive, shown))
-        if suffix == ".safetensors":
-            return pick(shown, safetensors_arrays(Path(path), shown))
-        if suffix == ".pt":
-            content = torch_tensors(Path(path), shown)
-            if isinstance(content, dict):
-                return pick(shown, content)
-            return as_features(shown, content())
-        return as_features(shown, parquet_rows(Path(path), shown))
+    with _contents(path) as (contents, shown):
+        features = contents.features(shown)
+        if features is None:
+            return contents.statistics(shown)
+        array = features.load()
+        array.flags.writeable = False
+        return marked(array, contents.metadata)
 
 
 def read_features(path: str | os.PathLike[str]) -> NDArray[Any]:
@@ -116,13 +119,66 @@ def read_statistics(path: str | os.PathLike[str]) -> Statistics:
     InputError
         As `read`; and if the file holds features.
     """
-    content = read(path)
-    if not isinstance(content, Statistics):
-        raise InputError(
-            f"{display(path)}: holds features of shape {content.shape}, not statistics: "
-            "it needs the arrays mu (d,) and sigma (d, d), and n where known."
-        )
-    return content
+    with _contents(path) as (contents, shown):
+        features = contents.features(shown)
+        if features is not None:
+            raise InputError(
+                f"{shown}: holds features of shape {features.shape}, not statistics: "
+                "it needs the arrays mu (d,) and sigma (d, d), and n where known."
+            )
+        return contents.statistics(shown)
+
+
+def read_labels(
+    path: str | os.PathLike[str], *, groups: str | None = None, strata: str | None = None
+) -> Labels:
+    """Read which group and which stratum each row of a file of features belongs to.
+
+    Parameters
+    ----------
+    path : path-like
+        ``.npz``, ``.safetensors``, ``.parquet`` or ``.pt``, as `read` takes it.
+    groups : str, optional
+        Name of the array (in ``.parquet`` the column) of groups; ``groups`` by default, if it is
+        there.
+    strata : str, optional
+        Name of the array of strata; by default ``strata``, or ``labels`` if there is none, or
+        none at all.
+
+    Returns
+    -------
+    Labels
+        ``groups`` and ``strata``: arrays (n,) of integers or texts, or None. In a
+        ``.safetensors`` file, which has no texts, an array of integers stands for the names in
+        its metadata ``<array>.names`` (a JSON list), as `open_features_writer` writes it.
+
+    Raises
+    ------
+    InputError
+        As `read`; and if an array that was asked for is not there, has another length than the
+        features, or holds neither integers nor texts.
+    """
+    with _contents(path) as (contents, shown):
+        packed = os.stat(path).st_size
+        return pick_labels(contents, shown, groups=groups, strata=strata, packed=packed)
+
+
+def label_arrays(path: str | os.PathLike[str], n: int) -> dict[str, NDArray[Any]]:
+    """Return the arrays ``groups``, ``strata`` and ``labels`` beside n rows or images, by name.
+
+    What other programs keep under these names and is not one integer or text a row is left out,
+    with a message.
+    """
+    found = {}
+    with _contents(path) as (contents, shown):
+        for name in LABEL_KEYS:
+            if name not in contents.arrays:
+                continue
+            try:
+                found[name] = label_array(contents, shown, name, n, os.stat(path).st_size)
+            except InputError as error:
+                _log.warning("%s It is not kept.", error)
+    return found
 
 
 def read_images(path: str | os.PathLike[str]) -> NDArray[np.uint8]:
@@ -142,32 +198,61 @@ def read_images(path: str | os.PathLike[str]) -> NDArray[np.uint8]:
     Raises
     ------
     InputError
-        As `read`; and if the array has another shape or type.
+        As `read`; and if the array has another shape or type, or its images are larger than
+        Pillow takes them.
     """
-    shown = display(path)
-    suffix = _check_file(path, shown)
-    array: NDArray[Any] | None = None
-    with naming_damage(shown):
-        if suffix == ".npy":
-            array = read_npy(Path(path), shown)
-        elif suffix == ".npz":
-            with zipfile.ZipFile(path) as archive:
-                members = npz_members(Path(path), archive, shown)
-                found = [key for key in FEATURE_KEYS if key in members]
-                array = members[found[0]]() if len(found) == 1 else None
+    with _contents(path) as (contents, shown):
+        array = _images(contents, shown).load()
+        array.flags.writeable = False
+        return array
+
+
+def stream_images(path: str | os.PathLike[str], start: int = 0) -> Iterator[NDArray[np.uint8]]:
+    """Yield the images that `read_images` reads, from number `start` on, one in memory."""
+    with _contents(path) as (contents, shown):
+        stored = _images(contents, shown)
+        if stored.data is None:  # they do not lie one after the other
+            yield from stored.load()[start:]
+            return
+        size = math.prod(stored.shape[1:])
+        with stored.data() as stream:
+            stream.seek(start * size, os.SEEK_CUR)
+            for number in range(start, stored.shape[0]):
+                content = stream.read(size)
+                if len(content) != size:
+                    raise ValueError(f"image {number} is cut off")
+                yield np.frombuffer(content, dtype=np.uint8).reshape(stored.shape[1:])
+
+
+def image_count(path: str | os.PathLike[str]) -> int:
+    """Return how many images `read_images` would read, by the header of the file alone."""
+    with _contents(path) as (contents, shown):
+        return _images(contents, shown).shape[0]
+
+
+def _images(contents: Contents, shown: str) -> Stored:
+    found = [key for key in FEATURE_KEYS if key in contents.arrays]
+    stored = contents.arrays[found[0]]() if len(found) == 1 else None
     if (
-        array is None
-        or array.dtype != np.uint8
-        or not (array.ndim == 3 or (array.ndim == 4 and array.shape[3] in (1, 3)))
-        or array.size == 0
+        stored is None
+        or stored.dtype != np.uint8
+        or 0 in stored.shape
+        or not (len(stored.shape) == 3 or (len(stored.shape) == 4 and stored.shape[3] in (1, 3)))
     ):
-        what = "no array" if array is None else f"{array.dtype} of shape {array.shape}"
+        what = "no array"
+        if stored is not None:
+            what = f"{display(stored.dtype, limit=40)} of shape {stored.shape}"
         raise InputError(
             f"{shown}: holds {what} where images are needed: uint8 of shape (n, h, w), "
             "(n, h, w, 1) or (n, h, w, 3), in .npy or .npz (arr_0)."
         )
-    array.flags.writeable = False
-    return array
+    height, width = stored.shape[1:3]
+    if height * width > _LARGEST_IMAGE:
+        raise InputError(
+            f"{shown}: holds images of {width} × {height} pixels, more than Pillow takes: "
+            "save them at the encoder's size."
+        )
+    return stored
 
 
 def read_metadata(path: str | os.PathLike[str]) -> dict[str, str]:
@@ -187,48 +272,29 @@ def read_metadata(path: str | os.PathLike[str]) -> dict[str, str]:
     InputError
         If the file is missing, unreadable, damaged or of another format.
     """
+    if ending_of(path) in _WITHOUT_HEADER:
+        with opened(path):
+            return {}
+    with _contents(path) as (contents, _):
+        return {key: text for key, text in contents.metadata.items() if _is_origin(key)}
+
+
+def _is_origin(key: str) -> bool:
+    return not key.endswith(NAMES_KEY)
+
+
+@contextmanager
+def _contents(path: str | os.PathLike[str]) -> Iterator[tuple[Contents, str]]:
+    """Open a file; what is read from it must be read before this ends."""
     shown = display(path)
-    suffix = _check_file(path, shown)
-    content: object = {}
-    with naming_damage(shown):
-        if suffix == ".safetensors":
-            safetensors_arrays(Path(path), shown)
-            content = read_header(Path(path))[0].get("__metadata__", {})
-        elif suffix == ".npz":
-            with zipfile.ZipFile(path) as archive:
-                members = npz_members(Path(path), archive, shown)
-                if METADATA_KEY in members:
-                    # Somebody else's member of that name is none of ours.
-                    with suppress(InputError, ValueError):
-                        content = json.loads(members[METADATA_KEY]().tobytes().decode())
-    mapping = content.items() if isinstance(content, dict) else ()
-    return {key: value for key, value in mapping if isinstance(value, str)}
-
-
-def _check_file(path: str | os.PathLike[str], shown: str) -> str:
-    """Refuse what cannot be a file of ours before it is opened; return its suffix."""
-    try:
-        status = os.stat(path)
-        if stat.S_ISDIR(status.st_mode):
-            raise InputError(f"{shown}: is a folder: give the file inside it.")
-        if not stat.S_ISREG(status.st_mode):
-            raise InputError(f"{shown}: is not a regular file: save it to disk first.")
-        suffix = Path(path).suffix.lower()
-        suffix = ".pt" if suffix == ".pth" else suffix
-        if suffix not in FORMATS:
-            kind = f"`{display(suffix, limit=20)}` files are" if suffix else "a name without ending"
+    ending = ending_of(path)
+    with naming_damage(shown), opened(path) as file:
+        if ending not in _READERS:
+            kind = (
+                f"`{display(ending, limit=20)}` files are" if ending else "a name without ending is"
+            )
             raise InputError(
-                f"{shown}: {kind if suffix else kind + ' is'} not read: "
+                f"{shown}: {kind} not read: "
                 f"convert it to one of {', '.join(FORMATS)} (pickles are never loaded)."
             )
-        if status.st_size == 0:
-            raise InputError(f"{shown}: the file is empty: write it again.")
-        with open(path, "rb"):
-            pass
-    except FileNotFoundError:
-        raise InputError(f"{shown}: no such file: check the path.") from None
-    except InputError:
-        raise
-    except (OSError, ValueError) as error:
-        raise InputError(f"{shown}: cannot be read: {reason_of(error)}.") from error
-    return suffix
+        yield _READERS[ending](file, shown), shown

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import struct
-from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import IO, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from genbounds.files._display import display
-from genbounds.files._errors import damaged
-from genbounds.files._storage import CHUNK, gather, map_file
+from genbounds._text import display
+from genbounds.files._content import Contents, Stored
+from genbounds.files._storage import chunks_of, gather
 from genbounds.validation import InputError
 
 TYPES = {
@@ -22,57 +23,121 @@ TYPES = {
     "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "|i1",
     "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "|u1",
 }  # fmt: skip
+_METADATA = "__metadata__"
+_LONGEST_HEADER = 100_000_000
+"""Bytes; the format's own limit."""
 
 
-def safetensors_arrays(path: Path, shown: str) -> dict[str, Callable[[], NDArray[Any]]]:
-    """Return what loads each array of a file, by its name."""
-    import safetensors
+def safetensors_contents(file: IO[bytes], shown: str) -> Contents:
+    """Read and check the header of a file.
 
-    try:
-        with safetensors.safe_open(path, framework="numpy") as checked:  # offsets, sizes, overlap
-            keys = list(checked.keys())
-    except safetensors.SafetensorError as error:
-        raise damaged(shown, error) from error
-    header, length = read_header(path)
-
-    def load(key: str) -> NDArray[Any]:
-        entry = header[key]
-        offset = 8 + length + entry["data_offsets"][0]
-        shape = tuple(entry["shape"])
-        if entry["dtype"] == "BF16":  # the upper half of a float32; NumPy has no such type
-            halves = map_file(path, offset, dtype=np.dtype("<u2"), shape=(math.prod(shape),))
-            step = CHUNK // 2
-            widened = (
-                (halves[first : first + step].astype("<u4") << np.uint32(16)).tobytes()
-                for first in range(0, halves.size, step)
-            )
-            return gather(widened, dtype=np.dtype("<f4"), shape=shape)
-        if entry["dtype"] not in TYPES:
-            raise InputError(
-                f"{shown}: {display(key, limit=40)} has type {display(entry['dtype'], limit=40)}, "
-                "which is not read: save it as F16, BF16, F32 or F64."
-            )
-        dtype = np.dtype(TYPES[entry["dtype"]])
-        return map_file(path, offset, dtype=dtype, shape=shape)
-
-    return {key: (lambda key=key: load(key)) for key in keys}  # type: ignore[misc]
-
-
-def read_header(path: Path) -> tuple[dict[str, Any], int]:
-    """Return the header of a checked file and its length in bytes."""
-    with path.open("rb") as file:
-        (length,) = struct.unpack("<Q", file.read(8))
-        return json.loads(file.read(length)), length
-
-
-def first_bytes(shape: tuple[int, int], dtype: np.dtype[Any], metadata: Mapping[str, str]) -> bytes:
-    """Return all that precedes the numbers of one array called ``features``."""
-    names = {code: name for name, code in TYPES.items()}
-    size = math.prod(shape) * dtype.itemsize
-    header = {
-        "__metadata__": dict(sorted(metadata.items())),
-        "features": {"dtype": names[dtype.str], "shape": shape, "data_offsets": [0, size]},
+    The format's own library maps the file, which is not safe while another program writes to it.
+    """
+    header, start = _header(file)
+    metadata = header.pop(_METADATA, {})
+    end = 0
+    for entry in sorted(header.values(), key=lambda entry: entry["data_offsets"]):
+        shape, (first, last) = entry["shape"], entry["data_offsets"]
+        if not all(type(number) is int and number >= 0 for number in (*shape, first, last)):
+            raise ValueError("a size that is not a whole number")
+        if first != end or last < first:
+            raise ValueError("arrays that overlap, or a hole between them")
+        dtype = _dtype(entry["dtype"])
+        if dtype is not None and last - first != math.prod(shape) * dtype.itemsize:
+            raise ValueError("an array of another size than its shape")
+        end = last
+    present = os.fstat(file.fileno()).st_size - start
+    if end != present:
+        raise ValueError(f"{end} bytes were announced and {present} are there")
+    members: dict[str, Callable[[], Stored]] = {
+        key: partial(_member, file, start, key, entry, shown) for key, entry in header.items()
     }
+    return Contents(members, metadata)
+
+
+def _header(file: IO[bytes]) -> tuple[dict[str, Any], int]:
+    """Return the header and where the data start."""
+
+    def once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+        if len(dict(pairs)) < len(pairs):
+            raise ValueError("a name that occurs twice")
+        return dict(pairs)
+
+    file.seek(0)
+    (length,) = struct.unpack("<Q", file.read(8))
+    if length > min(_LONGEST_HEADER, os.fstat(file.fileno()).st_size - 8):
+        raise ValueError("the header is longer than the file")
+    header = json.loads(file.read(length), object_pairs_hook=once)
+    if not isinstance(header, dict):
+        raise ValueError("the header is not a JSON object")
+    for name, entry in header.items():
+        if not isinstance(entry, dict) or not (
+            name == _METADATA
+            or (
+                isinstance(entry.get("dtype"), str)
+                and isinstance(entry.get("shape"), list)
+                and isinstance(entry.get("data_offsets"), list)
+                and len(entry["data_offsets"]) == 2
+            )
+        ):
+            raise ValueError("the header is not of this format")
+    return header, 8 + length
+
+
+def _dtype(name: str) -> np.dtype[Any] | None:
+    """Return NumPy's type, that of the stored bits for BF16; None if the type is not read."""
+    code = "<u2" if name == "BF16" else TYPES.get(name)
+    return None if code is None else np.dtype(code)
+
+
+def _member(file: IO[bytes], start: int, key: str, entry: dict[str, Any], shown: str) -> Stored:
+    dtype = _dtype(entry["dtype"])
+    if dtype is None:
+        raise InputError(
+            f"{shown}: {display(key, limit=40)} has type {display(entry['dtype'], limit=40)}, "
+            "which is not read: save it as F16, BF16, F32 or F64."
+        )
+    shape = tuple(entry["shape"])
+
+    @contextmanager
+    def data() -> Iterator[IO[bytes]]:
+        file.seek(start + entry["data_offsets"][0])
+        yield file
+
+    if entry["dtype"] != "BF16":
+        return Stored.streamed(shown, shape, dtype, data)
+
+    def widened() -> Any:
+        # BF16 is the upper half of a float32.
+        with data() as stream:
+            halves = chunks_of(stream, math.prod(shape) * 2)
+            single = (
+                (np.frombuffer(chunk, "<u2").astype("<u4") << np.uint32(16)).tobytes()
+                for chunk in halves
+            )
+            return gather(single, dtype=np.dtype("<f4"), shape=shape)
+
+    return Stored(shown, shape, np.dtype("<f4"), widened)
+
+
+def header_of(
+    arrays: Mapping[str, tuple[tuple[int, ...], np.dtype[Any]]], metadata: Mapping[str, str]
+) -> bytes:
+    """Return all that precedes the numbers of these arrays, in this order.
+
+    Parameters
+    ----------
+    arrays : mapping of str to (shape, dtype)
+    metadata : mapping of str to str
+    """
+    names = {code: name for name, code in TYPES.items()}
+    header: dict[str, Any] = {_METADATA: dict(sorted(metadata.items()))}
+    end = 0
+    for key, (shape, dtype) in arrays.items():
+        first, end = end, end + math.prod(shape) * dtype.itemsize
+        header[key] = {"dtype": names[dtype.str], "shape": shape, "data_offsets": [first, end]}
     text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)  # the data then lies aligned
+    text += b" " * (-len(text) % 8)  # the data then lie aligned
+    if len(text) > _LONGEST_HEADER:
+        raise InputError("the labels are too many and too long for .safetensors: write .npz.")
     return struct.pack("<Q", len(text)) + text

@@ -1,12 +1,12 @@
-"""Large arrays stay on disk: mapped where they lie, or unpacked into a scratch file."""
+"""Arrays of any size: small ones in memory, large ones in a scratch file that is mapped."""
 
 from __future__ import annotations
 
 import io
 import math
+import os
 import tempfile
-from collections.abc import Iterable
-from pathlib import Path
+from collections.abc import Iterable, Iterator
 from typing import IO, Any, Literal
 
 import numpy as np
@@ -14,17 +14,18 @@ from numpy.typing import NDArray
 
 from genbounds.validation import InputError
 
-# Beyond this an unpacked array goes to a scratch file instead of memory.
+# An array beyond this goes to a scratch file instead of memory.
 _IN_MEMORY = 1 << 26
 # Real features shrink 1- to 20-fold. Whatever claims to unpack to more than `_BOMB_BYTES` from
 # less than 1/`_BOMB_RATIO` of that is refused unread.
 _BOMB_RATIO = 200
 _BOMB_BYTES = 1 << 28
-CHUNK = 1 << 20
+# Of 1, 4 and 16 MiB the smallest size at which copying a file runs at the speed of the disk.
+_CHUNK = 1 << 22
 
 
 def fits_in_memory(size: int) -> bool:
-    """Say whether so many bytes are unpacked into memory rather than kept on disk."""
+    """Say whether so many bytes are kept in memory rather than in a scratch file."""
     return size <= _IN_MEMORY
 
 
@@ -36,7 +37,7 @@ def check_bomb(
     kind: str = "features",
     advice: str = "save it uncompressed as .npy",
 ) -> None:
-    """Refuse what claims to unpack to far more than `kind`, in bytes, ever do."""
+    """Refuse what claims to unpack to far more bytes than `kind` ever do."""
     if unpacked > _BOMB_BYTES and unpacked > _BOMB_RATIO * packed:
         raise InputError(
             f"{shown}: claims to unpack {packed:,} bytes to {unpacked:,}, which no real {kind} "
@@ -51,7 +52,12 @@ def gather(
     shape: tuple[int, ...],
     fortran: bool = False,
 ) -> NDArray[Any]:
-    """Gather exactly prod(shape) items from chunks, in memory or in an unnamed scratch file.
+    """Gather exactly prod(shape) items from chunks of bytes.
+
+    Returns
+    -------
+    ndarray of that shape
+        Read-only; in memory, or mapped from an unnamed scratch file that nobody else can touch.
 
     Raises
     ------
@@ -61,7 +67,8 @@ def gather(
         If the disk has no room for them.
     """
     size = math.prod(shape) * dtype.itemsize
-    with io.BytesIO() if fits_in_memory(size) else tempfile.TemporaryFile() as buffer:
+    order: Literal["F", "C"] = "F" if fortran else "C"
+    with io.BytesIO() if fits_in_memory(size) else scratch_file() as buffer:
         written = 0
         for chunk in chunks:
             written += len(chunk)
@@ -71,22 +78,28 @@ def gather(
         if written != size:
             raise ValueError(f"{size} bytes were announced, another number is there")
         if isinstance(buffer, io.BytesIO):
-            flat = np.frombuffer(buffer.getvalue(), dtype=dtype)
-            return flat.reshape(shape, order="F" if fortran else "C")
+            return np.frombuffer(buffer.getvalue(), dtype=dtype).reshape(shape, order=order)
+        if size == 0:  # nothing to map
+            return np.empty(shape, dtype=dtype)
         buffer.flush()
-        return map_file(buffer, 0, dtype=dtype, shape=shape, fortran=fortran)
+        return np.memmap(buffer, dtype=dtype, mode="r", shape=shape, order=order)
 
 
-def map_file(
-    file: Path | IO[bytes],
-    offset: int,
-    *,
-    dtype: np.dtype[Any],
-    shape: tuple[int, ...],
-    fortran: bool = False,
-) -> NDArray[Any]:
-    """Map an array from disk, read-only."""
-    if math.prod(shape) == 0:  # nothing to map
-        return np.empty(shape, dtype=dtype)
-    order: Literal["F", "C"] = "F" if fortran else "C"
-    return np.memmap(file, dtype=dtype, mode="r", offset=offset, shape=shape, order=order)
+def chunks_of(stream: IO[bytes], size: int) -> Iterator[bytes]:
+    """Yield the next `size` bytes of a stream, or as many as there are."""
+    while size > 0 and (chunk := stream.read(min(_CHUNK, size))):
+        size -= len(chunk)
+        yield chunk
+
+
+def scratch_file() -> Any:
+    """Open an unnamed file for large arrays: in TMPDIR if that is set, else in /var/tmp."""
+    return tempfile.TemporaryFile(dir=scratch_folder())
+
+
+def scratch_folder() -> str:
+    """Return the folder of scratch files."""
+    # /tmp is kept in memory by some systems; /var/tmp is on disk by convention.
+    if not os.environ.get("TMPDIR") and os.access("/var/tmp", os.W_OK | os.X_OK):
+        return "/var/tmp"
+    return tempfile.gettempdir()

@@ -8,17 +8,18 @@ import os
 import secrets
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from genbounds._text import display
 from genbounds.files._content import METADATA_KEY
-from genbounds.files._display import display
 from genbounds.files._errors import reason_of
-from genbounds.files._safetensors import first_bytes
+from genbounds.files._labels import NAMES_KEY, as_codes, check_labels
+from genbounds.files._safetensors import header_of
 from genbounds.validation import Float, InputError
 
 
@@ -54,6 +55,7 @@ def _written_aside(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
                 file.flush()
                 os.fsync(file.fileno())
             aside.replace(target)
+            _sync_folder(target.parent)
         except BaseException:
             with suppress(OSError):
                 aside.unlink(missing_ok=True)
@@ -62,6 +64,18 @@ def _written_aside(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         raise
     except (OSError, ValueError) as error:
         raise InputError(f"{display(path)}: cannot be written: {reason_of(error)}.") from error
+
+
+def _sync_folder(folder: Path) -> None:
+    """Let the new name survive a power failure, as far as the system can."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except OSError:  # Windows, or a folder that may be written but not listed
+        return
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def check_statistics_name(path: str | os.PathLike[str]) -> None:
@@ -87,6 +101,7 @@ def write_statistics(
     cov: Float,
     n: int | None = None,
     *,
+    rows: NDArray[Any] | None = None,
     metadata: Mapping[str, str] | None = None,
 ) -> None:
     """Write ``mu``, ``sigma`` and, where known, ``n`` as pytorch-fid reads them (``.npz``).
@@ -98,28 +113,44 @@ def write_statistics(
     mean : ndarray of shape (d,)
     cov : ndarray of shape (d, d)
     n : int or None
+    rows : ndarray of shape (k, d), optional
+        A random part of the samples; other tools do not look at it.
     metadata : mapping of str to str, optional
         Where the features came from; other tools do not look at it.
 
     Raises
     ------
     InputError
-        If the name ends otherwise or the file cannot be written.
+        If the name ends otherwise, the shapes do not agree, or the file cannot be written.
     """
     check_statistics_name(path)
+    d = np.size(mean)
+    if np.shape(mean) != (d,) or np.shape(cov) != (d, d):
+        raise InputError(
+            f"`mean` has shape {np.shape(mean)} and `cov` {np.shape(cov)}: "
+            "they must have shapes (d,) and (d, d)."
+        )
+    if rows is not None and (np.ndim(rows) != 2 or np.shape(rows)[1] != d or not len(rows)):
+        raise InputError(f"`rows` must have shape (k, {d}); got {np.shape(rows)}.")
     arrays: dict[str, NDArray[Any]] = {"mu": np.asarray(mean), "sigma": np.asarray(cov)}
     if n is not None:
         arrays["n"] = np.asarray(n)
+    if rows is not None:
+        arrays["rows"] = np.asarray(rows)
     if metadata:
         arrays[METADATA_KEY] = _packed(metadata)
     buffer = io.BytesIO()
-    # Not np.savez: it stamps the members with the time, and equal content shall be equal bytes.
     with zipfile.ZipFile(buffer, "w") as archive:
-        for key, array in arrays.items():
-            member = io.BytesIO()
-            np.lib.format.write_array(member, array, allow_pickle=False)
-            archive.writestr(zipfile.ZipInfo(f"{key}.npy"), member.getvalue())
+        _add(archive, arrays)
     atomic_write(path, buffer.getvalue())
+
+
+def _add(archive: zipfile.ZipFile, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Add arrays as np.savez does, but without the time: equal content shall be equal bytes."""
+    for key, array in arrays.items():
+        member = io.BytesIO()
+        np.lib.format.write_array(member, array, allow_pickle=False)
+        archive.writestr(zipfile.ZipInfo(f"{key}.npy"), member.getvalue())
 
 
 def _packed(metadata: Mapping[str, str]) -> NDArray[np.uint8]:
@@ -135,6 +166,7 @@ def open_features_writer(
     shape: tuple[int, int],
     dtype: np.dtype[Any],
     metadata: Mapping[str, str] | None = None,
+    labels: Mapping[str, NDArray[Any]] | None = None,
 ) -> Iterator[Callable[[NDArray[Any]], None]]:
     """Write a file of features block by block; whole or not at all.
 
@@ -149,6 +181,9 @@ def open_features_writer(
         Floating.
     metadata : mapping of str to str, optional
         Where the features came from; ``.npy`` cannot hold it.
+    labels : mapping of str to ndarray of shape (n,), optional
+        Integers or texts by name (``groups``, ``strata``, ``labels``), for `read_labels`; ``.npy``
+        cannot hold them.
 
     Yields
     ------
@@ -158,34 +193,71 @@ def open_features_writer(
     Raises
     ------
     InputError
-        If the name ends otherwise, the blocks do not add up to `shape`, or the file cannot be
-        written.
+        If the name ends otherwise, the blocks do not add up to `shape`, the labels are not one a
+        row, or the file cannot be written.
     """
     suffix = check_features_name(path)
     little = np.dtype(dtype).newbyteorder("<")
-    written = 0
-    with _written_aside(path) as file, ExitStack() as members:
-        if suffix == ".npz":
-            archive = members.enter_context(zipfile.ZipFile(file, "w"))
-            if metadata:
-                packed = io.BytesIO()
-                np.lib.format.write_array(packed, _packed(metadata), allow_pickle=False)
-                archive.writestr(zipfile.ZipInfo(f"{METADATA_KEY}.npy"), packed.getvalue())
-            member = archive.open(zipfile.ZipInfo("reps.npy"), "w", force_zip64=True)
-            target: IO[bytes] = members.enter_context(member)
-        else:
-            target = file
+    beside = check_labels(labels or {}, shape[0])
+    with _written_aside(path) as file:
         if suffix == ".safetensors":
-            target.write(first_bytes(shape, little, metadata or {}))
+            beside, names = _numbered(beside)
+            forms = {"features": (shape, little)} | {
+                k: (v.shape, v.dtype) for k, v in beside.items()
+            }
+            file.write(header_of(forms, dict(metadata or {}) | names))
+            with _blocks_into(file, path, shape, little) as write:
+                yield write
+            for array in beside.values():
+                file.write(array.tobytes())
+        elif suffix == ".npz":
+            with zipfile.ZipFile(file, "w") as archive:
+                _add(archive, {METADATA_KEY: _packed(metadata)} if metadata else {})
+                with archive.open(zipfile.ZipInfo("reps.npy"), "w", force_zip64=True) as member:
+                    _npy_header(member, shape, little)
+                    with _blocks_into(member, path, shape, little) as write:
+                        yield write
+                _add(archive, beside)
         else:
-            form = {"descr": little.str, "fortran_order": False, "shape": shape}
-            np.lib.format.write_array_header_1_0(target, form)
+            _npy_header(file, shape, little)
+            with _blocks_into(file, path, shape, little) as write:
+                yield write
 
-        def write(block: NDArray[Any]) -> None:
-            nonlocal written
-            written += len(block)
-            target.write(np.ascontiguousarray(block, dtype=little).data)
 
-        yield write
-        if written != shape[0]:
-            raise InputError(f"{display(path)}: {shape[0]} rows were announced and {written} came.")
+def _npy_header(stream: IO[bytes], shape: tuple[int, int], dtype: np.dtype[Any]) -> None:
+    form = {"descr": dtype.str, "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(stream, form)
+
+
+def _numbered(
+    labels: Mapping[str, NDArray[Any]],
+) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
+    """Return labels as .safetensors can hold them, and the names of those that were texts."""
+    arrays, names = {}, {}
+    for key, array in labels.items():
+        if array.dtype.kind == "U":
+            arrays[key], names[key + NAMES_KEY] = as_codes(array)
+        else:
+            arrays[key] = array.astype("<i8")
+    return arrays, names
+
+
+@contextmanager
+def _blocks_into(
+    stream: IO[bytes], path: str | os.PathLike[str], shape: tuple[int, int], dtype: np.dtype[Any]
+) -> Iterator[Callable[[NDArray[Any]], None]]:
+    """Take blocks of rows until there are as many as were announced."""
+    written = 0
+
+    def write(block: NDArray[Any]) -> None:
+        nonlocal written
+        if block.shape[1:] != shape[1:]:
+            raise InputError(
+                f"{display(path)}: {shape[1]} features were announced and {block.shape[1:]} came."
+            )
+        written += len(block)
+        stream.write(np.ascontiguousarray(block, dtype=dtype).data)
+
+    yield write
+    if written != shape[0]:
+        raise InputError(f"{display(path)}: {shape[0]} rows were announced and {written} came.")

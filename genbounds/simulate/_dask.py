@@ -9,7 +9,9 @@ from contextlib import ExitStack, contextmanager
 from typing import Any, TypeVar
 
 from genbounds._process import blas_threads
+from genbounds.files import display
 from genbounds.simulate._versions import versions
+from genbounds.simulate._workers import searching_installed_packages_only
 from genbounds.validation import InputError
 
 Result = TypeVar("Result")
@@ -89,18 +91,28 @@ def run_on_dask(
 @contextmanager
 def _client(jobs: int, scheduler: str | None) -> Iterator[Any]:
     try:
+        import dask
         from distributed import Client, LocalCluster
     except ImportError:
         raise InputError(
             "backend 'dask' needs the package distributed: pip install 'genbounds[dask]'."
         ) from None
     with ExitStack() as stack:
+        security = None
         if scheduler is None:
+            security = _temporary_credentials()
+            # Nannies leave these in the environment of this process.
+            left = dask.config.get("distributed.nanny.pre-spawn-environ", {})
+            left = (*left, "PYTHONHASHSEED", "__DASK_PARENT_PID")
+            stack.enter_context(searching_installed_packages_only(*left))
+            stack.enter_context(_without_pages())
             cluster = LocalCluster(
                 n_workers=jobs,
                 threads_per_worker=1,
                 processes=True,
                 host="127.0.0.1",
+                # Whoever may talk to a scheduler may run code: other users of this machine too.
+                security=security,
                 dashboard_address="127.0.0.1:0",
                 silence_logs=logging.CRITICAL,  # a worker that dies is replaced
             )
@@ -108,7 +120,31 @@ def _client(jobs: int, scheduler: str | None) -> Iterator[Any]:
         else:
             _check_reachable(scheduler)
             address = scheduler
-        yield stack.enter_context(Client(address, set_as_default=False))
+        yield stack.enter_context(Client(address, security=security, set_as_default=False))
+
+
+def _temporary_credentials() -> Any:
+    """Return a key and a certificate that exist only in the memory of this cluster."""
+    from distributed.security import Security
+
+    try:
+        return Security.temporary()
+    except ImportError:
+        raise InputError(
+            "backend 'dask' needs the package cryptography: pip install 'genbounds[dask]'."
+        ) from None
+
+
+@contextmanager
+def _without_pages() -> Iterator[None]:
+    """Have scheduler and workers serve no web pages: these would not be encrypted."""
+    import dask
+
+    pages: dict[str, list[str]] = {
+        f"distributed.{role}.http.routes": [] for role in ("scheduler", "worker", "nanny")
+    }
+    with dask.config.set(pages):
+        yield
 
 
 def _check_reachable(scheduler: str) -> None:
@@ -120,7 +156,7 @@ def _check_reachable(scheduler: str) -> None:
         socket.create_connection((host, port), timeout=10.0).close()
     except (OSError, ValueError) as error:
         raise InputError(
-            f"{scheduler!r} does not answer ({error}): give the address that "
+            f"{scheduler!r} does not answer ({display(error)}): give the address that "
             "`dask scheduler` prints, such as tcp://10.0.0.1:8786.",
             argument="scheduler",
         ) from None
@@ -143,7 +179,8 @@ def _require_package(client: Any) -> None:
     for worker, why in client.run(reason).items():
         if why is not None:
             raise InputError(
-                f"the Dask worker {worker} cannot import genbounds ({why}): install there the "
+                f"the Dask worker {display(worker)} cannot import genbounds ({display(why)}): "
+                "install there the "
                 f"version of this machine, {versions()['genbounds']}."
             )
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import logging
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from genbounds.files import display
 from genbounds.validation import InputError
 
 AUDIT = "audit.sqlite"
@@ -16,29 +19,65 @@ COVERAGE = "coverage.sqlite"
 
 _APPLICATION = int.from_bytes(b"genb", "big")  # in the header, for the program `file`
 
+# The whole schema, word for word: a store with anything else in it, a view for one, is not ours.
+_TABLES = {
+    "work": "CREATE TABLE work (key TEXT PRIMARY KEY, value TEXT, checksum TEXT)",
+    "configuration": "CREATE TABLE configuration (key TEXT PRIMARY KEY, value TEXT)",
+}
+
+_log = logging.getLogger("genbounds.simulate")
+
 
 class Store:
-    """Key-value store of finished work; made by `open_store`."""
+    """Key-value store of finished work; made by `open_store`.
 
-    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+    Each row has a checksum of its key, its value and the configuration. A row that was damaged,
+    altered or copied from another store is dropped with a message, and computed again.
+    """
+
+    def __init__(
+        self, connection: sqlite3.Connection, path: Path, configuration: Mapping[str, str]
+    ) -> None:
         self._connection = connection
         self._path = path
+        self._configuration = sorted(configuration.items())
 
     def get(self, key: str) -> dict[str, Any] | None:
         """Return what was kept under `key`, or None."""
-        row = self._connection.execute("SELECT value FROM work WHERE key = ?", (key,)).fetchone()
-        return None if row is None else dict(json.loads(row[0]))
+        try:
+            row = self._connection.execute(
+                "SELECT value, checksum FROM work WHERE key = ?", (key,)
+            ).fetchone()
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+            raise _damaged(self._path, error) from error
+        if row is None:
+            return None
+        value, checksum = row
+        if not isinstance(value, str) or checksum != self._checksum(key, value):
+            _log.warning(
+                "%s: a kept result is damaged or was altered: computed again (%s).",
+                display(self._path),
+                display(key, limit=80),
+            )
+            return None
+        return dict(json.loads(value))
+
+    def _checksum(self, key: str, value: str) -> str:
+        text = json.dumps([self._configuration, key, value])
+        return hashlib.sha256(text.encode()).hexdigest()
 
     def put(self, key: str, value: Mapping[str, Any]) -> None:
         """Keep `value` at once."""
+        text = json.dumps(value)
         try:
             with self._connection:
                 self._connection.execute(
-                    "INSERT OR REPLACE INTO work VALUES (?, ?)", (key, json.dumps(value))
+                    "INSERT OR REPLACE INTO work VALUES (?, ?, ?)",
+                    (key, text, self._checksum(key, text)),
                 )
         except sqlite3.Error as error:
             raise InputError(
-                f"{self._path}: cannot keep a result ({error}): free some space or choose "
+                f"{display(self._path)}: cannot keep a result ({error}): free some space or choose "
                 "another folder; what was kept before is safe, the same command resumes."
             ) from error
 
@@ -65,51 +104,59 @@ def open_store(
         it belongs to another configuration (the difference is named).
     """
     path = Path(folder) / name
+    wanted = {key: json.dumps(value) for key, value in configuration.items()}
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         connection = sqlite3.connect(path, timeout=0.0)
     except (OSError, sqlite3.Error) as error:
         raise InputError(
-            f"{path}: cannot be opened ({error}): choose a folder that can be written."
+            f"{display(path)}: cannot be opened ({error}): choose a folder that can be written."
         ) from error
     try:
+        # A text that is none any more still has to fail its checksum, not the reader.
+        connection.text_factory = lambda content: content.decode("utf-8", "replace")
         try:
-            _prepare(connection)
-            _agree(connection, path, configuration)
+            _prepare(connection, path)
+            _agree(connection, path, wanted)
         except sqlite3.OperationalError as error:
             advice = (
                 "another run uses this folder: wait for it or choose another one"
-                if "locked" in str(error)
+                if error.sqlite_errorcode == sqlite3.SQLITE_BUSY
                 else "choose a folder that can be written and has space"
             )
-            raise InputError(f"{path}: cannot be used ({error}): {advice}.") from error
-        except sqlite3.DatabaseError as error:
             raise InputError(
-                f"{path}: is not a store of results ({error}): choose another folder."
+                f"{display(path)}: cannot be used ({display(error)}): {advice}."
             ) from error
-        yield Store(connection, path)
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+            raise InputError(
+                f"{display(path)}: is not a store of results ({display(error)}): choose another "
+                "folder."
+            ) from error
+        yield Store(connection, path, wanted)
     finally:
         connection.close()
 
 
-def _prepare(connection: sqlite3.Connection) -> None:
+def _prepare(connection: sqlite3.Connection, path: Path) -> None:
     # Exclusive: a second run on the same folder is refused for as long as this one lives.
     connection.execute("PRAGMA locking_mode = EXCLUSIVE")
     connection.execute("BEGIN EXCLUSIVE")
-    tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema")}
-    if tables and not tables >= {"work", "configuration"}:
-        raise sqlite3.DatabaseError("it holds other tables")
+    found = connection.execute("SELECT name, sql FROM sqlite_schema WHERE sql NOT NULL").fetchall()
+    if found:
+        if dict(found) != _TABLES:
+            raise sqlite3.DatabaseError("it holds other tables")
+        (state,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
+        if state != "ok":
+            raise _damaged(path, state)
     # A write in any case: a read-only folder is refused before any work, not after the first piece.
     connection.execute(f"PRAGMA application_id = {_APPLICATION}")
-    connection.execute("CREATE TABLE IF NOT EXISTS work (key TEXT PRIMARY KEY, value TEXT)")
-    connection.execute(
-        "CREATE TABLE IF NOT EXISTS configuration (key TEXT PRIMARY KEY, value TEXT)"
-    )
+    if not found:
+        for statement in _TABLES.values():
+            connection.execute(statement)
     connection.commit()
 
 
-def _agree(connection: sqlite3.Connection, path: Path, configuration: Mapping[str, Any]) -> None:
-    wanted = {key: json.dumps(value) for key, value in configuration.items()}
+def _agree(connection: sqlite3.Connection, path: Path, wanted: Mapping[str, str]) -> None:
     kept = dict(connection.execute("SELECT key, value FROM configuration").fetchall())
     if not kept:
         with connection:
@@ -117,11 +164,18 @@ def _agree(connection: sqlite3.Connection, path: Path, configuration: Mapping[st
         return
     differences = [
         f"{key} {kept.get(key, 'unknown')} there, {wanted.get(key, 'unknown')} asked"
-        for key in sorted(kept.keys() | wanted.keys())
+        for key in sorted(kept.keys() | wanted.keys(), key=str)
         if kept.get(key) != wanted.get(key)
     ]
     if differences:
         raise InputError(
-            f"{path} holds results of another configuration ({'; '.join(differences)}): "
-            "ask for the same, or choose another folder."
+            f"{display(path)} holds results of another configuration "
+            f"({display('; '.join(differences))}): ask for the same, or choose another folder."
         )
+
+
+def _damaged(path: Path, reason: object) -> InputError:
+    return InputError(
+        f"{display(path)}: is damaged ({display(reason, limit=80)}): delete it, and the same "
+        "command computes everything again."
+    )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+import os
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -95,8 +97,13 @@ class Workers:
         from joblib.externals.loky.process_executor import TerminatedWorkerError
 
         # Workers whose master was killed notice nothing: they leave when idle for so long.
-        with parallel_config(
-            backend="loky", inner_max_num_threads=self.threads, idle_worker_timeout=_IDLE_SECONDS
+        with (
+            searching_installed_packages_only(),
+            parallel_config(
+                backend="loky",
+                inner_max_num_threads=self.threads,
+                idle_worker_timeout=_IDLE_SECONDS,
+            ),
         ):
             pool = Parallel(n_jobs=self.jobs, return_as="generator_unordered")
             results = pool(
@@ -114,6 +121,25 @@ class Workers:
             finally:
                 with silenced(UserWarning):  # that work was cut short
                     results.close()
+
+
+@contextmanager
+def searching_installed_packages_only(*also: str) -> Iterator[None]:
+    """Have new processes ignore the working folder until they know this one's search path.
+
+    Workers are started as ``python -m …``, for which Python puts the working folder first: a file
+    joblib.py there would be run. In the end this variable of the environment, and those in `also`,
+    are as before.
+    """
+    before = {name: os.environ.get(name) for name in ("PYTHONSAFEPATH", *also)}
+    os.environ["PYTHONSAFEPATH"] = "1"
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name, None)
+            if value is not None:
+                os.environ[name] = value
 
 
 def _numbered(

@@ -137,8 +137,7 @@ CALLS = {
     FD + "gone.npy": "genbounds: gone.npy: no such file: check the path.",
     "score gone.npy good.npy": "genbounds: gone.npy: no such file: check the path.",
     FD + "folder": (
-        "genbounds: folder: is a folder: pass --encoder to encode its images or texts, or give a "
-        "file of features."
+        "genbounds: folder is a folder of images: pass --encoder NAME, or give a file of features."
     ),
     FD + "empty.npy": "genbounds: empty.npy: the file is empty: write it again.",
     FD + "x.csv": (

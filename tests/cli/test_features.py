@@ -123,7 +123,7 @@ def test_other_encoders_are_refused(run, folders, tmp_path):
     ):
         done = run(*call)
         assert done.code == 2
-        assert "do not compare: their encoder differ" in done.err
+        assert "encoder differ" in done.err
 
 
 def test_live_arms(run, tmp_path):
@@ -183,7 +183,7 @@ def test_scores_need_an_encoder_for_folders(run, folders):
     root, _ = folders
     done = run("score", root / "real", root / "dark")
     assert done.code == 2
-    assert "pass --encoder" in done.err
+    assert "real is a folder of images: pass --encoder" in done.err
     done = run("score", root / "real", root / "dark", "--weights", "x")
     assert "`--weights` needs --encoder" in done.err
 
@@ -220,8 +220,8 @@ def test_ctrl_c_keeps_finished_blocks(folders, tmp_path):
     for kind, status in ((signal.SIGINT, 130), (signal.SIGKILL, -9)):
         process = subprocess.Popen([*command, "x.safetensors"], **options)
         parts = tmp_path / "x.safetensors.parts"
-        blocks = len(list(parts.glob("0*.npy"))) if parts.exists() else 0
-        while not parts.exists() or len(list(parts.glob("0*.npy"))) < blocks + 2:
+        blocks = len(list(parts.glob("0*"))) if parts.exists() else 0
+        while not parts.exists() or len(list(parts.glob("0*"))) < blocks + 2:
             assert process.poll() is None
             time.sleep(0.01)
         process.send_signal(kind)

@@ -35,6 +35,30 @@ def png(pixels: np.ndarray) -> bytes:
     return buffer.getvalue()
 
 
+def sentence_model(folder: Path) -> Path:
+    """Write a sentence encoder with random weights: the alphabet, one layer, 16 features."""
+    import torch
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer import modules
+    from transformers import BertConfig, BertModel, BertTokenizerFast
+
+    plain = folder.with_name(folder.name + "-network")
+    plain.mkdir()
+    letters = [chr(code) for code in range(ord("a"), ord("z") + 1)]
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", ".", *letters]
+    words += [f"##{letter}" for letter in letters]
+    (plain / "vocab.txt").write_text("\n".join(words))
+    BertTokenizerFast(str(plain / "vocab.txt")).save_pretrained(plain)
+    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        config = BertConfig(vocab_size=len(words), intermediate_size=16, **sizes)
+        BertModel(config).save_pretrained(plain)
+    parts = [modules.Transformer(str(plain)), modules.Pooling(16)]
+    SentenceTransformer(modules=parts, device="cpu").save(str(folder), create_model_card=False)
+    return folder
+
+
 @pytest.fixture(scope="session")
 def media(tmp_path_factory) -> Path:
     """Return a folder of inputs: never written to by tests."""

@@ -12,9 +12,9 @@ import pytest
 
 import genbounds as gb
 from genbounds import features, files
-from genbounds.validation import InputError
 from tests.features import toy
 from tests.features.conftest import N
+from tests.refusal import refused
 
 
 @dataclass
@@ -113,7 +113,7 @@ def test_blocks_of_another_run_are_refused(media, tmp_path):
     with pytest.raises(KeyboardInterrupt):
         features.extract(source, Toy(fail_at=2), out=tmp_path / "x.npy", batch=2, block=2)
     other = Toy(description={"encoder": "other"})
-    with pytest.raises(InputError, match=r"x\.npy\.parts: holds blocks of another run"):
+    with refused("x.npy.parts"):
         features.extract(source, other, out=tmp_path / "x.npy", batch=2, block=2)
 
 
@@ -125,12 +125,12 @@ def test_a_run_that_kept_nothing_leaves_nothing(media, tmp_path):
         (folder / name).write_bytes((media / "folder" / name).read_bytes())
     (folder / "01.png").write_bytes(b"nothing")
     out = tmp_path / "x.npy"
-    with pytest.raises(InputError, match=r"01\.png: is no image"):
+    with refused("01.png"):
         features.extract(features.open_source([folder]), Toy(), out=out)
     assert list(tmp_path.iterdir()) == [folder]
     (folder / "01.png").unlink()
     (tmp_path / "x.npy.parts").mkdir()
-    (tmp_path / "x.npy.parts" / "plan.json").write_text("of a run that was killed at once")
+    (tmp_path / "x.npy.parts" / ".genbounds-0.part").write_text("of a run that was killed")
     assert features.extract(features.open_source([folder]), Toy(), out=out).n == 2
     assert sorted(tmp_path.iterdir()) == [folder, out]
 
@@ -167,11 +167,12 @@ def test_features_to_statistics_and_back_to_features(media, tmp_path):
     assert result.origin["encoder"] == "toy"
 
 
-def test_memory_holds_a_block_not_the_sample(tmp_path):
+def test_memory_holds_a_block_not_the_sample(tmp_path, monkeypatch):
     """Ten times as many rows: less than one block more of Python memory."""
     import tracemalloc
 
-    block, d = 512, 400
+    monkeypatch.setattr("genbounds.files._storage._IN_MEMORY", 1 << 20)
+    block, d = 64, 8_000  # 2 MiB a block
     peaks = []
     for count in (4 * block, 40 * block):
         np.save(tmp_path / "x.npy", np.ones((count, d), dtype=np.float32))
@@ -185,12 +186,11 @@ def test_memory_holds_a_block_not_the_sample(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("function", "message"),
-    [("transposed", "one row of features for each"), ("poisoned", "NaN in row 0")],
+    ("function", "subject"), [("transposed", "shape (3, 4)"), ("poisoned", "row 0")]
 )
-def test_bad_encoders(media, tmp_path, function, message):
+def test_bad_encoders(media, tmp_path, function, subject):
     encoder = features.load_encoder(f"tests.features.toy:{function}")
-    with pytest.raises(InputError, match=message):
+    with refused(subject):
         features.extract(
             features.open_source([media / "folder"]), encoder, out=tmp_path / "x.npy", batch=4
         )
@@ -202,7 +202,7 @@ def test_features_must_not_change_form(media, tmp_path):
             self.batches.append(len(batch))
             return np.zeros((len(batch), 1 + len(self.batches)))
 
-    with pytest.raises(InputError, match=r"3 features .* and 2 .* before"):
+    with refused("3 features", "item 4"):
         features.extract(
             features.open_source([media / "folder"]), Growing(), out=tmp_path / "x.npy", batch=4
         )
@@ -214,30 +214,30 @@ def test_sizes_must_agree(media, tmp_path):
     for side in (4, 5):
         Image.new("RGB", (side, 4)).save(tmp_path / f"{side}.png")
     encoder = features.load_encoder("tests.features.toy:flat", preprocessing={"size": None})
-    with pytest.raises(InputError, match=r"differ in size .* --size"):
+    with refused("--size"):
         features.extract(features.open_source([tmp_path]), encoder, out=tmp_path / "x.npy")
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "subject"),
     [
-        ({}, "nowhere to write"),
-        ({"out": "x.csv"}, r"written as \.safetensors, \.npy or \.npz"),
-        ({"moments": "x.npy"}, r"end the name in \.npz"),
+        ({}, "`out`"),
+        ({"out": "x.csv"}, "x.csv"),
+        ({"moments": "x.npy"}, "x.npy"),
         ({"out": "x.npy", "batch": 0}, "`batch`"),
         ({"out": "x.npy", "workers": 0}, "`workers`"),
     ],
 )
-def test_bad_calls(media, tmp_path, monkeypatch, arguments, message):
+def test_bad_calls(media, tmp_path, monkeypatch, arguments, subject):
     monkeypatch.chdir(tmp_path)
     encoder = Toy()
-    with pytest.raises(InputError, match=message):
+    with refused(subject):
         features.extract(features.open_source([media / "folder"]), encoder, **arguments)
     assert encoder.batches == []  # nothing was computed in vain
 
 
 def test_the_wrong_kind(media, tmp_path):
-    with pytest.raises(InputError, match="toy takes images; the input holds texts"):
+    with refused("toy", "images", "texts"):
         features.extract(features.open_source([media / "texts.txt"]), Toy(), out=tmp_path / "x.npy")
 
 
@@ -245,17 +245,16 @@ def test_agreement():
     one = {"encoder": "a", "weights": "w", "preprocessing": "p", "libraries": "torch 1"}
     features.check_same_encoder({"x": one, "y": one, "z": {}})
     for key in ("encoder", "weights", "preprocessing"):
-        with pytest.raises(InputError, match=rf"^x and y do not compare: their {key} differ"):
+        with refused("x", "y", key):
             features.check_same_encoder({"x": one, "z": {}, "y": one | {key: "other"}})
     features.check_same_encoder({"x": one, "y": one | {"libraries": "torch 2"}})
     assert features.origin_notes({"x": one, "y": one}) == []
     (note,) = features.origin_notes({"x": one, "y": one | {"libraries": "torch 2"}})
-    assert "libraries differ" in note
-    (note,) = features.origin_notes({"x": one, "y": {}})
-    assert note.startswith("y does not say which encoder")
+    assert "libraries" in note
+    assert "torch 2" in note
+    assert len(features.origin_notes({"x": one, "y": {}})) == 1
     assert features.origin_notes({"x": {}, "y": {}}) == []
-    (note,) = features.origin_notes({"x": one | {"weights": "random, seed 0"}})
-    assert "RANDOM" in note
+    assert len(features.origin_notes({"x": one | {"weights": "random, seed 0"}})) == 1
 
 
 def test_scores_of_folders_are_scores_of_arrays(media, ordered_by_path):

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from genbounds import files
+from genbounds.cli import main
 from genbounds.validation import InputError
 from tests.files.made import COV, IDS, MEAN, WRITERS, X, save_torch, written
+from tests.refusal import refused
 
 
 @pytest.mark.parametrize(("writer", "suffix"), WRITERS, ids=IDS)
@@ -62,6 +64,29 @@ def test_statistics_round_trip(tmp_path, n):
         np.testing.assert_array_equal(archive["sigma"], COV)
 
 
+def test_statistics_keep_a_part_of_the_rows(tmp_path):
+    """Rows are ours; pytorch-fid and clean-fid read mu and sigma by name, past everything else."""
+    path = tmp_path / "stats.npz"
+    files.write_statistics(path, MEAN, COV, 30, rows=X[:7], metadata={"encoder": "e"})
+    found = files.read_statistics(path)
+    assert found.rows.dtype == X.dtype
+    np.testing.assert_array_equal(found.rows, X[:7])
+    np.testing.assert_array_equal(found.cov, COV)
+    with np.load(path, allow_pickle=False) as archive:
+        np.testing.assert_array_equal(archive["mu"][:], MEAN)
+        np.testing.assert_array_equal(archive["sigma"][:], COV)
+    from safetensors.numpy import save_file
+
+    arrays = {"mu": MEAN, "sigma": COV, "n": np.array([30]), "rows": X[:7]}
+    save_file(arrays, tmp_path / "stats.safetensors")
+    np.testing.assert_array_equal(files.read(tmp_path / "stats.safetensors").rows, X[:7])
+    for wrong in (X[:7, :2], X[0], X[:0]):
+        with refused("`rows`"):
+            files.write_statistics(path, MEAN, COV, 30, rows=wrong)
+    with refused("`cov`"):
+        files.write_statistics(path, MEAN, COV[:2], 30)
+
+
 def test_statistics_of_other_tools_are_read(tmp_path):
     np.savez(tmp_path / "fid.npz", mu=MEAN.astype("f4"), sigma=COV)
     statistics = files.read(tmp_path / "fid.npz")
@@ -83,3 +108,31 @@ def test_features_and_statistics_are_told_apart(tmp_path):
         files.read_features(tmp_path / "s.npz")
     with pytest.raises(InputError, match=r"x\.npy: holds features of shape \(30, 4\)"):
         files.read_statistics(tmp_path / "x.npy")
+
+
+def test_widths_are_compared_before_anything_is_read(tmp_path, monkeypatch):
+    """Two files of 3.2 GB, by their headers: not a byte of their numbers is needed."""
+    for name, shape in {"a.npy": (400_000, 2_000), "b.npy": (320_000, 2_500)}.items():
+        with (tmp_path / name).open("wb") as file:
+            header = {"descr": "<f4", "fortran_order": False, "shape": shape}
+            np.lib.format.write_array_header_1_0(file, header)
+            file.truncate(file.tell() + 3_200_000_000)  # sparse
+
+    def none(*arguments, **options):
+        raise AssertionError("read")
+
+    monkeypatch.setattr("tempfile.TemporaryFile", none)
+    with refused("a.npy", "b.npy", "2000", "2500"):
+        files.check_comparable([tmp_path / "a.npy", tmp_path / "b.npy"])
+    status = main(["score", str(tmp_path / "a.npy"), str(tmp_path / "b.npy")])
+    assert status == 2
+
+
+def test_widths_of_every_header(tmp_path):
+    np.save(tmp_path / "x.npy", X)
+    files.write_statistics(tmp_path / "s.npz", MEAN, COV, 30)
+    paths = [tmp_path / "x.npy", tmp_path / "s.npz"]
+    files.check_comparable(paths)
+    files.write_statistics(tmp_path / "t.npz", MEAN[:3], COV[:3, :3], 30)
+    with refused("t.npz", "x.npy"):
+        files.check_comparable([*paths, tmp_path / "t.npz"])

@@ -17,10 +17,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from genbounds import files
-from genbounds.files._pt import StoredArray
 from genbounds.validation import InputError
 from tests.files.made import COV, MEAN, WRITERS, X, save_torch, write_npy
 from tests.fuzz.seeds import Payload, npy, npz
+from tests.refusal import refused
 
 
 def bomb() -> bytes:
@@ -86,6 +86,10 @@ BAD_BYTES = {
         forged_npy(b"{'descr': '<f8', 'fortran_order': False, 'shape': (-1, 4)}\n"),
         "is truncated or damaged, its header announces shape (-1, 4) (-1 bytes) and 0 bytes "
         "follow: write it again.",
+    ),
+    "booleans.npy": (
+        forged_npy(b"{'descr': '<f8', 'fortran_order': False, 'shape': (True, 4)}\n") + bytes(32),
+        "has a damaged NumPy header: write it again.",
     ),
     "version.npy": (
         b"\x93NUMPY\x09\x00" + GOOD[8:],
@@ -201,10 +205,22 @@ BAD_BYTES = {
         "n is 2.5: it must be the number of samples, a whole number; leave it out if it is not "
         "known.",
     ),
+    "rows.npz": (
+        npz({"mu": npy(MEAN), "sigma": npy(COV), "rows": npy(X[:, :2])}),
+        "rows has shape (30, 2) beside a mu of 4 features: it needs shape (k, 4), some of the "
+        "samples.",
+    ),
+    "more.npz": (
+        npz({"mu": npy(MEAN), "sigma": npy(COV), "rows": npy(X), "n": npy(np.array(7))}),
+        "rows holds 30 samples of 7: write the statistics again.",
+    ),
+    "complex.npz": (
+        npz({"mu": npy(MEAN), "sigma": npy(COV.astype(complex))}),
+        "(sigma): holds complex128, not real numbers: save a float array of shape (n, d).",
+    ),
     "bad.safetensors": (
         b"\xff" * 40,
-        "is damaged or truncated (Error while deserializing header: header too large): "
-        "write it again.",
+        "is damaged or truncated (the header is longer than the file): write it again.",
     ),
     "bad.pt": (
         b"hello there",
@@ -420,6 +436,15 @@ def test_arrays_in_a_torch_file_that_are_none(tmp_path, put):
         files.read(numpy_in_torch_file(tmp_path / "x.pt", put))
 
 
-def test_an_array_that_was_never_filled_is_none():
-    with pytest.raises(ValueError, match="no attribute"):
-        StoredArray().array()
+class NeverFilled:
+    """Pickled as a NumPy array that is begun and never given its numbers."""
+
+    def __reduce__(self):
+        return (np.ones(1).__reduce__()[0], (np.ndarray, (0,), b"b"))
+
+
+def test_an_array_that_was_never_filled_is_none(tmp_path):
+    torch = pytest.importorskip("torch")
+    torch.save({"features": NeverFilled()}, tmp_path / "x.pt")
+    with refused("x.pt"):
+        files.read(tmp_path / "x.pt")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 
 import pytest
 
@@ -34,6 +35,20 @@ def test_interrupted_write_leaves_the_old_file(tmp_path, monkeypatch):
         files.atomic_write(path, "new")
     assert path.read_text() == "old"
     assert os.listdir(tmp_path) == ["x.txt"]
+
+
+def test_a_rename_is_followed_by_a_sync_of_the_folder(tmp_path, monkeypatch):
+    """Without it a power failure can leave the old name, or none."""
+    path, synced, real = tmp_path / "x.txt", [], os.fsync
+
+    def watch(descriptor):
+        mode = os.fstat(descriptor).st_mode
+        synced.append(("folder" if stat.S_ISDIR(mode) else "file", path.exists()))
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", watch)
+    files.atomic_write(path, "new")
+    assert synced == [("file", False), ("folder", True)]
 
 
 def test_who_reads_during_a_write_sees_the_whole_old_file(tmp_path):

@@ -95,6 +95,11 @@ def _read(path: Path) -> str:
         metadata = files.read_metadata(path)
     except InputError as error:
         return _refused(path, error)
+    try:
+        labels = files.read_labels(path)
+    except InputError as error:  # of the labels: the features are good all the same
+        _refused(path, error)
+        labels = files.Labels()
     if not all(isinstance(text, str) for pair in metadata.items() for text in pair):
         raise Broken(f"metadata {metadata!r}")
     if isinstance(content, files.Statistics):
@@ -105,6 +110,9 @@ def _read(path: Path) -> str:
         return "read"
     if content.ndim != 2 or content.size == 0 or content.nbytes > EXPANSION:
         raise Broken(f"an array of shape {content.shape}, {content.nbytes} bytes")
+    for ids in (labels.groups, labels.strata):
+        if ids is not None and (ids.shape != content.shape[:1] or ids.nbytes > EXPANSION):
+            raise Broken(f"labels of shape {ids.shape}, {ids.nbytes} bytes")
     try:
         moments = Moments.from_features(content)
     except InputError as error:

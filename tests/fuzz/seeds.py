@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import io
 import json
@@ -20,6 +21,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 ROWS = np.random.default_rng(0).normal(size=(5, 3))
+CODES = np.array([0, 1, 1, 0, 1])
 MEAN, COV = ROWS.mean(axis=0), np.cov(ROWS, rowvar=False)
 
 
@@ -28,6 +30,14 @@ class Payload:
 
     def __reduce__(self) -> tuple[object, ...]:
         return (os.mkdir, ("unpickled",))
+
+
+class Punycode:
+    """Whoever lets it choose the encoding computes for minutes: it takes quadratic time."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        text = "".join(map(chr, range(0x4E00, 0x4E00 + 20_000))) * 2
+        return (codecs.encode, (text, "punycode"))
 
 
 def npy(array: np.ndarray, *, allow_pickle: bool = False) -> bytes:
@@ -114,6 +124,9 @@ def _npy_files() -> list[bytes]:
         forged(shape.format("<f8", False, (-1, 4)), bytes(64)),
         forged(shape.format("<f8", False, (2**63, 2**63))),
         forged(shape.format("<f8", False, (0, 2**62))),
+        forged(shape.format("<f8", False, (True, 4)), bytes(32)),
+        forged(shape.format("<f8", False, (2, True)), bytes(16)),
+        b"\x93NUMPY\x02\x00\xff\xff\xff\xff" + bytes(100),
         forged(shape.format("|V0", False, (2**40, 1))),
         forged(shape.format("|O", False, (1, 1)), pickle.dumps(Payload())),
         forged("__import__('os').mkdir('unpickled')\n"),
@@ -126,10 +139,22 @@ def _npy_files() -> list[bytes]:
     ]
 
 
+def forged_texts() -> bytes:
+    """Five texts of a gigabyte each, by their header."""
+    return forged("{'descr': '<U268435456', 'fortran_order': False, 'shape': (5,)}\n")
+
+
 def _npz_files() -> list[bytes]:
     good = npy(ROWS)
     statistics = {"mu": npy(MEAN), "sigma": npy(COV), "n": npy(np.array(5))}
+    texts = npy(np.array(["a", "b\x1b[31m", "a", "b", "c"]))
     return [
+        npz({"features": good, "groups": npy(np.arange(5)), "labels": texts}),
+        npz({"features": good, "groups": npy(np.arange(4)), "strata": npy(np.eye(5))}),
+        npz({"features": good, "labels": forged_texts()}),
+        npz(statistics | {"rows": npy(ROWS[:2])}),
+        npz(statistics | {"rows": npy(ROWS[:, :2])}),
+        npz(statistics | {"mu": npy(MEAN + 1j)}),
         npz({"features": good}),
         npz({"arr_0": good}, compression=zipfile.ZIP_DEFLATED),
         npz({"reps": good}, compression=zipfile.ZIP_BZIP2),
@@ -154,6 +179,7 @@ def _safetensors_files() -> list[bytes]:
     def with_header(header: bytes, data: bytes = b"") -> bytes:
         return struct.pack("<Q", len(header)) + header + data
 
+    twice = b'"features":{"dtype":"U8","shape":[2],"data_offsets":[0,2]}'
     entry = b'{"features":{"dtype":"%s","shape":[%s],"data_offsets":[0,%d]}}'
     return [
         save({"features": ROWS}),
@@ -162,12 +188,22 @@ def _safetensors_files() -> list[bytes]:
         save({"features": ROWS}, metadata={"encoder": "x", "weights": "y"}),
         save({"mu": MEAN, "sigma": COV, "n": np.array([5])}),
         save({"mu": MEAN, "sigma": COV[:2]}),
+        save({"features": ROWS, "labels": CODES}, metadata={"labels.names": '["a", "b"]'}),
+        save({"features": ROWS, "labels": CODES}, metadata={"labels.names": '["a"]'}),
+        save({"features": ROWS, "labels": CODES}, metadata={"labels.names": "[" * 5000}),
+        save(
+            {"features": ROWS}, metadata={"encoder": "\x1b]0;x\x07\x1b[2J", "libraries": "\u202e"}
+        ),
         with_header(entry % (b"BF16", b"2,3", 12), bytes(range(12))),
         with_header(entry % (b"F64", b"1000000000,2048", 8), bytes(8)),
         with_header(entry % (b"I64", b"-1,2", 16), bytes(16)),
         with_header(entry % (b"F8_E4M3", b"2,2", 4), bytes(4)),
         struct.pack("<Q", 2**63) + b"{}",
         with_header(b"{" * 5000),
+        with_header(b"{" + twice + b"," + twice + b"}", bytes(2)),
+        with_header(b'{"features":{"dtype":"U8","shape":[true,2],"data_offsets":[0,2]}}', bytes(2)),
+        with_header(b'{"features":{"dtype":"U8","shape":[1,2],"data_offsets":[1,3]}}', bytes(3)),
+        with_header(b"[]"),
     ]
 
 
@@ -191,6 +227,7 @@ def _torch_files() -> list[bytes]:
         save(torch.zeros(1).expand(10**9, 2048)),
         save(torch.zeros(3, 2, dtype=torch.complex64)),
         save(Payload()),
+        save({"features": Punycode()}),
         save(Payload(), _use_new_zipfile_serialization=False),
         pickle.dumps(Payload()),
     ]
@@ -206,6 +243,8 @@ def _parquet_files() -> list[bytes]:
         pa.table({"reps": pa.FixedSizeListArray.from_arrays(pa.array(ROWS.ravel()), 3)}),
         pa.table({"x": pa.array([1.0, None])}),
         pa.table({"x": ["a", "b"]}),
+        pa.table({"features": list(ROWS), "groups": [1, 2, 3, 4, 5], "labels": list("abcab")}),
+        pa.table({"x": ROWS[:, 0], "labels": pa.array(["a", None, "b", "c", "d"])}),
     ]
     files = []
     for table in tables:

@@ -11,9 +11,19 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
+from numpy.typing import NDArray
+
 from genbounds.features._encoder import Kind
 from genbounds.features.sources._images import IMAGES, decode_image, is_image
-from genbounds.features.sources._source import Item, Source, ending_of, readable, stamp
+from genbounds.features.sources._source import (
+    Item,
+    Source,
+    ending_of,
+    folder_labels,
+    folder_of,
+    readable,
+    stamp,
+)
 from genbounds.files import check_bomb, display
 from genbounds.validation import InputError
 
@@ -28,6 +38,10 @@ class _Archive(Source):
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._folders: list[str] = []
+
+    def labels(self) -> dict[str, NDArray[Any]]:
+        return folder_labels(self._folders)
 
     def fingerprint(self) -> str:
         return stamp(self._path)
@@ -55,6 +69,7 @@ class Zip(_Archive):
         if not self._names:
             raise self._empty()
         self.count = len(self._names)
+        self._folders = [folder_of(name) for name in self._names]
 
     def items(self, start: int = 0) -> Iterator[Item]:
         with readable(display(self._path)), zipfile.ZipFile(self._path) as archive:
@@ -80,7 +95,7 @@ class Zip(_Archive):
 
 
 class Tar(_Archive):
-    """The images in a tar archive, a webdataset shard for one, in the order in which they lie.
+    """The images in a tar archive, a webdataset shard for one, in their order there.
 
     Read as a stream: no index is kept. A compressed archive is not counted beforehand, which would
     unpack it once more.
@@ -99,14 +114,17 @@ class Tar(_Archive):
             open(self._path, "rb") if plain else gzip.open(self._path)
         )
         reader: Any = _InPieces(opened)
+        folders = []
         with opened, tarfile.open(fileobj=reader, mode="r:") as archive:
             for member in archive:
                 if member.offset <= last:  # a negative size sends tarfile back, for ever
                     raise tarfile.ReadError("its members go round in a circle")
                 last = member.offset
                 if member.isfile() and is_image(member.name):
+                    folders.append(folder_of(member.name))
                     yield archive, member
                 archive.members = []  # type: ignore[attr-defined]  # else it remembers every member that it has seen
+        self._folders = folders
 
     def items(self, start: int = 0) -> Iterator[Item]:
         found = False

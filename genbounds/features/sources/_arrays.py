@@ -1,4 +1,4 @@
-"""What lies in arrays: images that a sampler left, features, items in memory."""
+"""Arrays: images that a sampler wrote, features, items in memory."""
 
 from __future__ import annotations
 
@@ -7,35 +7,47 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from genbounds.features._encoder import Kind
 from genbounds.features.sources._source import Item, Source, stamp
-from genbounds.files import display, read_features, read_images, read_metadata
+from genbounds.files import (
+    display,
+    image_count,
+    label_arrays,
+    read_features,
+    read_metadata,
+    stream_images,
+)
 
 
 class Stacked(Source):
     """Images in one array, as samplers leave them."""
 
     kind: Kind = "images"
+    count: int
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self.count = len(read_images(path))
+        self.count = image_count(path)
 
     def fingerprint(self) -> str:
         return stamp(self._path)
 
+    def labels(self) -> dict[str, NDArray[Any]]:
+        return label_arrays(self._path, self.count)
+
     def items(self, start: int = 0) -> Iterator[Item]:
-        images = np.asarray(read_images(self._path))
         shown = display(self._path)
-        for number in range(start, len(images)):
-            yield Item(f"{shown}, image {number}", images[number])
+        for number, image in enumerate(stream_images(self._path, start), start=start):
+            yield Item(f"{shown}, image {number}", image)
 
 
 class Rows(Source):
     """Features that somebody computed already."""
 
     kind: Kind = "rows"
+    count: int
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -47,6 +59,9 @@ class Rows(Source):
     def origin(self) -> Mapping[str, str]:
         known = read_metadata(self._path)
         return {key: value for key, value in known.items() if key != "run"}
+
+    def labels(self) -> dict[str, NDArray[Any]]:
+        return label_arrays(self._path, self.count)
 
     def items(self, start: int = 0) -> Iterator[Item]:
         rows = np.asarray(read_features(self._path))  # a plain view: memmap's own indexing is slow

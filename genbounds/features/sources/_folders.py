@@ -8,9 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from numpy.typing import NDArray
+
 from genbounds.features._encoder import Kind
 from genbounds.features.sources._images import IMAGES, decode_image, is_image
-from genbounds.features.sources._source import Item, Source
+from genbounds.features.sources._source import Item, Source, folder_labels, folder_of
 from genbounds.files import display
 from genbounds.validation import InputError
 
@@ -23,7 +25,7 @@ class Files(Source):
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._names = sorted(self._walk())
+        self._names = sorted(self._walk(folder, "", set()))
         if not self._names:
             raise InputError(f"{display(folder)}: has no {self.what}: check the path.")
         self.count = len(self._names)
@@ -32,25 +34,39 @@ class Files(Source):
         """Whether a file belongs to the input."""
         return not any(part.startswith(".") for part in Path(name).parts)
 
-    def _walk(self) -> Iterator[str]:
-        seen = set()
-        for folder, folders, names in os.walk(self._folder, followlinks=True):
-            where = os.path.realpath(folder)
-            if where in seen:  # a link that leads back
-                folders.clear()
-                continue
-            seen.add(where)
-            for name in names:
-                relative = (Path(folder) / name).relative_to(self._folder).as_posix()
-                if self.wanted(relative):
-                    yield relative
+    def _walk(self, folder: Path, prefix: str, seen: set[str]) -> Iterator[str]:
+        """Yield the relative paths of all files, links followed; each folder once."""
+        where = os.path.realpath(folder)
+        if where in seen:  # a link that leads back
+            return
+        seen.add(where)
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                name = prefix + entry.name
+                if entry.is_dir():
+                    yield from self._walk(folder / entry.name, f"{name}/", seen)
+                elif self.wanted(name):
+                    if not entry.is_file():
+                        dangling = entry.is_symlink() and not os.path.exists(entry)
+                        what = "a link to a file that is gone" if dangling else "not a regular file"
+                        raise InputError(f"{display(entry)}: is {what}: take it out of the folder.")
+                    yield name
 
     def fingerprint(self) -> str:
         digest = hashlib.sha256()
         for name in self._names:
-            status = (self._folder / name).stat()
-            digest.update(f"{name} {status.st_size} {status.st_mtime_ns}\n".encode())
+            try:
+                status = (self._folder / name).stat()
+            except OSError as error:
+                raise InputError(
+                    f"{display(self._folder / name)}: was removed meanwhile: run this again."
+                ) from error
+            digest.update(os.fsencode(name))
+            digest.update(f" {status.st_size} {status.st_mtime_ns}\n".encode())
         return digest.hexdigest()
+
+    def labels(self) -> dict[str, NDArray[Any]]:
+        return folder_labels([folder_of(name) for name in self._names])
 
     def items(self, start: int = 0) -> Iterator[Item]:
         for name in self._names[start:]:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from genbounds.features._encoder import Kind
 from genbounds.features.sources._archives import ARCHIVES, Tar, Zip
@@ -14,22 +18,35 @@ from genbounds.features.sources._arrays import Rows, Stacked
 from genbounds.features.sources._folders import Files, Folder
 from genbounds.features.sources._source import Item, Source, ending_of, readable
 from genbounds.features.sources._texts import TEXTS, Texts
-from genbounds.files import FORMATS, display, read_images
+from genbounds.files import FORMATS, display, image_count
 from genbounds.origins import check_same_encoder
 from genbounds.validation import InputError
+
+_log = logging.getLogger("genbounds.features")
 
 
 def is_media(path: Path) -> bool:
     """Whether a path is something to encode, rather than a file of features."""
-    return path.is_dir() or ending_of(path) in (*ARCHIVES, *TEXTS) or _holds_images(path)
+    return media_kind(path) is not None
+
+
+def media_kind(path: Path) -> str | None:
+    """Say what there is to encode at `path`, in words; None if it is a file of features."""
+    if path.is_dir():
+        return "a folder of images"
+    if ending_of(path) in ARCHIVES:
+        return "an archive of images"
+    if ending_of(path) in TEXTS:
+        return "a file of texts"
+    return "an array of images" if _holds_images(path) else None
 
 
 def _holds_images(path: Path) -> bool:
-    """Whether a NumPy file is an array of images; a damaged one is left to whoever reads it."""
+    """Whether a NumPy file is an array of images; not, if it is damaged: its reader says so."""
     if ending_of(path) not in (".npy", ".npz"):
         return False
     try:
-        return read_images(path) is not None
+        return image_count(path) > 0
     except InputError:
         return False
 
@@ -58,7 +75,7 @@ def open_source(
         If one is missing, empty, unreadable or of another kind than the first.
     """
     if not inputs:
-        raise InputError("nothing to encode: name a folder or a file.")
+        raise InputError("no input: name a folder or a file.")
     parts = [_open(Path(path), items, field) for path in inputs]
     for path, part in zip(inputs, parts, strict=True):
         if part.kind != parts[0].kind:
@@ -78,7 +95,7 @@ def _open(path: Path, items: Kind | None, field: str) -> Source:
         if path.is_dir():
             return Files(path) if items == "files" else Folder(path)
         if items == "files":
-            raise InputError(f"{shown}: is a file where a folder of files is needed.")
+            raise InputError(f'{shown}: is a file: `items` "files" takes a folder.')
         if ending == ".zip":
             return Zip(path)
         if ending in ARCHIVES:
@@ -90,7 +107,7 @@ def _open(path: Path, items: Kind | None, field: str) -> Source:
         if ending in FORMATS or ending == ".pth":
             return Rows(path)
     raise InputError(
-        f"{shown}: is nothing that can be encoded: give a folder of images, an archive "
+        f"{shown}: has no known ending: give a folder of images, an archive "
         f"({', '.join(ARCHIVES)}), texts ({', '.join(TEXTS)}) or features ({', '.join(FORMATS)})."
     )
 
@@ -119,6 +136,13 @@ class Chain(Source):
         origins = {f"input {number}": part.origin() for number, part in enumerate(self._parts, 1)}
         check_same_encoder(origins)
         return next((origin for origin in origins.values() if origin), {})
+
+    def labels(self) -> dict[str, NDArray[Any]]:
+        found = [part.labels() for part in self._parts]
+        common = set.intersection(*(set(labels) for labels in found))
+        for name in sorted(set().union(*found) - common):
+            _log.warning("%s are not kept: some inputs have none.", name)
+        return {name: np.concatenate([labels[name] for labels in found]) for name in sorted(common)}
 
     def items(self, start: int = 0) -> Iterator[Item]:
         for part in self._parts:

@@ -1,16 +1,20 @@
-"""What every input is: items with their names, read in a fixed order."""
+"""What all inputs have in common: items in a fixed order, each with a name for errors."""
 
 from __future__ import annotations
 
 import struct
+import sys
 import tarfile
 import zipfile
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from genbounds.features._encoder import Kind
 from genbounds.files import display
@@ -18,7 +22,7 @@ from genbounds.validation import InputError
 
 
 class Item(NamedTuple):
-    """One thing to encode: how an error calls it, and its content."""
+    """One item to encode: its name in errors, and its content."""
 
     label: str
     content: Any
@@ -49,9 +53,27 @@ class Source(ABC):
         """Return what the input says of the encoder that made it, if it holds features."""
         return {}
 
+    def labels(self) -> dict[str, NDArray[Any]]:
+        """Return labels (n,) of the items, by name; complete once all items have been read."""
+        return {}
+
     def decode(self, content: Any) -> Any:
         """Turn an item's content into what encoders take; called from several threads."""
         return content
+
+
+def folder_labels(folders: Sequence[str]) -> dict[str, NDArray[Any]]:
+    """Return the sub-folders of items as labels, if there are at least two."""
+    if len(set(folders)) < 2:
+        return {}
+    # Escaped where they are not UTF-8 or not printable: file formats take only text.
+    shown = {folder: display(folder or ".", limit=None) for folder in set(folders)}
+    return {"labels": np.array([shown[folder] for folder in folders])}
+
+
+def folder_of(name: str) -> str:
+    """Return the folder in a path with slashes; one text for all of its items."""
+    return sys.intern(name.rpartition("/")[0])
 
 
 def ending_of(path: Path) -> str:

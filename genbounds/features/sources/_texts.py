@@ -28,7 +28,7 @@ class Texts(Source):
         self._field = field
         self.count = sum(1 for _ in self._lines())
         if not self.count:
-            raise InputError(f"{display(path)}: has no text: write one a line.")
+            raise InputError(f"{display(path)}: has no text: write one text a line.")
 
     def _lines(self) -> Iterator[tuple[int, bytes]]:
         with self._path.open("rb") as file:
@@ -52,11 +52,13 @@ class Texts(Source):
                     raise InputError(f"{label}: is not JSON ({error.msg}).") from error
                 except UnicodeEncodeError as error:
                     raise InputError(
-                        f"{label}: holds half of a surrogate pair, which is no character: write "
-                        "the text again."
+                        f"{label}: holds half of a surrogate pair, which is not a character: "
+                        "write the text again."
                     ) from error
                 except (RecursionError, ValueError) as error:  # thousands of brackets, or of digits
-                    raise InputError(f"{label}: holds something else than a text.") from error
+                    raise InputError(
+                        f"{label}: is not a text: write a string, or an object that has one."
+                    ) from error
                 except KeyError as error:
                     raise InputError(
                         f"{label}: has no text called {self._field!r}: name the key with --field."

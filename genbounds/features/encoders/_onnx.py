@@ -1,4 +1,4 @@
-"""Encoders in ONNX files."""
+"""``onnx:FILE``."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds.features._callable import stack_images
 from genbounds.features._encoder import Encoder, Kind
-from genbounds.features._offline import file_digest, library, versions
-from genbounds.features._preprocessing import Preprocessing
-from genbounds.features._request import Request
+from genbounds.features._preprocessing import Preprocessing, stack_images
+from genbounds.features.encoders._onnx_files import model_digest
+from genbounds.features.encoders._request import Request
+from genbounds.features.encoders._weights import library, versions
 from genbounds.files import display
 from genbounds.validation import InputError
 
@@ -39,7 +39,7 @@ class _OnnxEncoder:
 def onnx_encoder(request: Request) -> Encoder:
     """Load ``onnx:FILE``: one input (n, c, h, w) of float32; the first output is taken."""
     runtime = library("onnxruntime", extra="onnx", needed_for=request.name)
-    path = Path(request.rest)
+    path = Path(request.model)
     if not path.is_file():
         raise InputError(f"{display(path)}: no such file: export the model there.")
     if request.weights is not None or request.random or request.precision != "float32":
@@ -48,21 +48,23 @@ def onnx_encoder(request: Request) -> Encoder:
             "leave --weights and --precision out."
         )
     if request.device != "cpu" and not request.device.startswith("cuda"):
-        raise InputError(f"--device {request.device}: onnxruntime runs here on cpu or cuda.")
+        raise InputError(f"--device {request.device}: an ONNX model runs on cpu or cuda.")
     providers = ["CPUExecutionProvider"]
     if request.device.startswith("cuda"):
         providers.insert(0, "CUDAExecutionProvider")
         if providers[0] not in runtime.get_available_providers():
-            raise InputError(f"--device {request.device} needs onnxruntime-gpu in place of it.")
+            raise InputError(
+                f"--device {request.device}: needs onnxruntime-gpu instead of onnxruntime."
+            )
     try:
         session = runtime.InferenceSession(str(path), providers=providers)
     except Exception as error:  # its own exceptions have no common public base
-        raise InputError(f"{display(path)}: is no ONNX model ({display(error)}).") from error
+        raise InputError(f"{display(path)}: is not an ONNX model ({display(error)}).") from error
     first = session.get_inputs()[0]
     if len(session.get_inputs()) != 1 or len(first.shape) != 4 or first.type != "tensor(float)":
         raise InputError(
             f"{display(path)}: must have one input (n, c, h, w) of float32; "
-            f"it has {[(i.name, i.shape, i.type) for i in session.get_inputs()]}."
+            f"it has {display([(i.name, i.shape, i.type) for i in session.get_inputs()])}."
         )
     _, channels, height, _ = first.shape
     known = {
@@ -78,7 +80,7 @@ def onnx_encoder(request: Request) -> Encoder:
         preprocessing=preprocessing,
         description={
             "encoder": f"onnx:{path.name}",
-            "weights": file_digest(path),
+            "weights": model_digest(path),
             "preprocessing": preprocessing.describe(),
             "precision": "float32",
             "libraries": versions("onnxruntime", "pillow"),

@@ -7,20 +7,18 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from genbounds.features._callable import AsTheyAre, python_encoder
 from genbounds.features._encoder import Encoder
 from genbounds.features._entry_point import is_entry_point
-from genbounds.features._offline import offline
-from genbounds.features._onnx import onnx_encoder
-from genbounds.features._request import PRECISIONS, Request
-from genbounds.features._sentences import sentence_encoder
-from genbounds.features._torch import (
-    open_clip_encoder,
-    pytorch_fid_encoder,
-    timm_encoder,
-    torchscript_encoder,
-    torchvision_encoder,
-)
+from genbounds.features.encoders._onnx import onnx_encoder
+from genbounds.features.encoders._open_clip import open_clip_encoder
+from genbounds.features.encoders._python import NoEncoder, python_encoder
+from genbounds.features.encoders._pytorch_fid import pytorch_fid_encoder
+from genbounds.features.encoders._request import PRECISIONS, Request
+from genbounds.features.encoders._sentences import sentence_encoder
+from genbounds.features.encoders._timm import timm_encoder
+from genbounds.features.encoders._torchscript import torchscript_encoder
+from genbounds.features.encoders._torchvision import torchvision_encoder
+from genbounds.features.encoders._weights import offline
 from genbounds.origins import RANDOM
 from genbounds.validation import InputError, check_choice
 
@@ -61,13 +59,13 @@ def load_encoder(
         | ``none``: rows of features as they are.
     weights : path-like, optional
         A file of weights, or a folder to look into. By default the library's own cache is looked
-        into. ``random`` takes untrained weights, for trying the plumbing. Nothing is downloaded.
+        into. ``random`` takes untrained weights, to try a command. Nothing is downloaded.
     device : str
         As PyTorch names it.
     precision : {"float32", "bfloat16", "float16"}
         Other than float32: PyTorch's automatic mixed precision.
     preprocessing : mapping, optional
-        Fields of `Preprocessing` to set otherwise than the model asks for.
+        Fields of `Preprocessing` that replace those the model asks for.
 
     Raises
     ------
@@ -76,19 +74,19 @@ def load_encoder(
     """
     check_choice("precision", precision, PRECISIONS)
     if name == "none":
-        return AsTheyAre()
-    family, _, rest = name.partition(":")
+        return NoEncoder()
+    family, _, model = name.partition(":")
     if family not in FAMILIES and is_entry_point(name):
-        family, rest = "python", name
-    if family not in FAMILIES or not rest:
+        family, model = "python", name
+    if family not in FAMILIES or not model:
         raise InputError(
             f"must be one of {', '.join(f'{known}:…' for known in FAMILIES)}, or none; "
             f"got {name!r}.",
             argument="encoder",
         )
     request = Request(
-        name=f"{family}:{rest}",
-        rest=rest,
+        name=f"{family}:{model}",
+        model=model,
         weights=None if weights is None or str(weights) == RANDOM else Path(weights),
         random=str(weights) == RANDOM,
         device=device,

@@ -1,4 +1,4 @@
-"""Encoders that are the user's own Python, and none at all."""
+"""Encoders that are the user's own Python: ``module:function``; and none at all."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import hashlib
 import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +15,16 @@ from numpy.typing import NDArray
 
 from genbounds.features._encoder import Encoder, Kind
 from genbounds.features._entry_point import entry_point
-from genbounds.features._offline import file_digest, versions
-from genbounds.features._preprocessing import Preprocessing
-from genbounds.features._request import Request
+from genbounds.features._preprocessing import Preprocessing, stack_images
+from genbounds.features.encoders._request import Request
+from genbounds.features.encoders._weights import file_digest, versions
 from genbounds.files import display
 from genbounds.validation import InputError, as_numpy
 
 
 @dataclass(frozen=True, slots=True)
-class AsTheyAre:
-    """No encoder: rows that are features already."""
+class NoEncoder:
+    """Passes rows on that are features already."""
 
     takes: Kind | None = "rows"
     description: Mapping[str, str] = field(default_factory=dict)
@@ -60,20 +60,20 @@ class _PythonEncoder:
 
 def python_encoder(request: Request) -> Encoder:
     """Make an encoder of ``module:function``, or of a `Preprocessing` and a function."""
-    target = entry_point(request.rest)
+    target = entry_point(request.model)
     if isinstance(target, Encoder) and not isinstance(target, type):
         request.without_options(of="an encoder of your own")
         return target
     if not callable(target):
         raise InputError(
-            f"{display(request.rest)}: is not a function of a list of items, nor an encoder."
+            f"{display(request.model)}: is neither a function of a list of items nor an encoder."
         )
-    wanted = getattr(target, "preprocessing", None)
+    own = getattr(target, "preprocessing", None)
     preprocessing = None
-    if wanted is not None or request.overrides:
-        defaults = {} if wanted is None else {name: getattr(wanted, name) for name in _FIELDS}
+    if own is not None or request.overrides:
+        defaults = {} if own is None else {name: getattr(own, name) for name in _FIELDS}
         preprocessing = request.preprocessing(**defaults)
-        request = _without_preprocessing(request)
+        request = replace(request, overrides={})  # they are used
     request.without_options(of="a Python function")
     return _PythonEncoder(
         function=target,
@@ -91,14 +91,8 @@ def python_encoder(request: Request) -> Encoder:
 _FIELDS = tuple(Preprocessing.__dataclass_fields__)
 
 
-def _without_preprocessing(request: Request) -> Request:
-    from dataclasses import replace
-
-    return replace(request, overrides={})
-
-
 def _source_digest(target: Any) -> str:
-    """Return a digest of the file that defines a function: the nearest thing to its weights."""
+    """Return a digest of the file that defines a function, in place of one of its weights."""
     digest = getattr(target, "weights", None)
     if isinstance(digest, str):
         return digest
@@ -114,15 +108,3 @@ def _is_picture(item: Any) -> bool:
     from PIL import Image
 
     return isinstance(item, Image.Image)
-
-
-def stack_images(batch: Sequence[NDArray[np.float32]]) -> NDArray[np.float32]:
-    """Return preprocessed images as one array (n, c, h, w)."""
-    sizes = {image.shape[1:] for image in batch}
-    if len(sizes) > 1:
-        (h1, w1), (h2, w2), *_ = sorted(sizes)
-        raise InputError(
-            f"the images differ in size ({w1} × {h1} and {w2} × {h2} pixels): "
-            "say with --size to what they shall be resized."
-        )
-    return np.stack(batch)

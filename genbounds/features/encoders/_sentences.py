@@ -1,8 +1,9 @@
-"""Encoders of texts, through sentence-transformers."""
+"""``sentence-transformers:MODEL``, for texts."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genbounds.features._encoder import Encoder, Kind
-from genbounds.features._offline import file_digest, find_weights, library, versions
-from genbounds.features._request import Request
+from genbounds.features.encoders._request import Request
+from genbounds.features.encoders._weights import file_digest, find_weights, library, versions
 from genbounds.files import display
 from genbounds.validation import InputError
 
@@ -38,36 +39,52 @@ class _SentenceEncoder:
 
 def sentence_encoder(request: Request) -> Encoder:
     """Load ``sentence-transformers:MODEL`` from its folder, or from the hub's cache."""
-    repository = request.rest if "/" in request.rest else f"sentence-transformers/{request.rest}"
-    local = Path(request.rest) if Path(request.rest).is_dir() else request.weights
+    repository = request.model if "/" in request.model else f"sentence-transformers/{request.model}"
+    local = Path(request.model) if Path(request.model).is_dir() else request.weights
     if request.random:
-        raise InputError(f"{request.name}: has no untrained form: name the model's folder.")
+        raise InputError(
+            f"{request.name}: --weights random is for image models: name the model's folder."
+        )
     if request.overrides:
-        raise InputError(f"{request.name}: takes texts, which have no --size and its like.")
+        raise InputError(
+            f"{request.name}: encodes texts: leave --size and the other image options out."
+        )
     folder = find_weights(
         request.name, local, names=("modules.json",), repository=repository, folder=True
     )
+    library("torch", extra="text", needed_for=request.name)
     library_ = library("sentence_transformers", extra="text", needed_for=request.name)
-    kinds = {"float32": None, "bfloat16": "bfloat16", "float16": "float16"}
-    precision = kinds[request.precision]
+    half = {} if request.precision == "float32" else {"dtype": request.precision}
     try:
-        model = library_.SentenceTransformer(
-            str(folder),
-            device=request.device,
-            local_files_only=True,
-            model_kwargs={} if precision is None else {"dtype": precision},
-        )
+        with _quietly():
+            model = library_.SentenceTransformer(
+                str(folder), device=request.device, local_files_only=True, model_kwargs=half
+            )
     except Exception as error:  # a damaged folder shows itself in many ways
         raise InputError(
-            f"{display(folder)}: is no model of sentence-transformers ({display(error)})."
+            f"{display(folder)}: is not a model of sentence-transformers ({display(error)})."
         ) from error
     return _SentenceEncoder(
         model=model,
         description={
-            "encoder": f"sentence-transformers:{Path(request.rest).name}",
+            "encoder": f"sentence-transformers:{Path(request.model).name}",
             "weights": file_digest(folder),
             "preprocessing": "the model's own tokenizer",
             "precision": request.precision,
             "libraries": versions("sentence-transformers", "transformers", "tokenizers", "torch"),
         },
     )
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """Keep transformers' progress bars off standard error."""
+    from transformers.utils import logging
+
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()  # type: ignore[no-untyped-call]

@@ -1,4 +1,4 @@
-"""Weights from files that are here. Nothing is ever fetched."""
+"""Finding weights on this machine; importing optional libraries. Nothing is downloaded."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from genbounds.files import display
+from genbounds.files import check_safe, display
 from genbounds.origins import RANDOM
 from genbounds.validation import InputError
 
@@ -25,7 +25,7 @@ _SWITCHES = {
 
 @contextmanager
 def offline() -> Iterator[None]:
-    """Tell the libraries that own the encoders to stay off the network."""
+    """Tell the encoders' libraries not to use the network."""
     before = {name: os.environ.get(name) for name in _SWITCHES}
     os.environ.update(_SWITCHES)
     # The hub's client reads its switch once, when it is imported.
@@ -115,8 +115,8 @@ def find_weights(
     wanted = ", or ".join(ways) or "them"
     raise InputError(
         f"{encoder} needs its weights, which are not in {where}: get {wanted} "
-        f"(genbounds never downloads) and name {thing} {'it ' if folder else ''}with --weights. "
-        f"--weights {RANDOM} tries the plumbing without."
+        f"(genbounds never downloads) and name {thing} {'it ' if folder else ''}with --weights."
+        + ("" if folder else f" --weights {RANDOM} takes untrained ones, to try a command.")
     )
 
 
@@ -138,29 +138,34 @@ def _candidates(place: Path, names: Sequence[str], repository: str | None) -> It
                     yield snapshots / revision / name
 
 
-def file_digest(path: Path) -> str:
-    """Return the SHA-256 of a file, or of all files of a folder with their names."""
+def file_digest(path: Path, *others: Path) -> str:
+    """Return the SHA-256 of a file, of several, or of all files of a folder with their names."""
+    if others:
+        parts = "\n".join(f"{file.name} {file_digest(file)}" for file in (path, *others))
+        return f"sha256:{hashlib.sha256(parts.encode(errors='surrogateescape')).hexdigest()}"
     if path.is_file():
         with path.open("rb") as file:
             return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
     digest = hashlib.sha256()
     for entry in sorted(path.rglob("*")):
         if entry.is_file() and not entry.name.startswith("."):
-            digest.update(f"{entry.relative_to(path).as_posix()} {file_digest(entry)}\n".encode())
+            digest.update(os.fsencode(entry.relative_to(path).as_posix()))
+            digest.update(f" {file_digest(entry)}\n".encode())
     return f"sha256:{digest.hexdigest()}"
 
 
 def library(module: str, *, extra: str, needed_for: str) -> Any:
-    """Import an optional library, or say how to get it."""
+    """Import an optional library, or say how to get it; one that may run a pickle is refused."""
     import importlib
 
     try:
-        return importlib.import_module(module)
+        found = importlib.import_module(module)
+        return check_safe(found, needed_for)
     except (OSError, RuntimeError) as error:  # compiled parts that another PyTorch was built for
         raise InputError(
             f"{needed_for} needs {module.partition('.')[0]}, whose import fails "
-            f"({display(error, limit=120)}): torchvision and torch must be of one build; install "
-            "them together, from one place."
+            f"({display(error, limit=120)}): torchvision and torch must come from one build: "
+            "install them together, from one index."
         ) from error
     except ImportError as error:
         raise InputError(

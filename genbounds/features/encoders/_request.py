@@ -1,4 +1,4 @@
-"""What was asked for when an encoder was named."""
+"""An encoder as it was asked for: its name and its options."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ PRECISIONS = ("float32", "bfloat16", "float16")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """One encoder as asked for.
+    """One encoder as it was asked for.
 
     Attributes
     ----------
     name : str
-        In full, with its family.
-    rest : str
-        Without it.
+        In full, as in ``timm:resnet50``.
+    model : str
+        What stands after the family: a model, a file or ``module:function``.
     weights : Path or None
-        As named.
+        A file, or a folder to look into; None: the libraries' own caches.
     random : bool
         Whether untrained weights were asked for.
     device, precision : str
     overrides : dict
-        Fields of `Preprocessing`.
+        Fields of `Preprocessing` that replace those of the model.
     """
 
     name: str
-    rest: str
+    model: str
     weights: Path | None
     random: bool
     device: str
@@ -40,7 +40,7 @@ class Request:
     overrides: dict[str, Any]
 
     def preprocessing(self, **defaults: Any) -> Preprocessing:
-        """Return what the model asks for, with what the user asks for on top."""
+        """Return the model's own preprocessing, with what the user asked for in its place."""
         known = {field.name for field in fields(Preprocessing)}
         if unknown := set(self.overrides) - known:
             raise InputError(
@@ -56,7 +56,7 @@ class Request:
         ignored = {
             "--weights": self.weights is not None or self.random,
             "--precision": self.precision != "float32",
-            "preprocessing (--size and its like)": bool(self.overrides),
+            "preprocessing (--size, --fit, …)": bool(self.overrides),
         }
         for option, given in ignored.items():
             if given:

@@ -1,0 +1,181 @@
+"""What an extraction keeps until it is finished, in a folder beside its result."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genbounds.estimators import Moments
+from genbounds.files import (
+    display,
+    open_features_writer,
+    read_features,
+    read_metadata,
+    write_statistics,
+)
+from genbounds.validation import InputError
+
+_log = logging.getLogger("genbounds.features")
+
+
+class StoredBlocks:
+    """Blocks of features, a file each, stamped with their run and a digest of their rows.
+
+    Parameters
+    ----------
+    folder : Path
+    run : str
+        What decides every row of the result.
+    block : int
+        Rows of every block but the last.
+
+    Raises
+    ------
+    InputError
+        If the folder holds blocks of another run.
+    """
+
+    def __init__(self, folder: Path, run: str, block: int) -> None:
+        self._folder, self._run = folder, run
+        self._count = 0
+        for path in sorted(folder.glob("*.safetensors")):
+            rows = self._checked(path)
+            if rows is None or path != self._path(self._count):
+                _log.warning("%s: is damaged: computed again.", display(path))
+                break
+            # A short block is the last of a run that was stopped before it wrote its result.
+            if len(rows) != block:
+                break
+            self._count += 1
+        self.rows = self._count * block
+
+    def _checked(self, path: Path) -> NDArray[Any] | None:
+        """Return the rows of a block; None if it is damaged."""
+        try:
+            stamp, rows = read_metadata(path), read_features(path)
+        except InputError:
+            return None
+        if stamp.get("run") != self._run:
+            raise InputError(
+                f"{display(self._folder)}: holds blocks of another run (another input, encoder or "
+                "batch): repeat that run, delete the folder, or write elsewhere."
+            )
+        return rows if stamp.get("rows") == _digest(rows) else None
+
+    def _path(self, number: int) -> Path:
+        return self._folder / f"{number:08d}.safetensors"
+
+    def _blocks(self) -> Iterator[NDArray[Any]]:
+        for number in range(self._count):
+            yield read_features(self._path(number))
+
+    @property
+    def d(self) -> int:
+        """Features of a row."""
+        return int(read_features(self._path(0)).shape[1])
+
+    def add(self, rows: NDArray[Any]) -> None:
+        """Keep one more block."""
+        stamp = {"run": self._run, "rows": _digest(rows)}
+        with open_features_writer(
+            self._path(self._count), shape=rows.shape, dtype=rows.dtype, metadata=stamp
+        ) as write:
+            write(rows)
+        self._count += 1
+        self.rows += len(rows)
+
+    def assemble(
+        self, out: Path, metadata: Mapping[str, str], labels: Mapping[str, NDArray[Any]]
+    ) -> None:
+        """Write all blocks as one file of features."""
+        first = read_features(self._path(0))
+        with open_features_writer(
+            out,
+            shape=(self.rows, first.shape[1]),
+            dtype=first.dtype,
+            metadata=metadata,
+            labels=labels,
+        ) as write:
+            for rows in self._blocks():
+                write(rows)
+
+    def moments(self) -> Moments:
+        """Return the statistics of all rows."""
+        total: Moments | None = None
+        for rows in self._blocks():
+            total = _merged(total, rows)
+        assert total is not None
+        return total
+
+
+class RunningMoments:
+    """The statistics of everything so far, in one file that is stamped with its run.
+
+    Raises
+    ------
+    InputError
+        If the folder holds statistics of another run.
+    """
+
+    def __init__(self, folder: Path, run: str) -> None:
+        self._path, self._run = folder / "moments.npz", run
+        self._total: Moments | None = None
+        if not self._path.is_file():
+            return
+        try:
+            stamp, self._total = read_metadata(self._path), Moments.load(self._path)
+        except InputError:
+            _log.warning("%s: is damaged: computed again.", display(self._path))
+            return
+        if stamp.get("run") != run:
+            raise InputError(
+                f"{display(folder)}: holds statistics of another run (another input, encoder or "
+                "batch): repeat that run, delete the folder, or write elsewhere."
+            )
+
+    @property
+    def rows(self) -> int:
+        """Rows done."""
+        return 0 if self._total is None else self._total.n or 0
+
+    @property
+    def d(self) -> int:
+        """Features of a row."""
+        return 0 if self._total is None else self._total.d
+
+    def add(self, rows: NDArray[Any]) -> None:
+        """Take one more block into account."""
+        self._total = _merged(self._total, rows)
+        if self.rows > 1:  # one row has no covariance, and is the whole input
+            total = self._total
+            write_statistics(
+                self._path, total.mean, total.cov, total.n, metadata={"run": self._run}
+            )
+
+    def moments(self) -> Moments:
+        """Return the statistics of all rows."""
+        assert self._total is not None
+        return self._total
+
+
+def _merged(total: Moments | None, rows: NDArray[Any]) -> Moments:
+    """Add the moments of a block, rounded as a file would hold them.
+
+    A run that was interrupted reads them from a file and must end with the same bytes.
+    """
+    part = Moments.from_features(rows)
+    merged = part if total is None else total.merge(part)
+    if merged.n is None or merged.n < 2:
+        return merged
+    return Moments(merged.mean, merged.cov, merged.n)
+
+
+def _digest(rows: NDArray[Any]) -> str:
+    little = np.ascontiguousarray(rows, dtype=rows.dtype.newbyteorder("<"))
+    return f"sha256:{hashlib.sha256(little.data).hexdigest()}"

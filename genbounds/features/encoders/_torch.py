@@ -1,0 +1,195 @@
+"""What the PyTorch encoders share: the network behind `Encoder`, building it, reading weights."""
+
+from __future__ import annotations
+
+import logging
+import math
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from zipfile import is_zipfile
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genbounds.features._encoder import Kind
+from genbounds.features._preprocessing import Preprocessing, stack_images
+from genbounds.features.encoders._request import Request
+from genbounds.features.encoders._weights import library, versions
+from genbounds.files import display
+from genbounds.origins import RANDOM
+from genbounds.validation import InputError
+
+_SEED = 0
+UNTRAINED = f"{RANDOM}, seed {_SEED}"
+"""What stands in place of a digest where the weights are random."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TorchEncoder:
+    """A network of images (n, c, h, w) that returns features (n, d)."""
+
+    network: Callable[[Any], Any]
+    preprocessing: Preprocessing
+    device: str
+    precision: str
+    description: dict[str, str]
+    takes: Kind | None = "images"
+
+    def prepare(self, item: Any) -> Any:
+        """Resize and normalise."""
+        return self.preprocessing(item)
+
+    def encode(self, batch: Sequence[Any]) -> NDArray[Any]:
+        """Run the network; features are float32 at every precision."""
+        import torch
+
+        images = torch.from_numpy(stack_images(batch)).to(self.device)
+        mixed = torch.autocast(
+            torch.device(self.device).type,
+            dtype=getattr(torch, self.precision),
+            enabled=self.precision != "float32",
+        )
+        try:
+            with torch.inference_mode(), mixed:
+                features = self.network(images)
+        except torch.OutOfMemoryError as error:
+            raise InputError(
+                f"{self.device}: not enough memory for {len(batch)} images at once: "
+                "give a smaller --batch."
+            ) from error
+        return self._rows(features)
+
+    def _rows(self, features: Any) -> NDArray[Any]:
+        import torch
+
+        name = self.description["encoder"]
+        if not isinstance(features, torch.Tensor):
+            raise InputError(
+                f"{name} returns a {type(features).__name__} instead of one tensor (n, d): "
+                "wrap the network."
+            )
+        if features.ndim > 2 and math.prod(features.shape[2:]) == 1:
+            features = features.flatten(1)
+        if features.ndim != 2:
+            raise InputError(
+                f"{name} returns shape {tuple(features.shape)}: features need shape (n, d): "
+                "take a layer after the pooling."
+            )
+        return np.asarray(features.float().cpu().numpy())
+
+
+def torch_encoder(
+    request: Request,
+    network: Any,
+    *,
+    weights: str,
+    libraries: Sequence[str],
+    name: str | None = None,
+    **defaults: Any,
+) -> TorchEncoder:
+    """Make an encoder of a network.
+
+    Parameters
+    ----------
+    request : Request
+    network : torch.nn.Module
+        Returns the features. It is moved to the device that was asked for.
+    weights : str
+        Digest of its weights.
+    libraries : sequence of str
+        Distributions whose versions are stored with the features.
+    name : str, optional
+        Stored as the encoder's name; that of the request by default.
+    **defaults
+        Fields of `Preprocessing` that the model asks for.
+    """
+    preprocessing = request.preprocessing(**defaults)
+    try:
+        network = network.to(request.device).eval()
+    except (RuntimeError, AssertionError) as error:  # no such device, or not enough memory there
+        raise InputError(f"--device {request.device}: {display(error, limit=160)}") from error
+    return TorchEncoder(
+        network=network,
+        preprocessing=preprocessing,
+        device=request.device,
+        precision=request.precision,
+        description={
+            "encoder": name or request.name,
+            "weights": weights,
+            "preprocessing": preprocessing.describe(),
+            "precision": f"{request.precision} on {request.device.partition(':')[0]}",
+            "libraries": versions(*libraries, "torch", "pillow"),
+        },
+    )
+
+
+def file_names(url: str | None, *others: str | None) -> list[str]:
+    """Return the names under which a file of weights may lie: its published one first."""
+    published = [url.rpartition("/")[2]] if url else []
+    return published + [name for name in others if name]
+
+
+def read_weights(path: Path) -> Any:
+    """Read the tensors of a file; a pickle that holds anything else is refused."""
+    import torch
+
+    if path.suffix == ".safetensors":
+        from safetensors.torch import load_file
+
+        return load_file(path)
+    state = torch.load(path, map_location="cpu", weights_only=True)
+    return state.get("state_dict", state) if isinstance(state, dict) else state
+
+
+def check_weights(path: Path) -> None:
+    """Refuse a pickle that holds anything but tensors before a library reads the file.
+
+    The libraries read with the same care from the versions on that are asked for; this does not
+    rest on it.
+    """
+    import torch
+
+    if path.suffix in (".safetensors", ".npz"):
+        return
+    torch.load(path, map_location="cpu", weights_only=True, mmap=is_zipfile(path) or None)
+
+
+def pillow_name(interpolation: str) -> str:
+    """Return an interpolation that Pillow knows; "random" is meant for training."""
+    return interpolation if interpolation in ("bicubic", "bilinear", "lanczos") else "bicubic"
+
+
+def no_such_model(request: Request, listing: str) -> InputError:
+    """Return the error of a name that a library does not know."""
+    return InputError(f"{request.name}: there is no such model; {listing} in Python lists them.")
+
+
+@contextmanager
+def building(request: Request, weights: Path | None = None) -> Iterator[None]:
+    """Build a network: from a fixed seed, quietly, with one `InputError` for whatever is raised.
+
+    The global random generator is left as it was.
+    """
+    torch = library("torch", extra="torch", needed_for=request.name)
+    silenced = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        with warnings.catch_warnings(), torch.random.fork_rng(devices=[]):
+            # About what a user of the model cannot change.
+            warnings.simplefilter("ignore")
+            torch.default_generator.manual_seed(_SEED)
+            yield
+    except InputError:
+        raise
+    except Exception as error:  # the libraries raise whatever comes
+        subject = request.name
+        if weights is not None:
+            subject = f"{display(weights)}: does not fit {request.name}"
+        reason = display(" ".join(str(error).split()), limit=160)
+        raise InputError(f"{subject} ({reason}).") from error
+    finally:
+        logging.disable(silenced)

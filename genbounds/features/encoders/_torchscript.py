@@ -1,0 +1,38 @@
+"""``torchscript:FILE``."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+from genbounds.features._encoder import Encoder
+from genbounds.features.encoders._request import Request
+from genbounds.features.encoders._torch import torch_encoder
+from genbounds.features.encoders._weights import file_digest, library
+from genbounds.files import display
+from genbounds.validation import InputError
+
+
+def torchscript_encoder(request: Request) -> Encoder:
+    """Load ``torchscript:FILE``: a program, so name only files that you trust."""
+    torch = library("torch", extra="torch", needed_for=request.name)
+    path = Path(request.model)
+    if not path.is_file():
+        raise InputError(f"{display(path)}: no such file: save the model there.")
+    if request.weights is not None or request.random:
+        raise InputError(f"{display(path)}: has its own weights: leave --weights out.")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # PyTorch prefers other formats
+            model = torch.jit.load(str(path), map_location="cpu")
+    except (RuntimeError, ValueError) as error:
+        raise InputError(
+            f"{display(path)}: is not a TorchScript file ({display(error)})."
+        ) from error
+    return torch_encoder(
+        request,
+        model,
+        weights=file_digest(path),
+        libraries=(),
+        name=f"torchscript:{path.name}",
+    )

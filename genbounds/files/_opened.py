@@ -1,0 +1,80 @@
+"""One file, opened once: regular, of a known format, and the same from first byte to last."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from genbounds._text import display
+from genbounds.files._errors import reason_of
+from genbounds.validation import InputError
+
+
+@contextmanager
+def opened(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """Open a regular file for reading; refuse what another program changes meanwhile.
+
+    Everything is read through the one open file, and nothing is mapped from it: an array mapped
+    from a file that is then truncated would end the process, and one that is edited in place
+    would give a number of neither version.
+
+    Raises
+    ------
+    InputError
+        If it is missing, unreadable, empty, not a regular file, or has another size or time of
+        change at the end than at the beginning.
+    """
+    shown = display(path)
+    try:
+        file = open_at_once(path)
+    except FileNotFoundError:
+        # `open` says the same of a path that does not exist and of a link to such a path.
+        what = "is a link to a file that is gone" if os.path.islink(path) else "no such file"
+        raise InputError(f"{shown}: {what}: check the path.") from None
+    except IsADirectoryError:
+        raise InputError(f"{shown}: is a folder: give the file inside it.") from None
+    except (OSError, ValueError) as error:
+        raise InputError(f"{shown}: cannot be read: {reason_of(error)}.") from error
+    with file:
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            raise InputError(f"{shown}: is not a regular file: save it to disk first.")
+        if status.st_size == 0:
+            raise InputError(f"{shown}: the file is empty: write it again.")
+        before = _state(status)
+        try:
+            yield file
+        except Exception as error:
+            if _state(os.fstat(file.fileno())) != before:
+                raise _changed(shown) from error
+            raise
+        if _state(os.fstat(file.fileno())) != before:
+            raise _changed(shown)
+
+
+def ending_of(path: str | os.PathLike[str]) -> str:
+    """Return the ending of a name in lower case."""
+    return Path(path).suffix.lower()
+
+
+def open_at_once(path: str | os.PathLike[str]) -> IO[bytes]:
+    """Open a file for reading; a pipe that nobody writes to is opened without waiting."""
+
+    def opener(name: str, flags: int) -> int:
+        return os.open(name, flags | getattr(os, "O_NONBLOCK", 0))
+
+    return open(path, "rb", opener=opener)
+
+
+def _state(status: os.stat_result) -> tuple[int, int]:
+    return status.st_size, status.st_mtime_ns
+
+
+def _changed(shown: str) -> InputError:
+    return InputError(
+        f"{shown}: was changed while it was read: wait until it is written, then run this again."
+    )
