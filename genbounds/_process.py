@@ -7,6 +7,7 @@ had set, and it stays. So the first comer changes the setting, and the last to l
 
 from __future__ import annotations
 
+import os
 import threading
 import warnings
 from collections.abc import Iterator
@@ -81,3 +82,22 @@ def blas_threads(threads: int) -> Iterator[None]:
         yield
     finally:
         _LIMIT.leave()
+
+
+@contextmanager
+def searching_installed_packages_only(*also: str) -> Iterator[None]:
+    """Have new processes ignore the working folder until they know this one's search path.
+
+    Workers are started as ``python -m …``, for which Python puts the working folder first: a file
+    joblib.py there would be run. In the end this variable of the environment, and those in `also`,
+    are as before.
+    """
+    before = {name: os.environ.get(name) for name in ("PYTHONSAFEPATH", *also)}
+    os.environ["PYTHONSAFEPATH"] = "1"
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name, None)
+            if value is not None:
+                os.environ[name] = value

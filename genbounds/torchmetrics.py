@@ -135,9 +135,7 @@ class FrechetDistance(_TwoSamples):
         **kwargs: Any,
     ) -> None:
         check_choice("estimator", estimator, ("debiased", "plugin"))
-        super().__init__(
-            encoder, estimator=estimator, level=level, reset_real=reset_real, **kwargs
-        )
+        super().__init__(encoder, estimator=estimator, level=level, reset_real=reset_real, **kwargs)
         self.d = check_count("d", d)
         empty = torch.zeros(1 + d + d * d, dtype=torch.float64)
         for name in ("real", "fake"):
@@ -227,9 +225,7 @@ class FeatureMetric(_TwoSamples):
     ) -> None:
         self.spec: MetricSpec = metric_spec(metric)
         check_choice("estimator", estimator, self.spec.estimators)
-        super().__init__(
-            encoder, estimator=estimator, level=level, reset_real=reset_real, **kwargs
-        )
+        super().__init__(encoder, estimator=estimator, level=level, reset_real=reset_real, **kwargs)
         self.options = dict(options or {})
         self._reference: tuple[int, Prepared] | None = None
         for name in ("real", "fake"):

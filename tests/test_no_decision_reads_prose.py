@@ -8,7 +8,6 @@ what is taken from a message, or made of it, may be joined and printed, and no m
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -116,7 +115,8 @@ class Reader(ast.NodeVisitor):
                 if any(map(self.is_prose, node.args)):
                     self.lines.append(node.lineno)
             case ast.Attribute(value=owner, attr=name) if name in SEARCHES | PATTERNS:
-                if self.is_prose(owner) or (name in PATTERNS and any(map(self.is_prose, node.args))):
+                searched = node.args if name in PATTERNS else []
+                if self.is_prose(owner) or any(map(self.is_prose, searched)):
                     self.lines.append(node.lineno)
         self.generic_visit(node)
 

@@ -73,7 +73,16 @@ def ranking(gaps):
         level=0.95,
         scores=dict.fromkeys(names, SCORE),
         differences=tuple(
-            gb.Difference(better=a, worse=b, value=g, low=g - 1.0, high=g + 1.0, stderr=0.5)
+            gb.Difference(
+                better=a,
+                worse=b,
+                value=g,
+                low=g - 1.0,
+                high=g + 1.0,
+                stderr=0.5,
+                pvalue=0.04,
+                pvalue_adjusted=0.04,
+            )
             for (a, b), g in zip(pairs, gaps, strict=True)
         ),
         groups=(("x", "y"), ("z",)),

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from numpy.typing import NDArray
 
+from genbounds.cli._input import Input
 from genbounds.cli._plausible import probabilities
 from genbounds.features import check_same_encoder, is_media, media_kind
 from genbounds.files import Statistics, display, read, read_features, read_metadata
@@ -33,25 +32,6 @@ def choose_metric(name: str, *, logits: bool = False) -> MetricSpec:
             argument="--logits",
         )
     return spec
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Input:
-    """One file: its path as given, its short unique name, what it holds.
-
-    `content` is an array (n, d), or `Moments` where the file holds statistics; `origin` is what
-    the file says about where its features came from.
-    """
-
-    path: Path
-    name: str
-    content: NDArray[Any] | Moments
-    origin: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def n(self) -> int | None:
-        """Number of samples; None if the file holds statistics that do not say."""
-        return len(self.content) if isinstance(self.content, np.ndarray) else self.content.n
 
 
 def load(

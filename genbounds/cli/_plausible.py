@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from genbounds.cli._input import Input
 from genbounds.files import display, gather
 from genbounds.results import Diagnostic, caution, unreliable
 from genbounds.validation import POSTERIOR_ATOL, Float, InputError, check_same_dimension
-
-if TYPE_CHECKING:
-    from genbounds.cli._inputs import Input
 
 BLOCK = 1 << 22
 """Entries that are worked on at once."""

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from genbounds._text import interval, number, percent, shown
 from genbounds.arms import Arm
 from genbounds.cli._encoding import FolderEncoder, open_encoder
-from genbounds.cli._inputs import Input, choose_metric, load, options, renamed
+from genbounds.cli._input import Input
+from genbounds.cli._inputs import choose_metric, load, options, renamed
 from genbounds.cli._options import (
     AsJson,
     Device,

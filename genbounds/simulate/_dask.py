@@ -8,10 +8,9 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any, TypeVar
 
-from genbounds._process import blas_threads
+from genbounds._process import blas_threads, searching_installed_packages_only
 from genbounds.files import display
 from genbounds.simulate._versions import versions
-from genbounds.simulate._workers import searching_installed_packages_only
 from genbounds.validation import InputError
 
 Result = TypeVar("Result")

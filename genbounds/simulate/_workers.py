@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from genbounds._process import blas_threads, silenced
+from genbounds._process import blas_threads, searching_installed_packages_only, silenced
 from genbounds.validation import InputError, check_choice, check_count
 
 Result = TypeVar("Result")
@@ -121,25 +119,6 @@ class Workers:
             finally:
                 with silenced(UserWarning):  # that work was cut short
                     results.close()
-
-
-@contextmanager
-def searching_installed_packages_only(*also: str) -> Iterator[None]:
-    """Have new processes ignore the working folder until they know this one's search path.
-
-    Workers are started as ``python -m …``, for which Python puts the working folder first: a file
-    joblib.py there would be run. In the end this variable of the environment, and those in `also`,
-    are as before.
-    """
-    before = {name: os.environ.get(name) for name in ("PYTHONSAFEPATH", *also)}
-    os.environ["PYTHONSAFEPATH"] = "1"
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            os.environ.pop(name, None)
-            if value is not None:
-                os.environ[name] = value
 
 
 def _numbered(

@@ -48,7 +48,14 @@ def make_ranking(names: list[str]) -> Ranking:
         half = 2 * math.hypot(scores[a].stderr, scores[b].stderr)
         differences.append(
             Difference(
-                better=a, worse=b, value=gap, low=gap - half, high=gap + half, stderr=half / 2
+                better=a,
+                worse=b,
+                value=gap,
+                low=gap - half,
+                high=gap + half,
+                stderr=half / 2,
+                pvalue=0.04,
+                pvalue_adjusted=0.05,
             )
         )
     return Ranking(
