@@ -180,6 +180,8 @@ def _root_of_cube(s: Float, q: Float, size: int) -> float:
         sums = np.add.outer(s, s)
         pairs = s**2 * (s[:, None] + 2.0 * s) / (2.0 * sums**2)
         return plain - float(q @ (pairs.sum(axis=1) + np.diagonal(pairs))) / size
+    if not s.size:
+        return 0.0
     unit = float(s.max())
     lam, rest = (s / unit) ** 2, 1.0 - s.size / size
     low = float(lam.min())

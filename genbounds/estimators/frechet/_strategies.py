@@ -143,6 +143,10 @@ def _unknown_size(found: Estimate, samples: tuple[FrechetSample, FrechetSample])
     return replace(found, missing_rate=rate).warned(warning)
 
 
+FIT_DOUBTS = ("misfit", "few-samples")
+"""Warnings about the fit itself, after which the expansion is the better choice. Others, such as
+heavy tails, would be true of either."""
+
 OF_STDERR = 4.0
 """One over the share of a standard error that an unknown bias may have in an interval."""
 
@@ -251,7 +255,8 @@ def debiased(fake: FrechetSample, real: FrechetSample, every_row: bool) -> Estim
         return _few_samples(fake, real, regime, every_row)
     if _fit_first(fake, real, regime):
         found = _few_samples(fake, real, regime, every_row)
-        if found.reliable:
+        doubts = {one.code for one in found.warnings if one.severity == "unreliable"}
+        if doubts.isdisjoint(FIT_DOUBTS):
             return found
     return _expanded(fake, real, regime, every_row)
 
