@@ -49,8 +49,9 @@ def test_rows_of_weight_zero_are_absent(seed):
     padded = np.vstack([x, 1e3 * rng.normal(size=(20, 4))])
     order = rng.permutation(100)
     weights = np.concatenate([w, np.zeros(20)])[order]
-    score = gb.frechet_distance(gb.Sample(padded[order], weights=weights), real)
-    alone = gb.frechet_distance(gb.Sample(x, weights=w), real)
+    # Not debiased: which rows halving puts together depends on their number.
+    score = gb.frechet_distance(gb.Sample(padded[order], weights=weights), real, estimator="plugin")
+    alone = gb.frechet_distance(gb.Sample(x, weights=w), real, estimator="plugin")
     assert score.value == pytest.approx(alone.value, rel=1e-9)
 
 
