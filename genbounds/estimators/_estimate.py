@@ -129,6 +129,8 @@ class SampleError:
         mixed term of two samples.
     tails : Tails or None
         How heavy the tails of the influence are, where they were looked at.
+    row_ids : ndarray of shape (n,) or None
+        Digest of every row, by which rows that two samples share are seen.
     """
 
     n: int | None = None
@@ -142,6 +144,7 @@ class SampleError:
     quadratic_variance: float = 0.0
     mixed_variance: float = 0.0
     tails: Tails | None = None
+    row_ids: NDArray[np.uint64] | None = field(default=None, repr=False)
 
     @property
     def unexplained(self) -> float:

@@ -163,6 +163,12 @@ def read_labels(
         return pick_labels(contents, shown, groups=groups, strata=strata, packed=packed)
 
 
+def array_names(path: str | os.PathLike[str]) -> tuple[str, ...]:
+    """Return the names of the arrays in a file, without reading them."""
+    with _contents(path) as (contents, _):
+        return tuple(contents.arrays)
+
+
 def label_arrays(path: str | os.PathLike[str], n: int) -> dict[str, NDArray[Any]]:
     """Return the arrays ``groups``, ``strata`` and ``labels`` beside n rows or images, by name.
 

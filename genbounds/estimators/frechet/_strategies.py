@@ -96,7 +96,12 @@ def _estimate(
 ) -> Estimate:
     """Join the errors of both samples, given in the order (generated, reference)."""
     one, two = (
-        replace(error, n=sample.n, units=None if sample.design is None else sample.design.labels)
+        replace(
+            error,
+            n=sample.n,
+            units=None if sample.design is None else sample.design.labels,
+            row_ids=None if sample.seen is None else sample.seen.ids,
+        )
         for sample, error in zip(samples, errors, strict=True)
     )
     found = Estimate(
@@ -132,7 +137,8 @@ def _unknown_size(found: Estimate, samples: tuple[FrechetSample, FrechetSample])
             if np.isfinite(needed)
             else "bias of its samples is left in"
         ),
-        "Pass their number, Moments.load(path, n=...), or Moments(mean, cov) if they are exact.",
+        "Pass their number, Moments.load(path, n=...) (--reference-n), or Moments(mean, cov) if "
+        "they are exact (--reference-exact).",
     )
     return replace(found, missing_rate=rate).warned(warning)
 
