@@ -139,7 +139,7 @@ def test_posteriors_in_the_order_of_their_classes():
     assert codes(gb.inception_score(p), "unreliable") & {"dependent-rows", "balanced-classes"}
 
 
-LAWS = {
+DISTRIBUTIONS = {
     "normal": gauss,
     "t3": lambda rng: rng.standard_t(3, size=(400, 12)),
     "common t3": lambda rng: gauss(rng, 400) / np.sqrt(rng.chisquare(3, (400, 1)) / 3.0),
@@ -151,7 +151,7 @@ LAWS = {
 }
 
 
-@pytest.mark.parametrize("name", LAWS)
+@pytest.mark.parametrize("name", DISTRIBUTIONS)
 def test_independent_rows_are_seldom_suspected(name):
     """H0: at most one warning in a hundred; more than so many of 200 have a probability of 1e-6.
 
@@ -159,5 +159,5 @@ def test_independent_rows_are_seldom_suspected(name):
     """
     alarms = 0
     for stream in np.random.SeedSequence(5).spawn(200):
-        alarms += bool(inspect("x", LAWS[name](np.random.default_rng(stream))).warnings)
+        alarms += bool(inspect("x", DISTRIBUTIONS[name](np.random.default_rng(stream))).warnings)
     assert alarms <= binom.isf(1e-6, 200, 0.01)
