@@ -110,6 +110,8 @@ def test_rows_of_the_reference_are_noticed(share):
         assert "leak" in codes(found, "caution" if share < 0.01 else "unreliable")
         assert found.reliable == (share < 0.01)
         assert found.high > found.low
+        told = score(gb.Sample(fake), gb.Sample(real))  # independent, and still not new
+        assert "leak" in codes(told)
     ranking = gb.compare({"leaking": fake, "honest": 1.1 * gauss(rng, 1000) + 0.1}, real)
     assert ranking.scores["honest"].reliable
     assert "leak" in codes(ranking.scores["leaking"])
