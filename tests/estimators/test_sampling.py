@@ -383,7 +383,7 @@ def test_groups_of_four():
 
 def test_prompts_that_both_samples_share():
     """Row i of both from one prompt, 0.9 of the variance common; untold none of 25 covers."""
-    d, n = 12, 100
+    d, n = 16, 120
 
     def draw(rng):
         common = np.sqrt(0.9) * rng.normal(size=(n, d))
