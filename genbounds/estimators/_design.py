@@ -245,14 +245,14 @@ def design_of(name: str, x: Any) -> Design | None:
         if (stratum[unit] != of_row).any():
             row = int(np.flatnonzero(stratum[unit] != of_row)[0])
             raise InputError(
-                f"has group {x.groups[row]!r} in two strata, {names[stratum[unit[row]]]!r} and "
-                f"{x.strata[row]!r}: a group lies within one stratum. Are both arrays in the order "
-                "of the rows?",
+                f"has group {x.groups[row].item()!r} in two strata, "
+                f"{names[stratum[unit[row]]].item()!r} and {x.strata[row].item()!r}: a group lies "
+                "within one stratum. Are both arrays in the order of the rows?",
                 argument=name,
             )
         sizes = np.bincount(stratum)
         if (sizes < 2).any():
-            alone = names[int(np.argmin(sizes))]
+            alone = names[int(np.argmin(sizes))].item()
             what = "row" if x.groups is None else "group"
             raise InputError(
                 f"has a stratum with a single {what} ({alone!r}): nothing shows how it varies. "

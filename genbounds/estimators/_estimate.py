@@ -296,7 +296,8 @@ class Estimate:
     def score(self, level: float) -> Score:
         """Turn the estimate into a `Score` at `level`.
 
-        The interval is clipped to the range of the score, which cannot lose coverage.
+        The interval is clipped to the range of the score, which cannot lose coverage. One that
+        lies below that range keeps its width, and is called unreliable.
         """
         ends = self._interval(level)
         value, low, high = (
@@ -304,6 +305,8 @@ class Estimate:
         )
         stderr = self.stderr
         warnings = self.warnings + self._range_warnings(value, ends)
+        if ends[1] < self.lower_limit:  # a width of 0 would claim to know it exactly
+            high = min(self.lower_limit + (ends[1] - ends[0]), self.upper_limit)
         if self.log_scale:
             value, low, high = math.exp(value), math.exp(low), math.exp(high)
             stderr *= value

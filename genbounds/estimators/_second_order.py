@@ -438,6 +438,8 @@ class _Units:
         part = design if used == units else design.of_units(numbers)
         place = np.argsort(numbers) if used == units else np.arange(used)
         linear, own, known = linear[place], own[place], known[place]
+        # Not every score centres its influences: a unit with more rows must not bring their mean.
+        linear = linear - part.mass * (linear.sum() / part.mass.sum())
         centred = part.centred(linear)
         # Units that bring more rows than others make the score a ratio.
         own = own - part.factor * part.centred(part.mass) * centred

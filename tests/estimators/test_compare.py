@@ -192,3 +192,46 @@ def test_vendi_of_few_rows_is_truncated_alike_for_all(sizes):
             models[name], method="truncated", components=kept, bandwidth=bandwidth
         )
         assert score.value == alone.value
+
+
+@pytest.mark.parametrize("metric", ["fd", "kid"])
+def test_a_pvalue_is_small_exactly_where_its_interval_excludes_zero(metric):
+    """One pair: the level of the interval that ends at 0 is one less the p-value."""
+    small = 0
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        real = features(rng, 400, 0.0)
+        fakes = {"a": features(rng, 300, 0.30), "b": features(rng, 300, 0.30 + 0.03 * seed)}
+        pair = gb.compare(fakes, real, metric=metric).differences[0]
+        assert pair.pvalue_adjusted == pair.pvalue
+        assert 0.0 < pair.pvalue <= 1.0
+        for level in (0.5, 0.95):
+            found = gb.compare(fakes, real, metric=metric, level=level).differences[0]
+            assert found.pvalue == pair.pvalue
+            assert (pair.pvalue < 1.0 - level) == found.distinguishable
+        if 1e-6 < pair.pvalue < 0.99:
+            low, high = (
+                gb.compare(
+                    fakes, real, metric=metric, level=1.0 - pair.pvalue * (1.0 + sign * 1e-4)
+                )
+                .differences[0]
+                .distinguishable
+                for sign in (1.0, -1.0)
+            )
+            assert (low, high) == (True, False)
+        small += pair.pvalue < 0.05
+    assert 0 < small < 8  # both kinds were seen
+
+
+def test_adjusted_pvalues_count_the_pairs():
+    rng = np.random.default_rng(20)
+    fakes = {
+        name: features(rng, 300, shift)
+        for name, shift in zip("abcd", (0.3, 0.32, 0.4, 0.7), strict=True)
+    }
+    ranking = gb.compare(fakes, features(rng, 400, 0.0))
+    assert len(ranking.differences) == 6
+    for pair in ranking.differences:
+        assert pair.pvalue_adjusted == min(1.0, 6.0 * pair.pvalue)
+        assert (pair.pvalue_adjusted < 0.05) == pair.distinguishable
+    assert len({pair.distinguishable for pair in ranking.differences}) == 2

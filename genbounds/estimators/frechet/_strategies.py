@@ -27,7 +27,7 @@ from genbounds.estimators.frechet._expansion import (
     PART_WORK,
     gaussian_bias,
 )
-from genbounds.estimators.frechet._pair import Pair, plugin_value
+from genbounds.estimators.frechet._pair import LENDER_RATIO, Pair, plugin_value
 from genbounds.estimators.frechet._sample import FEW_RATIO, SPLIT_RATIO, FrechetSample, moments_of
 from genbounds.estimators.spectrum_fit._both_samples import fit_both_samples
 from genbounds.estimators.spectrum_fit._one_sample import (
@@ -113,7 +113,10 @@ def _estimate(
         reference=two,
         shared_variance=shared_variance,
         lower_limit=0.0,
-        warnings=_drawing_warnings(samples) + warnings + _size_warnings(samples),
+        warnings=_drawing_warnings(samples)
+        + warnings
+        + _fourth_moment_warnings(samples, warnings)
+        + _size_warnings(samples),
         assumptions=_assumptions(samples) + assumptions,
         details=details,
     )
@@ -170,6 +173,30 @@ def _drawing_warnings(samples: tuple[FrechetSample, FrechetSample]) -> tuple[Dia
     fake, real = seen
     if fake is not None and real is not None:
         found += leaked(fake.ids, real.ids)
+    return tuple(found)
+
+
+def _fourth_moment_warnings(
+    samples: tuple[FrechetSample, FrechetSample], said: tuple[Diagnostic, ...]
+) -> tuple[Diagnostic, ...]:
+    """Say where the fourth moments of a sample are not its own."""
+    if any(warning.code == "moments-only" for warning in said):
+        return ()
+    found = []
+    directions = min(sample.directions for sample in samples)
+    for k, sample in enumerate(samples):
+        lender = samples[1 - k]
+        if sample.n is None or sample.some_rows is not None:
+            continue
+        lends = lender.rows is not None and lender.effective >= LENDER_RATIO * directions
+        found.append(
+            caution(
+                "moments-only",
+                f"of the {NAMES[k]} samples only statistics are known: their fourth moments are "
+                + (f"taken from the {NAMES[1 - k]} samples" if lends else "taken to be Gaussian"),
+                "Keep some rows beside them: genbounds.Moments.from_features(x, keep=500).",
+            )
+        )
     return tuple(found)
 
 
