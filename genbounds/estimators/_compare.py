@@ -232,7 +232,7 @@ def rank(estimates: Mapping[str, Estimate], *, metric: str, level: float = 0.95)
 
 
 def _reference_rows(estimates: Mapping[str, Estimate], differences: list[Difference]) -> int | None:
-    """Fewest rows of a reference of unknown size at which the differences found still stand.
+    """Minimum number of reference rows, where it is unknown, at which the differences still hold.
 
     The bias that m rows leave in a difference is the difference of both models' rates, over m.
     """

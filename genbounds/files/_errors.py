@@ -61,7 +61,7 @@ def naming_damage(shown: str) -> Iterator[None]:
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise InputError(
-                f"{shown}: no room to unpack it in {scratch_folder()}: "
+                f"{shown}: not enough space to unpack it in {scratch_folder()}: "
                 "free some space or point TMPDIR to a larger disk."
             ) from error
         raise damaged(shown, error) from error

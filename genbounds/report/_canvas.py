@@ -148,7 +148,7 @@ def row_height(rows: int) -> float:
 
 
 def left_margin(names: Sequence[str], *, narrow: bool) -> float:
-    """Room for the names beside the axes."""
+    """Space for the names beside the axes."""
     limit = name_limit(narrow) + 1
     return 20.0 + 6.7 * max((min(len(name), limit) for name in names), default=0)
 

@@ -110,7 +110,7 @@ def test_a_full_disk_is_one_line(monkeypatch):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(tempfile, "TemporaryFile", full)
-    with pytest.raises(InputError, match="no room for a copy of half of the rows"):
+    with pytest.raises(InputError, match="not enough space for a copy of half of the rows"):
         growing_scores(np.ones((1801, LARGE), np.float32), lambda rows: SCORE)
 
 

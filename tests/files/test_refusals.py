@@ -378,7 +378,7 @@ def test_full_disk_while_unpacking(tmp_path, monkeypatch):
             raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("tempfile.TemporaryFile", Full)
-    with pytest.raises(InputError, match=r"x\.npz: no room to unpack it .* point TMPDIR"):
+    with pytest.raises(InputError, match=r"x\.npz: not enough space to unpack it .* point TMPDIR"):
         files.read(tmp_path / "x.npz")
 
 

@@ -1,4 +1,4 @@
-"""How wrong the trace of the root of two laws can be, whatever spectrum was fitted to it.
+"""How wrong the trace of the root of two covariances can be, whatever spectrum was fitted to it.
 
 The map (Σ, Σ_r) ↦ Tr √(Lᵀ Σ L), Σ_r = L Lᵀ, is jointly concave, so that samples make it too small
 on average; and it is at most √(Tr Σ Tr Σ_r) (Cauchy–Schwarz). The truth lies between these two up
@@ -53,7 +53,7 @@ class RootLimits:
         """Variances of the distance due to each sample, no larger than the limits admit.
 
         A standard error of doubt is at most the distance to the farther limit: to the plug-in where
-        the trace is too large, to the least distance of laws with these traces where it is too
+        the trace is too large, to the least distance of distributions with these traces where it is too
         small.
 
         Parameters
