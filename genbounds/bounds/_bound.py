@@ -14,7 +14,7 @@ import numpy as np
 from genbounds.validation import Float, InputError, check_choice
 
 Facts = Mapping[str, Any]
-"""True quantities of a distribution by name, such as ``{"variance": 1.0, "families": {"gaussian"}}``."""
+"""True quantities of a distribution, such as ``{"variance": 1.0, "families": {"gaussian"}}``."""
 
 Form = Literal["oracle", "plug-in", "deterministic", "rate"]
 

@@ -189,6 +189,6 @@ def _in_order_of_entry(rows: NDArray[Any], sizes: list[int], seed: int) -> NDArr
         return gather(blocks(), dtype=rows.dtype, shape=(len(index), rows.shape[1]))
     except OSError as error:
         raise InputError(
-            f"not enough space for a copy of half of the rows in {tempfile.gettempdir()}: free some space "
-            "or point TMPDIR to a larger disk."
+            f"not enough space for a copy of half of the rows in {tempfile.gettempdir()}: free "
+            "some space or point TMPDIR to a larger disk."
         ) from error

@@ -45,7 +45,7 @@ MISFIT = 0.4
 smooth spectra, 0.3-0.9 where they fall tenfold at one place, above 50 at a factor of 10⁴."""
 
 REPEATED_SHARE = 0.1
-"""With more than this share of rows that repeat others, the distribution is taken to have few atoms."""
+"""With a larger share of rows that repeat others, the distribution is taken to have few atoms."""
 
 CONTOUR_SHARE = 0.85
 """The contour is used up to so many directions a row; its variance grows without bound at 1."""

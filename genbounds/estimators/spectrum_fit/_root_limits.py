@@ -53,8 +53,8 @@ class RootLimits:
         """Variances of the distance due to each sample, no larger than the limits admit.
 
         A standard error of doubt is at most the distance to the farther limit: to the plug-in where
-        the trace is too large, to the least distance of distributions with these traces where it is too
-        small.
+        the trace is too large, to the smallest distance with these traces where it is
+        too small.
 
         Parameters
         ----------

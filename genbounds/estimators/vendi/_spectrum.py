@@ -269,7 +269,8 @@ def lanczos_entropy(
     -----
     f(x) = -x log x for order 1, x^α otherwise. Tr A = 1 is known and Tr A² comes from the blocks
     themselves: x and x² serve as control variates, with weights fitted to f under the estimated
-    spectral distribution, which removes most of the noise of the probes. All probes share every block of K.
+    spectral distribution, which removes most of the noise of the probes. All probes share every
+    block of K.
 
     References
     ----------

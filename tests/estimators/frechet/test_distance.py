@@ -1,4 +1,4 @@
-"""Fréchet distance: numerical agreement with independent references, laws, refusals."""
+"""Fréchet distance: numerical agreement with independent references, properties, refusals."""
 
 from __future__ import annotations
 
