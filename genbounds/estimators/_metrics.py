@@ -217,7 +217,7 @@ class CustomMetric:
         influence: Float = np.asarray(self.influence(rows), dtype=np.float64)
         if influence.shape != (n,):
             raise InputError(
-                f"of metric {self.name!r} must return one number a row, shape ({n},); "
+                f"of metric {self.name!r} must return one number per row, shape ({n},); "
                 f"got shape {influence.shape}.",
                 argument="influence",
             )
@@ -257,7 +257,7 @@ def _frechet(reference: Any, options: Mapping[str, Any], models: Sequence[Any]) 
         plugin=prepared.plugin,
         follow=lambda columns: RunningFrechet(prepared),
         columns=prepared.d,
-        # The noise of a sampled reference cancels row by row from four rows a feature on.
+        # The noise of a sampled reference cancels row by row from four rows per feature on.
         samples_per_dimension=2 if prepared.n is None else 4,
         few_samples_per_dimension=0.5,
         reference=prepared,

@@ -43,7 +43,7 @@ def reason_of(error: Exception) -> str:
         errno.ENOTDIR: "a part of the path is a file, not a folder: check the path",
         errno.EEXIST: "a part of the path is a file, not a folder: check the path",
         errno.EISDIR: "it is a folder: give a file name",
-        errno.ELOOP: "its symbolic links run in a circle: mend the link",
+        errno.ELOOP: "its symbolic links run in a circle: fix the link",
     }
     if isinstance(error, OSError) and error.errno in advice:
         return advice[error.errno]

@@ -125,15 +125,15 @@ BAD_BYTES = {
     ),
     "vector.npy": (
         npy(X[0]),
-        "holds an array of shape (4,): features need shape (n, d), one row a sample.",
+        "holds an array of shape (4,): features need shape (n, d), one row per sample.",
     ),
     "scalar.npy": (
         npy(np.float64(3.0)),
-        "holds an array of shape (): features need shape (n, d), one row a sample.",
+        "holds an array of shape (): features need shape (n, d), one row per sample.",
     ),
     "images.npy": (
         npy(np.zeros((2, 3, 4))),
-        "holds an array of shape (2, 3, 4): features need shape (n, d), one row a sample.",
+        "holds an array of shape (2, 3, 4): features need shape (n, d), one row per sample.",
     ),
     "norows.npy": (
         npy(np.zeros((0, 4))),

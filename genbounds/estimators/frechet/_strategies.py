@@ -27,7 +27,7 @@ from genbounds.estimators.frechet._expansion import (
     PART_WORK,
     gaussian_bias,
 )
-from genbounds.estimators.frechet._pair import Pair, plugin_value
+from genbounds.estimators.frechet._pair import LENDER_RATIO, Pair, plugin_value
 from genbounds.estimators.frechet._sample import FEW_RATIO, SPLIT_RATIO, FrechetSample, moments_of
 from genbounds.estimators.spectrum_fit._both_samples import fit_both_samples
 from genbounds.estimators.spectrum_fit._one_sample import (
@@ -108,7 +108,12 @@ def _estimate(
         reference=two,
         shared_variance=shared_variance,
         lower_limit=0.0,
-        warnings=_drawing_warnings(samples) + warnings + _size_warnings(samples),
+        warnings=(
+            _drawing_warnings(samples)
+            + warnings
+            + _fourth_moments_warnings(samples, warnings)
+            + _size_warnings(samples)
+        ),
         assumptions=_assumptions(samples) + assumptions,
         details=details,
     )
@@ -170,6 +175,31 @@ def _size_warnings(samples: tuple[FrechetSample, FrechetSample]) -> tuple[Diagno
         if sample.n is not None
         for warning in small_sample(sample.effective, name=name)
     )
+
+
+def _fourth_moments_warnings(
+    samples: tuple[FrechetSample, FrechetSample], given: tuple[Diagnostic, ...]
+) -> tuple[Diagnostic, ...]:
+    """Say where the fourth moments of a sample come from, if it has no rows of its own."""
+    if any(warning.code == "moments-only" for warning in given):
+        return ()
+    found = []
+    needed = LENDER_RATIO * min(sample.directions for sample in samples)
+    for k, (name, sample) in enumerate(zip(NAMES, samples, strict=True)):
+        if sample.n is None or sample.some_rows is not None:
+            continue
+        lender = samples[1 - k]
+        borrowed = lender.rows is not None and lender.effective >= needed
+        source = f"of the {NAMES[1 - k]} samples" if borrowed else "of a Gaussian distribution"
+        found.append(
+            caution(
+                "moments-only",
+                f"only mean and covariance of the {name} samples are known: their fourth moments, "
+                f"on which bias and interval depend, are taken to be those {source}",
+                "Pass the features, or keep some rows: Moments.from_features(x, keep=2048).",
+            )
+        )
+    return tuple(found)
 
 
 NAMES = ("generated", "reference")

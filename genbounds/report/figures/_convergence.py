@@ -41,7 +41,7 @@ def convergence_plot(
     Parameters
     ----------
     series : mapping of str to sequence of (n, Score)
-        One line an entry, such as "plug-in" and "debiased", or one a model as
+        One line per entry, such as "plug-in" and "debiased", or one per model as
         `genbounds.estimators.convergence` returns them; n increasing.
     truth : float or None
         Drawn as a level line.
