@@ -26,7 +26,7 @@ INSTEAD = {
     r"(rows|samples) (a|per) direction": "samples per dimension",
     r"(rows|samples) a side": "rows per sample",
     r"(either|both|other) sides? (few|sampled|exact|small)": "sample",
-    r"not to be had": "cannot be computed",
+    r"to be had": "are known, can be computed",
     r"takes? the mark away": "drop the metadata",
     r"mourned": "a plain statement",
     r"knock(s|ed)?": "a plain statement",
