@@ -31,6 +31,7 @@ INSTEAD = {
     r"mourned": "a plain statement",
     r"knock(s|ed)?": "a plain statement",
     r"on trial": "tested",
+    r"taken back": "subtracted, scaled back",
 }
 """What is not written, as a pattern of whole words, and what is."""
 DIALECT = re.compile(rf"\b({'|'.join(INSTEAD)})\b", re.IGNORECASE)
