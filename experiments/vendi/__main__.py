@@ -102,7 +102,13 @@ def convergence(sizes: Sequence[int], seed: int) -> tuple[list[str], Curves]:
         if line.kernel == "rbf" and line.arm is not GAUSS:
             curves[name] = scores
         print(" | ".join(rows[-1]), file=sys.stderr, flush=True)
-    head = ["law", "kernel", "method", *(f"n = {n:,}" for n in sizes), "distribution's own"]
+    head = [
+        "distribution",
+        "kernel",
+        "method",
+        *(f"n = {n:,}" for n in sizes),
+        "distribution's own",
+    ]
     return table(head, rows), curves
 
 
@@ -180,7 +186,16 @@ def few_samples(replications: int, seed: int) -> list[str]:
             for order in (0.5, 1.0):
                 rows.append(_few_row(law, arm, spectrum, n, order, replications, seed))
                 print(" | ".join(rows[-1]), file=sys.stderr, flush=True)
-    head = ["law", "D", "n", "order", "plug-in", "fitted", "error of the fit", "its spread"]
+    head = [
+        "distribution",
+        "D",
+        "n",
+        "order",
+        "plug-in",
+        "fitted",
+        "error of the fit",
+        "its spread",
+    ]
     return table([*head, "stated", "covered", "refused"], rows)
 
 

@@ -76,12 +76,12 @@ class RootLimits:
             Whether the fit was so poor that its own influences mean nothing, and the noise is that
             of the plug-in.
         """
-        room = (2.0 * max(trace - self.low, self.high - trace)) ** 2
-        by_plugin = inflation > 1.0 and math.fsum(fitted) > math.fsum(plugin) + room
+        allowed = (2.0 * max(trace - self.low, self.high - trace)) ** 2
+        by_plugin = inflation > 1.0 and math.fsum(fitted) > math.fsum(plugin) + allowed
         sampling = plugin if by_plugin else fitted
         extra = [
             (inflation - 1.0) * own + doubt for own, doubt in zip(sampling, doubts, strict=True)
         ]
         total = math.fsum(extra)
-        share = min(1.0, room / total) if total > 0.0 else 1.0
+        share = min(1.0, allowed / total) if total > 0.0 else 1.0
         return [own + share * more for own, more in zip(sampling, extra, strict=True)], by_plugin

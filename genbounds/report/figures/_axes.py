@@ -24,9 +24,9 @@ MARKS = "os^DvPX*"
 def log_axis(canvas: Canvas, axes: Axes, values: Sequence[float]) -> None:
     """Make the horizontal axis logarithmic, with space for `values`."""
     low, high = min(values), max(values)
-    room = max((high / low) ** 0.04, 1.05)
+    margin = max((high / low) ** 0.04, 1.05)
     axes.set_xscale("log")
-    axes.set_xlim(low / room, high * room)
+    axes.set_xlim(low / margin, high * margin)
     log_ticks(canvas, axes)
 
 
