@@ -29,7 +29,7 @@ POSTERIOR_ATOL = 2.0**-8
 
 
 class InputError(ValueError):
-    """Input that no result could honestly be computed from. The message says what to do.
+    """Input from which no valid result can be computed. The message says what to do.
 
     Parameters
     ----------

@@ -53,7 +53,7 @@ def compare(
     ------
     InputError
         As the function of that score, naming the model; if the scores are of different
-        statistics, which no order could be read into; or if files that `files.read_features`
+        statistics, which cannot be ranked; or if files that `files.read_features`
         (or `Moments.load`) read name different encoders, weights or preprocessing.
 
     Notes

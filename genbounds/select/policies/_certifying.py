@@ -9,7 +9,7 @@ from genbounds.select.policies._policy import CertifyingPolicy, least_sampled
 
 
 class Uniform(CertifyingPolicy):
-    """All arms alike until the best is certified: the yardstick for the others."""
+    """All arms equally often until the best is certified; the others are compared with it."""
 
     name = "uniform"
 
