@@ -19,7 +19,7 @@ BLOCK = 1 << 22
 
 TOO_WIDE = 100
 """Features per row beyond which an array has probably its rows and columns exchanged: the widest
-encoders have 8,192 features, and 100 rows are the fewest of any use."""
+encoders have 8,192 features, and below 100 rows no score is of use."""
 
 
 def blocks(rows: NDArray[Any]) -> Iterator[tuple[int, Float]]:

@@ -127,7 +127,7 @@ class Design:
         return Design(unit, stratum.astype(np.intp), self.weights[rows])
 
     def centred(self, values: Float) -> Float:
-        """Subtract from one value a unit the mean of its stratum."""
+        """Subtract from one value per unit the mean of its stratum."""
         means = sums_by(self.stratum, values, self.sizes.size) / self.sizes
         out: Float = values - means[self.stratum]
         return out

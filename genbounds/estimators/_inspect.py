@@ -98,7 +98,7 @@ def inspect(
         Of the argument, for errors.
     x : array_like of shape (n, d) or Sample
     minimum : int
-        Fewest rows.
+        Minimum number of rows.
     what : str
         "generated" or "reference", for warnings; empty where there is one sample only.
     posteriors : bool

@@ -12,7 +12,7 @@ in either argument. Every score of this package has that form; what differs is I
 * the leave-one-out influence IF(x_i) - 2 h(x_i, x_i) / n: a row is part of the sample that it is
   compared with, and without this heavy tails inflate the variance;
 * the variance. The mean square of those influences contains the noise of the other rows, 4 Σ M_ij²
-  over pairs i ≠ j, where the quadratic part itself varies by 2 Σ M_ij²: half of it is taken back,
+  over pairs i ≠ j, where the quadratic part itself varies by 2 Σ M_ij²: half of it is subtracted,
   down to the variance of the quadratic part, which is all there is where IF vanishes;
 * the curvature Σ IF(x_i) IF(x_j) M_ij over i ≠ j: how value and estimated variance move together.
 

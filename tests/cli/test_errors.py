@@ -51,7 +51,7 @@ def here(zoo, tmp_path, monkeypatch):
 FD = "score real.npy "
 IS = "score --metric is "
 SELECT = "select --reference real.npy good.npy "
-FINITE = "drop the sample or mend the encoder that made it; genbounds repairs nothing silently."
+FINITE = "drop the row, or fix the encoder that made it."
 BENT = (
     "genbounds: `bent.npz` has a covariance with eigenvalue -1 (largest 7): it is not positive "
     "semidefinite. Was it computed in half precision, or truncated?"
@@ -150,7 +150,7 @@ CALLS = {
     ),
     FD + "vector.npy": (
         "genbounds: vector.npy: holds an array of shape (4,): "
-        "features need shape (n, d), one row a sample."
+        "features need shape (n, d), one row per sample."
     ),
     FD + "words.npy": (
         "genbounds: words.npy: holds <U1, not real numbers: save a float array of shape (n, d)."

@@ -29,7 +29,7 @@ from genbounds.estimators.frechet._expansion import (
 from genbounds.validation import Float
 
 CONTOUR_SHARE = 0.9
-"""Dimensions a row up to which the contour is used; beyond it has no room."""
+"""Dimensions per row up to which the contour is used; beyond, the spectrum reaches to 0."""
 
 STEP, TAIL = 0.25, 30.0
 """Of the trapezoidal sum along the contour, and where it ends (`spectrum_fit._contour`)."""
@@ -175,7 +175,7 @@ def _root_of_cube(s: Float, q: Float, size: int) -> float:
 
         -(1/2πi) ∮ w^{3/2} (z/w) Σ_i (q_i/λ_i) / (λ_i - z) dw - (3/8 size) Σ q_i s_i.
 
-    To second order in 1/size where the contour has no room.
+    To second order in 1/size where the spectrum leaves no space for the contour.
     """
     plain = float(q @ s)
     if s.size >= CONTOUR_SHARE * size:
