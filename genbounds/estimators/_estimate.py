@@ -22,8 +22,8 @@ NO_VARIATION = 1e-14
 """Standard error, relative to the value, that is rounding."""
 
 EULER = 0.5772
-LEAST_INDEX = 2.0
-LARGEST_SHARE = 0.2
+LEAST_INDEX = 2.1
+LARGEST_SHARE = 1.0 / 3.0
 """Tail index and largest share in the variance from which on the standard error is not relied on.
 Chosen on Student's t with 3 to 8 degrees of freedom, independent or common, also through a random
 network, lognormal, rare and rectified features, clusters, digits and patches of photographs
@@ -79,12 +79,12 @@ class Tails:
     def heavy(self, variance: float) -> bool:
         """Whether the standard error of an estimate with this `variance` cannot be relied on.
 
-        The tail index is low by more than a standard error of its own; or one row makes up more of
-        the variance than half as much again as an exponential tail would leave it.
+        The tail index is low by more than one and a half standard errors of its own; or one row
+        makes up more of the variance than half as much again as an exponential tail would leave it.
         """
         share = min(self.variance / variance, 1.0) if variance > 0.0 else 1.0
         light = 1.5 * (math.log(self.n) + EULER) ** 2 / self.n
-        index = self.index * (1.0 + 1.0 / math.sqrt(max(2, math.isqrt(self.n))))
+        index = self.index * (1.0 + 1.5 / math.sqrt(max(2, math.isqrt(self.n))))
         return (index < LEAST_INDEX and share > LARGEST_SHARE) or (
             share * self.largest > max(LARGEST_SHARE, light)
         )
@@ -521,7 +521,7 @@ def difference(a: Estimate, b: Estimate) -> EstimateDifference:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Source:
     """An independent source of error of a difference.
 

@@ -74,10 +74,15 @@ def fourth_moments(x: Float, w: Float, kernel: Kernel, *, gaussian: FourthMoment
     half = len(x) // 2
     crossed = kernel.cross((x[:half], w[:half]), (x[half : 2 * half], w[half : 2 * half]))
     return FourthMoments(
-        bias=float((terms.own - squares).mean()) / gaussian.bias,
-        influence=float(np.var(terms.influence, ddof=1)) / gaussian.influence,
-        pairs=float((crossed**2).mean()) / gaussian.pairs,
+        bias=_ratio((terms.own - squares).mean(), gaussian.bias),
+        influence=_ratio(np.var(terms.influence, ddof=1), gaussian.influence),
+        pairs=_ratio((crossed**2).mean(), gaussian.pairs),
     )
+
+
+def _ratio(found: float, gaussian: float) -> float:
+    """How many times the Gaussian quantity was found; 1 where that is nothing."""
+    return float(found) / gaussian if gaussian > 0.0 else 1.0
 
 
 def moments_error(

@@ -234,7 +234,8 @@ def test_rows_are_streamed_from_a_mapped_file(tmp_path, monkeypatch):
         tracemalloc.stop()
         sizes.append(x.nbytes)
         assert score == gb.frechet_distance(x, real)
-    assert peaks[1] - peaks[0] < (sizes[1] - sizes[0]) / 7
+    # A part of the rows is looked at for near duplicates, larger for the larger file.
+    assert peaks[1] - peaks[0] < (sizes[1] - sizes[0]) / 3
 
 
 @pytest.mark.parametrize("every_row", [True, False])

@@ -11,6 +11,7 @@ from scipy import stats
 
 import genbounds as gb
 from genbounds.estimators import FrechetReference, difference
+from tests.warnings_of import codes
 
 
 def estimate(x, y):
@@ -100,11 +101,12 @@ def test_bias_is_gone_and_intervals_cover(n, m, shape):
     """
     d, repeats = 96, 40
     rng = np.random.default_rng([n, m])
-    found, plugin, hits, narrow = [], [], 0, 0
+    found, plugin, hits, narrow, doubted = [], [], 0, 0, 0
     for _ in range(repeats):
         x, y, truth = power_law_pair(rng, n, m, d, shape)
         score = gb.frechet_distance(x, y)
-        assert score.reliable
+        assert codes(score, "unreliable") <= {"heavy-tails"}
+        doubted += not score.reliable
         assert score.method == "joint-spectrum-fit"
         found.append(score.value - truth)
         plugin.append(FrechetReference(y).plugin(x) - truth)
@@ -116,6 +118,8 @@ def test_bias_is_gone_and_intervals_cover(n, m, shape):
     assert hits >= gate
     assert abs(np.mean(plugin)) > 3.0 * spread
     assert narrow < gate
+    # By heavy tails only; a tenth of Gaussian samples at a rate of one in a hundred: 1e-7.
+    assert shape == "t8" or doubted <= 6
 
 
 @pytest.mark.statistical
