@@ -394,7 +394,7 @@ def _legend(rows: Sequence[Mapping[str, Any]]) -> Notes:
         title="How to read the table",
         items=[
             "Not refuted: in no test did it fail more often than it allows; that is no proof.",
-            "Tightness: the width of the bound over the smallest one that would hold; 1 is perfect, "
+            "Tightness: width of the bound over the smallest one that would hold; 1 is perfect; "
             "below 1 the bound promises too much.",
             *(f"Form {form}: {FORMS[form]}." for form in forms),
             *(f"{name}: {PAPERS[name][0]}." for name in papers),

@@ -313,7 +313,7 @@ def tightness_plot(rows: Sequence[Mapping[str, Any]]) -> Figure:
         ),
         caption=(
             "Tightness: the width of each bound over the smallest one that would hold at the same "
-            "failure probability. Left of the dashed line a bound promises too much; filled: refuted."
+            "failure probability. Left of the dashed line bounds promise too much; filled: refuted."
         ),
         table=Table(
             columns=("Statement", "Tightness", "Verdict"),
