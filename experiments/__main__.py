@@ -46,6 +46,7 @@ class Trial:
 TRIALS = (
     Trial(module="accuracy.coverage", arguments="--replications 4 --jobs 1"),
     Trial(module="accuracy.hard_laws", arguments="--replications 1 --jobs 1"),
+    Trial(module="accuracy.sampling", arguments="--replications 1 --jobs 1"),
     Trial(module="accuracy.error", arguments="--cells 'gauss 64*' --effort 0.01 --jobs 1"),
     Trial(
         module="accuracy.large",

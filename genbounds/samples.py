@@ -65,13 +65,23 @@ class Sample:
     def __post_init__(self) -> None:
         if isinstance(self.features, Sample):
             raise InputError("is a Sample already; pass its features.", argument="features")
-        n = len(check_features("features", self.features))
+        n = len(check_features("features", self.features, minimum=0))
         for name in ("groups", "strata"):
             given = getattr(self, name)
             if given is not None:
                 object.__setattr__(self, name, check_labels(name, given, n))
         if self.weights is not None:
             object.__setattr__(self, "weights", check_weights("weights", self.weights, n))
+
+    @property
+    def labels(self) -> tuple[NDArray[Any] | None, NDArray[Any] | None]:
+        """Groups and strata."""
+        return self.groups, self.strata
+
+    @property
+    def labelled(self) -> bool:
+        """Whether it has groups or strata."""
+        return self.groups is not None or self.strata is not None
 
     def __len__(self) -> int:
         return len(self.features)

@@ -16,7 +16,11 @@ from torchmetrics.utilities.data import dim_zero_cat
 
 from genbounds.estimators import MetricSpec, Moments, Prepared, frechet_distance, metric_spec
 from genbounds.results import Score
+from genbounds.samples import Sample
 from genbounds.validation import InputError, check_choice, check_count, check_open_unit
+
+NO_LABEL = torch.iinfo(torch.int64).min
+"""Where nothing is said of how a row was drawn."""
 
 
 class _TwoSamples(Metric):  # type: ignore[misc]
@@ -24,6 +28,7 @@ class _TwoSamples(Metric):  # type: ignore[misc]
 
     is_differentiable: ClassVar[bool] = False
     full_state_update: ClassVar[bool] = False
+    _of_real: ClassVar[tuple[str, ...]] = ("real",)
 
     real: Any
     fake: Any
@@ -69,10 +74,13 @@ class _TwoSamples(Metric):  # type: ignore[misc]
 
     def reset(self) -> None:
         """Forget what was absorbed; the real samples only with `reset_real`."""
-        real = list(self.real) if isinstance(self.real, list) else self.real  # lists are emptied
+        held = {name: getattr(self, name) for name in self._of_real}
+        # Lists are emptied, not replaced.
+        held = {name: list(x) if isinstance(x, list) else x for name, x in held.items()}
         super().reset()
         if not self.reset_real:
-            self.real = real
+            for name, state in held.items():
+                setattr(self, name, state)
 
     def set_dtype(self, dst_type: Any) -> _TwoSamples:
         """Stay in the precision of the states: less would lose the covariance."""
@@ -212,6 +220,8 @@ class FeatureMetric(_TwoSamples):
     Calling the metric is `update`: no batch has a score of its own.
     """
 
+    _of_real: ClassVar[tuple[str, ...]] = ("real", "real_labels")
+
     def __init__(
         self,
         encoder: Callable[[Any], Any] | None = None,
@@ -228,7 +238,7 @@ class FeatureMetric(_TwoSamples):
         super().__init__(encoder, estimator=estimator, level=level, reset_real=reset_real, **kwargs)
         self.options = dict(options or {})
         self._reference: tuple[int, Prepared] | None = None
-        for name in ("real", "fake"):
+        for name in ("real", "fake", "real_labels", "fake_labels"):
             self.add_state(name, default=[], dist_reduce_fx="cat")
 
     @property
@@ -236,14 +246,24 @@ class FeatureMetric(_TwoSamples):
         """As the metric says."""
         return self.spec.higher_is_better
 
-    def update(self, samples: Any, real: bool = False) -> None:
+    def update(
+        self, samples: Any, real: bool = False, *, groups: Any = None, strata: Any = None
+    ) -> None:
         """Absorb a batch: features (n, d), or what the encoder turns into them.
+
+        Parameters
+        ----------
+        samples : tensor
+        real : bool
+            Whether these are real samples.
+        groups, strata : integers of shape (n,), optional
+            How they were drawn, as for `genbounds.Sample`; in every batch or in none.
 
         Raises
         ------
         InputError
             If the features have another shape than before, or are not finite; or if real samples
-            are given to a metric that takes none.
+            are given to a metric that takes none; or if labels are not one integer a row.
         """
         if real and self.spec.reference == "none":
             raise InputError(f"metric {self.spec.name!r} takes no real samples.")
@@ -254,7 +274,9 @@ class FeatureMetric(_TwoSamples):
         if rows.dtype == torch.bfloat16:  # NumPy has none
             rows = rows.float()
         name = "real" if real else "fake"
+        labels = _labels(groups, strata, rows)
         setattr(self, name, [*_parts(getattr(self, name)), rows])
+        setattr(self, f"{name}_labels", [*_parts(getattr(self, f"{name}_labels")), labels])
         if real:
             self._reference = None
 
@@ -278,7 +300,17 @@ class FeatureMetric(_TwoSamples):
 
     def _rows(self, name: str) -> Any:
         parts = _parts(getattr(self, name))
-        return dim_zero_cat(parts).cpu().numpy() if parts else None
+        if not parts:
+            return None
+        rows = dim_zero_cat(parts).cpu().numpy()
+        labels = dim_zero_cat(_parts(getattr(self, f"{name}_labels"))).cpu().numpy()
+        told = (labels != NO_LABEL).any(axis=0)
+        if not told.any():
+            return rows
+        if (labels[:, told] == NO_LABEL).any():
+            raise InputError(f"some batches of {name} samples had groups or strata, others none.")
+        groups, strata = (labels[:, k] if told[k] else None for k in (0, 1))
+        return Sample(rows, groups=groups, strata=strata)
 
     def _prepared(self, real: Any, fake: Any) -> Prepared:
         """Prepare the reference once for all epochs that keep it."""
@@ -297,10 +329,29 @@ class FeatureMetric(_TwoSamples):
         for name in ("real", "fake"):
             if kept and not _parts(getattr(self, name)):
                 setattr(self, name, [kept[0][:0]])
+                setattr(self, f"{name}_labels", [_labels(None, None, kept[0][:0])])
         super()._sync_dist(*args, **kwargs)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "_reference": None}  # made of closures
+
+
+def _labels(groups: Any, strata: Any, rows: Any) -> Any:
+    """Return groups and strata of the rows as integers, shape (n, 2)."""
+    columns = []
+    for name, given in (("groups", groups), ("strata", strata)):
+        if given is None:
+            columns.append(torch.full((len(rows),), NO_LABEL, device=rows.device))
+            continue
+        ids = torch.as_tensor(given, device=rows.device)
+        if ids.shape != (len(rows),) or ids.is_floating_point() or ids.is_complex():
+            raise InputError(
+                f"must be {len(rows)} integers, one a row; got {ids.dtype} of shape "
+                f"{tuple(ids.shape)}.",
+                argument=name,
+            )
+        columns.append(ids.to(torch.int64))
+    return torch.stack(columns, dim=1)
 
 
 def _parts(state: Any) -> list[Any]:

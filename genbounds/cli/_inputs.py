@@ -8,12 +8,22 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from numpy.typing import NDArray
 
-from genbounds.cli._input import Input
-from genbounds.cli._plausible import probabilities
+from genbounds.cli._input import FOLDER_LABELS, FOLDERS, Drawing, Input
+from genbounds.cli._plausible import check_widths, probabilities
 from genbounds.features import check_same_encoder, is_media, media_kind
-from genbounds.files import Statistics, display, read, read_features, read_metadata
+from genbounds.files import (
+    Statistics,
+    array_names,
+    display,
+    read,
+    read_features,
+    read_labels,
+    read_metadata,
+    shape_of,
+)
 from genbounds.validation import InputError
 
 if TYPE_CHECKING:
@@ -39,9 +49,23 @@ def load(
     metric: MetricSpec,
     *,
     logits: bool,
+    referenced: bool,
+    drawing: Drawing,
     encoder: FolderEncoder | None = None,
 ) -> list[Input]:
     """Read the files of one run; what is to be encoded is encoded.
+
+    Parameters
+    ----------
+    paths : sequence of Path
+    metric : MetricSpec
+    logits : bool
+        Whether files of probabilities hold logits.
+    referenced : bool
+        Whether the first file is the reference.
+    drawing : Drawing
+        How the samples were drawn.
+    encoder : FolderEncoder, optional
 
     Raises
     ------
@@ -52,32 +76,97 @@ def load(
     # Before anything is read: the files may be large.
     files = [path for path in paths if not is_media(path)]
     check_same_encoder({display(path): read_metadata(path) for path in files})
+    if metric.data == "features":
+        check_widths({path: shape for path in files if (shape := shape_of(path)) is not None})
     inputs: list[Input] = []
     for given, name in zip(paths, model_names(paths), strict=True):
+        is_reference = referenced and not inputs
         path = _encoded(given, name, encoder)
-        content = _content(path, metric, logits=logits)
-        inputs.append(Input(path=given, name=name, content=content, origin=read_metadata(path)))
+        content = _content(
+            path, metric, logits=logits, drawing=drawing if is_reference else drawing.of_models
+        )
+        sample: Any = content
+        if isinstance(content, np.ndarray):
+            labels = {} if drawing.iid else _labels(path, drawing, needed=not is_reference)
+            sample = drawing.sample(content, labels)
+        inputs.append(
+            Input(
+                path=given,
+                name=name,
+                content=content,
+                sample=sample,
+                origin=read_metadata(path),
+            )
+        )
     check_same_encoder({display(one.path): one.origin for one in inputs})
+    if metric.data == "features":
+        check_widths({one.path: one.shape for one in inputs})
     return inputs
 
 
-def _content(path: Path, metric: MetricSpec, *, logits: bool) -> NDArray[Any] | Moments:
+def _content(
+    path: Path, metric: MetricSpec, *, logits: bool, drawing: Drawing
+) -> NDArray[Any] | Moments:
     from genbounds.estimators import Moments
 
     if metric.data == "posteriors":
         return probabilities(path, read_features(path), logits=logits)
     content = read(path)
     if not isinstance(content, Statistics):
+        for option in ("reference_n", "reference_exact"):
+            if getattr(drawing, option):
+                raise InputError(
+                    f"is for a reference known by its statistics (mu, sigma); {display(path)} "
+                    "holds features, whose number is known.",
+                    argument=f"--{option.replace('_', '-')}",
+                )
         return content
     if not metric.moments:
         raise InputError(
             f"{display(path)}: holds statistics (mu, sigma); --metric {metric.name} needs the "
             "features themselves."
         )
-    try:
-        return Moments(*content)
-    except InputError as error:
-        raise InputError(f"{display(path)}: {error}") from error
+    if drawing.reference_exact:
+        try:
+            return Moments(content.mean, content.cov)
+        except InputError as error:
+            raise InputError(f"{display(path)}: {error}") from error
+    return Moments.load(path, drawing.reference_n)
+
+
+def _labels(path: Path, drawing: Drawing, *, needed: bool) -> dict[str, NDArray[Any] | None]:
+    """Read the groups and strata of a file; one that is not `needed` may have none."""
+    held = array_names(path)
+    names: dict[str, str | None] = {}
+    for role in ("groups", "strata"):
+        asked = getattr(drawing, role)
+        name = FOLDER_LABELS if asked == FOLDERS else asked
+        if name is not None and name not in held:
+            if not needed:
+                name = None
+            elif asked == FOLDERS:
+                raise InputError(
+                    f"{display(path)} does not say which sub-folder each row comes from: are there "
+                    "sub-folders?",
+                    argument=f"--{role}",
+                )
+        names[role] = name
+    labels = read_labels(path, **names)
+    strata = labels.strata
+    if names["strata"] is None and "strata" not in held and not _by_design(strata, names["groups"]):
+        strata = None
+    return {"groups": labels.groups, "strata": strata}
+
+
+def _by_design(labels: NDArray[Any] | None, groups: str | None) -> bool:
+    """Whether labels that nobody called strata are those of a balanced design.
+
+    Equal numbers of every class are no accident; unequal ones may be as random as the rows.
+    """
+    if labels is None or groups == FOLDER_LABELS:
+        return False
+    _, counts = np.unique(labels, return_counts=True)
+    return counts.size > 1 and counts.min() >= 2 and int(np.ptp(counts)) <= 1
 
 
 def _encoded(path: Path, name: str, encoder: FolderEncoder | None) -> Path:

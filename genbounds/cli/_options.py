@@ -48,6 +48,46 @@ Logits = Annotated[
 ]
 Seed = Annotated[int, typer.Option("--seed", metavar="S", help="Seed of all random numbers.")]
 
+Groups = Annotated[
+    str | None,
+    typer.Option(
+        "--groups",
+        metavar="NAME",
+        help="Array of the files that says which rows depend on one another (one prompt, one "
+        "clip); 'folders': each sub-folder of images is a group.",
+        show_default="groups, if it is there",
+    ),
+]
+Strata = Annotated[
+    str | None,
+    typer.Option(
+        "--strata",
+        metavar="NAME",
+        help="Array of the files that says which class each row is of, where the number of rows "
+        "per class was fixed; 'folders': each sub-folder of images is a class.",
+        show_default="strata, or balanced labels, if they are there",
+    ),
+]
+Iid = Annotated[
+    bool,
+    typer.Option(
+        "--iid", help="The rows are independent: ignore groups and strata, look for no duplicates."
+    ),
+]
+ReferenceN = Annotated[
+    int | None,
+    typer.Option(
+        "--reference-n",
+        metavar="N",
+        help="Number of samples behind a reference given as statistics that do not say it.",
+        show_default=False,
+    ),
+]
+ReferenceExact = Annotated[
+    bool,
+    typer.Option("--reference-exact", help="The statistics of the reference are exactly known."),
+]
+
 Out = Annotated[
     Path | None,
     typer.Option(

@@ -9,25 +9,29 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from numpy.typing import NDArray
 
 from genbounds._text import interval, number, percent, shown
 from genbounds.cli._encoding import open_encoder
-from genbounds.cli._input import Input
+from genbounds.cli._input import Drawing, Input
 from genbounds.cli._inputs import choose_metric, load, options, renamed
 from genbounds.cli._options import (
     AsJson,
     Device,
     EncoderName,
+    Groups,
+    Iid,
     Logits,
     Metric,
     Out,
     Precision,
+    ReferenceExact,
+    ReferenceN,
+    Strata,
     Verbose,
     Weights,
     offer,
 )
-from genbounds.cli._plausible import check_widths, suspicions
+from genbounds.cli._plausible import suspicions
 from genbounds.cli._terminal import (
     interruptible,
     keep,
@@ -143,6 +147,11 @@ def score(
     device: Device = "cpu",
     precision: Precision = "float32",
     logits: Logits = False,
+    groups: Groups = None,
+    strata: Strata = None,
+    iid: Iid = False,
+    reference_n: ReferenceN = None,
+    reference_exact: ReferenceExact = False,
     convergence: Annotated[
         bool,
         typer.Option(
@@ -175,6 +184,13 @@ def score(
             f"--metric {spec.name} needs a reference and at least one model; got one file."
         )
     run = Run(spec=spec, estimator=estimator, level=level, options=chosen, out=out)
+    drawing = Drawing(
+        groups=groups,
+        strata=strata,
+        iid=iid,
+        reference_n=reference_n,
+        reference_exact=reference_exact,
+    )
     how = {"weights": weights, "device": device, "precision": precision}
     with interruptible("run the same command again."):
         with (
@@ -182,7 +198,14 @@ def score(
             open_encoder(encoder, how, out=out) as loaded,
         ):
             real = [] if reference is None else [reference]
-            inputs = load([*real, *models], spec, logits=logits, encoder=loaded)
+            inputs = load(
+                [*real, *models],
+                spec,
+                logits=logits,
+                referenced=reference is not None,
+                drawing=drawing,
+                encoder=loaded,
+            )
         run.take(inputs, referenced=reference is not None)
         run.score()
         if convergence:
@@ -228,25 +251,14 @@ class Run:
     def take(self, inputs: list[Input], *, referenced: bool) -> None:
         """Divide the files into the reference and the models; look whether they are plausible."""
         self.warnings += origin_warnings({shown(one.name): one.origin for one in inputs})
-        if self.spec.data == "features":
-            check_widths(inputs)
         if referenced:
             self.reference, *inputs = inputs
-            if self.reference.n is None:
-                self.warnings.append(
-                    caution(
-                        "reference-size-unknown",
-                        f"{shown(self.reference.path.name)} does not say from how many samples it "
-                        "comes (no `n`): the reference is taken as exactly known",
-                        "Store `n` beside `mu` and `sigma`.",
-                    )
-                )
         self.models = {model.name: model for model in inputs}
 
     def score(self) -> None:
         """Score every model and compare them; keep each score as it comes."""
-        contents = {name: model.content for name, model in self.models.items()}
-        real = None if self.reference is None else self.reference.content
+        samples = {name: model.sample for name, model in self.models.items()}
+        real = None if self.reference is None else self.reference.sample
         doubts = self._doubts()
         with self._files_named(), progress("scoring") as advance:
 
@@ -255,9 +267,9 @@ class Run:
                 self.keep()
                 advance(len(self.scores), len(self.models), name)
 
-            self.prepared = prepare_all(self.spec, contents, real, self.options)
+            self.prepared = prepare_all(self.spec, samples, real, self.options)
             found = estimate_each(
-                self.spec, self.prepared, contents, estimator=self.estimator, done=done
+                self.spec, self.prepared, samples, estimator=self.estimator, done=done
             )
         if self.reference is not None and self.spec.reference != "required":
             self._score_reference(self.prepared, self.reference)
@@ -293,7 +305,7 @@ class Run:
     def _score_reference(self, prepared: Prepared, reference: Input) -> None:
         """Score the real data themselves, for orientation."""
         try:
-            estimate = prepared.estimate(reference.content, estimator=self.estimator)
+            estimate = prepared.estimate(reference.sample, estimator=self.estimator)
         except InputError as error:
             raise error.about(display(reference.path)) from error
         self.reference_score = estimate.score(self.level)
@@ -303,7 +315,7 @@ class Run:
         prepared = self.prepared
         assert prepared is not None, "score() comes first"
 
-        def of_part(rows: NDArray[Any]) -> Score:
+        def of_part(rows: Any) -> Score:
             return prepared.estimate(rows, estimator=self.estimator).score(self.level)
 
         with progress("parts of samples") as advance:
@@ -311,7 +323,7 @@ class Run:
                 advance(done, len(self.models), name)
                 try:
                     self.growth[name] = growing_scores(
-                        model.content, of_part, whole=self.scores[name]
+                        model.sample, of_part, whole=self.scores[name]
                     )
                 except InputError as error:
                     reason = f"no convergence of {shown(name)}: {error.about(display(model.path))}"

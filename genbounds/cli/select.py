@@ -9,28 +9,32 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
-from numpy.typing import NDArray
 
 from genbounds._text import interval, number, percent, shown
 from genbounds.arms import Arm
 from genbounds.cli._encoding import FolderEncoder, open_encoder
-from genbounds.cli._input import Input
+from genbounds.cli._input import Drawing, Input
 from genbounds.cli._inputs import choose_metric, load, options, renamed
 from genbounds.cli._options import (
     AsJson,
     Device,
     EncoderName,
+    Groups,
+    Iid,
     Logits,
     Metric,
     Out,
     Precision,
+    ReferenceExact,
+    ReferenceN,
     Seed,
+    Strata,
     Verbose,
     Weights,
     offer,
     policies,
 )
-from genbounds.cli._plausible import blocks, check_widths
+from genbounds.cli._plausible import blocks
 from genbounds.cli._terminal import (
     interruptible,
     keep,
@@ -144,6 +148,11 @@ def select(
     device: Device = "cpu",
     precision: Precision = "float32",
     logits: Logits = False,
+    groups: Groups = None,
+    strata: Strata = None,
+    iid: Iid = False,
+    reference_n: ReferenceN = None,
+    reference_exact: ReferenceExact = False,
     out: Out = None,
     as_json: AsJson = False,
     verbose: Verbose = False,
@@ -157,6 +166,13 @@ def select(
     from genbounds.select import POLICIES, run
 
     spec = choose_metric(metric, logits=logits)
+    drawing = Drawing(
+        groups=groups,
+        strata=strata,
+        iid=iid,
+        reference_n=reference_n,
+        reference_exact=reference_exact,
+    )
     check_choice("--policy", policy, POLICIES)
     if spec.reference != "none" and reference is None:
         raise InputError(f"--metric {metric} needs a reference: give --reference FILE.")
@@ -175,7 +191,9 @@ def select(
         ) as encoded,
     ):
         real = None if spec.reference == "none" else reference
-        line_up = _LineUp.read(real, arms, live, spec, logits=logits, encoded=encoded)
+        line_up = _LineUp.read(
+            real, arms, live, spec, logits=logits, drawing=drawing, encoded=encoded
+        )
         names: dict[str, Path | str] = {
             **options(
                 "policy", "confidence", "batch", "budget", "seed", "top", "tolerance", "cost"
@@ -239,15 +257,21 @@ class _LineUp:
         metric: MetricSpec,
         *,
         logits: bool,
+        drawing: Drawing,
         encoded: FolderEncoder | None,
     ) -> _LineUp:
         from genbounds.select import FeatureArm
 
         files = [arm for arm in arms if arm not in live]
         paths = files if reference is None else [reference, *files]
-        inputs = load(paths, metric, logits=logits, encoder=encoded)
-        if metric.data == "features":
-            check_widths(inputs)
+        inputs = load(
+            paths,
+            metric,
+            logits=logits,
+            referenced=reference is not None,
+            drawing=drawing,
+            encoder=encoded,
+        )
         origins = {shown(model.name): model.origin for model in inputs}
         if live and encoded is not None:
             fresh = dict.fromkeys((shown(str(arm)) for arm in live), encoded.encoder.description)
@@ -263,13 +287,13 @@ class _LineUp:
                 taking_part[str(arm)] = live_arm(str(arm), live_encoder)
             else:
                 model = next(waiting)
-                rows = _checked(model, posteriors=metric.data == "posteriors")
-                taking_part[model.name] = FeatureArm(rows)
+                _check(model, posteriors=metric.data == "posteriors")
+                taking_part[model.name] = FeatureArm(model.sample)
         given = dict(zip(map(str, arms), taking_part, strict=True))
         return cls(
             arms=taking_part,
             names=given | {name: name for name in taking_part},
-            reference=None if real is None else real.content,
+            reference=None if real is None else real.sample,
             warnings=origin_warnings(origins),
         )
 
@@ -304,7 +328,7 @@ def _advice(
     return "the samples lie in the files; run the same command again."
 
 
-def _checked(model: Input, *, posteriors: bool) -> NDArray[Any]:
+def _check(model: Input, *, posteriors: bool) -> None:
     """Refuse a bad file before the run: there a bad draw would only set its arm aside."""
     from genbounds.estimators import inception_estimate
 
@@ -318,7 +342,6 @@ def _checked(model: Input, *, posteriors: bool) -> NDArray[Any]:
             inception_estimate(rows, estimator="plugin")
         for first, block in blocks(rows):
             check_finite("fake", block, first_row=first)
-    return rows
 
 
 def _row(result: Selection, name: str) -> tuple[str, ...]:

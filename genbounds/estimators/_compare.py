@@ -10,6 +10,7 @@ from typing import Any
 
 from genbounds._text import percent
 from genbounds.estimators._estimate import Estimate, difference
+from genbounds.estimators._inspect import shared_rows
 from genbounds.estimators._metrics import MetricSpec, Prepared, metric_spec
 from genbounds.origins import check_same_encoder, origin_of, origin_warnings
 from genbounds.results import Difference, Ranking
@@ -219,6 +220,7 @@ def rank(estimates: Mapping[str, Estimate], *, metric: str, level: float = 0.95)
     if log_scale:
         assumptions.append("differences are on the log scale")
     needed = _reference_rows(estimates, differences)
+    ids = {name: estimates[name].sample.row_ids for name in names}
     return Ranking(
         reference_rows_needed=needed,
         metric=metric,
@@ -227,6 +229,7 @@ def rank(estimates: Mapping[str, Estimate], *, metric: str, level: float = 0.95)
         differences=tuple(differences),
         groups=letter_groups(names, separated),
         log_scale=log_scale,
+        warnings=shared_rows(ids),
         assumptions=tuple(assumptions),
     )
 

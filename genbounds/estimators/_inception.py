@@ -264,7 +264,7 @@ def inception_estimate(
         estimator=estimator,
         method=method,
         value=value,
-        sample=error,
+        sample=replace(error, row_ids=seen.ids),
         log_scale=True,
         lower_limit=0.0,
         upper_limit=math.log(rows.shape[1]),

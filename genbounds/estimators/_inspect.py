@@ -9,12 +9,15 @@ its word: ``gb.Sample(x)`` says that the rows are independent.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from genbounds._text import display
 from genbounds.estimators._design import Design, Index, design_of
 from genbounds.results import Diagnostic, caution, unreliable
 from genbounds.samples import Sample, features_of
@@ -53,6 +56,13 @@ ORDER_PAIRS = 2000
 LEAK_SHARE = 0.01
 """Share of rows common to sample and reference from which on a score is no comparison."""
 
+ROW_BLOCK = 1 << 18
+"""Entries that are worked on at a time: they stay in the cache."""
+
+MOSTLY_DISTINCT = 0.5
+"""Share of distinct rows of a sample below which equal rows in another one are no sign of anything:
+posteriors that are sure, features of few values."""
+
 
 @dataclass(frozen=True)
 class Inspected:
@@ -65,15 +75,15 @@ class Inspected:
         As told, or identical rows as groups; None for independent rows.
     told : bool
         Whether the user said how the rows were drawn.
-    ids : ndarray of shape (n,) or None
-        64-bit digests of the rows; None where the user said how they were drawn.
+    ids : ndarray of shape (n,)
+        64-bit digests of the rows.
     warnings : tuple of Diagnostic
     """
 
     rows: NDArray[Any]
     design: Design | None
     told: bool
-    ids: NDArray[np.uint64] | None
+    ids: NDArray[np.uint64]
     warnings: tuple[Diagnostic, ...] = ()
 
 
@@ -96,9 +106,9 @@ def inspect(
         looked for.
     """
     rows = check_features(name, features_of(x), minimum=minimum)
-    if isinstance(x, Sample):
-        return Inspected(rows, design_of(name, x), True, None)
     ids = row_ids(rows)
+    if isinstance(x, Sample):
+        return Inspected(rows, design_of(name, x), True, ids)
     design, warnings = _repeated(rows, ids, what)
     if design is None:
         if not posteriors:
@@ -114,7 +124,7 @@ def row_ids(rows: NDArray[Any]) -> NDArray[np.uint64]:
     narrow = rows.dtype.itemsize <= 4
     factors = np.random.default_rng(SEED).integers(1 << 63, size=d, dtype=np.uint64) * 2 + 1
     ids = np.zeros(n, dtype=np.uint64)
-    step = max(1, (1 << 22) // d)
+    step = max(1, ROW_BLOCK // d)
     for start in range(0, n, step):
         block: NDArray[Any] = np.array(
             rows[start : start + step], dtype=np.float32 if narrow else np.float64
@@ -141,7 +151,8 @@ def _repeated(
     warning = caution(
         "duplicates",
         f"{repeated} of {n} {whose}rows repeat others, and count as one draw each",
-        "Drop repeated files. If equal rows are independent draws, pass genbounds.Sample(x).",
+        "Drop repeated files. If equal rows are independent draws, pass genbounds.Sample(x) "
+        "(--iid).",
     )
     stratum = np.zeros(distinct.size, dtype=np.intp)
     return Design(unit.astype(np.intp), stratum, np.full(n, 1.0 / n), found=True), (warning,)
@@ -212,7 +223,8 @@ def _near_duplicates(
         warn(
             "near-duplicates",
             f"{whose}rows have {twins:.2g} nearly identical ones each, on average",
-            "Give rows of one source one id: genbounds.Sample(x, groups=...); or drop copies.",
+            "Give rows of one source one id: genbounds.Sample(x, groups=...) (--groups); or drop "
+            "copies.",
         ),
     )
 
@@ -223,7 +235,7 @@ def _log_distances(x: NDArray[Any], squares: Float, neighbours: int) -> Float:
     ‖x - y‖² / max(‖x‖², ‖y‖²), for centred rows with these squared norms.
     """
     found = []
-    step = max(1, (1 << 21) // len(x))
+    step = max(1, ROW_BLOCK // len(x))
     floor = 8.0 * float(np.finfo(x.dtype).eps)  # below it the product is all rounding
     for start in range(0, len(x), step):
         own = squares[start : start + step, None]
@@ -265,8 +277,9 @@ def _alike_in_order(rows: NDArray[Any], what: str) -> tuple[Diagnostic, ...]:
             "dependent-rows",
             f"neighbouring {whose}rows are alike (z = {z:.0f}): they are sorted by class, or "
             "several come from one source",
-            "If the number of rows of a class was fixed, pass genbounds.Sample(x, strata=classes); "
-            "if rows share a source, groups=sources; if they are only sorted, genbounds.Sample(x).",
+            "If the number of rows per class was fixed, pass genbounds.Sample(x, strata=classes) "
+            "(--strata); if rows share a source, groups=sources (--groups); if they are only "
+            "sorted, genbounds.Sample(x) (--iid).",
         ),
     )
 
@@ -275,17 +288,12 @@ Z_LIMIT = 5.0
 """Standard errors by which neighbours must be more alike than random pairs: 3e-7 by chance."""
 
 
-def leaked(
-    fake: NDArray[np.uint64] | None, real: NDArray[np.uint64] | None
-) -> tuple[Diagnostic, ...]:
+def leaked(fake: NDArray[np.uint64], real: NDArray[np.uint64]) -> tuple[Diagnostic, ...]:
     """Warn of generated rows that are rows of the reference."""
-    if fake is None or real is None:
-        return ()
-    common = int(np.isin(fake, real).sum())
+    common = _common(fake, real)
     if not common:
         return ()
-    share = common / fake.size
-    warn = unreliable if share >= LEAK_SHARE else caution
+    warn = unreliable if common >= LEAK_SHARE * fake.size else caution
     return (
         warn(
             "leak",
@@ -293,3 +301,31 @@ def leaked(
             "Score samples that the reference does not hold.",
         ),
     )
+
+
+def _common(ids: NDArray[np.uint64], others: NDArray[np.uint64]) -> int:
+    """Count the rows of one sample that are in another; 0 where rows coincide by chance.
+
+    Posteriors that are sure and features of few values repeat within one sample already.
+    """
+    if np.unique(ids).size < MOSTLY_DISTINCT * ids.size:
+        return 0
+    return int(np.isin(ids, others).sum())
+
+
+def shared_rows(samples: Mapping[str, NDArray[np.uint64] | None]) -> tuple[Diagnostic, ...]:
+    """Warn of rows that two models have in common, each model given by the digests of its rows."""
+    found = []
+    known = {name: ids for name, ids in samples.items() if ids is not None}
+    for (one, ids), (two, others) in combinations(known.items(), 2):
+        common = _common(ids, others)
+        if common >= max(2, LEAK_SHARE * ids.size):
+            found.append(
+                unreliable(
+                    "same-rows",
+                    f"{common} of {ids.size} rows of {display(one, limit=60)} are also rows of "
+                    f"{display(two, limit=60)}: their difference is not that of two models",
+                    "Check that every model has its own file.",
+                )
+            )
+    return tuple(found)

@@ -134,13 +134,14 @@ class Moments:
             have no sampling error, and a score against them is called unreliable
             (`size_known` is False); ``Moments(mean, cov)`` says that they are exact.
         """
-        mean, cov, stored = read_statistics(path)
-        n = stored if n is None else check_count("n", n, minimum=2)
+        found = read_statistics(path)
+        n = found.n if n is None else check_count("n", n, minimum=2)
         try:
-            moments = cls(mean, cov, n)
+            moments = cls(found.mean, found.cov, n)
         except InputError as error:
             raise InputError(f"{display(path)}: {error}") from error
         moments._origin = read_metadata(path)
+        moments._rows = found.rows
         moments._size_known = n is not None
         return moments
 
@@ -237,8 +238,11 @@ class Moments:
         return merged
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write `mu`, `sigma` and `n` to `path`, a file that pytorch-fid can read as well."""
-        write_statistics(path, self.mean, self.cov, self.n, metadata=self._origin)
+        """Write `mu`, `sigma` and `n` to `path`, a file that pytorch-fid can read as well.
+
+        Rows that were kept (`from_features`) are written beside them.
+        """
+        write_statistics(path, self.mean, self.cov, self.n, rows=self._rows, metadata=self._origin)
 
     def __repr__(self) -> str:
         size = "exactly known" if self._n is None else f"n={self._n}"

@@ -33,7 +33,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from genbounds.estimators._design import Design, Index, chunks, row_pairs, sums_by
+from genbounds.estimators._design import Design, Index, chunks, row_pairs, sums_by, weighted_pairs
 from genbounds.estimators._estimate import SampleError, Tails
 from genbounds.estimators._moments import BLOCK_BYTES, random_parts
 from genbounds.validation import Float
@@ -399,10 +399,7 @@ class _Units:
         kept = steps[: max(32, int(len(steps) * min(1.0, PAIR_BUDGET / cost)))]
         for shift in range(1, shifts + 1):
             others = [steps[(k + shift) % len(steps)] for k in range(len(kept))]
-            i, j, which = row_pairs([rows for rows, _ in kept], [rows for rows, _ in others])
-            scale = np.concatenate(
-                [np.outer(a, b).ravel() for (_, a), (_, b) in zip(kept, others, strict=True)]
-            )
+            i, j, scale, which = weighted_pairs(kept, others)
             values = sums_by(which, _cross(self.form, block, i, j) * scale, len(kept))
             self.pair_squares.append(values**2)
 
@@ -441,6 +438,8 @@ class _Units:
         part = design if used == units else design.of_units(numbers)
         place = np.argsort(numbers) if used == units else np.arange(used)
         linear, own, known = linear[place], own[place], known[place]
+        # Not every score centres its influences: a unit with more rows must not bring their mean.
+        linear = linear - part.mass * (linear.sum() / part.mass.sum())
         centred = part.centred(linear)
         # Units that bring more rows than others make the score a ratio.
         own = own - part.factor * part.centred(part.mass) * centred

@@ -163,6 +163,26 @@ def read_labels(
         return pick_labels(contents, shown, groups=groups, strata=strata, packed=packed)
 
 
+def shape_of(path: str | os.PathLike[str]) -> tuple[int, int] | None:
+    """Return rows and features by the header alone; None in formats without one.
+
+    Statistics have no rows.
+    """
+    if ending_of(path) in _WITHOUT_HEADER:
+        return None
+    with _contents(path) as (contents, shown):
+        features = contents.features(shown)
+        if features is None:
+            return 0, (contents.arrays["mu"]().shape or (0,))[-1]
+        return features.shape[0], features.shape[1]
+
+
+def array_names(path: str | os.PathLike[str]) -> tuple[str, ...]:
+    """Return the names of the arrays in a file, without reading them."""
+    with _contents(path) as (contents, _):
+        return tuple(contents.arrays)
+
+
 def label_arrays(path: str | os.PathLike[str], n: int) -> dict[str, NDArray[Any]]:
     """Return the arrays ``groups``, ``strata`` and ``labels`` beside n rows or images, by name.
 

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from genbounds.estimators import Moments
 from genbounds.origins import origin_of
+from genbounds.samples import Sample, features_of
 from genbounds.validation import InputError, as_numpy
 
 BLOCK_BYTES = 2**24
@@ -30,8 +31,9 @@ class FeatureArm:
 
     Parameters
     ----------
-    rows : array_like of shape (n, d)
-        Recorded features or posteriors; a memory map is read a batch at a time.
+    rows : array_like of shape (n, d) or Sample
+        Recorded features or posteriors; a memory map is read a batch at a time. Groups of a
+        `Sample` come one after another; of its strata each batch has its share.
 
     Attributes
     ----------
@@ -42,6 +44,8 @@ class FeatureArm:
     """
 
     def __init__(self, rows: Any) -> None:
+        self._sample = rows if isinstance(rows, Sample) else None
+        rows = features_of(rows)
         if getattr(rows, "ndim", None) != 2:
             rows = np.asarray(rows)
         if rows.ndim != 2:
@@ -52,12 +56,18 @@ class FeatureArm:
         self._order: NDArray[np.int64] | None = None
         self._drawn = 0
 
-    def draw(self, n: int, rng: np.random.Generator) -> NDArray[Any]:
+    def draw(self, n: int, rng: np.random.Generator) -> Any:
         """Return the next `n` rows, or fewer at the end; `rng` as for every arm."""
         order = self._order_of(rng)
         chosen = order[self._drawn : self._drawn + n]
         self._drawn += len(chosen)
-        return np.asarray(self._rows[chosen])
+        rows = np.asarray(self._rows[chosen])
+        if self._sample is None or not self._sample.labelled:
+            return rows
+        groups, strata = (
+            None if labels is None else labels[chosen] for labels in self._sample.labels
+        )
+        return Sample(rows, groups=groups, strata=strata)
 
     def skip(self, n: int, rng: np.random.Generator) -> None:
         """Go on behind the `n` rows that an earlier run with this `rng` has had."""
@@ -65,13 +75,39 @@ class FeatureArm:
         self._drawn = n
 
     def digest(self) -> str:
-        """Return a text that changes whenever a row does."""
-        return digest_of(self._rows)
+        """Return a text that changes whenever a row or its label does."""
+        digest = digest_of(self._rows)
+        if self._sample is None or not self._sample.labelled:
+            return digest
+        labels = str([None if ids is None else ids.tolist() for ids in self._sample.labels])
+        return f"{digest} {hashlib.blake2b(labels.encode(), digest_size=16).hexdigest()}"
 
     def _order_of(self, rng: np.random.Generator) -> NDArray[np.int64]:
         if self._order is None:
             self._order = rng.permutation(len(self._rows))
+            if self._sample is not None:
+                self._order = _in_design(self._order, self._sample)
         return self._order
+
+
+def _in_design(order: NDArray[np.int64], sample: Sample) -> NDArray[np.int64]:
+    """Bring rows in random order into one of which every beginning is drawn as the whole was.
+
+    Rows of a group stay together; strata take turns in proportion to their sizes.
+    """
+    if sample.groups is not None:
+        _, group = np.unique(sample.groups[order], return_inverse=True)
+        first = np.full(group.max() + 1, len(order))
+        np.minimum.at(first, group, np.arange(len(order)))
+        order = order[np.argsort(first[group], kind="stable")]
+    if sample.strata is not None:
+        _, stratum = np.unique(sample.strata[order], return_inverse=True)
+        by_stratum = np.argsort(stratum, kind="stable")
+        sizes = np.bincount(stratum)
+        start = np.repeat(np.cumsum(sizes) - sizes, sizes)
+        turn = (np.arange(len(order)) - start + 0.5) / np.repeat(sizes, sizes)
+        order = order[by_stratum[np.argsort(turn, kind="stable")]]
+    return order
 
 
 class FunctionArm:

@@ -275,16 +275,19 @@ class Loop:
         """Score `arm` at every planned size that it has reached, as long as its rows are sound."""
         sampler, certificate = self.samplers[arm], self.certificate
         while (size := certificate.next_size(arm)) is not None and sampler.n >= size:
-            rows = sampler.rows[:size]
-            estimate = self.settings.metric.estimate(rows)
+            sample, doubts = sampler.sample(size)
+            estimate = self.settings.metric.estimate(sample).warned(*doubts)
             if not (math.isfinite(estimate.value) and math.isfinite(estimate.stderr)):
                 raise InputError(
                     f"its score at {size} samples is {estimate.value} ± {estimate.stderr}."
                 )
-            # Before the look counts: what it says rests on independent rows.
-            doubt = copies(rows, sampler.fingerprints(size)) or order_effect(
-                rows, estimate.sample.influence, error=self._order_error
-            )
+            # Before the look counts: what it says rests on independent rows, where the arm does
+            # not say otherwise.
+            doubt = None
+            if not sampler.labelled:
+                doubt = copies(sample, sampler.fingerprints(size)) or order_effect(
+                    sample, estimate.sample.influence, error=self._order_error
+                )
             if doubt is not None:
                 self.doubts[arm] = doubt
                 sampler.set_aside(doubt.message)

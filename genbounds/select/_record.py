@@ -36,6 +36,8 @@ class ArmRecord:
     failure : str or None
     retried : list of str
         As in `Sampler`.
+    labels : dict of str to list
+        Group and stratum of each row ("groups", "strata"), where the arm gives them.
     """
 
     n: int
@@ -44,6 +46,7 @@ class ArmRecord:
     exhausted: bool = False
     failure: str | None = None
     retried: list[str] = field(default_factory=list)
+    labels: dict[str, list[Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

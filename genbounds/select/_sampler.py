@@ -10,10 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genbounds.arms import Arm
+from genbounds.results import Diagnostic, unreliable
+from genbounds.samples import Sample, features_of
 from genbounds.select._record import ArmRecord, fingerprint
 from genbounds.validation import InputError, check_features, check_finite
 
 _FIRST_CAPACITY = 256
+
+Labels = dict[str, list[Any]]
+"""Group and stratum of each row, by "groups" and "strata"."""
 
 
 class Sampler:
@@ -66,6 +71,7 @@ class Sampler:
         self._dtype = dtype
         self._buffer: NDArray[Any] | None = None
         self._fingerprints = array("Q")
+        self._labels: Labels = {}
         self._digest = hashlib.blake2b(digest_size=16)
         self._replayed: tuple[ArmRecord, NDArray[Any]] | None = None
         self._mark = ArmRecord(n=0, rng_state=dict(rng.bit_generator.state))
@@ -88,6 +94,31 @@ class Sampler:
         view = self._buffer[: self.n]
         view.flags.writeable = False
         return view
+
+    @property
+    def labelled(self) -> bool:
+        """Whether the arm says how its rows were drawn: groups or strata come with them."""
+        return bool(self._labels)
+
+    def sample(self, n: int) -> tuple[Any, tuple[Diagnostic, ...]]:
+        """Return the first `n` rows, as a `Sample` if the arm labels them, and doubts about it."""
+        rows = self.rows[:n]
+        if not self.labelled:
+            return rows, ()
+        labels = {name: np.array(values[:n]) for name, values in self._labels.items()}
+        strata = labels.pop("strata", None)
+        if strata is None:
+            return Sample(rows, **labels), ()
+        units = np.stack([strata, labels.get("groups", np.arange(n))]).astype(str)
+        _, counts = np.unique(np.unique(units, axis=1)[0], return_counts=True)
+        if counts.min() >= 2:
+            return Sample(rows, strata=strata, **labels), ()
+        doubt = unreliable(
+            "few-samples",
+            f"at {n} samples a stratum has a single row or group: nothing shows how it varies",
+            "Draw more samples, or have larger strata.",
+        )
+        return Sample(rows, **labels), (doubt,)
 
     def fingerprints(self, n: int) -> NDArray[np.uint64]:
         """Return a number for each of the first `n` rows, the same for rows that are the same."""
@@ -124,7 +155,7 @@ class Sampler:
     def _draw(self, wanted: int) -> int:
         for attempt in range(self._retries + 1):
             try:
-                rows = self._received(self._arm.draw(wanted, self._rng), wanted)
+                rows, labels = self._received(self._arm.draw(wanted, self._rng), wanted)
             except Exception as error:  # whatever a user's generator raises
                 reason = f"{type(error).__name__}: {error}"
                 if attempt == self._retries:
@@ -132,7 +163,7 @@ class Sampler:
                 else:
                     self.retried.append(reason)
                 continue
-            self._append(rows)
+            self._append(rows, labels)
             self.exhausted = rows.shape[0] < wanted
             break
         before = self._mark.n
@@ -143,15 +174,14 @@ class Sampler:
             exhausted=self.exhausted,
             failure=self.failure,
             retried=list(self.retried),
+            labels={name: list(values) for name, values in self._labels.items()},
         )
         return self.n - before
 
-    def _received(self, drawn: Any, wanted: int) -> NDArray[Any]:
-        """Check what an arm has returned and take its rows: the one place where rows enter a run.
-
-        What may come with them one day (groups, strata) is to be unpacked here.
-        """
-        rows = check_features("draw", drawn, minimum=0)
+    def _received(self, drawn: Any, wanted: int) -> tuple[NDArray[Any], Labels]:
+        """Check what an arm has returned: the one place where rows enter a run."""
+        rows = check_features("draw", features_of(drawn), minimum=0)
+        labels = self._labels_of(drawn)
         if rows.shape[0] > wanted:
             raise InputError(
                 f"returned {rows.shape[0]} rows where {wanted} were asked for.", argument="draw"
@@ -171,14 +201,32 @@ class Sampler:
                     "the samples in a wider type.",
                     argument="draw",
                 )
-        return rows
+        return rows, labels
+
+    def _labels_of(self, drawn: Any) -> Labels:
+        """Return what a `Sample` says of its rows; all batches say the same kinds of things."""
+        if not isinstance(drawn, Sample):
+            labels = {}
+        elif drawn.weights is not None:
+            raise InputError("returned weights, which a selection does not take.", argument="draw")
+        else:
+            given = {"groups": drawn.groups, "strata": drawn.strata}
+            labels = {name: ids.tolist() for name, ids in given.items() if ids is not None}
+        if self.n and labels.keys() != self._labels.keys():
+            raise InputError(
+                "returned groups or strata in some batches only: give them in all.",
+                argument="draw",
+            )
+        return labels
 
     def _replay(self, wanted: int) -> int:
         assert self._replayed is not None
         record, rows = self._replayed
         taken = min(wanted, record.n - self.n)
         if taken:
-            self._append(rows[self.n : self.n + taken])
+            part = slice(self.n, self.n + taken)
+            labels = {name: values[part] for name, values in record.labels.items()}
+            self._append(rows[part], labels)
         if self.n == record.n:
             # An arm that ended must end at the same draw as it did: at the one that it cut short.
             if taken < wanted:
@@ -202,8 +250,10 @@ class Sampler:
         if skip is not None:
             skip(n, self._rng)
 
-    def _append(self, rows: NDArray[Any]) -> None:
-        """Keep `rows`, growing the buffer by doubling."""
+    def _append(self, rows: NDArray[Any], labels: Labels) -> None:
+        """Keep `rows`, growing the buffer by doubling, and their labels."""
+        for name, values in labels.items():
+            self._labels.setdefault(name, []).extend(values)
         if self._buffer is None:
             capacity = min(max(_FIRST_CAPACITY, rows.shape[0]), self.limit)
             self._buffer = np.empty((capacity, rows.shape[1]), dtype=rows.dtype)

@@ -263,16 +263,16 @@ CALLS = {
     FD + "good.npy --weights x": "genbounds: `--weights` needs --encoder.",
     SELECT + "--weights x": "genbounds: `--weights` needs --encoder.",
     SELECT + "nomodule:gan --budget 100": (
-        "genbounds: nomodule:gan: there is no module 'nomodule' here or among the installed "
-        "packages: run this in the folder that has it."
+        "genbounds: nomodule:gan: there is no module 'nomodule' in this folder or among the "
+        "installed packages: run this in the module's folder."
     ),
     SELECT + "json:loadz --budget 100": "genbounds: json:loadz: the module has no 'loadz'.",
     SELECT + "json:loads": (
         "genbounds: json:loads never ends: say with --budget N how many samples to draw at most."
     ),
     SELECT + "json:__doc__ --budget 100": (
-        "genbounds: json:__doc__: is neither a function of (n, rng) nor an object with such a "
-        "`draw` (a class is not one: name an instance)."
+        "genbounds: json:__doc__: is neither a function of (n, rng) nor an object with a method "
+        "draw(n, rng); if it is a class, name an instance."
     ),
     SELECT + "json:loads --budget 100 --logits": None,
     # folders of results
@@ -293,7 +293,7 @@ CALLS = {
 
 # Where the words belong to another library or package, the line must hold these.
 PARTS = {
-    "features x.csv --out y.npy": ["genbounds: x.csv: is nothing that can be encoded: give"],
+    "features x.csv --out y.npy": ["genbounds: x.csv: has no known ending: give"],
     "features folder --out y.npy": ["genbounds: folder: has no images (.png, ", "check the path."],
     "features real.npy --out y.npy --encoder what": [
         "genbounds: `--encoder` must be one of timm:",

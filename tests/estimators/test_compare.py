@@ -57,11 +57,13 @@ def test_noise_of_the_shared_reference_cancels():
     assert ranking.differences[0].stderr < 0.3 * np.hypot(*alone)
 
 
-def test_pairing_uses_the_common_rows():
+def test_noise_of_shared_prompts_cancels():
     rng = np.random.default_rng(3)
     real, latent = features(rng, 5000, 0.0), rng.normal(size=(2000, 6))
     fakes = {"a": latent * 1.5, "b": latent * 1.52}
-    loose, paired = gb.compare(fakes, real), gb.compare(fakes, real, paired=True)
+    prompts = np.arange(2000)
+    shared = {name: gb.Sample(x, groups=prompts) for name, x in fakes.items()}
+    loose, paired = gb.compare(fakes, real), gb.compare(shared, real)
     assert paired.differences[0].stderr < 0.2 * loose.differences[0].stderr
     assert paired.differences[0].distinguishable
     assert not loose.differences[0].distinguishable
@@ -117,14 +119,6 @@ def test_letters_say_exactly_who_is_separated(models):
         ({"a": np.full((4, 3), np.nan)}, {}, "model 'a': .*NaN"),
         ({"a": np.ones((4, 2))}, {}, "model 'a': `fake` has 2 features"),
         ({"a": np.eye(3)}, {"level": 2}, "`level` must be"),
-        (
-            {
-                "a": np.random.default_rng(0).normal(size=(20, 3)),
-                "b": np.random.default_rng(1).normal(size=(21, 3)),
-            },
-            {"paired": True},
-            "equally many",
-        ),
     ],
 )
 def test_bad_input_names_the_model(fakes, kwargs, message):
@@ -198,3 +192,46 @@ def test_vendi_of_few_rows_is_truncated_alike_for_all(sizes):
             models[name], method="truncated", components=kept, bandwidth=bandwidth
         )
         assert score.value == alone.value
+
+
+@pytest.mark.parametrize("metric", ["fd", "kid"])
+def test_a_pvalue_is_small_exactly_where_its_interval_excludes_zero(metric):
+    """One pair: the level of the interval that ends at 0 is one less the p-value."""
+    small = 0
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        real = features(rng, 400, 0.0)
+        fakes = {"a": features(rng, 300, 0.30), "b": features(rng, 300, 0.30 + 0.03 * seed)}
+        pair = gb.compare(fakes, real, metric=metric).differences[0]
+        assert pair.pvalue_adjusted == pair.pvalue
+        assert 0.0 < pair.pvalue <= 1.0
+        for level in (0.5, 0.95):
+            found = gb.compare(fakes, real, metric=metric, level=level).differences[0]
+            assert found.pvalue == pair.pvalue
+            assert (pair.pvalue < 1.0 - level) == found.distinguishable
+        if 1e-6 < pair.pvalue < 0.99:
+            low, high = (
+                gb.compare(
+                    fakes, real, metric=metric, level=1.0 - pair.pvalue * (1.0 + sign * 1e-4)
+                )
+                .differences[0]
+                .distinguishable
+                for sign in (1.0, -1.0)
+            )
+            assert (low, high) == (True, False)
+        small += pair.pvalue < 0.05
+    assert 0 < small < 8  # both kinds were seen
+
+
+def test_adjusted_pvalues_count_the_pairs():
+    rng = np.random.default_rng(20)
+    fakes = {
+        name: features(rng, 300, shift)
+        for name, shift in zip("abcd", (0.3, 0.32, 0.4, 0.7), strict=True)
+    }
+    ranking = gb.compare(fakes, features(rng, 400, 0.0))
+    assert len(ranking.differences) == 6
+    for pair in ranking.differences:
+        assert pair.pvalue_adjusted == min(1.0, 6.0 * pair.pvalue)
+        assert (pair.pvalue_adjusted < 0.05) == pair.distinguishable
+    assert len({pair.distinguishable for pair in ranking.differences}) == 2

@@ -120,7 +120,9 @@ def moments_error(
     q = np.einsum("ij,ij->j", moved, moved)
     linear = float(gap @ cov @ gap)
     first = 4.0 * linear + 2.0 * (square - 2.0 * float(q @ s) + cross)
-    own_square = (square - trace**2 / size) * size**2 / ((size - 1.0) * (size + 2.0))
+    own_square = square
+    if size > 1:  # two rows show nothing of how their covariance varies
+        own_square = (square - trace**2 / size) * size**2 / ((size - 1.0) * (size + 2.0))
     crossed = _root_of_cube(s, q, size) + float(q @ _lowered(s)) / other
     unbiased = 4.0 * (linear - own_square / n - cross / other)
     unbiased += 2.0 * (own_square - 2.0 * crossed + cross)
@@ -180,6 +182,8 @@ def _root_of_cube(s: Float, q: Float, size: int) -> float:
         sums = np.add.outer(s, s)
         pairs = s**2 * (s[:, None] + 2.0 * s) / (2.0 * sums**2)
         return plain - float(q @ (pairs.sum(axis=1) + np.diagonal(pairs))) / size
+    if not s.size:
+        return 0.0
     unit = float(s.max())
     lam, rest = (s / unit) ** 2, 1.0 - s.size / size
     low = float(lam.min())

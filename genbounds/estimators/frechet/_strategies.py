@@ -96,7 +96,12 @@ def _estimate(
 ) -> Estimate:
     """Join the errors of both samples, given in the order (generated, reference)."""
     one, two = (
-        replace(error, n=sample.n, units=None if sample.design is None else sample.design.labels)
+        replace(
+            error,
+            n=sample.n,
+            units=None if sample.design is None else sample.design.labels,
+            row_ids=None if sample.seen is None else sample.seen.ids,
+        )
         for sample, error in zip(samples, errors, strict=True)
     )
     found = Estimate(
@@ -137,10 +142,15 @@ def _unknown_size(found: Estimate, samples: tuple[FrechetSample, FrechetSample])
             if np.isfinite(needed)
             else "bias of its samples is left in"
         ),
-        "Pass their number, Moments.load(path, n=...), or Moments(mean, cov) if they are exact.",
+        "Pass their number, Moments.load(path, n=...) (--reference-n), or Moments(mean, cov) if "
+        "they are exact (--reference-exact).",
     )
     return replace(found, missing_rate=rate).warned(warning)
 
+
+FIT_DOUBTS = ("misfit", "few-samples")
+"""Warnings about the fit itself, after which the expansion is the better choice. Others, such as
+heavy tails, would be true of either."""
 
 OF_STDERR = 4.0
 """One over the share of a standard error that an unknown bias may have in an interval."""
@@ -275,7 +285,8 @@ def debiased(fake: FrechetSample, real: FrechetSample, every_row: bool) -> Estim
         return _few_samples(fake, real, regime, every_row)
     if _fit_first(fake, real, regime):
         found = _few_samples(fake, real, regime, every_row)
-        if found.reliable:
+        doubts = {one.code for one in found.warnings if one.severity == "unreliable"}
+        if doubts.isdisjoint(FIT_DOUBTS):
             return found
     return _expanded(fake, real, regime, every_row)
 

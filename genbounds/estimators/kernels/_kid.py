@@ -251,7 +251,9 @@ class KernelReference:
             *heavy_tails(found),
             *found.warnings,
         )
-        return scaled_back(replace(found, warnings=warnings), kernel.unit, power=kernel.power)
+        sample = replace(found.sample, row_ids=seen.ids)
+        found = replace(found, sample=sample, warnings=warnings)
+        return scaled_back(found, kernel.unit, power=kernel.power)
 
     def _must_expand(self, design: Design | None) -> bool:
         """Whether the samples are more than independent rows of their own."""

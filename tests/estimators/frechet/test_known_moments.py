@@ -1,0 +1,131 @@
+"""References of which only statistics are known: coverage, kept and borrowed rows, unknown size."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+import genbounds as gb
+from genbounds.estimators import FrechetReference
+from tests.warnings_of import codes
+
+
+def coverage(fake, real, truth, *, runs):
+    """Coverage of references from `real`(rng), and how large standard errors are in truth."""
+    hits, values, stderrs = 0, [], []
+    for stream in np.random.SeedSequence(0).spawn(runs):
+        rng = np.random.default_rng(stream)
+        found = gb.frechet_distance(fake(rng), real(rng))
+        hits += found.low <= truth <= found.high
+        values.append(found.value)
+        stderrs.append(found.stderr)
+    return hits, np.array(values), np.array(stderrs)
+
+
+@pytest.mark.parametrize("scale", [0.8, 1.4])
+def test_gaussian_reference_of_eight_samples_per_dimension(scale):
+    """H0: at least 90 % at nominal 95 % of 200, missed with probability 1e-6.
+
+    The ratio of standard error and scatter has a relative error of 0.05: half as much again, or a
+    third too little, is seen.
+    """
+    d, m = 8, 64
+    fake = gb.Moments(np.zeros(d), scale**2 * np.eye(d))
+    truth = d * (scale - 1.0) ** 2
+
+    def real(rng):
+        return gb.Moments.from_features(rng.normal(size=(m, d)))
+
+    hits, values, stderrs = coverage(lambda rng: fake, real, truth, runs=200)
+    assert hits >= binom.ppf(1e-6, 200, 0.9)
+    assert 0.75 < stderrs.mean() / values.std() < 1.4
+    assert abs(values.mean() - truth) < 0.35 * values.std()  # five standard errors
+
+
+def scaled_rows(rng, n, scale=1.0):
+    """Gaussian rows of lognormal sizes: fourth moments are e times those of Gaussian ones."""
+    return scale * rng.normal(size=(n, 8)) * np.exp(0.5 * rng.normal(size=(n, 1)))
+
+
+@pytest.mark.parametrize("keep", [0, 100])
+def test_fourth_moments_are_kept_or_borrowed(keep):
+    """As above, 80 times. Gaussian fourth moments would cover 60 %: power 0.97."""
+    hits, _, _ = coverage(
+        lambda rng: scaled_rows(rng, 800, 1.3),
+        lambda rng: gb.Moments.from_features(scaled_rows(rng, 100), keep=keep),
+        8.0 * np.exp(0.5) * 0.3**2,
+        runs=80,
+    )
+    assert hits >= binom.ppf(1e-6, 80, 0.9)
+
+
+def test_borrowed_fourth_moments_are_nearly_the_own_ones():
+    """For Gaussian rows bias and variance are half of that and less."""
+    rng = np.random.default_rng(2)
+    fake, real = scaled_rows(rng, 4000, 1.3), scaled_rows(rng, 4000)
+    own, borrowed = (
+        FrechetReference(given).estimate(fake, estimator="plugin").reference
+        for given in (real, gb.Moments.from_features(real))
+    )
+    assert borrowed.bias == pytest.approx(own.bias, rel=0.15)
+    assert borrowed.variance == pytest.approx(own.variance, rel=0.35)
+
+
+def test_kept_rows_are_used_and_said():
+    """All rows kept are as good as the rows themselves; without them a caution says so."""
+    rng = np.random.default_rng(3)
+    fake, real = scaled_rows(rng, 800, 1.3), scaled_rows(rng, 400)
+    rows, kept, none = (
+        FrechetReference(given).estimate(fake, estimator="plugin")
+        for given in (
+            real,
+            gb.Moments.from_features(real, keep=400),
+            gb.Moments.from_features(real),
+        )
+    )
+    assert kept.reference.variance == pytest.approx(rows.reference.variance, rel=1e-9)
+    assert kept.reference.bias == pytest.approx(rows.reference.bias, rel=0.05)  # of third order too
+    assert "moments-only" in codes(none, "caution")
+    assert "moments-only" not in codes(kept)
+    with_others = gb.Moments.from_features(real, keep=100, seed=1)
+    assert FrechetReference(with_others).estimate(fake).reference != kept.reference
+
+
+def test_size_that_nobody_knows(tmp_path):
+    rng = np.random.default_rng(4)
+    real = rng.normal(size=(300, 8))
+    fake = 1.1 * rng.normal(size=(2000, 8))
+    np.savez(tmp_path / "plain.npz", mu=real.mean(axis=0), sigma=np.cov(real.T))
+    unknown = gb.Moments.load(tmp_path / "plain.npz")
+    assert not unknown.size_known
+    found = gb.frechet_distance(fake, unknown)
+    assert not found.reliable
+    assert codes(found, "unreliable") == {"reference-size-unknown"}
+    assert next(w for w in found.warnings if w.code == "reference-size-unknown").remedy
+    told = gb.Moments.load(tmp_path / "plain.npz", n=300)
+    assert told.n == 300
+    assert gb.frechet_distance(fake, told).value < found.value
+    exact = gb.Moments(unknown.mean, unknown.cov)
+    assert "reference-size-unknown" not in codes(gb.frechet_distance(fake, exact))
+    for name, reference in {"unknown": unknown, "told": told, "exact": exact}.items():
+        models = {"near": fake, "far": 1.5 * rng.normal(size=(2000, 8))}
+        ranking = gb.compare(models, reference)
+        assert ranking.scores["near"].reliable == (name != "unknown")
+        assert (ranking.reference_rows_needed is not None) == (name == "unknown")
+        if name == "unknown":  # far apart: few rows are enough, the rates are of the order d
+            assert 2 <= ranking.reference_rows_needed < 50
+
+
+def test_kept_rows_survive_a_file(tmp_path):
+    real = np.random.default_rng(5).normal(size=(300, 8))
+    moments = gb.Moments.from_features(real, keep=64)
+    moments.save(tmp_path / "reference.npz")
+    again = gb.Moments.load(tmp_path / "reference.npz")
+    assert (again.n, again.size_known) == (300, True)
+    np.testing.assert_array_equal(again.rows, moments.rows)
+    assert {tuple(row) for row in again.rows} <= {tuple(row) for row in real}
+    fake = 1.2 * np.random.default_rng(6).normal(size=(500, 8))
+    assert gb.frechet_distance(fake, again) == gb.frechet_distance(fake, moments)
+    with np.load(tmp_path / "reference.npz") as file:  # as pytorch-fid reads it
+        np.testing.assert_allclose(file["sigma"], np.cov(real.T))

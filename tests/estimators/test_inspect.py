@@ -1,0 +1,165 @@
+"""What is noticed where nothing is said of how rows were drawn; false alarms."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+import genbounds as gb
+from genbounds.estimators._inspect import inspect
+from tests.warnings_of import codes
+
+REAL = gb.Moments(np.full(16, 0.2), 1.3 * np.eye(16))
+NOTICED = {"duplicates", "near-duplicates", "dependent-rows", "balanced-classes", "leak"}
+
+
+def distance(x):
+    return gb.frechet_distance(x, REAL)
+
+
+def gauss(rng, n=512, d=16):
+    return rng.normal(size=(n, d))
+
+
+SCORES = {
+    "fd": distance,
+    "kid": lambda x: gb.kernel_inception_distance(x, OTHERS),
+    "rke": lambda x: gb.vendi_score(x, bandwidth=6.0, order=2.0),
+}
+OTHERS = gb.Sample(gauss(np.random.default_rng(100), 2000) + 0.5)
+
+
+@pytest.mark.parametrize("name", SCORES)
+def test_exact_duplicates_count_as_one_draw(name):
+    """Three in ten rows are copies: the interval is that of groups, not narrower than without."""
+    rng = np.random.default_rng(0)
+    score, x = SCORES[name], gauss(rng)
+    source = np.arange(512)
+    source[rng.choice(512, 154, replace=False)] = rng.integers(512, size=154)
+    order = rng.permutation(512)
+    found = score(x[source][order])
+    told = score(gb.Sample(x[source][order], groups=source[order]))
+    assert codes(found) & NOTICED == {"duplicates"}
+    assert found.reliable
+    assert found.stderr == pytest.approx(told.stderr, rel=0.05)
+    assert found.value == pytest.approx(told.value, abs=0.5 * told.stderr)  # random halves
+    distinct = score(gb.Sample(x[np.unique(source)]))
+    assert found.stderr > 0.97 * distinct.stderr
+    assert not codes(score(gb.Sample(x[source]))) & NOTICED
+
+
+def test_equal_rows_of_discrete_features_are_no_copies():
+    rng = np.random.default_rng(1)
+    found = inspect("x", rng.integers(4, size=(400, 3)).astype(float))
+    assert found.design is None
+    assert not found.warnings
+
+
+def near_copies(rng, share, noise):
+    x = gauss(rng, 1000)
+    k = int(share * 500)
+    x[:k] = x[k : 2 * k] + noise * gauss(rng, k)
+    return rng.permutation(x)
+
+
+def sorted_by_class(rng):
+    return np.repeat(2.0 * gauss(rng, 20), 25, axis=0) + gauss(rng, 500)
+
+
+def augmented(rng):
+    """Four alike rows after one another: half of the variance is common."""
+    return np.repeat(gauss(rng, 128), 4, axis=0) + gauss(rng, 512)
+
+
+@pytest.mark.parametrize(
+    ("draw", "code", "reliable"),
+    [
+        (lambda rng: near_copies(rng, 0.3, 0.02), "near-duplicates", False),
+        (lambda rng: near_copies(rng, 0.05, 0.02), "near-duplicates", True),
+        (sorted_by_class, "dependent-rows", False),
+        (augmented, "dependent-rows", False),
+    ],
+)
+@pytest.mark.parametrize("score", [distance, SCORES["kid"]])
+def test_dependent_rows_are_noticed(score, draw, code, reliable):
+    """Ten samples of ten: none of these is near the threshold."""
+    for seed in range(10 if score is distance else 2):
+        found = score(draw(np.random.default_rng(seed)))
+        assert code in codes(found)
+        assert code in codes(found, "caution" if reliable else "unreliable")
+        assert next(w for w in found.warnings if w.code == code).remedy
+
+
+def test_a_sample_is_taken_at_its_word():
+    for draw in (sorted_by_class, augmented, lambda rng: near_copies(rng, 0.3, 0.0)):
+        x = draw(np.random.default_rng(2))
+        for score in SCORES.values():
+            assert not codes(score(gb.Sample(x))) & NOTICED
+
+
+@pytest.mark.parametrize("share", [1.0, 0.3, 0.005])
+def test_rows_of_the_reference_are_noticed(share):
+    """A leak withholds the verdict; it is no distance of 0 without width."""
+    rng = np.random.default_rng(3)
+    real = gauss(rng, 1000)
+    k = int(share * 1000)
+    fake = rng.permutation(np.vstack([real[:k], 1.1 * gauss(rng, 1000 - k) + 0.1]))
+    for score in (gb.frechet_distance, gb.kernel_inception_distance):
+        found = score(fake, real)
+        assert "leak" in codes(found, "caution" if share < 0.01 else "unreliable")
+        assert found.reliable == (share < 0.01)
+        assert found.high > found.low
+        told = score(gb.Sample(fake), gb.Sample(real))  # independent, and still not new
+        assert "leak" in codes(told)
+    ranking = gb.compare({"leaking": fake, "honest": 1.1 * gauss(rng, 1000) + 0.1}, real)
+    assert ranking.scores["honest"].reliable
+    assert "leak" in codes(ranking.scores["leaking"])
+
+
+def posteriors(k, classes, rng):
+    p = rng.dirichlet(np.full(classes, 0.05), k.size)
+    p[np.arange(k.size), k] += 4.0
+    return p / p.sum(axis=1, keepdims=True)
+
+
+def test_balanced_posteriors_are_noticed():
+    """Ten rows of each of 50 classes, against 500 rows of random ones: 5 samples of each."""
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        balanced = rng.permutation(np.repeat(np.arange(50), 10))
+        p = posteriors(balanced, 50, rng)
+        assert "balanced-classes" in codes(gb.inception_score(p), "unreliable")
+        assert not codes(gb.inception_score(gb.Sample(p, strata=balanced))) & NOTICED
+        random = posteriors(rng.integers(50, size=500), 50, rng)
+        assert "balanced-classes" not in codes(gb.inception_score(random))
+
+
+def test_posteriors_in_the_order_of_their_classes():
+    rng = np.random.default_rng(4)
+    p = posteriors(np.repeat(np.arange(10), 30), 10, rng)
+    assert codes(gb.inception_score(p), "unreliable") & {"dependent-rows", "balanced-classes"}
+
+
+DISTRIBUTIONS = {
+    "normal": gauss,
+    "t3": lambda rng: rng.standard_t(3, size=(400, 12)),
+    "common t3": lambda rng: gauss(rng, 400) / np.sqrt(rng.chisquare(3, (400, 1)) / 3.0),
+    "clusters": lambda rng: (
+        (3.0 * gauss(np.random.default_rng(9), 10))[rng.integers(10, size=800)]
+        + 0.3 * gauss(rng, 800)
+    ),
+    "rectified": lambda rng: np.maximum(gauss(rng, 400, 3) @ gauss(np.random.default_rng(9), 3), 0),
+}
+
+
+@pytest.mark.parametrize("name", DISTRIBUTIONS)
+def test_independent_rows_are_seldom_suspected(name):
+    """H0: at most one warning in a hundred; more than so many of 200 have a probability of 1e-6.
+
+    A check that warned in one sample of ten would be seen with a probability of 0.98.
+    """
+    alarms = 0
+    for stream in np.random.SeedSequence(5).spawn(200):
+        alarms += bool(inspect("x", DISTRIBUTIONS[name](np.random.default_rng(stream))).warnings)
+    assert alarms <= binom.isf(1e-6, 200, 0.01)
