@@ -263,7 +263,7 @@ class FeatureMetric(_TwoSamples):
         ------
         InputError
             If the features have another shape than before, or are not finite; or if real samples
-            are given to a metric that takes none; or if labels are not one integer a row.
+            are given to a metric that takes none; or if labels are not one integer per row.
         """
         if real and self.spec.reference == "none":
             raise InputError(f"metric {self.spec.name!r} takes no real samples.")
@@ -346,7 +346,7 @@ def _labels(groups: Any, strata: Any, rows: Any) -> Any:
         ids = torch.as_tensor(given, device=rows.device)
         if ids.shape != (len(rows),) or ids.is_floating_point() or ids.is_complex():
             raise InputError(
-                f"must be {len(rows)} integers, one a row; got {ids.dtype} of shape "
+                f"must be {len(rows)} integers, one per row; got {ids.dtype} of shape "
                 f"{tuple(ids.shape)}.",
                 argument=name,
             )

@@ -208,7 +208,7 @@ def inception_studies() -> Iterator[Study]:
                 )
     flagged = DirichletArm(0.02 + 5.0 * np.eye(1000))
     yield Study(
-        "IS, sharp, 1000 classes, n=200 (its notes warn)",
+        "IS, sharp, 1000 classes, n=200 (warned of)",
         lambda rng: flagged.draw(200, rng),
         inception,
         float(np.exp(flagged.facts["log_score"])),

@@ -14,7 +14,7 @@ from experiments.benchmarks import peers
 from genbounds.estimators import FrechetReference, Subsets, frechet_infinity
 
 DGM_EVAL_SECONDS = 168.0
-"""FD∞ by dgm-eval, n = 20,000 on both sides, d = 2048, on 2 cores: quoted, not run here."""
+"""FD∞ by dgm-eval, n = 20,000 in both samples, d = 2048, on 2 cores: quoted, not run here."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +109,7 @@ def from_features(d: int, n: int, *, repeats: int | None = None) -> Iterator[Cas
                 _ = block.T @ block
 
     yield Case(
-        title=f"FD from features, n = {n:,} on both sides, d = {d}",
+        title=f"FD from features, n = {n:,} in both samples, d = {d}",
         ours={
             "plug-in value": lambda: FrechetReference(y).plugin(x),
             "debiased, with interval": lambda: gb.frechet_distance(x, y).value,
@@ -118,7 +118,7 @@ def from_features(d: int, n: int, *, repeats: int | None = None) -> Iterator[Cas
             name: lambda call=call: call(x, y) for name, call in peers.feature_distances().items()
         },
         floor=floor,
-        floor_text="XᵀX of both sides in float64",
+        floor_text="XᵀX of both samples in float64",
         truth=features.truth,
         repeats=repeats,
     )
@@ -129,7 +129,7 @@ def bias_removal(d: int, n: int) -> Iterator[Case]:
     features = Features(d=d)
     x, y = features.draw(n)
     yield Case(
-        title=f"bias removal, n = {n:,} on both sides, d = {d}",
+        title=f"bias removal, n = {n:,} in both samples, d = {d}",
         ours={
             "debiased, with interval": lambda: gb.frechet_distance(x, y).value,
             "infinity": lambda: frechet_infinity(x, y, subsets=Subsets()).value,

@@ -83,7 +83,7 @@ def pairs() -> list[Pair]:
     half = np.clip(x * 3e4, -6e4, 6e4).astype(np.float16)
     return [
         Pair("two rows", x[:2], y),
-        Pair("two rows on both sides", x[:2], y[:2]),
+        Pair("two rows in both samples", x[:2], y[:2]),
         Pair("one feature", x[:, :1], y[:, :1]),
         Pair("a constant feature", constant_x, constant_y),
         Pair("all rows alike", np.ones((10, 4)), y),

@@ -71,7 +71,8 @@ Strata = Annotated[
 Iid = Annotated[
     bool,
     typer.Option(
-        "--iid", help="The rows are independent: ignore groups and strata, look for no duplicates."
+        "--iid",
+        help="The rows are independent: ignore groups and strata, do not look for duplicates.",
     ),
 ]
 ReferenceN = Annotated[

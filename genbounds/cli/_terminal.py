@@ -120,7 +120,7 @@ def print_remarks(
 def progress(title: str) -> Iterator[Callable[[int, int | None, str], None]]:
     """Show a progress bar with the time left on standard error, if that is a terminal.
 
-    Yields a function of the number done, of how many there are (None: nobody knows) and of a
+    Yields a function of the number done, of how many there are (None: unknown) and of a
     remark.
     """
     if not sys.stderr.isatty():

@@ -114,7 +114,7 @@ def extract(
         Threads that decode and resize; as many as processors (at most eight) by default. The
         result does not depend on it.
     progress : callable, optional
-        Told the number of rows done, of all rows (None if nobody knows) and a remark.
+        Told the number of rows done, of all rows (None if unknown) and a remark.
 
     Returns
     -------

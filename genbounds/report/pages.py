@@ -173,7 +173,7 @@ def _ranking_facts(ranking: Ranking) -> list[tuple[str, Cell, str]]:
     gap = ranking.difference(ranking.best, second)
     value, *ends = lead_of(gap, log_scale=ranking.log_scale)
     unit = " times" if ranking.log_scale else ""
-    doubt = "" if gap.distinguishable else ", may be no lead"
+    doubt = "" if gap.distinguishable else ", not significant"
     contenders = len({*ranking.contenders, ranking.best})
     return [
         (
@@ -261,7 +261,7 @@ def select_page(selection: Selection) -> Page:
         ]
         blocks.append(Table(("Arm", "Why"), rows, "Arms that were set aside"))
     blocks = [*_warnings(selection.scores), *blocks, *_basis(selection.scores)]
-    blocks.append(Notes(items=selection.notes, title="What the answer rests on"))
+    blocks.append(Notes(items=selection.notes, title="What the answer assumes"))
     return page.add(Section("Scores at the end", blocks))
 
 
@@ -350,7 +350,11 @@ def statement_page(bound: Bound, row: Mapping[str, Any]) -> Page:
         items=[
             ("Verdict", verdict(row["verdict"]), "of a quick audit"),
             ("Form", bound.form, FORMS[bound.form]),
-            ("Tightness", row["tightness"], "width over the width that would do; 1 is perfect"),
+            (
+                "Tightness",
+                row["tightness"],
+                "width over the smallest one that would hold; 1 is perfect",
+            ),
         ]
     )
     constants = [(Code(name), short(value)) for name, value in bound.constants.items()]
@@ -390,8 +394,8 @@ def _legend(rows: Sequence[Mapping[str, Any]]) -> Notes:
         title="How to read the table",
         items=[
             "Not refuted: in no test did it fail more often than it allows; that is no proof.",
-            "Tightness: the width of the bound over the width that would do; 1 is perfect, below 1 "
-            "the bound promises too much.",
+            "Tightness: width of the bound over the smallest one that would hold; 1 is perfect; "
+            "below 1 the bound promises too much.",
             *(f"Form {form}: {FORMS[form]}." for form in forms),
             *(f"{name}: {PAPERS[name][0]}." for name in papers),
         ],

@@ -145,5 +145,5 @@ def measured_lines(row: Mapping[str, Any]) -> list[str]:
             f"{short(worst['claimed'])}.",
         ]
     if row["tightness"] is not None:
-        lines.append(f"Width over the width that would do: {number(row['tightness'])}.")
+        lines.append(f"Width over the smallest one that would hold: {number(row['tightness'])}.")
     return lines

@@ -144,7 +144,7 @@ def order_effect(rows: NDArray[Any], influence: Float | None, *, error: float) -
     return unreliable(
         "dependent-rows",
         f"{what} (p = {p:.1g} after {len(rows)} rows)",
-        "Draw the kind of every sample at random, from a model that does not change.",
+        "Draw the class of every sample at random, from a model that does not change.",
     )
 
 

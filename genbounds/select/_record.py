@@ -58,7 +58,7 @@ class Identity:
     settings : dict
         Seed, batch and type.
     arms : dict of str to str
-        For every arm, in order, a digest of what it draws from; empty if nobody can tell.
+        For every arm, in order, a digest of what it draws from; empty if unknown.
     reference : str
         Digest of the reference; empty if there is none.
     """

@@ -127,7 +127,7 @@ def _statuses(loop: Loop) -> dict[str, ArmStatus]:
             remarks.append(f"exhausted after {sampler.n} samples")
         if sampler.retried:
             remarks.append(
-                f"{len(sampler.retried)} failed draws repeated, nothing of them kept (first: "
+                f"{len(sampler.retried)} failed draws repeated and not used (first: "
                 f"{sampler.retried[0]})"
             )
         found[sampler.name] = ArmStatus(state="live", reason="; ".join(remarks))

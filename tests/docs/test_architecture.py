@@ -62,3 +62,20 @@ def test_commands_that_prove_things_exist():
         told = re.findall(r"^make ([a-z ]+?)(?: #.*)?$", text, re.MULTILINE)
         told += re.findall(r"`make ([a-z ]+)`", text)
         assert {word for line in told for word in line.split()} <= described, path
+
+
+def test_files_that_pages_name_exist():
+    named = {
+        (page.name, path)
+        for page in (*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"))
+        for path in re.findall(
+            r"`((?:genbounds|tests|experiments|docs|simulate|estimators|select)/[\w./]+)`",
+            page.read_text(encoding="utf-8"),
+        )
+    }
+    assert len(named) > 30
+    assert [
+        (page, path)
+        for page, path in sorted(named)
+        if not ((ROOT / path).exists() or (ROOT / "genbounds" / path).exists())
+    ] == []

@@ -172,7 +172,7 @@ def socket_file(tmp_path):
 
 
 def huge_stack(tmp_path):
-    """One image of 1.6 gigapixels, in a file that takes no room."""
+    """One image of 1.6 gigapixels, in a file that takes no space."""
     with (tmp_path / "x.npy").open("wb") as file:
         header = {"descr": "|u1", "fortran_order": False, "shape": (1, 40_000, 40_000)}
         np.lib.format.write_array_header_1_0(file, header)

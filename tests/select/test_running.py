@@ -20,7 +20,7 @@ def test_scores_are_dropped_and_made_again_within_the_limit():
     s.metric = metric_spec("fd").prepared(Moments(np.zeros(150), np.eye(150)))
     s.rows = [rng.standard_normal((60, 150)) for _ in range(4)]
     first = s.running(0)
-    s.scores = type(s.scores)(s.metric.follow, limit=5 * first.nbytes // 2)  # room for two
+    s.scores = type(s.scores)(s.metric.follow, limit=5 * first.nbytes // 2)  # space for two
     kept = [s.running(arm) for arm in range(4)]
     assert s.running(3) is kept[3]
     assert s.running(2) is kept[2]

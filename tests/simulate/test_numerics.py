@@ -42,7 +42,7 @@ def test_chi_square_is_sub_exponential_on_the_whole_interval():
     found = sub_exponential_gap(4.0, 4.0)
     assert 0.0 < found <= smallest
     assert found > smallest - 0.1
-    # ν² = 4 has room at α = 4; 3.09 is what the edge needs, and α = 2 has no ν at all.
+    # ν² = 4 is large enough at α = 4; 3.09 is what the edge needs, and α = 2 has no ν at all.
     needed = 2 * log_moment(0.25) * 16
     assert sub_exponential_gap(needed - 1e-3, 4.0) < 0.0
     assert sub_exponential_gap(4.0, 2.0) == -math.inf

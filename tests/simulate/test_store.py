@@ -132,7 +132,7 @@ def test_a_full_disk_is_one_error_and_nothing_is_lost(tmp_path, whole, kilobytes
 
 @pytest.mark.slow
 def test_a_full_disk_at_the_report_is_one_error(tmp_path, whole):
-    """The store has room, the page has not: the results are whole, the page is absent."""
+    """There is space for the store, not for the page: the results are whole, the page is absent."""
     files = results(whole)
     size = len(files["report.html"])
     assert size > len(files["results.json"])

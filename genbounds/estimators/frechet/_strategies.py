@@ -126,7 +126,7 @@ def _estimate(
 
 
 def _unknown_size(found: Estimate, samples: tuple[FrechetSample, FrechetSample]) -> Estimate:
-    """Say from how many reference rows on the interval would hold, where nobody knows."""
+    """Say from how many reference rows on the interval would hold, where m is unknown."""
     fake, real = samples
     if real.n is not None or real.moments.size_known:
         return found

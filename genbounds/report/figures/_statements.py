@@ -299,7 +299,7 @@ def tightness_plot(rows: Sequence[Mapping[str, Any]]) -> Figure:
             text = f"{number(entry['tightness'], digits=3)}×"
             canvas.tip(mark, f"{entry['id']}: {text}")
             beside(axes, row, canvas.text(text))
-        axes.set_xlabel("width over the width that would do")
+        axes.set_xlabel("width over the smallest one that would hold")
         return canvas
 
     wide, narrow = draw(picture)
@@ -312,8 +312,8 @@ def tightness_plot(rows: Sequence[Mapping[str, Any]]) -> Figure:
             f"{number(known[-1]['tightness'], digits=3)} ({known[-1]['id']})."
         ),
         caption=(
-            "Tightness: the width of each bound over the width that would do at the same failure "
-            "probability. Left of the dashed line a bound promises too much; filled: refuted."
+            "Tightness: the width of each bound over the smallest one that would hold at the same "
+            "failure probability. Left of the dashed line bounds promise too much; filled: refuted."
         ),
         table=Table(
             columns=("Statement", "Tightness", "Verdict"),
