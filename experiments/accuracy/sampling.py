@@ -30,7 +30,7 @@ from experiments.accuracy.coverage import PAGE
 from experiments.accuracy.laws import Float, root
 from experiments.record import record, stamp, table
 
-ROUND = 10
+ROUND = 5
 D = 64
 LOW, HIGH = 0.80, 0.93
 """A cell that covers less than the first fails; one that covers the second or more holds."""
