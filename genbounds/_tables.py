@@ -261,14 +261,14 @@ def _places(lines: Sequence[Line]) -> Callable[[float], float]:
         floor = min(line.value for line in lines) / 3.0
         values = [max(x, floor) for x in values]
     low, high = min(values, default=0.0), max(values, default=1.0)
-    room = WIDTH - 2 * MARGIN
+    span = WIDTH - 2 * MARGIN
 
     def place(x: float) -> float:
         if spread:
             share = math.log(max(x, low) / low) / math.log(high / low)
         else:
             share = (x - low) / (high - low) if high > low else 0.5
-        return round(MARGIN + room * min(max(share, 0.0), 1.0), 1)
+        return round(MARGIN + span * min(max(share, 0.0), 1.0), 1)
 
     return place
 

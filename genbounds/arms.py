@@ -9,7 +9,7 @@ import numpy as np
 
 @runtime_checkable
 class Arm(Protocol):
-    """Anything that draws independent samples: a generator with its encoder, a law, a file."""
+    """Anything that draws samples: a generator with its encoder, a distribution, a file."""
 
     def draw(self, n: int, rng: np.random.Generator) -> Any:
         """Return `n` new feature (or posterior) rows, an array of shape (n, d)."""

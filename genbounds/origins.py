@@ -91,7 +91,7 @@ def check_same_encoder(origins: Mapping[str, Mapping[str, str]]) -> None:
 
 
 def origin_warnings(origins: Mapping[str, Mapping[str, str]]) -> list[Diagnostic]:
-    """Return what a reader must know of `origins`, the metadata of every file by its name."""
+    """Return warnings about `origins`, the metadata of every file by its name."""
     found = []
     known = [name for name, origin in origins.items() if origin.get("encoder")]
     unknown = [name for name in origins if name not in known]

@@ -334,8 +334,8 @@ class Ranking(InHand):
     log_scale : bool
         Whether `differences` are those of logarithms: exp of them is the ratio of two scores.
     reference_rows_needed : int or None
-        Where the size of the reference is unknown: the fewest samples that it must come from for
-        the differences that are distinguishable to be so. None elsewhere.
+        Where the size of the reference is unknown: the minimum number of samples that it must come
+        from for the significant differences to be so. None elsewhere.
     """
 
     _names: ClassVar[str] = "Model"

@@ -112,11 +112,11 @@ def features_of(x: Any) -> Any:
 
 
 def check_labels(name: str, labels: Any, n: int) -> NDArray[Any]:
-    """Return one integer or string a row."""
+    """Return one integer or string per row."""
     array = as_numpy(name, labels)
     if array.shape != (n,):
         raise InputError(
-            f"must have shape ({n},), one id a row; got shape {array.shape}.", argument=name
+            f"must have shape ({n},), one id per row; got shape {array.shape}.", argument=name
         )
     if array.dtype.kind == "O" and all(isinstance(label, str) for label in array):
         array = array.astype(str)
@@ -134,7 +134,9 @@ def check_weights(name: str, weights: Any, n: int) -> Float:
     """Return weights of n rows, divided by their sum."""
     w = np.array(as_numpy(name, weights), dtype=np.float64)
     if w.shape != (n,):
-        raise InputError(f"must have shape ({n},), one weight a row; got {w.shape}.", argument=name)
+        raise InputError(
+            f"must have shape ({n},), one weight per row; got {w.shape}.", argument=name
+        )
     if not (np.isfinite(w).all() and (w >= 0.0).all()):
         raise InputError("must be finite and non-negative.", argument=name)
     if int((w > 0.0).sum()) < 2:

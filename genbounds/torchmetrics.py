@@ -61,7 +61,7 @@ class _TwoSamples(Metric):  # type: ignore[misc]
             raise InputError(f"features must be a tensor of shape {wanted}; got {shape}.")
         rows = samples.detach()
         if not torch.isfinite(rows).all():
-            raise InputError("the features have NaN or infinite values: mend the encoder.")
+            raise InputError("the features have NaN or infinite values: fix the encoder.")
         return rows
 
     def forward(self, *args: Any, **kwargs: Any) -> None:

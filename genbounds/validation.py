@@ -29,7 +29,7 @@ POSTERIOR_ATOL = 2.0**-8
 
 
 class InputError(ValueError):
-    """Input that no result could honestly be computed from. The message says what to do.
+    """Input from which no valid result can be computed. The message says what to do.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def as_numpy(name: str, x: Any) -> NDArray[Any]:
         ) from error
     if isinstance(x, np.ma.MaskedArray) and np.ma.is_masked(x):
         raise InputError(
-            "has masked entries: drop those samples; genbounds repairs nothing silently.",
+            "has masked entries: drop those rows first.",
             argument=name,
         )
     return array
@@ -134,8 +134,8 @@ def check_features(name: str, x: Any, *, minimum: int = 2) -> NDArray[Any]:
     if getattr(x, "quasi_random", False):
         raise InputError(
             "comes from quasi-random points, whose rows are not independent: an interval "
-            "for independent rows would be void. Use `score_over_scramblings`, or np.asarray(...) "
-            "to have the number and disregard the interval.",
+            "for independent rows is invalid. Use `score_over_scramblings`, or pass "
+            "np.asarray(...) and ignore the interval.",
             argument=name,
         )
     if isinstance(x, (str, os.PathLike)):
@@ -149,12 +149,12 @@ def check_features(name: str, x: Any, *, minimum: int = 2) -> NDArray[Any]:
         what = f"dtype {array.dtype}" if array.ndim else f"an object of type {type(x).__name__}"
         raise InputError(
             f"must hold real numbers; got {what}. "
-            "Pass a float array of shape (n, d), one row a sample.",
+            "Pass a float array of shape (n, d), one row per sample.",
             argument=name,
         )
     if array.ndim != 2:
         raise InputError(
-            f"must have shape (n, d), one row a sample; got shape {array.shape}.", argument=name
+            f"must have shape (n, d), one row per sample; got shape {array.shape}.", argument=name
         )
     n, d = array.shape
     if d < 1:
@@ -186,8 +186,7 @@ def check_finite(name: str, block: Float, *, first_row: int = 0) -> None:
     row = int(np.flatnonzero(bad.any(axis=1))[0])
     kind = "NaN" if np.isnan(block[row]).any() else "an infinite value"
     raise InputError(
-        f"has {kind} in row {first_row + row}: "
-        "drop the sample or mend the encoder that made it; genbounds repairs nothing silently.",
+        f"has {kind} in row {first_row + row}: drop the row, or fix the encoder that made it.",
         argument=name,
     )
 

@@ -56,7 +56,7 @@ def test_tensors_that_numpy_cannot_hold_are_one_clear_error():
 def test_a_mask_is_not_looked_through():
     mask = ROWS > 1.0
     assert mask.any()
-    with pytest.raises(InputError, match="`x` has masked entries: drop those samples"):
+    with pytest.raises(InputError, match="`x` has masked entries: drop those rows"):
         check_features("x", np.ma.array(ROWS, mask=mask))
     np.testing.assert_array_equal(check_features("x", np.ma.array(ROWS)), ROWS)
 

@@ -1,4 +1,4 @@
-"""Is the model still improving? One score a checkpoint, and which steps are real."""
+"""Is the model still improving? One score per checkpoint, and which steps are significant."""
 
 from itertools import pairwise
 

@@ -1,4 +1,4 @@
-"""Does a printed inequality hold? Its miss rate on a law, and the repaired statement beside it."""
+"""Does a printed inequality hold? Its miss rate, and the repaired statement beside it."""
 
 import genbounds as gb
 

@@ -1,4 +1,4 @@
-"""Coverage of the debiased intervals on laws whose truth is known.
+"""Coverage of the debiased intervals on distributions whose truth is known.
 
 ``python -m experiments.accuracy.coverage --replications 2000 --jobs 2`` runs the whole study and
 rewrites its table in docs/accuracy.md. Every row carries exact binomial limits. ``--studies`` takes
@@ -82,7 +82,7 @@ def inception(probs: Any) -> Score:
 
 
 def frechet_studies() -> Iterator[Study]:
-    """FD from four samples per dimension on; far from and at the reference law; differences."""
+    """FD from four samples per dimension on; far from the reference and at it; differences."""
     for d in (16, 64, 256):
         for arm, shape in SHAPES.items():
             law = make_law(arm, d)
@@ -101,10 +101,10 @@ def frechet_studies() -> Iterator[Study]:
                     distance,
                     law.truth,
                 )
-        for arm in ("same", "near"):
+        for arm, name in (("same", "equal distributions"), ("near", "a tenth wider")):
             law = make_law(arm, d)
             yield Study(
-                f"FD, {'equal laws' if arm == 'same' else 'a tenth wider'}, d={d}, n={8 * d}",
+                f"FD, {name}, d={d}, n={8 * d}",
                 lambda rng, law=law, n=8 * d: (law.draw(n, rng), law.reference(None, rng)),
                 distance,
                 law.truth if arm == "near" else 0.0,
@@ -114,7 +114,7 @@ def frechet_studies() -> Iterator[Study]:
 
 
 def scaled_studies() -> Iterator[Study]:
-    """Near the reference law, where error of the fitted transport map counts most."""
+    """Near the reference distribution, where error of the fitted transport map counts most."""
     for d in (16, 64):
         for arm, shape in SHAPES.items():
             law = make_scaled_law(arm, d, 1.4)
@@ -170,9 +170,13 @@ def kernel_truth(law: Law) -> float:
 
 
 def kernel_studies() -> Iterator[Study]:
-    """KID, far from, near and at the reference law."""
+    """KID, far from, near and at the reference distribution."""
     for d in (16, 64):
-        for arm, name in (("gauss", "Gaussian"), ("near", "a tenth wider"), ("same", "equal laws")):
+        for arm, name in (
+            ("gauss", "Gaussian"),
+            ("near", "a tenth wider"),
+            ("same", "equal distributions"),
+        ):
             law = make_law(arm, d)
             for n, m in ((100, 100), (500, 1000)):
                 yield Study(

@@ -149,7 +149,7 @@ def row(result: dict[str, Any]) -> str:
 def table(rows: list[str]) -> list[str]:
     """All finished cells, in the order of the study."""
     heads = (
-        "law",
+        "distribution",
         "d",
         "n / m",
         "truth",

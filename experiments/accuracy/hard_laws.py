@@ -1,10 +1,10 @@
-"""Laws made to break the Fréchet distance: whether results that cover too rarely say so.
+"""Distributions made to break the Fréchet distance: whether results that cover too rarely say so.
 
     python -m experiments.accuracy.hard_laws [--replications 200] [--jobs 2]
 
-Every law is a pool of rows drawn with replacement, so that its moments are known whatever its
-tails. The table in docs/accuracy.md gives the coverage of the results that their notes do not call
-unreliable.
+Every distribution is a pool of rows drawn with replacement, so that its moments are known whatever
+its tails. The table in docs/accuracy.md gives the coverage of the results that are
+not called unreliable.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ LAWS: dict[str, tuple[Rows, float, float]] = {
 
 
 def make_hard_law(name: str) -> Law:
-    """Law of that name; the pools are the same at every call."""
+    """Distribution of that name; the pools are the same at every call."""
     rows, fake, real = LAWS[name]
     rng = np.random.default_rng([0, list(LAWS).index(name)])
     return pooled_law(rows(rng, fake), rows(rng, real))
@@ -165,7 +165,7 @@ def measure(name: str, n: int, m: int | None, *, replications: int, seed: int) -
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run every law at every size and rewrite the table."""
+    """Run every distribution at every size and rewrite the table."""
     parser = argparse.ArgumentParser(
         prog="python -m experiments.accuracy.hard_laws", description=__doc__.splitlines()[0]
     )
@@ -182,7 +182,7 @@ def main(argv: list[str] | None = None) -> int:
     lines = [
         f"Seed {options.seed}, {options.replications} replications a cell. {stamp()}",
         "",
-        "| law | distance | " + " | ".join(heads) + " |",
+        "| distribution | distance | " + " | ".join(heads) + " |",
         "|---" * (2 + len(heads)) + "|",
     ]
     for k, name in enumerate(LAWS):

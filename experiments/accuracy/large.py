@@ -103,7 +103,7 @@ def main(argv: list[str] | None = None) -> int:
     seconds = time.perf_counter() - ready
     coverage = found.coverage()
     print(
-        "| law | n | replications | FD | bias | spread | coverage of the 95 % interval "
+        "| distribution | n | replications | FD | bias | spread | coverage of the 95 % interval "
         "| limits | median width |\n|---|---|---|---|---|---|---|---|---|\n"
         f"| {arm.name} | {found.n:,} | {found.replications:,} | {truth:.5g} "
         f"| {found.bias:+.2g} ± {found.bias_stderr:.1g} "

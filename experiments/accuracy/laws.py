@@ -1,9 +1,9 @@
-"""Generated laws against a reference law, with exact moments: what the accuracy studies draw from.
+"""Generated and reference distributions with exact moments, for the studies of accuracy.
 
-Power-law spectra (reference ∝ 1/j, generated law a mixture of two such covariances turned at
-random, moved mean) under six shapes; the reference's own law ("same") and one a hair wider
-("near"); and two laws that are a fixed pool of rows drawn with replacement: a synthetic encoder,
-and a random network on handwritten digits.
+Power-law spectra (reference ∝ 1/j; generated: a mixture of two such covariances turned at random,
+with another mean) under six shapes; the reference's own distribution ("same") and one a tenth wider
+("near"); and two that are a fixed pool of rows drawn with replacement: a synthetic encoder, and a
+random network on handwritten digits.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ARMS = ("gauss", "gamma", "t8", "scales", "rectified", "ten", "same", "near", "n
 
 @dataclass(frozen=True, slots=True)
 class Law:
-    """A generated law and a reference law: how to draw from either, and their moments."""
+    """A generated and a reference distribution: how to draw from either, and their moments."""
 
     draw: Draw
     mean: Float
@@ -36,7 +36,7 @@ class Law:
     reference_cov: Float
 
     def reference(self, m: int | None, rng: np.random.Generator) -> Moments | Float:
-        """Exact moments of the reference law, or `m` rows of it."""
+        """Exact moments of the reference distribution, or `m` rows of it."""
         if m is None:
             return Moments(self.reference_mean, self.reference_cov)
         return self.draw_reference(m, rng)
@@ -63,7 +63,7 @@ def root(cov: Float) -> Float:
 
 @cache
 def make_law(arm: str, d: int) -> Law:
-    """Law of that name in d dimensions."""
+    """Distribution of that name in d dimensions."""
     if arm == "network":
         return pooled_law(*_network(d))
     if arm == "digits":
@@ -74,14 +74,14 @@ def make_law(arm: str, d: int) -> Law:
     cov = 0.65 * reference + 0.35 * power_law(d, 12, 0.8, 150.0)
     mean, zero = np.full(d, 0.12), np.zeros(d)
     shape = _SHAPES.get(arm, _Gauss)
-    # Clusters are what a model does wrong; the other shapes both laws have.
+    # Clusters are what a model does wrong; the other shapes both distributions have.
     real = (_Gauss if shape is _Ten else shape)(zero, reference)
     return Law(*shape(mean, cov).parts, *real.parts)
 
 
 @cache
 def make_scaled_law(arm: str, d: int, factor: float) -> Law:
-    """Set the reference law of that shape against itself, its covariance times `factor`."""
+    """Set the reference of that shape against itself, its covariance times `factor`."""
     reference, zero, shape = power_law(d, 11, 1.0, 160.0), np.zeros(d), _SHAPES.get(arm, _Gauss)
     generated, real = shape(zero, factor * reference), shape(zero, reference)
     return Law(*generated.parts, *real.parts)
@@ -173,7 +173,7 @@ _SHAPES = {
 
 
 def pooled_law(fake: Float, real: Float) -> Law:
-    """Laws that put equal weight on the rows of two pools."""
+    """Distributions that put equal weight on the rows of two pools."""
 
     def drawer(pool: Float) -> Draw:
         return lambda n, rng: pool[rng.integers(len(pool), size=n)]

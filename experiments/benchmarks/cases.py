@@ -47,7 +47,7 @@ class Features:
 
     @property
     def truth(self) -> float:
-        """Distance between the two laws."""
+        """Distance between the two distributions."""
         fake, real = self.scales
         return float(((fake - real) ** 2).sum() + self.d * 0.01**2)
 

@@ -1,7 +1,7 @@
 """Replications a second: sufficient statistics against plain samples and against the floor.
 
 ``python -m experiments.benchmarks.simulation`` times, in one run and in turns, one replication of
-the plug-in distance of a Gaussian law to a reference at (d, n) = (64, 1,000), (256, 10,000) and
+the plug-in distance of Gaussian rows to a reference at (d, n) = (64, 1,000), (256, 10,000) and
 (2048, 50,000):
 
 * ours: Bartlett's triangle, the products and the eigenvalues, in batches;

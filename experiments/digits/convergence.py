@@ -1,9 +1,9 @@
 """How every score nears its true value with n, and whether its interval holds it on the way.
 
 ``python -m experiments.digits.convergence`` takes the digits' GAN as the model and their Gaussian
-mixture as what is real, so that both laws can be drawn from at will. The true values are those of
+mixture as what is real, so that both can be drawn from at will. The true values are those of
 very large samples (the KID's from sums over all their pairs, by the moments of third order that
-its kernel consists of). Then samples of n of either law, many times: mean error of each estimator,
+its kernel consists of). Then samples of n of either, many times: mean error of each estimator,
 how many intervals hold the true value, and how wide they are.
 """
 
@@ -82,7 +82,7 @@ SCORES: dict[str, dict[str, Estimate]] = {
 
 
 def draw(digits: Digits, n: int, rng: np.random.Generator) -> Sample:
-    """Draw `n` new images of either law and encode them."""
+    """Draw `n` new images of either distribution and encode them."""
     parts = []
     for start in range(0, n, CHUNK):
         size = min(CHUNK, n - start)
@@ -237,7 +237,7 @@ def main(argv: list[str] | None = None, *, config: Config | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--replications", type=int, default=100)
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, metavar="N")
-    parser.add_argument("--truth", type=int, default=400_000, help="images of either law")
+    parser.add_argument("--truth", type=int, default=400_000, help="images of either distribution")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--cache", type=Path, default=DEFAULT_CACHE)
     parser.add_argument("--page", type=Path, default=PAGE)

@@ -11,6 +11,7 @@ import numpy as np
 
 from experiments.findings.by_hand import BY_HAND
 from genbounds.bounds import Bound
+from genbounds.report.wording import verdict_word
 from genbounds.simulate import AuditReport, AuditRow
 
 #: Which statement the proof of which other one uses, as the papers say.
@@ -76,8 +77,8 @@ def document(report: AuditReport, catalogue: Mapping[str, Bound], *, command: st
         "statements say and why the repairs hold: [the catalogue](bounds.md).",
         "",
         f"{counts['refuted']} statements are refuted, {counts['vacuous']} vacuous, "
-        f"{counts['upheld']} upheld. Chance alone refutes a true statement with probability at "
-        "most 1e-6. Every refutation below can be checked from what is printed with "
+        f"{counts['upheld']} not refuted. Chance alone refutes a true statement with probability "
+        "at most 1e-6. Every refutation below can be checked from what is printed with "
         "it: a case, and a few lines of Python that need nothing but the standard library.",
         "",
         "## All verdicts, worst first",
@@ -132,7 +133,7 @@ def _verdicts(rows: Iterable[AuditRow]) -> list[str]:
         (
             (
                 f"`{row.id}`",
-                row.verdict,
+                verdict_word(row.verdict),
                 row.form,
                 _number(row.refuted_from),
                 _cell(row),
@@ -205,12 +206,12 @@ def _refuted(
         "",
         *_by_hand(row),
     ]
-    known = {law: delta for law, delta in row.refuted_at.items() if math.isfinite(delta)}
+    known = {arm: delta for arm, delta in row.refuted_at.items() if math.isfinite(delta)}
     if known:
         listed = sorted(known.items(), key=lambda item: -item[1])
         out += [
             "**Where the line runs.** Refuted at δ up to "
-            + "; ".join(f"{delta:g} for {law}" for law, delta in listed)
+            + "; ".join(f"{delta:g} for {arm}" for arm, delta in listed)
             + ".",
             "",
         ]
@@ -222,12 +223,15 @@ def _refuted(
     if repairs:
         out += _table(
             ("repair", "verdict", "claim", "width over the printed one"),
-            ((f"`{r.id}`", r.verdict, r.claim, _ratio(r, row, catalogue)) for r in repairs),
+            (
+                (f"`{r.id}`", verdict_word(r.verdict), r.claim, _ratio(r, row, catalogue))
+                for r in repairs
+            ),
         )
         out.append("")
     served = [name for name in SERVES.get(row.id, ()) if name in rows]
     if served:
-        standing = "; ".join(f"`{name}` is {rows[name].verdict}" for name in served)
+        standing = "; ".join(f"`{name}` is {verdict_word(rows[name].verdict)}" for name in served)
         out += [f"**What it serves.** {standing}.", ""]
     return out
 
@@ -265,9 +269,14 @@ def _conclusions(rows: Mapping[str, AuditRow]) -> list[str]:
                 ]
                 row = rows[name]
                 lines.append(
-                    (paper, f"`{name}` ({row.source})", row.verdict, ", ".join(failing) or "none",
-                     _survives(row, bool(failing), rows))
-                )  # fmt: skip
+                    (
+                        paper,
+                        f"`{name}` ({row.source})",
+                        verdict_word(row.verdict),
+                        ", ".join(failing) or "none",
+                        _survives(row, bool(failing), rows),
+                    )
+                )
     if not lines:
         return []
     return [
@@ -301,15 +310,15 @@ def _laws(row: AuditRow) -> str:
     if row.form == "rate":
         failing = sum(not check.holds for check in row.checks)
         return f" as printed, in {failing} of {len(row.checks)} fits"
-    laws = list(row.refuted_at)
-    more = f" and {len(laws) - 2} more laws" if len(laws) > 2 else ""
-    return " for " + "; ".join(laws[:2]) + more
+    arms = list(row.refuted_at)
+    more = f" and {len(arms) - 2} more distributions" if len(arms) > 2 else ""
+    return " for " + "; ".join(arms[:2]) + more
 
 
 def _embeddings(rows: Iterable[AuditRow]) -> list[str]:
     rows = list(rows)
     proven = [
-        (f"`{row.id}`", row.verdict, check.claim, check.found)
+        (f"`{row.id}`", verdict_word(row.verdict), check.claim, check.found)
         for row in rows
         for check in row.checks
         if check.kind == "embeddings"
@@ -319,9 +328,9 @@ def _embeddings(rows: Iterable[AuditRow]) -> list[str]:
         tried = sorted({cell.arm for cell in row.results if cell.arm.startswith("norms of")})
         if row.verdict == "refuted" and tried:
             inside = [
-                f"{law} (δ ≤ {row.refuted_at[law]:g})" for law in tried if law in row.refuted_at
+                f"{arm} (δ ≤ {row.refuted_at[arm]:g})" for arm in tried if arm in row.refuted_at
             ]
-            outside = [law for law in tried if law not in row.refuted_at]
+            outside = [arm for arm in tried if arm not in row.refuted_at]
             lines.append((f"`{row.id}`", "; ".join(inside) or "none", "; ".join(outside) or "none"))
     if not lines and not proven:
         return []
@@ -380,9 +389,15 @@ def _sharper(report_rows: Iterable[AuditRow], rows: Mapping[str, AuditRow]) -> l
             found = width_ratio(row, printed)
             same = "–" if found is None else f"{found[0]:.3g} ({found[1]:.3g} to {found[2]:.3g})"
             lines.append(
-                (f"`{row.id}`", row.verdict, f"`{printed.id}` ({printed.verdict})",
-                 _number(row.tightness), _number(printed.tightness), same)
-            )  # fmt: skip
+                (
+                    f"`{row.id}`",
+                    verdict_word(row.verdict),
+                    f"`{printed.id}` ({verdict_word(printed.verdict)})",
+                    _number(row.tightness),
+                    _number(printed.tightness),
+                    same,
+                )
+            )
     if not lines:
         return []
     return [
@@ -399,7 +414,7 @@ def _sharper(report_rows: Iterable[AuditRow], rows: Mapping[str, AuditRow]) -> l
 
 def _rates(rows: Iterable[AuditRow]) -> list[str]:
     lines = [
-        (f"`{row.id}`", row.verdict, check.claim, check.found)
+        (f"`{row.id}`", verdict_word(row.verdict), check.claim, check.found)
         for row in rows
         if row.form == "rate"
         for check in row.checks

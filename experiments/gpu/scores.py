@@ -74,13 +74,13 @@ def samples(bench: Bench) -> tuple[Any, Any]:
 
 
 def distances(bench: Bench) -> Iterator[Call]:
-    """Fréchet distances by every route and interval, FD∞, KID."""
+    """Fréchet distances by every method and interval, FD∞, KID."""
     fake, real = samples(bench)
     n, few, pairs = bench.size.scored, bench.size.few, bench.size.pairs
     fd = gb.frechet_distance
 
     def weighted(x: Any, y: Any) -> gb.Score:
-        return fd(x, y, weights=np.linspace(1.0, 2.0, len(x)))
+        return fd(gb.Sample(x, weights=np.linspace(1.0, 2.0, len(x))), y)
 
     for path, work, given in (
         ("moments of features", lambda x: gb.Moments.from_features(x), (fake,)),

@@ -61,7 +61,7 @@ def frechet_rows(embedding: str, sizes: tuple[int, ...], seed: int) -> Iterator[
 
 
 def inception_rows(sizes: tuple[int, ...], seed: int) -> Iterator[str]:
-    """One line a law of posteriors over 1,000 classes."""
+    """One line a distribution of posteriors over 1,000 classes."""
     for name, concentration in POSTERIORS.items():
         arm = DirichletArm(0.005 + concentration * np.eye(1000))
         truth = math.exp(arm.facts["log_score"])

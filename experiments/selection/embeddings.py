@@ -108,7 +108,7 @@ class Problem:
 
 
 def distance(shift: np.ndarray, one: np.ndarray, two: np.ndarray) -> float:
-    """FD of two Gaussian laws with the same eigenvectors."""
+    """FD of two Gaussian distributions with the same eigenvectors."""
     return float(shift @ shift + np.square(np.sqrt(one) - np.sqrt(two)).sum())
 
 

@@ -1,4 +1,4 @@
-"""What no method can do better: fewest samples to tell two Gaussian models apart."""
+"""What no method can do better: minimum number of samples to tell two Gaussian models apart."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def fewest_samples(
     Notes
     -----
     Transport inequality (Kaufmann, Cappé & Garivier, "On the complexity of best-arm
-    identification in multi-armed bandit models", JMLR 2016, Lemma 1): for every pair of laws whose
+    identification in multi-armed bandit models", JMLR 2016, Lemma 1): for every pair of them whose
     better arm is the other one, Σ E N_a KL_a >= log (1 / (2.4 δ)). The means are moved along Σ m, m
     the difference to the reference's mean, which changes the distance by t at the price
     t² / (2 σ²) a sample, σ² = 4 mᵀ Σ m, the variance of the distance's linear part; to first order

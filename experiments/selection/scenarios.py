@@ -51,7 +51,7 @@ class Scenario:
 
 @dataclass(frozen=True, slots=True)
 class DirichletArm:
-    """Posteriors with a Dirichlet law: exchangeable classes if `weights` are equal."""
+    """Posteriors with a Dirichlet distribution: exchangeable classes if `weights` are equal."""
 
     weights: tuple[float, ...]
 

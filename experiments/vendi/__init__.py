@@ -1,1 +1,1 @@
-"""Vendi scores: laws with known spectra, coverage."""
+"""Vendi scores: distributions with known spectra, coverage."""

@@ -1,6 +1,6 @@
 """How Vendi scores behave: in n, under truncation and bandwidth, and from few samples.
 
-``python -m experiments.vendi`` runs all parts on laws of known spectrum and on digits, and
+``python -m experiments.vendi`` runs all parts on distributions of known spectrum and on digits, and
 rewrites its section and picture of docs/experiments.md. V24, Figs. 1-3, ask the same questions.
 """
 
@@ -30,7 +30,7 @@ KEPT, FREQUENCIES = 30, 100
 
 @dataclass(frozen=True)
 class Line:
-    """One statistic by one method on one law: a row of the table of convergence."""
+    """One statistic by one method on one distribution: a row of the table of convergence."""
 
     law: str
     arm: Any
@@ -51,7 +51,7 @@ class Line:
 
     @property
     def truth(self) -> str:
-        """Score of the law, where its spectrum is known and it is what the method estimates."""
+        """Score of the distribution, where it is known and is what the method estimates."""
         if self.spectrum is None or self.method == "fkea":
             return "–"
         kept = self.given.get("components")
@@ -59,7 +59,7 @@ class Line:
 
 
 def lines() -> Iterator[Line]:
-    """Every method and order that applies, on two laws for each kernel."""
+    """Every method and order that applies, on two distributions for each kernel."""
     network = NetworkDigits()
     sigma = median_bandwidth(network.draw(1000, np.random.default_rng(2)))
     for law, arm, spectrum in (
@@ -102,7 +102,13 @@ def convergence(sizes: Sequence[int], seed: int) -> tuple[list[str], Curves]:
         if line.kernel == "rbf" and line.arm is not GAUSS:
             curves[name] = scores
         print(" | ".join(rows[-1]), file=sys.stderr, flush=True)
-    head = ["law", "kernel", "method", *(f"n = {n:,}" for n in sizes), "law's own"]
+    head = [
+        "distribution",
+        "kernel",
+        "method",
+        *(f"n = {n:,}" for n in sizes),
+        "distribution's own",
+    ]
     return table(head, rows), curves
 
 
@@ -180,7 +186,16 @@ def few_samples(replications: int, seed: int) -> list[str]:
             for order in (0.5, 1.0):
                 rows.append(_few_row(law, arm, spectrum, n, order, replications, seed))
                 print(" | ".join(rows[-1]), file=sys.stderr, flush=True)
-    head = ["law", "D", "n", "order", "plug-in", "fitted", "error of the fit", "its spread"]
+    head = [
+        "distribution",
+        "D",
+        "n",
+        "order",
+        "plug-in",
+        "fitted",
+        "error of the fit",
+        "its spread",
+    ]
     return table([*head, "stated", "covered", "refused"], rows)
 
 
@@ -229,7 +244,9 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sizes", type=int, nargs="+", default=[125, 250, 500, 1000, 2000])
     parser.add_argument("--dial", type=int, default=1000, help="images of a step of the dial")
-    parser.add_argument("--few", type=int, default=60, help="samples of each law of few rows")
+    parser.add_argument(
+        "--few", type=int, default=60, help="samples of each distribution of few rows"
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--page", type=Path, default=PAGE, help="document with the section")
     options = parser.parse_args(argv)

@@ -1,4 +1,4 @@
-"""Coverage of Vendi intervals on laws whose spectrum is known.
+"""Coverage of Vendi intervals on distributions whose spectrum is known.
 
 ``python -m experiments.vendi.coverage --replications 6000 --jobs 1`` runs the study and rewrites
 the table of docs/vendi.md; with ``--studies`` only rows of these names. Rows that take long get a
@@ -92,7 +92,7 @@ class Study:
 
     @property
     def truth(self) -> float:
-        """Score of the law."""
+        """Score of the distribution."""
         if isinstance(self.arm, Digits):
             return gb.vendi_score(digits(), estimator="plugin", **self.given).value
         network = isinstance(self.arm, NetworkDigits)

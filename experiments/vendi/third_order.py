@@ -1,8 +1,8 @@
 """Third-order bias of Vendi scores against what the method expects: ``-m …third_order``.
 
-``python -m experiments.vendi.third_order`` prints, for eight laws, what halving removes beyond the
-second order over the second-order bias divided by the samples per dimension, with its standard
-error, and both in standard errors of the score. One minute.
+``python -m experiments.vendi.third_order`` prints for eight distributions what halving removes
+beyond the second order, over the second-order bias divided by the samples per dimension, with its
+standard error, and both in standard errors of the score. One minute.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--samples", type=int, default=25)
     parser.add_argument("--orders", type=float, nargs="*", default=[0.5, 1.0, 3.0, math.inf])
     options = parser.parse_args(argv)
-    print("| law | rows per dimension | order | share removed | in standard errors | expected |")
+    print("| distribution | n/d | order | share removed | in standard errors | expected |")
     print("|---|---|---|---|---|---|")
     for name, d, draw in laws():
         for ratio in (8, 13):

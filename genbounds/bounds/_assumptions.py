@@ -1,4 +1,4 @@
-"""The conditions that statements make, as predicates on a law's facts."""
+"""The assumptions of statements, as predicates on what is true of a distribution."""
 
 from __future__ import annotations
 

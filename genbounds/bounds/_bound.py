@@ -14,7 +14,7 @@ import numpy as np
 from genbounds.validation import Float, InputError, check_choice
 
 Facts = Mapping[str, Any]
-"""True quantities of a law by name, such as ``{"variance": 1.0, "families": {"gaussian"}}``."""
+"""True quantities of a distribution, such as ``{"variance": 1.0, "families": {"gaussian"}}``."""
 
 Form = Literal["oracle", "plug-in", "deterministic", "rate"]
 
@@ -29,7 +29,7 @@ class Quantity:
     Attributes
     ----------
     name : str
-        Also the name under which an arm may know the exact law of the quantity.
+        Also the name under which an arm may know the exact distribution of the quantity.
     text : str
         One line of mathematics.
     function : callable
@@ -71,7 +71,7 @@ class Bound:
     source : str
         Paper and equation, or the reference of a repair.
     setting : str
-        The family of laws or inputs that the statement speaks of.
+        The family of distributions or inputs that the statement is about.
     form : {"oracle", "plug-in", "deterministic", "rate"}
         Whether the width needs true quantities, only the sample, or holds without probability
         (then `width` is the right side of the inequality and the claimed miss probability is 0);
@@ -184,9 +184,9 @@ class Bound:
         return 0.0 if self.form in ("deterministic", "rate") else self.failure * delta
 
     def violated(self, facts: Facts, n: int, delta: float) -> tuple[str, ...]:
-        """Name the assumptions that a law does not meet at `n` and `delta`.
+        """Name the assumptions that a distribution does not meet at `n` and `delta`.
 
-        `facts` say what is true of the law; nothing is returned if all assumptions are met.
+        `facts` say what is true of it; nothing is returned if all assumptions are met.
         """
         return tuple(
             assumption.text

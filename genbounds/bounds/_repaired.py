@@ -219,7 +219,7 @@ STATEMENTS = (
         id="repaired.gaussian-mean-exact",
         claim="|X̄−μ| ≤ z_{1−δ/2} σ/√n, with equality in probability",
         latex=r"|\bar X-\mu| \le z_{1-\delta/2}\,\sigma/\sqrt n",
-        source="The law of X̄ itself",
+        source="The distribution of X̄ itself",
         setting="gaussian-scalar",
         assumptions=(GAUSSIAN, SCALAR),
         quantity=MEAN_ERROR,
@@ -322,7 +322,7 @@ STATEMENTS = (
         claim="‖μ̂−μ‖ ≤ √(q_δ/n), P(Σ_j λ_j Z_j² > q_δ) = δ",
         latex=r"\|\hat\mu-\mu\| \le \sqrt{q_\delta/n},\quad"
         r" \mathbb P\Bigl(\sum_j\lambda_jZ_j^2>q_\delta\Bigr)=\delta",
-        source="The law of ‖μ̂−μ‖² itself, by a saddle-point contour (Rice 1980)",
+        source="The distribution of ‖μ̂−μ‖² itself, by a saddle-point contour (Rice 1980)",
         setting="gaussian-norms",
         assumptions=(GAUSSIAN,),
         quantity=MEAN_NORM,

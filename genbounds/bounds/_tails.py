@@ -1,4 +1,4 @@
-"""Exact tails of the laws behind Gaussian statements, accurate in relative terms far out."""
+"""Exact tail probabilities behind Gaussian statements, accurate in relative terms far out."""
 
 from __future__ import annotations
 

@@ -86,3 +86,9 @@ class Input:
     def n(self) -> int | None:
         """Number of samples; None if the file holds statistics that do not say."""
         return len(self.content) if isinstance(self.content, np.ndarray) else self.content.n
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and features; statistics have no rows."""
+        content = self.content
+        return content.shape if isinstance(content, np.ndarray) else (0, content.d)

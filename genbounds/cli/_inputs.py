@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genbounds.cli._input import FOLDER_LABELS, FOLDERS, Drawing, Input
-from genbounds.cli._plausible import probabilities
+from genbounds.cli._plausible import check_widths, probabilities
 from genbounds.features import check_same_encoder, is_media, media_kind
 from genbounds.files import (
     Statistics,
@@ -22,6 +22,7 @@ from genbounds.files import (
     read_features,
     read_labels,
     read_metadata,
+    shape_of,
 )
 from genbounds.validation import InputError
 
@@ -75,6 +76,8 @@ def load(
     # Before anything is read: the files may be large.
     files = [path for path in paths if not is_media(path)]
     check_same_encoder({display(path): read_metadata(path) for path in files})
+    if metric.data == "features":
+        check_widths({path: shape for path in files if (shape := shape_of(path)) is not None})
     inputs: list[Input] = []
     for given, name in zip(paths, model_names(paths), strict=True):
         is_reference = referenced and not inputs
@@ -96,6 +99,8 @@ def load(
             )
         )
     check_same_encoder({display(one.path): one.origin for one in inputs})
+    if metric.data == "features":
+        check_widths({one.path: one.shape for one in inputs})
     return inputs
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ BLOCK = 1 << 22
 
 TOO_WIDE = 100
 """Features per row beyond which an array has probably its rows and columns exchanged: the widest
-encoders have 8,192 features, and 100 rows are the fewest of any use."""
+encoders have 8,192 features, and below 100 rows no score is of use."""
 
 
 def blocks(rows: NDArray[Any]) -> Iterator[tuple[int, Float]]:
@@ -93,8 +93,13 @@ def _is_distribution(block: Float) -> NDArray[np.bool_]:
         return found
 
 
-def check_widths(inputs: Sequence[Input]) -> None:
+def check_widths(shapes: Mapping[Path, tuple[int, int]]) -> None:
     """Refuse files of different numbers of features.
+
+    Parameters
+    ----------
+    shapes : mapping of Path to tuple of int
+        Rows and features of each file; statistics have no rows.
 
     Raises
     ------
@@ -102,33 +107,22 @@ def check_widths(inputs: Sequence[Input]) -> None:
         Names both files, and the one that is probably transposed: it has as many rows as another
         one has features.
     """
-    shapes = {one.name: _shape(one) for one in inputs}
     suspects = [
         (d / n, one, other)
-        for one in inputs
-        for other in inputs
-        for n, d in [shapes[one.name]]
-        if n == shapes[other.name][1] != d
+        for one, (n, d) in shapes.items()
+        for other, (_, width) in shapes.items()
+        if n == width != d
     ]
     if suspects:
         _, one, other = max(suspects, key=lambda found: found[0])  # the widest for its height
-        n, d = shapes[one.name]
+        n, d = shapes[one]
         raise InputError(
-            f"has {n} rows of {d} features, and {display(other.path)} has {n} features: rows and "
+            f"has {n} rows of {d} features, and {display(other)} has {n} features: rows and "
             "columns are probably exchanged. Save one row per sample, one column per feature.",
-            argument=display(one.path),
+            argument=display(one),
         )
-    first, *others = inputs
-    for one in others:
-        check_same_dimension(
-            display(one.path), shapes[one.name][1], display(first.path), shapes[first.name][1]
-        )
-
-
-def _shape(one: Input) -> tuple[int, int]:
-    """Return rows and features; statistics have no rows."""
-    content = one.content
-    return content.shape if isinstance(content, np.ndarray) else (0, content.d)
+    for first, one in zip(list(shapes)[:1] * len(shapes), shapes, strict=True):
+        check_same_dimension(display(one), shapes[one][1], display(first), shapes[first][1])
 
 
 def suspicions(one: Input) -> tuple[Diagnostic, ...]:

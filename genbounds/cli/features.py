@@ -167,7 +167,7 @@ def features(
             "--workers",
             metavar="W",
             help="Threads that decode and resize images; results do not depend on it.",
-            show_default="one a processor",
+            show_default="one per processor",
         ),
     ] = None,
     as_json: AsJson = False,

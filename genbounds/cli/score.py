@@ -31,7 +31,7 @@ from genbounds.cli._options import (
     Weights,
     offer,
 )
-from genbounds.cli._plausible import check_widths, suspicions
+from genbounds.cli._plausible import suspicions
 from genbounds.cli._terminal import (
     interruptible,
     keep,
@@ -251,8 +251,6 @@ class Run:
     def take(self, inputs: list[Input], *, referenced: bool) -> None:
         """Divide the files into the reference and the models; look whether they are plausible."""
         self.warnings += origin_warnings({shown(one.name): one.origin for one in inputs})
-        if self.spec.data == "features":
-            check_widths(inputs)
         if referenced:
             self.reference, *inputs = inputs
         self.models = {model.name: model for model in inputs}

@@ -34,7 +34,7 @@ from genbounds.cli._options import (
     offer,
     policies,
 )
-from genbounds.cli._plausible import blocks, check_widths
+from genbounds.cli._plausible import blocks
 from genbounds.cli._terminal import (
     interruptible,
     keep,
@@ -272,8 +272,6 @@ class _LineUp:
             drawing=drawing,
             encoder=encoded,
         )
-        if metric.data == "features":
-            check_widths(inputs)
         origins = {shown(model.name): model.origin for model in inputs}
         if live and encoded is not None:
             fresh = dict.fromkeys((shown(str(arm)) for arm in live), encoded.encoder.description)

@@ -54,7 +54,7 @@ def compare(
     ------
     InputError
         As the function of that score, naming the model; if the scores are of different
-        statistics, which no order could be read into; or if files that `files.read_features`
+        statistics, which cannot be ranked; or if files that `files.read_features`
         (or `Moments.load`) read name different encoders, weights or preprocessing.
 
     Notes
@@ -235,7 +235,7 @@ def rank(estimates: Mapping[str, Estimate], *, metric: str, level: float = 0.95)
 
 
 def _reference_rows(estimates: Mapping[str, Estimate], differences: list[Difference]) -> int | None:
-    """Fewest rows of a reference of unknown size at which the differences found still stand.
+    """Minimum number of reference rows, where it is unknown, at which the differences still hold.
 
     The bias that m rows leave in a difference is the difference of both models' rates, over m.
     """

@@ -127,7 +127,7 @@ def growing_scores(
     Raises
     ------
     InputError
-        If `x` is no array (n, d), all of its rows have no score, or there is no room for a copy of
+        If `x` is no array (n, d), all of its rows have no score, or there is no space for a copy of
         half of them: in memory up to 64 MiB, else in ``TMPDIR``.
     """
     if isinstance(x, Moments):
@@ -189,6 +189,6 @@ def _in_order_of_entry(rows: NDArray[Any], sizes: list[int], seed: int) -> NDArr
         return gather(blocks(), dtype=rows.dtype, shape=(len(index), rows.shape[1]))
     except OSError as error:
         raise InputError(
-            f"no room for a copy of half of the rows in {tempfile.gettempdir()}: free some space "
-            "or point TMPDIR to a larger disk."
+            f"not enough space for a copy of half of the rows in {tempfile.gettempdir()}: free "
+            "some space or point TMPDIR to a larger disk."
         ) from error

@@ -13,7 +13,7 @@ sizes and weights are all this one formula.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -127,7 +127,7 @@ class Design:
         return Design(unit, stratum.astype(np.intp), self.weights[rows])
 
     def centred(self, values: Float) -> Float:
-        """Subtract from one value a unit the mean of its stratum."""
+        """Subtract from one value per unit the mean of its stratum."""
         means = sums_by(self.stratum, values, self.sizes.size) / self.sizes
         out: Float = values - means[self.stratum]
         return out
@@ -268,12 +268,37 @@ def sums_by(number: Index, values: Float, size: int) -> Float:
     return out
 
 
+def pair_positions(ones: Sequence[int], twos: Sequence[int]) -> tuple[Index, Index, Index]:
+    """All pairs of a row of part k of one list and of part k of another, with their k.
+
+    Parameters
+    ----------
+    ones, twos : sequence of int
+        Rows of each part of either list; positions count through all parts.
+    """
+    one, two = np.asarray(ones, dtype=np.intp), np.asarray(twos, dtype=np.intp)
+    counts = one * two
+    which = np.repeat(np.arange(counts.size), counts)
+    within = np.arange(which.size) - np.repeat(np.cumsum(counts) - counts, counts)
+    row, column = np.divmod(within, two[which])
+    return (np.cumsum(one) - one)[which] + row, (np.cumsum(two) - two)[which] + column, which
+
+
 def row_pairs(ones: list[Index], twos: list[Index]) -> tuple[Index, Index, Index]:
     """All pairs of a row of ``ones[k]`` and a row of ``twos[k]``, with their k."""
-    counts = [one.size * two.size for one, two in zip(ones, twos, strict=True)]
-    i = np.concatenate([np.repeat(one, two.size) for one, two in zip(ones, twos, strict=True)])
-    j = np.concatenate([np.tile(two, one.size) for one, two in zip(ones, twos, strict=True)])
-    return i, j, np.repeat(np.arange(len(ones)), counts)
+    i, j, which = pair_positions([one.size for one in ones], [two.size for two in twos])
+    return np.concatenate(ones)[i], np.concatenate(twos)[j], which
+
+
+def weighted_pairs(
+    ones: list[tuple[Index, Float]], twos: list[tuple[Index, Float]]
+) -> tuple[Index, Index, Float, Index]:
+    """Pair the rows of weighted parts as `row_pairs` does, with the products of their weights."""
+    i, j, which = pair_positions([one.size for one, _ in ones], [two.size for two, _ in twos])
+    (rows, weights), (others, theirs) = (
+        [np.concatenate(lists) for lists in zip(*parts, strict=True)] for parts in (ones, twos)
+    )
+    return rows[i], others[j], weights[i] * theirs[j], which
 
 
 def chunks(cells: list[Index], sizes: Index, rows: int) -> Iterator[list[Index]]:

@@ -22,7 +22,7 @@ NO_VARIATION = 1e-14
 """Standard error, relative to the value, that is rounding."""
 
 EULER = 0.5772
-LEAST_INDEX = 1.75
+LEAST_INDEX = 2.0
 LARGEST_SHARE = 0.2
 """Tail index and largest share in the variance from which on the standard error is not relied on.
 Chosen on Student's t with 3 to 8 degrees of freedom, independent or common, also through a random
@@ -48,11 +48,14 @@ class Tails:
         Largest share of one row (or group of rows) in the sum of squared influences.
     index : float
         Hill's estimate of the tail index from the √n largest: below 2 there is no variance.
+    variance : float
+        What the influence makes up of the variance of the estimate, Σ IF² / n².
     """
 
     n: int
     largest: float
     index: float
+    variance: float = 0.0
 
     @classmethod
     def of(cls, influence: Float) -> Tails:
@@ -70,26 +73,31 @@ class Tails:
             n=n,
             largest=float(top[-1] ** 2) / total,
             index=1.0 / mean if mean > 0.0 else math.inf,
+            variance=total / n**2,
         )
 
-    @property
-    def heavy(self) -> bool:
-        """Whether the standard error cannot be relied on.
+    def heavy(self, variance: float) -> bool:
+        """Whether the standard error of an estimate with this `variance` cannot be relied on.
 
-        The largest share is compared with one and a half times what an exponential tail leaves.
+        The tail index is low by more than a standard error of its own; or one row makes up more of
+        the variance than half as much again as an exponential tail would leave it.
         """
+        share = min(self.variance / variance, 1.0) if variance > 0.0 else 1.0
         light = 1.5 * (math.log(self.n) + EULER) ** 2 / self.n
-        return self.index < LEAST_INDEX or self.largest > max(LARGEST_SHARE, light)
+        index = self.index * (1.0 + 1.0 / math.sqrt(max(2, math.isqrt(self.n))))
+        return (index < LEAST_INDEX and share > LARGEST_SHARE) or (
+            share * self.largest > max(LARGEST_SHARE, light)
+        )
 
-    def warning(self, name: str = "") -> tuple[Diagnostic, ...]:
-        """Warn of heavy tails; `name`: of which sample."""
-        if not self.heavy:
+    def warning(self, name: str, variance: float) -> tuple[Diagnostic, ...]:
+        """Warn of heavy tails; `name`: of which sample; `variance`: of the estimate."""
+        if not self.heavy(variance):
             return ()
         return (
             unreliable(
                 "heavy-tails",
                 f"{name + ' ' if name else ''}rows have heavy tails: one row makes up "
-                f"{self.largest:.0%} of the estimated variance, and the tail index is "
+                f"{self.largest:.0%} of the squared influences, and the tail index is "
                 f"{self.index:.2g} (below 2 there is no variance)",
                 "Use more samples, or features with lighter tails.",
             ),
@@ -144,7 +152,7 @@ class SampleError:
     quadratic_variance: float = 0.0
     mixed_variance: float = 0.0
     tails: Tails | None = None
-    row_ids: NDArray[np.uint64] | None = field(default=None, repr=False)
+    row_ids: NDArray[np.uint64] | None = field(default=None, repr=False, compare=False)
 
     @property
     def unexplained(self) -> float:
@@ -164,6 +172,7 @@ class SampleError:
             skewness=self.skewness * factor**3,
             quadratic_variance=self.quadratic_variance * factor**2,
             mixed_variance=self.mixed_variance * factor**2,
+            tails=self.tails and replace(self.tails, variance=self.tails.variance * factor**2),
         )
 
 
@@ -593,7 +602,7 @@ def heavy_tails(estimate: Estimate) -> tuple[Diagnostic, ...]:
         warning
         for name, error in zip(names, samples, strict=True)
         if error.tails is not None
-        for warning in error.tails.warning(name)
+        for warning in error.tails.warning(name, estimate.variance)
     )
 
 

@@ -13,7 +13,7 @@ from genbounds.validation import Float, InputError, check_choice, check_count
 SPACINGS = ("n", "1/n")
 
 MINIMUM_POOL = 20
-"""Fewest samples through which a line is drawn."""
+"""Minimum number of samples through which a line is drawn."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -163,7 +163,8 @@ def inception_splits(probs: Any, *, splits: int = 10, level: float = 0.95) -> tu
     rows = check_features("probs", probs)
     if check_count("splits", splits) > len(rows) // 2:
         raise InputError(
-            f"must leave 2 rows a part: at most {len(rows) // 2}; got {splits}.", argument="splits"
+            f"must leave 2 rows per part: at most {len(rows) // 2}; got {splits}.",
+            argument="splits",
         )
     return tuple(
         inception_estimate(part, estimator="plugin").score(level)
@@ -250,8 +251,8 @@ def inception_estimate(
         warnings += (
             caution(
                 "few-samples",
-                f"{n} samples for {classes} classes, fewer than two a class: bias can be left that "
-                "the interval does not cover",
+                f"{n} samples for {classes} classes, fewer than two per class: the interval does "
+                "not cover the bias that can be left",
                 "Use more samples.",
             ),
         )

@@ -56,6 +56,9 @@ ORDER_PAIRS = 2000
 LEAK_SHARE = 0.01
 """Share of rows common to sample and reference from which on a score is no comparison."""
 
+ROW_BLOCK = 1 << 18
+"""Entries that are worked on at a time: they stay in the cache."""
+
 MOSTLY_DISTINCT = 0.5
 """Share of distinct rows of a sample below which equal rows in another one are no sign of anything:
 posteriors that are sure, features of few values."""
@@ -95,7 +98,7 @@ def inspect(
         Of the argument, for errors.
     x : array_like of shape (n, d) or Sample
     minimum : int
-        Fewest rows.
+        Minimum number of rows.
     what : str
         "generated" or "reference", for warnings; empty where there is one sample only.
     posteriors : bool
@@ -121,7 +124,7 @@ def row_ids(rows: NDArray[Any]) -> NDArray[np.uint64]:
     narrow = rows.dtype.itemsize <= 4
     factors = np.random.default_rng(SEED).integers(1 << 63, size=d, dtype=np.uint64) * 2 + 1
     ids = np.zeros(n, dtype=np.uint64)
-    step = max(1, (1 << 22) // d)
+    step = max(1, ROW_BLOCK // d)
     for start in range(0, n, step):
         block: NDArray[Any] = np.array(
             rows[start : start + step], dtype=np.float32 if narrow else np.float64
@@ -232,7 +235,7 @@ def _log_distances(x: NDArray[Any], squares: Float, neighbours: int) -> Float:
     ‖x - y‖² / max(‖x‖², ‖y‖²), for centred rows with these squared norms.
     """
     found = []
-    step = max(1, (1 << 21) // len(x))
+    step = max(1, ROW_BLOCK // len(x))
     floor = 8.0 * float(np.finfo(x.dtype).eps)  # below it the product is all rounding
     for start in range(0, len(x), step):
         own = squares[start : start + step, None]

@@ -50,9 +50,9 @@ class Prepared:
         Rows to the plug-in value, turned so that small is good; None: from `estimate`.
     follow : callable or None
         From the number of columns to a plug-in score that follows a growing sample (`Running`);
-        None where each step has to take all rows anew.
+        None: it is computed from all rows at each step.
     columns : int or None
-        Features that rows must have; None where the metric does not care.
+        Features that rows must have; None for any number.
     samples_per_dimension, minimum : int
         No score is defined below `minimum` rows. Selection first looks at an arm after
         ``max(100, samples_per_dimension * d, 2 * minimum)`` rows.
@@ -93,7 +93,7 @@ Prepare = Callable[[Any, Mapping[str, Any], Sequence[Any]], Prepared]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricSpec:
-    """A metric as everything else sees it.
+    """Description of a metric: what it is called, what it needs and how to prepare it.
 
     Attributes
     ----------
@@ -217,7 +217,7 @@ class CustomMetric:
         influence: Float = np.asarray(self.influence(rows), dtype=np.float64)
         if influence.shape != (n,):
             raise InputError(
-                f"of metric {self.name!r} must return one number a row, shape ({n},); "
+                f"of metric {self.name!r} must return one number per row, shape ({n},); "
                 f"got shape {influence.shape}.",
                 argument="influence",
             )
@@ -257,7 +257,7 @@ def _frechet(reference: Any, options: Mapping[str, Any], models: Sequence[Any]) 
         plugin=prepared.plugin,
         follow=lambda columns: RunningFrechet(prepared),
         columns=prepared.d,
-        # The noise of a sampled reference cancels row by row from four rows a feature on.
+        # The noise of a sampled reference cancels row by row from four rows per feature on.
         samples_per_dimension=2 if prepared.n is None else 4,
         few_samples_per_dimension=0.5,
         reference=prepared,

@@ -99,10 +99,17 @@ class Moments:
 
     @classmethod
     def from_features(cls, x: Any, *, keep: int = 0, seed: int = 0) -> Moments:
-        """Moments of the rows of `x`, shape (n, d), n >= 1, read in blocks.
+        """Return the moments of the rows of `x`, read in blocks.
 
-        A random part of `keep` rows is kept beside them: from these a Fréchet distance knows their
-        fourth moments, where it would have to take them for Gaussian or borrow them.
+        Parameters
+        ----------
+        x : array_like of shape (n, d)
+            At least one row.
+        keep : int, default 0
+            How many rows, chosen at random, are kept beside the moments. A Fréchet distance takes
+            the reference's fourth moments from them; without, they are borrowed from the model.
+        seed : int, default 0
+            Of that choice.
         """
         rows = check_features("x", x, minimum=1)
         moments = cls.empty(rows.shape[1])

@@ -12,7 +12,7 @@ in either argument. Every score of this package has that form; what differs is I
 * the leave-one-out influence IF(x_i) - 2 h(x_i, x_i) / n: a row is part of the sample that it is
   compared with, and without this heavy tails inflate the variance;
 * the variance. The mean square of those influences contains the noise of the other rows, 4 Σ M_ij²
-  over pairs i ≠ j, where the quadratic part itself varies by 2 Σ M_ij²: half of it is taken back,
+  over pairs i ≠ j, where the quadratic part itself varies by 2 Σ M_ij²: half of it is subtracted,
   down to the variance of the quadratic part, which is all there is where IF vanishes;
 * the curvature Σ IF(x_i) IF(x_j) M_ij over i ≠ j: how value and estimated variance move together.
 
@@ -33,7 +33,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from genbounds.estimators._design import Design, Index, chunks, row_pairs, sums_by
+from genbounds.estimators._design import Design, Index, chunks, row_pairs, sums_by, weighted_pairs
 from genbounds.estimators._estimate import SampleError, Tails
 from genbounds.estimators._moments import BLOCK_BYTES, random_parts
 from genbounds.validation import Float
@@ -399,10 +399,7 @@ class _Units:
         kept = steps[: max(32, int(len(steps) * min(1.0, PAIR_BUDGET / cost)))]
         for shift in range(1, shifts + 1):
             others = [steps[(k + shift) % len(steps)] for k in range(len(kept))]
-            i, j, which = row_pairs([rows for rows, _ in kept], [rows for rows, _ in others])
-            scale = np.concatenate(
-                [np.outer(a, b).ravel() for (_, a), (_, b) in zip(kept, others, strict=True)]
-            )
+            i, j, scale, which = weighted_pairs(kept, others)
             values = sums_by(which, _cross(self.form, block, i, j) * scale, len(kept))
             self.pair_squares.append(values**2)
 

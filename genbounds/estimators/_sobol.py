@@ -33,7 +33,7 @@ BITS = 30
 class QuasiRandomArray(np.ndarray[Any, np.dtype[Any]]):
     """An array made from quasi-random points; what NumPy computes from it is one as well.
 
-    Estimators with an interval for independent rows refuse it. ``np.asarray`` takes the mark away.
+    Estimators with an interval for independent rows refuse it. ``np.asarray`` drops this property.
     """
 
     quasi_random = True

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds.estimators._design import Design, Index, row_pairs, sums_by
+from genbounds.estimators._design import Design, Index, sums_by, weighted_pairs
 from genbounds.estimators._estimate import SampleError
 from genbounds.estimators._second_order import (
     MOST_SHIFTS,
@@ -117,10 +117,7 @@ def _random_steps(side: Side, rng: np.random.Generator) -> _Steps:
 
 def _products(between: Between, one: Any, two: Any, ones: list[Part], twos: list[Part]) -> Float:
     """Σ a_i b_j h(x_i, y_j) for each pair of parts of two blocks."""
-    i, j, which = row_pairs([rows for rows, _ in ones], [rows for rows, _ in twos])
-    scale = np.concatenate(
-        [np.outer(a, b).ravel() for (_, a), (_, b) in zip(ones, twos, strict=True)]
-    )
+    i, j, scale, which = weighted_pairs(ones, twos)
     total = np.zeros(len(ones))
     for start in range(0, i.size, PAIR_BUDGET // 8):
         part = slice(start, start + PAIR_BUDGET // 8)

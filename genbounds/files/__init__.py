@@ -27,6 +27,7 @@ from genbounds.files._read import (
 from genbounds.files._read import array_names as array_names
 from genbounds.files._read import image_count as image_count
 from genbounds.files._read import label_arrays as label_arrays
+from genbounds.files._read import shape_of as shape_of
 from genbounds.files._read import stream_images as stream_images
 from genbounds.files._storage import check_bomb as check_bomb
 from genbounds.files._storage import gather as gather

@@ -131,7 +131,7 @@ class Contents:
         if len(stored.shape) != 2:
             raise InputError(
                 f"{shown}: holds an array of shape {stored.shape}: "
-                "features need shape (n, d), one row a sample."
+                "features need shape (n, d), one row per sample."
             )
         if 0 in stored.shape:
             raise InputError(

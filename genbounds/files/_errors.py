@@ -43,7 +43,7 @@ def reason_of(error: Exception) -> str:
         errno.ENOTDIR: "a part of the path is a file, not a folder: check the path",
         errno.EEXIST: "a part of the path is a file, not a folder: check the path",
         errno.EISDIR: "it is a folder: give a file name",
-        errno.ELOOP: "its symbolic links run in a circle: mend the link",
+        errno.ELOOP: "its symbolic links run in a circle: fix the link",
     }
     if isinstance(error, OSError) and error.errno in advice:
         return advice[error.errno]
@@ -61,7 +61,7 @@ def naming_damage(shown: str) -> Iterator[None]:
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise InputError(
-                f"{shown}: no room to unpack it in {scratch_folder()}: "
+                f"{shown}: not enough space to unpack it in {scratch_folder()}: "
                 "free some space or point TMPDIR to a larger disk."
             ) from error
         raise damaged(shown, error) from error

@@ -130,7 +130,7 @@ def check_labels(labels: Mapping[str, NDArray[Any]], n: int) -> dict[str, NDArra
         array = np.asarray(values)
         if array.shape != (n,) or array.dtype.kind not in "iuU":
             raise InputError(
-                f"`{name}` must hold {n} integers or texts, one a row; "
+                f"`{name}` must hold {n} integers or texts, one per row; "
                 f"got {array.dtype} of shape {array.shape}."
             )
         checked[name] = array

@@ -110,7 +110,7 @@ def _label_column(
     if not (types.is_integer(kind) or types.is_string(texts) or types.is_large_string(texts)):
         raise InputError(
             f"{shown}: column {display(name, limit=40)} holds {display(kind, limit=40)}: "
-            "labels are integers or texts, one a row."
+            "labels are integers or texts, one per row."
         )
 
     def load() -> NDArray[Any]:

@@ -51,7 +51,7 @@ def read(path: str | os.PathLike[str]) -> NDArray[Any] | Statistics:
         ``.npy``; ``.npz``, ``.safetensors`` or ``.pt`` with an array called ``features``, ``reps``,
         ``feats`` or ``arr_0``, or with the statistics ``mu``, ``sigma`` and, where known, ``n``; a
         ``.pt`` that is one tensor; ``.parquet`` with a column of lists ``features`` or ``reps``, or
-        with numeric columns, one a feature (other than ``groups``, ``strata`` and ``labels``,
+        with numeric columns, one per feature (other than ``groups``, ``strata`` and ``labels``,
         which `read_labels` reads).
 
     Returns
@@ -163,6 +163,20 @@ def read_labels(
         return pick_labels(contents, shown, groups=groups, strata=strata, packed=packed)
 
 
+def shape_of(path: str | os.PathLike[str]) -> tuple[int, int] | None:
+    """Return rows and features by the header alone; None in formats without one.
+
+    Statistics have no rows.
+    """
+    if ending_of(path) in _WITHOUT_HEADER:
+        return None
+    with _contents(path) as (contents, shown):
+        features = contents.features(shown)
+        if features is None:
+            return 0, (contents.arrays["mu"]().shape or (0,))[-1]
+        return features.shape[0], features.shape[1]
+
+
 def array_names(path: str | os.PathLike[str]) -> tuple[str, ...]:
     """Return the names of the arrays in a file, without reading them."""
     with _contents(path) as (contents, _):
@@ -172,7 +186,7 @@ def array_names(path: str | os.PathLike[str]) -> tuple[str, ...]:
 def label_arrays(path: str | os.PathLike[str], n: int) -> dict[str, NDArray[Any]]:
     """Return the arrays ``groups``, ``strata`` and ``labels`` beside n rows or images, by name.
 
-    What other programs keep under these names and is not one integer or text a row is left out,
+    What other programs keep under these names and is not one integer or text per row is left out,
     with a message.
     """
     found = {}

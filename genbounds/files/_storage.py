@@ -64,7 +64,7 @@ def gather(
     ValueError
         If the chunks hold another number of bytes.
     OSError
-        If the disk has no room for them.
+        If the disk has no space for them.
     """
     size = math.prod(shape) * dtype.itemsize
     order: Literal["F", "C"] = "F" if fortran else "C"

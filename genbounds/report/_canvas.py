@@ -148,7 +148,7 @@ def row_height(rows: int) -> float:
 
 
 def left_margin(names: Sequence[str], *, narrow: bool) -> float:
-    """Room for the names beside the axes."""
+    """Space for the names beside the axes."""
     limit = name_limit(narrow) + 1
     return 20.0 + 6.7 * max((min(len(name), limit) for name in names), default=0)
 
@@ -156,7 +156,7 @@ def left_margin(names: Sequence[str], *, narrow: bool) -> float:
 def rows_axes(
     width: float, names: Sequence[str], *, right: float, top: float = 8.0
 ) -> tuple[Canvas, Axes]:
-    """Canvas of the height it takes, and axes with one named row a model, the first on top."""
+    """Canvas of the height it takes, and axes with one named row per model, the first on top."""
     canvas = Canvas(width, 48 + top + row_height(len(names)) * len(names))
     axes = canvas.axes(
         left=left_margin(names, narrow=canvas.narrow), right=right, top=top, bottom=44.0

@@ -34,7 +34,7 @@ def look_sizes(first: int, limit: int, *, growth: float = 1.25) -> tuple[int, ..
         raise InputError(f"must be at least {_SMALLEST_GROWTH}; got {growth!r}.", argument="growth")
     if limit < first:
         raise InputError(
-            f"({limit} samples an arm) lies below the first look ({first} samples): "
+            f"({limit} samples per arm) lies below the first look ({first} samples): "
             "raise `limit`, or lower `first_look` if the estimator allows it.",
             argument="limit",
         )

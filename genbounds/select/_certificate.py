@@ -100,7 +100,7 @@ class Certificate:
         level = int(self.levels[arm])
         self._looks[arm][level] = _Look.of(estimate)
         self.latest[arm] = self._looks[arm][level].estimate
-        self.doubtful[arm] += not estimate.reliable
+        self.doubtful[arm] += not is_evidence(estimate)
         self.levels[arm] = level + 1
         self.loss[arm] = estimate.loss
         self.stderr[arm] = estimate.stderr
@@ -188,7 +188,7 @@ class Certificate:
         first, second = self._looks[a].get(level), self._looks[b].get(level)
         if first is None or second is None:
             return
-        if not (first.estimate.reliable and second.estimate.reliable):
+        if not (is_evidence(first.estimate) and is_evidence(second.estimate)):
             return  # an interval that is not trusted is no evidence
         gap = second.estimate.loss - first.estimate.loss  # positive: a is better
         noise = difference(first.estimate, second.estimate)
@@ -224,6 +224,19 @@ class Certificate:
         for looks in self._looks:
             for level in [level for level in looks if level < lowest]:
                 del looks[level]
+
+
+CONDITIONS = frozenset({"reference-size-unknown"})
+"""Doubts about the reference that all arms share. They do not withhold the certificate: it is about
+the reference as it was given, and its scores say what that rests on."""
+
+
+def is_evidence(estimate: Estimate) -> bool:
+    """Whether a look may certify anything: no doubt of its own."""
+    return all(
+        warning.severity != "unreliable" or warning.code in CONDITIONS
+        for warning in estimate.warnings
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,6 +55,6 @@ def check_enough_samples(metric: Prepared, columns: int, sizes: Mapping[str, int
         ways.append(f"metric 'kid' selects from {MINIMUM_LOOK} samples on")
     raise InputError(
         f"no arm has enough samples: with {columns} columns metric {metric.name!r} is certified "
-        f"from {first} samples an arm on, and the largest, {largest!r}, has {sizes[largest]}; "
+        f"from {first} samples per arm on, and the largest, {largest!r}, has {sizes[largest]}; "
         f"with fewer, {' and '.join(ways)}."
     )

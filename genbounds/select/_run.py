@@ -54,8 +54,8 @@ def run(
         Objects with ``draw(n, rng)``, or plain functions of ``(n, rng)``, that return n fresh
         independent rows, an array (n, d). Fewer rows than asked mean that the arm is exhausted;
         what it gave counts. `FeatureArm` makes one of recorded features, `EncodedArm` of a
-        generator and an encoder. An arm whose rows are seen to copy earlier ones, to come in
-        turns or to drift is set aside: what it says is no evidence.
+        generator and an encoder. An arm whose rows repeat earlier ones, come class by
+        class in turns, or drift is set aside and is no evidence.
     reference : array_like of shape (m, d) or Moments, optional
         Real features. Needed for metrics "fd" and "kid" (there no Moments); if it is itself a
         sample, the target is the distance to its population, and the reference's noise is part

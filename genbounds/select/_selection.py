@@ -34,7 +34,7 @@ class Look:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArmStatus:
-    """How an arm has fared.
+    """State of one arm when the run ended.
 
     Attributes
     ----------

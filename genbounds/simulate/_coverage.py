@@ -48,7 +48,7 @@ class Coverage:
     Attributes
     ----------
     subject, arm : str
-        What was put on trial, and on which distribution.
+        What was tested, and on which distribution.
     n : int or None
         Samples in each replication; None if `draw` alone knows.
     d : int or None

@@ -51,7 +51,7 @@ def here(zoo, tmp_path, monkeypatch):
 FD = "score real.npy "
 IS = "score --metric is "
 SELECT = "select --reference real.npy good.npy "
-FINITE = "drop the sample or mend the encoder that made it; genbounds repairs nothing silently."
+FINITE = "drop the row, or fix the encoder that made it."
 BENT = (
     "genbounds: `bent.npz` has a covariance with eigenvalue -1 (largest 7): it is not positive "
     "semidefinite. Was it computed in half precision, or truncated?"
@@ -150,7 +150,7 @@ CALLS = {
     ),
     FD + "vector.npy": (
         "genbounds: vector.npy: holds an array of shape (4,): "
-        "features need shape (n, d), one row a sample."
+        "features need shape (n, d), one row per sample."
     ),
     FD + "words.npy": (
         "genbounds: words.npy: holds <U1, not real numbers: save a float array of shape (n, d)."
@@ -263,16 +263,16 @@ CALLS = {
     FD + "good.npy --weights x": "genbounds: `--weights` needs --encoder.",
     SELECT + "--weights x": "genbounds: `--weights` needs --encoder.",
     SELECT + "nomodule:gan --budget 100": (
-        "genbounds: nomodule:gan: there is no module 'nomodule' here or among the installed "
-        "packages: run this in the folder that has it."
+        "genbounds: nomodule:gan: there is no module 'nomodule' in this folder or among the "
+        "installed packages: run this in the module's folder."
     ),
     SELECT + "json:loadz --budget 100": "genbounds: json:loadz: the module has no 'loadz'.",
     SELECT + "json:loads": (
         "genbounds: json:loads never ends: say with --budget N how many samples to draw at most."
     ),
     SELECT + "json:__doc__ --budget 100": (
-        "genbounds: json:__doc__: is neither a function of (n, rng) nor an object with such a "
-        "`draw` (a class is not one: name an instance)."
+        "genbounds: json:__doc__: is neither a function of (n, rng) nor an object with a method "
+        "draw(n, rng); if it is a class, name an instance."
     ),
     SELECT + "json:loads --budget 100 --logits": None,
     # folders of results
@@ -293,7 +293,7 @@ CALLS = {
 
 # Where the words belong to another library or package, the line must hold these.
 PARTS = {
-    "features x.csv --out y.npy": ["genbounds: x.csv: is nothing that can be encoded: give"],
+    "features x.csv --out y.npy": ["genbounds: x.csv: has no known ending: give"],
     "features folder --out y.npy": ["genbounds: folder: has no images (.png, ", "check the path."],
     "features real.npy --out y.npy --encoder what": [
         "genbounds: `--encoder` must be one of timm:",

@@ -52,11 +52,17 @@ def test_plugin_has_no_ranking(run, zoo):
 def test_reference_statistics(run, zoo):
     known = run("score", zoo / "population.npz", zoo / "good.npy", "--json").json
     counted = run("score", zoo / "counted.npz", zoo / "good.npy", "--json").json
-    (warning,) = known["warnings"]
-    assert (warning["code"], warning["severity"]) == ("reference-size-unknown", "caution")
-    assert known["notes"] == [warning["message"]]
-    assert counted["warnings"] == []
-    assert counted["rows"][0]["stderr"] > known["rows"][0]["stderr"]
+    (row,) = known["rows"]
+    assert not row["reliable"]
+    codes = [warning["code"] for warning in row["warnings"]]
+    assert "reference-size-unknown" in codes
+    assert counted["rows"][0]["reliable"]
+    assert counted["rows"][0]["stderr"] > row["stderr"]
+    told = run("score", zoo / "population.npz", zoo / "good.npy", "--reference-n", 900, "--json")
+    assert told.json["rows"] == counted["rows"]
+    exact = run("score", zoo / "population.npz", zoo / "good.npy", "--reference-exact", "--json")
+    assert exact.json["rows"][0]["reliable"]
+    assert exact.json["rows"][0]["stderr"] == row["stderr"]
 
 
 def test_generated_statistics(run, zoo):

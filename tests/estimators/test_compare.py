@@ -57,11 +57,13 @@ def test_noise_of_the_shared_reference_cancels():
     assert ranking.differences[0].stderr < 0.3 * np.hypot(*alone)
 
 
-def test_pairing_uses_the_common_rows():
+def test_noise_of_shared_prompts_cancels():
     rng = np.random.default_rng(3)
     real, latent = features(rng, 5000, 0.0), rng.normal(size=(2000, 6))
     fakes = {"a": latent * 1.5, "b": latent * 1.52}
-    loose, paired = gb.compare(fakes, real), gb.compare(fakes, real, paired=True)
+    prompts = np.arange(2000)
+    shared = {name: gb.Sample(x, groups=prompts) for name, x in fakes.items()}
+    loose, paired = gb.compare(fakes, real), gb.compare(shared, real)
     assert paired.differences[0].stderr < 0.2 * loose.differences[0].stderr
     assert paired.differences[0].distinguishable
     assert not loose.differences[0].distinguishable
@@ -117,14 +119,6 @@ def test_letters_say_exactly_who_is_separated(models):
         ({"a": np.full((4, 3), np.nan)}, {}, "model 'a': .*NaN"),
         ({"a": np.ones((4, 2))}, {}, "model 'a': `fake` has 2 features"),
         ({"a": np.eye(3)}, {"level": 2}, "`level` must be"),
-        (
-            {
-                "a": np.random.default_rng(0).normal(size=(20, 3)),
-                "b": np.random.default_rng(1).normal(size=(21, 3)),
-            },
-            {"paired": True},
-            "equally many",
-        ),
     ],
 )
 def test_bad_input_names_the_model(fakes, kwargs, message):

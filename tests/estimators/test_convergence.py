@@ -110,7 +110,7 @@ def test_a_full_disk_is_one_line(monkeypatch):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(tempfile, "TemporaryFile", full)
-    with pytest.raises(InputError, match="no room for a copy of half of the rows"):
+    with pytest.raises(InputError, match="not enough space for a copy of half of the rows"):
         growing_scores(np.ones((1801, LARGE), np.float32), lambda rows: SCORE)
 
 
@@ -134,7 +134,7 @@ def test_the_whole_scores_as_ever(metric):
 
 
 def test_plugin_is_biased_in_small_samples_and_debiased_is_not():
-    """Equal laws in 20 dimensions: the plug-in is above 0.5 at n = 100, tens of its deviations."""
+    """Equal distributions, d = 20: the plug-in is above 0.5 at n = 100, tens of deviations."""
     rng = np.random.default_rng(1)
     real, fake = gb.Moments(np.zeros(20), np.eye(20)), rng.normal(size=(3200, 20))
     plugin, debiased = (

@@ -1,4 +1,4 @@
-"""Inception score: independent references, laws, refusals."""
+"""Inception score: independent references, properties, refusals."""
 
 from __future__ import annotations
 

@@ -242,7 +242,7 @@ def test_convergence(page, tmp_path):
 
 
 def test_the_kid_of_all_pairs_is_the_u_statistic():
-    """By moments of third order and by all pairs: two routes to one number, over chunks as well."""
+    """By moments of third order and by all pairs: two ways to one number, over chunks as well."""
     from unittest import mock
 
     import genbounds as gb

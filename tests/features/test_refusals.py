@@ -111,14 +111,14 @@ LINES = {
     "huge stack": (
         encoded(inputs.huge_stack),
         "HERE/x.npy: holds an array of shape (1, 40000, 40000): features need shape (n, d), one "
-        "row a sample.",
+        "row per sample.",
     ),
     "huge images": (
         lambda here, media: features.open_source([inputs.huge_stack(here)], items="images"),
         "HERE/x.npy: holds images of 40000 × 40000 pixels, more than Pillow takes: save them at "
         "the encoder's size.",
     ),
-    "no text": (encoded(inputs.no_text), "HERE/x.txt: has no text: write one text a line."),
+    "no text": (encoded(inputs.no_text), "HERE/x.txt: has no text: write one text per line."),
     "latin": (encoded(inputs.latin), "HERE/x.txt, line 2: is not UTF-8: convert the file."),
     "no json": (encoded(inputs.no_json), "HERE/x.jsonl, line 2: is not JSON (…)."),
     "other field": (

@@ -125,15 +125,15 @@ BAD_BYTES = {
     ),
     "vector.npy": (
         npy(X[0]),
-        "holds an array of shape (4,): features need shape (n, d), one row a sample.",
+        "holds an array of shape (4,): features need shape (n, d), one row per sample.",
     ),
     "scalar.npy": (
         npy(np.float64(3.0)),
-        "holds an array of shape (): features need shape (n, d), one row a sample.",
+        "holds an array of shape (): features need shape (n, d), one row per sample.",
     ),
     "images.npy": (
         npy(np.zeros((2, 3, 4))),
-        "holds an array of shape (2, 3, 4): features need shape (n, d), one row a sample.",
+        "holds an array of shape (2, 3, 4): features need shape (n, d), one row per sample.",
     ),
     "norows.npy": (
         npy(np.zeros((0, 4))),
@@ -378,7 +378,7 @@ def test_full_disk_while_unpacking(tmp_path, monkeypatch):
             raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("tempfile.TemporaryFile", Full)
-    with pytest.raises(InputError, match=r"x\.npz: no room to unpack it .* point TMPDIR"):
+    with pytest.raises(InputError, match=r"x\.npz: not enough space to unpack it .* point TMPDIR"):
         files.read(tmp_path / "x.npz")
 
 

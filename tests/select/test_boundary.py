@@ -65,7 +65,7 @@ def test_look_sizes():
 @pytest.mark.parametrize(
     ("first", "limit", "growth", "message"),
     [
-        (100, 99, 1.25, "`limit` .99 samples an arm. lies below the first look"),
+        (100, 99, 1.25, "`limit` .99 samples per arm. lies below the first look"),
         (100, 1_000, 1.0, "`growth` must be at least 1.1"),
         (100, 1_000, float("nan"), "`growth` must be at least 1.1"),
     ],

@@ -164,7 +164,7 @@ def test_custom_metric_is_certified_and_keeps_its_plugin_for_greedy():
 
 def test_custom_metric_with_a_wrong_influence_sets_the_arm_aside():
     bad = variance_of_first(influence=lambda x: np.zeros(3))
-    with pytest.raises(InputError, match="must return one number a row"):
+    with pytest.raises(InputError, match="must return one number per row"):
         select.run({"a": Normal(0.0)}, metric=bad)
 
 

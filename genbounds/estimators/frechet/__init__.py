@@ -1,7 +1,8 @@
 """The Fréchet distance: from moments alone, or from rows with its bias removed and an interval.
 
-`_sample` prepares a side and `_pair` joins two; `_terms`, `_mixed` and `_weighted` are the
-expansion in 1/n; `_routes` chooses between it and the fitted spectra of `few_samples`.
+`_distance` has the public function, `_strategies` chooses the method by the number of samples per
+dimension, `_sample` prepares one sample and `_pair` joins two. `_expansion` is the mathematics of
+the expansion in 1/n, `_known_moments` a sample of which only mean and covariance are known.
 """
 
 from genbounds.estimators.frechet._distance import FrechetReference as FrechetReference

@@ -29,7 +29,7 @@ from genbounds.estimators.frechet._expansion import (
 from genbounds.validation import Float
 
 CONTOUR_SHARE = 0.9
-"""Dimensions a row up to which the contour is used; beyond it has no room."""
+"""Dimensions per row up to which the contour is used; beyond, the spectrum reaches to 0."""
 
 STEP, TAIL = 0.25, 30.0
 """Of the trapezoidal sum along the contour, and where it ends (`spectrum_fit._contour`)."""
@@ -120,7 +120,9 @@ def moments_error(
     q = np.einsum("ij,ij->j", moved, moved)
     linear = float(gap @ cov @ gap)
     first = 4.0 * linear + 2.0 * (square - 2.0 * float(q @ s) + cross)
-    own_square = (square - trace**2 / size) * size**2 / ((size - 1.0) * (size + 2.0))
+    own_square = square
+    if size > 1:  # two rows show nothing of how their covariance varies
+        own_square = (square - trace**2 / size) * size**2 / ((size - 1.0) * (size + 2.0))
     crossed = _root_of_cube(s, q, size) + float(q @ _lowered(s)) / other
     unbiased = 4.0 * (linear - own_square / n - cross / other)
     unbiased += 2.0 * (own_square - 2.0 * crossed + cross)
@@ -173,13 +175,15 @@ def _root_of_cube(s: Float, q: Float, size: int) -> float:
 
         -(1/2πi) ∮ w^{3/2} (z/w) Σ_i (q_i/λ_i) / (λ_i - z) dw - (3/8 size) Σ q_i s_i.
 
-    To second order in 1/size where the contour has no room.
+    To second order in 1/size where the spectrum leaves no space for the contour.
     """
     plain = float(q @ s)
     if s.size >= CONTOUR_SHARE * size:
         sums = np.add.outer(s, s)
         pairs = s**2 * (s[:, None] + 2.0 * s) / (2.0 * sums**2)
         return plain - float(q @ (pairs.sum(axis=1) + np.diagonal(pairs))) / size
+    if not s.size:
+        return 0.0
     unit = float(s.max())
     lam, rest = (s / unit) ** 2, 1.0 - s.size / size
     low = float(lam.min())

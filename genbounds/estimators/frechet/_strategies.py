@@ -113,10 +113,12 @@ def _estimate(
         reference=two,
         shared_variance=shared_variance,
         lower_limit=0.0,
-        warnings=_drawing_warnings(samples)
-        + warnings
-        + _fourth_moment_warnings(samples, warnings)
-        + _size_warnings(samples),
+        warnings=(
+            _drawing_warnings(samples)
+            + warnings
+            + _fourth_moments_warnings(samples, warnings)
+            + _size_warnings(samples)
+        ),
         assumptions=_assumptions(samples) + assumptions,
         details=details,
     )
@@ -146,6 +148,10 @@ def _unknown_size(found: Estimate, samples: tuple[FrechetSample, FrechetSample])
     return replace(found, missing_rate=rate).warned(warning)
 
 
+FIT_DOUBTS = ("misfit", "few-samples")
+"""Warnings about the fit itself, after which the expansion is the better choice. Others, such as
+heavy tails, would be true of either."""
+
 OF_STDERR = 4.0
 """One over the share of a standard error that an unknown bias may have in an interval."""
 
@@ -172,30 +178,6 @@ def _drawing_warnings(samples: tuple[FrechetSample, FrechetSample]) -> tuple[Dia
     return tuple(found)
 
 
-def _fourth_moment_warnings(
-    samples: tuple[FrechetSample, FrechetSample], said: tuple[Diagnostic, ...]
-) -> tuple[Diagnostic, ...]:
-    """Say where the fourth moments of a sample are not its own."""
-    if any(warning.code == "moments-only" for warning in said):
-        return ()
-    found = []
-    directions = min(sample.directions for sample in samples)
-    for k, sample in enumerate(samples):
-        lender = samples[1 - k]
-        if sample.n is None or sample.some_rows is not None:
-            continue
-        lends = lender.rows is not None and lender.effective >= LENDER_RATIO * directions
-        found.append(
-            caution(
-                "moments-only",
-                f"of the {NAMES[k]} samples only statistics are known: their fourth moments are "
-                + (f"taken from the {NAMES[1 - k]} samples" if lends else "taken to be Gaussian"),
-                "Keep some rows beside them: genbounds.Moments.from_features(x, keep=500).",
-            )
-        )
-    return tuple(found)
-
-
 def _size_warnings(samples: tuple[FrechetSample, FrechetSample]) -> tuple[Diagnostic, ...]:
     return tuple(
         warning
@@ -203,6 +185,31 @@ def _size_warnings(samples: tuple[FrechetSample, FrechetSample]) -> tuple[Diagno
         if sample.n is not None
         for warning in small_sample(sample.effective, name=name)
     )
+
+
+def _fourth_moments_warnings(
+    samples: tuple[FrechetSample, FrechetSample], given: tuple[Diagnostic, ...]
+) -> tuple[Diagnostic, ...]:
+    """Say where the fourth moments of a sample come from, if it has no rows of its own."""
+    if any(warning.code == "moments-only" for warning in given):
+        return ()
+    found = []
+    needed = LENDER_RATIO * min(sample.directions for sample in samples)
+    for k, (name, sample) in enumerate(zip(NAMES, samples, strict=True)):
+        if sample.n is None or sample.some_rows is not None:
+            continue
+        lender = samples[1 - k]
+        borrowed = lender.rows is not None and lender.effective >= needed
+        source = f"of the {NAMES[1 - k]} samples" if borrowed else "of a Gaussian distribution"
+        found.append(
+            caution(
+                "moments-only",
+                f"only mean and covariance of the {name} samples are known: their fourth moments, "
+                f"on which bias and interval depend, are taken to be those {source}",
+                "Pass the features, or keep some rows: Moments.from_features(x, keep=2048).",
+            )
+        )
+    return tuple(found)
 
 
 NAMES = ("generated", "reference")
@@ -278,7 +285,8 @@ def debiased(fake: FrechetSample, real: FrechetSample, every_row: bool) -> Estim
         return _few_samples(fake, real, regime, every_row)
     if _fit_first(fake, real, regime):
         found = _few_samples(fake, real, regime, every_row)
-        if found.reliable:
+        doubts = {one.code for one in found.warnings if one.severity == "unreliable"}
+        if doubts.isdisjoint(FIT_DOUBTS):
             return found
     return _expanded(fake, real, regime, every_row)
 

@@ -5,8 +5,9 @@ With a kernel k, x generated and y real,
     KID = E k(x, x') + E k(y, y') - 2 E k(x, y).
 
 Averages over pairs of *different* rows are unbiased at every sample size. What a row adds to first
-order is twice its witness w(x) = E k(x, x') - E k(x, y); where the two laws are equal the witness
-is constant, and the variance is that of the doubly centred kernels alone. Derivation: docs/kid.md.
+order is twice its witness w(x) = E k(x, x') - E k(x, y); where both distributions are equal the
+witness is constant, and the variance is that of the doubly centred kernels alone. Derivation:
+docs/kid.md.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ PAIRING_SEED = 20_240_105
 ESTIMATORS = ("debiased", "plugin")
 
 MINIMUM = 4
-"""Fewest rows a side: the unbiased variance of the doubly centred kernel divides by n - 3."""
+"""Minimum number of rows: the unbiased variance of the doubly centred kernel divides by n - 3."""
 
 BLOCK_ROWS = 1024
 """Side of the square blocks of the kernel matrix that exist at any one time."""

@@ -19,7 +19,7 @@ SHIFTS, PAIRING_SEED = 8, 20_240_103
 """Pairings of every row that estimate E k⁴ from features; fixed, so that results repeat."""
 
 MINIMUM = 8
-"""Fewest rows from which the variance of the U-statistic is estimated."""
+"""Minimum number of rows from which the variance of the U-statistic is estimated."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -54,10 +54,10 @@ def contour_trace_root(values: Float, *, sizes: Sequence[int]) -> ContourTrace:
     """
     scale = float(values.max())
     lam = np.sort(values) / scale
-    fewest = float(min(sizes))
+    smallest = float(min(sizes))
     # The smallest zero of m, alone below the spectrum: the contour must pass between it and 0.
     zero = scipy.optimize.brentq(
-        lambda x: 1.0 - float((lam / (lam - x)).sum()) / fewest,
+        lambda x: 1.0 - float((lam / (lam - x)).sum()) / smallest,
         0.0,
         lam[0] * (1.0 - 1e-12),
         xtol=1e-6 * lam[0],

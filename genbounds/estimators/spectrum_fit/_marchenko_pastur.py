@@ -32,7 +32,7 @@ LOWEST, LOWEST_QUANTILE = 0.3, 0.05
 
 RIDGE = 0.1
 """Noise, relative to its own variance, added to every ρ(x): directions that are known better than
-this are not believed better, since the limit law itself holds to O(1/N)."""
+this are not believed better, since the limit itself holds to O(1/N)."""
 
 BEND = 2.0
 """Prior standard deviation of the slope of log t_j against log j over one e-fold of j."""
@@ -370,7 +370,7 @@ def _row_scale_map(radii: Float) -> RowMap:
     rest = kept.mean(axis=1)
     rho = (radii * np.exp(log_e)[:, None] * kept).mean(axis=1)
     logit = np.log(rho) - np.log(rest)
-    from scipy.interpolate import CubicSpline  # half a second that only this route should pay
+    from scipy.interpolate import CubicSpline  # half a second that only this method should pay
 
     offset = CubicSpline(logit, log_e - logit)
     first, last = float(logit[0]), float(logit[-1])

@@ -32,7 +32,7 @@ BLOCK_ROWS = 1024
 """Rows whose influence is computed at once."""
 
 FEW_ROWS = 16
-"""Below so many rows no limit law is near."""
+"""Below so many rows the limit theorems do not hold well enough."""
 
 SEEN_SHARE = 0.4
 """With fewer rows than this share of the directions, a cliff in the spectrum stays unseen."""
@@ -45,7 +45,7 @@ MISFIT = 0.4
 smooth spectra, 0.3-0.9 where they fall tenfold at one place, above 50 at a factor of 10⁴."""
 
 REPEATED_SHARE = 0.1
-"""With more than this share of rows that repeat others, the law is taken to have few atoms."""
+"""With a larger share of rows that repeat others, the distribution is taken to have few atoms."""
 
 CONTOUR_SHARE = 0.85
 """The contour is used up to so many directions a row; its variance grows without bound at 1."""
@@ -117,7 +117,7 @@ def fit_one_sample(
     Notes
     -----
     The variance is that of the estimator linearised in the rows, each row left out of the
-    resolvent that weighs it and its scale b_i left out of the law of the scales, plus the
+    resolvent that weighs it and its scale b_i left out of the distribution of the scales, plus the
     posterior variance of what the sample cannot see (`SpectrumFit.prior_variance`), plus the square
     of that share of the effect of the row scales by which their estimates are noise; both within
     `RootLimits`.

@@ -1,4 +1,4 @@
-"""How wrong the trace of the root of two laws can be, whatever spectrum was fitted to it.
+"""How wrong the trace of the root of two covariances can be, whatever spectrum was fitted to it.
 
 The map (Σ, Σ_r) ↦ Tr √(Lᵀ Σ L), Σ_r = L Lᵀ, is jointly concave, so that samples make it too small
 on average; and it is at most √(Tr Σ Tr Σ_r) (Cauchy–Schwarz). The truth lies between these two up
@@ -53,8 +53,8 @@ class RootLimits:
         """Variances of the distance due to each sample, no larger than the limits admit.
 
         A standard error of doubt is at most the distance to the farther limit: to the plug-in where
-        the trace is too large, to the least distance of laws with these traces where it is too
-        small.
+        the trace is too large, to the smallest distance with these traces where it is
+        too small.
 
         Parameters
         ----------
@@ -76,12 +76,12 @@ class RootLimits:
             Whether the fit was so poor that its own influences mean nothing, and the noise is that
             of the plug-in.
         """
-        room = (2.0 * max(trace - self.low, self.high - trace)) ** 2
-        by_plugin = inflation > 1.0 and math.fsum(fitted) > math.fsum(plugin) + room
+        allowed = (2.0 * max(trace - self.low, self.high - trace)) ** 2
+        by_plugin = inflation > 1.0 and math.fsum(fitted) > math.fsum(plugin) + allowed
         sampling = plugin if by_plugin else fitted
         extra = [
             (inflation - 1.0) * own + doubt for own, doubt in zip(sampling, doubts, strict=True)
         ]
         total = math.fsum(extra)
-        share = min(1.0, room / total) if total > 0.0 else 1.0
+        share = min(1.0, allowed / total) if total > 0.0 else 1.0
         return [own + share * more for own, more in zip(sampling, extra, strict=True)], by_plugin

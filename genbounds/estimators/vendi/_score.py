@@ -82,7 +82,7 @@ def vendi_score(
     order : float
         α in (0, ∞]. Order 2 (RKE) is the recommended one: unbiased at any n for any kernel.
     method : {"exact", "truncated", "nystrom", "fkea", "lanczos", "ustat"}, optional
-        "exact": the whole spectrum, from the smaller of the n × n and the feature side.
+        "exact": the whole spectrum, of the kernel matrix or of the feature covariance.
         "truncated": the leading t eigenvalues, lifted to sum to one. "nystrom": the same from
         random landmarks. "fkea": the kernel of t random frequencies ("rbf", "laplace").
         "lanczos": the empirical score by stochastic Lanczos quadrature. "ustat": order 2 by its
@@ -214,7 +214,7 @@ def vendi_metric(
     *,
     smallest: int | None = None,
 ) -> Callable[..., Estimate]:
-    """Return the function that expands any number of models by one and the same statistic.
+    """Return the function that estimates the same statistic of any model.
 
     Parameters
     ----------

@@ -225,7 +225,7 @@ def fourier_features(rows: KernelRows, frequencies: int, seed: int) -> FeatureRo
     rng = np.random.default_rng(seed)
     shape = (rows.rows.shape[1], frequencies)
     omega = rng.standard_normal(shape) if rows.name == "rbf" else rng.standard_cauchy(shape)
-    # Angles of a Cauchy law can be too large for the cosine of a float32.
+    # Angles of a Cauchy distribution can be too large for the cosine of a float32.
     dtype = rows.rows.dtype if rows.name == "rbf" else np.dtype(np.float64)
     omega = omega.astype(dtype)
     scale = dtype.type(1.0 / math.sqrt(frequencies))
@@ -269,7 +269,8 @@ def lanczos_entropy(
     -----
     f(x) = -x log x for order 1, x^α otherwise. Tr A = 1 is known and Tr A² comes from the blocks
     themselves: x and x² serve as control variates, with weights fitted to f under the estimated
-    spectral law, which removes most of the noise of the probes. All probes share every block of K.
+    spectral distribution, which removes most of the noise of the probes. All probes share every
+    block of K.
 
     References
     ----------

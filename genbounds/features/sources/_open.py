@@ -61,7 +61,7 @@ def open_source(
     inputs : sequence of path-like
         Folders of images (searched through, in the order of their paths), ``.zip`` or ``.tar``
         archives of them (webdataset shards), ``.npy`` or ``.npz`` with a uint8 array of images,
-        ``.txt`` (a text a line), ``.jsonl``, or files of
+        ``.txt`` (a text per line), ``.jsonl``, or files of
         features (rows). Several are read one after the other as one.
     items : {"images", "texts", "files", "rows"}, optional
         What to take them for; decided by their names if not given. "files": the paths of all

@@ -28,7 +28,7 @@ class Texts(Source):
         self._field = field
         self.count = sum(1 for _ in self._lines())
         if not self.count:
-            raise InputError(f"{display(path)}: has no text: write one text a line.")
+            raise InputError(f"{display(path)}: has no text: write one text per line.")
 
     def _lines(self) -> Iterator[tuple[int, bytes]]:
         with self._path.open("rb") as file:

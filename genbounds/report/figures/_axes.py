@@ -22,11 +22,11 @@ MARKS = "os^DvPX*"
 
 
 def log_axis(canvas: Canvas, axes: Axes, values: Sequence[float]) -> None:
-    """Make the horizontal axis logarithmic, with room for `values`."""
+    """Make the horizontal axis logarithmic, with space for `values`."""
     low, high = min(values), max(values)
-    room = max((high / low) ** 0.04, 1.05)
+    margin = max((high / low) ** 0.04, 1.05)
     axes.set_xscale("log")
-    axes.set_xlim(low / room, high * room)
+    axes.set_xlim(low / margin, high * margin)
     log_ticks(canvas, axes)
 
 
@@ -41,7 +41,7 @@ def log_ticks(
 
     low, high = axes.get_ylim() if vertical else axes.get_xlim()
     axis = axes.yaxis if vertical else axes.xaxis
-    start = low if zero is None else 1.5 * zero  # room for the 0
+    start = low if zero is None else 1.5 * zero  # space for the 0
     found = _log_places(start, high, most=4 if canvas.narrow and not vertical else 7)
     axis.set_major_locator(FixedLocator(found if zero is None else [zero, *found]))
     axis.set_major_formatter(FuncFormatter(lambda value, _: "0" if value == zero else short(value)))
@@ -51,7 +51,7 @@ def log_ticks(
 
 
 def _log_places(low: float, high: float, *, most: int) -> list[float]:
-    """Return from two to `most` places for labels: the finest grid that the axis has room for."""
+    """Return from two to `most` places for labels: the finest grid that fits the axis."""
     for digits in (range(1, 10), (1, 2, 5), (1, 3), (1,)):
         places = _grid(low, high, digits)
         if len(places) <= most:
@@ -81,7 +81,7 @@ def few_ticks(axis: Axis, count: int) -> None:
 def legend(
     canvas: Canvas, names: Sequence[str], *, dashed_last: bool = False, squares: bool = False
 ) -> float:
-    """Draw a legend above the axes, lines with marks or `squares`; return the room it takes.
+    """Draw a legend above the axes, lines with marks or `squares`; return the space it takes.
 
     Its texts are tokens, whose width matplotlib cannot know.
     """

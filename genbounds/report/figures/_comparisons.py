@@ -137,8 +137,8 @@ def gap_plot(ranking: Ranking) -> Figure:
         canvas, axes = rows_axes(width, others, right=22)
         ends = [end for lead in leads for end in lead if math.isfinite(end)]
         low, high = min([none, *ends]), max([none, *ends])
-        room = 0.04 * (high - low) or 1.0
-        axes.set_xlim(low - room, high + room)
+        margin = 0.04 * (high - low) or 1.0
+        axes.set_xlim(low - margin, high + margin)
         for row, (name, pair, lead) in enumerate(zip(others, pairs, leads, strict=True)):
             _gap_mark(canvas, axes, row, name, lead, certain=pair.distinguishable)
         axes.axvline(none, **DASHED)

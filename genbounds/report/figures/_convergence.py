@@ -41,7 +41,7 @@ def convergence_plot(
     Parameters
     ----------
     series : mapping of str to sequence of (n, Score)
-        One line an entry, such as "plug-in" and "debiased", or one a model as
+        One line per entry, such as "plug-in" and "debiased", or one per model as
         `genbounds.estimators.convergence` returns them; n increasing.
     truth : float or None
         Drawn as a level line.
@@ -154,8 +154,8 @@ def _upright_scale(
         axes.set_ylim(0.9 * floor, min(max([*ends, high]), 4.0 * high))
         log_ticks(canvas, axes, vertical=True, zero=floor if low < floor else None)
         return floor
-    room = max(high - low, 0.1 * abs(high))
-    bottom, top = max(min([*ends, low]), low - room), min(max([*ends, high]), high + room)
+    span = max(high - low, 0.1 * abs(high))
+    bottom, top = max(min([*ends, low]), low - span), min(max([*ends, high]), high + span)
     margin = 0.03 * (top - bottom) or 1.0  # marks at zero are shown whole
     axes.set_ylim(bottom - margin, top + margin)
     few_ticks(axes.yaxis, 6)

@@ -151,15 +151,15 @@ def _value_scale(canvas: Canvas, axes: Axes, scores: Sequence[Score]) -> float:
         few_ticks(axes.xaxis, 5)
         ends = [end for s in scores for end in (s.low, s.high) if math.isfinite(end)]
         low, high = min([*values, *ends], default=0.0), max([*values, *ends], default=1.0)
-        room = 0.04 * (high - low) or 0.04 * abs(high) or 1.0
-        axes.set_xlim(low - room, high + room)
+        margin = 0.04 * (high - low) or 0.04 * abs(high) or 1.0
+        axes.set_xlim(low - margin, high + margin)
         return -math.inf
     floor = min(sizes) / 3.0
     tops = [score.high for score in scores if math.isfinite(score.high)]
     top = max(sizes + tops)
-    room = (top / floor) ** 0.03
+    margin = (top / floor) ** 0.03
     axes.set_xscale("log")
-    axes.set_xlim(floor / room, top * room)
+    axes.set_xlim(floor / margin, top * margin)
     below = any(min(score.low, score.value) < floor for score in scores)
     log_ticks(canvas, axes, zero=floor if below else None)
     return floor

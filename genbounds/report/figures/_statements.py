@@ -1,4 +1,4 @@
-"""Statements and intervals on trial: claimed against measured."""
+"""Statements and intervals that were tested: claimed against measured."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who draws next: a file a family of policies, and their names."""
+"""Which arm to draw from next: a file for each family of policies, and their names."""
 
 from __future__ import annotations
 

@@ -9,12 +9,12 @@ from genbounds.select.policies._policy import CertifyingPolicy, least_sampled
 
 
 class Uniform(CertifyingPolicy):
-    """All arms alike until the best is certified: the yardstick for the others."""
+    """All arms equally often until the best is certified; the others are compared with it."""
 
     name = "uniform"
 
     def select(self, state: State) -> tuple[int, ...]:
-        """Every available arm with the fewest samples."""
+        """Every available arm with the smallest number of samples."""
         return least_sampled(state, np.flatnonzero(state.available))
 
 
@@ -28,7 +28,7 @@ class Elimination(CertifyingPolicy):
     name = "elimination"
 
     def select(self, state: State) -> tuple[int, ...]:
-        """Of the arms in an open pair, those with the fewest samples."""
+        """Of the arms in an open pair, those with the smallest number of samples."""
         open_pairs = state.certificate.open_pairs(state.available)
         return least_sampled(state, np.flatnonzero(open_pairs.any(axis=1) & state.available))
 

@@ -170,7 +170,7 @@ class Twin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DebiasedUcb(IndexPolicy):
-    """Optimism on debiased scores: the arm with the smallest score minus `width` standard errors.
+    """UCB on debiased scores: the arm with the smallest score minus `width` standard errors.
 
     Attributes
     ----------

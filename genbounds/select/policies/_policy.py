@@ -83,7 +83,7 @@ class IndexPolicy(Policy):
 
 
 def least_sampled(state: State, arms: NDArray[np.int64]) -> tuple[int, ...]:
-    """Those of `arms` that hold the fewest samples."""
+    """Those of `arms` with the smallest number of samples."""
     if arms.size == 0:
         return ()
     n = state.n[arms]

@@ -146,7 +146,9 @@ class SphereClustersArm(SyntheticArm):
         p = np.array(probabilities, dtype=np.float64)
         sizes = [check_count("dimensions", m) for m in dimensions]
         if not (p.shape == (len(sizes),) and (p >= 0.0).all() and abs(p.sum() - 1.0) < 1e-9):
-            raise InputError("`probabilities` must be one non-negative number a cluster, sum one.")
+            raise InputError(
+                "`probabilities` must be one non-negative number per cluster, sum one."
+            )
         self.probabilities: Float = p / p.sum()
         self.dimensions = np.array(sizes)
         self.name = f"{len(sizes)} spheres (d={sum(sizes)})"

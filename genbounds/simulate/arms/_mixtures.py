@@ -92,5 +92,5 @@ def check_weights(weights: ArrayLike | None, count: int) -> Float:
     if not (
         shares.shape == (count,) and (shares >= 0.0).all() and abs(float(shares.sum()) - 1.0) < 1e-9
     ):
-        raise InputError("`weights` must be one non-negative number a component, sum one.")
+        raise InputError("`weights` must be one non-negative number per component, sum one.")
     return np.asarray(shares / shares.sum())

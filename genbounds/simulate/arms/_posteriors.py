@@ -24,7 +24,7 @@ class DirichletArm(SyntheticArm):
     Parameters
     ----------
     concentrations : array_like of shape (d,) or (k, d)
-        Positive Dirichlet parameters, one row a component. Small ones give near-deterministic
+        Positive Dirichlet parameters, one row per component. Small ones give near-deterministic
         posteriors, large ones posteriors near the component's mean.
     weights : array_like of shape (k,), optional
         Mixture weights; equal by default.

@@ -1,4 +1,4 @@
-"""The audit: every statement on trial.
+"""The audit: every statement is tested.
 
 What is to be done is cut into pieces of work, which know nothing of one another; what comes back
 is put together as evidence, and `_verdicts` makes a row of it.
@@ -65,7 +65,7 @@ def audit(
     progress: Progress | None = None,
     catalogue: Mapping[str, Bound] | None = None,
 ) -> AuditReport:
-    """Put statements on trial.
+    """Test statements.
 
     Each is refuted, empty ("vacuous"), or neither ("upheld": not refuted by the evidence).
 

@@ -299,7 +299,7 @@ def test_intervals_cover_between_92_and_98_percent(arm, reference):
     """Null: true coverage in [0.92, 0.98] at n = 128, d = 8 (the full study: docs/accuracy.md).
 
     Exact binomial gates on 400 replications with false alarm 1e-7 an arm (six arms: < 1e-6).
-    Power: an interval of half the width (true coverage about 0.67) where the laws differ, and one
+    Power: an interval of half the width (true coverage about 0.67) where they differ, and one
     with the bias left in (below 0.5) where they are equal, are caught with probability above
     1 - 1e-9; both controls are run.
     """

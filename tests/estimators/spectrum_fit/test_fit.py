@@ -288,7 +288,7 @@ class TestKnownShape:
     """The spectrum of the reference, where it is known, stands for what few rows do not show."""
 
     def test_a_steep_end_that_the_rows_do_not_show(self):
-        """Half as many rows as directions; the generated law is the reference's, 1.5 times as wide.
+        """Half as many rows as directions; the generated one is the reference's, 1.5 times as wide.
 
         Less than half of the bias remains, to either side, that a smooth spectrum has in the same
         samples. Limits are 5.5 standard errors, a false alarm once in 10⁷; measured in 40 of them:

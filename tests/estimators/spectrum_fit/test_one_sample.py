@@ -81,7 +81,7 @@ def finite(found):
 
 
 class TestRowScales:
-    """Rows of two lengths, which the plain law takes for a wider spectrum."""
+    """Rows of two lengths, which the plain distribution takes for a wider spectrum."""
 
     def test_scales_are_seen_and_moments_alone_are_fooled(self):
         n, d, repeats = 90, 120, 12
@@ -162,7 +162,7 @@ class TestEdges:
 
     @pytest.mark.parametrize("shape", [(60, 100), (100, 60)])
     def test_one_repeated_row_changes_little(self, shape):
-        """A pool drawn with replacement, or a duplicated image, must not halve the law's rank."""
+        """A pool drawn with replacement, or a duplicated image, must not halve the rank."""
         rng = np.random.default_rng(7)
         x = rng.normal(size=shape) * np.arange(1.0, shape[1] + 1.0) ** -0.5
         once = estimate(x)

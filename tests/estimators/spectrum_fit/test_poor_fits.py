@@ -40,7 +40,7 @@ KINDS = ("cliff", "few directions", "outlier", "cauchy", "one feature a row", "r
     st.sampled_from(["sample", "exact", "moments"]),
 )
 def test_errors_of_hopeless_laws_stay_within_the_limits(seed, kind, other, sizes, reference):
-    """Value and standard error against the plug-in's, whatever the laws.
+    """Value and standard error against the plug-in's, whatever the distributions.
 
     Neither end of what the distance can be is farther off than the plug-in is from 0, and twice the
     square of that and the noise of the plug-in is the most that a variance can be.

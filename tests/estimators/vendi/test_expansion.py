@@ -408,13 +408,13 @@ def test_a_factor_asks_for_no_more_columns_than_the_rank():
     assert_allclose(factor @ factor.T, matrix, atol=1e-11)
 
 
-# --- where no normal law holds: at the ceiling, and with a tied largest eigenvalue ---------------
+# --- where no normal distribution holds: at the ceiling, or a tied eigenvalue --------------------
 
 
 @pytest.mark.parametrize("degrees", [1.0, 2.5, 9.0, 60.0])
 @pytest.mark.parametrize("alpha", [0.05, 0.2])
 def test_every_noncentrality_is_covered_at_the_level(degrees, alpha):
-    """The probability, by the exact law, of the statistics whose interval has ν; without chance."""
+    """The probability, computed exactly, of the statistics whose interval has ν; without chance."""
     statistic = np.linspace(1e-6, degrees + 150.0, 6001)
     ends = np.array([noncentrality(t, degrees, alpha) for t in statistic])
     assert (np.diff(ends, axis=0) >= -1e-6).all()
@@ -449,7 +449,7 @@ def test_the_law_is_used_near_the_ceiling_alone():
 def test_order_infinity_with_a_multiple_largest_eigenvalue(arm, monkeypatch):
     """Null: true coverage in [0.93, 0.97] at n = 500.
 
-    700 samples, exact binomial gates, false alarm 1e-7 a row; 199 draws of the law serve as well
+    700 samples, exact binomial gates, false alarm 1e-7 a row; 199 draws of it serve as well
     as 999 at this level. Power: an interval that always covers fails, as do limits that ignore that
     several eigenvalues compete, which is run as a control.
     """

@@ -1,4 +1,4 @@
-"""Approximations of Vendi scores: their rates on laws of known spectrum, their stated errors."""
+"""Approximations of Vendi scores: their rates on known spectra, their stated errors."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_fkea_falls_as_one_over_t_with_its_constant():
 
     The mean over 40 seeds at t = 25, 100, 400 and 1,600 lies within 5.5 of its standard errors
     (each below 8 % of the value): false alarm below 1e-6 together. Power: a rate of t^(-1/2), a
-    frequency law of another width or frequencies used twice are off by a factor of two.
+    frequency distribution of another width or frequencies used twice are off by a factor of two.
     """
     rows = KernelRows(SAMPLE[:150], "rbf", 2.0)
     kernel = rows.matrix()

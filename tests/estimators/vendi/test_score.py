@@ -1,4 +1,4 @@
-"""Vendi scores: independent references, laws, every method against the exact one, refusals."""
+"""Vendi scores: independent references, properties, all methods against the exact one, refusals."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_distances_do_not_lose_digits_to_a_large_mean():
 
 
 def test_the_order_is_used_and_the_identity_scores_n():
-    """Known faults of a peer: `score_X` drops q; its sparse route gives 1.12 for the identity."""
+    """Known faults of a peer: `score_X` drops q; its sparse method gives 1.12 for the identity."""
     x = features()
     scores = [gb.vendi_score(x, kernel="cosine", order=q, estimator="plugin").value for q in ORDERS]
     assert np.all(np.diff(scores) < -1e-3)

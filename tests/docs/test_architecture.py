@@ -1,4 +1,4 @@
-"""What the texts say about the house: its rooms, its dependencies, the commands there are."""
+"""What the texts say about the architecture: packages, dependencies, commands."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-MAP = re.findall(r"^\| `(\S+)` \|", CONTRIBUTING, re.MULTILINE)
+MAP = re.findall(r"^\| `(\S+)` \|", CONTRIBUTING.partition("\n## ")[0], re.MULTILINE)
 
 
 def packages(folder: str) -> set[str]:
@@ -19,14 +19,14 @@ def packages(folder: str) -> set[str]:
     }
 
 
-def test_the_map_shows_every_room_and_no_other():
-    assert all((ROOT / room).exists() for room in MAP)
+def test_the_map_shows_every_package_and_module_and_no_other():
+    assert all((ROOT / name).exists() for name in MAP)
     modules = {
         path.name for path in (ROOT / "genbounds").glob("*.py") if path.name != "__init__.py"
     }
-    rooms = {f"{name}/" for name in packages("genbounds")}
-    assert {room.removeprefix("genbounds/") for room in MAP if room.startswith("genbounds/")} == (
-        modules | rooms
+    folders = {f"{name}/" for name in packages("genbounds")}
+    assert {name.removeprefix("genbounds/") for name in MAP if name.startswith("genbounds/")} == (
+        modules | folders
     )
     missing = [name for name in packages("experiments") if f"`{name}/`" not in CONTRIBUTING]
     assert missing == []
