@@ -438,14 +438,14 @@ def test_models_with_the_same_prompts():
         ({"strata": [0, 0, 0, 0, 0, 7]}, r"stratum with a single row \(7\)"),
         ({"groups": [1, 1, 2, 2, 3, 3], "strata": list("ppppqq")}, r"single group \('q'\)"),
         ({"groups": [5] * 6}, "a single group"),
-        ({"groups": [1, 1, 2, 2, 3]}, r"shape \(6,\), one id a row; got shape \(5,\)"),
+        ({"groups": [1, 1, 2, 2, 3]}, r"`groups` must have shape \(6,\).*got shape \(5,\)"),
         ({"strata": [[0, 1]] * 6}, r"got shape \(6, 2\)"),
         ({"groups": [1, 1, 2, 2, np.nan, 3]}, "an id is missing"),
         ({"strata": ["a", "a", "b", "b", None, "a"]}, "an id is missing"),
         ({"groups": [1.5, 1, 2, 2, 3, 3]}, "integers or strings"),
         ({"weights": [1, 1, 1, 1, 1, -1]}, "non-negative"),
         ({"weights": [1, 0, 0, 0, 0, 0]}, "at least 2 rows"),
-        ({"weights": [1.0, 1.0]}, "one weight a row"),
+        ({"weights": [1.0, 1.0]}, r"`weights` must have shape \(6,\)"),
     ],
 )
 @pytest.mark.parametrize("score", ["fd", "is"])
