@@ -45,6 +45,8 @@ class Reader(ast.NodeVisitor):
                 return False
             case ast.Call(func=ast.Name(id="str" | "repr"), args=[ast.Name(id=name)]):
                 return name in self.errors or name in self.prose
+            case ast.Call(func=ast.Attribute(value=owner)) if self.is_prose(owner):
+                return True
             case ast.Attribute(attr=name) if name in PROSE:
                 return True
             case ast.Attribute(value=ast.Name(id=owner), attr=name) if owner in self.errors:
@@ -138,13 +140,23 @@ def reading(source: str) -> list[int]:
     return sorted(set(reader.lines))
 
 
+FOREIGN = {
+    "genbounds/features/encoders/_torch.py": 1,
+    "genbounds/files/_pt.py": 1,
+    "genbounds/simulate/_engine.py": 1,
+    "genbounds/validation.py": 2,
+}
+"""Lines that read the messages of PyTorch and NumPy: four shorten them to one line; in _pt.py nothing
+but the text tells a pickle from a damaged file, and either is refused."""
+
+
 def test_no_decision_reads_prose():
-    found = [
-        f"{path.relative_to(ROOT)}:{line}"
+    found = {
+        path.relative_to(ROOT).as_posix(): len(lines)
         for path in FILES
-        for line in reading(path.read_text(encoding="utf-8"))
-    ]
-    assert found == []
+        if (lines := reading(path.read_text(encoding="utf-8")))
+    }
+    assert found == FOREIGN
 
 
 READS = """

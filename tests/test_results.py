@@ -51,6 +51,9 @@ def test_json_holds_every_field_and_no_infinity():
         "warnings": [{"code": "few-samples", "severity": "caution", "message": "a", "remedy": "b"}],
         "assumptions": ["c"],
         "details": [],
+        "title": "",
+        "reference_n": None,
+        "encoder": "",
         "notes": ["a", "c"],
     }
     endless = dataclasses.replace(SCORE, high=math.inf, n=None)

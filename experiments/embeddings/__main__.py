@@ -87,11 +87,14 @@ def load(name: str, weights: Path | None, **options: Any) -> tuple[Encoder, bool
     try:
         return load_encoder(name, weights=weights, **options), True
     except gb.InputError as error:
-        if "pip install" in str(error):
-            print(f"skipped {name}: {error}", file=sys.stderr)
-            return None
-        print(f"{name}: RANDOM WEIGHTS ({error})", file=sys.stderr)
-    return load_encoder(name, weights="random", **options), False
+        reason = error
+    try:
+        encoder = load_encoder(name, weights="random", **options)
+    except gb.InputError:  # not the weights are missing, but the library
+        print(f"skipped {name}: {reason}", file=sys.stderr)
+        return None
+    print(f"{name}: RANDOM WEIGHTS ({reason})", file=sys.stderr)
+    return encoder, False
 
 
 def distance(a: np.ndarray, b: np.ndarray) -> float:

@@ -129,8 +129,8 @@ def row_ids(rows: NDArray[Any]) -> NDArray[np.uint64]:
         block: NDArray[Any] = np.array(
             rows[start : start + step], dtype=np.float32 if narrow else np.float64
         )
-        block += 0.0  # -0 and 0 are equal
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):
+            block += 0.0  # -0 and 0 are equal
             bits = block.view(np.uint32 if narrow else np.uint64).astype(np.uint64)
             bits ^= bits >> np.uint64(17)
             bits *= factors

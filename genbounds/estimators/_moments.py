@@ -244,6 +244,14 @@ class Moments:
         """
         write_statistics(path, self.mean, self.cov, self.n, rows=self._rows, metadata=self._origin)
 
+    def divided_by(self, unit: float) -> Moments:
+        """Moments of the same samples in other units."""
+        moments = type(self)(self.mean / unit, self.cov / unit / unit, self._n)
+        moments._rows = None if self._rows is None else self._rows / unit
+        moments._size_known = self._size_known
+        moments._origin = self._origin
+        return moments
+
     def __repr__(self) -> str:
         size = "exactly known" if self._n is None else f"n={self._n}"
         return f"Moments(d={self.d}, {size})"

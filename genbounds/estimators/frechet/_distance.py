@@ -26,7 +26,7 @@ from genbounds.estimators.frechet._sample import (
     FEW_RATIO,
     FrechetSample,
     sample_of,
-    weighted_moments,
+    sample_of_rows,
 )
 from genbounds.estimators.frechet._strategies import debiased, infinity, plugin
 from genbounds.origins import check_same_encoder, origin_of
@@ -305,19 +305,13 @@ def _size(fake: FrechetSample, real: FrechetSample) -> float:
 
 
 def _divided_by(name: str, unit: float, side: FrechetSample) -> FrechetSample:
-    if side.rows is not None:
-        scaled = sample_of(name, np.asarray(side.rows, dtype=np.float64) / unit)
-        if side.independent:
-            scaled.design = side.design
-            return scaled
-        assert side.design is not None
-        assert scaled.rows is not None
-        moments = weighted_moments(scaled.rows, side.design.weights, name=name)
-        return FrechetSample(moments, scaled.rows, design=side.design, name=name)
-    moments = side.moments
-    return FrechetSample(
-        Moments(moments.mean / unit, moments.cov / unit / unit, moments.n), name=name
-    )
+    """Return the same sample in other units: what is known of its rows stays known."""
+    if side.rows is None:
+        return FrechetSample(side.moments.divided_by(unit), name=name)
+    rows = np.asarray(side.rows, dtype=np.float64) / unit
+    scaled = sample_of_rows(name, rows, side.design)
+    scaled.seen = side.seen
+    return scaled
 
 
 def _check_ratio(fake: FrechetSample, real: FrechetSample) -> None:

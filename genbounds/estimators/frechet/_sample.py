@@ -85,7 +85,7 @@ class FrechetSample:
     def as_independent(self) -> FrechetSample:
         """Return the same rows, taken as independent."""
         assert self.rows is not None
-        sample = _sample(self.name, self.rows, None)
+        sample = sample_of_rows(self.name, self.rows, None)
         sample.seen = self.seen
         return sample
 
@@ -289,7 +289,7 @@ def sample_of(name: str, x: Any) -> FrechetSample:
         _ = x.cov  # at least two samples
         return FrechetSample(x, name=name)
     seen = inspect(name, x, what=NAMES[name])
-    sample = _sample(name, seen.rows, seen.design)
+    sample = sample_of_rows(name, seen.rows, seen.design)
     sample.seen = seen
     return sample
 
@@ -298,7 +298,8 @@ NAMES = {"fake": "generated", "real": "reference"}
 """What the samples are called in warnings."""
 
 
-def _sample(name: str, rows: NDArray[Any], design: Design | None) -> FrechetSample:
+def sample_of_rows(name: str, rows: NDArray[Any], design: Design | None) -> FrechetSample:
+    """Prepare rows that were drawn by this design."""
     n, d = rows.shape
     if design is not None and not design.independent:
         return FrechetSample(

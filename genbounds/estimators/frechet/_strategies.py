@@ -224,12 +224,20 @@ def plugin(fake: FrechetSample, real: FrechetSample, every_row: bool) -> Estimat
         warnings = (bias_left(bias),)
     return _estimate(
         "plug-in",
-        plugin_value(fake, real),
+        plugin_value(_as_published(fake), _as_published(real)),
         (fake, real),
         errors,
         estimator="plugin",
         warnings=warnings,
     )
+
+
+def _as_published(sample: FrechetSample) -> FrechetSample:
+    """Return a sample with the covariance of divisor n - 1, however its rows were drawn."""
+    design = sample.design
+    if design is None or design.independent or design.weighted:
+        return sample
+    return sample.as_independent()
 
 
 def infinity(
