@@ -146,7 +146,7 @@ FOREIGN = {
     "genbounds/simulate/_engine.py": 1,
     "genbounds/validation.py": 2,
 }
-"""Lines that read the messages of PyTorch and NumPy: four shorten them to one line; in _pt.py nothing
+"""Lines that read messages of PyTorch and NumPy: four shorten them to a line; in _pt.py nothing
 but the text tells a pickle from a damaged file, and either is refused."""
 
 
