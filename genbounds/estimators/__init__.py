@@ -47,6 +47,9 @@ from genbounds.estimators.frechet import gaussian_bias as gaussian_bias
 from genbounds.estimators.frechet import (
     gaussian_bias_beyond_second_order as gaussian_bias_beyond_second_order,
 )
+from genbounds.estimators.frechet import (
+    gaussian_influence_variance as gaussian_influence_variance,
+)
 from genbounds.estimators.frechet import transport_from_sums as transport_from_sums
 from genbounds.estimators.incremental import Running as Running
 from genbounds.estimators.incremental import RunningFrechet as RunningFrechet

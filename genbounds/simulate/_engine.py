@@ -21,9 +21,8 @@ import numpy as np
 import scipy  # its submodules are loaded at their first use
 
 from genbounds.estimators import (
-    SPLIT_RATIO,
     gaussian_bias_beyond_second_order,
-    transport_from_sums,
+    gaussian_influence_variance,
 )
 from genbounds.simulate._wishart import Array, White
 from genbounds.validation import Float, InputError
@@ -139,22 +138,25 @@ class FrechetEngine:
         """Bias of the plug-in distance and its variance, from A, μ̂ − μ_r, Tr Σ̂, s and V."""
         tiny = float(np.finfo(np.float64).tiny)  # two roots that are both zero
         shares = s[:, None, :] / (s[:, :, None] + s[:, None, :] + tiny)
-        transport = transport_from_sums(s, shares.sum(2), (shares * shares).sum(2), n, math.inf)
-        moved = triangle_times(a, vectors)
-        crossed = (transport * (moved * moved).sum(1)).sum(1)
+        pairs = s[:, :, None] * shares
+        bias = trace / n + (pairs.sum((1, 2)) + s.sum(1) / 2.0) / (2.0 * n)
+        moved = (triangle_times(a, vectors) ** 2).sum(1)
         inner = a.mT @ a
         squares = (inner * inner).sum((1, 2))
         along = (gap[:, None, :] @ a)[:, 0]
         linear = (along * along).sum(1)
         own = (s * s).sum(1)
-        pairs = s[:, :, None] * shares
-        bias = trace / n + (pairs.sum((1, 2)) + s.sum(1) / 2.0) / (2.0 * n)
         second = 2.0 / n**2 * (squares + (pairs * pairs).sum((1, 2)) / 2.0 + own / 8.0)
-        quadratic = (squares - 2.0 * crossed + (transport * transport).sum(1)).clip(min=0.0)
-        # As in the estimator: the fitted transport map overstates the first-order variance by
-        # twice the second-order one.
-        first = (4.0 * linear + 2.0 * quadratic) / n - second
-        return bias, self._namespace.maximum(first, second)
+        columns = (linear, trace, squares, s, moved, second)
+        names = ("linear", "trace", "square", "roots", "moved")
+        variance = []
+        for *given, rest in zip(*map(host, columns), strict=True):
+            known = dict(zip(names, given, strict=True))
+            known["moved"] = known["moved"][known["roots"] > 0.0]
+            known["roots"] = known["roots"][known["roots"] > 0.0]
+            influence = gaussian_influence_variance(**known, n=n)
+            variance.append(max(influence, 0.0) / n + float(rest))
+        return bias, np.array(variance)
 
     def plugin(self, parts: DistanceParts, *, scale: float = 1.0) -> Array:
         """FD with the sample moments, Σ̂ multiplied by `scale`; at least 0."""
@@ -164,9 +166,8 @@ class FrechetEngine:
     def debiased(self, parts: DistanceParts, n: int) -> Float:
         """FD with its bias removed, as `frechet_distance` does from moments; can be negative."""
         values = host(self.plugin(parts) - parts.bias)
-        if n < SPLIT_RATIO * self.directions:
-            for k, roots in enumerate(host(parts.roots)):
-                values[k] -= gaussian_bias_beyond_second_order(roots, n)
+        for k, roots in enumerate(host(parts.roots)):
+            values[k] -= gaussian_bias_beyond_second_order(roots, n)
         return values
 
     def describe(self) -> str:

@@ -248,13 +248,6 @@ def test_agreement():
         with refused("x", "y", key):
             features.check_same_encoder({"x": one, "z": {}, "y": one | {key: "other"}})
     features.check_same_encoder({"x": one, "y": one | {"libraries": "torch 2"}})
-    assert features.origin_notes({"x": one, "y": one}) == []
-    (note,) = features.origin_notes({"x": one, "y": one | {"libraries": "torch 2"}})
-    assert "libraries" in note
-    assert "torch 2" in note
-    assert len(features.origin_notes({"x": one, "y": {}})) == 1
-    assert features.origin_notes({"x": {}, "y": {}}) == []
-    assert len(features.origin_notes({"x": one | {"weights": "random, seed 0"}})) == 1
 
 
 def test_scores_of_folders_are_scores_of_arrays(media, ordered_by_path):

@@ -29,7 +29,7 @@ def embed(batch):
     global calls
     calls += 1
     Path("started").touch()
-    while calls > 3 and Path("hold").exists():
+    while Path("hold").exists() and calls > int(Path("hold").read_text()):
         time.sleep(0.02)
     return np.array([[image.mean(), image.std()] for image in batch])
 
@@ -47,7 +47,7 @@ def command(*arguments):
 def start(tmp_path, media):
     """Start the program in a folder with encoders that wait while a file `hold` is there."""
     (tmp_path / "held.py").write_text(HELD)
-    (tmp_path / "hold").touch()
+    (tmp_path / "hold").write_text("3")  # batches before it waits
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([os.getcwd(), *sys.path])}
     running = []
 
@@ -102,6 +102,7 @@ def test_statistics_in_one_file_likewise(media, tmp_path, start):
 
 def test_scores_of_folders_in_one_folder_likewise(media, tmp_path, start):
     shutil.copytree(media / "folder", tmp_path / "real", symlinks=True)
+    (tmp_path / "hold").write_text("0")
     call = ("score", tmp_path / "real", media / "folder", "--out", "out", "--encoder")
     first = start(*call, "held:embed")
     wait_for(tmp_path / "started")

@@ -13,5 +13,8 @@ from genbounds.estimators.frechet._expansion import (
     gaussian_bias_beyond_second_order as gaussian_bias_beyond_second_order,
 )
 from genbounds.estimators.frechet._expansion import transport_from_sums as transport_from_sums
+from genbounds.estimators.frechet._known_moments import (
+    gaussian_influence_variance as gaussian_influence_variance,
+)
 from genbounds.estimators.frechet._sample import FEW_RATIO as FEW_RATIO
 from genbounds.estimators.frechet._sample import SPLIT_RATIO as SPLIT_RATIO

@@ -14,7 +14,9 @@ docs/frechet.md.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy  # its submodules are loaded at their first use
@@ -80,7 +82,7 @@ def fourth_moments(x: Float, w: Float, kernel: Kernel, *, gaussian: FourthMoment
     )
 
 
-def _ratio(found: float, gaussian: float) -> float:
+def _ratio(found: Any, gaussian: float) -> float:
     """How many times the Gaussian quantity was found; 1 where that is nothing."""
     return float(found) / gaussian if gaussian > 0.0 else 1.0
 
@@ -119,18 +121,15 @@ def moments_error(
         `bias` to all orders in r/n for Gaussian rows.
     fourth : FourthMoments
     """
-    s, size = roots, n - 1
+    s = roots
     trace, square, cross = float(np.trace(cov)), float((cov * cov).sum()), float(s @ s)
     moved = cov @ projection
     q = np.einsum("ij,ij->j", moved, moved)
     linear = float(gap @ cov @ gap)
     first = 4.0 * linear + 2.0 * (square - 2.0 * float(q @ s) + cross)
-    own_square = square
-    if size > 1:  # two rows show nothing of how their covariance varies
-        own_square = (square - trace**2 / size) * size**2 / ((size - 1.0) * (size + 2.0))
-    crossed = _root_of_cube(s, q, size) + float(q @ _lowered(s)) / other
-    unbiased = 4.0 * (linear - own_square / n - cross / other)
-    unbiased += 2.0 * (own_square - 2.0 * crossed + cross)
+    unbiased = gaussian_influence_variance(
+        linear=linear, trace=trace, square=square, roots=s, moved=q, n=n, other=other
+    )
     second = gaussian_second_order_variance(s, square, n)
     bias = gaussian_bias(trace, s, n)
     kernel = Kernel(gap, s)
@@ -153,6 +152,41 @@ def moments_error(
         curvature=4.0 * steepness / n**2 * fourth.influence**2,
         quadratic_variance=second,
     ), fourth
+
+
+def gaussian_influence_variance(
+    *,
+    linear: float,
+    trace: float,
+    square: float,
+    roots: Float,
+    moved: Float,
+    n: int,
+    other: float = math.inf,
+) -> float:
+    """Variance of one row's influence for Gaussian rows, without its bias; it can be negative.
+
+    Parameters
+    ----------
+    linear : float
+        μᵀ Σ μ, with μ the gap between the means.
+    trace, square : float
+        Tr Σ, Tr Σ².
+    roots : ndarray of shape (r,)
+        The singular values s.
+    moved : ndarray of shape (r,)
+        q, of which Σ q_i s_i = Tr Σ² T.
+    n : int
+    other : float
+        Rows of the other sample; infinite where it is exact.
+    """
+    size, cross = n - 1, float(roots @ roots)
+    own_square = square
+    if size > 1:  # two rows show nothing of how their covariance varies
+        own_square = (square - trace**2 / size) * size**2 / ((size - 1.0) * (size + 2.0))
+    crossed = _root_of_cube(roots, moved, size) + float(moved @ _lowered(roots)) / other
+    found = 4.0 * (linear - own_square / n - cross / other)
+    return found + 2.0 * (own_square - 2.0 * crossed + cross)
 
 
 def bias_beyond_second_order(roots: Float, n: int, ratio: float) -> float:
