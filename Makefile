@@ -7,10 +7,10 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 JOBS ?= auto
 
-.PHONY: help demo test encoders experiments lint types docs bench fuzz package oldest newest floors clean
+.PHONY: help demo test test-all encoders experiments lint types docs bench fuzz package oldest newest floors clean
 
 help:  ## list the targets
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 # Rebuilt only when the dependencies change: repeated commands start at once.
 $(READY): pyproject.toml constraints.txt
@@ -25,7 +25,10 @@ $(READY): pyproject.toml constraints.txt
 demo: $(READY)  ## score, rank, audit and select real generators of real images; writes out/demo/report.html
 	@$(BIN)/python -m experiments.digits.demo --out out/demo
 
-test: $(READY)  ## run the tests
+test: $(READY)  ## run the tests, without the slow ones
+	@$(BIN)/python -m pytest -n $(JOBS) -m "not slow"
+
+test-all: $(READY)  ## run all tests
 	@$(BIN)/python -m pytest -n $(JOBS)
 
 # torchvision's wheels are built for CUDA; a PyTorch for the processor alone cannot load their
