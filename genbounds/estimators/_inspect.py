@@ -33,7 +33,7 @@ NEIGHBOUR_ROWS = (128, 4096)
 """At least and at most so many rows are looked at for near duplicates: as many as cost some
 hundredths of the time of a Fréchet distance of the same sample."""
 
-LARGEST_GROUP = 40
+LARGEST_GROUP = 25
 """Rows of one source that are looked for: larger clusters are taken for what the distribution is
 made of."""
 

@@ -245,7 +245,7 @@ class Moments:
         write_statistics(path, self.mean, self.cov, self.n, rows=self._rows, metadata=self._origin)
 
     def divided_by(self, unit: float) -> Moments:
-        """Moments of the same samples in other units."""
+        """Moments of the same samples in units of `unit`."""
         moments = type(self)(self.mean / unit, self.cov / unit / unit, self._n)
         moments._rows = None if self._rows is None else self._rows / unit
         moments._size_known = self._size_known

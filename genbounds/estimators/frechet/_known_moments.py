@@ -179,6 +179,10 @@ def gaussian_influence_variance(
     n : int
     other : float
         Rows of the other sample; infinite where it is exact.
+
+    Returns
+    -------
+    float
     """
     size, cross = n - 1, float(roots @ roots)
     own_square = square
