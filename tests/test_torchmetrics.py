@@ -294,6 +294,26 @@ def test_real_samples_that_are_missing_and_rows_of_another_width():
         metric.update(torch.zeros(3, 2), real=True)
 
 
+def test_groups_and_strata_of_batches():
+    rng = np.random.default_rng(0)
+    strata, groups = np.repeat(np.arange(10), 20), np.arange(200) // 2
+    rows, real = rng.normal(size=(200, 3)) + strata[:, None], rng.normal(size=(300, 3)) + 4.5
+    metric = FeatureMetric(metric="kid", reset_real=False)
+    metric.update(torch.as_tensor(real), real=True)
+    for _ in range(2):  # the second epoch keeps the real samples, and what is known of them
+        metric.reset()
+        for part in np.split(np.arange(200), 4):
+            labels = {"groups": torch.as_tensor(groups[part]), "strata": strata[part]}
+            metric.update(torch.as_tensor(rows[part]), **labels)
+        told = gb.Sample(rows, groups=groups, strata=strata)
+        assert_is(metric.compute(), gb.kernel_inception_distance(told, real), rtol=1e-9)
+    with pytest.raises(InputError, match="`groups` must be 3 integers"):
+        metric.update(torch.zeros(3, 3), groups=[0, 1])
+    metric.update(torch.zeros(3, 3))
+    with pytest.raises(InputError, match="some batches"):
+        metric.compute()
+
+
 # --- over processes ------------------------------------------------------------------------------
 
 

@@ -1,0 +1,136 @@
+"""Options that say how the samples were drawn, and what files say of it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import genbounds as gb
+
+CLASSES, D = 20, 3
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """Return a folder of class-balanced features, and the rows and classes by file name."""
+    folder = tmp_path_factory.mktemp("drawn")
+    rng = np.random.default_rng(0)
+    centres = 2.0 * rng.normal(size=(CLASSES, D))
+    drawn = {}
+    for name, each, scale in (("real", 20, 1.0), ("good", 10, 1.0), ("bad", 10, 1.6)):
+        classes = np.repeat(np.arange(CLASSES), each)
+        rows = scale * (centres[classes] + rng.normal(size=(len(classes), D)))
+        np.savez(folder / f"{name}.npz", features=rows, strata=classes)
+        drawn[name] = rows, classes
+    rows, classes = drawn["good"]
+    names = np.array([f"class {label:02}" for label in classes])
+    np.savez(folder / "labelled.npz", features=rows, labels=names)
+    np.savez(folder / "unequal.npz", features=rows[5:], labels=names[5:])
+    np.savez(folder / "prompts.npz", features=rows, prompt=np.arange(len(rows)) // 4)
+    np.save(folder / "plain.npy", rows)
+    real = drawn["real"][0]
+    np.savez(folder / "statistics.npz", mu=real.mean(0), sigma=np.cov(real.T))
+    return folder, drawn
+
+
+def row(run, *arguments):
+    done = run("score", *arguments, "--json")
+    assert done.code == 0, done.err
+    (found,) = done.json["rows"]
+    return found
+
+
+def same(found, score):
+    assert (found["value"], found["stderr"]) == pytest.approx((score.value, score.stderr))
+
+
+def test_strata_of_a_file_are_read(run, files):
+    folder, drawn = files
+    real, good = (gb.Sample(drawn[name][0], strata=drawn[name][1]) for name in ("real", "good"))
+    told = gb.frechet_distance(good, real)
+    for name in ("good", "labelled"):  # equal numbers of every label are no accident
+        same(row(run, folder / "real.npz", folder / f"{name}.npz"), told)
+    fewer = gb.Sample(good.features[5:], strata=good.strata[5:])
+    asked = row(run, folder / "real.npz", folder / "unequal.npz", "--strata", "labels")
+    same(asked, gb.frechet_distance(fewer, real))
+
+
+def test_unequal_labels_are_taken_for_random(run, files):
+    folder, drawn = files
+    rows, classes = drawn["real"]
+    found = gb.frechet_distance(drawn["good"][0][5:], gb.Sample(rows, strata=classes))
+    same(row(run, folder / "real.npz", folder / "unequal.npz"), found)
+
+
+def test_iid_ignores_them_and_looks_for_nothing(run, files):
+    folder, drawn = files
+    plain = gb.frechet_distance(gb.Sample(drawn["good"][0]), gb.Sample(drawn["real"][0]))
+    found = row(run, folder / "real.npz", folder / "good.npz", "--iid")
+    same(found, plain)
+    assert "dependent-rows" not in [warning["code"] for warning in found["warnings"]]
+
+
+def test_groups_by_name(run, files):
+    folder, drawn = files
+    rows, classes = drawn["real"]
+    groups = np.arange(len(drawn["good"][0])) // 4
+    expected = gb.frechet_distance(
+        gb.Sample(drawn["good"][0], groups=groups), gb.Sample(rows, strata=classes)
+    )
+    same(row(run, folder / "real.npz", folder / "prompts.npz", "--groups", "prompt"), expected)
+
+
+def test_size_of_a_reference_known_by_statistics(run, files):
+    folder, drawn = files
+    rows, classes = drawn["good"]
+    unknown = row(run, folder / "statistics.npz", folder / "good.npz")
+    assert not unknown["reliable"]
+    told = row(run, folder / "statistics.npz", folder / "good.npz", "--reference-n", 400)
+    moments = gb.Moments.from_features(drawn["real"][0])
+    same(told, gb.frechet_distance(gb.Sample(rows, strata=classes), moments))
+    exact = row(run, folder / "statistics.npz", folder / "good.npz", "--reference-exact")
+    assert exact["reliable"]
+    assert exact["stderr"] == unknown["stderr"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (("real.npz", "plain.npy", "--groups", "prompt"),
+         "plain.npy: has no array prompt, only: features."),
+        (("real.npz", "good.npz", "--strata", "folders"),
+         "`--strata` good.npz does not say which sub-folder each row comes from: are there "
+         "sub-folders?"),
+        (("real.npz", "good.npz", "--iid", "--groups", "x"),
+         "`--iid` ignores groups and strata: leave out one of them."),
+        (("real.npz", "good.npz", "--reference-n", "100"),
+         "`--reference-n` is for a reference known by its statistics (mu, sigma); real.npz holds "
+         "features, whose number is known."),
+        (("statistics.npz", "good.npz", "--reference-n", "100", "--reference-exact"),
+         "`--reference-exact` contradicts --reference-n: leave out one."),
+        (("statistics.npz", "good.npz", "--reference-n", "1"),
+         "`--reference-n` must be a whole number of at least 2; got 1."),
+    ],
+)  # fmt: skip
+def test_one_line_says_what_is_wrong(run, files, arguments, line, monkeypatch):
+    monkeypatch.chdir(files[0])
+    done = run("score", *arguments)
+    assert done.code == 2
+    assert done.err == f"genbounds: {line}\n"
+
+
+def test_selection_draws_by_the_design(run, files):
+    folder, _ = files
+    models = (folder / "good.npz", folder / "bad.npz")
+    done = run("select", "--reference", folder / "real.npz", *models, "--json")
+    assert done.code == 0
+    assert done.json["best"] == "good"
+    assumed = done.json["scores"]["good"]["assumptions"]
+    assert any("classes whose numbers were fixed" in assumption for assumption in assumed)
+
+
+def test_a_model_that_is_given_twice_is_named(run, files):
+    folder, _ = files
+    done = run("score", folder / "real.npz", folder / "good.npz", folder / "labelled.npz", "--json")
+    codes = [warning["code"] for warning in done.json["ranking"]["warnings"]]
+    assert codes == ["same-rows"]
