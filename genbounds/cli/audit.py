@@ -36,6 +36,7 @@ genbounds audit m25.mean-norm --replications 100000 --seed 1 --json
 """
 
 
+# Long because every option is declared in its signature.
 def audit(
     patterns: Annotated[
         list[str] | None,

@@ -35,6 +35,7 @@ genbounds features real.safetensors --moments real.npz
 """  # noqa: E501
 
 
+# Long because every option is declared in its signature.
 def features(
     inputs: Annotated[
         list[Path],

@@ -79,6 +79,7 @@ ESTIMATORS = "debiased|plugin|infinity"
 KERNELS = "rbf|laplace|cosine|polynomial"
 
 
+# Long because every option is declared in its signature.
 def score(
     files: Annotated[
         list[Path],

@@ -65,6 +65,7 @@ genbounds select *.npy --metric is --policy elimination --budget 20000 --json
 """
 
 
+# Long because every option is declared in its signature.
 def select(
     arms: Annotated[
         list[Path],

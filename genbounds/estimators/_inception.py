@@ -202,6 +202,7 @@ def inception_infinity(probs: Any, *, level: float = 0.95, subsets: Subsets | No
     return inception_estimate(probs, estimator="infinity", subsets=subsets).score(level)
 
 
+# In one piece: value, error and warnings of the three estimators share every step.
 def inception_estimate(
     probs: Any, *, estimator: str = "debiased", subsets: Subsets | None = None
 ) -> Estimate:

@@ -86,6 +86,21 @@ class PolynomialKernel:
 Kernel = str | PolynomialKernel | KernelFunction
 
 
+def _name_of(kernel: Any) -> str:
+    """Return what a kernel is called; refuse what is none."""
+    if isinstance(kernel, str):
+        return check_choice("kernel", kernel, KERNELS)
+    if isinstance(kernel, PolynomialKernel):
+        return "polynomial"
+    if callable(kernel):
+        return "callable"
+    raise InputError(
+        f"must be one of {', '.join(map(repr, KERNELS))}, a PolynomialKernel or "
+        f"a function of two blocks of rows; got {kernel!r}.",
+        argument="kernel",
+    )
+
+
 class KernelRows:
     """The rows of one sample, ready for blocks of their normalised kernel matrix.
 
@@ -115,61 +130,21 @@ class KernelRows:
         self.chosen_by_median = False
         self._function: KernelFunction | None = None
         self._diagonal: NDArray[Any] | None = None
-        if isinstance(kernel, str):
-            name = check_choice("kernel", kernel, KERNELS)
-        elif isinstance(kernel, PolynomialKernel):
-            name = "polynomial"
-        elif callable(kernel):
-            name = "callable"
-        else:
+        self.name = _name_of(kernel)
+        if bandwidth is not None and self.name not in {"rbf", "laplace"}:
             raise InputError(
-                f"must be one of {', '.join(map(repr, KERNELS))}, a PolynomialKernel or "
-                f"a function of two blocks of rows; got {kernel!r}.",
-                argument="kernel",
+                f"is for the kernels 'rbf' and 'laplace'; {self.name!r} has none.",
+                argument="bandwidth",
             )
-        self.name = name
-        if bandwidth is not None and name not in {"rbf", "laplace"}:
-            raise InputError(
-                f"is for the kernels 'rbf' and 'laplace'; {name!r} has none.", argument="bandwidth"
-            )
-        if name in {"rbf", "laplace"}:
+        if self.name in {"rbf", "laplace"}:
             self._scale_by_bandwidth(rows, bandwidth)
-            self.label = f"{name}, bandwidth {self.bandwidth:.10g}"
-        elif name == "cosine":
-            with np.errstate(invalid="ignore", over="ignore"):
-                squares = np.einsum("ij,ij->i", rows, rows)
-                if not (float(squares.min()) > TINY and np.isfinite(squares).all()):
-                    check_finite("x", rows)
-                    squares = np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
-            norms = np.sqrt(squares)
-            if not norms.all():
-                raise InputError(
-                    f"has a zero row ({int(np.argmin(norms))}): the cosine kernel is not "
-                    "defined there. Drop it, or take another kernel.",
-                    argument="x",
-                )
-            self._given, self._norms = rows, norms
-            self.label, self.dimension = "cosine", d
-        elif name == "polynomial":
+        elif self.name == "cosine":
+            self._measure_norms(rows)
+        elif self.name == "polynomial":
             poly = kernel if isinstance(kernel, PolynomialKernel) else PolynomialKernel()
-            gamma = 1.0 / d if poly.gamma is None else poly.gamma
-            self._poly = poly
-            rows = rows * rows.dtype.type(math.sqrt(gamma))
-            self.rows = rows
-            square = np.einsum("ij,ij->i", rows, rows) + poly.offset
-            if not square.all():
-                raise InputError(
-                    "has a zero row: a polynomial without offset is 0 there.", argument="x"
-                )
-            self._diagonal = np.sqrt(square)
-            self.label = f"polynomial, degree {poly.degree}, γ {gamma:.10g}, offset {poly.offset:g}"
-            self.dimension = poly.dimension(d)
+            self._scale_by_degree(rows, poly)
         else:
-            assert callable(kernel)
-            self._function = kernel
-            self.rows = rows
-            self.label = f"callable {getattr(kernel, '__name__', type(kernel).__name__)}"
-            self._diagonal = self._own_values()
+            self._take_function(rows, kernel)
 
     @cached_property
     def rows(self) -> NDArray[Any]:
@@ -194,6 +169,43 @@ class KernelRows:
         rows /= rows.dtype.type(bandwidth)
         self.rows = rows
         self._half_squares = np.einsum("ij,ij->i", rows, rows) / 2
+        self.label = f"{self.name}, bandwidth {bandwidth:.10g}"
+
+    def _measure_norms(self, rows: Any) -> None:
+        with np.errstate(invalid="ignore", over="ignore"):
+            squares = np.einsum("ij,ij->i", rows, rows)
+            if not (float(squares.min()) > TINY and np.isfinite(squares).all()):
+                check_finite("x", rows)
+                squares = np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
+        norms = np.sqrt(squares)
+        if not norms.all():
+            raise InputError(
+                f"has a zero row ({int(np.argmin(norms))}): the cosine kernel is not "
+                "defined there. Drop it, or take another kernel.",
+                argument="x",
+            )
+        self._given, self._norms = rows, norms
+        self.label, self.dimension = "cosine", rows.shape[1]
+
+    def _scale_by_degree(self, rows: Any, poly: PolynomialKernel) -> None:
+        d = rows.shape[1]
+        gamma = 1.0 / d if poly.gamma is None else poly.gamma
+        self._poly = poly
+        self.rows = rows * rows.dtype.type(math.sqrt(gamma))
+        square = np.einsum("ij,ij->i", self.rows, self.rows) + poly.offset
+        if not square.all():
+            raise InputError(
+                "has a zero row: a polynomial without offset is 0 there.", argument="x"
+            )
+        self._diagonal = np.sqrt(square)
+        self.label = f"polynomial, degree {poly.degree}, γ {gamma:.10g}, offset {poly.offset:g}"
+        self.dimension = poly.dimension(d)
+
+    def _take_function(self, rows: Any, kernel: Any) -> None:
+        self._function = kernel
+        self.rows = rows
+        self.label = f"callable {getattr(kernel, '__name__', type(kernel).__name__)}"
+        self._diagonal = self._own_values()
 
     def _own_values(self) -> NDArray[Any]:
         """Square roots of k(x, x) for a user's kernel."""

@@ -57,6 +57,7 @@ class JointFit:
     details: tuple[str, ...] = ()
 
 
+# In one piece: each step takes what the steps before it made of both samples.
 def fit_both_samples(
     centred: tuple[Float, Float], factors: tuple[Float, Float], *, gap: Float, directions: int
 ) -> JointFit | None:

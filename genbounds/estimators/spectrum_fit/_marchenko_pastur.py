@@ -120,6 +120,7 @@ def trace_root(spectrum: Float, counts: Float) -> tuple[float, Float]:
     return float(roots.sum()), 0.5 * roots
 
 
+# In one piece: the steps of one optimisation.
 def fit_spectrum(
     values: Float,
     *,

@@ -90,6 +90,7 @@ EQUAL_ROWS = 0.05
 """Variance of the row scales up to which the contour, which takes them as equal, may be used."""
 
 
+# In one piece: each step takes what the steps before it made of the sample.
 def fit_one_sample(
     centred: Float,
     projected: Float,
@@ -204,6 +205,7 @@ def repeated_rows(repeated: int, n: int) -> tuple[Diagnostic, ...]:
     )
 
 
+# In one piece: the same for moments alone.
 def fit_from_moments(
     *,
     gap: Float,

@@ -239,6 +239,7 @@ def vendi_metric(
     return expand
 
 
+# A branch for each option that could be wrong.
 def vendi_options(
     metric: str,
     samples: Sequence[Any],

@@ -64,6 +64,7 @@ def _user_cache() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
 
 
+# A branch for each place in which libraries keep weights.
 def find_weights(
     encoder: str,
     given: Path | None,

@@ -29,6 +29,7 @@ BANDS = 4
 """Bands of more lines than these hide one another: the table has the intervals."""
 
 
+# Branches: what is drawn depends on which results there are.
 def convergence_plot(
     series: Mapping[str, Sequence[tuple[int, Score]]],
     *,

@@ -73,6 +73,7 @@ def samples_plot(samples: Mapping[str, int], *, best: str | None = None) -> Figu
     )
 
 
+# Branches: what is drawn depends on which results there are.
 def spending_plot(steps: Sequence[int], spent: Mapping[str, Sequence[int]]) -> Figure:
     """Show which arms were drawn from as a selection went on.
 
