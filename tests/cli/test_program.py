@@ -247,7 +247,7 @@ def test_a_signal_leaves_no_worker(tmp_path, name):
         _, err = program.communicate(timeout=50)
     assert program.returncode == 128 + number
     assert err.count(b"\n") == 1
-    wait_for(lambda: not any(map(alive, family)), seconds=5.0)
+    wait_for(lambda: not any(map(alive, family)), seconds=20.0)
     assert not list(tmp_path.iterdir())
 
 
