@@ -25,8 +25,8 @@ $(READY): pyproject.toml constraints.txt
 demo: $(READY)  ## score, rank, audit and select real generators of real images; writes out/demo/report.html
 	@$(BIN)/python -m experiments.digits.demo --out out/demo
 
-test: $(READY)  ## run the tests, without the slow ones
-	@$(BIN)/python -m pytest -n $(JOBS) -m "not slow"
+test: $(READY)  ## run the tests, without slow and Monte-Carlo ones
+	@$(BIN)/python -m pytest -n $(JOBS) -m "not slow and not statistical"
 
 test-all: $(READY)  ## run all tests
 	@$(BIN)/python -m pytest -n $(JOBS)

@@ -402,15 +402,16 @@ class Ranking(InHand):
 
     def __repr__(self) -> str:
         lines = [f"Ranking({self.metric}, {100.0 * self.level:g}% joint)"]
-        width = max((len(name) for name in self.scores), default=0)
+        names = {name: display(name, limit=60) for name in self.scores}
+        width = max(map(len, names.values()), default=0)
         letters = self.letters
         for name, score in self.scores.items():
             doubt = "" if score.reliable else "  unreliable"
             lines.append(
-                f"  {name:<{width}}  {score.value:>12.6g}  "
+                f"  {names[name]:<{width}}  {score.value:>12.6g}  "
                 f"[{score.low:.6g}, {score.high:.6g}]  {letters[name]}{doubt}"
             )
-        return "\n".join(lines)
+        return "\n".join((*lines, *(f"  {warning}" for warning in self.warnings)))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types."""

@@ -36,8 +36,8 @@ class Sample:
     Raises
     ------
     InputError
-        If a shape or a type is not legal, a group has rows in two strata, a stratum has a single
-        group (or row), or fewer than two groups are left.
+        If a shape or a type is not legal. When it is scored: if a group has rows in two strata, a
+        stratum has a single group (or row), or there are fewer than two groups.
 
     Notes
     -----
@@ -123,7 +123,8 @@ def check_labels(name: str, labels: Any, n: int) -> NDArray[Any]:
     if array.dtype.kind == "f" and (np.isfinite(array) & (array == np.floor(array))).all():
         array = array.astype(np.int64)  # whole numbers, as tables often hold them
     if array.dtype.kind not in "iuUb":
-        missing = " (an id is missing)" if array.dtype.kind in "fO" else ""
+        lost = array.dtype.kind == "O" or (array.dtype.kind == "f" and np.isnan(array).any())
+        missing = " (an id is missing)" if lost else ""
         raise InputError(
             f"must hold integers or strings{missing}; got dtype {array.dtype}.", argument=name
         )

@@ -47,6 +47,7 @@ class _TwoSamples(Metric):  # type: ignore[misc]
         self.estimator = estimator
         self.level = check_open_unit("level", level)
         self.reset_real = reset_real
+        self.result: Score | None = None
 
     def _features(self, samples: Any, columns: int | None) -> Any:
         """Encode a batch and check what comes out: rows of `columns` finite numbers, if known."""
@@ -87,7 +88,8 @@ class _TwoSamples(Metric):  # type: ignore[misc]
         return self
 
     def _numbers(self, score: Score) -> dict[str, Any]:
-        """Make what a logger takes: scalars by name."""
+        """Make what a logger takes: scalars by name; the whole score stays in `result`."""
+        self.result = score
         found = {
             "value": score.value,
             "low": score.low,
@@ -116,6 +118,11 @@ class FrechetDistance(_TwoSamples):
         Whether `reset` forgets the real samples as well. False keeps them through all epochs.
     **kwargs
         Of ``torchmetrics.Metric``.
+
+    Attributes
+    ----------
+    result : Score or None
+        What `compute` found last, with its warnings.
 
     Notes
     -----
@@ -212,6 +219,11 @@ class FeatureMetric(_TwoSamples):
     **kwargs
         Of ``torchmetrics.Metric``; ``compute_on_cpu=True`` keeps the rows off the device.
 
+    Attributes
+    ----------
+    result : Score or None
+        What `compute` found last, with its warnings.
+
     Notes
     -----
     Every row is kept, in the precision of the encoder (bfloat16 as float32): 50,000 rows of 2,048
@@ -257,7 +269,8 @@ class FeatureMetric(_TwoSamples):
         real : bool
             Whether these are real samples.
         groups, strata : integers of shape (n,), optional
-            How they were drawn, as for `genbounds.Sample`; in every batch or in none.
+            How they were drawn, as for `genbounds.Sample`; in every batch or in none. Equal ids of
+            two batches are the same group: number on from batch to batch.
 
         Raises
         ------

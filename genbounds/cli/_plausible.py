@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from genbounds.cli._input import Input
 from genbounds.files import display, gather
-from genbounds.results import Diagnostic, caution, unreliable
+from genbounds.results import Diagnostic, caution
 from genbounds.validation import POSTERIOR_ATOL, Float, InputError, check_same_dimension
 
 BLOCK = 1 << 22
@@ -148,14 +148,6 @@ def suspicions(one: Input) -> tuple[Diagnostic, ...]:
                 "implausible-input",
                 f"{name} holds 8-bit integers: probably pixels, not the features of an encoder",
                 "Pass --encoder with the images, or encode them first.",
-            )
-        )
-    if n > 1 and all((block == rows[0]).all() for _, block in blocks(rows)):
-        found.append(
-            unreliable(
-                "no-variation",
-                f"all {n} rows of {name} are the same",
-                "Check that the file holds the features of different samples.",
             )
         )
     return tuple(found)

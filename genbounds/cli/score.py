@@ -406,7 +406,7 @@ def _print(run: Run, *, verbose: bool) -> None:
             say("Models that share a group letter do not differ significantly.")
     print_remarks(
         scores,
-        warnings=run.warnings,
+        warnings=[*run.warnings, *(() if ranking is None else ranking.warnings)],
         assumptions=() if ranking is None else ranking.assumptions,
         verbose=verbose,
     )

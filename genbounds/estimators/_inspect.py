@@ -109,6 +109,9 @@ def inspect(
     ids = row_ids(rows)
     if isinstance(x, Sample):
         return Inspected(rows, design_of(name, x), True, ids)
+    # A distance from constant rows is the mistake of an encoder; no diversity is a finding.
+    if what and len(rows) > 1 and (ids == ids[0]).all():
+        return Inspected(rows, None, False, ids, (_constant(len(rows), what),))
     design, warnings = _repeated(rows, ids, what)
     if design is None:
         if not posteriors:
@@ -116,6 +119,14 @@ def inspect(
         if not warnings:
             warnings += _alike_in_order(rows, what)
     return Inspected(rows, design, False, ids, warnings)
+
+
+def _constant(n: int, what: str) -> Diagnostic:
+    return unreliable(
+        "no-variation",
+        f"all {n} {what} rows are the same",
+        "Check that they are the features of different samples.",
+    )
 
 
 def row_ids(rows: NDArray[Any]) -> NDArray[np.uint64]:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from genbounds.estimators._linalg import mirror_lower, symmetric_part
 from genbounds.files import display, read_metadata, read_statistics, write_statistics
 from genbounds.origins import UNKNOWN, check_same_encoder, origin_of
+from genbounds.samples import Sample
 from genbounds.validation import (
     Float,
     InputError,
@@ -111,6 +112,12 @@ class Moments:
         seed : int, default 0
             Of that choice.
         """
+        if isinstance(x, Sample):
+            raise InputError(
+                "is a Sample: moments do not keep groups, strata and weights. Pass the Sample "
+                "itself to the score, or its features here.",
+                argument="x",
+            )
         rows = check_features("x", x, minimum=1)
         moments = cls.empty(rows.shape[1])
         for positions, block in row_blocks(rows):

@@ -113,6 +113,7 @@ def score_page(
         About the whole run.
     """
     title = metric_title(metric)
+    warnings = [*warnings, *(() if ranking is None else ranking.warnings)]
     best = next(iter(scores)) if ranking is None else ranking.best
     score = scores[best]
     page = Page(
