@@ -26,10 +26,10 @@ demo: $(READY)  ## score, rank, audit and select real generators of real images;
 	@$(BIN)/python -m experiments.digits.demo --out out/demo
 
 test: $(READY)  ## run the tests, without slow and Monte-Carlo ones
-	@$(BIN)/python -m pytest -n $(JOBS) -m "not slow and not statistical"
+	@$(BIN)/python -m pytest -n $(JOBS) -m "not slow and not statistical and not nightly"
 
-test-all: $(READY)  ## run all tests
-	@$(BIN)/python -m pytest -n $(JOBS)
+test-all: $(READY)  ## run all tests but the nightly ones
+	@$(BIN)/python -m pytest -n $(JOBS) -m "not nightly"
 
 # torchvision's wheels are built for CUDA; a PyTorch for the processor alone cannot load their
 # compiled part. So torchvision, and what needs it, lies in a folder apart, which nothing else sees.

@@ -20,9 +20,11 @@ PANEL = 256
 
 
 def is_lower(matrix: Float) -> bool:
-    """Whether a matrix is square and zero above its diagonal, as Cholesky leaves it."""
+    """Whether a matrix is square, zero above its diagonal and not on it, as Cholesky leaves it."""
     d = matrix.shape[0]
-    return matrix.shape == (d, d) and not any(
+    if matrix.shape != (d, d) or not np.diagonal(matrix).all():
+        return False
+    return not any(
         matrix[:start, start : start + PANEL].any()
         or np.triu(matrix[start : start + PANEL, start : start + PANEL], 1).any()
         for start in range(0, d, PANEL)

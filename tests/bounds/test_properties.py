@@ -33,7 +33,7 @@ from genbounds.simulate import (
 BOUNDS = catalog()
 STOCHASTIC = [name for name, b in BOUNDS.items() if b.form in ("oracle", "plug-in")]
 DETERMINISTIC = [name for name, b in BOUNDS.items() if b.form == "deterministic"]
-pytestmark = pytest.mark.slow  # of the formulas, which seldom change
+pytestmark = pytest.mark.nightly  # 300 properties of formulas, which seldom change
 
 FEW = settings(max_examples=6, suppress_health_check=[HealthCheck.filter_too_much])
 

@@ -152,7 +152,7 @@ def test_a_piece_that_kills_every_worker_is_one_error(cluster, monkeypatch):
 
 @SLOW
 def test_a_killed_process_is_one_error():
-    with pytest.raises(InputError, match="`jobs`"):
+    with pytest.raises(InputError, match="fewer jobs"):
         list(Workers(jobs=2).run(die, [(), ()]))
 
 

@@ -166,7 +166,14 @@ class KernelRows:
         self.bandwidth = bandwidth
         # Distances do not see the mean, but rounding does.
         rows = rows - rows.mean(axis=0, dtype=np.float64).astype(rows.dtype)
-        rows /= rows.dtype.type(bandwidth)
+        with np.errstate(over="ignore"):
+            rows /= rows.dtype.type(bandwidth)
+        if not float(np.abs(rows).max()) < math.sqrt(np.finfo(rows.dtype).max) / self.width:
+            raise InputError(
+                f"is {bandwidth:.3g}, so far below the size of the features that squared distances "
+                "leave the range of floating-point numbers: give a larger one.",
+                argument="bandwidth",
+            )
         self.rows = rows
         self._half_squares = np.einsum("ij,ij->i", rows, rows) / 2
         self.label = f"{self.name}, bandwidth {bandwidth:.10g}"

@@ -150,6 +150,8 @@ def _sides(
     left, roots, right = scipy.linalg.svd(
         factors[0].T @ factors[1], full_matrices=False, check_finite=False
     )
+    if not roots.size:  # neither sample varies
+        return None
     kept = int((roots > 10.0 * max(left.shape[0], right.shape[1]) * EPS * roots[0]).sum())
     if not kept:
         return None
