@@ -20,6 +20,9 @@ Result = TypeVar("Result")
 _QUEUED_PER_THREAD = 4
 _LEAST_QUEUED = 64
 
+LONGEST_WAIT = 600
+"""Seconds until a scheduler without workers is an error: those of a batch system start late."""
+
 _RESUME = "what was kept in a folder is safe, the same call goes on from there."
 
 
@@ -48,8 +51,8 @@ def run_on_dask(
     Raises
     ------
     InputError
-        If Dask is not installed, the scheduler cannot be reached, a worker lacks genbounds or has
-        other versions, or a piece kills every worker that takes it.
+        If Dask is not installed, the scheduler cannot be reached or gets no worker, a worker lacks
+        genbounds or has other versions, or a piece kills every worker that takes it.
     """
     with _client(jobs, scheduler) as client:
         from distributed import CancelledError, KilledWorker, as_completed
@@ -174,7 +177,13 @@ def _require_package(client: Any) -> None:
             return str(error)
         return None
 
-    client.wait_for_workers(1)
+    try:
+        client.wait_for_workers(1, timeout=LONGEST_WAIT)
+    except TimeoutError:
+        raise InputError(
+            f"no worker joined the Dask scheduler within {LONGEST_WAIT} s: look for the reason in "
+            "what the workers print, then run the same command again."
+        ) from None
     for worker, why in client.run(reason).items():
         if why is not None:
             raise InputError(

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -169,6 +169,16 @@ def either(call):
     assert score.low <= score.value <= score.high, score
 
 
+def two_of_three_rows(one, two):
+    x = np.zeros((3, 7), dtype=np.float32)
+    x[0, 4], x[1, 0] = one, two
+    return x
+
+
+# What the samples do not show of the spectrum: a variance that once rounded to below 0.
+@example(
+    x=two_of_three_rows(6.8168437e16, 6.3425354e16), y=two_of_three_rows(6.8168432e16, 6.342535e16)
+)
 @settings(max_examples=100)
 @given(x=st.one_of(FLOATS), y=st.one_of(FLOATS))
 def test_scores_of_any_floats(x, y):

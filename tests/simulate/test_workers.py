@@ -201,6 +201,17 @@ def test_a_worker_without_the_package_is_named(tmp_path):
                 worker.kill()
 
 
+@SLOW
+def test_a_scheduler_without_workers_is_named(monkeypatch):
+    from distributed import LocalCluster
+
+    monkeypatch.setattr("genbounds.simulate._dask.LONGEST_WAIT", 1)
+    with LocalCluster(n_workers=0, host="127.0.0.1", dashboard_address="127.0.0.1:0") as empty:
+        workers = Workers(backend="dask", scheduler=empty.scheduler_address)
+        with pytest.raises(InputError, match="no worker joined the Dask scheduler within 1 s"):
+            list(workers.run(blas_threads, [()]))
+
+
 def test_a_scheduler_that_does_not_answer_is_named():
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]

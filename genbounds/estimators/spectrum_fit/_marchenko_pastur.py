@@ -168,6 +168,7 @@ def fit_spectrum(
             residual=residual,
             jacobian=whiten @ model.slope,
             model=model,
+            weight=weight,
             prior=(curve.bends.T * weight) @ curve.bends,
             objective=float(residual @ residual - CLIFFS * np.log(weight).sum()),
         )
@@ -198,7 +199,8 @@ def fit_spectrum(
             else _scale_weights(weights, model, law.radii, share * model.value, row_map)
             for law, share, row_map in zip(rows, shares, maps, strict=True)
         ),
-        prior_variance=float(direction @ prior @ direction),
+        # As a sum of squares: the quadratic form of `prior` itself can round to below 0.
+        prior_variance=float(state.weight @ (curve.bends @ direction) ** 2),
         misfit=float(residual @ residual) / residual.size,
     )
 
@@ -212,6 +214,7 @@ class _State:
     residual: Float
     jacobian: Float
     model: _Fraction
+    weight: Float
     prior: Float
     objective: float
 
