@@ -16,11 +16,9 @@ from genbounds.cli._plausible import check_widths, probabilities
 from genbounds.features import check_same_encoder, is_media, media_kind
 from genbounds.files import (
     Statistics,
-    array_names,
+    contents_of,
     display,
-    read,
-    read_features,
-    read_labels,
+    pick_labels,
     read_metadata,
     shape_of,
 )
@@ -29,6 +27,7 @@ from genbounds.validation import InputError
 if TYPE_CHECKING:
     from genbounds.cli._encoding import FolderEncoder
     from genbounds.estimators import MetricSpec, Moments
+    from genbounds.files import Contents
 
 
 def choose_metric(name: str, *, logits: bool = False) -> MetricSpec:
@@ -73,70 +72,90 @@ def load(
         As `genbounds.files.read`; or if two files say that different encoders made them; or if a
         file surely holds something else than it is taken for.
     """
+    if not referenced:
+        _refuse_size_of_statistics(drawing, "here is no reference")
     # Before anything is read: the files may be large.
     files = [path for path in paths if not is_media(path)]
     check_same_encoder({display(path): read_metadata(path) for path in files})
     if metric.data == "features":
         check_widths({path: shape for path in files if (shape := shape_of(path)) is not None})
-    inputs: list[Input] = []
-    for given, name in zip(paths, model_names(paths), strict=True):
-        is_reference = referenced and not inputs
-        path = _encoded(given, name, encoder)
-        content = _content(
-            path, metric, logits=logits, drawing=drawing if is_reference else drawing.of_models
+    inputs = [
+        _input(
+            given,
+            name,
+            encoder=encoder,
+            metric=metric,
+            logits=logits,
+            drawing=drawing if referenced and not number else drawing.of_models,
+            needed=not (referenced and not number),
         )
-        sample: Any = content
-        if isinstance(content, np.ndarray):
-            labels = {} if drawing.iid else _labels(path, drawing, needed=not is_reference)
-            sample = drawing.sample(content, labels)
-        inputs.append(
-            Input(
-                path=given,
-                name=name,
-                content=content,
-                sample=sample,
-                origin=read_metadata(path),
-            )
-        )
+        for number, (given, name) in enumerate(zip(paths, model_names(paths), strict=True))
+    ]
     check_same_encoder({display(one.path): one.origin for one in inputs})
     if metric.data == "features":
         check_widths({one.path: one.shape for one in inputs})
     return inputs
 
 
-def _content(
-    path: Path, metric: MetricSpec, *, logits: bool, drawing: Drawing
-) -> NDArray[Any] | Moments:
+def _input(
+    given: Path,
+    name: str,
+    *,
+    encoder: FolderEncoder | None,
+    metric: MetricSpec,
+    logits: bool,
+    drawing: Drawing,
+    needed: bool,
+) -> Input:
+    """Read one file, opened once: features and labels are of one moment."""
+    path = _encoded(given, name, encoder)
+    with contents_of(path) as contents:
+        held = contents.read()
+        found = None
+        if isinstance(held, np.ndarray) and not drawing.iid:
+            found = _labels(path, contents, drawing, needed=needed)
+        origin = contents.origin
+    content: Any = held
+    if isinstance(held, Statistics):
+        content = _moments(path, held, metric, drawing)
+    else:
+        _refuse_size_of_statistics(
+            drawing, f"{display(path)} holds features, whose number is known"
+        )
+        if metric.data == "posteriors":
+            content = probabilities(path, held, logits=logits)
+    sample = content if isinstance(held, Statistics) else drawing.sample(content, found or {})
+    return Input(path=given, name=name, content=content, sample=sample, origin=origin)
+
+
+def _moments(path: Path, held: Statistics, metric: MetricSpec, drawing: Drawing) -> Moments:
     from genbounds.estimators import Moments
 
-    if metric.data == "posteriors":
-        return probabilities(path, read_features(path), logits=logits)
-    content = read(path)
-    if not isinstance(content, Statistics):
-        for option in ("reference_n", "reference_exact"):
-            if getattr(drawing, option):
-                raise InputError(
-                    f"is for a reference known by its statistics (mu, sigma); {display(path)} "
-                    "holds features, whose number is known.",
-                    argument=f"--{option.replace('_', '-')}",
-                )
-        return content
     if not metric.moments:
         raise InputError(
             f"{display(path)}: holds statistics (mu, sigma); --metric {metric.name} needs the "
             "features themselves."
         )
-    if drawing.reference_exact:
-        try:
-            return Moments(content.mean, content.cov)
-        except InputError as error:
-            raise InputError(f"{display(path)}: {error}") from error
-    return Moments.load(path, drawing.reference_n)
+    try:
+        return Moments.from_statistics(held, drawing.reference_n, exact=drawing.reference_exact)
+    except InputError as error:
+        raise InputError(f"{display(path)}: {error}") from error
 
 
-def _labels(path: Path, drawing: Drawing, *, needed: bool) -> dict[str, NDArray[Any] | None]:
+def _refuse_size_of_statistics(drawing: Drawing, reason: str) -> None:
+    for option in ("reference_n", "reference_exact"):
+        if getattr(drawing, option):
+            raise InputError(
+                f"is for a reference known by its statistics (mu, sigma); {reason}.",
+                argument=f"--{option.replace('_', '-')}",
+            )
+
+
+def _labels(
+    path: Path, contents: Contents, drawing: Drawing, *, needed: bool
+) -> dict[str, NDArray[Any] | None]:
     """Read the groups and strata of a file; one that is not `needed` may have none."""
-    held = array_names(path)
+    held = contents.arrays
     names: dict[str, str | None] = {}
     for role in ("groups", "strata"):
         asked = getattr(drawing, role)
@@ -151,7 +170,7 @@ def _labels(path: Path, drawing: Drawing, *, needed: bool) -> dict[str, NDArray[
                     argument=f"--{role}",
                 )
         names[role] = name
-    labels = read_labels(path, **names)
+    labels = pick_labels(contents, groups=names["groups"], strata=names["strata"])
     strata = labels.strata
     if names["strata"] is None and "strata" not in held and not _by_design(strata, names["groups"]):
         strata = None

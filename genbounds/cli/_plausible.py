@@ -121,8 +121,9 @@ def check_widths(shapes: Mapping[Path, tuple[int, int]]) -> None:
             "columns are probably exchanged. Save one row per sample, one column per feature.",
             argument=display(one),
         )
-    for first, one in zip(list(shapes)[:1] * len(shapes), shapes, strict=True):
-        check_same_dimension(display(one), shapes[one][1], display(first), shapes[first][1])
+    (first, (_, width)), *others = shapes.items() or [(Path(), (0, 0))]
+    for one, (_, d) in others:
+        check_same_dimension(display(one), d, display(first), width)
 
 
 def suspicions(one: Input) -> tuple[Diagnostic, ...]:

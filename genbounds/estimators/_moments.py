@@ -11,7 +11,7 @@ import scipy  # its submodules are loaded at their first use
 from numpy.typing import NDArray
 
 from genbounds.estimators._linalg import mirror_lower, symmetric_part
-from genbounds.files import display, read_metadata, read_statistics, write_statistics
+from genbounds.files import Statistics, display, read_statistics, write_statistics
 from genbounds.origins import UNKNOWN, check_same_encoder, origin_of
 from genbounds.samples import Sample
 from genbounds.validation import (
@@ -142,14 +142,31 @@ class Moments:
             (`size_known` is False); ``Moments(mean, cov)`` says that they are exact.
         """
         found = read_statistics(path)
-        n = found.n if n is None else check_count("n", n, minimum=2)
+        n = None if n is None else check_count("n", n, minimum=2)
         try:
-            moments = cls(found.mean, found.cov, n)
+            return cls.from_statistics(found, n)
         except InputError as error:
             raise InputError(f"{display(path)}: {error}") from error
-        moments._origin = read_metadata(path)
-        moments._rows = found.rows
-        moments._size_known = n is not None
+
+    @classmethod
+    def from_statistics(
+        cls, found: Statistics, n: int | None = None, *, exact: bool = False
+    ) -> Moments:
+        """Return what `genbounds.files.read_statistics` found.
+
+        Parameters
+        ----------
+        found : Statistics
+        n : int, optional
+            As for `load`.
+        exact : bool, default False
+            Whether they are those of a population: nothing on this side is random.
+        """
+        n = None if exact else found.n if n is None else n
+        moments = cls(found.mean, found.cov, n)
+        moments._origin = found.origin
+        moments._rows = None if exact else found.rows
+        moments._size_known = exact or n is not None
         return moments
 
     @classmethod

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+import os
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import IO, Any
 
 import numpy as np
@@ -13,12 +15,16 @@ from numpy.typing import NDArray
 
 from genbounds._text import display
 from genbounds.files._storage import chunks_of, gather
+from genbounds.origins import marked
 from genbounds.validation import Float, InputError
 
 FEATURE_KEYS = ("features", "reps", "feats", "arr_0")  # dgm-eval: reps; clean-fid: feats
 STATISTICS_KEYS = ("mu", "sigma")
 LABEL_KEYS = ("groups", "strata", "labels")
 METADATA_KEY = "metadata"
+NAMES_KEY = ".names"
+"""``labels.names`` in the metadata of a .safetensors file, which holds no texts in arrays: a JSON
+list of the names that stand for 0, 1, … in the array ``labels``."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,12 +40,15 @@ class Statistics:
         Number of samples behind them; None if the file does not say.
     rows : ndarray of shape (k, d) or None
         A random part of these samples, where the file holds one.
+    origin : mapping of str to str
+        Where the features came from, as far as the file says.
     """
 
     mean: Float
     cov: Float
     n: int | None
     rows: NDArray[Any] | None = None
+    origin: Mapping[str, str] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[Any]:
         return iter((self.mean, self.cov, self.n))
@@ -89,23 +98,56 @@ class Stored:
 
 
 class Contents:
-    """The named arrays of a file, none of them read yet, and its metadata.
+    """The named arrays of an open file, none of them read yet, and its metadata.
+
+    All that is read through one of these is of one moment of the file.
 
     Attributes
     ----------
+    shown : str
+        What errors call the file.
+    packed : int
+        Its size in bytes.
     arrays : mapping of str to callable
         Returns the `Stored` array of that name. A file of one array calls it ``features``.
     metadata : dict of str to str
         Where the features came from, as far as the file says; names of labels among it.
+    columns : collection of str
+        Arrays of which each is one feature.
     """
 
-    def __init__(self, arrays: Mapping[str, Callable[[], Stored]], metadata: object = None) -> None:
+    def __init__(
+        self,
+        file: IO[bytes],
+        shown: str,
+        arrays: Mapping[str, Callable[[], Stored]],
+        metadata: object = None,
+        columns: Collection[str] = (),
+    ) -> None:
+        self.shown = shown
+        self.packed = os.fstat(file.fileno()).st_size
         self.arrays = arrays
         pairs = metadata.items() if isinstance(metadata, dict) else ()
         self.metadata = {key: value for key, value in pairs if isinstance(value, str)}
+        self.columns = columns
 
-    def features_key(self, shown: str) -> str | None:
+    @property
+    def origin(self) -> dict[str, str]:
+        """Where the features came from."""
+        return {key: text for key, text in self.metadata.items() if not key.endswith(NAMES_KEY)}
+
+    def read(self) -> NDArray[Any] | Statistics:
+        """Read the features, or the statistics: whichever the file holds."""
+        stored = self.features
+        if stored is None:
+            return self.statistics()
+        array = stored.load()
+        array.flags.writeable = False
+        return marked(array, self.origin)
+
+    def _features_key(self) -> str | None:
         """Return the name of the features; None if the file holds statistics."""
+        shown = self.shown
         found = [key for key in FEATURE_KEYS if key in self.arrays]
         statistics = all(key in self.arrays for key in STATISTICS_KEYS)
         if len(found) + statistics > 1:
@@ -121,9 +163,10 @@ class Contents:
             )
         return found[0] if found else None
 
-    def features(self, shown: str) -> Stored | None:
-        """Return the features, their shape and type checked; None if the file holds statistics."""
-        key = self.features_key(shown)
+    @cached_property
+    def features(self) -> Stored | None:
+        """The features, their shape and type checked; None if the file holds statistics."""
+        shown, key = self.shown, self._features_key()
         if key is None:
             return None
         stored = self.arrays[key]()
@@ -139,8 +182,9 @@ class Contents:
             )
         return stored
 
-    def statistics(self, shown: str) -> Statistics:
+    def statistics(self) -> Statistics:
         """Read mean, covariance and what else is there of n and rows, as float64."""
+        shown = self.shown
         mean, cov = (self.arrays[key]() for key in STATISTICS_KEYS)
         if len(mean.shape) != 1 or 0 in mean.shape or cov.shape != mean.shape * 2:
             raise InputError(
@@ -152,7 +196,9 @@ class Contents:
             _check_numbers(stored)
         n = _count(shown, others["n"]) if "n" in others else None
         rows = _part(shown, others["rows"], mean.shape[0], n) if "rows" in others else None
-        return Statistics(mean.load().astype(np.float64), cov.load().astype(np.float64), n, rows)
+        return Statistics(
+            mean.load().astype(np.float64), cov.load().astype(np.float64), n, rows, self.origin
+        )
 
 
 def names_of(arrays: Mapping[str, Any]) -> str:

@@ -12,13 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genbounds._text import display
-from genbounds.files._content import Contents, Stored, names_of
+from genbounds.files._content import NAMES_KEY, Contents, Stored, names_of
 from genbounds.files._storage import check_bomb
 from genbounds.validation import InputError
-
-NAMES_KEY = ".names"
-"""``labels.names`` in the metadata of a .safetensors file, which holds no texts in arrays: a JSON
-list of the names that stand for 0, 1, … in the array ``labels``."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,45 +33,47 @@ class Labels:
     strata: NDArray[Any] | None = None
 
 
-def pick_labels(
-    contents: Contents, shown: str, *, groups: str | None, strata: str | None, packed: int
-) -> Labels:
-    """Read the labels of a file; `packed` is its size in bytes."""
-    features = contents.features(shown)
+def pick_labels(contents: Contents, *, groups: str | None, strata: str | None) -> Labels:
+    """Read the labels of a file."""
+    features = contents.features
     found = {}
     for role, asked, usual in (
         ("groups", groups, ("groups",)),
         ("strata", strata, ("strata", "labels")),
     ):
-        name = _choose(contents.arrays, shown, asked, usual)
+        name = _choose(contents, asked, usual)
         if name is None:
             continue
         if features is None:
             raise InputError(
-                f"{shown}: holds statistics, which have no rows to label: use the features' own "
-                "file."
+                f"{contents.shown}: holds statistics, which have no rows to label: "
+                "use the features' own file."
             )
-        found[role] = label_array(contents, shown, name, features.shape[0], packed)
+        found[role] = label_array(contents, name, features.shape[0])
     return Labels(**found)
 
 
-def _choose(
-    arrays: Mapping[str, Any], shown: str, asked: str | None, usual: Sequence[str]
-) -> str | None:
+def _choose(contents: Contents, asked: str | None, usual: Sequence[str]) -> str | None:
     """Return the array that was asked for, or the first of the usual ones that is there."""
     if asked is None:
-        return next((name for name in usual if name in arrays), None)
-    if asked not in arrays:
+        return next((name for name in usual if name in contents.arrays), None)
+    if asked not in contents.arrays:
         raise InputError(
-            f"{shown}: has no array {display(asked, limit=40)}, only: {names_of(arrays)}."
+            f"{contents.shown}: has no array {display(asked, limit=40)}, "
+            f"only: {names_of(contents.arrays)}."
         )
     return asked
 
 
-def label_array(contents: Contents, shown: str, name: str, n: int, packed: int) -> NDArray[Any]:
+def label_array(contents: Contents, name: str, n: int) -> NDArray[Any]:
     """Read one array of labels and check it against the number of rows."""
+    shown, called = contents.shown, display(name, limit=40)
+    if name in contents.columns:
+        raise InputError(
+            f"{shown}: {called} is one of the numeric columns that are the features: call it "
+            "`groups`, `strata` or `labels`, or keep the features in one column of lists."
+        )
     stored = contents.arrays[name]()
-    called = display(name, limit=40)
     if stored.shape != (n,):
         raise InputError(
             f"{shown}: {called} has shape {stored.shape} beside {n} rows: it needs one label a row."
@@ -88,7 +86,7 @@ def label_array(contents: Contents, shown: str, name: str, n: int, packed: int) 
     labels = _texts(shown, called, stored) if stored.dtype.kind == "S" else stored.load()
     known = contents.metadata.get(name + NAMES_KEY)
     if known is not None and labels.dtype.kind in "iu":
-        labels = _named(shown, called, labels, known, packed)
+        labels = _named(shown, called, labels, known, contents.packed)
     labels = labels.astype(np.int64) if labels.dtype.kind == "b" else labels
     labels.flags.writeable = False
     return labels

@@ -37,7 +37,7 @@ def npy_contents(file: IO[bytes], shown: str) -> Contents:
 
         return Stored.streamed(shown, shape, dtype, data, fortran=fortran)
 
-    return Contents({"features": stored})
+    return Contents(file, shown, {"features": stored})
 
 
 def npz_contents(file: IO[bytes], shown: str) -> Contents:
@@ -56,7 +56,7 @@ def npz_contents(file: IO[bytes], shown: str) -> Contents:
         # Another program's array of that name is none of ours.
         with suppress(InputError, ValueError, RecursionError):
             found = json.loads(members[METADATA_KEY]().load().tobytes().decode())
-    return Contents(members, found)
+    return Contents(file, shown, members, found)
 
 
 def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, shown: str) -> Stored:

@@ -37,10 +37,10 @@ def parquet_contents(file: IO[bytes], shown: str) -> Contents:
     lists = [name for name in FEATURE_KEYS[:2] if name in names]
     for name in lists:
         members[name] = partial(_features, table, [name], shown, file)
+    wide = [] if lists else [name for name in names if name not in LABEL_KEYS]
     if not lists:
-        wide = [name for name in names if name not in LABEL_KEYS]
         members["features"] = partial(_features, table, wide, shown, file)
-    return Contents(members)
+    return Contents(file, shown, members, columns=wide)
 
 
 def _features(table: Any, columns: list[str], shown: str, file: IO[bytes]) -> Stored:

@@ -46,7 +46,7 @@ def torch_contents(file: IO[bytes], shown: str) -> Contents:
     members: dict[str, Callable[[], Stored]] = {
         str(key): partial(_stored, torch, value, shown) for key, value in named.items()
     }
-    return Contents(members)
+    return Contents(file, shown, members)
 
 
 def _load(torch: Any, file: IO[bytes]) -> Any:

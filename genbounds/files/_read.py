@@ -15,13 +15,12 @@ from numpy.typing import NDArray
 from genbounds._text import display
 from genbounds.files._content import FEATURE_KEYS, LABEL_KEYS, Contents, Statistics, Stored
 from genbounds.files._errors import naming_damage
-from genbounds.files._labels import NAMES_KEY, Labels, label_array, pick_labels
+from genbounds.files._labels import Labels, label_array, pick_labels
 from genbounds.files._npy import npy_contents, npz_contents
 from genbounds.files._opened import ending_of, opened
 from genbounds.files._parquet import parquet_contents
 from genbounds.files._pt import torch_contents
 from genbounds.files._safetensors import safetensors_contents
-from genbounds.origins import marked
 from genbounds.validation import InputError
 
 _log = logging.getLogger("genbounds.files")
@@ -68,13 +67,8 @@ def read(path: str | os.PathLike[str]) -> NDArray[Any] | Statistics:
         If the file is missing, unreadable, damaged, pickled, of another format, changed while it
         is read, or holds something else.
     """
-    with _contents(path) as (contents, shown):
-        features = contents.features(shown)
-        if features is None:
-            return contents.statistics(shown)
-        array = features.load()
-        array.flags.writeable = False
-        return marked(array, contents.metadata)
+    with contents_of(path) as contents:
+        return contents.read()
 
 
 def read_features(path: str | os.PathLike[str]) -> NDArray[Any]:
@@ -119,14 +113,14 @@ def read_statistics(path: str | os.PathLike[str]) -> Statistics:
     InputError
         As `read`; and if the file holds features.
     """
-    with _contents(path) as (contents, shown):
-        features = contents.features(shown)
+    with contents_of(path) as contents:
+        features = contents.features
         if features is not None:
             raise InputError(
-                f"{shown}: holds features of shape {features.shape}, not statistics: "
+                f"{contents.shown}: holds features of shape {features.shape}, not statistics: "
                 "it needs the arrays mu (d,) and sigma (d, d), and n where known."
             )
-        return contents.statistics(shown)
+        return contents.statistics()
 
 
 def read_labels(
@@ -158,9 +152,8 @@ def read_labels(
         As `read`; and if an array that was asked for is not there, has another length than the
         features, or holds neither integers nor texts.
     """
-    with _contents(path) as (contents, shown):
-        packed = os.stat(path).st_size
-        return pick_labels(contents, shown, groups=groups, strata=strata, packed=packed)
+    with contents_of(path) as contents:
+        return pick_labels(contents, groups=groups, strata=strata)
 
 
 def shape_of(path: str | os.PathLike[str]) -> tuple[int, int] | None:
@@ -170,17 +163,11 @@ def shape_of(path: str | os.PathLike[str]) -> tuple[int, int] | None:
     """
     if ending_of(path) in _WITHOUT_HEADER:
         return None
-    with _contents(path) as (contents, shown):
-        features = contents.features(shown)
+    with contents_of(path) as contents:
+        features = contents.features
         if features is None:
             return 0, (contents.arrays["mu"]().shape or (0,))[-1]
         return features.shape[0], features.shape[1]
-
-
-def array_names(path: str | os.PathLike[str]) -> tuple[str, ...]:
-    """Return the names of the arrays in a file, without reading them."""
-    with _contents(path) as (contents, _):
-        return tuple(contents.arrays)
 
 
 def label_arrays(path: str | os.PathLike[str], n: int) -> dict[str, NDArray[Any]]:
@@ -190,12 +177,12 @@ def label_arrays(path: str | os.PathLike[str], n: int) -> dict[str, NDArray[Any]
     with a message.
     """
     found = {}
-    with _contents(path) as (contents, shown):
+    with contents_of(path) as contents:
         for name in LABEL_KEYS:
             if name not in contents.arrays:
                 continue
             try:
-                found[name] = label_array(contents, shown, name, n, os.stat(path).st_size)
+                found[name] = label_array(contents, name, n)
             except InputError as error:
                 _log.warning("%s It is not kept.", error)
     return found
@@ -221,16 +208,16 @@ def read_images(path: str | os.PathLike[str]) -> NDArray[np.uint8]:
         As `read`; and if the array has another shape or type, or its images are larger than
         Pillow takes them.
     """
-    with _contents(path) as (contents, shown):
-        array = _images(contents, shown).load()
+    with contents_of(path) as contents:
+        array = _images(contents).load()
         array.flags.writeable = False
         return array
 
 
 def stream_images(path: str | os.PathLike[str], start: int = 0) -> Iterator[NDArray[np.uint8]]:
     """Yield the images that `read_images` reads, from number `start` on, one in memory."""
-    with _contents(path) as (contents, shown):
-        stored = _images(contents, shown)
+    with contents_of(path) as contents:
+        stored = _images(contents)
         if stored.data is None:  # they do not lie one after the other
             yield from stored.load()[start:]
             return
@@ -246,11 +233,12 @@ def stream_images(path: str | os.PathLike[str], start: int = 0) -> Iterator[NDAr
 
 def image_count(path: str | os.PathLike[str]) -> int:
     """Return how many images `read_images` would read, by the header of the file alone."""
-    with _contents(path) as (contents, shown):
-        return _images(contents, shown).shape[0]
+    with contents_of(path) as contents:
+        return _images(contents).shape[0]
 
 
-def _images(contents: Contents, shown: str) -> Stored:
+def _images(contents: Contents) -> Stored:
+    shown = contents.shown
     found = [key for key in FEATURE_KEYS if key in contents.arrays]
     stored = contents.arrays[found[0]]() if len(found) == 1 else None
     if (
@@ -295,17 +283,19 @@ def read_metadata(path: str | os.PathLike[str]) -> dict[str, str]:
     if ending_of(path) in _WITHOUT_HEADER:
         with opened(path):
             return {}
-    with _contents(path) as (contents, _):
-        return {key: text for key, text in contents.metadata.items() if _is_origin(key)}
-
-
-def _is_origin(key: str) -> bool:
-    return not key.endswith(NAMES_KEY)
+    with contents_of(path) as contents:
+        return contents.origin
 
 
 @contextmanager
-def _contents(path: str | os.PathLike[str]) -> Iterator[tuple[Contents, str]]:
-    """Open a file; what is read from it must be read before this ends."""
+def contents_of(path: str | os.PathLike[str]) -> Iterator[Contents]:
+    """Open a file; what is read from it must be read before this ends.
+
+    Raises
+    ------
+    InputError
+        As `read`, also for what goes wrong while it is open.
+    """
     shown = display(path)
     ending = ending_of(path)
     with naming_damage(shown), opened(path) as file:
@@ -317,4 +307,4 @@ def _contents(path: str | os.PathLike[str]) -> Iterator[tuple[Contents, str]]:
                 f"{shown}: {kind} not read: "
                 f"convert it to one of {', '.join(FORMATS)} (pickles are never loaded)."
             )
-        yield _READERS[ending](file, shown), shown
+        yield _READERS[ending](file, shown)

@@ -52,7 +52,7 @@ def safetensors_contents(file: IO[bytes], shown: str) -> Contents:
     members: dict[str, Callable[[], Stored]] = {
         key: partial(_member, file, start, key, entry, shown) for key, entry in header.items()
     }
-    return Contents(members, metadata)
+    return Contents(file, shown, members, metadata)
 
 
 def _header(file: IO[bytes]) -> tuple[dict[str, Any], int]:

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genbounds._text import display
-from genbounds.files._content import METADATA_KEY
+from genbounds.files._content import METADATA_KEY, NAMES_KEY
 from genbounds.files._errors import reason_of
-from genbounds.files._labels import NAMES_KEY, as_codes, check_labels
+from genbounds.files._labels import as_codes, check_labels
 from genbounds.files._safetensors import header_of
 from genbounds.validation import Float, InputError
 

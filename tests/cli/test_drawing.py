@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import genbounds as gb
+import genbounds.files
+from genbounds.cli import _inputs as cli_inputs
 
 CLASSES, D = 20, 3
 
@@ -108,6 +110,9 @@ def test_size_of_a_reference_known_by_statistics(run, files):
          "features, whose number is known."),
         (("statistics.npz", "good.npz", "--reference-n", "100", "--reference-exact"),
          "`--reference-exact` contradicts --reference-n: leave out one."),
+        (("good.npz", "bad.npz", "--metric", "vendi", "--reference-n", "100"),
+         "`--reference-n` is for a reference known by its statistics (mu, sigma); here is no "
+         "reference."),
         (("statistics.npz", "good.npz", "--reference-n", "1"),
          "`--reference-n` must be a whole number of at least 2; got 1."),
     ],
@@ -117,6 +122,20 @@ def test_one_line_says_what_is_wrong(run, files, arguments, line, monkeypatch):
     done = run("score", *arguments)
     assert done.code == 2
     assert done.err == f"genbounds: {line}\n"
+
+
+def test_a_file_is_read_once(run, files, monkeypatch):
+    """Rows, labels and metadata of one model are of one moment, whatever happens to its file."""
+    folder, _ = files
+    opened = []
+    read = cli_inputs.contents_of
+    monkeypatch.setattr(
+        cli_inputs, "contents_of", lambda path: (opened.append(path), read(path))[1]
+    )
+    for name in ("read", "read_features", "read_labels", "read_statistics"):
+        monkeypatch.setattr(genbounds.files, name, None)
+    row(run, folder / "statistics.npz", folder / "good.npz", "--reference-n", 400)
+    assert opened == [folder / "statistics.npz", folder / "good.npz"]
 
 
 def test_selection_draws_by_the_design(run, files):

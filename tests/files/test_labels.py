@@ -115,6 +115,16 @@ def test_which_array_is_taken(tmp_path):
     assert plain.strata is None
 
 
+def test_a_column_that_is_a_feature_is_no_label(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as pq
+
+    path = tmp_path / "x.parquet"
+    pq.write_table(pa.table({"x0": X[:, 0], "x1": X[:, 1], "prompt": NUMBERS}), path)
+    with refused("x.parquet", "prompt is one of the numeric columns that are the features"):
+        files.read_labels(path, groups="prompt")
+
+
 def test_bytes_are_texts(tmp_path):
     npz(tmp_path / "x.npz", labels=np.char.encode(TEXTS, "utf-8"))
     assert (files.read_labels(tmp_path / "x.npz").strata == TEXTS).all()
