@@ -83,6 +83,14 @@ class Sample:
         """Whether it has groups or strata."""
         return self.groups is not None or self.strata is not None
 
+    def units_per_stratum(self) -> NDArray[np.intp]:
+        """Return how many groups (rows, without groups) each of ``np.unique(strata)`` has."""
+        _, stratum = np.unique(self.strata, return_inverse=True)
+        if self.groups is not None:
+            _, unit = np.unique(self.groups, return_inverse=True)
+            stratum = np.unique(np.stack([stratum, unit]), axis=1)[0]
+        return np.bincount(stratum)
+
     def __len__(self) -> int:
         return len(self.features)
 

@@ -101,6 +101,7 @@ def test_scales_of_the_distance_do_not_matter(kind, estimator, power):
     assert ("extreme-scale" in codes(found, "caution")) == (abs(power) > 20)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("interval", ["jackknife", "bootstrap"])
 @pytest.mark.parametrize("power", [-150, 150])
 def test_scales_of_resampled_intervals_do_not_matter(interval, power):

@@ -44,6 +44,7 @@ def files(tmp_path):
     return tmp_path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -66,6 +67,7 @@ def test_scores_selection_and_page_need_no_extra(files, arguments):
         assert (files / arguments[arguments.index("--out") + 1] / "report.html").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", [["audit", "--quick"], ["bounds", "o24.hoeffding"]])
 def test_the_audit_says_what_to_install(arguments):
     done = light(f"from genbounds.cli import main\nraise SystemExit(main({arguments!r}))")
@@ -76,6 +78,7 @@ def test_the_audit_says_what_to_install(arguments):
         assert part in done.stderr
 
 
+@pytest.mark.slow
 def test_coverage_needs_no_extra():
     code = (
         "import genbounds as gb\n"

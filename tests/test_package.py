@@ -89,6 +89,7 @@ for name in ("socket", "create_connection", "getaddrinfo", "gethostbyname", "soc
 """
 
 
+@pytest.mark.slow
 def test_nothing_touches_the_network(tmp_path):
     """Import, scores, a ranking, a selection, a report: with sockets and look-ups forbidden.
 
@@ -237,6 +238,7 @@ def test_threads_probe_sees_a_shared_state():
         assert list(threads.map(careless, inputs)) != [careless(x) for x in inputs]
 
 
+@pytest.mark.slow
 def test_processes_give_the_same():
     """A forked and a spawned worker compute what this process computes."""
     from joblib import Parallel, delayed

@@ -335,6 +335,7 @@ def worker(rank, address, results):
         torch.distributed.destroy_process_group()
 
 
+@pytest.mark.slow
 def test_two_processes(tmp_path):
     """Both processes return what one would have computed from all samples."""
     context = torch.multiprocessing.get_context("spawn")

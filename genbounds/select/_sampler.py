@@ -106,13 +106,10 @@ class Sampler:
         if not self.labelled:
             return rows, ()
         labels = {name: np.array(values[:n]) for name, values in self._labels.items()}
-        strata = labels.pop("strata", None)
-        if strata is None:
-            return Sample(rows, **labels), ()
-        units = np.stack([strata, labels.get("groups", np.arange(n))]).astype(str)
-        _, counts = np.unique(np.unique(units, axis=1)[0], return_counts=True)
-        if counts.min() >= 2:
-            return Sample(rows, strata=strata, **labels), ()
+        sample = Sample(rows, **labels)
+        if sample.strata is None or sample.units_per_stratum().min() >= 2:
+            return sample, ()
+        del labels["strata"]
         doubt = unreliable(
             "few-samples",
             f"at {n} samples a stratum has a single row or group: nothing shows how it varies",

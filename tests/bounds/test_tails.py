@@ -65,6 +65,7 @@ def test_quantile_inverts_the_tail(probability, weights):
     assert weighted_chi_square_tail(x, weights) == pytest.approx(probability, rel=RTOL)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("x", [0.0, 1e-6, 0.3, 1.0, 5.0, 40.0])
 def test_product_of_normals(x):
     points = [x, x + 1e-3, x + 0.1, x + 1, x + 5, x + 30, mpmath.inf]

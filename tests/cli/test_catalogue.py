@@ -20,6 +20,7 @@ def test_list(run):
     assert {"id", "claim", "latex", "source", "form", "assumptions"} <= document["bounds"][0].keys()
 
 
+@pytest.mark.slow
 def test_explain(run):
     result = run("bounds", "o24.gaussian-mean")
     bound = catalog()["o24.gaussian-mean"]
@@ -37,6 +38,7 @@ def test_explain_keeps_a_page(run, tmp_path):
     assert page.count("<svg") >= 3  # the formula, and a figure in two sizes
 
 
+@pytest.mark.slow
 def test_explain_shows_every_failure_probability(run):
     assert "10⁻²⁰" in run("bounds", "o24.covariance-dimension").out
     cells = run("bounds", "o24.covariance-dimension", "--json").json["by_delta"]

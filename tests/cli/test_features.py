@@ -206,6 +206,7 @@ def embed(batch):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 def test_ctrl_c_keeps_finished_blocks(folders, tmp_path):
     """Killed softly and hard, then finished: the bytes of an undisturbed run."""

@@ -63,6 +63,7 @@ def test_a_full_disk_is_one_line_and_no_verdict(form):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", [["bounds"], ["bounds", "--json"]], ids=" ".join)
 def test_streams_that_are_closed_are_not_missed(form):
     done = subprocess.run(["sh", "-c", 'exec "$@" >&- 2>&-', "sh", *COMMAND, *form])
@@ -71,6 +72,7 @@ def test_streams_that_are_closed_are_not_missed(form):
     assert done.returncode == 2
 
 
+@pytest.mark.slow
 def test_interrupt_keeps_what_is_done_and_says_so(tmp_path):
     command = [
         *COMMAND,
@@ -129,6 +131,7 @@ def test_documented_options_exist(run):
         assert documented == options
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs pseudo-terminals")
 @pytest.mark.parametrize(("no_color", "coloured"), [(None, True), ("1", False)])
 def test_colour_only_on_a_terminal_that_wants_it(zoo, no_color, coloured):
@@ -226,6 +229,7 @@ def wait_for(condition, seconds: float = 50.0) -> None:
         time.sleep(0.05)
 
 
+@pytest.mark.slow
 @POSIX
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
 def test_a_signal_leaves_no_worker(tmp_path, name):
@@ -268,6 +272,7 @@ def embed(batch):
 """
 
 
+@pytest.mark.slow
 @POSIX
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGINT"])
 def test_a_signal_leaves_no_scratch_folder(tmp_path, name):

@@ -131,6 +131,7 @@ def test_fd_needs_a_reference():
         gb.compare({"a": np.eye(3)})
 
 
+@pytest.mark.slow
 def test_the_plugin_flips_a_rank_and_the_debiased_score_does_not():
     """C20's rank flip: the better model has the larger bias (2.25 against 1.53 at 200 rows).
 

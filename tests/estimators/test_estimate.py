@@ -20,6 +20,7 @@ def of_mean(row, **error):
     return Estimate(value=float(row.mean()), sample=sample)
 
 
+@pytest.mark.slow
 def test_interval_of_a_skewed_mean_misses_equally_on_both_sides():
     """Means of 60 exponentials. 12,000 runs; gates at 1e-6 about measured long-run rates.
 

@@ -148,6 +148,7 @@ def test_encoder_output(digits: Digits) -> None:
 # Training and cache
 
 
+@pytest.mark.slow
 def test_training_is_deterministic_and_leaves_no_trace(digits: Digits, tmp_path: Path) -> None:
     import torch
 
@@ -186,6 +187,7 @@ def test_only_what_changed_is_trained_again(digits: Digits, cache: Path) -> None
     )
 
 
+@pytest.mark.slow
 def test_seed_reaches_every_trained_network(digits: Digits, tmp_path: Path) -> None:
     other = prepare(tmp_path, config=replace(TINY, seed=1))
     for name in ("vae", "gan", "diffusion"):

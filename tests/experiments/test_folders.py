@@ -26,6 +26,7 @@ def tiny(tmp_path_factory):
     folders.settings |= before
 
 
+@pytest.mark.slow
 def test_folder_to_ranking(tmp_path):
     content = folders.draw(400)
     content = {name: content[name] for name in ("real", "gaussian", "mixture", "gan-0.5", "gan")}
@@ -50,6 +51,7 @@ def test_folder_to_ranking(tmp_path):
         assert row["high"] == scores[row["model"]].high
 
 
+@pytest.mark.slow
 def test_the_script(tmp_path, capsys):
     page = tmp_path / "page.md"
     page.write_text("<!-- folders: begin -->\n<!-- folders: end -->\n")

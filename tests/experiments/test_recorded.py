@@ -75,6 +75,7 @@ def test_pictures_repeat(page):
 SCORED = ("FD, ", "FD∞", "KID", "IS, ", "Vendi, ", "compare, ", "selection, ", "coverage of the")
 
 
+@pytest.mark.slow
 def test_every_gpu_path_on_the_processor(page, capsys):
     pytest.importorskip("torch")
     assert gpu.main(["--device", "cpu", "--small", "--page", str(page)]) == 0
@@ -154,6 +155,7 @@ def test_the_corpus():
     assert len(PARAPHRASES) == len(dict(PARAPHRASES))
 
 
+@pytest.mark.slow
 def test_sobol_latents(page, tmp_path):
     pytest.importorskip("torch")
     pytest.importorskip("sklearn")
@@ -223,6 +225,7 @@ def test_embeddings(page, tmp_path):
     assert "resized with aliasing" in written
 
 
+@pytest.mark.slow
 def test_convergence(page, tmp_path):
     pytest.importorskip("torch")
     pytest.importorskip("sklearn")

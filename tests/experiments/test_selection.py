@@ -112,6 +112,7 @@ def test_regret_runs_and_resumes(tmp_path, monkeypatch, capsys, study_name, scen
     assert (tmp_path / "regret.jsonl").read_text().splitlines() == lines
 
 
+@pytest.mark.slow
 def test_a_whole_regret_study_is_recorded(tmp_path, monkeypatch, page):
     few = {name: regret.FD_POLICIES[name] for name in ("greedy", "fd-ucb as tuned", "debiased-ucb")}
     monkeypatch.setattr(regret, "FD_POLICIES", few)
@@ -274,6 +275,7 @@ def test_large_problem_has_the_gap_that_it_says():
     assert abs(score.value - truth["ADMG"]) < 6.0 * score.stderr
 
 
+@pytest.mark.slow
 def test_large_study_is_recorded_and_goes_on(tmp_path, monkeypatch, page):
     command = ["large", "--runs", "1", "--dimension", "30", "--out", str(tmp_path)]
     monkeypatch.setattr(sys, "argv", [*command, "--page", str(page)])

@@ -40,6 +40,7 @@ def table_rows(page, name):
     return [line.split("|")[1:-1] for line in lines if line.startswith("|")]
 
 
+@pytest.mark.slow
 def test_every_study_of_coverage_runs(page, small):
     studies = list(coverage.studies())
     assert all(study.share <= 12 for study in studies)
@@ -51,6 +52,7 @@ def test_every_study_of_coverage_runs(page, small):
     assert 1.0 < min(truths.values()) < max(truths.values()) < 300.0
 
 
+@pytest.mark.slow
 def test_convergence_and_dials_run(page, small, monkeypatch):
     monkeypatch.setattr(vendi, "CLUSTERS", SphereClustersArm((0.5, 0.5), (1, 1)))
     monkeypatch.setattr(vendi, "KEPT", 3)

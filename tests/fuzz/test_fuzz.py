@@ -191,6 +191,7 @@ def test_scores_of_any_floats(x, y):
     either(lambda: gb.vendi_score(x, order=1.0))
 
 
+@pytest.mark.slow
 @settings(max_examples=100)
 @given(
     x=hnp.arrays(

@@ -22,9 +22,12 @@ from tests.report.test_page import everything
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 CHROMIUM = next(filter(None, map(shutil.which, BROWSERS)), None)
 
-pytestmark = pytest.mark.skipif(
-    CHROMIUM is None, reason="no Chromium here (Debian, Ubuntu: apt install chromium)"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        CHROMIUM is None, reason="no Chromium here (Debian, Ubuntu: apt install chromium)"
+    ),
+]
 playwright_api = pytest.importorskip(
     "playwright.sync_api", reason="no Playwright here (pip install playwright)"
 )

@@ -51,6 +51,7 @@ def more_than_one_score(*, keep: bool) -> int:
     return int(found["more"])
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads Linux's /proc")
 def test_arms_keep_their_samples_and_no_matrix():
     """Samples of all arms, with the buffers' growth and a reference twice; not 20 d × d matrices.

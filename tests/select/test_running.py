@@ -42,6 +42,7 @@ def test_only_the_pulled_arm_is_evaluated(monkeypatch):
     assert sum(rows.shape[0] for rows in calls) == 200  # and no row twice
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", [Greedy(), FdUcb()])
 def test_picks_are_those_of_the_plain_way(policy, monkeypatch):
     d = 140

@@ -83,6 +83,7 @@ def test_limits_are_clopper_pearson():
     assert 0.0 < never.miss_high < 0.1
 
 
+@pytest.mark.slow
 def test_same_numbers_whatever_the_workers():
     bound = catalog()["m25.empirical-bernstein"]
     arm = BetaArm(2.0, 2.0)

@@ -182,6 +182,7 @@ def test_no_bias_is_left_at_five_samples_a_dimension():
     assert second.mean() > 20.0 * second.std(ddof=1) / np.sqrt(count)
 
 
+@pytest.mark.slow
 def test_scores_go_on_after_an_interruption(tmp_path):
     arm = ARMS["turned"]
     plain = frechet_scores(arm, 400, 2100)

@@ -25,6 +25,7 @@ def failed(name, **constants):
     return {(check.kind, check.decisive) for check in exact_checks(bound) if not check.holds}
 
 
+@pytest.mark.slow
 def test_what_fails_in_the_catalogue():
     checks = {name: exact_checks(bound) for name, bound in BOUNDS.items()}
     assert {(name, c.kind) for name, found in checks.items() for c in found if c.refutes} == {

@@ -35,6 +35,7 @@ def log_moment(x):
     return -x - 0.5 * math.log1p(-2 * x)
 
 
+@pytest.mark.slow
 def test_chi_square_is_sub_exponential_on_the_whole_interval():
     """The rigorous limit is below, and near, the smallest value on a fine grid."""
     grid = [x for x in np.linspace(-0.25, 0.25, 4001) if abs(x) > 1e-3]

@@ -61,6 +61,7 @@ def pids(cluster):
         return set(client.run(os.getpid).values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("backend", "jobs"),
     [("loky", 2), pytest.param("dask", 1, marks=SLOW), pytest.param("dask", 2, marks=SLOW)],

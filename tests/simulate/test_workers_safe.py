@@ -18,6 +18,7 @@ from genbounds.simulate import audit
 PROGRAM = "from genbounds.cli import program; program()"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["loky", "dask"])
 def test_workers_import_nothing_from_the_working_folder(tmp_path, backend):
     """The program itself does not (-P); its workers used to, as ``python -m`` puts it first."""

@@ -55,6 +55,11 @@ LENDER_RATIO = 4
 LENT_ROWS = 4096
 
 
+def lends(sample: FrechetSample, directions: int) -> bool:
+    """Whether a sample has rows enough to lend its fourth moments to one without rows."""
+    return sample.rows is not None and sample.effective >= LENDER_RATIO * directions
+
+
 class Pair:
     """Generated and reference sample together: the quantities that depend on both."""
 
@@ -259,8 +264,9 @@ class Pair:
         if not generated:
             own, other = other, own
         lender = self.real if generated else self.fake
-        if lender.rows is None or lender.effective < LENDER_RATIO * roots.size:
+        if not lends(lender, roots.size):
             return None
+        assert lender.rows is not None
         assert lender.n is not None
         rng = np.random.default_rng(PAIRING_SEED)
         chosen = rng.choice(lender.n, min(lender.n, LENT_ROWS), replace=False)

@@ -288,14 +288,14 @@ def sample_of(name: str, x: Any) -> FrechetSample:
     if isinstance(x, Moments):
         _ = x.cov  # at least two samples
         return FrechetSample(x, name=name)
-    seen = inspect(name, x, what=NAMES[name])
+    seen = inspect(name, x, what=SIDES[name == "real"])
     sample = sample_of_rows(name, seen.rows, seen.design)
     sample.seen = seen
     return sample
 
 
-NAMES = {"fake": "generated", "real": "reference"}
-"""What the samples are called in warnings."""
+SIDES = ("generated", "reference")
+"""What the samples, the arguments `fake` and `real`, are called in warnings."""
 
 
 def sample_of_rows(name: str, rows: NDArray[Any], design: Design | None) -> FrechetSample:

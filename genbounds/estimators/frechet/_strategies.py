@@ -27,8 +27,14 @@ from genbounds.estimators.frechet._expansion import (
     PART_WORK,
     gaussian_bias,
 )
-from genbounds.estimators.frechet._pair import LENDER_RATIO, Pair, plugin_value
-from genbounds.estimators.frechet._sample import FEW_RATIO, SPLIT_RATIO, FrechetSample, moments_of
+from genbounds.estimators.frechet._pair import Pair, lends, plugin_value
+from genbounds.estimators.frechet._sample import (
+    FEW_RATIO,
+    SIDES,
+    SPLIT_RATIO,
+    FrechetSample,
+    moments_of,
+)
 from genbounds.estimators.spectrum_fit._both_samples import fit_both_samples
 from genbounds.estimators.spectrum_fit._one_sample import (
     REPEATED_SHARE,
@@ -160,7 +166,7 @@ def _assumptions(samples: tuple[FrechetSample, FrechetSample]) -> tuple[str, ...
     if all(sample.n is None for sample in samples):
         return ("both moments are taken as exactly known: no sampling error",)
     found = ["features have finite eighth moments"]
-    for name, sample in zip(NAMES, samples, strict=True):
+    for name, sample in zip(SIDES, samples, strict=True):
         if sample.n is not None:
             found.append(f"{drawn(sample.design)} ({name})")
         if sample.n is None:
@@ -181,7 +187,7 @@ def _drawing_warnings(samples: tuple[FrechetSample, FrechetSample]) -> tuple[Dia
 def _size_warnings(samples: tuple[FrechetSample, FrechetSample]) -> tuple[Diagnostic, ...]:
     return tuple(
         warning
-        for name, sample in zip(NAMES, samples, strict=True)
+        for name, sample in zip(SIDES, samples, strict=True)
         if sample.n is not None
         for warning in small_sample(sample.effective, name=name)
     )
@@ -194,13 +200,12 @@ def _fourth_moments_warnings(
     if any(warning.code == "moments-only" for warning in given):
         return ()
     found = []
-    needed = LENDER_RATIO * min(sample.directions for sample in samples)
-    for k, (name, sample) in enumerate(zip(NAMES, samples, strict=True)):
+    directions = min(sample.directions for sample in samples)
+    for k, (name, sample) in enumerate(zip(SIDES, samples, strict=True)):
         if sample.n is None or sample.some_rows is not None:
             continue
-        lender = samples[1 - k]
-        borrowed = lender.rows is not None and lender.effective >= needed
-        source = f"of the {NAMES[1 - k]} samples" if borrowed else "of a Gaussian distribution"
+        borrowed = lends(samples[1 - k], directions)
+        source = f"of the {SIDES[1 - k]} samples" if borrowed else "of a Gaussian distribution"
         found.append(
             caution(
                 "moments-only",
@@ -210,9 +215,6 @@ def _fourth_moments_warnings(
             )
         )
     return tuple(found)
-
-
-NAMES = ("generated", "reference")
 
 
 def plugin(fake: FrechetSample, real: FrechetSample, every_row: bool) -> Estimate:
@@ -334,7 +336,7 @@ def _heavy_tails(pair: Pair, errors: tuple[SampleError, SampleError]) -> tuple[D
     """Doubt the expansion where fourth moments make its bias much larger than Gaussian rows'."""
     found = []
     roots = pair.directions[0]
-    for name, side, error in zip(NAMES, (pair.fake, pair.real), errors, strict=True):
+    for name, side, error in zip(SIDES, (pair.fake, pair.real), errors, strict=True):
         if side.rows is None or side.n is None:
             continue
         gaussian = gaussian_bias(0.0, roots, side.n)
@@ -451,7 +453,7 @@ def _design_effects(pair: Pair, errors: tuple[SampleError, SampleError]) -> tupl
     """Doubt the expansion where dependence leaves too few effective samples per dimension."""
     found = []
     roots = pair.directions[0]
-    for name, side, error in zip(NAMES, (pair.fake, pair.real), errors, strict=True):
+    for name, side, error in zip(SIDES, (pair.fake, pair.real), errors, strict=True):
         if side.rows is None or side.n is None:
             continue
         # Of independent Gaussian rows, the bias of the root alone.

@@ -93,6 +93,7 @@ def test_half_of_the_directions_missing(d):
     assert_allclose(plugin(*(gb.Moments(zero, cov) for cov in turned)), expected, rtol=RTOL)
 
 
+@pytest.mark.slow
 @given(
     seed=st.integers(0, 2**32 - 1),
     d=st.integers(1, 20),
@@ -112,6 +113,7 @@ def test_identical_inputs_are_at_distance_zero(seed, d, n, rank, scale):
     assert score.high > 0.0 or score.stderr == 0.0
 
 
+@pytest.mark.slow
 @given(
     seed=st.integers(0, 2**32 - 1),
     d=st.integers(1, 6),

@@ -125,6 +125,7 @@ def shuffled(rng, *samples):
     return (rows[rng.permutation(len(rows))] for rows in samples)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("side", [0, 1])
 def test_curvature_and_quadratic_variance_are_means_over_pairs(side):
     """Every pair of twelve rows, again from derivatives of the distance alone.

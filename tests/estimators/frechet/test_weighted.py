@@ -14,6 +14,7 @@ from tests.refusal import refused
 from tests.warnings_of import codes
 
 
+@pytest.mark.slow
 @given(st.integers(0, 2**32 - 1), st.sampled_from([(60, 5), (30, 1), (12, 20)]))
 def test_equal_weights_change_nothing(seed, shape):
     rng = np.random.default_rng(seed)
@@ -77,6 +78,7 @@ def test_bias_is_removed_to_second_order_for_importance_weights():
     assert abs(large) < 0.05 * abs(exact_errors(80, "plugin"))
 
 
+@pytest.mark.slow
 def test_variance_and_coverage_under_uneven_weights():
     """One row in ten counts twenty times: 300 rows are worth 62.
 

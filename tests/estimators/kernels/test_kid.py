@@ -78,6 +78,7 @@ def linear_truth(shift, d):
     return float(shift**2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shift", [0.0, 0.15, 1.0])
 def test_variance_and_coverage_for_a_known_law(shift):
     """Degree 1: truth and variance in closed form, from the degenerate case to the linear one.
@@ -105,6 +106,7 @@ def test_variance_and_coverage_for_a_known_law(shift):
     assert hits >= binom.ppf(2e-7, runs, 0.93)
 
 
+@pytest.mark.slow
 def test_interval_follows_the_skewness():
     """Both ends move up where value and variance rise together; else high misses pile up.
 
@@ -152,6 +154,7 @@ def test_scale_and_permutation(seed, scale):
     assert moved.stderr == pytest.approx(score.stderr, rel=1e-6, abs=1e-10)
 
 
+@pytest.mark.slow
 def test_torch_and_single_precision():
     torch = pytest.importorskip("torch")
     rng = np.random.default_rng(6)

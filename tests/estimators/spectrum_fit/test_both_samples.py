@@ -25,6 +25,7 @@ def test_a_point_leaves_the_mean_square():
     assert_allclose(estimate(x, y).value, np.mean((x**2).sum(axis=1)), rtol=1e-7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "m", "d"), [(60, 70, 30), (40, 50, 60), (40, 160, 60)])
 @pytest.mark.parametrize("heavy", [False, True])
 @pytest.mark.parametrize("sample", [0, 1])
@@ -58,6 +59,7 @@ def test_noise_in_the_row_scales_is_in_the_variance():
         assert error.variance > 1.0001 * own
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(
     st.integers(0, 2**32 - 1),

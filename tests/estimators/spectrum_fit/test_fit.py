@@ -67,6 +67,7 @@ class TestJackknifedContour:
         assert jackknifed_contour(x, 36, whole) != whole  # 20 groups leave 41 degrees of freedom
         assert jackknifed_contour(x[:41], 36, whole) == whole
 
+    @pytest.mark.slow
     def test_removes_what_rows_of_unequal_length_leave(self):
         """Elliptical rows, b of variance 0.25: less than half of the contour's bias remains.
 
@@ -287,6 +288,7 @@ def fitted(x, lower=None, spectrum=None):
 class TestKnownShape:
     """The spectrum of the reference, where it is known, stands for what few rows do not show."""
 
+    @pytest.mark.slow
     def test_a_steep_end_that_the_rows_do_not_show(self):
         """Half as many rows as directions; the generated one is the reference's, 1.5 times as wide.
 

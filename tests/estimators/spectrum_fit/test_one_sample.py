@@ -34,6 +34,7 @@ def test_rows_that_do_not_vary_where_the_reference_does():
 
 
 class TestDerivatives:
+    @pytest.mark.slow
     @pytest.mark.parametrize(("n", "d"), [(60, 30), (40, 60)])
     @pytest.mark.parametrize("heavy", [False, True])
     def test_influence_predicts_leaving_a_row_out(self, n, d, heavy):
@@ -104,6 +105,7 @@ class TestRowScales:
 
 
 class TestEdges:
+    @pytest.mark.slow
     @settings(max_examples=60, deadline=None)
     @given(
         n=st.integers(2, 24),

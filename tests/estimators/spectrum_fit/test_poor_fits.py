@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -31,6 +32,7 @@ def samples(kind, rng, n, d):
 KINDS = ("cliff", "few directions", "outlier", "cauchy", "one feature a row", "rare features")
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(
     st.integers(0, 2**32 - 1),
