@@ -1,9 +1,10 @@
 """What a sample shows of how it was drawn, where its user says nothing.
 
-Identical rows, nearly identical ones and rows like their neighbours in the file are signs that rows
-are not independent; rows of the sample that are rows of the reference, that there is nothing to
-compare. All checks together cost a few hundredths of the time of a score. A `Sample` is taken at
-its word: ``gb.Sample(x)`` says that the rows are independent.
+Identical rows, nearly identical ones, equally large groups and rows like their neighbours in the
+file are signs that rows are not independent; rows of the sample that are rows of the reference,
+that there is nothing to compare. All checks together cost some hundredths of the time of a Fréchet
+distance of wide features; of narrow ones, whose distance takes a tenth of a second, up to a third.
+A `Sample` is taken at its word: ``gb.Sample(x)`` says that the rows are independent.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
+import scipy  # its submodules are loaded at their first use
 from numpy.typing import NDArray
 
 from genbounds._text import display
@@ -29,9 +31,9 @@ SEED = 20_261_122
 CHANCE_ROWS = 256
 """Distinct rows that tell how often rows coincide by chance."""
 
-NEIGHBOUR_ROWS = (128, 4096)
-"""At least and at most so many rows are looked at for near duplicates: as many as cost some
-hundredths of the time of a Fréchet distance of the same sample."""
+NEIGHBOUR_ROWS = (32, 1024)
+"""The nearest neighbours of at least and at most so many rows are looked for: of as many as cost
+some hundredths of the time of a Fréchet distance of the same sample."""
 
 LARGEST_GROUP = 25
 """Rows of one source that are looked for: larger clusters are taken for what the distribution is
@@ -43,6 +45,10 @@ FALSE_ALARM = 1e-6
 NEAR_TWINS = (0.02, 0.1)
 """Near duplicates that a row has on average, from which on a caution is given, and from which on
 the interval is called unreliable: bias and variance grow by about that share."""
+
+LARGEST_PEAK = 2.0
+"""p(j)² / p(j-1) p(j+1) for p(j) the share of rows with j others in their cluster times j, if sizes
+are Poisson: 2 at j = 2, less beyond."""
 
 LEAST_GAP = math.log(2.0)
 """Near duplicates are closer to one another than half of the way to the next row."""
@@ -58,6 +64,9 @@ LEAK_SHARE = 0.01
 
 ROW_BLOCK = 1 << 18
 """Entries that are worked on at a time: they stay in the cache."""
+
+ID_WORDS = 1 << 15
+"""Words of eight bytes that are digested at a time: half as many bytes would be slower as well."""
 
 MOSTLY_DISTINCT = 0.5
 """Share of distinct rows of a sample below which equal rows in another one are no sign of anything:
@@ -115,7 +124,7 @@ def inspect(
     design, warnings = _repeated(rows, ids, what)
     if design is None:
         if not posteriors:
-            warnings += _near_duplicates(rows, ids, what)
+            warnings += _close_rows(rows, ids, what)
         if not warnings:
             warnings += _alike_in_order(rows, what)
     return Inspected(rows, design, False, ids, warnings)
@@ -132,21 +141,25 @@ def _constant(n: int, what: str) -> Diagnostic:
 def row_ids(rows: NDArray[Any]) -> NDArray[np.uint64]:
     """Digest every row to 64 bits; equal rows have equal digests."""
     n, d = rows.shape
-    narrow = rows.dtype.itemsize <= 4
-    factors = np.random.default_rng(SEED).integers(1 << 63, size=d, dtype=np.uint64) * 2 + 1
-    ids = np.zeros(n, dtype=np.uint64)
-    step = max(1, ROW_BLOCK // d)
+    kind = np.float32 if rows.dtype.itemsize <= 4 else np.float64
+    words = math.ceil(d * np.dtype(kind).itemsize / 8)  # two single-precision features a word
+    factors = np.random.default_rng(SEED).integers(1 << 63, size=words, dtype=np.uint64) * 2 + 1
+    ids = np.empty(n, dtype=np.uint64)
+    step = max(1, ID_WORDS // words)
+    block = np.zeros((min(n, step), words * 8 // np.dtype(kind).itemsize), dtype=kind)
+    shifted = np.empty((len(block), words), dtype=np.uint64)
     for start in range(0, n, step):
-        block: NDArray[Any] = np.array(
-            rows[start : start + step], dtype=np.float32 if narrow else np.float64
-        )
+        size = min(step, n - start)
         with np.errstate(over="ignore", invalid="ignore"):
-            block += 0.0  # -0 and 0 are equal
-            bits = block.view(np.uint32 if narrow else np.uint64).astype(np.uint64)
-            bits ^= bits >> np.uint64(17)
-            bits *= factors
-            bits ^= bits >> np.uint64(29)
-            ids[start : start + step] = bits.sum(axis=1, dtype=np.uint64)
+            # -0 and 0 are equal
+            np.add(rows[start : start + size], 0.0, out=block[:size, :d], casting="unsafe")
+        # Low bits, which are alike in many numbers, take in high ones before and after.
+        bits, high = block[:size].view(np.uint64), shifted[:size]
+        bits ^= np.right_shift(bits, np.uint64(17), out=high)
+        bits *= factors
+        bits ^= np.right_shift(bits, np.uint64(29), out=high)
+        bits.sum(axis=1, out=ids[start : start + size])
+        block[:size, d:] = 0.0
     return ids
 
 
@@ -194,42 +207,40 @@ def _surprising(rows: NDArray[Any], first: Index, repeated: int) -> bool:
     return repeated > 10.0 * n * (n - 1) / 2.0 * math.exp(logarithm)
 
 
-def _near_duplicates(
-    rows: NDArray[Any], ids: NDArray[np.uint64], what: str
-) -> tuple[Diagnostic, ...]:
-    """Look for rows that lie far closer to some others than to the rest.
+def _close_rows(rows: NDArray[Any], ids: NDArray[np.uint64], what: str) -> tuple[Diagnostic, ...]:
+    """Look for rows that lie closer to some others than to the rest.
 
     Around a row of a distribution with k local dimensions, k j log(r_{j+1} / r_j) of its j-th and
-    next nearest distances is exponential (E. Levina and P. Bickel, NeurIPS 2004): a gap that is far
-    too wide for that ends a group of near duplicates. Distances are relative to the longer row, so
-    that short rows of a distribution with heavy tails are not near to one another.
+    next nearest distances are independent and exponential (E. Levina and P. Bickel, NeurIPS 2004).
+    Two things do not agree with that: a gap that is far too wide ends a group of near duplicates;
+    and if gaps are widest after the same j for many rows, so many share a source.
+    Distances are relative to the longer row, so that short rows of a distribution with heavy tails
+    are not near to one another.
     """
     n, d = rows.shape
     _, distinct = np.unique(ids, return_index=True)
     if d < 2 or distinct.size < max(8, n // 2):  # rows of few values coincide by chance
         return ()
-    least, most = NEIGHBOUR_ROWS
-    size = int(np.clip(math.sqrt((0.6 * n * d * d + 2e7) / (2.0 * d + 50.0)), least, most))
-    rng = np.random.default_rng(SEED)
-    chosen = np.sort(rng.choice(distinct, min(distinct.size, size), replace=False))
-    kind = np.float32 if rows.dtype.itemsize <= 4 else np.float64
-    x: NDArray[np.floating[Any]] = np.array(rows[chosen], dtype=kind)
-    x = x - np.median(x[:CHANCE_ROWS], axis=0).astype(kind)  # outliers would move a mean
-    squares = np.einsum("ij,ij->i", x, x).astype(np.float64)
-    if not (np.isfinite(squares).all() and squares.all()):  # said better where rows are read
+    logs = _log_distances(rows, np.sort(distinct))
+    if logs is None:
         return ()
-    seen = len(x) / n
-    logs = _log_distances(x, squares, int(np.clip(LARGEST_GROUP * seen, 1, len(x) - 3)))
     gaps = np.diff(logs, axis=1)
     order = np.arange(1, gaps.shape[1] + 1)
+    whose = f"{what} " if what else ""
+    near = _near_duplicates(gaps, order, whose)
+    if any(warning.severity == "unreliable" for warning in near):
+        return near
+    return _equal_groups(gaps * order, distinct.size, whose) or near
+
+
+def _near_duplicates(gaps: Float, order: Index, whose: str) -> tuple[Diagnostic, ...]:
     dimension = math.log(2.0) / max(float(np.median(gaps[:, 0])), 1e-300)
     wide = gaps * order * dimension > math.log(gaps.size / FALSE_ALARM)
     wide &= gaps > LEAST_GAP
-    twins = float((order * wide).max(axis=1).sum()) / len(x) / seen
+    twins = float((order * wide).max(axis=1).mean())
     if wide.any(axis=1).sum() < NEAR_ROWS or twins < NEAR_TWINS[0]:
         return ()
     warn = unreliable if twins >= NEAR_TWINS[1] else caution
-    whose = f"{what} " if what else ""
     return (
         warn(
             "near-duplicates",
@@ -240,24 +251,74 @@ def _near_duplicates(
     )
 
 
-def _log_distances(x: NDArray[Any], squares: Float, neighbours: int) -> Float:
-    """Logarithms of the distances to the nearest neighbours and one more.
+def _equal_groups(spacings: Float, n: int, whose: str) -> tuple[Diagnostic, ...]:
+    """Notice that more rows have exactly j others near to them than have one more or less.
 
-    ‖x - y‖² / max(‖x‖², ‖y‖²), for centred rows with these squared norms.
+    Clusters that are part of a distribution differ in size from sample to sample: their sizes are
+    Poisson, and give no peak above `LARGEST_PEAK`.
     """
-    found = []
-    step = max(1, ROW_BLOCK // len(x))
-    floor = 8.0 * float(np.finfo(x.dtype).eps)  # below it the product is all rounding
-    for start in range(0, len(x), step):
-        own = squares[start : start + step, None]
-        distances = own + squares - 2.0 * (x[start : start + step] @ x.T)
+    spacings = spacings[(spacings > 0.0).all(axis=1)]  # equal distances: features of few values
+    if len(spacings) < 2 or spacings.shape[1] < 3:
+        return ()
+    mean = spacings.mean(axis=0)
+    others = np.arange(1, mean.size + 1)
+    seen = np.minimum(len(spacings), n / (others + 1.0))  # rows of one group are one observation
+    error = spacings.var(axis=0, ddof=1) / (mean**2 * seen)
+    level = np.log(mean)
+    peak = 2.0 * level[1:-1] - level[:-2] - level[2:] - math.log(LARGEST_PEAK)
+    z = peak / np.sqrt(4.0 * error[1:-1] + error[:-2] + error[2:])
+    highest = int(z.argmax())
+    if z[highest] <= scipy.special.ndtri(1.0 - FALSE_ALARM / z.size):
+        return ()
+    return (
+        unreliable(
+            "dependent-rows",
+            f"{whose}rows tend to have exactly {others[highest + 1]} others near to them: these "
+            "come from one source, or the number of rows of each class was fixed",
+            "Pass genbounds.Sample(x, groups=sources) (--groups) or strata=classes (--strata); if "
+            "all rows are independent, genbounds.Sample(x) (--iid).",
+        ),
+    )
+
+
+def _log_distances(rows: NDArray[Any], distinct: Index) -> Float | None:
+    """Logarithms of the distances from some rows to their nearest neighbours and one more.
+
+    ‖x - y‖² / max(‖x‖², ‖y‖²), for centred rows with these squared norms. None where a row is the
+    centre or beyond floating point, which is said better where rows are read.
+    """
+    n, d = distinct.size, rows.shape[1]
+    rng = np.random.default_rng(SEED)
+    size = int(np.clip(0.15 * d + 4e7 / (n * (2.0 * d + 50.0)), *NEIGHBOUR_ROWS))
+    chosen = np.sort(rng.choice(n, min(n, size), replace=False))
+    kind = np.float32 if rows.dtype.itemsize <= 4 else np.float64
+    x: NDArray[np.floating[Any]] = np.array(rows[distinct[chosen]], dtype=kind)
+    centre: NDArray[np.floating[Any]] = np.median(x[:CHANCE_ROWS], axis=0).astype(
+        kind
+    )  # outliers would move a mean
+    x = x - centre
+    own = np.einsum("ij,ij->i", x, x).astype(np.float64)[:, None]
+    floor = 8.0 * float(np.finfo(kind).eps)  # below it the product is all rounding
+    kept = min(LARGEST_GROUP, n - 3) + 1
+    nearest = np.full((len(x), kept), np.inf)
+    step = max(kept, 8 * ROW_BLOCK // d)
+    for start in range(0, n, step):
+        block: NDArray[np.floating[Any]] = np.array(
+            rows[distinct[start : start + step]], dtype=kind
+        )
+        block -= centre
+        squares = np.einsum("ij,ij->i", block, block).astype(np.float64)
+        if not (np.isfinite(squares).all() and squares.all()):
+            return None
+        distances = own + squares - 2.0 * (x @ block.T)
         distances /= np.maximum(own, squares)
-        rows = np.arange(len(own))
-        distances[rows, start + rows] = np.inf
-        nearest = np.partition(distances, neighbours, axis=1)[:, : neighbours + 1]
-        nearest.sort(axis=1)
-        found.append(0.5 * np.log(np.maximum(nearest, floor)))
-    return np.concatenate(found)
+        here = np.flatnonzero((chosen >= start) & (chosen < start + step))
+        distances[here, chosen[here] - start] = np.inf
+        joined = np.concatenate([nearest, distances], axis=1)
+        nearest = np.partition(joined, kept - 1, axis=1)[:, :kept]
+    nearest.sort(axis=1)
+    logs: Float = 0.5 * np.log(np.maximum(nearest, floor))
+    return logs
 
 
 def _alike_in_order(rows: NDArray[Any], what: str) -> tuple[Diagnostic, ...]:

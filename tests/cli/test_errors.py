@@ -208,8 +208,8 @@ CALLS = {
         "and columns are probably exchanged. Save one row per sample, one column per feature."
     ),
     IS + "population.npz": (
-        "genbounds: population.npz: holds statistics (mu, sigma) where features are needed: "
-        "pass the file of the features themselves."
+        "genbounds: population.npz: holds statistics (mu, sigma); --metric is needs the features "
+        "themselves."
     ),
     IS + "--logits nanlogits.npy": (
         "genbounds: `nanlogits.npy` has NaN or an infinite value in row 0: drop that row."

@@ -72,6 +72,12 @@ def augmented(rng):
     return np.repeat(gauss(rng, 128), 4, axis=0) + gauss(rng, 512)
 
 
+def mixed_sources(rng, share=0.88):
+    """Four rows of each source, anywhere in the file: most of the variance is common."""
+    common = np.repeat(gauss(rng, 128), 4, axis=0)
+    return rng.permutation(np.sqrt(share) * common + np.sqrt(1.0 - share) * gauss(rng, 512))
+
+
 @pytest.mark.parametrize(
     ("draw", "code", "reliable"),
     [
@@ -79,6 +85,7 @@ def augmented(rng):
         (lambda rng: near_copies(rng, 0.05, 0.02), "near-duplicates", True),
         (sorted_by_class, "dependent-rows", False),
         (augmented, "dependent-rows", False),
+        (mixed_sources, "dependent-rows", False),
     ],
 )
 @pytest.mark.parametrize("score", [distance, SCORES["kid"]])
@@ -92,7 +99,7 @@ def test_dependent_rows_are_noticed(score, draw, code, reliable):
 
 
 def test_a_sample_is_taken_at_its_word():
-    for draw in (sorted_by_class, augmented, lambda rng: near_copies(rng, 0.3, 0.0)):
+    for draw in (sorted_by_class, augmented, mixed_sources, lambda rng: near_copies(rng, 0.3, 0.0)):
         x = draw(np.random.default_rng(2))
         for score in SCORES.values():
             assert not codes(score(gb.Sample(x))) & NOTICED
@@ -148,6 +155,9 @@ DISTRIBUTIONS = {
     "clusters": lambda rng: (
         (3.0 * gauss(np.random.default_rng(9), 10))[rng.integers(10, size=800)]
         + 0.3 * gauss(rng, 800)
+    ),
+    "small clusters": lambda rng: (
+        gauss(np.random.default_rng(9), 150)[rng.integers(150, size=800)] + 0.6 * gauss(rng, 800)
     ),
     "rectified": lambda rng: np.maximum(gauss(rng, 400, 3) @ gauss(np.random.default_rng(9), 3), 0),
 }
