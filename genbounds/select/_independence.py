@@ -35,6 +35,7 @@ import numpy as np
 import scipy  # its submodules are loaded at their first use
 from numpy.typing import NDArray
 
+from genbounds._text import display
 from genbounds.results import Diagnostic, unreliable
 from genbounds.validation import Float
 
@@ -98,6 +99,31 @@ def copies(rows: NDArray[Any], fingerprints: NDArray[np.uint64]) -> Diagnostic |
         f"{copied} of its first {n} rows are copies of earlier ones: it draws from a pool with "
         "replacement",
         "Let it generate new samples, or give the pool as a file, whose rows are drawn once each.",
+    )
+
+
+def rows_of_another(
+    rows: NDArray[Any],
+    fingerprints: NDArray[np.uint64],
+    others: NDArray[np.uint64],
+    *,
+    name: str,
+) -> Diagnostic | None:
+    """Say that rows are those of another arm, called `name`, whose fingerprints are `others`."""
+    _, first = np.unique(fingerprints, return_index=True)
+    common = first[np.isin(fingerprints[first], others)]
+    allowed = max(COPIES, COPIED_SHARE * len(rows))
+    if common.size < allowed:
+        return None
+    own = _unshared(rows[first])[np.searchsorted(fingerprints[first], fingerprints[common])]
+    copied = int((own >= UNSHARED_ENTRIES).sum())
+    if copied < allowed:
+        return None
+    return unreliable(
+        "same-rows",
+        f"{copied} of its first {len(rows)} rows are also rows of {display(name, limit=60)}: their "
+        "difference is not that of two models",
+        "Check that every arm has its own samples.",
     )
 
 

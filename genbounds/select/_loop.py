@@ -6,8 +6,10 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from genbounds.arms import Arm
 from genbounds.estimators import Estimate
@@ -17,7 +19,7 @@ from genbounds.select._boundary import critical_value, look_sizes
 from genbounds.select._budget import Budget
 from genbounds.select._certificate import Certificate
 from genbounds.select._first_look import check_enough_samples, choose_first_look
-from genbounds.select._independence import copies, order_effect
+from genbounds.select._independence import copies, order_effect, rows_of_another
 from genbounds.select._record import Identity, Record
 from genbounds.select._sampler import Sampler
 from genbounds.select._selection import Look
@@ -281,10 +283,10 @@ class Loop:
                 raise InputError(
                     f"its score at {size} samples is {estimate.value} ± {estimate.stderr}."
                 )
-            # Before the look counts: what it says rests on independent rows, where the arm does
-            # not say otherwise.
-            doubt = None
-            if not sampler.labelled:
+            # Before the look counts: what it says rests on rows that are the arm's own, and
+            # independent where it does not say otherwise.
+            doubt = self._shared_with_a_rival(arm, sampler.rows[:size])
+            if doubt is None and not sampler.labelled:
                 doubt = copies(sample, sampler.fingerprints(size)) or order_effect(
                     sample, estimate.sample.influence, error=self._order_error
                 )
@@ -298,6 +300,21 @@ class Loop:
             )
             if time.monotonic() - self._saved > _SAVE_SECONDS:
                 self._save()
+
+    def _shared_with_a_rival(self, arm: int, rows: NDArray[Any]) -> Diagnostic | None:
+        """Say that rows of `arm` are those of an arm that was scored before it."""
+        sampler = self.samplers[arm]
+        for other, rival in enumerate(self.samplers):
+            if other != arm and rival.failure is None and self.certificate.levels[other]:
+                doubt = rows_of_another(
+                    rows,
+                    sampler.fingerprints(len(rows)),
+                    rival.fingerprints(rival.n),
+                    name=rival.name,
+                )
+                if doubt is not None:
+                    return doubt
+        return None
 
     def _save(self) -> None:
         if self._record is not None:

@@ -281,10 +281,30 @@ def test_honest_rows_are_not_accused(kind):
 
 
 def test_a_file_is_drawn_without_replacement_and_is_not_accused():
-    rows = np.random.default_rng(0).standard_normal((400, 8))
-    result = go({"a": FeatureArm(rows), "b": FeatureArm(rows[::-1])}, policy="uniform", batch=50)
+    a, b = np.random.default_rng(0).standard_normal((2, 400, 8))
+    result = go({"a": FeatureArm(a), "b": FeatureArm(b)}, policy="uniform", batch=50)
     assert result.set_aside == {}
     assert result.samples == {"a": 400, "b": 400}
+
+
+@pytest.mark.parametrize("share", [1.0, 0.05])
+def test_an_arm_with_rows_of_another_one_is_set_aside(share):
+    """The same file under two names, or a file into which a part of another one was copied."""
+    rng = np.random.default_rng(0)
+    good, bad = rng.normal(size=(2, 2000, 4)) * np.array([[[1.0]], [[2.0]]])
+    k = int(share * 2000)
+    mixed = np.vstack([good[:k], 1.02 * rng.normal(size=(2000 - k, 4))])
+    result = select.run(
+        {"good": FeatureArm(good), "bad": FeatureArm(bad), "mixed": FeatureArm(mixed)},
+        reference=Moments(np.zeros(4), np.eye(4)),
+        seed=0,
+    )
+    assert len(result.set_aside) == 1
+    (name,) = result.set_aside
+    assert name in {"good", "mixed"}
+    assert "their difference is not that of two models" in result.set_aside[name]
+    assert result.certified
+    assert result.best == ({"good", "mixed"} - {name}).pop()
 
 
 def test_copies_count_only_where_rows_are_no_discrete_distribution():
