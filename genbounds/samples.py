@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import scipy  # its submodules are loaded at their first use
 from numpy.typing import NDArray
 
 from genbounds.origins import origin_of
@@ -112,6 +113,19 @@ class Sample:
         )
         groups, strata, weights = kept
         return Sample(self.features[rows], groups=groups, strata=strata, weights=weights)
+
+
+def too_even(counts: NDArray[Any]) -> bool:
+    """Whether class counts are more even than independent draws would leave them.
+
+    By Pearson's statistic of equal probabilities, which unequal ones only make larger; wrongly with
+    a probability of at most 1e-6.
+    """
+    n, classes = int(counts.sum()), counts.size
+    if classes < 3 or n < 2 * classes:
+        return False
+    statistic = float(((counts - n / classes) ** 2).sum()) * classes / n
+    return bool(scipy.special.chdtr(classes - 1.0, statistic) <= 1e-6)
 
 
 def features_of(x: Any) -> Any:

@@ -22,6 +22,7 @@ from genbounds.files import (
     read_metadata,
     shape_of,
 )
+from genbounds.samples import too_even
 from genbounds.validation import InputError
 
 if TYPE_CHECKING:
@@ -180,12 +181,15 @@ def _labels(
 def _by_design(labels: NDArray[Any] | None, groups: str | None) -> bool:
     """Whether labels that nobody called strata are those of a balanced design.
 
-    Equal numbers of every class are no accident; unequal ones may be as random as the rows.
+    Equal numbers of every class are no accident, nor are nearly equal ones of many classes (some
+    images may have failed); others may be as random as the rows.
     """
     if labels is None or groups == FOLDER_LABELS:
         return False
     _, counts = np.unique(labels, return_counts=True)
-    return counts.size > 1 and counts.min() >= 2 and int(np.ptp(counts)) <= 1
+    if counts.size < 2 or counts.min() < 2:
+        return False
+    return int(np.ptp(counts)) <= 1 or too_even(counts)
 
 
 def _encoded(path: Path, name: str, encoder: FolderEncoder | None) -> Path:

@@ -8,13 +8,12 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import scipy  # its submodules are loaded at their first use
 from numpy.typing import NDArray
 
 from genbounds.estimators._design import Design, Index, design_of, drawn
 from genbounds.estimators._estimate import Estimate, SampleError, bias_left, small_sample
 from genbounds.estimators._extrapolation import Subsets, extrapolate
-from genbounds.estimators._inspect import FALSE_ALARM, inspect
+from genbounds.estimators._inspect import inspect
 from genbounds.estimators._moments import row_blocks
 from genbounds.estimators._resampling import (
     Interval,
@@ -33,7 +32,7 @@ from genbounds.estimators._second_order import (
 )
 from genbounds.origins import origin_of
 from genbounds.results import Diagnostic, Method, Score, caution, unreliable
-from genbounds.samples import Sample, features_of
+from genbounds.samples import Sample, features_of, too_even
 from genbounds.validation import (
     POSTERIOR_ATOL,
     Float,
@@ -277,15 +276,8 @@ def inception_estimate(
 
 
 def _balanced(counts: Index) -> tuple[Diagnostic, ...]:
-    """Warn of class counts that are more even than independent draws would leave them.
-
-    Pearson's statistic of equal probabilities: unequal ones only make it larger.
-    """
-    n, classes = int(counts.sum()), counts.size
-    if classes < 3 or n < 2 * classes:
-        return ()
-    statistic = float(((counts - n / classes) ** 2).sum()) * classes / n
-    if scipy.special.chdtr(classes - 1.0, statistic) > FALSE_ALARM:
+    """Warn of class counts that are more even than independent draws would leave them."""
+    if not too_even(counts):
         return ()
     return (
         unreliable(

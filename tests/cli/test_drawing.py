@@ -57,6 +57,16 @@ def test_strata_of_a_file_are_read(run, files):
     same(asked, gb.frechet_distance(fewer, real))
 
 
+def test_nearly_equal_labels_are_no_accident(run, files, tmp_path):
+    """Two images of one class failed."""
+    folder, drawn = files
+    rows, classes = (values[2:] for values in drawn["real"])
+    np.savez(tmp_path / "failed.npz", features=rows, labels=classes)
+    told = gb.frechet_distance(gb.Sample(rows, strata=classes), gb.Sample(*drawn["good"][:1]))
+    same(row(run, folder / "plain.npy", tmp_path / "failed.npz", "--strata", "labels"), told)
+    same(row(run, folder / "plain.npy", tmp_path / "failed.npz"), told)
+
+
 def test_unequal_labels_are_taken_for_random(run, files):
     folder, drawn = files
     rows, classes = drawn["real"]
