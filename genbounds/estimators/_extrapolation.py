@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from genbounds.results import Diagnostic, unreliable
 from genbounds.validation import Float, InputError, check_choice, check_count
 
 SPACINGS = ("n", "1/n")
@@ -29,7 +30,9 @@ class Subsets:
     spacing : {"n", "1/n"}
         Sizes evenly spaced in N (recommended by the paper) or in 1/N.
     replace : bool
-        Draw each subset with replacement (as the paper's text) or without (as its listing).
+        Draw each subset with replacement (as the paper's text) or without (as its listing). With
+        replacement nothing is gained, and the score is called unreliable: the larger the subsets,
+        the nearer they are to the pool, whose own bias stays.
     repeats : int
         Whole regressions, averaged; their spread is the extrapolation's own noise.
     seed : int
@@ -42,6 +45,20 @@ class Subsets:
     replace: bool = False
     repeats: int = 1
     seed: int = 0
+
+    @property
+    def warnings(self) -> tuple[Diagnostic, ...]:
+        """What these subsets leave undone."""
+        if not self.replace:
+            return ()
+        return (
+            unreliable(
+                "bias-left",
+                "subsets drawn with replacement lead to the plug-in score of the whole pool: its "
+                "bias is left in",
+                "Draw them without replacement: Subsets(replace=False).",
+            ),
+        )
 
     def sizes(self, n: int) -> NDArray[np.intp]:
         """Return the subset sizes for a pool of `n`, smallest first."""

@@ -237,10 +237,10 @@ def inception_estimate(
         warnings += (bias_left(plugin - value),)
         value, method = plugin, "plug-in"
     elif estimator == "infinity":
+        subsets = subsets or Subsets()
         # The line is drawn through the score itself.
-        line = extrapolate(
-            lambda index: math.exp(InceptionRows(rows, index).value()), n, subsets or Subsets()
-        )
+        line = extrapolate(lambda index: math.exp(InceptionRows(rows, index).value()), n, subsets)
+        warnings += subsets.warnings
         score = max(line.value, 1.0)
         value, method = math.log(score), "extrapolation"
         error = replace(error, variance=error.variance + line.variance / score**2)

@@ -260,9 +260,9 @@ def infinity(
         return Pair(FrechetSample(moments_of(fake, index), rows, index), real).plugin
 
     line = extrapolate(score, n, subsets)
-    warnings: tuple[Diagnostic, ...] = ()
+    warnings = subsets.warnings
     if real.n is not None:
-        warnings = (
+        warnings += (
             caution(
                 "bias-left",
                 f"FD∞ leaves the bias of the reference sample in (about {other.bias:+.3g})",

@@ -352,6 +352,19 @@ def test_extrapolation_is_that_of_the_published_subsets(replace):
     expected = np.polyfit(1.0 / sizes, values, 1)[1]
     got = gb.estimators.frechet_infinity(x, y, subsets=subsets)
     assert got.value == pytest.approx(expected, rel=1e-10)
+    assert got.reliable != replace
+
+
+@pytest.mark.parametrize("replace", [False, True])
+def test_subsets_with_replacement_lead_to_the_biased_score_of_the_pool(replace):
+    real = Moments(np.zeros(16), np.eye(16))
+    subsets = gb.estimators.Subsets(replace=replace)
+    ratios = []
+    for seed in range(12):
+        x = np.random.default_rng(seed).normal(size=(1000, 16))
+        got = gb.estimators.frechet_infinity(x, real, subsets=subsets)
+        ratios.append(got.value / FrechetReference(real).plugin(x))
+    assert (np.median(ratios) > 0.7) == replace  # the truth is 0
 
 
 def test_moments_of_single_precision_blocks():
