@@ -42,7 +42,10 @@ PART_NOISE = 0.02
 """Parts of a large sample are added until their noise is this share of the variance."""
 
 PAIR_SLICE = 4096
-"""Pairs of rows that are evaluated at once."""
+"""Pairs of rows that are evaluated at once, at most, and ..."""
+
+PAIR_ENTRIES = 1 << 18
+"""... so many that their rows have about so many entries: they stay in the cache."""
 
 PAIR_BUDGET = 1 << 15
 """Pairs of rows, about, from which E h² is estimated where units are groups of rows."""
@@ -265,11 +268,12 @@ class _Curvature:
 
 
 def _cross(form: QuadraticForm, block: Any, i: Index, j: Index) -> Float:
-    if i.size <= PAIR_SLICE:
+    step = min(max(64, PAIR_ENTRIES // form.width), PAIR_SLICE)
+    if i.size <= step:
         return form.across(block, i, block, j)
-    parts = range(0, i.size, PAIR_SLICE)
+    parts = range(0, i.size, step)
     return np.concatenate(
-        [form.across(block, i[k : k + PAIR_SLICE], block, j[k : k + PAIR_SLICE]) for k in parts]
+        [form.across(block, i[k : k + step], block, j[k : k + step]) for k in parts]
     )
 
 
@@ -342,7 +346,7 @@ class _Units:
         linear = sums_by(unit, weights * (terms.influence - self.centre), units.size)
         own = sums_by(unit, weights**2 * terms.own, units.size)
         if (counts > 1).any():
-            own += 2.0 * self._products(block, weights, _within(local), units.size)
+            own += 2.0 * self._products(block, weights, _pairs_within(local), units.size)
         ends = np.cumsum([cell.size for cell in chunk])
         cells = [np.arange(end - cell.size, end) for cell, end in zip(chunk, ends, strict=True)]
         pairs, crossed = self._within_cells(block, weights, local, cells)
@@ -378,12 +382,7 @@ class _Units:
         none = np.zeros(0, dtype=np.intp)
         if not self.design.stratified:
             return (none, none), np.zeros(0)
-        one = np.concatenate(
-            [cell[a] for cell in cells for a in [np.triu_indices(cell.size, 1)[0]]]
-        )
-        two = np.concatenate(
-            [cell[b] for cell in cells for b in [np.triu_indices(cell.size, 1)[1]]]
-        )
+        one, two, _ = _pairs_within(cells)
         pairs = row_pairs([local[k] for k in one], [local[k] for k in two])
         return (one, two), self._products(block, weights, pairs, one.size)
 
@@ -473,16 +472,17 @@ class _Units:
         return error, noise
 
 
-def _within(local: list[Index]) -> tuple[Index, Index, Index]:
-    """All pairs of different rows of one unit, once each, with the number of the unit."""
-    groups = [(k, rows) for k, rows in enumerate(local) if rows.size > 1]
-    indices = [np.triu_indices(rows.size, 1) for _, rows in groups]
-    i = np.concatenate([rows[a] for (_, rows), (a, _) in zip(groups, indices, strict=True)])
-    j = np.concatenate([rows[b] for (_, rows), (_, b) in zip(groups, indices, strict=True)])
-    which = np.concatenate(
-        [np.full(a.size, k) for (k, _), (a, _) in zip(groups, indices, strict=True)]
+def _pairs_within(parts: list[Index]) -> tuple[Index, Index, Index]:
+    """All pairs of different members of one part, once each, with the number of the part."""
+    sizes = np.array([part.size for part in parts])
+    # Most parts are alike in size.
+    triangles = {size: np.triu_indices(size, 1) for size in np.unique(sizes).tolist()}
+    chosen = [triangles[part.size] for part in parts]
+    i, j = (
+        np.concatenate([part[pair[side]] for part, pair in zip(parts, chosen, strict=True)])
+        for side in (0, 1)
     )
-    return i, j, which
+    return i, j, np.repeat(np.arange(sizes.size), sizes * (sizes - 1) // 2)
 
 
 def contrast(

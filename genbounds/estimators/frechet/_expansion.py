@@ -18,7 +18,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -207,8 +207,20 @@ def rows_error(
     return error
 
 
+class Rows(NamedTuple):
+    """Centred rows x, their coordinates w, and Σ_i H_ii w_i² of each."""
+
+    x: Float
+    w: NDArray[Any]
+    diagonal: Float
+
+    def take(self, rows: Index | slice) -> Rows:
+        """Return some of the rows."""
+        return Rows(self.x[rows], self.w[rows], self.diagonal[rows])
+
+
 class FrechetRows(QuadraticForm):
-    """The rows of one sample as a `QuadraticForm`; a block is the pair (x, w) of its rows.
+    """The rows of one sample as a `QuadraticForm`; a block is `Rows`.
 
     Parameters
     ----------
@@ -271,24 +283,26 @@ class FrechetRows(QuadraticForm):
         chosen = rows if self.index is None else self.index[rows]
         x = np.array(self.rows[chosen], dtype=np.float64)
         x -= self.mean
-        return x, x.astype(self.kernel.dtype, copy=False) @ self.projection
+        return self._of(x)
 
-    def blocks(self, part: Index | None) -> Iterator[tuple[Index, tuple[Float, NDArray[Any]]]]:
+    def _of(self, x: Float) -> Rows:
+        return self.kernel.rows(x, x.astype(self.kernel.dtype, copy=False) @ self.projection)
+
+    def blocks(self, part: Index | None) -> Iterator[tuple[Index, Rows]]:
         """Yield centred rows x with their coordinates w."""
         chosen = self.index if part is None else part if self.index is None else self.index[part]
         width = max(self.rows.shape[1], self.kernel.roots.size)
         for positions, x in row_blocks(self.rows, chosen, width=width):
             x -= self.mean
-            yield positions, (x, x.astype(self.kernel.dtype, copy=False) @ self.projection)
+            yield positions, self._of(x)
 
-    def terms(self, block: tuple[Float, NDArray[Any]], positions: Index) -> RowTerms:
+    def terms(self, block: Rows, positions: Index) -> RowTerms:
         """Influence and h(x, x); w² has mean 1 and ‖x‖² the trace as mean over all rows."""
-        return self.kernel(*block)
+        return self.kernel(block)
 
     def across(self, one: Rows, i: Index, two: Rows, j: Index) -> Float:
         """h(x_i, x_j)."""
-        (x, w), (y, v) = one, two
-        return self.kernel.cross((x[i], w[i]), (y[j], v[j]))
+        return self.kernel.cross(one.take(i), two.take(j))
 
     def weighted(self) -> _WeightedRows:
         """Return empty sums."""
@@ -311,9 +325,9 @@ class _WeightedRows:
         self.linear: Float = np.zeros(kernel.roots.size)
         self.with_w: Float = np.zeros((kernel.roots.size, kernel.roots.size))
 
-    def add(self, block: tuple[Float, NDArray[Any]], v: Float) -> None:
+    def add(self, block: Rows, v: Float) -> None:
         """Absorb rows with their weights."""
-        x, w = block
+        x, w, _ = block
         self.total += float(v.sum())
         self.with_x += v @ x
         self.linear += v @ w
@@ -384,26 +398,34 @@ class Kernel:
         weights *= s[:, None]
         return weights
 
-    def __call__(self, x: Float, w: NDArray[Any]) -> RowTerms:
+    def rows(self, x: Float, w: NDArray[Any]) -> Rows:
+        """Centred rows and their coordinates, as the other methods take them."""
+        return Rows(x, w, self._sum(w * w, self.diagonal))
+
+    def __call__(self, rows: Rows) -> RowTerms:
         """Of k rows: influence, not centred; h(x, x) and its part linear in ‖x‖² and w²."""
+        x, w, diagonal = rows
         w2 = w * w
         squared_norm = np.einsum("ij,ij->i", x, x)
         influence: Float = 2.0 * (x @ self.gap) + squared_norm
         influence -= self._sum(w2, self.transport)
-        own: Float = self._form(w2) - 2.0 * self._sum(w2, self.diagonal)
+        own: Float = self._form(w2) - 2.0 * diagonal
         linear = self._sum(w2, self.roots) if self.empirical else squared_norm
         own += linear + self.constant
         known: Float = linear + self._sum(w2, self.slopes)
         return RowTerms(influence, own, known)
 
     def cross(self, one: Rows, two: Rows) -> Float:
-        """H of each of k rows (x, w) with each of k others."""
-        (x, w), (y, v) = one, two
-        product = w * v
+        """H of each of k rows with each of k others."""
+        product = one.w * two.w
         values = self._form(product)
         values += self.constant
-        values += self._sum(product, self.roots) if self.empirical else np.einsum("ij,ij->i", x, y)
-        values -= self._sum(w**2, self.diagonal) + self._sum(v**2, self.diagonal)
+        values += (
+            self._sum(product, self.roots)
+            if self.empirical
+            else np.einsum("ij,ij->i", one.x, two.x)
+        )
+        values -= one.diagonal + two.diagonal
         return values
 
     def _form(self, v: NDArray[Any]) -> Float:
@@ -418,10 +440,6 @@ class Kernel:
     def _sum(self, w2: NDArray[Any], vector: Float) -> Float:
         total: Float = (w2 @ vector.astype(self.dtype)).astype(np.float64)
         return total
-
-
-Rows = tuple[Float, NDArray[Any]]
-"""Centred rows x, and their coordinates w."""
 
 
 def gaussian_mixed_square(kernel: Kernel, product: float) -> float:

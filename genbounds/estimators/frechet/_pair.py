@@ -163,8 +163,7 @@ class Pair:
         kernel = Kernel(np.zeros(self.fake.d), roots, np.result_type(*kinds))
 
         def between(one: Rows, i: Index, two: Rows, j: Index) -> Float:
-            (x, w), (y, v) = one, two
-            return -kernel.cross((x[i], w[i]), (y[j], v[j]))
+            return -kernel.cross(one.take(i), two.take(j))
 
         return between
 
