@@ -186,7 +186,13 @@ def test_memory_holds_a_block_not_the_sample(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("function", "subject"), [("transposed", "shape (3, 4)"), ("poisoned", "row 0")]
+    ("function", "subject"),
+    [
+        ("transposed", "shape (3, 4)"),
+        ("poisoned", "row 0"),
+        ("imaginary", "complex128"),
+        ("texts", "<U3"),
+    ],
 )
 def test_bad_encoders(media, tmp_path, function, subject):
     encoder = features.load_encoder(f"tests.features.toy:{function}")
