@@ -197,12 +197,21 @@ CHANNELS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("channel", CHANNELS, ids=lambda channel: channel.__name__)
-@pytest.mark.parametrize(
-    "sequence",
-    [SEQUENCES[1], *(pytest.param(s, marks=pytest.mark.slow) for s in SEQUENCES)],
-    ids=lambda sequence: ascii(sequence),
-)
+WITH_PAGES = (file_name, libraries, groups)
+
+CASES = [
+    pytest.param(
+        channel,
+        sequence,
+        id=f"{channel.__name__}-{sequence!a}",
+        marks=() if sequence == "\x1b[31m" and channel not in WITH_PAGES else pytest.mark.slow,
+    )
+    for channel in CHANNELS
+    for sequence in SEQUENCES
+]
+
+
+@pytest.mark.parametrize(("channel", "sequence"), CASES)
 def test_nothing_that_a_terminal_obeys(run, here, channel, sequence):
     arguments = channel(here, sequence)
     result = run(*arguments)
