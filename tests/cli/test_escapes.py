@@ -15,7 +15,7 @@ import genbounds as gb
 from genbounds import files
 
 SEQUENCES = [
-    "\x1b[2J", "\x1b[31m", "\x1b]0;title\x07", "\x1b]8;;http://x\x1b\\", "\x1b]52;c;eA==\x07",
+    "\x1b[2J", "\x1b[31m", "\x1b]0;title\x07", "\x1b]8;;x:y\x1b\\", "\x1b]52;c;eA==\x07",
     "\x1bP+q544e\x1b\\", "\x1b_x\x1b\\", "\x1b^x\x1b\\", "\x1bXx\x1b\\", "\x1bc",
     "\x1b[6n", "\x1b[?1049h", "\x1b[21t", "\x9b31m", "\x9d0;title\x9c",
     "\x90q\x9c", "\x07", "\b\b", "\rfaked", "\x0b\x0c",
