@@ -66,7 +66,7 @@ class InputError(ValueError):
 
 def check_open_unit(name: str, value: object) -> float:
     """Return `value` as a float if it is a real number in (0, 1)."""
-    if isinstance(value, bool) or not (isinstance(value, Real) and 0.0 < value < 1.0):
+    if isinstance(value, Integral) or not (isinstance(value, Real) and 0.0 < float(value) < 1.0):
         raise InputError(f"must be a real number in (0, 1); got {quoted(value)}.", argument=name)
     return float(value)
 
