@@ -68,7 +68,11 @@ bench: $(READY)  ## time against the usual tools in the same run
 # At random, resumable; then guided by coverage, where atheris has a wheel for this Python.
 INPUTS ?= 1000000
 GUIDED ?= 100000
-fuzz: $(READY)  ## hostile files into every reader, a million by default (INPUTS=...); goes on where it stopped
+KILLS ?= 200
+FLIPS ?= 10000
+fuzz: $(READY)  ## random kills, flipped bits, and hostile files into every reader, a million by default (INPUTS=...); goes on where it stopped
+	@$(BIN)/python -m tests.fuzz.kills --kills $(KILLS)
+	@$(BIN)/python -m tests.fuzz.flips --flips $(FLIPS)
 	@$(BIN)/python -m tests.fuzz --inputs $(INPUTS)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'atheris>=2.3' 2>/dev/null || true
 	@$(BIN)/python -m tests.fuzz --engine atheris --inputs $(GUIDED)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Callable
 
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _THIN = "\N{NARROW NO-BREAK SPACE}"
@@ -17,7 +18,7 @@ def display(path: object, *, limit: int | None = 200) -> str:
 
     Control characters, unpaired surrogates and marks that reorder text are shown as escapes.
     """
-    text = os.fsdecode(path) if isinstance(path, (os.PathLike, bytes)) else str(path)
+    text = os.fsdecode(path) if isinstance(path, (os.PathLike, bytes)) else _text_of(path)
     if limit is not None and len(text) > limit:
         text = f"{text[: limit // 2]}…{text[-limit // 2 :]}"
     return "".join(
@@ -26,6 +27,26 @@ def display(path: object, *, limit: int | None = 200) -> str:
         else character.encode("unicode_escape", "surrogatepass").decode("ascii")
         for character in text
     )
+
+
+def said_by(error: BaseException, *, limit: int | None = 300) -> str:
+    """Return the text of an exception that is not ours as one printable line without a full stop.
+
+    It may be made of anything: line breaks, control characters, a ``__str__`` that fails itself.
+    """
+    return display(" ".join(_text_of(error, "").split()), limit=limit).rstrip(".")
+
+
+def quoted(value: object, *, limit: int = 100) -> str:
+    """Return a value as an error quotes it: its `repr` as one printable line, cut if it is long."""
+    return display(" ".join(_text_of(value, form=repr).split()), limit=limit)
+
+
+def _text_of(value: object, otherwise: str | None = None, *, form: Callable[..., str] = str) -> str:
+    try:
+        return form(value)
+    except Exception:  # nested too deep, or somebody else's
+        return f"an object of type {type(value).__name__}" if otherwise is None else otherwise
 
 
 def shown(name: str) -> str:

@@ -11,7 +11,7 @@ import scipy  # its submodules are loaded at their first use
 from numpy.typing import NDArray
 
 from genbounds.origins import origin_of
-from genbounds.validation import Float, InputError, as_numpy, check_features
+from genbounds.validation import Float, InputError, as_floats, as_numpy, check_features
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -142,8 +142,9 @@ def check_labels(name: str, labels: Any, n: int) -> NDArray[Any]:
         )
     if array.dtype.kind == "O" and all(isinstance(label, str) for label in array):
         array = array.astype(str)
-    if array.dtype.kind == "f" and (np.isfinite(array) & (array == np.floor(array))).all():
-        array = array.astype(np.int64)  # whole numbers, as tables often hold them
+    if array.dtype.kind == "f" and (array == np.floor(array)).all():
+        if (np.abs(array) < 2.0**53).all():  # whole numbers, as tables often hold them
+            array = array.astype(np.int64)
     if array.dtype.kind not in "iuUb":
         lost = array.dtype.kind == "O" or (array.dtype.kind == "f" and np.isnan(array).any())
         missing = " (an id is missing)" if lost else ""
@@ -155,7 +156,7 @@ def check_labels(name: str, labels: Any, n: int) -> NDArray[Any]:
 
 def check_weights(name: str, weights: Any, n: int) -> Float:
     """Return weights of n rows, divided by their sum."""
-    w = np.array(as_numpy(name, weights), dtype=np.float64)
+    w = np.array(as_floats(name, weights))
     if w.shape != (n,):
         raise InputError(
             f"must have shape ({n},), one weight per row; got {w.shape}.", argument=name

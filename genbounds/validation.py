@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from genbounds._text import display, quoted, said_by
+
 Float = NDArray[np.float64]
 
 
@@ -50,7 +52,8 @@ class InputError(ValueError):
 
     def __str__(self) -> str:
         text = f"`{self.argument}` {self.text}" if self.argument else self.text
-        return f"model {self.model!r}: {text}" if self.model else text
+        # One printable line, whatever names, values and other people's errors it quotes.
+        return display(f"model {self.model!r}: {text}" if self.model else text, limit=None)
 
     def about(self, name: str) -> InputError:
         """Return the same complaint about what the caller calls `name`."""
@@ -63,8 +66,8 @@ class InputError(ValueError):
 
 def check_open_unit(name: str, value: object) -> float:
     """Return `value` as a float if it is a real number in (0, 1)."""
-    if isinstance(value, bool) or not (isinstance(value, Real) and 0.0 < float(value) < 1.0):
-        raise InputError(f"must be a real number in (0, 1); got {value!r}.", argument=name)
+    if isinstance(value, Integral) or not (isinstance(value, Real) and 0.0 < float(value) < 1.0):
+        raise InputError(f"must be a real number in (0, 1); got {quoted(value)}.", argument=name)
     return float(value)
 
 
@@ -72,7 +75,7 @@ def check_count(name: str, value: object, *, minimum: int = 1) -> int:
     """Return `value` as an int if it is a whole number of at least `minimum`."""
     if isinstance(value, bool) or not (isinstance(value, Integral) and int(value) >= minimum):
         raise InputError(
-            f"must be a whole number of at least {minimum}; got {value!r}.", argument=name
+            f"must be a whole number of at least {minimum}; got {quoted(value)}.", argument=name
         )
     return int(value)
 
@@ -81,7 +84,7 @@ def check_choice(name: str, value: object, choices: Collection[str]) -> str:
     """Return `value` if it is one of `choices`."""
     if not (isinstance(value, str) and value in choices):
         legal = ", ".join(repr(choice) for choice in choices)
-        raise InputError(f"must be one of {legal}; got {value!r}.", argument=name)
+        raise InputError(f"must be one of {legal}; got {quoted(value)}.", argument=name)
     return value
 
 
@@ -100,8 +103,10 @@ def as_numpy(name: str, x: Any) -> NDArray[Any]:
         return _tensor_as_numpy(name, x)
     try:
         array = np.asarray(x)
-    except (ValueError, TypeError, RuntimeError) as error:  # of a list's own elements as well
-        reason = " ".join(str(error).split()).rstrip(".")
+    except MemoryError:
+        raise
+    except Exception as error:  # whatever `__array__` of somebody else raises
+        reason = said_by(error) or type(error).__name__
         raise InputError(
             f"is not a rectangular array of numbers: {reason}.", argument=name
         ) from error
@@ -113,16 +118,28 @@ def as_numpy(name: str, x: Any) -> NDArray[Any]:
     return array
 
 
+def as_floats(name: str, x: Any) -> Float:
+    """View real numbers as float64, copied where needed; refuse other types, complex ones too."""
+    array = as_numpy(name, x)
+    if array.dtype.kind not in "fiub":
+        raise InputError(
+            f"must hold real numbers; got dtype {display(array.dtype, limit=100)}.", argument=name
+        )
+    return np.asarray(array, dtype=np.float64)
+
+
 def _tensor_as_numpy(name: str, x: Any) -> NDArray[Any]:
     try:
         x = x.detach().cpu()
         if x.is_floating_point() and str(x.dtype) not in TORCH_FLOATS:
             x = x.float()
         return np.asarray(x.numpy(force=True))
-    except (TypeError, RuntimeError) as error:  # sparse, quantised, without data
-        reason = str(error).partition("\n")[0].rstrip(".")
+    except MemoryError:
+        raise
+    except Exception as error:  # sparse, quantised, without data; a subclass of somebody else
         raise InputError(
-            f"is a tensor that NumPy cannot hold ({reason}): pass a dense one.", argument=name
+            f"is a tensor that NumPy cannot hold ({said_by(error)}): pass a dense one.",
+            argument=name,
         ) from error
 
 
@@ -131,7 +148,8 @@ def check_features(name: str, x: Any, *, minimum: int = 2) -> NDArray[Any]:
 
     Finiteness is checked by whoever reads the rows, block by block (`check_finite`).
     """
-    if getattr(x, "quasi_random", False):
+    # Of its type: a table may have a column of that name.
+    if getattr(type(x), "quasi_random", False) is True:
         raise InputError(
             "comes from quasi-random points, whose rows are not independent: an interval "
             "for independent rows is invalid. Use `score_over_scramblings`, or pass "
@@ -147,6 +165,7 @@ def check_features(name: str, x: Any, *, minimum: int = 2) -> NDArray[Any]:
     array = as_numpy(name, x)
     if array.dtype.kind not in "fiub":
         what = f"dtype {array.dtype}" if array.ndim else f"an object of type {type(x).__name__}"
+        what = display(what, limit=100)
         raise InputError(
             f"must hold real numbers; got {what}. "
             "Pass a float array of shape (n, d), one row per sample.",

@@ -144,9 +144,8 @@ FOREIGN = {
     "genbounds/features/encoders/_torch.py": 1,
     "genbounds/files/_pt.py": 1,
     "genbounds/simulate/_engine.py": 1,
-    "genbounds/validation.py": 2,
 }
-"""Lines that read messages of PyTorch and NumPy: four shorten them to a line; in _pt.py nothing
+"""Lines that read messages of PyTorch and NumPy: two shorten them to a line; in _pt.py nothing
 but the text tells a pickle from a damaged file, and either is refused."""
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import genbounds as gb
 from genbounds.validation import InputError, as_numpy, check_features, check_finite
+from tests.refusal import refused
 
 ROWS = np.random.default_rng(0).normal(size=(20, 3))
 
@@ -83,3 +85,95 @@ def test_entries_whose_squares_overflow_a_narrow_type_are_finite(dtype):
     block[2, 3] = np.inf
     with pytest.raises(InputError, match="infinite value in row 2"):
         check_finite("x", block)
+
+
+# --- what somebody else wrote ---------------------------------------------------------------------
+
+OBEYED = "\x1b[2J\u202e\x9b\n"
+"""What a terminal would obey rather than show."""
+
+
+class Unspeakable(Exception):
+    def __str__(self):
+        raise ValueError("no text")
+
+
+class Hostile:
+    """An array by its own account."""
+
+    def __init__(self, outcome):
+        self.outcome = outcome
+
+    def __array__(self, *arguments, **options):
+        if isinstance(self.outcome, Exception):
+            raise self.outcome
+        return np.asarray(self) if self.outcome is None else self.outcome
+
+    def __repr__(self):
+        raise RuntimeError(OBEYED)
+
+
+@pytest.mark.parametrize(
+    "outcome",
+    [KeyError(OBEYED), Exception(OBEYED), ZeroDivisionError(), Unspeakable(), "no array", None],
+    ids=["KeyError", "Exception", "ZeroDivisionError", "Unspeakable", "text", "itself"],
+)
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: gb.frechet_distance(x, ROWS),
+        lambda x: gb.frechet_distance(ROWS, x),
+        gb.inception_score,
+        gb.Moments.from_features,
+        lambda x: gb.Moments(x, np.eye(3), 5),
+        lambda x: gb.Moments(np.zeros(3), x, 5),
+        lambda x: gb.Sample(ROWS, groups=x),
+        lambda x: gb.Sample(ROWS, weights=x),
+        lambda x: gb.frechet_distance(ROWS, ROWS, level=x),
+        lambda x: gb.vendi_score(ROWS, order=x),
+        lambda x: gb.vendi_score(ROWS, bandwidth=x),
+        lambda x: gb.vendi_score(ROWS, kernel=x),
+        lambda x: gb.compare({"a": ROWS, "b": ROWS}, ROWS, metric=x),
+        lambda x: gb.simulate.GaussianArm(x, np.eye(3)),
+        gb.select.FeatureArm,
+        gb.files.read,
+    ],
+)
+def test_an_array_of_somebody_else_is_one_line(outcome, call):
+    with refused():
+        call(Hostile(outcome))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: gb.Moments(x[0], np.eye(3), 5),
+        lambda x: gb.Moments(np.zeros(3), x[:3], 5),
+        lambda x: gb.Sample(ROWS, weights=x[:, 0]),
+        lambda x: gb.simulate.GaussianArm(x[0], np.eye(3)),
+        lambda x: gb.simulate.GaussianArm(np.zeros(3), x[:3]),
+    ],
+)
+@pytest.mark.parametrize("change", [lambda x: x + 0.5j, lambda x: x.astype(str)], ids=["i", "text"])
+def test_numbers_that_are_not_real_are_refused(call, change):
+    """NumPy would drop the imaginary part, and read numbers from texts."""
+    with refused("real numbers"):
+        call(change(np.abs(ROWS)))
+
+
+def test_a_column_s_name_is_no_property():
+    class Table(np.ndarray):
+        """As a data frame with a column of that name."""
+
+        @property
+        def quasi_random(self):
+            return self[:, 0]
+
+    assert check_features("x", ROWS.view(Table)).shape == ROWS.shape
+
+
+def test_an_error_is_one_printable_line_whatever_it_quotes():
+    with refused("\\x1b", "\\n"):
+        raise InputError(f"names {OBEYED}", argument=OBEYED, model=OBEYED)
+    with refused("one of"):
+        gb.frechet_distance(ROWS, ROWS, estimator=np.zeros((50, 3)))

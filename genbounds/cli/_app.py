@@ -14,6 +14,7 @@ from typer.core import TyperCommand
 from genbounds import __version__
 from genbounds.cli import INTERRUPTED, audit, bounds, features, score, select
 from genbounds.cli._terminal import complain
+from genbounds.files import display
 from genbounds.validation import InputError
 
 EXAMPLES = """Examples:
@@ -108,7 +109,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return BAD_INPUT
     except KeyboardInterrupt:
         return INTERRUPTED
+    except Exception:  # of Python that the user named, or a mistake of ours
+        sys.stderr.writelines(f"{display(line, limit=None)}\n" for line in _traceback())
+        return BAD_INPUT
     return code if isinstance(code, int) else DONE
+
+
+def _traceback() -> list[str]:
+    """Return the traceback of the current exception; status 1 would be a negative answer."""
+    import traceback
+
+    return traceback.format_exc().splitlines()
 
 
 def _one_line(error: Exception) -> str:

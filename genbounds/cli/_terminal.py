@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from genbounds._text import said_by
 from genbounds.files import atomic_write, display
 from genbounds.results import Diagnostic, Score
 from genbounds.validation import InputError
@@ -181,9 +182,17 @@ def tidy() -> Iterator[None]:
 
 @contextmanager
 def interruptible(advice: str) -> Iterator[None]:
-    """Turn Ctrl-C into one line and exit status 130; SIGTERM in `tidy` into 143."""
+    """Turn Ctrl-C into one line and exit status 130; SIGTERM in `tidy` into 143.
+
+    Nor may Python that the user named end the program: its exit status is no answer of ours.
+    """
     try:
         yield
+    except SystemExit as error:
+        raise InputError(
+            f"the Python code that was named ended the program ({said_by(error) or 'sys.exit'}): "
+            "let it return, or raise an error."
+        ) from error
     except KeyboardInterrupt as error:
         complain(f"interrupted: {advice}")
         number = error.number if isinstance(error, Ended) else signal.SIGINT

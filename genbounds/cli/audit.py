@@ -31,7 +31,7 @@ EXAMPLES = """Examples:
 \b
 genbounds audit --quick
 genbounds audit "o24.*" --jobs 4 --out results
-genbounds audit --backend dask --scheduler tcp://10.0.0.1:8786 --out results
+genbounds audit --backend dask --scheduler tls://10.0.0.1:8786 --out results
 genbounds audit m25.mean-norm --replications 100000 --seed 1 --json
 """
 

@@ -34,7 +34,7 @@ from genbounds.cli._options import (
     offer,
     policies,
 )
-from genbounds.cli._plausible import blocks
+from genbounds.cli._plausible import blocks, suspicions
 from genbounds.cli._terminal import (
     interruptible,
     keep,
@@ -220,19 +220,20 @@ def select(
                 retries=2 if live else 0,
                 progress=lambda state: advance(int(state.n.sum()), budget, ""),
             )
-    document = result.to_dict()
-    document["notes"] += [warning.message for warning in line_up.warnings]
+    notes = list(result.notes)
     if real is None and reference is not None:
-        document["notes"].append(f"{spec.title} uses no reference: {display(reference)} not read")
+        notes.append(f"{spec.title} uses no reference: {display(reference)} not read")
+    document = result.to_dict()
+    document["notes"] = [*notes, *(warning.message for warning in line_up.warnings)]
     keep(out, document)
     if out is not None:
         from genbounds.report import select_page
 
-        keep_page(out, select_page(result))
+        keep_page(out, select_page(result, warnings=line_up.warnings))
     if as_json:
         print_json(document)
     else:
-        _print(result, document["notes"], line_up.warnings, verbose=verbose)
+        _print(result, notes, line_up.warnings, verbose=verbose)
     if not result.certified:
         raise typer.Exit(1)
 
@@ -278,6 +279,9 @@ class _LineUp:
             fresh = dict.fromkeys((shown(str(arm)) for arm in live), encoded.encoder.description)
             origins |= fresh
             check_same_encoder(origins)
+        doubts = []
+        if metric.data == "features":
+            doubts = [doubt for one in inputs for doubt in suspicions(one)]
         real = None if reference is None else inputs.pop(0)
         live_encoder = None if encoded is None else encoded.encoder
         waiting, taking_part = iter(inputs), dict[str, Arm]()
@@ -295,7 +299,7 @@ class _LineUp:
             arms=taking_part,
             names=given | {name: name for name in taking_part},
             reference=None if real is None else real.sample,
-            warnings=origin_warnings(origins),
+            warnings=[*origin_warnings(origins), *doubts],
         )
 
 

@@ -14,6 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from genbounds._text import quoted
 from genbounds.estimators._estimate import Estimate, SampleError
 from genbounds.estimators._inception import inception_estimate
 from genbounds.estimators._moments import Moments
@@ -385,7 +386,7 @@ def metric_spec(metric: Any, *, argument: str = "metric") -> MetricSpec:
     elif callable(metric):
         return _function_spec(metric)
     legal = ", ".join(map(repr, metric_names()))
-    raise InputError(f"must be one of {legal}; got {metric!r}.", argument=argument)
+    raise InputError(f"must be one of {legal}; got {quoted(metric)}.", argument=argument)
 
 
 def _function_spec(function: Callable[[Rows], Estimate]) -> MetricSpec:

@@ -17,7 +17,7 @@ from genbounds.samples import Sample
 from genbounds.validation import (
     Float,
     InputError,
-    as_numpy,
+    as_floats,
     check_count,
     check_features,
     check_finite,
@@ -70,8 +70,8 @@ class Moments:
     _scatter: Float | None
 
     def __init__(self, mean: Any, cov: Any, n: int | None = None) -> None:
-        mean = np.array(as_numpy("mean", mean), dtype=np.float64)
-        cov = np.asarray(as_numpy("cov", cov), dtype=np.float64)
+        mean = np.array(as_floats("mean", mean))
+        cov = as_floats("cov", cov)
         if mean.ndim != 1 or mean.size < 1:
             raise InputError(f"must have shape (d,); got shape {mean.shape}.", argument="mean")
         if cov.shape != (mean.size, mean.size):

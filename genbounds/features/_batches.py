@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from genbounds.features._encoder import Encoder
 from genbounds.features.sources import Item, Source
-from genbounds.validation import InputError, check_finite
+from genbounds.files import display
+from genbounds.validation import InputError, as_numpy, check_finite
 
 
 def encoded_batches(
@@ -55,7 +56,12 @@ def encoded_batches(
 
 
 def _encode(encoder: Encoder, items: list[Any]) -> NDArray[Any]:
-    features = np.asarray(encoder.encode(items))
+    features = as_numpy("features", encoder.encode(items))
+    if features.dtype.kind not in "fiub":  # a cast would drop the imaginary part, or read texts
+        raise InputError(
+            f"the encoder returned {display(features.dtype, limit=60)}: it must return real "
+            "numbers."
+        )
     if features.ndim != 2 or len(features) != len(items) or features.shape[1] < 1:
         raise InputError(
             f"the encoder returned shape {features.shape} for {len(items)} items: "

@@ -34,8 +34,8 @@ def entry_point(text: str) -> Any:
     Raises
     ------
     InputError
-        If it is not of that form, or there is no such module or name. What the module itself
-        raises while it is imported is passed on.
+        If it is not of that form, there is no such module or name, or the module is a script that
+        ends the program. What the module itself raises while it is imported is passed on.
     """
     if not is_entry_point(text):
         raise InputError(f"{display(text)}: is not of the form module:function.")
@@ -44,6 +44,11 @@ def entry_point(text: str) -> Any:
     sys.path.insert(0, here)
     try:
         target = importlib.import_module(module_name)
+    except SystemExit as error:  # a script; its exit status would be taken for our answer
+        raise InputError(
+            f"{display(text)}: the module ends the program when it is imported: put what it runs "
+            'as a script below `if __name__ == "__main__":`.'
+        ) from error
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
             raise  # a module that it needs: the user's own problem, with its traceback

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 
 from genbounds.features._batches import encoded_batches
 from genbounds.features._encoder import Encoder, Kind
-from genbounds.features._parts import RunningMoments, StoredBlocks
+from genbounds.features._parts import RunningMoments, StoredBlocks, remove_own, stamps
 from genbounds.features.sources import Given, Source
 from genbounds.files import (
     Statistics,
@@ -24,6 +25,7 @@ from genbounds.files import (
     check_statistics_name,
     clear,
     display,
+    label_arrays,
     locked,
     read,
     read_metadata,
@@ -32,10 +34,12 @@ from genbounds.files import (
 from genbounds.origins import origin_warnings
 from genbounds.validation import InputError, check_count
 
+_log = logging.getLogger("genbounds.features")
+
 Progress = Callable[[int, int | None, str], None]
 BLOCK = 4096
 """Rows kept at a time: what an interruption loses at most, and what memory must hold."""
-_VERSION = 2
+_VERSION = 3
 """Of what files hold: results of another version are made again."""
 
 
@@ -209,13 +213,19 @@ class _Job:
 
     def run(self) -> Extraction:
         """Do what an earlier run of the same job has not done."""
+        targets = [target for target in (self.out, self.moments) if target is not None]
         if (finished := self._finished()) is not None:
-            return finished
+            if not any(_parts_of(target).exists() for target in targets):
+                return finished
         with ExitStack() as locks:
-            for target in filter(None, (self.out, self.moments)):
+            for target in targets:
                 locks.enter_context(locked(_parts_of(target), use=display(target)))
             # Another run may have finished before this one got the lock.
-            return self._finished() or self._go_on()
+            if (finished := self._finished()) is None:
+                return self._go_on()
+            for target in targets:  # that run may have been killed while it tidied up
+                remove_own(_parts_of(target), self.run_id)
+            return finished
 
     def _go_on(self) -> Extraction:
         """Encode what is not encoded yet, then write the results."""
@@ -264,15 +274,21 @@ class _Job:
         n = d = 0
         for path in filter(None, (self.out, self.moments)):
             try:
-                if not path.is_file() or read_metadata(path).get("run") != self.run_id:
+                if not path.is_file():
+                    return None
+                stored = read_metadata(path)
+                if (self.origin | {"run": self.run_id}).items() - stored.items():
                     return None
                 content = read(path)
+                if isinstance(content, Statistics):
+                    n, d = content.n or 0, len(content.mean)
+                    continue
+                n, d = content.shape
+                if (stamps(content, label_arrays(path, n))).items() - stored.items():
+                    _log.warning("%s: is damaged: computed again.", display(path))
+                    return None
             except InputError:  # damaged, or of another program
                 return None
-            if isinstance(content, Statistics):
-                n, d = content.n or 0, len(content.mean)
-            else:
-                n, d = content.shape
         return self._result(n, d, resumed=n)
 
     def _blocks(self, start: int) -> Iterator[NDArray[Any]]:

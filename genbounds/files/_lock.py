@@ -64,7 +64,7 @@ def _take(path: Path) -> IO[bytes]:
     while True:
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            file = path.open("ab")
+            file = open(path, "ab", opener=_at_once)
         except FileNotFoundError:  # a run that ended removed the folder just now
             continue
         try:
@@ -78,6 +78,11 @@ def _take(path: Path) -> IO[bytes]:
             file.close()
             raise
         file.close()
+
+
+def _at_once(name: str, flags: int) -> int:
+    """Open for writing; a pipe that nobody reads is an error, not a wait."""
+    return os.open(name, flags | getattr(os, "O_NONBLOCK", 0), 0o666)
 
 
 def _lock(file: IO[bytes]) -> None:

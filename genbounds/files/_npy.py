@@ -22,6 +22,9 @@ from genbounds.validation import InputError
 # A header of NumPy's own is some hundred bytes; its reader refuses more than 10,000 characters.
 _LONGEST_HEADER = 1 << 16
 
+_MOST_CHECKED = 1000
+"""Arrays, beyond which a file is of another program."""
+
 
 def npy_contents(file: IO[bytes], shown: str) -> Contents:
     """Read the header of a ``.npy`` file."""
@@ -50,6 +53,9 @@ def npz_contents(file: IO[bytes], shown: str) -> Contents:
             raise InputError(
                 f"{shown}: has two arrays called {display(key, limit=40)}: write it again."
             )
+        if len(archive.filelist) <= _MOST_CHECKED:
+            # Each name stands in the file twice; where they differ, an array would go unseen.
+            archive.open(info).close()
         members[key] = partial(_member, archive, info, f"{shown} ({display(key, limit=40)})")
     found: object = {}
     if METADATA_KEY in members:

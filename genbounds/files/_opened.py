@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from genbounds._text import display
+from genbounds._text import display, quoted
 from genbounds.files._errors import reason_of
 from genbounds.validation import InputError
 
@@ -57,8 +57,11 @@ def opened(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 
 
 def ending_of(path: str | os.PathLike[str]) -> str:
-    """Return the ending of a name in lower case."""
-    return Path(path).suffix.lower()
+    """Return the ending of a name in lower case; refuse what is no name."""
+    try:
+        return Path(os.fsdecode(path)).suffix.lower()
+    except TypeError as error:
+        raise InputError(f"{quoted(path)} is not the name of a file: pass a path.") from error
 
 
 def open_at_once(path: str | os.PathLike[str]) -> IO[bytes]:

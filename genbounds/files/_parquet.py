@@ -25,7 +25,7 @@ _SHORTER = "number the labels, or give them shorter names"
 def parquet_contents(file: IO[bytes], shown: str) -> Contents:
     """Read the schema of a table: a column of lists, or a numeric column a feature; labels."""
     parquet = optional_library("pyarrow.parquet", "parquet", "PyArrow", shown)
-    table = parquet.ParquetFile(file)
+    table = parquet.ParquetFile(file, page_checksum_verification=True)
     names = list(table.schema_arrow.names)
     if len(set(names)) < len(names):
         raise InputError(f"{shown}: has two columns of one name: rename one of them.")
@@ -118,7 +118,11 @@ def _label_column(
         # The same number or text may fill millions of rows of a small file.
         check_bomb(shown, rows * 8, size, kind="labels", advice=_SHORTER)
         # Kept as codes and a dictionary, however long the texts are.
-        table = parquet.ParquetFile(file, read_dictionary=[] if types.is_integer(kind) else [name])
+        table = parquet.ParquetFile(
+            file,
+            read_dictionary=[] if types.is_integer(kind) else [name],
+            page_checksum_verification=True,
+        )
         column = table.read(columns=[name]).column(0)
         if column.null_count:
             raise _missing(shown)

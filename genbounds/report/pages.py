@@ -208,12 +208,14 @@ def _basis(scores: Mapping[str, Score]) -> list[Block]:
     return [*found, methods]
 
 
-def select_page(selection: Selection) -> Page:
+def select_page(selection: Selection, *, warnings: Sequence[Diagnostic] = ()) -> Page:
     """Build the page of `genbounds select`.
 
     Parameters
     ----------
     selection : genbounds.select.Selection
+    warnings : sequence of Diagnostic
+        About the whole run: its files, for one.
     """
     best, title = display(selection.best, limit=72), metric_title(selection.metric)
     at = percent(selection.confidence)
@@ -261,7 +263,7 @@ def select_page(selection: Selection) -> Page:
             (Name(arm), display(reason, limit=300)) for arm, reason in selection.set_aside.items()
         ]
         blocks.append(Table(("Arm", "Why"), rows, "Arms that were set aside"))
-    blocks = [*_warnings(selection.scores), *blocks, *_basis(selection.scores)]
+    blocks = [*_warnings(selection.scores, warnings), *blocks, *_basis(selection.scores)]
     blocks.append(Notes(items=selection.notes, title="What the answer assumes"))
     return page.add(Section("Scores at the end", blocks))
 

@@ -47,7 +47,7 @@ class FeatureArm:
         self._sample = rows if isinstance(rows, Sample) else None
         rows = features_of(rows)
         if getattr(rows, "ndim", None) != 2:
-            rows = np.asarray(rows)
+            rows = as_numpy("rows", rows)
         if rows.ndim != 2:
             raise InputError(f"must have shape (n, d); got shape {rows.shape}.", argument="rows")
         self._rows: NDArray[Any] = rows

@@ -153,10 +153,16 @@ class Record:
     def _read(self) -> dict[str, ArmRecord]:
         """Return the records of all arms, after a check that they are this run's."""
         path = self._folder / _STATE
+        if path.exists() and not path.is_file():  # a pipe, for whose writer this would wait
+            raise self._damaged(path, "it is not a regular file")
         try:
             text = path.read_text(encoding="utf-8")
         except FileNotFoundError:
             return {}
+        except NotADirectoryError:
+            raise InputError(
+                f"{display(self._folder)}: is a file, not a folder: choose a folder."
+            ) from None
         except (OSError, ValueError) as error:
             raise self._damaged(path, f"it cannot be read ({error})") from error
         try:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from genbounds._text import display, said_by
 from genbounds.arms import Arm
 from genbounds.results import Diagnostic, unreliable
 from genbounds.samples import Sample, features_of
@@ -153,8 +154,10 @@ class Sampler:
         for attempt in range(self._retries + 1):
             try:
                 rows, labels = self._received(self._arm.draw(wanted, self._rng), wanted)
-            except Exception as error:  # whatever a user's generator raises
-                reason = f"{type(error).__name__}: {error}"
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:  # whatever a user's generator raises, sys.exit included
+                reason = _reason(error)
                 if attempt == self._retries:
                     self.set_aside(reason)
                 else:
@@ -267,3 +270,8 @@ class Sampler:
             key = fingerprint(row)
             self._digest.update(key)
             self._fingerprints.append(int.from_bytes(key, "little"))
+
+
+def _reason(error: BaseException) -> str:
+    kind, text = display(type(error).__name__, limit=60), said_by(error, limit=None)
+    return f"{kind}: {text}" if text else kind

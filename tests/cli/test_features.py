@@ -183,6 +183,20 @@ def test_bad_calls(run, folders, monkeypatch, arguments, message):
     assert sorted(path.name for path in root.iterdir()) == ["dark", "real", "same"]
 
 
+def test_an_encoder_that_ends_the_program_is_no_success(run, folders, tmp_path):
+    """Its exit status 0 would say that the features are there."""
+    root, _ = folders
+    leaves = ("--encoder", "tests.features.toy:leaves")
+    for call in (
+        ("features", root / "real", *leaves, "--out", tmp_path / "x.npy"),
+        ("score", root / "real", root / "dark", *leaves),
+    ):
+        done = run(*call)
+        assert (done.code, done.out) == (2, "")
+        assert done.err.count("\n") == 1
+        assert "ended the program" in done.err
+
+
 def test_scores_need_an_encoder_for_folders(run, folders):
     root, _ = folders
     done = run("score", root / "real", root / "dark")

@@ -231,3 +231,34 @@ def test_too_few_rows_are_one_line_that_says_what_works(run, tmp_path):
     assert result.code == 2
     assert result.err.count("\n") == 1
     assert "150" in result.err
+
+
+def test_a_module_that_ends_the_program_is_no_answer(run, live, tmp_path):
+    """Its exit status 0 would say that the best model is certified."""
+    name = f"script_{tmp_path.name.replace('-', '_')}"
+    (tmp_path / f"{name}.py").write_text("import sys\nsys.exit(0)\n")
+    result = run(*live("steady"), f"{name}:arm")
+    assert (result.code, result.out) == (2, "")
+    assert result.err.count("\n") == 1
+    assert "__main__" in result.err
+
+
+def test_an_error_in_the_user_s_module_is_no_negative_answer(run, live, tmp_path):
+    """Status 1 would say that nothing is certified. The traceback is theirs to read, escaped."""
+    name = f"broken_{tmp_path.name.replace('-', '_')}"
+    (tmp_path / f"{name}.py").write_text('raise RuntimeError("\\x1b[2Jboom")\n')
+    result = run(*live("steady"), f"{name}:arm")
+    assert (result.code, result.out) == (2, "")
+    assert result.err.endswith("RuntimeError: \\x1b[2Jboom\n")
+    assert "\x1b" not in result.err
+
+
+def test_implausible_files_are_named(run, tmp_path):
+    """Pixels were certified without a word."""
+    rng = np.random.default_rng(0)
+    for name, top in {"real": 255, "good": 255, "bad": 150}.items():
+        np.save(tmp_path / f"{name}.npy", rng.integers(0, top, (400, 4)).astype(np.uint8))
+    paths = [tmp_path / f"{name}.npy" for name in ("good", "bad")]
+    result = run("select", "--reference", tmp_path / "real.npy", *paths, "--out", tmp_path / "out")
+    assert result.out.count("8-bit integers") == 3
+    assert "8-bit integers" in (tmp_path / "out" / "report.html").read_text()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -108,6 +109,52 @@ def test_a_finished_run_is_not_repeated(media, tmp_path):
     assert encoder.batches == [N, N]
 
 
+@pytest.mark.parametrize("what", ["a row", "a label", "the encoder"])
+def test_a_finished_file_that_is_damaged_is_made_again(media, tmp_path, caplog, what):
+    """One bit of it: `.safetensors` has no checksum of its own."""
+    out = tmp_path / "x.safetensors"
+    folder = tmp_path / "images"
+    for name in ("a", "b"):
+        shutil.copytree(media / "folder", folder / name, symlinks=True)
+    source = features.open_source([folder])
+    features.extract(source, Toy(), out=out)
+    whole = out.read_bytes()
+    rows = np.asarray(files.read_features(out))
+    places = {
+        "a row": whole.index(rows[3].tobytes()),
+        "a label": len(whole) - 8,  # the last array of the file
+        "the encoder": whole.index(b"toy"),
+    }
+    content = bytearray(whole)
+    content[places[what]] ^= 1
+    out.write_bytes(content)
+    features.extract(source, Toy(), out=out)
+    assert out.read_bytes() == whole
+
+
+def test_what_a_finished_run_left_behind_goes(media, tmp_path):
+    """Killed while it tidied up; blocks that another encoder left are not its own."""
+    source, out = features.open_source([media / "folder"]), tmp_path / "x.safetensors"
+    parts = tmp_path / "x.safetensors.parts"
+    with pytest.raises(KeyboardInterrupt):
+        features.extract(source, Toy(fail_at=4), out=out, batch=2, block=2)
+    left = shutil.copytree(parts, tmp_path / "left")
+    features.extract(source, Toy(), out=out, batch=2, block=2)
+    assert not parts.exists()
+    shutil.copytree(left, parts)
+    (parts / ".genbounds-0.part").write_text("half written")
+    encoder = Toy()
+    assert features.extract(source, encoder, out=out, batch=2, block=2).resumed == N
+    assert encoder.batches == []
+    assert not parts.exists()
+    other = Toy(description={"encoder": "other"}, fail_at=4)
+    with pytest.raises(KeyboardInterrupt):
+        features.extract(source, other, out=out, batch=2, block=2)
+    before = sorted(parts.iterdir())
+    assert features.extract(source, Toy(), out=out, batch=2, block=2).resumed == N
+    assert sorted(parts.iterdir()) == before
+
+
 def test_blocks_of_another_run_are_refused(media, tmp_path):
     source = features.open_source([media / "folder"])
     with pytest.raises(KeyboardInterrupt):
@@ -186,7 +233,13 @@ def test_memory_holds_a_block_not_the_sample(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("function", "subject"), [("transposed", "shape (3, 4)"), ("poisoned", "row 0")]
+    ("function", "subject"),
+    [
+        ("transposed", "shape (3, 4)"),
+        ("poisoned", "row 0"),
+        ("imaginary", "complex128"),
+        ("texts", "<U3"),
+    ],
 )
 def test_bad_encoders(media, tmp_path, function, subject):
     encoder = features.load_encoder(f"tests.features.toy:{function}")

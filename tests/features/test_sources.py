@@ -241,6 +241,13 @@ def deflated_badly():
     return bytes(data)
 
 
+@pytest.mark.parametrize("ending", ["txt", "jsonl", "zip", "tar", "tgz", "npz", "pt"])
+def test_a_pipe_is_not_waited_for(tmp_path, ending):
+    os.mkfifo(tmp_path / f"x.{ending}")
+    with refused(f"x.{ending}", "regular file"):
+        open_source([tmp_path / f"x.{ending}"])
+
+
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_input_is_refused(tmp_path, name):
     """What the fuzzer found, or would have to find: refused in one line, in little memory."""

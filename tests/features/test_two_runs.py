@@ -129,6 +129,13 @@ def test_a_run_that_is_killed_leaves_no_lock(media, tmp_path, start):
     assert not (tmp_path / "x.npy.parts").exists()
 
 
+def test_a_pipe_for_a_lock_is_not_waited_for(media, tmp_path):
+    (tmp_path / "x.npy.parts").mkdir()
+    os.mkfifo(tmp_path / "x.npy.parts" / ".lock")
+    with refused("x.npy.parts", "cannot be written"):
+        features.extract(features.open_source([media / "folder"]), Toy(), out=tmp_path / "x.npy")
+
+
 def interrupted(source, out, *, fail_at=4, **options):
     with pytest.raises(KeyboardInterrupt):
         features.extract(source, Toy(fail_at=fail_at), out=out, batch=2, block=2, **options)

@@ -38,6 +38,18 @@ def poisoned(batch):
     return np.full((len(batch), 2), np.nan)
 
 
+def imaginary(batch):
+    return np.full((len(batch), 2), 1.0 + 2.0j)
+
+
+def texts(batch):
+    return [["1.0", "2.0"]] * len(batch)
+
+
+def leaves(batch):
+    raise SystemExit(0)
+
+
 def good(n, rng):
     return rng.normal(size=(n, 4))
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from genbounds import files
 from genbounds.validation import InputError
 from tests.files.made import COV, MEAN, WRITERS, X, save_torch, write_npy
-from tests.fuzz.seeds import Payload, npy, npz
+from tests.fuzz.seeds import Payload, npy, npz, renamed
 from tests.refusal import refused
 
 
@@ -248,6 +248,39 @@ def test_bad_bytes_are_one_clear_line(tmp_path, monkeypatch, name):
     if message is not None:
         assert text.removeprefix(str(path)).lstrip(": ") == message
     assert not (tmp_path / "unpickled").exists()
+
+
+def test_an_array_that_is_renamed_in_the_directory_is_refused(tmp_path):
+    """One bit of it: groups, or the number of samples, would go unseen."""
+    path = tmp_path / "x.npz"
+    for data, old, new in (
+        (npz({"features": npy(X), "groups": npy(np.arange(len(X)))}), b"groups", b"gsoups"),
+        (
+            npz({"mu": npy(X[0]), "sigma": npy(np.cov(X.T)), "n": npy(np.array(9))}),
+            b"n.npy",
+            b"o.npy",
+        ),
+    ):
+        path.write_bytes(data)
+        files.read(path)
+        path.write_bytes(renamed(data, old, new))
+        with refused("x.npz", "damaged"):
+            files.read(path)
+
+
+def test_a_page_of_a_table_that_is_damaged_is_refused(tmp_path):
+    """Tables may have checksums; some writers keep them."""
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "x.parquet"
+    table = pa.table({f"f{k}": column for k, column in enumerate(X.T)})
+    parquet.write_table(
+        table, path, write_page_checksum=True, use_dictionary=False, compression="none"
+    )
+    content = bytearray(path.read_bytes())
+    content[content.index(X[2, 0].tobytes())] ^= 1
+    path.write_bytes(content)
+    with refused("x.parquet", "damaged"):
+        files.read(path)
 
 
 def test_zip_bomb_is_refused_unread(tmp_path):

@@ -61,6 +61,12 @@ def npz(members: dict[str, bytes], *, compression: int = zipfile.ZIP_STORED) -> 
     return buffer.getvalue()
 
 
+def renamed(data: bytes, old: bytes, new: bytes) -> bytes:
+    """An archive whose directory calls a member otherwise than the member does itself."""
+    start = data.rindex(old)
+    return data[:start] + new + data[start + len(old) :]
+
+
 def bomb() -> bytes:
     """260 MiB of zeros in a quarter of a megabyte."""
     shape = (260 << 7, 1 << 10)
@@ -168,6 +174,7 @@ def _npz_files() -> list[bytes]:
         npz({"features": good, "metadata": npy(np.frombuffer(b'{"encoder": "x"}', "u1"))}),
         npz({"features": good, "metadata": npy(np.frombuffer(b"[" * 5000, "u1"))}),
         npz({"arr_0": npy(np.zeros((2, 4, 4, 3), "u1"))}),
+        renamed(npz({"features": good, "groups": npy(CODES)}), b"groups", b"gsoups"),
         bomb(),
         npz({}),
     ]

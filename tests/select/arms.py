@@ -58,7 +58,7 @@ class Faulty:
         self.calls += 1
         self.asked.append(n)
         fault = self.faults.get(self.calls)
-        if isinstance(fault, Exception):
+        if isinstance(fault, BaseException):
             raise fault
         if fault is not None:
             return fault

@@ -64,6 +64,28 @@ def test_interrupt_is_not_a_fault():
         go({"a": Stop(0.0)})
 
 
+class Unspeakable(Exception):
+    def __str__(self):
+        raise ValueError("no text")
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [
+        (SystemExit(0), "SystemExit: 0"),
+        (GeneratorExit(), "GeneratorExit"),
+        (Unspeakable(), "Unspeakable"),
+        (RuntimeError("\x1b[2J\u202e\x9b\nb"), r"RuntimeError: \x1b[2J\u202e\x9b b"),
+    ],
+    ids=["exit", "generator", "unspeakable", "escapes"],
+)
+def test_an_arm_may_neither_end_the_program_nor_speak_to_the_terminal(fault, reason):
+    """`sys.exit(0)` in an arm was an answer: exit status 0 means certified."""
+    result = go(CLEAR | {"faulty": Faulty({call: fault for call in range(3, 99)})})
+    assert (result.best, result.certified) == ("good", True)
+    assert result.set_aside["faulty"] == reason
+
+
 def test_unscorable_arm_is_set_aside():
     def picky(rows):
         if rows.mean() > 1.5:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import pytest
 
@@ -10,6 +12,7 @@ from genbounds.estimators import Moments
 from genbounds.select import FeatureArm
 from genbounds.simulate import GaussianArm
 from genbounds.validation import InputError
+from tests.refusal import refused
 from tests.select.arms import Faulty, Finite, Normal
 from tests.select.test_run import CLEAR, go, same
 
@@ -172,6 +175,14 @@ def test_a_record_that_is_none_is_refused(tmp_path, text):
     (tmp_path / "run.json").write_text(text)
     with pytest.raises(InputError, match=r"run\.json"):
         go(CLEAR, record=tmp_path)
+
+
+def test_a_record_that_is_no_file_or_no_folder_is_one_line(tmp_path):
+    os.mkfifo(tmp_path / "run.json")
+    with refused("run.json", "regular file"):
+        go(CLEAR, record=tmp_path)
+    with refused("run.json", "is a file, not a folder"):
+        go(CLEAR, record=tmp_path / "run.json")
 
 
 def test_no_change_of_a_byte_goes_unseen(tmp_path):

@@ -15,7 +15,7 @@ from genbounds.simulate import GaussianArm, coverage
 from tests.refusal import refused
 
 NAME = "coverage.sqlite"
-FLIPS = int(os.environ.get("GENBOUNDS_FLIPS", "1000"))  # 10,000 once, on 2026-11-22: 7 minutes
+FLIPS = int(os.environ.get("GENBOUNDS_FLIPS", "1000"))  # `make fuzz` flips more
 
 
 def run(out=None):

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from genbounds._text import quoted
 from genbounds.estimators._moments import is_narrow
 from genbounds.validation import (
     Float,
@@ -96,7 +97,7 @@ def _name_of(kernel: Any) -> str:
         return "callable"
     raise InputError(
         f"must be one of {', '.join(map(repr, KERNELS))}, a PolynomialKernel or "
-        f"a function of two blocks of rows; got {kernel!r}.",
+        f"a function of two blocks of rows; got {quoted(kernel)}.",
         argument="kernel",
     )
 
@@ -121,7 +122,7 @@ class KernelRows:
         single = is_narrow(given) and len(given) > SINGLE_ROWS
         with np.errstate(invalid="ignore", over="ignore"):  # `check_finite` says it better
             rows: Any = given.astype(np.float32 if single else np.float64, copy=False)
-            if kernel != "cosine":  # which looks at every norm
+            if _name_of(kernel) != "cosine":  # which looks at every norm
                 check_finite("x", rows)
         self.n, d = rows.shape
         self.width, self.dtype = d, rows.dtype
@@ -394,7 +395,7 @@ def check_bandwidth(bandwidth: Any) -> float:
         isinstance(bandwidth, Real) and 0.0 < float(bandwidth) < math.inf
     ):
         raise InputError(
-            f"must be a positive, finite number; got {bandwidth!r}.", argument="bandwidth"
+            f"must be a positive, finite number; got {quoted(bandwidth)}.", argument="bandwidth"
         )
     return float(bandwidth)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from genbounds._text import quoted
 from genbounds.estimators._design import drawn
 from genbounds.estimators._estimate import Estimate, bias_left, small_sample
 from genbounds.estimators._inspect import inspect
@@ -311,5 +312,5 @@ def vendi_options(
 def check_order(order: object) -> float:
     """Return the order as a float in (0, ∞]."""
     if isinstance(order, bool) or not (isinstance(order, Real) and float(order) > 0.0):
-        raise InputError(f"must be a number in (0, inf]; got {order!r}.", argument="order")
+        raise InputError(f"must be a number in (0, inf]; got {quoted(order)}.", argument="order")
     return float(order)

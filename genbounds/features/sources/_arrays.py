@@ -19,6 +19,7 @@ from genbounds.files import (
     read_metadata,
     stream_images,
 )
+from genbounds.origins import STAMPS
 
 
 class Stacked(Source):
@@ -58,7 +59,7 @@ class Rows(Source):
 
     def origin(self) -> Mapping[str, str]:
         known = read_metadata(self._path)
-        return {key: value for key, value in known.items() if key != "run"}
+        return {key: value for key, value in known.items() if key not in STAMPS}
 
     def labels(self) -> dict[str, NDArray[Any]]:
         return label_arrays(self._path, self.count)

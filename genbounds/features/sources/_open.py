@@ -94,6 +94,8 @@ def _open(path: Path, items: Kind | None, field: str) -> Source:
             raise InputError(f"{shown}: no such file or folder: check the path.")
         if path.is_dir():
             return Files(path) if items == "files" else Folder(path)
+        if not path.is_file():  # a pipe, for whose writer this would wait
+            raise InputError(f"{shown}: is not a regular file: save it to disk first.")
         if items == "files":
             raise InputError(f'{shown}: is a file: `items` "files" takes a folder.')
         if ending == ".zip":

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from genbounds.bounds import Facts
 from genbounds.simulate.arms._arm import SyntheticArm
-from genbounds.validation import Float, InputError, as_numpy
+from genbounds.validation import Float, InputError, as_floats
 
 _SYMMETRY_RTOL = 1e-6  # of the largest entry, as in `Moments`
 _DEFINITE_RTOL = 1e-10  # of the largest eigenvalue: what rounding may take from the smallest
@@ -22,8 +22,8 @@ class CovarianceArm(SyntheticArm):
     families: tuple[str, ...] = ()
 
     def __init__(self, mean: ArrayLike, cov: ArrayLike, *, name: str | None = None) -> None:
-        center = np.atleast_1d(np.array(as_numpy("mean", mean), dtype=np.float64))
-        matrix = np.atleast_1d(np.array(as_numpy("cov", cov), dtype=np.float64))
+        center = np.atleast_1d(np.array(as_floats("mean", mean)))
+        matrix = np.atleast_1d(np.array(as_floats("cov", cov)))
         d = max(center.size, matrix.shape[0])
         if center.ndim > 1 or center.size not in (1, d):
             raise InputError(f"`mean` must have shape ({d},) to fit `cov`; got {center.shape}.")

@@ -1,0 +1,38 @@
+"""Kills and flipped bits, a few of each; `make fuzz` does two hundred and ten thousand."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from tests.fuzz import flips, kills
+
+
+@pytest.mark.slow
+def test_flipped_bits():
+    """The true result or one line; other numbers only where the format has no checksum."""
+    counts = flips.run(40 * len(flips.TARGETS), seed=1)
+    for name, count in counts.items():
+        assert count.total() == 40
+        if flips.TARGETS[name].checked:
+            assert count["other numbers"] == 0
+    assert counts["features .npz"]["refused"] > 30
+    assert counts["features .npy"]["other numbers"] > 30  # the harness sees what nothing checks
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")
+def test_kills():
+    """Every command of those that keep something, killed twice."""
+    ends = kills.run(8, 0, lambda text: None)
+    assert ends.total() - ends["finished before"] >= 8
+
+
+@pytest.mark.slow
+def test_a_loss_is_seen(monkeypatch):
+    """Negative control: a run that does not see what is damaged."""
+    monkeypatch.setattr("genbounds.features._parts._named", lambda found: "sha256:0")
+    monkeypatch.setattr(flips, "TARGETS", {"finished features": flips.TARGETS["finished features"]})
+    with pytest.raises(flips.Broken, match="another result"):
+        flips.run(200, seed=0)
