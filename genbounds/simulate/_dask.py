@@ -159,7 +159,7 @@ def _check_reachable(scheduler: str) -> None:
     except (OSError, ValueError) as error:
         raise InputError(
             f"{scheduler!r} does not answer ({display(error)}): give the address that "
-            "`dask scheduler` prints, such as tcp://10.0.0.1:8786.",
+            "`dask scheduler` prints, such as tls://10.0.0.1:8786.",
             argument="scheduler",
         ) from None
 

@@ -28,7 +28,7 @@ class Workers:
         Processes of joblib, or Dask workers: a local cluster of `jobs` processes, or the one at
         `scheduler`. A Dask worker that dies is replaced and its pieces run again.
     scheduler : str, optional
-        Address of a running Dask scheduler, such as ``"tcp://10.0.0.1:8786"``.
+        Address of a running Dask scheduler, such as ``"tls://10.0.0.1:8786"``.
     threads : int
         BLAS threads of each process. More than one can change the last digit of a result.
 
