@@ -5,11 +5,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from genbounds import bounds as bounds
+    from genbounds import decisions as decisions
     from genbounds import estimators as estimators
     from genbounds import features as features
     from genbounds import report as report
     from genbounds import select as select
     from genbounds import simulate as simulate
+    from genbounds.decisions import Plan as Plan
+    from genbounds.decisions import Verdict as Verdict
+    from genbounds.decisions import gate as gate
+    from genbounds.decisions import plan as plan
     from genbounds.estimators import Moments as Moments
     from genbounds.estimators import compare as compare
     from genbounds.estimators import frechet_distance as frechet_distance
@@ -30,8 +35,9 @@ __version__ = "0.1.0"
 
 # What stands above, imported when it is first asked for: the program starts at once, and Ctrl-C
 # while NumPy is imported is the program's to answer. tests/test_package.py holds the lists equal.
-_PACKAGES = ("bounds", "estimators", "features", "report", "select", "simulate")
+_PACKAGES = ("bounds", "decisions", "estimators", "features", "report", "select", "simulate")
 _NAMES = {
+    "genbounds.decisions": ("Plan", "Verdict", "gate", "plan"),
     "genbounds.estimators": (
         "Moments",
         "compare",

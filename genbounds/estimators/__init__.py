@@ -19,6 +19,7 @@ from genbounds.estimators._estimate import EstimateDifference as EstimateDiffere
 from genbounds.estimators._estimate import SampleError as SampleError
 from genbounds.estimators._estimate import difference as difference
 from genbounds.estimators._estimate import student_quantile as student_quantile
+from genbounds.estimators._estimate import welch_degrees_of_freedom as welch_degrees_of_freedom
 from genbounds.estimators._extrapolation import Subsets as Subsets
 from genbounds.estimators._inception import inception_estimate as inception_estimate
 from genbounds.estimators._inception import inception_infinity as inception_infinity

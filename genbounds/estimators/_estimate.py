@@ -628,7 +628,17 @@ def mean_variance(influence: Float) -> float:
 
 
 def welch_degrees_of_freedom(*parts: tuple[float, float]) -> float:
-    """Degrees of freedom of a sum of independent variance estimates (variance, degrees)."""
+    """Degrees of freedom of a sum of independent variance estimates, by Welch's formula.
+
+    Parameters
+    ----------
+    *parts : tuple of float
+        Of each: its variance and the degrees of freedom of that.
+
+    Returns
+    -------
+    float
+    """
     total = sum(variance for variance, _ in parts)
     if total == 0.0:
         return math.inf
