@@ -50,7 +50,7 @@ class Margin:
 
     @classmethod
     def of(cls, given: object) -> Margin:
-        """Read a number, or a text such as "2%" or "0.5"."""
+        """Read what was `given`: a number, or a text such as "2%" or "0.5"."""
         text = str(given).strip()
         relative = isinstance(given, str) and text.endswith("%")
         try:
@@ -148,11 +148,12 @@ class Verdict(InHand):
             limits = f"at least {number(self.low)}"
         else:
             limits = f"at most {number(self.high)}"
+        side = "better" if self.worse_by < 0.0 else "worse"
         text = (
             f"{self.decision}: {self.metric} of {shown(self.candidate)} is "
             f"{number(self.scores[self.candidate].value)}, of {shown(self.baseline)} "
-            f"{number(self.scores[self.baseline].value)}: worse by {number(self.worse_by)}, "
-            f"{limits} ({percent(self.level)}); margin {number(self.margin)}{share}"
+            f"{number(self.scores[self.baseline].value)}: {side} by {number(abs(self.worse_by))} "
+            f"(worse by {limits}, {percent(self.level)}); margin {number(self.margin)}{share}"
         )
         if self.samples_needed is not None:
             text += f"; about {number(self.samples_needed)} samples of each would settle it"
@@ -300,11 +301,12 @@ def gate(
         origins["`reference`"] = origin_of(reference)
     return decide(
         estimates,
+        models,
         margin=wanted,
         metric=spec.name,
         level=level,
         equivalence=equivalence,
-        warnings=(*origin_warnings(origins), *unknown_sizes(models)),
+        warnings=origin_warnings(origins),
     )
 
 
@@ -316,7 +318,7 @@ def check_gate(margin: Margin, *, level: float, equivalence: bool) -> None:
         raise InputError("must be above 0 for equivalence; got 0.", argument="margin")
 
 
-def unknown_sizes(models: Mapping[str, Any]) -> tuple[Diagnostic, ...]:
+def _unknown_sizes(models: Mapping[str, Any]) -> tuple[Diagnostic, ...]:
     """Warn of `models` given by statistics that do not say how many samples they come from."""
     return tuple(
         unreliable(
@@ -332,6 +334,7 @@ def unknown_sizes(models: Mapping[str, Any]) -> tuple[Diagnostic, ...]:
 
 def decide(
     estimates: Mapping[str, Estimate],
+    samples: Mapping[str, Any],
     *,
     margin: Margin,
     metric: str,
@@ -345,6 +348,8 @@ def decide(
     ----------
     estimates : mapping of str to Estimate
         Of the candidate and of the baseline, in this order.
+    samples : mapping of str to Sample, array or Moments
+        What they are estimated from.
     margin : Margin
     metric : str
     level : float
@@ -378,7 +383,12 @@ def decide(
         within, beyond = high < 0.0 < low_of_lower, low > 0.0 or high_of_lower < 0.0
     else:
         within, beyond = high < 0.0, low > 0.0
-    found = all_warnings(*(score.warnings for score in scores.values()), ranking.warnings, warnings)
+    found = all_warnings(
+        *(score.warnings for score in scores.values()),
+        ranking.warnings,
+        warnings,
+        _unknown_sizes(samples),
+    )
     trusted = all_reliable(found)
     decision: Decision = "inconclusive"
     if trusted and (within or beyond):

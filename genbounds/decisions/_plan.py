@@ -156,21 +156,33 @@ class Plan(InHand):
     def __format__(self, spec: str) -> str:
         return format(math.inf if self.n is None else self.n, spec) if spec else str(self)
 
+    def rows(self) -> list[tuple[int, float, float | None]]:
+        """Return some numbers of samples, n and that of the pilot among them, with predictions.
+
+        Returns
+        -------
+        list of tuple
+            Number of samples, half-width, and power (None unless a `gap` was asked for).
+        """
+        shown = {round(n) for n in self.sizes[:: (len(self.sizes) - 1) // 4]}
+        shown |= {n for n in (self.pilot_n, self.n) if n is not None}
+        gap = self.gap
+        return [
+            (n, self.predict(n), None if gap is None else self.model.power(gap, self.level, n))
+            for n in sorted(shown)
+        ]
+
     def _lines(self) -> list[Line]:
-        shown = {float(self.sizes[0]), *self.sizes[:: (len(self.sizes) - 1) // 4].tolist()}
-        shown |= {float(n) for n in (self.pilot_n, self.n) if n is not None}
         return [
             Line(
-                name=f"n = {number(round(n))}",
-                value=self.predict(n),
+                name=f"n = {number(n)}",
+                value=width,
                 low=math.nan,
                 high=math.nan,
                 reliable=self.reliable,
-                more={"power": self.model.power(self.gap, self.level, n)}
-                if self.gap is not None
-                else {},
+                more={} if power is None else {"power": power},
             )
-            for n in sorted(shown)
+            for n, width, power in self.rows()
         ]
 
     def _caption(self) -> str:
@@ -300,13 +312,13 @@ def plan(
     """
     spec = metric_spec(metric)
     check_targets(half_width=half_width, gap=gap, power=power, level=level)
-    pilots = pilots_of(pilot)
+    pilots = _pilots_of(pilot)
     prepared = prepare_all(spec, pilots, reference, options)
     estimates = estimate_each(spec, prepared, pilots)
     return plan_from(
         estimates,
+        pilots,
         prepared,
-        columns=max(columns_of(one) for one in pilots.values()),
         half_width=half_width,
         gap=gap,
         power=power,
@@ -322,7 +334,7 @@ def check_targets(
     if not 0.5 <= check_open_unit("power", power):
         raise InputError(f"must be at least 0.5; got {power!r}.", argument="power")
     if (half_width is None) == (gap is None):
-        raise InputError("is one of two targets: pass either it or `gap`.", argument="half_width")
+        raise InputError("pass one target: `half_width` or `gap`.")
     name, wanted = ("gap", gap) if half_width is None else ("half_width", half_width)
     try:
         legal = wanted is not None and 0.0 < abs(float(wanted)) < math.inf
@@ -332,7 +344,7 @@ def check_targets(
         raise InputError(f"must be a positive number; got {wanted!r}.", argument=name)
 
 
-def pilots_of(pilot: Any) -> dict[str, Any]:
+def _pilots_of(pilot: Any) -> dict[str, Any]:
     """Return one or two pilots by name."""
     if isinstance(pilot, Mapping):
         found = {str(name): one for name, one in pilot.items()}
@@ -352,16 +364,16 @@ def _is_sample(x: Any) -> bool:
     return isinstance(x, (Sample, Moments)) or getattr(x, "ndim", 0) == 2
 
 
-def columns_of(x: Any) -> int:
-    """Features of a sample `x`."""
+def _columns_of(x: Any) -> int:
+    """Return the number of features of a sample."""
     return x.d if isinstance(x, Moments) else int(np.shape(x)[1])
 
 
 def plan_from(
     estimates: Mapping[str, Estimate],
+    samples: Mapping[str, Any],
     prepared: Prepared,
     *,
-    columns: int,
     half_width: float | None,
     gap: float | None,
     power: float,
@@ -372,10 +384,10 @@ def plan_from(
     Parameters
     ----------
     estimates : mapping of str to Estimate
+    samples : mapping of str to Sample, array or Moments
+        What they are estimated from.
     prepared : Prepared
         The metric that made them.
-    columns : int
-        Number of features.
     half_width, gap, power, level : float
         As for `plan`.
 
@@ -383,6 +395,7 @@ def plan_from(
     -------
     Plan
     """
+    columns = max(_columns_of(sample) for sample in samples.values())
     scaled = [on_score_scale(estimate) for estimate in estimates.values()]
     if {estimate.method for estimate in scaled} & FITTED:
         raise InputError(
@@ -471,7 +484,7 @@ def _limit(model: VarianceModel, level: float, power: float, gap: float | None) 
 def _assumptions(estimates: Sequence[Estimate], *, twins: bool) -> tuple[str, ...]:
     found = [
         "more samples are drawn as those of the pilot were",
-        "the pilot's own noise makes the half-width uncertain by about a fifth, and n by two",
+        "the pilot's own noise makes the half-width uncertain by about a fifth, and n by two fifths",
     ]
     if twins:
         found.append(

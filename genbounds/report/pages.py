@@ -82,7 +82,8 @@ FORMS = {
 }
 """What the form of a statement means."""
 
-_FOOT = "Made by genbounds. The page is complete in itself: it loads nothing from anywhere."
+FOOT = "Made by genbounds. The page is complete in itself: it loads nothing from anywhere."
+"""The last line of every page."""
 
 
 def score_page(
@@ -119,7 +120,7 @@ def score_page(
     page = Page(
         title=f"{title} of {count(len(scores), 'model')}",
         lead=_score_lead(best, score, title, ranking),
-        foot=_FOOT,
+        foot=FOOT,
     )
     at = f"{percent(level)} interval"
     facts: list[tuple[str, Cell, str]] = [
@@ -227,7 +228,7 @@ def select_page(selection: Selection, *, warnings: Sequence[Diagnostic] = ()) ->
     else:
         lead = f"{best} is ahead {of}, but {total} do not certify that at {at}."
         answer = Tag("not certified", "open")
-    page = Page(title="Which model is best?", lead=lead, foot=_FOOT)
+    page = Page(title="Which model is best?", lead=lead, foot=FOOT)
     page.facts = Facts(
         items=[
             ("Best" if selection.certified else "Ahead", Name(selection.best), title),
@@ -299,7 +300,7 @@ def audit_page(document: Mapping[str, Any], *, bounds: Mapping[str, Bound] | Non
         if not refuted
         else f"{refuted} failed more often than allowed."
     )
-    page = Page(title="Do the inequalities hold as printed?", lead=lead, foot=_FOOT)
+    page = Page(title="Do the inequalities hold as printed?", lead=lead, foot=FOOT)
     page.facts = Facts(
         items=[
             ("Refuted", refuted, "with a counterexample each"),
@@ -348,7 +349,7 @@ def statement_page(bound: Bound, row: Mapping[str, Any]) -> Page:
     row : mapping
         Its row of an audit.
     """
-    page = Page(title=bound.id, lead=bound.claim, foot=_FOOT)
+    page = Page(title=bound.id, lead=bound.claim, foot=FOOT)
     page.facts = Facts(
         items=[
             ("Verdict", verdict(row["verdict"]), "of a quick audit"),
