@@ -110,7 +110,17 @@ def doubts_of(
 def files_named(models: Mapping[str, Input], reference: Input | None) -> Iterator[None]:
     """Name the file or the option in an error instead of the library's argument."""
     names: dict[str, Path | str] = {
-        **options("estimator", "kernel", "bandwidth", "order", "margin", "half_width", "gap")
+        **options(
+            "estimator",
+            "kernel",
+            "bandwidth",
+            "order",
+            "level",
+            "margin",
+            "half_width",
+            "gap",
+            "power",
+        )
     }
     if reference is not None:
         names["real"] = reference.path

@@ -406,7 +406,8 @@ def plan_from(
     joint: tuple[Diagnostic, ...] = ()
     two_models = gap is not None or len(scaled) == 2
     if len(scaled) == 2:
-        model = VarianceModel.of_difference(*scaled)
+        # Larger less smaller, so that the difference is positive: its interval is not symmetric.
+        model = VarianceModel.of_difference(*sorted(scaled, key=lambda one: -one.value))
         joint = rank(dict(zip(estimates, scaled, strict=True)), metric="").warnings
     elif gap is not None:
         model = VarianceModel.of_twins(scaled[0])
@@ -417,13 +418,11 @@ def plan_from(
             "is given by exact moments, which have no sampling error: pass samples.",
             argument="pilot",
         )
-    signed = gap
-    if gap is not None and len(scaled) == 2 and scaled[0].value < scaled[1].value:
-        signed = -abs(gap)
+    size = None if gap is None else abs(float(gap))
 
     def reached(n: float, m: float | None = None) -> bool:
-        if signed is not None:
-            return model.power(signed, level, n, m) >= power
+        if size is not None:
+            return model.power(size, level, n, m) >= power
         assert half_width is not None
         return model.half_width(level, n, m) <= half_width
 
@@ -452,16 +451,14 @@ def plan_from(
         reference_needed=needed,
         target="half_width" if gap is None else "gap",
         half_width=None if half_width is None else float(half_width),
-        gap=None if gap is None else abs(float(gap)),
+        gap=size,
         power=power,
         level=level,
         pilot_n=round(model.n),
         reference_n=round(model.m) if math.isfinite(model.m) else None,
         sizes=sizes,
-        half_widths=np.array([model.half_width(level, size) for size in sizes]),
-        powers=None
-        if signed is None
-        else np.array([model.power(signed, level, size) for size in sizes]),
+        half_widths=np.array([model.half_width(level, k) for k in sizes]),
+        powers=None if size is None else np.array([model.power(size, level, k) for k in sizes]),
         reference_sizes=reference_sizes,
         reference_half_widths=reference_half_widths,
         metric=prepared.name,
@@ -484,7 +481,7 @@ def _limit(model: VarianceModel, level: float, power: float, gap: float | None) 
 def _assumptions(estimates: Sequence[Estimate], *, twins: bool) -> tuple[str, ...]:
     found = [
         "more samples are drawn as those of the pilot were",
-        "the pilot's own noise makes the half-width uncertain by about a fifth, and n by two fifths",
+        "the noise of the pilot makes the half-width uncertain by a fifth, and n by two fifths",
     ]
     if twins:
         found.append(

@@ -209,16 +209,12 @@ class VarianceModel:
         return (high - low) / 2.0
 
     def power(self, gap: float, level: float, n: float, m: float | None = None) -> float:
-        """Probability that the interval of a true difference `gap` excludes 0 on its side.
-
-        `gap` has the sign of first minus second model; curvature has one as well.
-        """
+        """Probability that the interval of a true difference `gap` > 0 lies above 0."""
         from scipy.special import ndtr
 
-        low, high = self._interval(level, n, m)
-        least = -low if gap > 0.0 else high
+        low, _ = self._interval(level, n, m)
         scatter = self.scatter(n, m)
-        return float(ndtr((abs(gap) - least) / scatter)) if scatter > 0.0 else 1.0
+        return float(ndtr((gap + low) / scatter)) if scatter > 0.0 else 1.0
 
     def margin(self, level: float, power: float, n: float, m: float | None = None) -> float:
         """Return the distance from a limit at which a one-sided test decides with that power."""
@@ -255,7 +251,8 @@ def smallest(reached: Any, low: float = 2.0, high: float = LARGEST) -> float:
     while high - low > 1.0 and high > low * (1.0 + 1e-9):
         middle = math.sqrt(low * high) if high > 2.0 * low else (low + high) / 2.0
         low, high = (low, middle) if reached(middle) else (middle, high)
-    return math.ceil(high)
+    whole = math.floor(high)
+    return whole if whole > low and reached(whole) else math.ceil(high)
 
 
 def _size(error: SampleError) -> float:
