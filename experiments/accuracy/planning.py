@@ -1,6 +1,6 @@
 """Planned widths and powers against those that come true.
 
-    python -m experiments.accuracy.planning [--replications 400] [--cells 'd = 64*'] [--seed 0]
+    python -m experiments.accuracy.planning [--replications 400] [--cells 'd = 64*'] [--sizes 512]
 
 Rewrites the table "planning" of docs/decisions.md. In every replication a reference and a pilot are
 drawn, `gb.plan` predicts from them, and samples of every planned size are drawn and compared as
@@ -87,7 +87,7 @@ def cells() -> tuple[Cell, ...]:
         "d": 64, "m": 4000, "pilot": 512, "sizes": (512, 1000, 2000, 4000), "scales": (1.2, 1.23)
     }  # fmt: skip
     large: dict[str, Any] = {
-        "d": 256, "m": 4096, "pilot": 2048, "sizes": (2048, 4096, 8192), "scales": (1.2, 1.215)
+        "d": 256, "m": 4096, "pilot": 2048, "sizes": (2048, 4096), "scales": (1.2, 1.215)
     }  # fmt: skip
     return (
         Cell(kind="one score", single=True, **small),
@@ -112,7 +112,6 @@ class Row:
     planned: list[float] = field(default_factory=list)
     found: list[bool] = field(default_factory=list)
     power: list[float] = field(default_factory=list)
-    flagged: int = 0
 
     def cells(self, single: bool) -> list[str]:
         """Format it."""
@@ -137,7 +136,6 @@ def replicate(cell: Cell, run: int, seed: int, rows: dict[int, Row]) -> None:
     plan = gb.plan(pilot[0] if cell.single else pilot, real, level=LEVEL, **target)
     for n, row in rows.items():
         estimates = [reference.estimate(x) for x in cell.models(n, rng)]
-        row.flagged += not all(estimate.reliable for estimate in estimates)
         row.planned.append(plan.predict(n))
         if cell.single:
             score = estimates[0].score(LEVEL)
@@ -183,10 +181,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--replications", type=int, default=400)
     parser.add_argument("--cells", default="*", help="shell pattern of names in the table")
+    parser.add_argument("--sizes", type=int, nargs="*", help="some of the numbers of samples")
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args(arguments)
     chosen = [cell for cell in cells() if fnmatch(cell.label, given.cells)]
-    found = {cell: {n: Row() for n in cell.sizes} for cell in chosen}
+    found = {
+        cell: {n: Row() for n in cell.sizes if not given.sizes or n in given.sizes}
+        for cell in chosen
+    }
     with threadpool_limits(1):
         for start in range(0, given.replications, ROUND):
             for cell, rows in found.items():

@@ -74,9 +74,10 @@ def plan_page(plan: Plan) -> Page:
     """
     page = Page(title="How many samples does it take?", lead=f"{plan}.", foot=FOOT)
     wanted = "half-width" if plan.gap is None else "difference"
-    answer: Tag | int = Tag("no number suffices", "bad") if plan.n is None else plan.n
+    answer: Tag | int = Tag("none", "bad") if plan.n is None else plan.n
+    each = "of each model" if plan.two_models else ""
     facts: list[tuple[str, Cell, str]] = [
-        ("Generated samples", answer, "of each model" if plan.two_models else ""),
+        ("Generated samples", answer, "no number suffices" if plan.n is None else each),
         (f"Target {wanted}", plan.half_width if plan.gap is None else plan.gap, _target(plan)),
         ("At best", plan.limit, f"{wanted} with any number of generated samples"),
     ]

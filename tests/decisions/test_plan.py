@@ -47,6 +47,15 @@ def test_more_samples_never_harm():
     assert plan.predict(1e15, 1e15) < 1e-3 * plan.limit
 
 
+def test_the_quadratic_part_falls_faster_than_the_rest():
+    """At equal distributions there is much of it: 16 times the samples give less than a quarter."""
+    exact = gb.Moments(np.zeros(D), np.eye(D))
+    plan = gb.plan(rows(300, 1.0, np.random.default_rng(2)), exact, half_width=0.2)
+    assert plan.predict(4800) < 0.2 * plan.predict(300)
+    wide = gb.plan(PILOT, exact, half_width=0.2)
+    assert 0.2 * wide.predict(300) < wide.predict(4800) < 0.25 * wide.predict(300)
+
+
 def test_the_reference_may_be_the_limit():
     plan = gb.plan(PILOT, REAL[:200], half_width=0.05)
     assert (plan.n, plan.feasible) == (None, False)
