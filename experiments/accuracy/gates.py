@@ -113,9 +113,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             found = decisions(name, given.replications, given.seed)
             wrong = (rate(found.count(word), len(found)) for word in ("pass", "fail"))
             rows.append([name, *wrong, f"{len(found)}"])
-    heads = ["margin", "passes", "fails", "replications"]
-    head = f"Seed {given.seed}; limits are exact (Clopper–Pearson, 95 %). {stamp()}"
-    record("gates", [head, "", *table(heads, rows)], page=PAGE)
+            heads = ["margin", "passes", "fails", "replications"]
+            head = f"Seed {given.seed}; limits are exact (Clopper–Pearson, 95 %). {stamp()}"
+            record("gates", [head, "", *table(heads, rows)], page=PAGE)
     return 0
 
 
