@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -340,7 +340,7 @@ def decide(
     metric: str,
     level: float,
     equivalence: bool = False,
-    warnings: tuple[Diagnostic, ...] = (),
+    warnings: Iterable[Diagnostic] = (),
 ) -> Verdict:
     """Decide from two estimates against one reference.
 
@@ -354,7 +354,7 @@ def decide(
     metric : str
     level : float
     equivalence : bool
-    warnings : tuple of Diagnostic
+    warnings : iterable of Diagnostic
         About both together.
 
     Returns

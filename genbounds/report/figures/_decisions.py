@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from genbounds._text import interval, number, percent, shown
 from genbounds.report._canvas import COLOUR, WIDE, Canvas, draw, rows_axes
@@ -47,7 +47,7 @@ def gate_plot(verdict: Verdict) -> Figure:
         margin = 0.08 * (max(known) - min(known)) or 1.0
         left, right = min(known) - margin, max(known) + margin
         axes.set_xlim(left, right)
-        shade = {"color": COLOUR["bad"], "alpha": 0.12, "linewidth": 0}
+        shade: dict[str, Any] = {"color": COLOUR["bad"], "alpha": 0.12, "linewidth": 0}
         axes.axvspan(verdict.margin, right, **shade)
         if verdict.equivalence:
             axes.axvspan(left, -verdict.margin, **shade)
