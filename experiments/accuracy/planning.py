@@ -30,7 +30,7 @@ from genbounds.estimators import FrechetReference, difference
 
 PAGE = Path(__file__).parents[2] / "docs" / "decisions.md"
 LEVEL = 0.95
-ROUND = 20
+ROUND = 5
 
 Float = NDArray[np.float64]
 Rng = np.random.Generator
