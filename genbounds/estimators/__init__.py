@@ -6,6 +6,7 @@
 `difference` serve code that scores many models, such as selection.
 """
 
+from genbounds.estimators._compare import check_comparable as check_comparable
 from genbounds.estimators._compare import compare as compare
 from genbounds.estimators._compare import estimate_all as estimate_all
 from genbounds.estimators._compare import estimate_each as estimate_each
@@ -25,6 +26,7 @@ from genbounds.estimators._inception import inception_estimate as inception_esti
 from genbounds.estimators._inception import inception_infinity as inception_infinity
 from genbounds.estimators._inception import inception_score as inception_score
 from genbounds.estimators._inception import inception_splits as inception_splits
+from genbounds.estimators._inspect import shared_rows as shared_rows
 from genbounds.estimators._metrics import CustomMetric as CustomMetric
 from genbounds.estimators._metrics import MetricSpec as MetricSpec
 from genbounds.estimators._metrics import Prepared as Prepared

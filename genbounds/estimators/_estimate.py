@@ -331,6 +331,7 @@ class Estimate:
             title=self.title,
             reference_n=self.reference.n,
             encoder=self.encoder,
+            higher_is_better=self.higher_is_better,
         )
 
     def _interval(self, level: float) -> tuple[float, float]:
