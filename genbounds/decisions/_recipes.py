@@ -1,4 +1,4 @@
-"""Training recipes, each known by several training runs: is one better, or was it the seed?"""
+"""Training recipes, each known by several training runs."""
 
 from __future__ import annotations
 

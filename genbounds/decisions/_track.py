@@ -28,7 +28,7 @@ def track(
     options: Mapping[str, Any] | None = None,
     rng: Any = 0,
 ) -> Track:
-    """Follow a training run: has it stopped improving, and which checkpoint is to be kept?
+    """Say whether a training run still improves, and which checkpoint is to be kept.
 
     Parameters
     ----------
@@ -138,6 +138,8 @@ def track_estimates(
     -------
     Track
     """
+    if not estimates:
+        raise InputError("must hold at least one step.", argument="estimates")
     ordered = in_order(estimates)
     following = Following(
         metric=metric,
@@ -150,7 +152,7 @@ def track_estimates(
     for step, estimate in ordered.items():
         following.add(step, estimate)
     again = {} if fresh is None else fresh
-    best = following.kept().step
+    best = following.looks[-1].best
     if again and best not in again:
         raise InputError(
             f"holds no rows of step {best!r}, which is the one to keep: generate them, or leave "
