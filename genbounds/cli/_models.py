@@ -109,19 +109,9 @@ def doubts_of(
 @contextmanager
 def files_named(models: Mapping[str, Input], reference: Input | None) -> Iterator[None]:
     """Name the file or the option in an error instead of the library's argument."""
-    names: dict[str, Path | str] = {
-        **options(
-            "estimator",
-            "kernel",
-            "bandwidth",
-            "order",
-            "level",
-            "margin",
-            "half_width",
-            "gap",
-            "power",
-        )
-    }
+    scored = ("estimator", "kernel", "bandwidth", "order", "level")
+    decided = ("margin", "half_width", "gap", "power", "looks", "patience", "min_delta")
+    names: dict[str, Path | str] = {**options(*scored, *decided)}
     if reference is not None:
         names["real"] = reference.path
     try:

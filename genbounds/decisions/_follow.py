@@ -83,7 +83,7 @@ class Following:
             )
         if len(self.looks) == self.planned:
             raise InputError(
-                f"are used up: the level was planned for {self.planned}. Plan more beforehand.",
+                f"was planned as {self.planned}, and there are more checkpoints: plan more of them.",
                 argument="looks",
             )
         return step.item() if isinstance(step, np.generic) else step  # type: ignore[return-value]

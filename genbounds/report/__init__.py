@@ -31,6 +31,7 @@ from genbounds.report.figures import samples_plot as samples_plot
 from genbounds.report.figures import score_plot as score_plot
 from genbounds.report.figures import spending_plot as spending_plot
 from genbounds.report.figures import tightness_plot as tightness_plot
+from genbounds.report.figures import track_plot as track_plot
 from genbounds.report.figures import verdict as verdict
 from genbounds.report.page import Page as Page
 from genbounds.report.page import Section as Section
@@ -40,4 +41,5 @@ from genbounds.report.pages import score_page as score_page
 from genbounds.report.pages import select_page as select_page
 from genbounds.report.pages import spending as spending
 from genbounds.report.pages import statement_page as statement_page
+from genbounds.report.tracking import track_page as track_page
 from genbounds.report.wording import rate as rate

@@ -138,7 +138,7 @@ def score_page(
     figure = (
         score_plot(scores, metric=metric, level=level) if ranking is None else rank_plot(ranking)
     )
-    page.add(Section("Scores", [*_warnings(scores, warnings), figure, *_basis(scores)]))
+    page.add(Section("Scores", [*warning_blocks(scores, warnings), figure, *basis(scores)]))
     if convergence:
         names = scores if ranking is None else ranking.scores
         growth = {name: convergence[name] for name in names if name in convergence}
@@ -191,7 +191,7 @@ def _ranking_facts(ranking: Ranking) -> list[tuple[str, Cell, str]]:
     ]
 
 
-def _warnings(scores: Mapping[str, Score], warnings: Sequence[Diagnostic] = ()) -> list[Block]:
+def warning_blocks(scores: Mapping[str, Score], warnings: Sequence[Diagnostic] = ()) -> list[Block]:
     """Warnings with the models that they concern, unreliable ones first."""
     items = warning_lines(scores, warnings)
     trusted = all_reliable([*warnings, *(w for score in scores.values() for w in score.warnings)])
@@ -199,7 +199,7 @@ def _warnings(scores: Mapping[str, Score], warnings: Sequence[Diagnostic] = ()) 
     return [Notes(items=items, title="Warnings", tone=tone)] if items else []
 
 
-def _basis(scores: Mapping[str, Score]) -> list[Block]:
+def basis(scores: Mapping[str, Score]) -> list[Block]:
     """Return what the intervals assume and, behind a fold, how each score was computed."""
     assumed = assumption_lines(scores)
     found: list[Block] = []
@@ -264,7 +264,7 @@ def select_page(selection: Selection, *, warnings: Sequence[Diagnostic] = ()) ->
             (Name(arm), display(reason, limit=300)) for arm, reason in selection.set_aside.items()
         ]
         blocks.append(Table(("Arm", "Why"), rows, "Arms that were set aside"))
-    blocks = [*_warnings(selection.scores, warnings), *blocks, *_basis(selection.scores)]
+    blocks = [*warning_blocks(selection.scores, warnings), *blocks, *basis(selection.scores)]
     blocks.append(Notes(items=selection.notes, title="What the answer assumes"))
     return page.add(Section("Scores at the end", blocks))
 

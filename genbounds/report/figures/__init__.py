@@ -19,3 +19,4 @@ from genbounds.report.figures._statements import coverage_plot as coverage_plot
 from genbounds.report.figures._statements import miss_plot as miss_plot
 from genbounds.report.figures._statements import tightness_plot as tightness_plot
 from genbounds.report.figures._statements import verdict as verdict
+from genbounds.report.figures._track import track_plot as track_plot
