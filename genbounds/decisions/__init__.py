@@ -23,5 +23,6 @@ from genbounds.decisions._plan import plan_from as plan_from
 from genbounds.decisions._recipes import RecipeRanking as RecipeRanking
 from genbounds.decisions._recipes import SeedNoise as SeedNoise
 from genbounds.decisions._recipes import compare_recipes as compare_recipes
+from genbounds.decisions._recipes import rank_recipes as rank_recipes
 from genbounds.decisions._track import track as track
 from genbounds.decisions._track import track_estimates as track_estimates

@@ -83,7 +83,7 @@ class Following:
             )
         if len(self.looks) == self.planned:
             raise InputError(
-                f"was planned as {self.planned}, and there are more checkpoints: plan more of them.",
+                f"was planned as {self.planned}, and there are more checkpoints: plan more.",
                 argument="looks",
             )
         return step.item() if isinstance(step, np.generic) else step  # type: ignore[return-value]
