@@ -54,6 +54,8 @@ TRIALS = (
         module="accuracy.large",
         arguments="--features 16 --samples 200 --replications 8 --jobs 1 --out out/large",
     ),
+    Trial(module="accuracy.tracking", arguments="--curves 1 --runs 1"),
+    Trial(module="accuracy.recipes", arguments="--values 1 --runs 1"),
     Trial(module="benchmarks", arguments="moments few --features 64 --repeats 1 --threads 1"),
     Trial(module="benchmarks.hard"),
     Trial(module="benchmarks.selection", arguments="step --dimension 16 --rows 40 --repeats 1"),

@@ -56,8 +56,8 @@ EXAMPLES = """Examples:
 \b
 genbounds track real.npy step-*.npy
 genbounds track real.npy step-*.npy --looks 30 --out results
-genbounds track real.npy step-*.npy --fresh step-12000-again.npy --json
-genbounds track probs-*.npy --metric is
+genbounds track real.npy step-*.npy --fresh again.npy --json
+genbounds track real.npy step-*.npy --metric kid --patience 5
 """
 
 

@@ -69,6 +69,10 @@ class RecipeRanking(Ranking):
 
     Attributes
     ----------
+    metric, level, scores, differences, groups, log_scale, warnings, assumptions
+        As in `Ranking`.
+    reference_rows_needed : int or None
+        As in `Ranking`.
     noise : dict of str to SeedNoise
         Of every recipe, in the order of `scores`. On the log scale where `log_scale`.
     """

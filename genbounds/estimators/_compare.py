@@ -261,7 +261,7 @@ def _reference_rows(estimates: Mapping[str, Estimate], differences: list[Differe
 
 
 def check_comparable(estimates: Mapping[str, Estimate]) -> None:
-    """Refuse to rank scores of different statistics."""
+    """Refuse `estimates` of different statistics, by the name of each."""
     (first, one), *others = estimates.items()
     for name, other in others:
         if other.statistic != one.statistic:

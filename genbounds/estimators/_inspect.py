@@ -392,7 +392,7 @@ def _common(ids: NDArray[np.uint64], others: NDArray[np.uint64]) -> int:
 
 
 def shared_rows(samples: Mapping[str, NDArray[np.uint64] | None]) -> tuple[Diagnostic, ...]:
-    """Warn of rows that two models have in common, each model given by the digests of its rows."""
+    """Warn of rows that two models have in common; `samples`: the digests of each one's rows."""
     found = []
     known = {name: ids for name, ids in samples.items() if ids is not None}
     for (one, ids), (two, others) in combinations(known.items(), 2):
