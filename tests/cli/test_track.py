@@ -54,9 +54,8 @@ def test_the_table_and_the_verdict(run, folder):
 
 
 def test_fresh_samples(run, folder):
-    result = run(
-        "track", folder / "real.npy", *checkpoints(folder), "--fresh", folder / "again.npy", "--json"
-    )  # fmt: skip
+    again = ("--fresh", folder / "again.npy")
+    result = run("track", folder / "real.npy", *checkpoints(folder), *again, "--json")
     kept = result.json["kept"]
     assert kept["fresh"]
     assert kept["score"]["n"] == 900

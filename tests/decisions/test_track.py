@@ -128,9 +128,9 @@ def test_an_unreliable_look_takes_no_part():
 
 
 def test_looks_that_are_planned_cost_width():
-    few, many = followed([0.0, 3.3]), followed([0.0, 3.3], looks=100)
-    assert few.verdict == "collapsed"
-    assert many.verdict == "undecided"
+    for values, verdict in (([0.0, 3.3], "collapsed"), ([3.3, 0.0], "improved")):
+        assert followed(values).verdict == verdict
+        assert followed(values, looks=100).verdict == "undecided"
 
 
 def test_shared_latents_sharpen_the_comparison():
