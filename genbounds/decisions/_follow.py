@@ -69,14 +69,18 @@ class Following:
         error = 1.0 - self.level
         self._pair_level = 1.0 - error / steps  # two-sided: half of it is used
         self._gain_level = 1.0 - 2.0 * error / (steps * self.patience)
-        self._limits_rng, self._choice_rng = check_rng(rng).spawn(2)
-        self._limits = Limits(self.planned, error / 2.0, self._limits_rng)
+        noise, choice = check_rng(rng).spawn(2)
+        self._limits = Limits(self.planned, error / 2.0, noise)
+        self._choice_seed = int(choice.integers(2**63))
 
     def check_step(self, step: object) -> float:
         """Refuse a step that does not follow, or one look too many."""
-        if isinstance(step, bool) or not (isinstance(step, Real) and math.isfinite(step)):
+        number = step.item() if isinstance(step, (np.integer, np.floating)) else step
+        if isinstance(number, bool) or not isinstance(number, (int, float)):
             raise InputError(f"must be a number; got {step!r}.", argument="step")
-        if self.looks and not step > self.looks[-1].step:
+        if not math.isfinite(number):
+            raise InputError(f"must be finite; got {step!r}.", argument="step")
+        if self.looks and not number > self.looks[-1].step:
             raise InputError(
                 f"must grow from look to look; got {step!r} after {self.looks[-1].step!r}.",
                 argument="step",
@@ -86,7 +90,7 @@ class Following:
                 f"was planned as {self.planned}, and there are more checkpoints: plan more.",
                 argument="looks",
             )
-        return step.item() if isinstance(step, np.generic) else step  # type: ignore[return-value]
+        return number
 
     def add(self, step: object, estimate: Estimate) -> Look:
         """Compare one more checkpoint with all earlier ones."""
@@ -207,7 +211,7 @@ class Following:
         if best not in self._relied or len(self._relied) < 2:
             return score
         losses = np.array([self._estimates[t].loss for t in self._relied])
-        rng = np.random.default_rng(self._choice_rng.bit_generator.seed_seq)  # the same each time
+        rng = np.random.default_rng(self._choice_seed)  # the same each time
         bias = choice_bias(losses, self._covariance(), rng)
         estimate = self._estimates[best]
         value = estimate.value - (-bias if estimate.higher_is_better else bias)

@@ -12,7 +12,13 @@ import numpy as np
 
 from genbounds._tables import Line
 from genbounds._text import count, number, percent
-from genbounds.decisions._pooling import Pooled, pooled, share
+from genbounds.decisions._pooling import (
+    Pooled,
+    equivalent_degrees,
+    half_width,
+    pooled,
+    share,
+)
 from genbounds.estimators import (
     Estimate,
     EstimateDifference,
@@ -28,7 +34,7 @@ from genbounds.estimators import (
 )
 from genbounds.origins import origin_of, origin_warnings
 from genbounds.results import Ranking
-from genbounds.validation import Float, InputError
+from genbounds.validation import Float, InputError, check_open_unit
 
 LEAST_SEEDS = 2
 
@@ -155,8 +161,8 @@ def compare_recipes(
     Of each recipe the runs are pooled with Paule–Mandel weights; the variance of their mean is
     Hartung and Knapp's, with one degree of freedom less than runs. Noise that runs have in common
     (the reference, units of `Sample.groups` with equal ids) is in no such spread: it is kept out of
-    the variances within, and what of it a difference does not cancel is added once. The difference
-    of two recipes has Welch's degrees of freedom.
+    the variances within, and what of it a difference does not cancel is added once, in squares of
+    half-widths. The difference of two recipes has Welch's degrees of freedom.
 
     Examples
     --------
@@ -204,7 +210,7 @@ def rank_recipes(
     -------
     RecipeRanking
     """
-    joint = _Joint({name: list(runs) for name, runs in estimates.items()})
+    joint = _Joint({name: list(runs) for name, runs in estimates.items()}, level=level)
     means = {name: joint.mean(name) for name in estimates}
     ranking = rank(means, metric=metric, level=level, gap=joint.gap)
     noise = {name: joint.noise(name) for name in ranking.scores}
@@ -221,8 +227,10 @@ def rank_recipes(
 class _Joint:
     """All runs together: what they have in common, and what varies from run to run."""
 
-    def __init__(self, runs: Mapping[str, list[Estimate]]) -> None:
+    def __init__(self, runs: Mapping[str, list[Estimate]], *, level: float) -> None:
         self.runs = runs
+        pairs = math.comb(len(runs), 2)
+        self.pair_level = 1.0 - (1.0 - check_open_unit("level", level)) / max(pairs, 1)
         self.at = {}
         every: list[Estimate] = []
         for name, own in runs.items():
@@ -255,6 +263,12 @@ class _Joint:
         first = runs[0]
         sizes = [run.n for run in runs if run.n is not None]
         warnings = dict.fromkeys(warning for run in runs for warning in run.warnings)
+        common = self.common(name, name)
+
+        def interval(level: float) -> tuple[float, float]:
+            half = half_width(level, found.variance, found.degrees_of_freedom, common)
+            return found.mean - half, found.mean + half
+
         return replace(
             first,
             value=found.mean,
@@ -263,9 +277,9 @@ class _Joint:
                 variance=found.variance,
                 degrees_of_freedom=found.degrees_of_freedom,
             ),
-            reference=SampleError(n=first.reference.n, variance=self.common(name, name)),
+            reference=SampleError(n=first.reference.n, variance=common),
             shared_variance=0.0,
-            own_interval=None,
+            own_interval=interval,
             warnings=tuple(warnings),
             assumptions=(
                 "the training runs are independent draws of the recipe's seeds",
@@ -283,12 +297,15 @@ class _Joint:
         """Return the difference of two recipes; noise that they have in common does not count."""
         a, b = self.pooled[one], self.pooled[two]
         common = self.common(one, one) + self.common(two, two) - 2.0 * self.common(one, two)
-        parts = [(pool.variance, pool.degrees_of_freedom) for pool in (a, b)]
-        parts.append((max(0.0, common), math.inf))
+        common = max(0.0, common)
+        variance = a.variance + b.variance
+        welch = welch_degrees_of_freedom(
+            (a.variance, a.degrees_of_freedom), (b.variance, b.degrees_of_freedom)
+        )
         return EstimateDifference(
             value=a.mean - b.mean,
-            stderr=math.sqrt(sum(variance for variance, _ in parts)),
-            degrees_of_freedom=welch_degrees_of_freedom(*parts),
+            stderr=math.sqrt(variance + common),
+            degrees_of_freedom=equivalent_degrees(self.pair_level, variance, welch, common),
         )
 
     def _typical(self, name: str) -> float:

@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 def track(
-    samples: Mapping[float, Any],
+    samples: Mapping[Any, Any],
     reference: Any = None,
     *,
     metric: Any = "fd",
@@ -24,7 +24,7 @@ def track(
     looks: int | None = None,
     patience: int = 3,
     min_delta: float | None = None,
-    fresh: Mapping[float, Any] | None = None,
+    fresh: Mapping[Any, Any] | None = None,
     options: Mapping[str, Any] | None = None,
     rng: Any = 0,
 ) -> Track:
@@ -105,14 +105,14 @@ def track(
 
 
 def track_estimates(
-    estimates: Mapping[float, Estimate],
+    estimates: Mapping[Any, Estimate],
     *,
     metric: str,
     level: float = 0.95,
     looks: int | None = None,
     patience: int = 3,
     min_delta: float | None = None,
-    fresh: Mapping[float, Estimate] | None = None,
+    fresh: Mapping[Any, Estimate] | None = None,
     warnings: Sequence[Diagnostic] = (),
     rng: Any = 0,
 ) -> Track:
@@ -162,7 +162,7 @@ def track_estimates(
     return following.track(fresh=again.get(best), warnings=warnings)
 
 
-def in_order(samples: Mapping[float, T]) -> dict[float, T]:
+def in_order(samples: Mapping[Any, T]) -> dict[float, T]:
     """Sort by step; what is no number is left to the check of each step."""
     try:
         return dict(sorted(samples.items(), key=lambda item: item[0]))

@@ -12,7 +12,8 @@ from statsmodels.stats.meta_analysis import combine_effects
 
 import genbounds as gb
 from genbounds.decisions import rank_recipes
-from genbounds.decisions._pooling import pooled
+from genbounds.decisions._pooling import equivalent_degrees, half_width, pooled
+from genbounds.estimators import student_quantile, welch_degrees_of_freedom
 from tests.decisions.made import known, normal_estimates
 
 D = 4
@@ -73,6 +74,35 @@ def test_equal_samples_without_common_noise_are_welch_s_test():
     interval = welch.confidence_interval(0.95)
     assert pair.pvalue == pytest.approx(welch.pvalue, rel=1e-9)
     assert (pair.low, pair.high) == pytest.approx((interval.low, interval.high))
+
+
+@pytest.mark.parametrize("known", [0.0, 0.1, 1.0, 30.0])
+def test_degrees_are_those_of_an_interval_as_wide(known):
+    degrees = equivalent_degrees(0.9, 1.0, 2.0, known)
+    assert degrees >= 2.0
+    half = student_quantile(0.9, degrees) * np.sqrt(1.0 + known)
+    assert half == pytest.approx(half_width(0.9, 1.0, 2.0, known), rel=1e-6)
+
+
+@pytest.mark.statistical
+def test_an_estimated_and_a_known_variance_cover_together():
+    """Null: at least 95 %, of 20,000; fewer than the limit has probability below 1e-6.
+
+    Power: Welch's degrees of freedom of the sum, which do not know that an estimated variance is
+    small by chance, cover 93 % and are far below it.
+    """
+    rng = np.random.default_rng(0)
+    runs, known = 20_000, 0.1
+    low = stats.binom.ppf(1e-6, runs, 0.95)
+    errors = np.sqrt(1.0 + known) * rng.normal(size=runs)
+    variances = rng.chisquare(2.0, size=runs) / 2.0
+    halves = [half_width(0.95, v, 2.0, known) for v in variances]
+    assert (np.abs(errors) <= halves).sum() >= low
+    welch = [
+        student_quantile(0.95, welch_degrees_of_freedom((v, 2.0), (known, np.inf)))
+        for v in variances
+    ]
+    assert (np.abs(errors) <= welch * np.sqrt(variances + known)).sum() < low
 
 
 # --- what runs share ------------------------------------------------------------------------------

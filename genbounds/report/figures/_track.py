@@ -56,8 +56,9 @@ def track_plot(track: Track) -> Figure:
         ends = [(max(s.low, floor), max(s.high, floor)) for s in scores]
         lows, highs = zip(*ends, strict=True)
         known = [all(map(math.isfinite, pair)) for pair in ends]
-        band = {"color": COLOUR["accent"], "alpha": 0.16, "linewidth": 0.0}
-        axes.fill_between(steps, lows, highs, where=known, **band)
+        axes.fill_between(
+            steps, lows, highs, where=known, color=COLOUR["accent"], alpha=0.16, linewidth=0
+        )
         values = [max(score.value, floor) for score in scores]
         axes.plot(steps, values, color=COLOUR["accent"], linewidth=1.6)
         axes.axvline(track.best, **DASHED)
