@@ -14,7 +14,6 @@ from genbounds._tables import Line
 from genbounds._text import count, number, percent
 from genbounds.decisions._pooling import (
     Pooled,
-    equivalent_degrees,
     half_width,
     pooled,
     share,
@@ -34,7 +33,7 @@ from genbounds.estimators import (
 )
 from genbounds.origins import origin_of, origin_warnings
 from genbounds.results import Ranking
-from genbounds.validation import Float, InputError, check_open_unit
+from genbounds.validation import Float, InputError
 
 LEAST_SEEDS = 2
 
@@ -161,8 +160,9 @@ def compare_recipes(
     Of each recipe the runs are pooled with Paule–Mandel weights; the variance of their mean is
     Hartung and Knapp's, with one degree of freedom less than runs. Noise that runs have in common
     (the reference, units of `Sample.groups` with equal ids) is in no such spread: it is kept out of
-    the variances within, and what of it a difference does not cancel is added once, in squares of
-    half-widths. The difference of two recipes has Welch's degrees of freedom.
+    the variances within, and what of it a difference does not cancel is added once. The difference
+    of two recipes has Welch's degrees of freedom; in the interval of one recipe both half-widths
+    are added in squares.
 
     Examples
     --------
@@ -210,7 +210,7 @@ def rank_recipes(
     -------
     RecipeRanking
     """
-    joint = _Joint({name: list(runs) for name, runs in estimates.items()}, level=level)
+    joint = _Joint({name: list(runs) for name, runs in estimates.items()})
     means = {name: joint.mean(name) for name in estimates}
     ranking = rank(means, metric=metric, level=level, gap=joint.gap)
     noise = {name: joint.noise(name) for name in ranking.scores}
@@ -227,10 +227,8 @@ def rank_recipes(
 class _Joint:
     """All runs together: what they have in common, and what varies from run to run."""
 
-    def __init__(self, runs: Mapping[str, list[Estimate]], *, level: float) -> None:
+    def __init__(self, runs: Mapping[str, list[Estimate]]) -> None:
         self.runs = runs
-        pairs = math.comb(len(runs), 2)
-        self.pair_level = 1.0 - (1.0 - check_open_unit("level", level)) / max(pairs, 1)
         self.at = {}
         every: list[Estimate] = []
         for name, own in runs.items():
@@ -297,15 +295,12 @@ class _Joint:
         """Return the difference of two recipes; noise that they have in common does not count."""
         a, b = self.pooled[one], self.pooled[two]
         common = self.common(one, one) + self.common(two, two) - 2.0 * self.common(one, two)
-        common = max(0.0, common)
-        variance = a.variance + b.variance
-        welch = welch_degrees_of_freedom(
-            (a.variance, a.degrees_of_freedom), (b.variance, b.degrees_of_freedom)
-        )
+        parts = [(pool.variance, pool.degrees_of_freedom) for pool in (a, b)]
+        parts.append((max(0.0, common), math.inf))
         return EstimateDifference(
             value=a.mean - b.mean,
-            stderr=math.sqrt(variance + common),
-            degrees_of_freedom=equivalent_degrees(self.pair_level, variance, welch, common),
+            stderr=math.sqrt(sum(variance for variance, _ in parts)),
+            degrees_of_freedom=welch_degrees_of_freedom(*parts),
         )
 
     def _typical(self, name: str) -> float:

@@ -12,7 +12,7 @@ from statsmodels.stats.meta_analysis import combine_effects
 
 import genbounds as gb
 from genbounds.decisions import rank_recipes
-from genbounds.decisions._pooling import equivalent_degrees, half_width, pooled
+from genbounds.decisions._pooling import half_width, pooled
 from genbounds.estimators import student_quantile, welch_degrees_of_freedom
 from tests.decisions.made import known, normal_estimates
 
@@ -74,14 +74,6 @@ def test_equal_samples_without_common_noise_are_welch_s_test():
     interval = welch.confidence_interval(0.95)
     assert pair.pvalue == pytest.approx(welch.pvalue, rel=1e-9)
     assert (pair.low, pair.high) == pytest.approx((interval.low, interval.high))
-
-
-@pytest.mark.parametrize("known", [0.0, 0.1, 1.0, 30.0])
-def test_degrees_are_those_of_an_interval_as_wide(known):
-    degrees = equivalent_degrees(0.9, 1.0, 2.0, known)
-    assert degrees >= 2.0
-    half = student_quantile(0.9, degrees) * np.sqrt(1.0 + known)
-    assert half == pytest.approx(half_width(0.9, 1.0, 2.0, known), rel=1e-6)
 
 
 @pytest.mark.statistical
