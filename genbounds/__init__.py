@@ -5,11 +5,24 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from genbounds import bounds as bounds
+    from genbounds import decisions as decisions
     from genbounds import estimators as estimators
     from genbounds import features as features
     from genbounds import report as report
     from genbounds import select as select
     from genbounds import simulate as simulate
+    from genbounds.decisions import Checkpoint as Checkpoint
+    from genbounds.decisions import Look as Look
+    from genbounds.decisions import Monitor as Monitor
+    from genbounds.decisions import Plan as Plan
+    from genbounds.decisions import RecipeRanking as RecipeRanking
+    from genbounds.decisions import Track as Track
+    from genbounds.decisions import Verdict as Verdict
+    from genbounds.decisions import best_of as best_of
+    from genbounds.decisions import compare_recipes as compare_recipes
+    from genbounds.decisions import gate as gate
+    from genbounds.decisions import plan as plan
+    from genbounds.decisions import track as track
     from genbounds.estimators import Moments as Moments
     from genbounds.estimators import compare as compare
     from genbounds.estimators import frechet_distance as frechet_distance
@@ -30,8 +43,22 @@ __version__ = "0.1.0"
 
 # What stands above, imported when it is first asked for: the program starts at once, and Ctrl-C
 # while NumPy is imported is the program's to answer. tests/test_package.py holds the lists equal.
-_PACKAGES = ("bounds", "estimators", "features", "report", "select", "simulate")
+_PACKAGES = ("bounds", "decisions", "estimators", "features", "report", "select", "simulate")
 _NAMES = {
+    "genbounds.decisions": (
+        "Checkpoint",
+        "Look",
+        "Monitor",
+        "Plan",
+        "RecipeRanking",
+        "Track",
+        "Verdict",
+        "best_of",
+        "compare_recipes",
+        "gate",
+        "plan",
+        "track",
+    ),
     "genbounds.estimators": (
         "Moments",
         "compare",

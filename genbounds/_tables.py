@@ -48,6 +48,11 @@ class Line:
     reliable: bool = True
     more: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def bounded(self) -> bool:
+        """Whether there is an interval: a predicted value has none."""
+        return not (math.isnan(self.low) and math.isnan(self.high))
+
 
 class InHand:
     """What every result can be turned into."""
@@ -176,13 +181,15 @@ def _grid(
     more = list(lines[0].more) if lines else []
     doubtful = any(not line.reliable for line in lines)
     titles = (HEADINGS.get(key, key.capitalize()) for key in more)
-    head = [result._names, "Value", "Interval", *titles, *["Reliable"] * doubtful]
-    numeric = [False, True, False, *(_is_number(lines[0].more[key]) for key in more)]
+    bounded = any(line.bounded for line in lines) or not lines
+    head = [result._names, "Value", *["Interval"] * bounded, *titles, *["Reliable"] * doubtful]
+    numeric = [False, True, *[False] * bounded]
+    numeric += [_is_number(lines[0].more[key]) for key in more]
     rows = [
         [
             escape(display(line.name)),
             figure(number(line.value)),
-            figure(interval(line.low, line.high)),
+            *[figure(interval(line.low, line.high))] * bounded,
             *(
                 figure(number(value)) if _is_number(value) else escape(str(value))
                 for value in (line.more[key] for key in more)

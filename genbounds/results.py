@@ -140,6 +140,7 @@ class Score(InHand):
         Reference samples; None if there is no reference or its moments were given as exact.
     encoder : str
         Which encoder made the features, where they say so.
+    higher_is_better : bool
     """
 
     _names: ClassVar[str] = "Score"
@@ -158,6 +159,7 @@ class Score(InHand):
     title: str = ""
     reference_n: int | None = None
     encoder: str = ""
+    higher_is_better: bool = False
 
     @property
     def reliable(self) -> bool:

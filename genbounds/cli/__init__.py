@@ -1,4 +1,4 @@
-"""The command line: `genbounds score | features | audit | select | bounds`."""
+"""The command line: `genbounds score | gate | plan | track | features | select | …`."""
 
 from __future__ import annotations
 

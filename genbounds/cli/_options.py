@@ -42,6 +42,47 @@ Metric = Annotated[
     str,
     typer.Option("--metric", metavar=METRICS, autocompletion=offer(METRICS), help=f"{_SUMMARIES}."),
 ]
+KERNELS = "rbf|laplace|cosine|polynomial"
+Kernel = Annotated[
+    str | None,
+    typer.Option(
+        "--kernel",
+        metavar=KERNELS,
+        autocompletion=offer(KERNELS),
+        help="Kernel of vendi and rke.",
+        show_default="rbf",
+    ),
+]
+Bandwidth = Annotated[
+    float | None,
+    typer.Option(
+        "--bandwidth",
+        metavar="S",
+        help="Bandwidth of the rbf or laplace kernel.",
+        show_default="median distance of the reference, or of all models",
+    ),
+]
+Order = Annotated[
+    float | None,
+    typer.Option(
+        "--order",
+        metavar="A",
+        help="Rényi order of the Vendi score (> 0, or inf).",
+        show_default="1",
+    ),
+]
+Level = Annotated[
+    float, typer.Option("--level", metavar="L", help="Confidence level of the intervals.")
+]
+Reference = Annotated[
+    Path | None,
+    typer.Option(
+        "--reference",
+        metavar="FILE",
+        help="The real data; every other file is then a model.",
+        show_default=False,
+    ),
+]
 Logits = Annotated[
     bool,
     typer.Option("--logits", help="The files hold logits, not probabilities: apply a softmax."),

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,19 +10,24 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from genbounds._text import interval, number, percent, shown
-from genbounds.cli._encoding import open_encoder
 from genbounds.cli._input import Drawing, Input
-from genbounds.cli._inputs import choose_metric, load, options, renamed
+from genbounds.cli._inputs import choose_metric
+from genbounds.cli._models import doubts_of, files_named, metric_options, read_models
 from genbounds.cli._options import (
     AsJson,
+    Bandwidth,
     Device,
     EncoderName,
     Groups,
     Iid,
+    Kernel,
+    Level,
     Logits,
     Metric,
+    Order,
     Out,
     Precision,
+    Reference,
     ReferenceExact,
     ReferenceN,
     Strata,
@@ -31,7 +35,6 @@ from genbounds.cli._options import (
     Weights,
     offer,
 )
-from genbounds.cli._plausible import suspicions
 from genbounds.cli._terminal import (
     interruptible,
     keep,
@@ -48,8 +51,6 @@ from genbounds.estimators import (
     Prepared,
     estimate_each,
     growing_scores,
-    metric_names,
-    metric_spec,
     prepare_all,
     rank,
 )
@@ -72,11 +73,7 @@ genbounds score gan.npy diffusion.npy --metric rke --reference real.npy
 genbounds score photos/ gan/ diffusion.zip --encoder timm:vit_small_patch14_dinov2 --out results
 """
 
-SAMPLE_ARGUMENTS = ("fake", "probs", "x")
-"""What the library calls the sample of one model."""
-
 ESTIMATORS = "debiased|plugin|infinity"
-KERNELS = "rbf|laplace|cosine|polynomial"
 
 
 # Long because every option is declared in its signature.
@@ -92,15 +89,7 @@ def score(
             show_default=False,
         ),
     ],
-    reference: Annotated[
-        Path | None,
-        typer.Option(
-            "--reference",
-            metavar="FILE",
-            help="The real data; every other file is then a model.",
-            show_default=False,
-        ),
-    ] = None,
+    reference: Reference = None,
     metric: Metric = "fd",
     estimator: Annotated[
         str,
@@ -112,37 +101,10 @@ def score(
             "or IS∞ as published.",
         ),
     ] = "debiased",
-    kernel: Annotated[
-        str | None,
-        typer.Option(
-            "--kernel",
-            metavar=KERNELS,
-            autocompletion=offer(KERNELS),
-            help="Kernel of vendi and rke.",
-            show_default="rbf",
-        ),
-    ] = None,
-    bandwidth: Annotated[
-        float | None,
-        typer.Option(
-            "--bandwidth",
-            metavar="S",
-            help="Bandwidth of the rbf or laplace kernel.",
-            show_default="median distance of the reference, or of all models",
-        ),
-    ] = None,
-    order: Annotated[
-        float | None,
-        typer.Option(
-            "--order",
-            metavar="A",
-            help="Rényi order of the Vendi score (> 0, or inf).",
-            show_default="1",
-        ),
-    ] = None,
-    level: Annotated[
-        float, typer.Option("--level", metavar="L", help="Confidence level of the intervals.")
-    ] = 0.95,
+    kernel: Kernel = None,
+    bandwidth: Bandwidth = None,
+    order: Order = None,
+    level: Level = 0.95,
     encoder: EncoderName = None,
     weights: Weights = None,
     device: Device = "cpu",
@@ -174,7 +136,7 @@ def score(
     check_open_unit("--level", level)
     check_choice("--estimator", estimator, spec.estimators)
     given = {"kernel": kernel, "bandwidth": bandwidth, "order": order}
-    chosen = _metric_options(spec, {name: x for name, x in given.items() if x is not None})
+    chosen = metric_options(spec, given)
     if convergence and out is None and not as_json:
         raise InputError("is for the page and the JSON: add --out or --json.", "--convergence")
     models = list(files)
@@ -194,19 +156,16 @@ def score(
     )
     how = {"weights": weights, "device": device, "precision": precision}
     with interruptible("run the same command again."):
-        with (
-            renamed(options("encoder", "weights", "precision")),
-            open_encoder(encoder, how, out=out) as loaded,
-        ):
-            real = [] if reference is None else [reference]
-            inputs = load(
-                [*real, *models],
-                spec,
-                logits=logits,
-                referenced=reference is not None,
-                drawing=drawing,
-                encoder=loaded,
-            )
+        inputs = read_models(
+            models,
+            reference,
+            spec,
+            logits=logits,
+            drawing=drawing,
+            encoder=encoder,
+            how=how,
+            out=out,
+        )
         run.take(inputs, referenced=reference is not None)
         run.score()
         if convergence:
@@ -218,17 +177,6 @@ def score(
         print_json(run.document())
     else:
         _print(run, verbose=verbose)
-
-
-def _metric_options(spec: MetricSpec, given: dict[str, Any]) -> dict[str, Any]:
-    """Refuse options that the metric would ignore."""
-    for name in given:
-        if name not in spec.options:
-            legal = [other for other in metric_names() if name in metric_spec(other).options]
-            raise InputError(
-                f"is for --metric {' and '.join(legal)}; got {spec.name}.", argument=f"--{name}"
-            )
-    return given
 
 
 @dataclass(slots=True, kw_only=True)
@@ -260,8 +208,9 @@ class Run:
         """Score every model and compare them; keep each score as it comes."""
         samples = {name: model.sample for name, model in self.models.items()}
         real = None if self.reference is None else self.reference.sample
-        doubts = self._doubts()
-        with self._files_named(), progress("scoring") as advance:
+        doubts = doubts_of(self.spec, self.models, self.reference)
+        named = files_named(self.models, self.reference)
+        with named, progress("scoring") as advance:
 
             def done(name: str, estimate: Estimate) -> None:
                 self.scores[name] = estimate.warned(*doubts[name]).score(self.level)
@@ -277,31 +226,6 @@ class Run:
         if len(found) > 1 and self.estimator != "plugin":  # whose biases differ from model to model
             doubted = {name: estimate.warned(*doubts[name]) for name, estimate in found.items()}
             self.ranking = rank(doubted, metric=self.spec.name, level=self.level)
-
-    def _doubts(self) -> dict[str, tuple[Diagnostic, ...]]:
-        """Return what is implausible about the file of each model, or about the reference."""
-        if self.spec.data != "features":
-            return dict.fromkeys(self.models, ())
-        shared = () if self.reference is None else suspicions(self.reference)
-        return {name: (*suspicions(model), *shared) for name, model in self.models.items()}
-
-    @contextmanager
-    def _files_named(self) -> Iterator[None]:
-        """Name the file or the option in an error instead of the library's argument."""
-        names: dict[str, Path | str] = {**options("estimator", "kernel", "bandwidth", "order")}
-        if self.reference is not None:
-            names["real"] = self.reference.path
-        try:
-            with renamed(names):
-                yield
-        except InputError as error:
-            if error.model not in self.models:
-                raise
-            path = display(self.models[error.model].path)
-            if error.argument in SAMPLE_ARGUMENTS:
-                raise error.about(path) from error
-            text = error.text if error.argument else f"{path}: {error.text}"
-            raise InputError(text, error.argument) from error
 
     def _score_reference(self, prepared: Prepared, reference: Input) -> None:
         """Score the real data themselves, for orientation."""

@@ -6,6 +6,7 @@
 `difference` serve code that scores many models, such as selection.
 """
 
+from genbounds.estimators._compare import check_comparable as check_comparable
 from genbounds.estimators._compare import compare as compare
 from genbounds.estimators._compare import estimate_all as estimate_all
 from genbounds.estimators._compare import estimate_each as estimate_each
@@ -19,11 +20,13 @@ from genbounds.estimators._estimate import EstimateDifference as EstimateDiffere
 from genbounds.estimators._estimate import SampleError as SampleError
 from genbounds.estimators._estimate import difference as difference
 from genbounds.estimators._estimate import student_quantile as student_quantile
+from genbounds.estimators._estimate import welch_degrees_of_freedom as welch_degrees_of_freedom
 from genbounds.estimators._extrapolation import Subsets as Subsets
 from genbounds.estimators._inception import inception_estimate as inception_estimate
 from genbounds.estimators._inception import inception_infinity as inception_infinity
 from genbounds.estimators._inception import inception_score as inception_score
 from genbounds.estimators._inception import inception_splits as inception_splits
+from genbounds.estimators._inspect import shared_rows as shared_rows
 from genbounds.estimators._metrics import CustomMetric as CustomMetric
 from genbounds.estimators._metrics import MetricSpec as MetricSpec
 from genbounds.estimators._metrics import Prepared as Prepared

@@ -9,7 +9,7 @@ from itertools import combinations
 from typing import Any
 
 from genbounds._text import percent
-from genbounds.estimators._estimate import Estimate, difference
+from genbounds.estimators._estimate import Estimate, EstimateDifference, difference
 from genbounds.estimators._inspect import shared_rows
 from genbounds.estimators._metrics import MetricSpec, Prepared, metric_spec
 from genbounds.origins import check_same_encoder, origin_of, origin_warnings
@@ -175,7 +175,13 @@ def _origins(fakes: Mapping[str, Any], real: Any) -> dict[str, Mapping[str, str]
     return samples if real is None else {"`real`": origin_of(real)} | samples
 
 
-def rank(estimates: Mapping[str, Estimate], *, metric: str, level: float = 0.95) -> Ranking:
+def rank(
+    estimates: Mapping[str, Estimate],
+    *,
+    metric: str,
+    level: float = 0.95,
+    gap: Callable[[str, str], EstimateDifference] | None = None,
+) -> Ranking:
     """Turn estimates against one reference into a ranking.
 
     Parameters
@@ -185,6 +191,8 @@ def rank(estimates: Mapping[str, Estimate], *, metric: str, level: float = 0.95)
         Name of the metric, for the result.
     level : float
         Of all intervals together.
+    gap : callable, optional
+        From two names to the difference of their scores; by default that of their estimates.
     """
     level = check_open_unit("level", level)
     check_comparable(estimates)
@@ -194,18 +202,20 @@ def rank(estimates: Mapping[str, Estimate], *, metric: str, level: float = 0.95)
     pair_level = 1.0 - (1.0 - level) / max(len(pairs), 1)
     differences = []
     for better, worse in pairs:
-        gap = difference(estimates[better], estimates[worse])
-        low, high = gap.interval(pair_level)
+        found = (
+            difference(estimates[better], estimates[worse]) if gap is None else gap(better, worse)
+        )
+        low, high = found.interval(pair_level)
         differences.append(
             Difference(
                 better=better,
                 worse=worse,
-                value=gap.value,
+                value=found.value,
                 low=low,
                 high=high,
-                stderr=gap.stderr,
-                pvalue=gap.pvalue,
-                pvalue_adjusted=min(1.0, gap.pvalue * len(pairs)),
+                stderr=found.stderr,
+                pvalue=found.pvalue,
+                pvalue_adjusted=min(1.0, found.pvalue * len(pairs)),
             )
         )
     separated = {frozenset((d.better, d.worse)) for d in differences if d.distinguishable}
@@ -251,7 +261,7 @@ def _reference_rows(estimates: Mapping[str, Estimate], differences: list[Differe
 
 
 def check_comparable(estimates: Mapping[str, Estimate]) -> None:
-    """Refuse to rank scores of different statistics."""
+    """Refuse `estimates` of different statistics, by the name of each."""
     (first, one), *others = estimates.items()
     for name, other in others:
         if other.statistic != one.statistic:

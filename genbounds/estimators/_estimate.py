@@ -135,6 +135,10 @@ class SampleError:
     quadratic_variance, mixed_variance : float
         The share of the quadratic part in `variance`, 2 E h(x, x')² / n², and half of that of the
         mixed term of two samples.
+    pairs : ndarray or None
+        h(x, x') of the random pairs of rows (or units) behind `quadratic_variance`, to any scale:
+        the same pairs in every sample with the same number of rows, so that of two models with
+        common rows or units it shows how much of the quadratic part cancels in the difference.
     tails : Tails or None
         How heavy the tails of the influence are, where they were looked at.
     row_ids : ndarray of shape (n,) or None
@@ -151,6 +155,7 @@ class SampleError:
     skewness: float = 0.0
     quadratic_variance: float = 0.0
     mixed_variance: float = 0.0
+    pairs: Float | None = field(default=None, repr=False, compare=False)
     tails: Tails | None = None
     row_ids: NDArray[np.uint64] | None = field(default=None, repr=False, compare=False)
 
@@ -172,6 +177,7 @@ class SampleError:
             skewness=self.skewness * factor**3,
             quadratic_variance=self.quadratic_variance * factor**2,
             mixed_variance=self.mixed_variance * factor**2,
+            pairs=None if self.pairs is None else self.pairs * factor,
             tails=self.tails and replace(self.tails, variance=self.tails.variance * factor**2),
         )
 
@@ -325,6 +331,7 @@ class Estimate:
             title=self.title,
             reference_n=self.reference.n,
             encoder=self.encoder,
+            higher_is_better=self.higher_is_better,
         )
 
     def _interval(self, level: float) -> tuple[float, float]:
@@ -622,7 +629,17 @@ def mean_variance(influence: Float) -> float:
 
 
 def welch_degrees_of_freedom(*parts: tuple[float, float]) -> float:
-    """Degrees of freedom of a sum of independent variance estimates (variance, degrees)."""
+    """Degrees of freedom of a sum of independent variance estimates, by Welch's formula.
+
+    Parameters
+    ----------
+    *parts : tuple of float
+        Of each: its variance and the degrees of freedom of that.
+
+    Returns
+    -------
+    float
+    """
     total = sum(variance for variance, _ in parts)
     if total == 0.0:
         return math.inf

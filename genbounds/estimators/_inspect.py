@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
@@ -117,7 +117,13 @@ def inspect(
     rows = check_features(name, features_of(x), minimum=minimum)
     ids = row_ids(rows)
     if isinstance(x, Sample):
-        return Inspected(rows, design_of(name, x), True, ids)
+        design = design_of(name, x)
+        if design is not None and design.independent and (np.diff(design.unit) < 0).any():
+            # Of such a sample each row's influence is known by its place: that of its name.
+            order = np.argsort(design.unit)
+            rows, ids = rows[order], ids[order]
+            design = replace(design, unit=design.unit[order])
+        return Inspected(rows, design, True, ids)
     # A distance from constant rows is the mistake of an encoder; no diversity is a finding.
     if what and len(rows) > 1 and (ids == ids[0]).all():
         return Inspected(rows, None, False, ids, (_constant(len(rows), what),))
@@ -386,7 +392,7 @@ def _common(ids: NDArray[np.uint64], others: NDArray[np.uint64]) -> int:
 
 
 def shared_rows(samples: Mapping[str, NDArray[np.uint64] | None]) -> tuple[Diagnostic, ...]:
-    """Warn of rows that two models have in common, each model given by the digests of its rows."""
+    """Warn of rows that two models have in common; `samples`: the digests of each one's rows."""
     found = []
     known = {name: ids for name, ids in samples.items() if ids is not None}
     for (one, ids), (two, others) in combinations(known.items(), 2):

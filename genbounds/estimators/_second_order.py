@@ -205,7 +205,8 @@ def expand_rows(
     rows_here = n if known_rows is None else known_rows
     size = rows_here if part_rows is None else part_rows
     influence, own, known = np.empty((3, rows_here))
-    pair_sum, pairs, used, noise = 0.0, 0, 0, 0.0
+    used, noise = 0, 0.0
+    products: list[Float] = []
     sums = None if bias_only else form.weighted()
     curved = None if sums is None else _Curvature(sums, n)
     shuffler = np.random.default_rng(form.seed)
@@ -217,8 +218,7 @@ def expand_rows(
             influence[at], own[at], known[at] = rows.influence, rows.own, rows.known
             order = shuffler.permutation(len(at))  # pairs must not follow the order of a file
             if not bias_only:
-                crossed = _cross(form, block, *form.pairing(order, count))
-                pair_sum, pairs = pair_sum + float(crossed @ crossed), pairs + crossed.size
+                products.append(_cross(form, block, *form.pairing(order, count)))
             if curved is not None:
                 curved.add(block, rows)
         used += count
@@ -226,6 +226,8 @@ def expand_rows(
         loo = influence[:used] - (2.0 / n) * own[:used]
         loo -= loo.mean()
         first = float(np.var(loo, ddof=1)) / n
+        pairs = sum(crossed.size for crossed in products)
+        pair_sum = sum(float(crossed @ crossed) for crossed in products)
         second = 2.0 * pair_sum / max(pairs, 1) / n**2
         if not form.bounded:  # a pair of outliers can make it anything
             second = min(second, first)
@@ -235,14 +237,16 @@ def expand_rows(
             break
     # Known means belong to exact coordinates: where all rows are used, their own mean is better.
     mean_own = float(own.mean()) if used == n else float(rest.mean()) + form.known_mean
+    whole = used == n and part is None
     error = SampleError(
         n=n,
         variance=variance + noise,
         degrees_of_freedom=used - 1.0,
-        influence=loo if used == n and part is None else None,
+        influence=loo if whole else None,
         bias=mean_own / form.bias_divisor,
         curvature=0.0 if curved is None else curved.value(loo, own[:used]) / n**2,
         quadratic_variance=second,
+        pairs=np.concatenate(products) if whole and products else None,
         tails=Tails.of(loo),
     )
     return error, noise
@@ -327,7 +331,7 @@ class _Units:
         self.own: list[Float] = []  # Σ M_II over all units is that of these
         self.known: list[Float] = []
         self.rows = 0
-        self.pair_squares: list[Float] = []
+        self.pair_products: list[Float] = []
         self.diagonal = 0.0
 
     def add(self, chunk: list[Index]) -> None:
@@ -400,7 +404,7 @@ class _Units:
             others = [steps[(k + shift) % len(steps)] for k in range(len(kept))]
             i, j, scale, which = weighted_pairs(kept, others)
             values = sums_by(which, _cross(self.form, block, i, j) * scale, len(kept))
-            self.pair_squares.append(values**2)
+            self.pair_products.append(values)
 
     def _add_curvature(
         self,
@@ -444,8 +448,8 @@ class _Units:
         own = own - part.factor * part.centred(part.mass) * centred
         loo = part.centred(linear - 2.0 * own)
         first = share * float(part.factor @ loo**2)
-        squares = np.concatenate(self.pair_squares) if self.pair_squares else np.zeros(1)
-        second = 2.0 * units * (units - 1.0) * float(squares.mean())
+        pairs = np.concatenate(self.pair_products) if self.pair_products else np.zeros(1)
+        second = 2.0 * units * (units - 1.0) * float((pairs**2).mean())
         if not form.bounded:  # a pair of outliers can make it anything
             second = min(second, first)
         variance = max(first - second, second)
@@ -467,6 +471,7 @@ class _Units:
             bias=bias,
             curvature=curvature,
             quadratic_variance=second,
+            pairs=pairs if used == units and self.pair_products else None,
             tails=Tails.of(loo),
         )
         return error, noise
@@ -510,5 +515,11 @@ def third_order(second_order: float, halves: Sequence[float]) -> float:
 
 def halved(error: SampleError, *, both: bool = False) -> SampleError:
     """Add the noise of halving; pairs across samples are weighed unevenly if `both` are halved."""
-    uneven = error.quadratic_variance + (error.mixed_variance if both else 0.0)
-    return replace(error, variance=error.variance + HALVING_NOISE * uneven)
+    own = HALVING_NOISE * error.quadratic_variance
+    mixed = HALVING_NOISE * error.mixed_variance if both else 0.0
+    return replace(
+        error,
+        variance=error.variance + own + mixed,
+        quadratic_variance=error.quadratic_variance + own,
+        mixed_variance=error.mixed_variance + mixed,
+    )

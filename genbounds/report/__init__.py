@@ -4,6 +4,8 @@ from genbounds._text import interval as interval
 from genbounds._text import number as number
 from genbounds._text import percent as percent
 from genbounds._text import short as short
+from genbounds.report._decisions import gate_page as gate_page
+from genbounds.report._decisions import plan_page as plan_page
 from genbounds.report.blocks import Code as Code
 from genbounds.report.blocks import Facts as Facts
 from genbounds.report.blocks import Figure as Figure
@@ -20,12 +22,16 @@ from genbounds.report.figures import convergence_plot as convergence_plot
 from genbounds.report.figures import coverage_plot as coverage_plot
 from genbounds.report.figures import difference_matrix as difference_matrix
 from genbounds.report.figures import gap_plot as gap_plot
+from genbounds.report.figures import gate_plot as gate_plot
 from genbounds.report.figures import miss_plot as miss_plot
+from genbounds.report.figures import plan_plot as plan_plot
 from genbounds.report.figures import rank_plot as rank_plot
+from genbounds.report.figures import reference_plot as reference_plot
 from genbounds.report.figures import samples_plot as samples_plot
 from genbounds.report.figures import score_plot as score_plot
 from genbounds.report.figures import spending_plot as spending_plot
 from genbounds.report.figures import tightness_plot as tightness_plot
+from genbounds.report.figures import track_plot as track_plot
 from genbounds.report.figures import verdict as verdict
 from genbounds.report.page import Page as Page
 from genbounds.report.page import Section as Section
@@ -35,4 +41,5 @@ from genbounds.report.pages import score_page as score_page
 from genbounds.report.pages import select_page as select_page
 from genbounds.report.pages import spending as spending
 from genbounds.report.pages import statement_page as statement_page
+from genbounds.report.tracking import track_page as track_page
 from genbounds.report.wording import rate as rate

@@ -82,7 +82,8 @@ FORMS = {
 }
 """What the form of a statement means."""
 
-_FOOT = "Made by genbounds. The page is complete in itself: it loads nothing from anywhere."
+FOOT = "Made by genbounds. The page is complete in itself: it loads nothing from anywhere."
+"""The last line of every page."""
 
 
 def score_page(
@@ -119,7 +120,7 @@ def score_page(
     page = Page(
         title=f"{title} of {count(len(scores), 'model')}",
         lead=_score_lead(best, score, title, ranking),
-        foot=_FOOT,
+        foot=FOOT,
     )
     at = f"{percent(level)} interval"
     facts: list[tuple[str, Cell, str]] = [
@@ -137,7 +138,7 @@ def score_page(
     figure = (
         score_plot(scores, metric=metric, level=level) if ranking is None else rank_plot(ranking)
     )
-    page.add(Section("Scores", [*_warnings(scores, warnings), figure, *_basis(scores)]))
+    page.add(Section("Scores", [*warning_blocks(scores, warnings), figure, *basis(scores)]))
     if convergence:
         names = scores if ranking is None else ranking.scores
         growth = {name: convergence[name] for name in names if name in convergence}
@@ -190,7 +191,7 @@ def _ranking_facts(ranking: Ranking) -> list[tuple[str, Cell, str]]:
     ]
 
 
-def _warnings(scores: Mapping[str, Score], warnings: Sequence[Diagnostic] = ()) -> list[Block]:
+def warning_blocks(scores: Mapping[str, Score], warnings: Sequence[Diagnostic] = ()) -> list[Block]:
     """Warnings with the models that they concern, unreliable ones first."""
     items = warning_lines(scores, warnings)
     trusted = all_reliable([*warnings, *(w for score in scores.values() for w in score.warnings)])
@@ -198,7 +199,7 @@ def _warnings(scores: Mapping[str, Score], warnings: Sequence[Diagnostic] = ()) 
     return [Notes(items=items, title="Warnings", tone=tone)] if items else []
 
 
-def _basis(scores: Mapping[str, Score]) -> list[Block]:
+def basis(scores: Mapping[str, Score]) -> list[Block]:
     """Return what the intervals assume and, behind a fold, how each score was computed."""
     assumed = assumption_lines(scores)
     found: list[Block] = []
@@ -227,7 +228,7 @@ def select_page(selection: Selection, *, warnings: Sequence[Diagnostic] = ()) ->
     else:
         lead = f"{best} is ahead {of}, but {total} do not certify that at {at}."
         answer = Tag("not certified", "open")
-    page = Page(title="Which model is best?", lead=lead, foot=_FOOT)
+    page = Page(title="Which model is best?", lead=lead, foot=FOOT)
     page.facts = Facts(
         items=[
             ("Best" if selection.certified else "Ahead", Name(selection.best), title),
@@ -263,7 +264,7 @@ def select_page(selection: Selection, *, warnings: Sequence[Diagnostic] = ()) ->
             (Name(arm), display(reason, limit=300)) for arm, reason in selection.set_aside.items()
         ]
         blocks.append(Table(("Arm", "Why"), rows, "Arms that were set aside"))
-    blocks = [*_warnings(selection.scores, warnings), *blocks, *_basis(selection.scores)]
+    blocks = [*warning_blocks(selection.scores, warnings), *blocks, *basis(selection.scores)]
     blocks.append(Notes(items=selection.notes, title="What the answer assumes"))
     return page.add(Section("Scores at the end", blocks))
 
@@ -299,7 +300,7 @@ def audit_page(document: Mapping[str, Any], *, bounds: Mapping[str, Bound] | Non
         if not refuted
         else f"{refuted} failed more often than allowed."
     )
-    page = Page(title="Do the inequalities hold as printed?", lead=lead, foot=_FOOT)
+    page = Page(title="Do the inequalities hold as printed?", lead=lead, foot=FOOT)
     page.facts = Facts(
         items=[
             ("Refuted", refuted, "with a counterexample each"),
@@ -348,7 +349,7 @@ def statement_page(bound: Bound, row: Mapping[str, Any]) -> Page:
     row : mapping
         Its row of an audit.
     """
-    page = Page(title=bound.id, lead=bound.claim, foot=_FOOT)
+    page = Page(title=bound.id, lead=bound.claim, foot=FOOT)
     page.facts = Facts(
         items=[
             ("Verdict", verdict(row["verdict"]), "of a quick audit"),

@@ -112,7 +112,7 @@ def test_nothing_heavy_is_imported_for_help():
 
 
 def test_help(run):
-    for command in ("score", "features", "audit", "select", "bounds"):
+    for command in ("score", "track", "features", "audit", "select", "bounds"):
         result = run(command, "--help")
         assert result.code == 0
         assert "Examples:" in result.out
@@ -124,10 +124,12 @@ def test_help(run):
 def test_documented_options_exist(run):
     """Every option in docs/cli.md is in --help, and the other way round."""
     text = (Path(__file__).parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
-    for command in ("score", "features", "audit", "select", "bounds"):
+    commands = ("score", "gate", "plan", "track", "features", "audit", "select", "bounds")
+    for command in commands:
         section = text.split(f"## genbounds {command}")[1].split("\n## ")[0]
         options = set(re.findall(r"--[a-z]+", run(command, "--help").out)) - {"--help"}
-        documented = set(re.findall(r"^\| `(--[a-z]+)", section, flags=re.MULTILINE))
+        rows = re.findall(r"^\| (`--[^|]*) \|", section, flags=re.MULTILINE)
+        documented = set(re.findall(r"--[a-z]+", " ".join(rows)))
         assert documented == options
 
 

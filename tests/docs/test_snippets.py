@@ -130,6 +130,9 @@ def folder(tmp_path, monkeypatch) -> Path:
         np.save(tmp_path / "probs" / f"{name}.npy", rng.dirichlet([alpha] * 5, size=600))
     for name in ("real-stats", "statistics"):
         np.savez(tmp_path / f"{name}.npz", mu=np.zeros(d), sigma=np.eye(d))
+    for step, scale in {500: 2.0, 1000: 1.5, 1500: 1.2, 2000: 1.2, 2500: 1.2, 3000: 1.2}.items():
+        np.save(tmp_path / f"step-{step}.npy", scale * rng.normal(size=(600, d)))
+    np.save(tmp_path / "again.npy", 1.2 * rng.normal(size=(600, d)))
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

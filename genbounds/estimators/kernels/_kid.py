@@ -465,7 +465,8 @@ def _estimate(
         # The estimated witness carries the noise of the averages it is made of.
         noise = own * (side.n - 2) / (side.n - 1) ** 2 + crossed / others
         first = max(float(np.var(witness, ddof=1)) - noise, 0.0)
-        variance = 4.0 * first / side.n + 2.0 * own / (side.n * (side.n - 1.0))
+        second = 2.0 * own / (side.n * (side.n - 1.0))
+        variance = 4.0 * first / side.n + second
         influence = 2.0 * witness
         errors.append(
             SampleError(
@@ -474,6 +475,8 @@ def _estimate(
                 degrees_of_freedom=side.n - 1.0,
                 influence=influence,
                 skewness=float((influence**3).mean()) / side.n**2,
+                quadratic_variance=second,
+                mixed_variance=shared,
                 tails=Tails.of(influence),
             )
         )

@@ -65,7 +65,7 @@ def convergence_plot(
         top = legend(canvas, entries, dashed_last=truth is not None)
         axes = canvas.axes(left=62, right=14, top=top, bottom=46, grid="both")
         log_axis(canvas, axes, [n for points in series.values() for n, _ in points])
-        floor = _upright_scale(canvas, axes, scores, settled)
+        floor = upright_scale(canvas, axes, scores, settled)
         # The first on top.
         for index, (label, points) in reversed(list(enumerate(series.items()))):
             _growth(canvas, axes, label, points, index, floor, band=len(series) <= BANDS)
@@ -138,7 +138,7 @@ def _growth(
         )
 
 
-def _upright_scale(
+def upright_scale(
     canvas: Canvas, axes: Axes, scores: Sequence[Score], settled: Sequence[float]
 ) -> float:
     """Scale the upright axis so that wide bands of small samples squeeze no line.

@@ -1,0 +1,301 @@
+"""`genbounds track`: has training stopped improving, and which checkpoint is to be kept."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from genbounds._text import interval, number, percent, short
+from genbounds.cli._input import Drawing, Input
+from genbounds.cli._inputs import choose_metric
+from genbounds.cli._models import doubts_of, files_named, metric_options, read_models
+from genbounds.cli._options import (
+    AsJson,
+    Bandwidth,
+    Device,
+    EncoderName,
+    Groups,
+    Iid,
+    Kernel,
+    Level,
+    Logits,
+    Metric,
+    Order,
+    Out,
+    Precision,
+    Reference,
+    ReferenceExact,
+    ReferenceN,
+    Strata,
+    Verbose,
+    Weights,
+)
+from genbounds.cli._terminal import (
+    interruptible,
+    keep,
+    keep_page,
+    print_json,
+    print_remarks,
+    print_table,
+    progress,
+    say,
+)
+from genbounds.decisions import Track, track_estimates
+from genbounds.estimators import Estimate, MetricSpec, estimate_each, prepare_all
+from genbounds.files import display
+from genbounds.origins import origin_warnings
+from genbounds.report.wording import mark
+from genbounds.validation import InputError, check_open_unit
+
+EXAMPLES = """Examples:
+
+\b
+genbounds track real.npy step-*.npy
+genbounds track real.npy step-*.npy --looks 30 --out results
+genbounds track real.npy step-*.npy --fresh again.npy --json
+genbounds track real.npy step-*.npy --metric kid --patience 5
+"""
+
+
+# Long because every option is declared in its signature.
+def track(
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE",
+            help="Features of the real data (the reference), then one file per checkpoint with "
+            "its step in the name, as in step-1000.npy. For is, vendi and rke every file is a "
+            "checkpoint. Formats as for score.",
+            show_default=False,
+        ),
+    ],
+    reference: Reference = None,
+    looks: Annotated[
+        int | None,
+        typer.Option(
+            "--looks",
+            metavar="N",
+            help="Checkpoints that there will be at most, where the run goes on: the error is "
+            "spent evenly over them.",
+            show_default="as many as there are files",
+        ),
+    ] = None,
+    metric: Metric = "fd",
+    patience: Annotated[
+        int,
+        typer.Option(
+            "--patience", metavar="K", help="So many looks without an improvement are a plateau."
+        ),
+    ] = 3,
+    min_delta: Annotated[
+        float | None,
+        typer.Option(
+            "--min-delta",
+            metavar="D",
+            help="Call it a plateau only if no improvement larger than this can have been missed.",
+            show_default=False,
+        ),
+    ] = None,
+    fresh: Annotated[
+        Path | None,
+        typer.Option(
+            "--fresh",
+            metavar="FILE",
+            help="Samples that the kept checkpoint generated anew: its score is taken from them.",
+            show_default=False,
+        ),
+    ] = None,
+    kernel: Kernel = None,
+    bandwidth: Bandwidth = None,
+    order: Order = None,
+    level: Level = 0.95,
+    encoder: EncoderName = None,
+    weights: Weights = None,
+    device: Device = "cpu",
+    precision: Precision = "float32",
+    logits: Logits = False,
+    groups: Groups = None,
+    strata: Strata = None,
+    iid: Iid = False,
+    reference_n: ReferenceN = None,
+    reference_exact: ReferenceExact = False,
+    out: Out = None,
+    as_json: AsJson = False,
+    verbose: Verbose = False,
+) -> None:
+    """Say whether training still improves, and which checkpoint to keep.
+
+    Every checkpoint is compared with all earlier ones. At the level, no step of the whole run is
+    wrongly called improved or collapsed.
+    """
+    spec = choose_metric(metric, logits=logits)
+    check_open_unit("--level", level)
+    chosen = metric_options(spec, {"kernel": kernel, "bandwidth": bandwidth, "order": order})
+    checkpoints = list(files)
+    if reference is None and spec.reference == "required":
+        reference = checkpoints.pop(0)
+    if not checkpoints:
+        raise InputError(
+            f"--metric {spec.name} needs a reference and at least one checkpoint; got one file."
+        )
+    steps = steps_of(checkpoints)
+    # The shell sorts step-1000 before step-200.
+    checkpoints.sort(key=lambda path: steps[path])
+    drawing = Drawing(
+        groups=groups,
+        strata=strata,
+        iid=iid,
+        reference_n=reference_n,
+        reference_exact=reference_exact,
+    )
+    how = {"weights": weights, "device": device, "precision": precision}
+    with interruptible("run the same command again."):
+        keep(out, {}, complete=False)
+        inputs = read_models(
+            [*checkpoints, *([] if fresh is None else [fresh])],
+            reference,
+            spec,
+            logits=logits,
+            drawing=drawing,
+            encoder=encoder,
+            how=how,
+            out=out,
+        )
+        real = None if reference is None else inputs.pop(0)
+        again = None if fresh is None else inputs.pop()
+        settings = {
+            "looks": looks,
+            "level": level,
+            "patience": patience,
+            "min_delta": min_delta,
+        }
+        run = _followed(spec, chosen, inputs, real, again, steps, settings)
+        names = {steps[one.path]: one.name for one in inputs}
+        document = _document(run, names)
+        keep(out, document)
+        if out is not None:
+            from genbounds.report import track_page
+
+            keep_page(out, track_page(run))
+    if as_json:
+        print_json(document)
+    else:
+        _print(run, spec, verbose=verbose)
+
+
+def steps_of(paths: list[Path]) -> dict[Path, int]:
+    """Return the step of every file: the last number in its name that differs between files.
+
+    Raises
+    ------
+    InputError
+        If a name has no number, the names are built differently, or two files are of one step.
+    """
+    numbers = {path: [int(digits) for digits in re.findall(r"[0-9]+", path.stem)] for path in paths}
+    for path, found in numbers.items():
+        if not found:
+            raise InputError(
+                f"{display(path)}: its name has no number to take for the step: name files as in "
+                "step-1000.npy."
+            )
+    first = paths[0]
+    for path, found in numbers.items():
+        if len(found) != len(numbers[first]):
+            raise InputError(
+                f"{display(first)} and {display(path)} have {len(numbers[first])} and "
+                f"{len(found)} numbers in their names: which one is the step? Name files alike, as "
+                "in step-1000.npy."
+            )
+    columns = list(zip(*numbers.values(), strict=True))
+    varying = [k for k, column in enumerate(columns) if len(set(column)) > 1]
+    place = varying[-1] if varying else len(columns) - 1
+    steps = {path: found[place] for path, found in numbers.items()}
+    known: dict[int, Path] = {}
+    for path, step in steps.items():
+        if step in known:
+            raise InputError(
+                f"{display(known[step])} and {display(path)} are both of step {step}: give one "
+                "file per step."
+            )
+        known[step] = path
+    if len(steps) < len(paths):
+        raise InputError("one file is given twice: give one file per step.")
+    return steps
+
+
+def _followed(
+    spec: MetricSpec,
+    chosen: dict[str, Any],
+    inputs: list[Input],
+    real: Input | None,
+    again: Input | None,
+    steps: Mapping[Path, int],
+    settings: dict[str, Any],
+) -> Track:
+    """Score every checkpoint and follow the run."""
+    models = {one.name: one for one in (*inputs, *([] if again is None else [again]))}
+    samples = {name: one.sample for name, one in models.items()}
+    doubts = doubts_of(spec, models, real)
+    with files_named(models, real), progress("scoring") as advance:
+        done: list[str] = []
+
+        def scored(name: str, estimate: Estimate) -> None:
+            done.append(name)
+            advance(len(done), len(models), name)
+
+        prepared = prepare_all(spec, samples, None if real is None else real.sample, chosen)
+        found = {
+            name: estimate.warned(*doubts[name])
+            for name, estimate in estimate_each(spec, prepared, samples, done=scored).items()
+        }
+        estimates = {steps[one.path]: found[one.name] for one in inputs}
+        every = [*models.values(), *([] if real is None else [real])]
+        warnings = origin_warnings({display(one.name, limit=60): one.origin for one in every})
+        run = track_estimates(estimates, metric=spec.name, warnings=warnings, **settings)
+        if again is None:
+            return run
+        return track_estimates(
+            estimates,
+            metric=spec.name,
+            warnings=warnings,
+            fresh={run.best: found[again.name]},
+            **settings,
+        )
+
+
+def _document(run: Track, names: Mapping[int, str]) -> dict[str, Any]:
+    """Return everything, as `--json` prints it."""
+    document = run.to_dict()
+    document["looks"] = [
+        {"step": look["step"], "model": names[look["step"]], **look} for look in document["looks"]
+    ]
+    return document
+
+
+def _print(run: Track, spec: MetricSpec, *, verbose: bool) -> None:
+    """Print the table by step, then the verdict, warnings and assumptions."""
+    better = "larger" if spec.higher_is_better else "smaller"
+    say(f"{spec.title} by step ({better} is better), {percent(run.level)} for all looks", "")
+    scores = {f"step {short(step)}": score for step, score in run.scores.items()}
+    columns = {
+        "Step": [short(look.step) for look in run.looks],
+        "Score": [number(look.score.value) for look in run.looks],
+        "Interval": [interval(look.score.low, look.score.high) for look in run.looks],
+        "n": [number(look.score.n) for look in run.looks],
+        "State": [look.state for look in run.looks],
+    }
+    if any(score.warnings for score in scores.values()):
+        columns["Warnings"] = [mark(score) for score in scores.values()]
+    rows = list(zip(*columns.values(), strict=True))
+    print_table(list(columns), rows, numeric=("Step", "Score", "n"))
+    kept = run.kept.score
+    how = "from fresh samples" if run.kept.fresh else "corrected for the choice"
+    say("", run.summary)
+    say(
+        f"Keep step {short(run.best)}: {number(kept.value)} {interval(kept.low, kept.high)}, {how}."
+    )
+    print_remarks(scores, warnings=run.warnings, assumptions=run.assumptions, verbose=verbose)

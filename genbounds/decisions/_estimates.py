@@ -1,0 +1,43 @@
+"""Estimates as decisions take them: on the scale of the score."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import replace
+
+from genbounds.estimators import Estimate, SampleError
+from genbounds.results import Diagnostic
+
+
+def on_score_scale(estimate: Estimate) -> Estimate:
+    """Return the estimate of the score itself where it is one of the logarithm.
+
+    A margin is given in units of the score. exp is convex: value and variance then rise together,
+    by half the square of the relative variance, which is added to the curvature.
+    """
+    if not estimate.log_scale:
+        return estimate
+    value = math.exp(estimate.value)
+
+    def scaled(error: SampleError) -> SampleError:
+        convex = value**3 * error.variance**2 / 2.0
+        found = error.scaled(value)
+        return replace(found, curvature=found.curvature + convex)
+
+    return replace(
+        estimate.scaled(value),
+        value=value,
+        sample=scaled(estimate.sample),
+        reference=scaled(estimate.reference),
+        lower_limit=math.exp(estimate.lower_limit),
+        upper_limit=math.exp(min(estimate.upper_limit, 700.0)),
+        log_scale=False,
+        own_interval=None,
+    )
+
+
+def all_warnings(*kinds: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
+    """Join warnings, each once, unreliable ones first."""
+    found = dict.fromkeys(warning for kind in kinds for warning in kind)
+    return tuple(sorted(found, key=lambda warning: warning.severity != "unreliable"))

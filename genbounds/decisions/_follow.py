@@ -1,0 +1,284 @@
+"""The comparison of every checkpoint with all earlier ones, from their estimates.
+
+A look can be wrong in two ways, each of which gets half of the error of the run, in equal parts for
+all looks. "Better than every one of the first j": the best of any looks is one of them, so that
+a wrong statement needs one certain pair to fail, for whatever j: the quantile of a single pair
+will do. "Worse than one of them": the best so far may be so by luck, so that the limit is that of
+the largest difference (`Limits`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import takewhile
+from numbers import Real
+
+import numpy as np
+
+from genbounds._text import percent
+from genbounds.decisions._choice import choice_bias
+from genbounds.decisions._limits import Limits
+from genbounds.decisions._looks import Checkpoint, Look, Outcome, State, Track
+from genbounds.estimators import (
+    Estimate,
+    EstimateDifference,
+    check_comparable,
+    difference,
+    shared_rows,
+)
+from genbounds.results import Diagnostic, Score
+from genbounds.validation import Float, InputError, check_count, check_open_unit, check_rng
+
+
+class Following:
+    """All looks so far.
+
+    Parameters
+    ----------
+    metric : str
+    looks : int
+        Planned.
+    level : float
+    patience : int
+    min_delta : float or None
+    rng : Generator, SeedSequence or int
+    """
+
+    def __init__(
+        self,
+        *,
+        metric: str,
+        looks: int,
+        level: float,
+        patience: int,
+        min_delta: float | None,
+        rng: object,
+    ) -> None:
+        self.metric = metric
+        self.planned = check_count("looks", looks, minimum=1)
+        self.level = check_open_unit("level", level)
+        self.patience = check_count("patience", patience)
+        self.min_delta = None if min_delta is None else check_gain("min_delta", min_delta)
+        self.looks: list[Look] = []
+        self._estimates: list[Estimate] = []
+        self._relied: list[int] = []  # looks that take part in comparisons
+        self._gaps: dict[tuple[int, int], EstimateDifference] = {}
+        steps = max(self.planned - 1, 1)
+        error = 1.0 - self.level
+        self._pair_level = 1.0 - error / steps  # two-sided: half of it is used
+        self._gain_level = 1.0 - 2.0 * error / (steps * self.patience)
+        noise, choice = check_rng(rng).spawn(2)
+        self._limits = Limits(self.planned, error / 2.0, noise)
+        self._choice_seed = int(choice.integers(2**63))
+
+    def check_step(self, step: object) -> float:
+        """Refuse a step that does not follow, or one look too many."""
+        number = step.item() if isinstance(step, (np.integer, np.floating)) else step
+        if isinstance(number, bool) or not isinstance(number, (int, float)):
+            raise InputError(f"must be a number; got {step!r}.", argument="step")
+        if not math.isfinite(number):
+            raise InputError(f"must be finite; got {step!r}.", argument="step")
+        if self.looks and not number > self.looks[-1].step:
+            raise InputError(
+                f"must grow from look to look; got {step!r} after {self.looks[-1].step!r}.",
+                argument="step",
+            )
+        if len(self.looks) == self.planned:
+            raise InputError(
+                f"was planned as {self.planned}, and there are more checkpoints: plan more.",
+                argument="looks",
+            )
+        return number
+
+    def add(self, step: object, estimate: Estimate) -> Look:
+        """Compare one more checkpoint with all earlier ones."""
+        step = self.check_step(step)
+        if self._estimates:
+            earlier = f"step {self.looks[0].step!r}"
+            check_comparable({earlier: self._estimates[0], f"step {step!r}": estimate})
+        t = len(self._estimates)
+        self._estimates.append(estimate)
+        earlier_looks = list(self._relied)
+        state: State = "unreliable"
+        better: list[int] = []
+        worse: list[int] = []
+        gain = None
+        if estimate.reliable:
+            for s in earlier_looks:
+                self._gaps[s, t] = self._loss_gap(t, s)
+            self._relied.append(t)
+            gaps = {s: self._gaps[s, t] for s in earlier_looks}
+            limit = self._limits.next(np.array([gap.stderr**2 for gap in gaps.values()]))
+            better = list(takewhile(lambda s: is_below(gaps[s], self._pair_level), gaps))
+            worse = [s for s, gap in gaps.items() if is_above(gap, limit)]
+            gain = self._gain([gaps[s] for s in earlier_looks[-self.patience :]])
+            state = _state(len(gaps), len(better), len(worse))
+        look = Look(
+            step=step,
+            number=t + 1,
+            score=self._band(estimate),
+            state=state,
+            better_than=tuple(self.looks[s].step for s in better),
+            worse_than=tuple(self.looks[s].step for s in worse),
+            best=step,
+            gain_high=gain,
+        )
+        self.looks.append(look)
+        self.looks[-1] = look = replace(look, best=self.looks[self._best()].step)
+        return look
+
+    def kept(self, fresh: Estimate | None = None) -> Checkpoint:
+        """Return the checkpoint to keep, scored by `fresh` rows or corrected for the choice."""
+        if not self.looks:
+            raise InputError("nothing to choose from: update with a sample first.")
+        best = self._best()
+        look = self.looks[best]
+        score = self._corrected(best) if fresh is None else fresh.score(self.level)
+        return Checkpoint(
+            step=look.step, score=score, as_chosen=look.score.value, fresh=fresh is not None
+        )
+
+    def track(self, *, fresh: Estimate | None = None, warnings: Sequence[Diagnostic] = ()) -> Track:
+        """Return everything so far, with the verdict at the last look."""
+        kept = self.kept(fresh)
+        first = self._estimates[0]
+        rows = {
+            f"step {look.step!r}": estimate.sample.row_ids
+            for look, estimate in zip(self.looks, self._estimates, strict=True)
+        }
+        if fresh is not None:
+            rows["the fresh sample"] = fresh.sample.row_ids
+        return Track(
+            metric=self.metric,
+            level=self.level,
+            planned=self.planned,
+            scores={look.step: look.score for look in self.looks},
+            looks=tuple(self.looks),
+            kept=kept,
+            verdict=self._verdict(),
+            patience=self.patience,
+            min_delta=self.min_delta,
+            gain_high=self.looks[-1].gain_high,
+            higher_is_better=first.higher_is_better,
+            log_scale=first.log_scale,
+            warnings=(*warnings, *shared_rows(rows)),
+            assumptions=self._assumptions(fresh is not None),
+        )
+
+    def _verdict(self) -> Outcome:
+        last = self.looks[-1]
+        relied = [self.looks[s] for s in self._relied]
+        if last.collapsed:
+            return "collapsed"
+        if last.state == "unreliable" or len(relied) < 2:
+            return "undecided"
+        window = min(self.patience, len(relied) - 1)
+        before = len(relied) - window
+        if any(len(look.better_than) >= before for look in relied[-window:]):
+            return "improved"
+        small = self.min_delta is None or (last.gain_high or 0.0) <= self.min_delta
+        return "plateau" if last.gain_high is not None and small else "undecided"
+
+    def _loss_gap(self, a: int, b: int) -> EstimateDifference:
+        """Difference a - b, turned so that a positive one means that a is worse."""
+        one, two = self._estimates[a], self._estimates[b]
+        return difference(two, one) if one.higher_is_better else difference(one, two)
+
+    def _gain(self, gaps: list[EstimateDifference]) -> float | None:
+        """Return the upper limit of what the last look has gained on any of these."""
+        if len(gaps) < self.patience:
+            return None
+        return max(0.0, *(-gap.interval(self._gain_level)[0] for gap in gaps))
+
+    def _band(self, estimate: Estimate) -> Score:
+        score = estimate.score(1.0 - (1.0 - self.level) / self.planned)
+        together = (
+            f"the intervals of all {self.planned} looks hold together with probability "
+            f"{percent(self.level)} (Bonferroni)"
+        )
+        return replace(score, level=self.level, assumptions=(*score.assumptions, together))
+
+    def _best(self) -> int:
+        """Return the look with the least loss, among those that can be relied on."""
+        candidates = self._relied or range(len(self._estimates))
+        return min(candidates, key=lambda t: self._estimates[t].loss)
+
+    def _corrected(self, best: int) -> Score:
+        """Subtract the bias of the choice from the score of the chosen look."""
+        score = self.looks[best].score
+        if best not in self._relied or len(self._relied) < 2:
+            return score
+        losses = np.array([self._estimates[t].loss for t in self._relied])
+        rng = np.random.default_rng(self._choice_seed)  # the same each time
+        bias = choice_bias(losses, self._covariance(), rng)
+        estimate = self._estimates[best]
+        value = estimate.value - (-bias if estimate.higher_is_better else bias)
+        value = max(value, estimate.lower_limit)
+        value = math.exp(value) if estimate.log_scale else value
+        return replace(
+            score,
+            value=min(max(value, score.low), score.high),
+            details=(
+                *score.details,
+                f"corrected for the choice of the best of {len(self._relied)} looks",
+            ),
+        )
+
+    def _covariance(self) -> Float:
+        """Covariance of the errors of the looks that take part, from those of all pairs."""
+        own = np.array([self._estimates[t].variance for t in self._relied])
+        out: Float = np.diag(own)
+        for i, s in enumerate(self._relied):
+            for j in range(i + 1, len(self._relied)):
+                apart = self._gaps[s, self._relied[j]].stderr ** 2
+                out[i, j] = out[j, i] = (own[i] + own[j] - apart) / 2.0
+        return out
+
+    def _assumptions(self, fresh: bool) -> tuple[str, ...]:
+        shared = any(estimate.sample.units is not None for estimate in self._estimates)
+        error = percent(1.0 - self.level)
+        doubtful = len(self.looks) - len(self._relied)
+        left_out = f"{doubtful} of {len(self.looks)} looks are unreliable: they are not compared"
+        return (
+            f"the number of looks ({self.planned}) was fixed beforehand; then the probability "
+            f"that any look is wrongly called improved or collapsed is at most {error}",
+            "samples of the checkpoints with equal group ids share what they were drawn for"
+            if shared
+            else "the samples of the checkpoints are independent of one another",
+            "the kept checkpoint is scored by fresh rows, which took no part in its choice"
+            if fresh
+            else "the score of the kept checkpoint is corrected for its choice; rows drawn anew "
+            "would give a shorter interval",
+            *([left_out] if doubtful else []),
+        )
+
+
+def _state(earlier: int, better: int, worse: int) -> State:
+    if not earlier:
+        return "first"
+    if worse:
+        return "collapsed"
+    return "improved" if better == earlier else "undecided"
+
+
+def is_below(gap: EstimateDifference, level: float) -> bool:
+    """Whether the interval at `level` lies below 0; noise that is not there shows nothing."""
+    return gap.stderr > 0.0 and gap.interval(level)[1] < 0.0
+
+
+def is_above(gap: EstimateDifference, limit: float) -> bool:
+    """Whether the interval of `limit` normal standard errors lies above 0."""
+    from scipy.special import ndtr
+
+    if not gap.stderr > 0.0 or not math.isfinite(limit):
+        return False
+    return gap.interval(1.0 - 2.0 * float(ndtr(-limit)))[0] > 0.0
+
+
+def check_gain(name: str, value: object) -> float:
+    """Return `value` as a float if it is a number of at least 0."""
+    if isinstance(value, bool) or not (isinstance(value, Real) and 0.0 <= float(value) < math.inf):
+        raise InputError(f"must be a number of at least 0; got {value!r}.", argument=name)
+    return float(value)

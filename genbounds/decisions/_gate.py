@@ -1,0 +1,481 @@
+"""Whether a candidate may replace a baseline: non-inferiority and equivalence with a margin."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from genbounds._tables import InHand, Line
+from genbounds._text import number, percent, shown
+from genbounds.decisions._estimates import all_warnings, on_score_scale
+from genbounds.decisions._variance import FITTED, VarianceModel, smallest
+from genbounds.estimators import (
+    Estimate,
+    EstimateDifference,
+    Moments,
+    difference,
+    estimate_each,
+    metric_spec,
+    prepare_all,
+    rank,
+)
+from genbounds.origins import origin_of, origin_warnings
+from genbounds.results import Diagnostic, Difference, Score, all_reliable, unreliable
+from genbounds.validation import InputError, check_open_unit
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Decision = Literal["pass", "fail", "inconclusive"]
+
+POWER = 0.8
+"""Probability with which `Verdict.samples_needed` samples settle it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Margin:
+    """How much worse a candidate may be: an amount, or a share of the baseline's score.
+
+    Attributes
+    ----------
+    value : float
+        In units of the score, or as a share.
+    relative : bool
+    """
+
+    value: float
+    relative: bool = False
+
+    @classmethod
+    def of(cls, given: object) -> Margin:
+        """Read what was `given`: a number, or a text such as "2%" or "0.5"."""
+        text = str(given).strip()
+        relative = isinstance(given, str) and text.endswith("%")
+        try:
+            if isinstance(given, bool):
+                raise ValueError
+            value = float(text.removesuffix("%") if relative else text)
+        except ValueError:
+            value = math.nan
+        if relative:
+            value /= 100.0
+        if not 0.0 <= value < (1.0 if relative else math.inf):
+            raise InputError(
+                "must be a number of at least 0, in units of the score, or a share of the "
+                f"baseline's score below 100 %, such as '2%'; got {given!r}.",
+                argument="margin",
+            )
+        return cls(value=value, relative=relative)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict(InHand):
+    """Whether a candidate is worse than a baseline by no more than a margin.
+
+    Attributes
+    ----------
+    decision : {"pass", "fail", "inconclusive"}
+    candidate, baseline : str
+        Names of the models.
+    worse_by : float
+        How much worse the candidate is, in units of the score; negative where it is better.
+    low, high : float
+        One-sided limits of `worse_by`, each at `level`; with a relative margin they hold the noise
+        of the margin as well. The gate passes if `high` is below the margin, and fails if `low` is
+        above it.
+    margin : float
+        In units of the score, as used.
+    relative_margin : float or None
+        As a share of the baseline's score, where it was given so.
+    level : float
+        Of each limit: a candidate that is worse by just the margin passes, and fails, with
+        probability ``1 - level`` at most.
+    equivalence : bool
+        Whether it must not be better by more than the margin either.
+    difference : Difference
+        Of both scores, better minus worse by value, with its two-sided interval and p-value at
+        `level`; in units of the score.
+    scores : dict of str to Score
+        Of the candidate and the baseline.
+    samples_needed : int or None
+        Where inconclusive: generated samples of each model that make it pass with probability
+        80 %, if `worse_by` is the truth. None if that cannot be said, or no number does.
+    reason : str
+        Why it is inconclusive, or why no number of samples is given; may be empty.
+    metric : str
+    warnings : tuple of Diagnostic
+        Of both scores and of both models together. An unreliable one makes it inconclusive.
+    assumptions : tuple of str
+    """
+
+    _names: ClassVar[str] = "Gate"
+
+    decision: Decision
+    candidate: str
+    baseline: str
+    worse_by: float
+    low: float
+    high: float
+    margin: float
+    relative_margin: float | None
+    level: float
+    equivalence: bool
+    difference: Difference
+    scores: dict[str, Score]
+    samples_needed: int | None
+    reason: str
+    metric: str
+    warnings: tuple[Diagnostic, ...] = ()
+    assumptions: tuple[str, ...] = ()
+
+    def accepted(self, inconclusive: str = "fail") -> bool:
+        """Whether to go on: it passes, or is `inconclusive` and that is to "pass" as well."""
+        return self.decision == "pass" or (self.decision, inconclusive) == ("inconclusive", "pass")
+
+    @property
+    def reliable(self) -> bool:
+        """False exactly if a warning is "unreliable"."""
+        return all_reliable(self.warnings)
+
+    def __str__(self) -> str:
+        """Return one line for a log."""
+        share = "" if self.relative_margin is None else f", {percent(self.relative_margin)}"
+        if self.equivalence:
+            limits = f"from {number(self.low)} to {number(self.high)}"
+        elif self.decision == "fail":
+            limits = f"at least {number(self.low)}"
+        else:
+            limits = f"at most {number(self.high)}"
+        side = "better" if self.worse_by < 0.0 else "worse"
+        text = (
+            f"{self.decision}: {self.metric} of {shown(self.candidate)} is "
+            f"{number(self.scores[self.candidate].value)}, of {shown(self.baseline)} "
+            f"{number(self.scores[self.baseline].value)}: {side} by {number(abs(self.worse_by))} "
+            f"(worse by {limits}, {percent(self.level)}); margin {number(self.margin)}{share}"
+        )
+        if self.samples_needed is not None:
+            text += f"; about {number(self.samples_needed)} samples of each would settle it"
+        return f"{text}; {self.reason}" if self.reason else text
+
+    def __repr__(self) -> str:
+        return "\n  ".join((f"Verdict({self})", *map(str, self.warnings)))
+
+    def __format__(self, spec: str) -> str:
+        return format(self.worse_by, spec) if spec else str(self)
+
+    def _lines(self) -> list[Line]:
+        return [
+            Line(
+                name=f"{self.candidate} against {self.baseline}",
+                value=self.worse_by,
+                low=self.low,
+                high=self.high,
+                reliable=self.reliable,
+                more={
+                    "margin": self.margin,
+                    "decision": self.decision,
+                    "samples needed": self.samples_needed,
+                },
+            )
+        ]
+
+    def _caption(self) -> str:
+        return f"{self.metric}: how much worse, one-sided limits at {percent(self.level)} each"
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw how much worse the candidate is, with its limits and the margin.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            A new figure's by default.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+        """
+        ax = InHand.plot(self, ax)
+        for place in (-self.margin, self.margin) if self.equivalence else (self.margin,):
+            ax.axvline(place, color="C3", linestyle="--", linewidth=1.2)
+        ax.axvline(0.0, color="0.6", linewidth=0.8)
+        return ax
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON types."""
+
+        def plain(value: float) -> float | None:
+            return value if math.isfinite(value) else None
+
+        return {
+            "decision": self.decision,
+            "candidate": self.candidate,
+            "baseline": self.baseline,
+            "metric": self.metric,
+            "worse_by": plain(self.worse_by),
+            "low": plain(self.low),
+            "high": plain(self.high),
+            "level": self.level,
+            "difference": self.difference.to_dict(),
+            "margin": plain(self.margin),
+            "relative_margin": self.relative_margin,
+            "equivalence": self.equivalence,
+            "samples_needed": self.samples_needed,
+            "reason": self.reason,
+            "reliable": self.reliable,
+            "scores": {name: score.to_dict() for name, score in self.scores.items()},
+            "warnings": [warning.to_dict() for warning in self.warnings],
+            "assumptions": list(self.assumptions),
+        }
+
+
+def gate(
+    candidate: Any,
+    baseline: Any,
+    reference: Any = None,
+    *,
+    margin: float | str,
+    metric: Any = "fd",
+    level: float = 0.95,
+    equivalence: bool = False,
+    options: Mapping[str, Any] | None = None,
+) -> Verdict:
+    """Decide whether a candidate is worse than a baseline by no more than a margin.
+
+    Parameters
+    ----------
+    candidate, baseline : array_like of shape (n, d), Sample or Moments
+        Generated features (posteriors for "is"). Equal group ids in both are the same prompt or
+        latent, whose common noise cancels. For "fd" a baseline may be `Moments`, such as those of
+        a small file that is kept with the code.
+    reference : array_like of shape (m, d) or Moments, optional
+        As `real` of `compare`.
+    margin : float or str
+        By how much the candidate may be worse: a number in units of the score, or a text such as
+        "2%": a share of the baseline's score. The baseline's own noise then counts as well.
+    metric : str, MetricSpec, CustomMetric or callable
+        As in `compare`. Which direction is worse follows from the metric.
+    level : float
+        Confidence of either limit, in (0.5, 1).
+    equivalence : bool
+        Whether the candidate must not be better by more than the margin either: it passes if both
+        limits lie within ± margin, and fails if they lie outside on one side.
+    options : mapping, optional
+        As in `compare`.
+
+    Returns
+    -------
+    Verdict
+        Inconclusive where the limits hold the margin, or a score is unreliable.
+
+    Raises
+    ------
+    InputError
+        As `compare`; or if `margin` or `level` is not legal, or a relative margin is asked for
+        where the baseline's score is not positive.
+
+    Notes
+    -----
+    Two one-sided tests at ``1 - level`` each (S. Wellek, "Testing statistical hypotheses of
+    equivalence and noninferiority", 2010, §1.6 and §3). For a share p of the baseline's score the
+    combination candidate - (1 + p) baseline is tested, so that the baseline is not taken for exact.
+    For "is", "vendi" and "rke" the difference is that of the scores, not of their logarithms.
+
+    Examples
+    --------
+    >>> import numpy as np, genbounds as gb
+    >>> rng = np.random.default_rng(0)
+    >>> real, old = rng.normal(size=(4000, 4)), 1.2 * rng.normal(size=(4000, 4))
+    >>> gb.gate(1.2 * rng.normal(size=(4000, 4)), old, real, margin=0.1).decision
+    'pass'
+    """
+    spec = metric_spec(metric)
+    wanted = Margin.of(margin)
+    check_gate(wanted, level=level, equivalence=equivalence)
+    models = {"candidate": candidate, "baseline": baseline}
+    prepared = prepare_all(spec, models, reference, options)
+    estimates = estimate_each(spec, prepared, models)
+    origins = {f"`{name}`": origin_of(model) for name, model in models.items()}
+    if reference is not None:
+        origins["`reference`"] = origin_of(reference)
+    return decide(
+        estimates,
+        models,
+        margin=wanted,
+        metric=spec.name,
+        level=level,
+        equivalence=equivalence,
+        warnings=origin_warnings(origins),
+    )
+
+
+def check_gate(margin: Margin, *, level: float, equivalence: bool) -> None:
+    """Refuse a `level` or an `equivalence` margin with which nothing can pass."""
+    if check_open_unit("level", level) <= 0.5:
+        raise InputError(f"must be above 0.5 for a gate; got {level!r}.", argument="level")
+    if equivalence and not margin.value > 0.0:
+        raise InputError("must be above 0 for equivalence; got 0.", argument="margin")
+
+
+def _unknown_sizes(models: Mapping[str, Any]) -> tuple[Diagnostic, ...]:
+    """Warn of `models` given by statistics that do not say how many samples they come from."""
+    return tuple(
+        unreliable(
+            "moments-only",
+            f"the statistics of {shown(name)} do not say from how many samples they come and would "
+            "be taken as exact",
+            "Write `n` beside mu and sigma: Moments.from_features(x, keep=2048).save(path).",
+        )
+        for name, model in models.items()
+        if isinstance(model, Moments) and not model.size_known
+    )
+
+
+def decide(
+    estimates: Mapping[str, Estimate],
+    samples: Mapping[str, Any],
+    *,
+    margin: Margin,
+    metric: str,
+    level: float,
+    equivalence: bool = False,
+    warnings: Iterable[Diagnostic] = (),
+) -> Verdict:
+    """Decide from two estimates against one reference.
+
+    Parameters
+    ----------
+    estimates : mapping of str to Estimate
+        Of the candidate and of the baseline, in this order.
+    samples : mapping of str to Sample, array or Moments
+        What they are estimated from.
+    margin : Margin
+    metric : str
+    level : float
+    equivalence : bool
+    warnings : iterable of Diagnostic
+        About both together.
+
+    Returns
+    -------
+    Verdict
+    """
+    scaled = {name: on_score_scale(estimate) for name, estimate in estimates.items()}
+    ranking = rank(scaled, metric=metric, level=level)
+    # Scores and their intervals are those that everything else reports.
+    scores = {name: estimate.score(level) for name, estimate in estimates.items()}
+    (candidate, one), (baseline, two) = scaled.items()
+    if margin.relative and not two.value > 0.0:
+        raise InputError(
+            f"is relative, but the score of the baseline, {two.value:.4g}, is not positive: pass a "
+            "number in units of the score.",
+            argument="margin",
+        )
+    size = margin.value * two.value if margin.relative else margin.value
+    share = margin.value if margin.relative else 0.0
+    upper = _beyond(one, two, share=share, shift=-size)
+    lower = _beyond(one, two, share=-share, shift=size)
+    sides = 2.0 * level - 1.0
+    low, high = upper.interval(sides)
+    low_of_lower, high_of_lower = lower.interval(sides)
+    if equivalence:
+        within, beyond = high < 0.0 < low_of_lower, low > 0.0 or high_of_lower < 0.0
+    else:
+        within, beyond = high < 0.0, low > 0.0
+    found = all_warnings(
+        *(score.warnings for score in scores.values()),
+        ranking.warnings,
+        warnings,
+        _unknown_sizes(samples),
+    )
+    trusted = all_reliable(found)
+    decision: Decision = "inconclusive"
+    if trusted and (within or beyond):
+        decision = "pass" if within else "fail"
+    worse_by = _beyond(one, two, share=0.0, shift=0.0).value
+    needed, reason = None, ""
+    if not trusted:
+        codes = dict.fromkeys(one.code for one in found if one.severity == "unreliable")
+        reason = f"a score is unreliable ({', '.join(codes)})"
+    elif decision == "inconclusive":
+        shifted = two.scaled(_factor(two, share))
+        needed, reason = _samples_needed(
+            one, shifted, worse_by=worse_by, margin=size, level=level, equivalence=equivalence
+        )
+    return Verdict(
+        decision=decision,
+        candidate=candidate,
+        baseline=baseline,
+        worse_by=worse_by,
+        low=(low_of_lower - size) if equivalence else (low + size),
+        high=high + size,
+        margin=size,
+        relative_margin=margin.value if margin.relative else None,
+        level=level,
+        equivalence=equivalence,
+        difference=ranking.difference(candidate, baseline),
+        scores=scores,
+        samples_needed=needed,
+        reason=reason,
+        metric=metric,
+        warnings=found,
+        assumptions=_assumptions(scores, ranking.assumptions, relative=margin.relative),
+    )
+
+
+def _factor(baseline: Estimate, share: float) -> float:
+    return 1.0 - share if baseline.higher_is_better else 1.0 + share
+
+
+def _beyond(
+    candidate: Estimate, baseline: Estimate, *, share: float, shift: float
+) -> EstimateDifference:
+    """How much worse the candidate is than the allowed score, negative where it is within.
+
+    Of a relative margin the share of the baseline's score is in the combination that is tested, of
+    an absolute one it is a `shift`.
+    """
+    allowed = baseline.scaled(_factor(baseline, share))
+    pair = (allowed, candidate) if candidate.higher_is_better else (candidate, allowed)
+    gap = difference(*pair)
+    return gap if share else replace(gap, value=gap.value + shift)
+
+
+def _samples_needed(
+    candidate: Estimate,
+    allowed: Estimate,
+    *,
+    worse_by: float,
+    margin: float,
+    level: float,
+    equivalence: bool,
+) -> tuple[int | None, str]:
+    """Return samples of each model with which it passes, if `worse_by` is the truth."""
+    space = margin - abs(worse_by) if equivalence else margin - worse_by
+    if not space > 0.0:
+        return None, "the difference looks larger than the margin: more samples would rather fail"
+    if {candidate.method, allowed.method} & FITTED:
+        return None, "how many samples would settle it cannot be said from so few per dimension"
+    model = VarianceModel.of_difference(candidate, allowed)
+    if math.isinf(model.n):
+        return None, "the moments of both models are exact: more samples change nothing"
+    power = (1.0 + POWER) / 2.0 if equivalence else POWER
+
+    def settled(n: float) -> bool:
+        return model.margin(level, power, n) <= space
+
+    needed = smallest(settled, low=max(2.0, model.n))
+    if math.isinf(needed):
+        return None, "no number of generated samples settles it: the reference is too small"
+    return int(needed), ""
+
+
+def _assumptions(
+    scores: Mapping[str, Score], joint: tuple[str, ...], *, relative: bool
+) -> tuple[str, ...]:
+    found = [assumption for score in scores.values() for assumption in score.assumptions]
+    found += joint[1:]  # the first is about several pairs
+    if relative:
+        found.append("the margin is a share of the baseline's score, whose noise is accounted for")
+    return tuple(dict.fromkeys(found))

@@ -1,0 +1,342 @@
+"""Results of following a run: one look, the kept checkpoint, the whole track."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
+
+from genbounds._tables import InHand, Line
+from genbounds._text import count, interval, number, percent, short
+from genbounds.results import Diagnostic, Score
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+State = Literal["first", "improved", "undecided", "collapsed", "unreliable"]
+"""What one look says about its checkpoint, compared with all earlier ones."""
+
+Outcome = Literal["improved", "plateau", "collapsed", "undecided"]
+"""What a run says at its last look."""
+
+STATES: tuple[str, ...] = get_args(State)
+OUTCOMES: tuple[str, ...] = get_args(Outcome)
+
+NAMED_STEPS = 4
+"""So many steps are named in a sentence; more are counted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look(InHand):
+    """One checkpoint, compared with all earlier ones.
+
+    Attributes
+    ----------
+    step : int or float
+    number : int
+        Of the look, from 1.
+    score : Score
+        Its interval is the band: those of all looks together hold with probability `score.level`.
+    state : str
+        "improved": better than every earlier checkpoint. "collapsed": worse than an earlier one.
+        "undecided": neither can be said. "first": there is no earlier one. "unreliable": the
+        score has such a warning, and takes part in no comparison.
+    better_than : tuple
+        Steps from the first one on, without a gap, of which every one is worse than this.
+    worse_than : tuple
+        Steps that are better than this one.
+    best : int or float
+        The step with the best value so far.
+    gain_high : float or None
+        This checkpoint is better than any of the last `patience` ones by no more than this, on the
+        scale of the differences (logarithms for some scores); None while there are fewer.
+    """
+
+    _names: ClassVar[str] = "Step"
+
+    step: float
+    number: int
+    score: Score
+    state: State
+    better_than: tuple[float, ...] = ()
+    worse_than: tuple[float, ...] = ()
+    best: float
+    gain_high: float | None = None
+
+    @property
+    def improved(self) -> bool:
+        """Whether it is better than every earlier checkpoint."""
+        return self.state == "improved"
+
+    @property
+    def collapsed(self) -> bool:
+        """Whether it is worse than an earlier checkpoint."""
+        return self.state == "collapsed"
+
+    @property
+    def band(self) -> tuple[float, float]:
+        """Both ends of the interval of its score."""
+        return self.score.low, self.score.high
+
+    def _lines(self) -> list[Line]:
+        return [self.score._line(short(self.step), state=self.state)]
+
+    def _caption(self) -> str:
+        return f"{self.score.title or 'Score'} of one checkpoint, {jointly(self.score.level)}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON types."""
+        return {
+            "step": self.step,
+            "number": self.number,
+            "state": self.state,
+            "score": self.score.to_dict(),
+            "better_than": list(self.better_than),
+            "worse_than": list(self.worse_than),
+            "best": self.best,
+            "gain_high": self.gain_high,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoint(InHand):
+    """The checkpoint to keep, with a score that its choice does not flatter.
+
+    Attributes
+    ----------
+    step : int or float
+    score : Score
+        Of fresh rows, with their own interval; or corrected for the choice, with the interval that
+        holds for all looks together.
+    as_chosen : float
+        The value by which it was chosen: too good on average.
+    fresh : bool
+        Whether `score` comes from fresh rows.
+    """
+
+    _names: ClassVar[str] = "Step"
+
+    step: float
+    score: Score
+    as_chosen: float
+    fresh: bool
+
+    def __float__(self) -> float:
+        return self.score.value
+
+    def __format__(self, spec: str) -> str:
+        return format(self.score.value, spec) if spec else str(self)
+
+    def _lines(self) -> list[Line]:
+        return [self.score._line(short(self.step))]
+
+    def _caption(self) -> str:
+        how = "fresh rows" if self.fresh else "corrected for the choice"
+        return f"{self.score.title or 'Score'} of the kept checkpoint, {how}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON types."""
+        return {
+            "step": self.step,
+            "score": self.score.to_dict(),
+            "as_chosen": self.as_chosen,
+            "fresh": self.fresh,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Track(InHand):
+    """A training run, one look after the other.
+
+    Attributes
+    ----------
+    metric : str
+    level : float
+        With this probability no look of the run is wrongly called improved or collapsed; also that
+        of all bands together, and of all `gain_high` together.
+    planned : int
+        Looks for which the level was planned.
+    scores : dict of int or float to Score
+        By step; the intervals hold together.
+    looks : tuple of Look
+    kept : Checkpoint
+        The checkpoint to keep, with its honest score.
+    verdict : str
+        At the last look. "collapsed": it is worse than an earlier checkpoint. "improved": one of
+        the last `patience` looks is better than every look before them. "plateau": none is, and
+        at most `gain_high` was missed. "undecided": nothing can be said yet.
+    patience : int
+        Looks without an improvement that make a plateau.
+    min_delta : float or None
+        A plateau is only called one if `gain_high` is no more than this.
+    gain_high : float or None
+        The last checkpoint is better than any of the `patience` before it by no more than this;
+        a difference of logarithms where `log_scale`. None while there are fewer looks.
+    higher_is_better : bool
+    log_scale : bool
+        Whether differences are those of logarithms.
+    warnings : tuple of Diagnostic
+        About the run; each score has its own.
+    assumptions : tuple of str
+    """
+
+    _names: ClassVar[str] = "Step"
+
+    metric: str
+    level: float
+    planned: int
+    scores: dict[float, Score]
+    looks: tuple[Look, ...]
+    kept: Checkpoint
+    verdict: Outcome
+    patience: int
+    min_delta: float | None = None
+    gain_high: float | None = None
+    higher_is_better: bool = False
+    log_scale: bool = False
+    warnings: tuple[Diagnostic, ...] = ()
+    assumptions: tuple[str, ...] = ()
+
+    @property
+    def best(self) -> float:
+        """Step of the checkpoint to keep."""
+        return self.kept.step
+
+    @property
+    def best_score(self) -> Score:
+        """Honest score of the checkpoint to keep."""
+        return self.kept.score
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The messages of all warnings, then the assumptions."""
+        return (*(warning.message for warning in self.warnings), *self.assumptions)
+
+    @property
+    def summary(self) -> str:
+        """The verdict in one or two sentences."""
+        last = self.looks[-1]
+        at = f"({jointly(self.level)})"
+        gain = "" if self.gain_high is None else self._gain()
+        if self.verdict == "collapsed":
+            return (
+                f"Collapsed: step {short(last.step)} is worse than {_steps(last.worse_than)} {at}."
+            )
+        if self.verdict == "improved":
+            better = max(self.looks[-self.patience :], key=lambda look: len(look.better_than))
+            return (
+                f"Improving: step {short(better.step)} is better than "
+                f"{_steps(better.better_than)} {at}."
+            )
+        if self.verdict == "plateau":
+            return (
+                f"Plateau: none of the last {count(self.patience, 'look')} is better than all "
+                f"before; what they may have gained is no more than {gain} {at}."
+            )
+        if last.state == "unreliable":
+            return "Nothing can be said: the last score is unreliable, see the warnings."
+        if self.gain_high is None:
+            return (
+                f"Nothing can be said yet: no change is seen, and a plateau takes "
+                f"{self.patience + 1} reliable looks."
+            )
+        return (
+            f"Nothing can be said yet: no improvement is seen, but one of up to {gain} may have "
+            f"been missed {at}. More samples per look would tell."
+        )
+
+    def _gain(self) -> str:
+        assert self.gain_high is not None
+        if self.log_scale:
+            return f"a factor {number(math.exp(self.gain_high))}"
+        return number(self.gain_high)
+
+    def _lines(self) -> list[Line]:
+        return [look._lines()[0] for look in self.looks]
+
+    def _caption(self) -> str:
+        title = next((score.title for score in self.scores.values()), "") or self.metric
+        return f"{title} by step, {jointly(self.level)}"
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the values with their bands by step, and mark the kept checkpoint.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            A new figure's by default.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+        """
+        if ax is None:
+            import matplotlib.pyplot as plt
+
+            _, ax = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
+        steps = list(self.scores)
+        scores = list(self.scores.values())
+        lows, highs = ([end if math.isfinite(end) else math.nan for end in ends]
+                       for ends in ([s.low for s in scores], [s.high for s in scores]))  # fmt: skip
+        ax.fill_between(steps, lows, highs, color="C0", alpha=0.16, linewidth=0)
+        ax.plot(steps, [score.value for score in scores], color="C0")
+        styles = {"improved": ("^", "C2"), "collapsed": ("v", "C3"), "unreliable": ("X", "C3")}
+        for look in self.looks:
+            mark, colour = styles.get(look.state, ("o", "C0"))
+            ax.plot(look.step, look.score.value, mark, color=colour)
+        ax.axvline(self.best, color="0.5", linestyle="--", linewidth=1)
+        ax.set_xlabel("step")
+        ax.set_ylabel(self._caption().partition(",")[0].removesuffix(" by step"), parse_math=False)
+        return ax
+
+    def __repr__(self) -> str:
+        lines = [f"Track({self.metric}, {jointly(self.level)})"]
+        names = [short(look.step) for look in self.looks]
+        width = max(map(len, names), default=0)
+        for name, look in zip(names, self.looks, strict=True):
+            score = look.score
+            lines.append(
+                f"  {name:>{width}}  {score.value:>12.6g}  [{score.low:.6g}, {score.high:.6g}]  "
+                f"{look.state}"
+            )
+        score = self.kept.score
+        how = "fresh rows" if self.kept.fresh else "corrected for the choice"
+        lines.append(f"  {self.summary}")
+        lines.append(
+            f"  Keep step {short(self.best)}: {number(score.value)} "
+            f"{interval(score.low, score.high)}, {how}."
+        )
+        return "\n".join((*lines, *(f"  {warning}" for warning in self.warnings)))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON types."""
+        return {
+            "metric": self.metric,
+            "level": self.level,
+            "planned": self.planned,
+            "looks": [look.to_dict() for look in self.looks],
+            "best": self.best,
+            "kept": self.kept.to_dict(),
+            "verdict": self.verdict,
+            "patience": self.patience,
+            "min_delta": self.min_delta,
+            "gain_high": self.gain_high,
+            "higher_is_better": self.higher_is_better,
+            "log_scale": self.log_scale,
+            "warnings": [warning.to_dict() for warning in self.warnings],
+            "assumptions": list(self.assumptions),
+            "notes": list(self.notes),
+        }
+
+
+def jointly(level: float) -> str:
+    return f"{percent(level)}, all looks together"
+
+
+def _steps(steps: Sequence[float]) -> str:
+    if len(steps) > NAMED_STEPS:
+        return f"{len(steps)} earlier ones, step {short(steps[0])} the first of them"
+    names = [short(step) for step in steps]
+    listed = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    return f"step{'' if len(names) == 1 else 's'} {listed}"

@@ -1,0 +1,492 @@
+"""How many samples an interval of some width, or a difference of some size, needs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+
+from genbounds._tables import InHand, Line
+from genbounds._text import number, percent
+from genbounds.decisions._estimates import all_warnings, on_score_scale
+from genbounds.decisions._variance import FITTED, LARGEST, VarianceModel, smallest
+from genbounds.estimators import (
+    Estimate,
+    Moments,
+    Prepared,
+    estimate_each,
+    metric_spec,
+    prepare_all,
+    rank,
+)
+from genbounds.results import Diagnostic, all_reliable
+from genbounds.samples import Sample
+from genbounds.validation import Float, InputError, check_open_unit
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+POINTS = 41
+"""Of a curve."""
+
+Target = Literal["half_width", "gap"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Plan(InHand):
+    """How many generated samples a target takes, and what any number of them gives.
+
+    Attributes
+    ----------
+    n : int or None
+        Generated samples (of each model, where there are two) that reach the target; None where no
+        number does.
+    feasible : bool
+        Whether some number of generated samples reaches the target with this reference.
+    limit : float
+        What no number of generated samples gets below: of the half-width, or of the difference
+        that is found with the power asked for. 0 where the reference is exact.
+    reference_needed : int or None
+        Where the reference is the limit: the minimum number of reference samples with which some
+        number of generated ones reaches the target. None elsewhere.
+    target : {"half_width", "gap"}
+        What was asked for.
+    half_width : float or None
+        Target half-width of the interval, in units of the score.
+    gap : float or None
+        Target difference of two models.
+    power : float
+        Probability with which `gap` is to be found: its interval excludes 0.
+    level : float
+        Of the interval.
+    pilot_n, reference_n : int or None
+        Samples of the pilot and of the reference; None where moments are exact, or there is none.
+    sizes : ndarray of shape (k,)
+        Numbers of generated samples, each a little larger than the one before.
+    half_widths : ndarray of shape (k,)
+        Predicted half-width of the interval at each of `sizes`, with this reference.
+    powers : ndarray of shape (k,) or None
+        Predicted power at each of `sizes`, if `gap` was asked for.
+    reference_sizes, reference_half_widths : ndarray of shape (k,) or None
+        Numbers of reference samples, and the half-width with `n` generated samples (with any
+        number of them, where none suffices); None where the reference is exact or not used.
+    metric : str
+    two_models : bool
+        Whether widths are those of a difference of two models.
+    warnings : tuple of Diagnostic
+        Of the pilot.
+    assumptions : tuple of str
+    model : VarianceModel
+        The variance at any numbers of samples, from which `predict` follows.
+    """
+
+    _names: ClassVar[str] = "Samples"
+
+    n: int | None
+    feasible: bool
+    limit: float
+    reference_needed: int | None
+    target: Target
+    half_width: float | None
+    gap: float | None
+    power: float
+    level: float
+    pilot_n: int | None
+    reference_n: int | None
+    sizes: Float
+    half_widths: Float
+    powers: Float | None
+    reference_sizes: Float | None
+    reference_half_widths: Float | None
+    metric: str
+    two_models: bool
+    warnings: tuple[Diagnostic, ...] = ()
+    assumptions: tuple[str, ...] = ()
+    model: VarianceModel = field(repr=False)
+
+    @property
+    def reliable(self) -> bool:
+        """False exactly if a warning is "unreliable"."""
+        return all_reliable(self.warnings)
+
+    def predict(self, n: float, reference_n: float | None = None) -> float:
+        """Half-width of the interval with `n` generated and `reference_n` reference samples.
+
+        Parameters
+        ----------
+        n : float
+            Of each model; may be infinite.
+        reference_n : float, optional
+            By default as many as the reference has.
+
+        Returns
+        -------
+        float
+        """
+        return self.model.half_width(self.level, n, reference_n)
+
+    def __str__(self) -> str:
+        """Return the answer as one line."""
+        if self.target == "half_width":
+            what = "difference" if self.two_models else self.metric
+            wanted = f"{what} ± {number(self.half_width)} ({percent(self.level)})"
+        else:
+            wanted = (
+                f"a difference of {number(self.gap)} in {self.metric} with power "
+                f"{percent(self.power)} ({percent(self.level)})"
+            )
+        each = " of each model" if self.two_models else ""
+        if self.n is not None:
+            return f"{wanted}: {number(self.n)} generated samples{each}"
+        least = "± " if self.target == "half_width" else "a difference of "
+        text = f"{wanted}: no number of generated samples suffices; at best {least}"
+        text += number(self.limit)
+        if self.reference_needed is not None:
+            text += f"; the reference needs at least {number(self.reference_needed)} samples"
+            if self.reference_n is not None:
+                text += f" (it has {number(self.reference_n)})"
+        return text
+
+    def __repr__(self) -> str:
+        return "\n  ".join((f"Plan({self})", *map(str, self.warnings)))
+
+    def __format__(self, spec: str) -> str:
+        return format(math.inf if self.n is None else self.n, spec) if spec else str(self)
+
+    def rows(self) -> list[tuple[int, float, float | None]]:
+        """Return some numbers of samples, n and that of the pilot among them, with predictions.
+
+        Returns
+        -------
+        list of tuple
+            Number of samples, half-width, and power (None unless a `gap` was asked for).
+        """
+        shown = {round(n) for n in self.sizes[:: (len(self.sizes) - 1) // 4]}
+        shown |= {n for n in (self.pilot_n, self.n) if n is not None}
+        gap = self.gap
+        return [
+            (n, self.predict(n), None if gap is None else self.model.power(gap, self.level, n))
+            for n in sorted(shown)
+        ]
+
+    def _lines(self) -> list[Line]:
+        return [
+            Line(
+                name=f"n = {number(n)}",
+                value=width,
+                low=math.nan,
+                high=math.nan,
+                reliable=self.reliable,
+                more={} if power is None else {"power": power},
+            )
+            for n, width, power in self.rows()
+        ]
+
+    def _caption(self) -> str:
+        what = "of the difference" if self.two_models else f"of {self.metric}"
+        return f"Predicted half-width {what}, {percent(self.level)} interval"
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the predicted half-width (for a `gap`: the power) against the number of samples.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            A new figure's by default.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+        """
+        if ax is None:
+            import matplotlib.pyplot as plt
+
+            _, ax = plt.subplots(layout="constrained")
+        curve = self.half_widths if self.powers is None else self.powers
+        wanted = self.half_width if self.powers is None else self.power
+        ax.plot(self.sizes, curve)
+        assert wanted is not None
+        ax.axhline(wanted, color="C3", linestyle="--", linewidth=1.2)
+        if self.n is not None:
+            ax.plot([self.n], [wanted], "o", color="C3")
+        ax.set_xscale("log")
+        ax.set_xlabel("generated samples" + (" of each model" if self.two_models else ""))
+        if self.powers is None:
+            ax.set_yscale("log")
+            ax.set_ylabel(self._caption(), parse_math=False)
+        else:
+            ax.set_ylabel(f"power for a difference of {number(self.gap)}", parse_math=False)
+        return ax
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON types."""
+
+        def listed(values: Float | None) -> list[float] | None:
+            return None if values is None else [float(value) for value in values]
+
+        return {
+            "n": self.n,
+            "feasible": self.feasible,
+            "limit": self.limit,
+            "reference_needed": self.reference_needed,
+            "target": self.target,
+            "half_width": self.half_width,
+            "gap": self.gap,
+            "power": self.power,
+            "level": self.level,
+            "metric": self.metric,
+            "two_models": self.two_models,
+            "pilot_n": self.pilot_n,
+            "reference_n": self.reference_n,
+            "sizes": listed(self.sizes),
+            "half_widths": listed(self.half_widths),
+            "powers": listed(self.powers),
+            "reference_sizes": listed(self.reference_sizes),
+            "reference_half_widths": listed(self.reference_half_widths),
+            "reliable": self.reliable,
+            "warnings": [warning.to_dict() for warning in self.warnings],
+            "assumptions": list(self.assumptions),
+        }
+
+
+def plan(
+    pilot: Any,
+    reference: Any = None,
+    *,
+    half_width: float | None = None,
+    gap: float | None = None,
+    power: float = 0.8,
+    metric: Any = "fd",
+    level: float = 0.95,
+    options: Mapping[str, Any] | None = None,
+) -> Plan:
+    """Say how many generated samples a target takes, from a pilot of few.
+
+    Parameters
+    ----------
+    pilot : array_like of shape (n, d), Sample, or two of them (a tuple, or a mapping of names)
+        Samples of one model, for the interval of its score; or of two, for that of their
+        difference. Equal group ids in both say that more samples will be paired as well. For a
+        `gap` one will do: it then stands for two models that are nearly alike.
+    reference : array_like of shape (m, d) or Moments, optional
+        As `real` of `compare`: the one that will be used.
+    half_width : float, optional
+        Half the width that the interval may have, in units of the score.
+    gap : float, optional
+        Difference of two models that is to be found. Exactly one of both is given. The pilot's
+        own difference is no good `gap`: as it is found large or small by chance, so is n.
+    power : float
+        Probability with which `gap` is to be found.
+    metric : str, MetricSpec, CustomMetric or callable
+        As in `compare`.
+    level : float
+        Of the interval.
+    options : mapping, optional
+        As in `compare`.
+
+    Returns
+    -------
+    Plan
+
+    Raises
+    ------
+    InputError
+        As `compare`; if not exactly one target is given, or it is not positive; or if the pilot
+        has too few samples per dimension to predict from.
+
+    Notes
+    -----
+    Variance a/n + b/n² + c/m + e/m² + f/nm with coefficients from the influences and the quadratic
+    part of the pilot. Measured accuracy: docs/decisions.md.
+
+    Examples
+    --------
+    >>> import numpy as np, genbounds as gb
+    >>> rng = np.random.default_rng(0)
+    >>> x, real = 1.2 * rng.normal(size=(500, 4)), rng.normal(size=(5000, 4))
+    >>> gb.plan(x, real, half_width=0.03).feasible
+    True
+    """
+    spec = metric_spec(metric)
+    check_targets(half_width=half_width, gap=gap, power=power, level=level)
+    pilots = _pilots_of(pilot)
+    prepared = prepare_all(spec, pilots, reference, options)
+    estimates = estimate_each(spec, prepared, pilots)
+    return plan_from(
+        estimates,
+        pilots,
+        prepared,
+        half_width=half_width,
+        gap=gap,
+        power=power,
+        level=level,
+    )
+
+
+def check_targets(
+    *, half_width: float | None, gap: float | None, power: float, level: float
+) -> None:
+    """Check what is asked for: one of `half_width` and `gap`, with a `power`, at a `level`."""
+    check_open_unit("level", level)
+    if not 0.5 <= check_open_unit("power", power):
+        raise InputError(f"must be at least 0.5; got {power!r}.", argument="power")
+    if (half_width is None) == (gap is None):
+        raise InputError("pass one target: `half_width` or `gap`.")
+    name, wanted = ("gap", gap) if half_width is None else ("half_width", half_width)
+    try:
+        legal = wanted is not None and 0.0 < abs(float(wanted)) < math.inf
+    except (TypeError, ValueError):
+        legal = False
+    if not legal or (wanted == half_width and not float(wanted) > 0.0):  # type: ignore[arg-type]
+        raise InputError(f"must be a positive number; got {wanted!r}.", argument=name)
+
+
+def _pilots_of(pilot: Any) -> dict[str, Any]:
+    """Return one or two pilots by name."""
+    if isinstance(pilot, Mapping):
+        found = {str(name): one for name, one in pilot.items()}
+    elif isinstance(pilot, Sequence) and all(map(_is_sample, pilot)):
+        found = {name: one for name, one in zip(("first", "second"), pilot, strict=False)}
+        found |= {f"number {k + 1}": one for k, one in enumerate(pilot) if k > 1}
+    else:
+        found = {"pilot": pilot}
+    if len(found) not in (1, 2):
+        raise InputError(
+            f"must be samples of one model, or of two; got {len(found)}.", argument="pilot"
+        )
+    return found
+
+
+def _is_sample(x: Any) -> bool:
+    return isinstance(x, (Sample, Moments)) or getattr(x, "ndim", 0) == 2
+
+
+def _columns_of(x: Any) -> int:
+    """Return the number of features of a sample."""
+    return x.d if isinstance(x, Moments) else int(np.shape(x)[1])
+
+
+def plan_from(
+    estimates: Mapping[str, Estimate],
+    samples: Mapping[str, Any],
+    prepared: Prepared,
+    *,
+    half_width: float | None,
+    gap: float | None,
+    power: float,
+    level: float,
+) -> Plan:
+    """Plan from the estimates of one pilot or of two.
+
+    Parameters
+    ----------
+    estimates : mapping of str to Estimate
+    samples : mapping of str to Sample, array or Moments
+        What they are estimated from.
+    prepared : Prepared
+        The metric that made them.
+    half_width, gap, power, level : float
+        As for `plan`.
+
+    Returns
+    -------
+    Plan
+    """
+    columns = max(_columns_of(sample) for sample in samples.values())
+    scaled = [on_score_scale(estimate) for estimate in estimates.values()]
+    if {estimate.method for estimate in scaled} & FITTED:
+        raise InputError(
+            f"has {min(e.n or 0 for e in scaled):,} samples of {columns} features, too few to "
+            "predict from: use 8 per feature or more.",
+            argument="pilot",
+        )
+    joint: tuple[Diagnostic, ...] = ()
+    two_models = gap is not None or len(scaled) == 2
+    if len(scaled) == 2:
+        # Larger less smaller, so that the difference is positive: its interval is not symmetric.
+        model = VarianceModel.of_difference(*sorted(scaled, key=lambda one: -one.value))
+        joint = rank(dict(zip(estimates, scaled, strict=True)), metric="").warnings
+    elif gap is not None:
+        model = VarianceModel.of_twins(scaled[0])
+    else:
+        model = VarianceModel.of_score(scaled[0])
+    if math.isinf(model.n):
+        raise InputError(
+            "is given by exact moments, which have no sampling error: pass samples.",
+            argument="pilot",
+        )
+    size = None if gap is None else abs(float(gap))
+
+    def reached(n: float, m: float | None = None) -> bool:
+        if size is not None:
+            return model.power(size, level, n, m) >= power
+        assert half_width is not None
+        return model.half_width(level, n, m) <= half_width
+
+    # With fewer the score is another one: the expansion does not hold.
+    least = max(2.0, prepared.minimum, prepared.samples_per_dimension * columns)
+    found = smallest(reached, low=least)
+    n = None if math.isinf(found) else int(found)
+    needed = None
+    if n is None:
+        rows = smallest(lambda m: reached(LARGEST, m), low=max(2.0, least))
+        needed = None if math.isinf(rows) else int(rows)
+    top = max(100.0 * model.n, 10.0 * least, 4.0 * (n or 0))
+    sizes = np.unique(np.geomspace(min(least, model.n), top, POINTS).round())
+    reference_sizes = reference_half_widths = None
+    if math.isfinite(model.m):
+        reference_sizes = np.unique(
+            np.geomspace(model.m / 10.0, max(10.0 * model.m, 4.0 * (needed or 0)), POINTS).round()
+        )
+        reference_half_widths = np.array(
+            [model.half_width(level, n or math.inf, m) for m in reference_sizes]
+        )
+    return Plan(
+        n=n,
+        feasible=n is not None,
+        limit=_limit(model, level, power, gap),
+        reference_needed=needed,
+        target="half_width" if gap is None else "gap",
+        half_width=None if half_width is None else float(half_width),
+        gap=size,
+        power=power,
+        level=level,
+        pilot_n=round(model.n),
+        reference_n=round(model.m) if math.isfinite(model.m) else None,
+        sizes=sizes,
+        half_widths=np.array([model.half_width(level, k) for k in sizes]),
+        powers=None if size is None else np.array([model.power(size, level, k) for k in sizes]),
+        reference_sizes=reference_sizes,
+        reference_half_widths=reference_half_widths,
+        metric=prepared.name,
+        two_models=two_models,
+        warnings=all_warnings(*(estimate.warnings for estimate in scaled), joint),
+        assumptions=_assumptions(scaled, twins=two_models and len(scaled) == 1),
+        model=model,
+    )
+
+
+def _limit(model: VarianceModel, level: float, power: float, gap: float | None) -> float:
+    """Return what no number of generated samples gets below."""
+    if gap is None:
+        return model.half_width(level, math.inf)
+    from scipy.special import ndtri
+
+    return model.half_width(level, math.inf) + float(ndtri(power)) * model.scatter(math.inf)
+
+
+def _assumptions(estimates: Sequence[Estimate], *, twins: bool) -> tuple[str, ...]:
+    found = [
+        "more samples are drawn as those of the pilot were",
+        "the noise of the pilot makes the half-width uncertain by a fifth, and n by two fifths",
+    ]
+    if twins:
+        found.append(
+            "the other model varies as the pilot does and is close to it, so that the noise of the "
+            "reference cancels in their difference"
+        )
+    found += [assumption for estimate in estimates for assumption in estimate.assumptions]
+    return tuple(dict.fromkeys(found))

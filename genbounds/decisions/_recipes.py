@@ -1,0 +1,359 @@
+"""Training recipes, each known by several training runs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from genbounds._tables import Line
+from genbounds._text import count, number, percent
+from genbounds.decisions._pooling import (
+    Pooled,
+    half_width,
+    pooled,
+    share,
+)
+from genbounds.estimators import (
+    Estimate,
+    EstimateDifference,
+    SampleError,
+    check_comparable,
+    difference,
+    estimate_each,
+    metric_spec,
+    prepare_all,
+    rank,
+    shared_rows,
+    welch_degrees_of_freedom,
+)
+from genbounds.origins import origin_of, origin_warnings
+from genbounds.results import Ranking
+from genbounds.validation import Float, InputError
+
+LEAST_SEEDS = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeedNoise:
+    """What the noise of one recipe is made of; standard deviations of the score of one run.
+
+    Attributes
+    ----------
+    seeds : int
+        Training runs.
+    between : float
+        Between training runs, beyond the noise of their samples.
+    within : float
+        Of one run's samples, without what all runs have in common.
+    common : float
+        Of what all runs have in common: the reference, prompts. It does not average out; in a
+        difference of two recipes most of it cancels.
+    seed_share : float
+        Share of `between` in the variance of one run (`between` and `within`).
+    """
+
+    seeds: int
+    between: float
+    within: float
+    common: float
+    seed_share: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON types."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecipeRanking(Ranking):
+    """A `Ranking` of training recipes whose intervals hold over training seeds.
+
+    Attributes
+    ----------
+    metric, level, scores, differences, groups, log_scale, warnings, assumptions
+        As in `Ranking`.
+    reference_rows_needed : int or None
+        As in `Ranking`.
+    noise : dict of str to SeedNoise
+        Of every recipe, in the order of `scores`. On the log scale where `log_scale`.
+    """
+
+    noise: dict[str, SeedNoise]
+
+    @property
+    def advice(self) -> str:
+        """Whether more training runs or more samples would narrow the intervals."""
+        seeds = np.mean([noise.seed_share for noise in self.noise.values()])
+        what = (
+            "more training runs narrow the intervals, more samples hardly do"
+            if seeds > 0.5
+            else "more samples per run narrow the intervals as well"
+        )
+        return f"Seeds make up {percent(round(float(seeds), 2))} of the variance of a run: {what}."
+
+    def _lines(self) -> list[Line]:
+        lines = Ranking._lines(self)
+        return [
+            replace(
+                line,
+                more={
+                    "seeds": noise.seeds,
+                    **line.more,
+                    "sd of seeds": noise.between,
+                    "sd of samples": noise.within,
+                },
+            )
+            for line, noise in zip(lines, self.noise.values(), strict=True)
+        ]
+
+    def __repr__(self) -> str:
+        text = Ranking.__repr__(self).replace("Ranking(", "RecipeRanking(", 1)
+        return f"{text}\n  {self.advice}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON types."""
+        noise = {name: one.to_dict() for name, one in self.noise.items()}
+        return {**Ranking.to_dict(self), "noise": noise}
+
+
+def compare_recipes(
+    recipes: Mapping[str, Sequence[Any]],
+    reference: Any = None,
+    *,
+    metric: Any = "fd",
+    level: float = 0.95,
+    options: Mapping[str, Any] | None = None,
+) -> RecipeRanking:
+    """Rank training recipes, with intervals that hold over training seeds.
+
+    Two runs of one recipe differ by more than the noise of their samples. An interval from one run
+    each says which *model* is better, not which recipe.
+
+    Parameters
+    ----------
+    recipes : mapping of str to sequence of array_like, Sample or Moments
+        For each recipe a sample of every training run, at least two; five are better.
+    reference : array_like of shape (m, d), Sample or Moments, optional
+        Real data, as in `compare`.
+    metric : str, MetricSpec, CustomMetric or callable
+    level : float
+        Coverage of each score on its own and, jointly, of all the differences.
+    options : mapping, optional
+        Further arguments of the metric, as in `compare`.
+
+    Returns
+    -------
+    RecipeRanking
+        Best recipe first; `noise` says what is due to seeds and what to samples.
+
+    Raises
+    ------
+    InputError
+        If a recipe has one training run only; or as `compare`.
+
+    Notes
+    -----
+    Of each recipe the runs are pooled with Paule–Mandel weights; the variance of their mean is
+    Hartung and Knapp's, with one degree of freedom less than runs. Noise that runs have in common
+    (the reference, units of `Sample.groups` with equal ids) is in no such spread: it is kept out of
+    the variances within, and what of it a difference does not cancel is added once. The difference
+    of two recipes has Welch's degrees of freedom; in the interval of one recipe both half-widths
+    are added in squares.
+
+    Examples
+    --------
+    >>> import numpy as np, genbounds as gb
+    >>> rng = np.random.default_rng(0)
+    >>> def run(scale):  # one training run: its seed moves the model
+    ...     return (scale + 0.05 * rng.normal()) * rng.normal(size=(1000, 4))
+    >>> recipes = {"base": [run(1.6) for _ in range(5)], "new": [run(1.2) for _ in range(5)]}
+    >>> found = gb.compare_recipes(recipes, gb.Moments(np.zeros(4), np.eye(4)))
+    >>> found.best, found.contenders, found.noise["base"].seed_share > 0.5
+    ('new', ('new',), True)
+    """
+    runs = _named_runs(recipes)
+    samples = {_run_name(name, i): x for name, xs in runs.items() for i, x in enumerate(xs)}
+    spec = metric_spec(metric)
+    prepared = prepare_all(spec, samples, reference, options)
+    found = estimate_each(spec, prepared, samples)
+    origins = {name: origin_of(x) for name, x in samples.items()}
+    if reference is not None:
+        origins["`reference`"] = origin_of(reference)
+    check_comparable(found)
+    estimates = {
+        name: [found[_run_name(name, i)] for i in range(len(xs))] for name, xs in runs.items()
+    }
+    ranking = rank_recipes(estimates, metric=spec.name, level=level)
+    rows = {name: estimate.sample.row_ids for name, estimate in found.items()}
+    warnings = (*ranking.warnings, *shared_rows(rows), *origin_warnings(origins))
+    return replace(ranking, warnings=warnings)
+
+
+def rank_recipes(
+    estimates: Mapping[str, Sequence[Estimate]], *, metric: str, level: float = 0.95
+) -> RecipeRanking:
+    """Turn the estimates of all runs into a ranking of recipes, as `compare_recipes` does.
+
+    Parameters
+    ----------
+    estimates : mapping of str to sequence of Estimate
+        Of the runs of each recipe, at least two.
+    metric : str
+        Its name, for the result.
+    level : float
+
+    Returns
+    -------
+    RecipeRanking
+    """
+    joint = _Joint({name: list(runs) for name, runs in estimates.items()})
+    means = {name: joint.mean(name) for name in estimates}
+    ranking = rank(means, metric=metric, level=level, gap=joint.gap)
+    noise = {name: joint.noise(name) for name in ranking.scores}
+    assumptions = (
+        ranking.assumptions[0],
+        "the training runs of a recipe differ by their seeds only, and are independent",
+        "scores of runs vary about normally from seed to seed",
+        *ranking.assumptions[2:],
+    )
+    kept = {field.name: getattr(ranking, field.name) for field in fields(ranking)}
+    return RecipeRanking(**{**kept, "assumptions": assumptions, "noise": noise})
+
+
+class _Joint:
+    """All runs together: what they have in common, and what varies from run to run."""
+
+    def __init__(self, runs: Mapping[str, list[Estimate]]) -> None:
+        self.runs = runs
+        self.at = {}
+        every: list[Estimate] = []
+        for name, own in runs.items():
+            self.at[name] = np.arange(len(every), len(every) + len(own))
+            every += own
+        self.covariance = _covariance(every)
+        self.pooled = {name: self._pooled(name) for name in runs}
+
+    def common(self, one: str, two: str) -> float:
+        """Covariance of a run of one recipe and another run of the same, or of another, recipe."""
+        block = self.covariance[np.ix_(self.at[one], self.at[two])]
+        if one != two:
+            return float(block.mean())
+        k = len(block)
+        return max(0.0, float(block.sum() - np.trace(block)) / (k * (k - 1)))
+
+    def within(self, name: str) -> Float:
+        """Variance of every run without what all runs have in common."""
+        own = np.diag(self.covariance)[self.at[name]]
+        out: Float = np.maximum(own - self.common(name, name), 0.0)
+        return out
+
+    def _pooled(self, name: str) -> Pooled:
+        values = np.array([estimate.value for estimate in self.runs[name]])
+        return pooled(values, self.within(name))
+
+    def mean(self, name: str) -> Estimate:
+        """Return the score of a recipe as an estimate."""
+        runs, found = self.runs[name], self.pooled[name]
+        first = runs[0]
+        sizes = [run.n for run in runs if run.n is not None]
+        warnings = dict.fromkeys(warning for run in runs for warning in run.warnings)
+        common = self.common(name, name)
+
+        def interval(level: float) -> tuple[float, float]:
+            half = half_width(level, found.variance, found.degrees_of_freedom, common)
+            return found.mean - half, found.mean + half
+
+        return replace(
+            first,
+            value=found.mean,
+            sample=SampleError(
+                n=sum(sizes) if len(sizes) == len(runs) else None,
+                variance=found.variance,
+                degrees_of_freedom=found.degrees_of_freedom,
+            ),
+            reference=SampleError(n=first.reference.n, variance=common),
+            shared_variance=0.0,
+            own_interval=interval,
+            warnings=tuple(warnings),
+            assumptions=(
+                "the training runs are independent draws of the recipe's seeds",
+                *first.assumptions,
+            ),
+            details=(
+                *first.details,
+                f"mean of {count(len(runs), 'training run')}; standard deviation between seeds "
+                f"{number(math.sqrt(found.between))}, of the samples of a run "
+                f"{number(self._typical(name))} (Paule–Mandel, Hartung–Knapp)",
+            ),
+        )
+
+    def gap(self, one: str, two: str) -> EstimateDifference:
+        """Return the difference of two recipes; noise that they have in common does not count."""
+        a, b = self.pooled[one], self.pooled[two]
+        common = self.common(one, one) + self.common(two, two) - 2.0 * self.common(one, two)
+        parts = [(pool.variance, pool.degrees_of_freedom) for pool in (a, b)]
+        parts.append((max(0.0, common), math.inf))
+        return EstimateDifference(
+            value=a.mean - b.mean,
+            stderr=math.sqrt(sum(variance for variance, _ in parts)),
+            degrees_of_freedom=welch_degrees_of_freedom(*parts),
+        )
+
+    def _typical(self, name: str) -> float:
+        return math.sqrt(float(self.within(name).mean()))
+
+    def noise(self, name: str) -> SeedNoise:
+        """Return what the noise of a recipe is made of."""
+        between, within = self.pooled[name].between, self._typical(name) ** 2
+        return SeedNoise(
+            seeds=len(self.runs[name]),
+            between=math.sqrt(between),
+            within=math.sqrt(within),
+            common=math.sqrt(self.common(name, name)),
+            seed_share=share(between, between + within),
+        )
+
+
+def _covariance(estimates: Sequence[Estimate]) -> Float:
+    """Covariance of the errors of several estimates, from those of all their differences."""
+    own = np.array([estimate.variance for estimate in estimates])
+    out: Float = np.diag(own)
+    for i, j in combinations(range(len(estimates)), 2):
+        apart = difference(estimates[i], estimates[j]).stderr ** 2
+        out[i, j] = out[j, i] = (own[i] + own[j] - apart) / 2.0
+    return out
+
+
+def _named_runs(recipes: Mapping[str, Sequence[Any]]) -> dict[str, list[Any]]:
+    """Refuse what is no mapping to several samples each."""
+    given: object = recipes  # callers are not type-checked
+    if not (isinstance(given, Mapping) and given):
+        raise InputError(
+            "must map the name of every recipe to the samples of its training runs.",
+            argument="recipes",
+        )
+    runs: dict[str, list[Any]] = {}
+    for name, samples in recipes.items():
+        if not isinstance(samples, (list, tuple)):
+            raise InputError(
+                f"must map {str(name)!r} to a list with one sample per training run; got "
+                f"{type(samples).__name__}.",
+                argument="recipes",
+            )
+        if len(samples) < LEAST_SEEDS:
+            raise InputError(
+                f"has {count(len(samples), 'training run')} of {str(name)!r}: nothing shows how "
+                "seeds vary. Train at least 2 (5 are better), or use `compare` to compare the "
+                "models themselves.",
+                argument="recipes",
+            )
+        runs[str(name)] = list(samples)
+    return runs
+
+
+def _run_name(recipe: str, run: int) -> str:
+    return f"{recipe}, run {run + 1}"

@@ -1,0 +1,108 @@
+"""The pages of decisions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from genbounds._text import interval, number, percent, shown
+from genbounds.report.blocks import Block, Cell, Facts, Notes, Tag, Tone
+from genbounds.report.figures import (
+    DECISION_TONES,
+    gate_plot,
+    plan_plot,
+    reference_plot,
+    score_plot,
+)
+from genbounds.report.page import Page, Section
+from genbounds.report.pages import FOOT
+from genbounds.report.wording import metric_title
+
+if TYPE_CHECKING:
+    from genbounds.decisions import Plan, Verdict
+
+
+def gate_page(verdict: Verdict) -> Page:
+    """Build the page of `genbounds gate`.
+
+    Parameters
+    ----------
+    verdict : genbounds.decisions.Verdict
+    """
+    page = Page(title="May the candidate replace the baseline?", lead=f"{verdict}.", foot=FOOT)
+    share = verdict.relative_margin
+    pvalue = f"p = {number(verdict.difference.pvalue)} for no difference"
+    page.facts = Facts(
+        items=[
+            (
+                "Decision",
+                Tag(verdict.decision, DECISION_TONES[verdict.decision]),
+                f"{'neither worse nor better' if verdict.equivalence else 'not worse'} by more "
+                "than the margin",
+            ),
+            ("Worse by", verdict.worse_by, f"{interval(verdict.low, verdict.high)}; {pvalue}"),
+            (
+                "Margin",
+                verdict.margin,
+                "in units of the score"
+                if share is None
+                else f"{percent(share)} of the score of {shown(verdict.baseline)}",
+            ),
+            *(
+                [("Samples needed", verdict.samples_needed, "of each model, to settle it")]
+                if verdict.samples_needed is not None
+                else []
+            ),
+        ]
+    )
+    blocks: list[Block] = [*_warnings(verdict), gate_plot(verdict)]
+    blocks.append(Notes(items=verdict.assumptions, title="What this assumes"))
+    return page.add(
+        Section("The difference and the margin", blocks),
+        Section(
+            "Both scores",
+            [score_plot(verdict.scores, metric=verdict.metric, level=verdict.level)],
+        ),
+    )
+
+
+def plan_page(plan: Plan) -> Page:
+    """Build the page of `genbounds plan`.
+
+    Parameters
+    ----------
+    plan : genbounds.decisions.Plan
+    """
+    page = Page(title="How many samples does it take?", lead=f"{plan}.", foot=FOOT)
+    wanted = "half-width" if plan.gap is None else "difference"
+    answer: Tag | int = Tag("none", "bad") if plan.n is None else plan.n
+    each = "of each model" if plan.two_models else ""
+    facts: list[tuple[str, Cell, str]] = [
+        ("Generated samples", answer, "no number suffices" if plan.n is None else each),
+        (f"Target {wanted}", plan.half_width if plan.gap is None else plan.gap, _target(plan)),
+        ("At best", plan.limit, f"{wanted} with any number of generated samples"),
+    ]
+    if plan.reference_needed is not None:
+        facts.append(("Reference samples", plan.reference_needed, "at least"))
+    page.facts = Facts(items=facts)
+    blocks: list[Block] = [*_warnings(plan), plan_plot(plan)]
+    blocks.append(Notes(items=plan.assumptions, title="What this assumes"))
+    page.add(Section("More generated samples", blocks))
+    reference = reference_plot(plan)
+    if reference is not None:
+        page.add(Section("More reference samples", [reference]))
+    return page
+
+
+def _target(plan: Plan) -> str:
+    at = f"{percent(plan.level)} interval"
+    if plan.gap is None:
+        return f"{metric_title(plan.metric)}, {at}"
+    return f"found with power {percent(plan.power)}, {at}"
+
+
+def _warnings(result: Verdict | Plan) -> list[Block]:
+    if not result.warnings:
+        return []
+    tone: Tone = "open" if result.reliable else "bad"
+    items = [str(warning) for warning in result.warnings]
+    return [Notes(items=items, title="Warnings", tone=tone)]

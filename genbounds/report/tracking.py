@@ -1,0 +1,66 @@
+"""The page of `genbounds track`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from genbounds._text import count, interval, number, percent, short
+from genbounds.report.blocks import Cell, Facts, Notes, Tag, Tone
+from genbounds.report.figures import track_plot
+from genbounds.report.page import Page, Section
+from genbounds.report.pages import FOOT, basis, warning_blocks
+from genbounds.report.wording import metric_title
+from genbounds.results import Diagnostic
+
+if TYPE_CHECKING:
+    from genbounds.decisions import Track
+
+TONES: dict[str, Tone] = {"improved": "good", "collapsed": "bad", "undecided": "open"}
+
+
+def track_page(track: Track, *, warnings: Sequence[Diagnostic] = ()) -> Page:
+    """Build the page of `genbounds track`.
+
+    Parameters
+    ----------
+    track : genbounds.decisions.Track
+    warnings : sequence of Diagnostic
+        About the whole run.
+    """
+    title = metric_title(track.metric)
+    kept = track.kept
+    value = f"{number(kept.score.value)} {interval(kept.score.low, kept.score.high)}"
+    page = Page(
+        title="Is training still improving?",
+        lead=f"{track.summary} Keep step {short(track.best)}: {title} {value}.",
+        foot=FOOT,
+    )
+    how = "from fresh rows" if kept.fresh else "corrected for the choice"
+    looks = count(len(track.looks), "look")
+    facts: list[tuple[str, Cell, str]] = [
+        (
+            "Verdict",
+            Tag(track.verdict, TONES.get(track.verdict, "plain")),
+            f"after {looks} of {number(track.planned)}",
+        ),
+        ("Keep step", short(track.best), f"the best of {looks} by {title}"),
+        (title, kept.score.value, f"{interval(kept.score.low, kept.score.high)}, {how}"),
+    ]
+    page.facts = Facts(items=facts)
+    named = {f"step {short(step)}": score for step, score in track.scores.items()}
+    found = [*warnings, *track.warnings]
+    page.add(
+        Section(
+            "The run",
+            [
+                *warning_blocks(named, found),
+                track_plot(track),
+                f"At most {percent(1.0 - track.level)} of such runs call any step improved or "
+                "collapsed that is not.",
+                Notes(items=track.assumptions, title="What the verdict assumes"),
+                *basis(named),
+            ],
+        )
+    )
+    return page

@@ -1,0 +1,139 @@
+"""`genbounds track`: steps from file names, the table, JSON, the page, refusals."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import genbounds as gb
+from genbounds.cli.track import steps_of
+from genbounds.validation import InputError
+
+SCALES = {100: 2.0, 300: 1.5, 1000: 1.1, 2000: 1.1, 10000: 1.6}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    where = tmp_path_factory.mktemp("run")
+    rng = np.random.default_rng(0)
+    np.save(where / "real.npy", rng.normal(size=(1500, 4)))
+    for step, scale in SCALES.items():
+        np.save(where / f"step-{step}.npy", scale * rng.normal(size=(800, 4)))
+    np.save(where / "again.npy", 1.1 * rng.normal(size=(900, 4)))
+    for k, alpha in enumerate((1.0, 0.2)):
+        np.save(where / f"probs-{k}.npy", rng.dirichlet(np.full(5, alpha), size=500))
+    return where
+
+
+def checkpoints(folder):
+    return sorted(folder.glob("step-*.npy"))  # as a shell does: 100, 1000, 10000, 2000, 300
+
+
+def test_steps_come_in_order_and_numbers_are_the_library_s(run, folder):
+    result = run("track", folder / "real.npy", *checkpoints(folder), "--json")
+    assert (result.code, result.err) == (0, "")
+    assert [look["step"] for look in result.json["looks"]] == list(SCALES)
+    assert result.json["looks"][0]["model"] == "step-100"
+    assert result.json["verdict"] == "collapsed"
+    assert result.json["complete"]
+    samples = {step: np.load(folder / f"step-{step}.npy") for step in SCALES}
+    expected = gb.track(samples, np.load(folder / "real.npy")).to_dict()
+    for look, other in zip(result.json["looks"], expected.pop("looks"), strict=True):
+        assert {key: look[key] for key in other} == json.loads(json.dumps(other))
+    assert {key: result.json[key] for key in expected} == json.loads(json.dumps(expected))
+
+
+def test_the_table_and_the_verdict(run, folder):
+    out = run("track", folder / "real.npy", *checkpoints(folder)).out.replace("\u202f", " ")
+    assert "Collapsed: step 10 000 is worse than" in out
+    assert "corrected for the choice." in out
+    assert "the number of looks (5) was fixed beforehand" in out
+
+
+def test_fresh_samples(run, folder):
+    again = ("--fresh", folder / "again.npy")
+    result = run("track", folder / "real.npy", *checkpoints(folder), *again, "--json")
+    kept = result.json["kept"]
+    assert kept["fresh"]
+    assert kept["score"]["n"] == 900
+    assert len(result.json["looks"]) == len(SCALES)
+
+
+def test_every_file_is_a_checkpoint_where_there_is_no_reference(run, folder):
+    files = [folder / "probs-1.npy", folder / "probs-0.npy"]
+    document = run("track", *files, "--metric", "is", "--json").json
+    assert [look["state"] for look in document["looks"]] == ["first", "improved"]
+
+
+@pytest.mark.slow
+def test_out_has_a_page_and_the_same_again(run, folder, tmp_path):
+    call = ("track", folder / "real.npy", *checkpoints(folder), "--looks", 30, "--out", tmp_path)
+    assert run(*call).code == 0
+    first = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert set(first) == {"results.json", "report.html"}
+    assert b"Is training still improving?" in first["report.html"]
+    assert json.loads(first["results.json"])["planned"] == 30
+    run(*call)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == first
+
+
+@pytest.mark.parametrize(
+    ("names", "steps"),
+    [
+        (["step-20.npy", "step-100.npy"], [20, 100]),
+        (["run2-step-0100-2048.npy", "run2-step-0200-2048.npy"], [100, 200]),
+        (["epoch=1-step=500.npz", "epoch=2-step=1000.npz"], [500, 1000]),
+        (["v3/step7.npy"], [7]),
+    ],
+)
+def test_the_step_is_the_last_number_that_differs(names, steps):
+    assert list(steps_of([Path(name) for name in names]).values()) == steps
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (["first.npy", "step-2.npy"], "first.npy: its name has no number"),
+        (["step-2.npy", "epoch-1-step-3.npy"], "have 1 and 2 numbers in their names"),
+        (["a/step-2.npy", "b/step-2.npy"], "are both of step 2"),
+        (["step-02.npy", "step-2.npy"], "are both of step 2"),
+        (["step-2.npy", "step-2.npy"], "given twice"),
+    ],
+)
+def test_names_without_clear_steps_are_refused(names, message):
+    with pytest.raises(InputError, match=message) as caught:
+        steps_of([Path(name) for name in names])
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["--looks", "2"], "`--looks` was planned as 2"),
+        (["--patience", "0"], "`--patience` must be"),
+        (["--min-delta", "-1"], "`--min-delta` must be"),
+        (["--level", "1"], "`--level` must be"),
+        (["--kernel", "rbf"], "is for --metric"),
+    ],
+)
+def test_bad_options_are_one_line(run, folder, more, message):
+    result = run("track", folder / "real.npy", *checkpoints(folder), *more)
+    assert (result.code, result.out) == (2, "")
+    assert message in result.err
+    assert result.err.count("\n") == 1
+
+
+def test_one_file_is_not_enough(run, folder):
+    result = run("track", folder / "real.npy")
+    assert result.code == 2
+    assert "at least one checkpoint" in result.err
+
+
+def test_a_bad_file_is_named(run, folder, tmp_path):
+    np.save(tmp_path / "step-7.npy", np.ones((20, 3)))
+    result = run("track", folder / "real.npy", tmp_path / "step-7.npy")
+    assert result.code == 2
+    assert "step-7.npy" in result.err

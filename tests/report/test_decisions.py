@@ -1,0 +1,54 @@
+"""The pages of decisions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import genbounds as gb
+from genbounds import report
+from tests.report.conftest import HOSTILE
+
+RNG = np.random.default_rng(0)
+REAL, OLD, NEW = (scale * RNG.normal(size=(400, 3)) for scale in (1.0, 1.2, 1.25))
+
+
+@pytest.fixture(scope="module")
+def verdict():
+    return gb.gate(NEW, OLD, REAL, margin="30%")
+
+
+@pytest.mark.parametrize("equivalence", [False, True])
+def test_gate_page_answers_first(equivalence):
+    found = gb.gate(NEW, OLD, REAL, margin=0.4, equivalence=equivalence)
+    page = report.gate_page(found).render()
+    assert page.index(found.decision) < page.index("<svg")
+    assert "Margin" in page
+    figure = report.gate_plot(found)
+    assert "margin 0.4000" in figure.alt
+    assert figure.wide.count("<title>") == 1
+
+
+def test_names_are_text(verdict):
+    for name in list(HOSTILE.values())[:3]:
+        scores = dict(zip((name, "b"), verdict.scores.values(), strict=True))
+        page = report.gate_page(replace(verdict, candidate=name, baseline="b", scores=scores))
+        html = page.render()
+        assert "<script>alert" not in html
+        assert "\u202e" not in html
+
+
+def test_plan_pages():
+    wide = gb.plan(OLD, REAL, half_width=0.3)
+    html = report.plan_page(wide).render()
+    assert "More reference samples" in html
+    never = gb.plan(OLD, REAL, half_width=0.01)
+    html = report.plan_page(never).render()
+    assert "no number suffices" in html
+    assert "Reference samples" in html
+    power = gb.plan((OLD, NEW), REAL, gap=0.3)
+    assert "power" in report.plan_plot(power).alt
+    exact = gb.plan(OLD, gb.Moments(np.zeros(3), np.eye(3)), half_width=0.3)
+    assert report.reference_plot(exact) is None
