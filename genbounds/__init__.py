@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from genbounds.estimators import compare as compare
     from genbounds.estimators import frechet_distance as frechet_distance
     from genbounds.estimators import inception_score as inception_score
+    from genbounds.estimators import kernel_distance as kernel_distance
     from genbounds.estimators import kernel_inception_distance as kernel_inception_distance
     from genbounds.estimators import score_over_scramblings as score_over_scramblings
     from genbounds.estimators import sobol_cache as sobol_cache
@@ -64,6 +65,7 @@ _NAMES = {
         "compare",
         "frechet_distance",
         "inception_score",
+        "kernel_distance",
         "kernel_inception_distance",
         "score_over_scramblings",
         "sobol_cache",

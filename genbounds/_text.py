@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _THIN = "\N{NARROW NO-BREAK SPACE}"
@@ -98,3 +98,9 @@ def interval(low: float | None, high: float | None) -> str:
 def count(amount: int, word: str, plural: str = "") -> str:
     """Format `amount` things called `word`: "1 model", "12 models"."""
     return f"{number(amount)} {word if amount == 1 else plural or word + 's'}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Format a list of `names`: "a", "a and b", "a, b and c"."""
+    *most, last = names
+    return f"{', '.join(most)} and {last}" if most else last

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from genbounds._text import listed
 from genbounds.cli._encoding import open_encoder
 from genbounds.cli._input import Drawing, Input
 from genbounds.cli._inputs import load, options, renamed
@@ -27,7 +28,7 @@ def metric_options(spec: MetricSpec, given: Mapping[str, Any]) -> dict[str, Any]
         if name not in spec.options:
             legal = [other for other in metric_names() if name in metric_spec(other).options]
             raise InputError(
-                f"is for --metric {' and '.join(legal)}; got {spec.name}.", argument=f"--{name}"
+                f"is for --metric {listed(legal)}; got {spec.name}.", argument=f"--{name}"
             )
     return chosen
 

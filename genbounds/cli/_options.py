@@ -58,8 +58,8 @@ Bandwidth = Annotated[
     typer.Option(
         "--bandwidth",
         metavar="S",
-        help="Bandwidth of the rbf or laplace kernel.",
-        show_default="median distance of the reference, or of all models",
+        help="Bandwidth of the rbf or laplace kernel, of cmmd and of kad.",
+        show_default="median distance of the reference, or of all models; cmmd: 10",
     ),
 ]
 Order = Annotated[

@@ -1,7 +1,7 @@
 """Scores of generative models with their bias removed and an interval.
 
-`Moments`, `frechet_distance`, `kernel_inception_distance`, `inception_score`, `vendi_score`,
-`sobol_normal`, `compare` and `convergence` are the everyday names; `MetricSpec` and
+`Moments`, `frechet_distance`, `kernel_inception_distance`, `kernel_distance`, `inception_score`,
+`vendi_score`, `sobol_normal`, `compare` and `convergence` are the everyday names; `MetricSpec` and
 `register_metric` add a metric; `FrechetReference`, `KernelReference`, `Estimate`, `SampleError` and
 `difference` serve code that scores many models, such as selection.
 """
@@ -61,6 +61,7 @@ from genbounds.estimators.incremental import RunningKid as RunningKid
 from genbounds.estimators.incremental import RunningRke as RunningRke
 from genbounds.estimators.kernels import KernelReference as KernelReference
 from genbounds.estimators.kernels import PolynomialKernel as PolynomialKernel
+from genbounds.estimators.kernels import kernel_distance as kernel_distance
 from genbounds.estimators.kernels import kernel_inception_distance as kernel_inception_distance
 from genbounds.estimators.kernels import median_bandwidth as median_bandwidth
 from genbounds.estimators.kernels import squared_kernel_sum as squared_kernel_sum

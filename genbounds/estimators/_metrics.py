@@ -266,15 +266,20 @@ def _frechet(reference: Any, options: Mapping[str, Any], models: Sequence[Any]) 
     )
 
 
-def _kid(reference: Any, options: Mapping[str, Any], models: Sequence[Any]) -> Prepared:
-    prepared = KernelReference(reference, **options)
-    return Prepared(
-        estimate=prepared.estimate,
-        follow=lambda columns: RunningKid(prepared),
-        columns=prepared.d,
-        minimum=MINIMUM_PAIRWISE,
-        sampled_reference=True,
-    )
+def _kernel(kernel: str) -> Prepare:
+    """Kernel distances, KID among them."""
+
+    def prepare(reference: Any, options: Mapping[str, Any], models: Sequence[Any]) -> Prepared:
+        prepared = KernelReference(reference, kernel=kernel, **options)
+        return Prepared(
+            estimate=prepared.estimate,
+            follow=lambda columns: RunningKid(prepared),
+            columns=prepared.d,
+            minimum=MINIMUM_PAIRWISE,
+            sampled_reference=True,
+        )
+
+    return prepare
 
 
 def _inception(reference: Any, options: Mapping[str, Any], models: Sequence[Any]) -> Prepared:
@@ -418,7 +423,7 @@ for _spec in (
         name="kid",
         title="Kernel Inception distance",
         summary="squared MMD with a polynomial kernel, from all pairs",
-        prepare=_kid,
+        prepare=_kernel("polynomial"),
         options=("degree", "gamma", "offset"),
     ),
     MetricSpec(
@@ -449,6 +454,27 @@ for _spec in (
         higher_is_better=True,
         reference="optional",
         options=VENDI_OPTIONS,
+    ),
+    MetricSpec(
+        name="cmmd",
+        title="CMMD",
+        summary="squared MMD of directions, RBF kernel of bandwidth 10, times 1000",
+        prepare=_kernel("cmmd"),
+        options=("bandwidth",),
+    ),
+    MetricSpec(
+        name="kad",
+        title="Kernel audio distance",
+        summary="squared MMD, RBF kernel of the reference's median distance, times 100",
+        prepare=_kernel("kad"),
+        options=("bandwidth",),
+    ),
+    MetricSpec(
+        name="energy",
+        title="Energy distance",
+        summary="squared MMD with the kernel -‖x-y‖, without parameters",
+        unit="feature units",
+        prepare=_kernel("energy"),
     ),
 ):
     register_metric(_spec)

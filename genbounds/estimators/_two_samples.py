@@ -58,7 +58,7 @@ def mixed_square(fake: Side, real: Side, between: Between) -> float:
 
 
 def with_mixed_term(
-    errors: tuple[SampleError, SampleError], share: float
+    errors: tuple[SampleError, SampleError], share: float, *, bounded: bool = False
 ) -> tuple[SampleError, SampleError]:
     """Correct the errors of two samples for the noise of each other.
 
@@ -72,14 +72,20 @@ def with_mixed_term(
         Of either sample.
     share : float
         2 Σ M_IJ² over units I of one sample and J of the other.
+    bounded : bool
+        Whether `share` can be relied on (`QuadraticForm.bounded`), also where it is more than the
+        influences show: near equal distributions they happen to be small where the value is low.
     """
     one, two = (
         replace(
             error,
             variance=max(
-                error.variance - share, min(error.quadratic_variance + share, error.variance)
+                error.variance - share,
+                error.quadratic_variance + share
+                if bounded
+                else min(error.quadratic_variance + share, error.variance),
             ),
-            mixed_variance=min(share, error.variance),
+            mixed_variance=share if bounded else min(share, error.variance),
         )
         for error in errors
     )
@@ -198,7 +204,9 @@ def shared_error(
     joint[1][at[1]] += steps[0][at[0]]
     alone = np.delete(steps[1], at[1])  # a shared unit counts once
     first = float(joint[0] @ joint[0]) + float(alone @ alone)
-    second = min(2.0 * _joint_square(sides, at, between), first)
+    second = 2.0 * _joint_square(sides, at, between)
+    if not sides[0].form.bounded:  # a pair of outliers can make it anything
+        second = min(second, first)
     scaled = [side * np.sqrt(side.size * (side.size - 1.0)) for side in steps]
     return SharedError(
         bias=2.0 * float(own.sum()),

@@ -57,7 +57,7 @@ def run(
         generator and an encoder. An arm whose rows repeat earlier ones, come class by
         class in turns, or drift is set aside and is no evidence.
     reference : array_like of shape (m, d) or Moments, optional
-        Real features. Needed for metrics "fd" and "kid" (there no Moments); if it is itself a
+        Real features. Needed for "fd" and kernel distances (there no Moments); if it is itself a
         sample, the target is the distance to its population, and the reference's noise is part
         of every comparison. For "vendi" and "rke" the features that a bandwidth is taken from.
         Not used by others.
@@ -65,7 +65,8 @@ def run(
         "lucb", "elimination" and "uniform" stop by themselves; "random", "greedy",
         "epsilon-greedy", "thompson", "fd-ucb", "fid-ucb", "is-ucb", "naive-ucb" and
         "debiased-ucb" run until the budget is spent. A `Policy` object carries its own options.
-    metric : {"fd", "kid", "is", "vendi", "rke"}, CustomMetric or callable
+    metric : str, MetricSpec, CustomMetric or callable
+        A registered name: "fd", "kid", "is", "vendi", "rke", "cmmd", "kad", "energy", ….
         A score of your own is a `CustomMetric` (value, influence function, bias correction) or
         any function of the rows that returns an `Estimate` (debiased value, its variance, its
         orientation).
@@ -80,7 +81,7 @@ def run(
         Each arm draws from its own child stream: its samples do not depend on the policy.
     options : mapping, optional
         For "vendi" and "rke": keyword arguments of `vendi_score` (kernel, bandwidth, order, …);
-        for "kid" its degree, gamma and offset.
+        for "kid" its degree, gamma and offset; for "cmmd" and "kad" a bandwidth.
     top : int
         Name the best `top` arms instead of one.
     tolerance : float

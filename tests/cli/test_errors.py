@@ -57,6 +57,7 @@ BENT = (
     "semidefinite. Was it computed in half precision, or truncated?"
 )
 POLICY_NAMES = ", ".join(map(repr, POLICIES))
+METRICS = "'fd', 'kid', 'is', 'vendi', 'rke', 'cmmd', 'kad', 'energy'"
 
 CALLS = {
     # usage
@@ -75,9 +76,7 @@ CALLS = {
     ),
     "select good.npy": "genbounds: --metric fd needs a reference: give --reference FILE.",
     # options
-    FD + "good.npy --metric FD": (
-        "genbounds: `--metric` must be one of 'fd', 'kid', 'is', 'vendi', 'rke'; got 'FD'."
-    ),
+    FD + "good.npy --metric FD": (f"genbounds: `--metric` must be one of {METRICS}; got 'FD'."),
     "select good.npy --metric vendi": (
         "genbounds: --metric vendi needs a reference: give --reference FILE."
     ),
@@ -98,9 +97,7 @@ CALLS = {
     SELECT + "--logits": (
         "genbounds: `--logits` is for class probabilities; --metric fd takes features."
     ),
-    SELECT + "--metric mmd": (
-        "genbounds: `--metric` must be one of 'fd', 'kid', 'is', 'vendi', 'rke'; got 'mmd'."
-    ),
+    SELECT + "--metric mmd": (f"genbounds: `--metric` must be one of {METRICS}; got 'mmd'."),
     SELECT + "--policy best": f"genbounds: `--policy` must be one of {POLICY_NAMES}; got 'best'.",
     SELECT
     + "--confidence 0": "genbounds: `--confidence` must be a real number in (0, 1); got 0.0.",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy import linalg
+from scipy.spatial.distance import cdist
 from scipy.stats import binom
 
 import genbounds as gb
@@ -28,6 +29,9 @@ def softmax(x):
 SCORES = {
     "fd": lambda x, **kw: gb.frechet_distance(gb.Sample(x, **kw), EXACT),
     "kid": lambda x, **kw: gb.kernel_inception_distance(gb.Sample(x, **kw), gb.Sample(OTHERS)),
+    "energy": lambda x, **kw: gb.kernel_distance(
+        gb.Sample(x, **kw), gb.Sample(OTHERS), kernel="energy"
+    ),
     "rke": lambda x, **kw: gb.vendi_score(gb.Sample(x, **kw), bandwidth=2.0, order=2.0),
     "is": lambda x, **kw: gb.inception_score(gb.Sample(softmax(x), **kw)),
 }
@@ -83,10 +87,12 @@ def test_repeated_rows_count_once(name):
     expected = score(half)
     told = score(twice, groups=np.repeat(np.arange(300), 2))
     assert told.value == pytest.approx(expected.value, abs=0.02 * expected.stderr)
-    if name in ("kid", "is"):
+    if name in ("kid", "energy", "is"):
         assert told.value == pytest.approx(expected.value, rel=1e-9)
     assert told.stderr == pytest.approx(expected.stderr, rel=0.05)
-    assert told.stderr > (1.1 if name == "kid" else 1.2) * score(twice).stderr  # of the reference
+    assert (
+        told.stderr > (1.1 if name in ("kid", "energy") else 1.2) * score(twice).stderr
+    )  # of the reference
 
 
 @pytest.mark.parametrize("name", SCORES)
@@ -140,6 +146,21 @@ def plugin_kid(x, w):
     return w @ kernel(x, x) @ w - 2.0 * (w @ kernel(x, REALS)).mean()
 
 
+def plugin_rbf(x, w):
+    w = w / w.sum()
+    near = [np.exp(-cdist(x, y, "sqeuclidean") / 8.0) for y in (x, REALS)]
+    return 100.0 * (w @ near[0] @ w - 2.0 * (w @ near[1]).mean())
+
+
+def plugin_energy(x, w):
+    w = w / w.sum()
+    return 2.0 * (w @ cdist(x, REALS)).mean() - w @ cdist(x, x) @ w
+
+
+def of_kernel(kernel, bandwidth=None):
+    return KernelReference(gb.Sample(REALS), kernel=kernel, bandwidth=bandwidth).estimate
+
+
 def plugin_is(p, w):
     w = w / w.sum()
     q = w @ p
@@ -158,10 +179,12 @@ REALS = np.random.default_rng(4).normal(1.0, 1.0, (50, 3))
 BRUTE = {
     "fd": (plugin_fd, lambda s: FrechetReference(REAL).estimate(s, estimator="plugin")),
     "kid": (plugin_kid, lambda s: KernelReference(gb.Sample(REALS)).estimate(s)),
+    "kad": (plugin_rbf, lambda s: of_kernel("kad", 2.0)(s)),
+    "energy": (plugin_energy, lambda s: of_kernel("energy")(s)),
     "is": (plugin_is, lambda s: inception_estimate(s, estimator="plugin")),
     "vendi": (plugin_vendi, lambda s: vendi_estimate(s, kernel="cosine", estimator="plugin")),
 }
-LEFT = {"fd": 0.02, "kid": 0.05, "is": 0.004, "vendi": 1e-6}
+LEFT = {"fd": 0.02, "kid": 0.05, "kad": 0.05, "energy": 0.05, "is": 0.004, "vendi": 1e-6}
 """What else enters the variance: a shrunk transport map, noise of the reference, halves."""
 
 DESIGNS = {
@@ -248,19 +271,23 @@ def test_variance_of_the_quadratic_part(design):
 
 
 @pytest.mark.parametrize("design", ["groups", "groups in strata"])
-def test_units_that_both_samples_share_move_them_together(design):
-    """Bias and variance of KID by steps p_I of the weights of both samples at once."""
+@pytest.mark.parametrize("name", ["kid", "energy"])
+def test_units_that_both_samples_share_move_them_together(name, design):
+    """Bias and variance of kernel distances by steps p_I of the weights of both samples at once."""
     rng = np.random.default_rng(7)
     told = DESIGNS[design]
     shared = rng.normal(size=(72, 3))
     x, y = shared + 0.3 * rng.normal(size=(72, 3)), 1.1 * shared + 0.6 * rng.normal(size=(72, 3))
     w, _, steps, f, _ = weight_steps(72, **told)
-    both = np.block([[kernel(x, x), -kernel(x, y)], [-kernel(y, x), kernel(y, y)]])
+    k, options = (kernel, {}) if name == "kid" else (lambda a, b: -cdist(a, b), {"kernel": name})
+    both = np.block([[k(x, x), -k(x, y)], [-k(y, x), k(y, y)]])
     steps = np.hstack([steps, steps])
     weights = np.concatenate([w, w])
     found = {
-        name: KernelReference(gb.Sample(y, **told)).estimate(gb.Sample(x, **told), estimator=name)
-        for name in ("plugin", "debiased")
+        way: KernelReference(gb.Sample(y, **told), **options).estimate(
+            gb.Sample(x, **told), estimator=way
+        )
+        for way in ("plugin", "debiased")
     }
     own = np.einsum("ij,jk,ik->i", steps, both, steps)
     assert found["plugin"].value == pytest.approx(weights @ both @ weights, rel=1e-9)

@@ -56,7 +56,7 @@ class _Pairs:
 
 
 class RunningKid(_Pairs):
-    """Plug-in kernel Inception distance.
+    """Plug-in kernel distance, such as KID.
 
     Parameters
     ----------

@@ -1,7 +1,8 @@
-"""Kernels, and the scores that are U-statistics of them: KID and RKE."""
+"""Kernels, and the scores that are U-statistics of them: kernel distances and RKE."""
 
+from genbounds.estimators.kernels._distance import KernelReference as KernelReference
+from genbounds.estimators.kernels._distance import kernel_distance as kernel_distance
 from genbounds.estimators.kernels._kernels import PolynomialKernel as PolynomialKernel
 from genbounds.estimators.kernels._kernels import median_bandwidth as median_bandwidth
-from genbounds.estimators.kernels._kid import KernelReference as KernelReference
 from genbounds.estimators.kernels._kid import kernel_inception_distance as kernel_inception_distance
 from genbounds.estimators.kernels._rke import squared_kernel_sum as squared_kernel_sum

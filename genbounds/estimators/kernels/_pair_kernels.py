@@ -1,0 +1,263 @@
+"""Kernels of two samples, evaluated on blocks of prepared rows: what kernel distances differ in.
+
+A kernel here may lack a constant, which cancels in the distance and would cost it its last digits.
+Every kernel has
+
+* `title` and `label`: name of the distance; kernel and parameters, which is what is estimated;
+* `moments` that its variance needs (empty if any will do), `assumptions` beside that;
+* `bounded`: whether its mean square over some pairs can be relied on (`QuadraticForm.bounded`);
+* `unit`, a power of two by which features are divided, `power`, with which the kernel grows with
+  them, and `in_single`, whether float32 can hold it, all chosen by `for_rows`;
+* `prepared`: rows as `block` (all pairs) and `pairs` (row by row) take them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from math import comb, log10, sqrt
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genbounds.estimators._moments import is_narrow
+from genbounds.estimators._scale import power_of, unit_of
+from genbounds.validation import Float
+
+BLOCK_ROWS = 1024
+"""Side of the square blocks of the kernel matrix that exist at any one time."""
+
+SINGLE_ROWS = 4096
+"""Above so many rows of a sample, kernels of float32 features are evaluated in float32."""
+
+SINGLE_DECADES = 30
+"""Decades that sums of squared kernels may reach in float32."""
+
+SINGLE_RATIO = 30.0
+"""Largest length in bandwidths at which float32 leaves a squared distance three digits."""
+
+DECADES = 250
+"""Decades that fourth powers of kernels, squared variances, may reach in float64."""
+
+
+@dataclass(frozen=True, slots=True)
+class Polynomial:
+    """(γ x·y + offset)^degree - offset^degree on rows that were divided by `unit`.
+
+    What is left is divided by ``unit**power``, of which the remaining powers of the unit are no
+    larger than 1.
+    """
+
+    degree: int
+    gamma: float
+    offset: float
+    unit: float = 1.0
+    in_single: bool = True
+    title: ClassVar[str] = "kernel Inception distance"
+    moments: ClassVar[str] = "finite sixth moments"
+    bounded: ClassVar[bool] = False
+    assumptions: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def label(self) -> str:
+        """Kernel and parameters."""
+        return (
+            f"KID, polynomial kernel, degree {self.degree}, γ {self.gamma:.10g}, "
+            f"offset {self.offset:g}"
+        )
+
+    @property
+    def power(self) -> int:
+        """At the extreme size of the features."""
+        return 2 if self.unit < 1.0 and self.offset > 0.0 else 2 * self.degree
+
+    def for_rows(self, largest: float) -> Polynomial:
+        """Choose unit and precision."""
+        size = sqrt(self.gamma) * largest
+        unit = unit_of(size, decades=DECADES / (8.0 * self.degree))
+        in_single = size == 0.0 or 4.0 * self.degree * abs(log10(size)) <= SINGLE_DECADES
+        return replace(self, unit=unit, in_single=in_single)
+
+    def prepared(self, rows: NDArray[Any], dtype: type = np.float64) -> NDArray[Any]:
+        """Return a copy, divided by the unit."""
+        return _divided(np.array(rows, dtype=dtype), self.unit)
+
+    def block(self, a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
+        """Kernel of all pairs."""
+        base: NDArray[Any] = a @ b.T
+        base *= base.dtype.type(self.gamma)
+        return self._polynomial(base)
+
+    def pairs(self, a: NDArray[Any], b: NDArray[Any]) -> Float:
+        """Kernel of pairs."""
+        base: Float = np.einsum("ij,ij->i", a, b) * self.gamma
+        return self._polynomial(base)
+
+    def _polynomial(self, base: NDArray[Any]) -> NDArray[Any]:
+        out: NDArray[Any] = base * base.dtype.type(self._coefficient(self.degree))
+        for k in range(self.degree - 1, 0, -1):
+            out += base.dtype.type(self._coefficient(k))
+            out *= base
+        return out
+
+    def _coefficient(self, k: int) -> float:
+        """Of (γ x·y)^k."""
+        share = power_of(self.unit, 2 * k - self.power)
+        return comb(self.degree, k) * self.offset ** (self.degree - k) * share
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Radial:
+    """Average of exp(-‖x-y‖²/(2σ²)) over bandwidths σ, times `factor`.
+
+    Where most values are near 1, 1 is taken off: it cancels in the distance.
+
+    Attributes
+    ----------
+    near_one : tuple of bool
+        Of every bandwidth, whether 1 is taken off.
+    centre : ndarray of shape (d,)
+        Taken off all rows: distances do not see it, but rounding does.
+    directions : bool
+        Whether rows are divided by their lengths first.
+    """
+
+    title: str
+    label: str
+    bandwidths: tuple[float, ...]
+    near_one: tuple[bool, ...]
+    centre: Float
+    factor: float = 1.0
+    directions: bool = False
+    assumptions: tuple[str, ...] = ()
+    in_single: bool = True
+    moments: ClassVar[str] = ""
+    bounded: ClassVar[bool] = True
+    unit: ClassVar[float] = 1.0
+    power: ClassVar[int] = 0
+
+    def for_rows(self, largest: float) -> Radial:
+        """Choose the precision."""
+        length = 1.0 if self.directions else largest
+        return replace(self, in_single=length <= SINGLE_RATIO * min(self.bandwidths))
+
+    def prepared(self, rows: NDArray[Any], dtype: type = np.float64) -> NDArray[Any]:
+        """Return centred rows, divided by the first bandwidth."""
+        out = unit_rows(rows) if self.directions else np.array(rows, dtype=np.float64)
+        out -= self.centre
+        out /= self.bandwidths[0]
+        return out.astype(dtype, copy=False)
+
+    def block(self, a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
+        """Kernel of all pairs."""
+        return self._of_squares(squared_distances(a, b))
+
+    def pairs(self, a: NDArray[Any], b: NDArray[Any]) -> Float:
+        """Kernel of pairs."""
+        gap = a - b
+        return self._of_squares(np.einsum("ij,ij->i", gap, gap))
+
+    def _of_squares(self, squares: NDArray[Any]) -> NDArray[Any]:
+        kind, out = squares.dtype.type, None
+        for bandwidth, near_one in zip(self.bandwidths, self.near_one, strict=True):
+            values = squares * kind(-0.5 * (self.bandwidths[0] / bandwidth) ** 2)
+            (np.expm1 if near_one else np.exp)(values, out=values)
+            out = values if out is None else out + values
+        assert out is not None
+        out *= kind(self.factor / len(self.bandwidths))
+        return out
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Energy:
+    """-‖x-y‖, on centred rows that were divided by `unit`."""
+
+    centre: Float
+    unit: float = 1.0
+    in_single: bool = True
+    title: ClassVar[str] = "energy distance"
+    label: ClassVar[str] = "energy distance"
+    moments: ClassVar[str] = "finite second moments"
+    bounded: ClassVar[bool] = True  # as its centred part grows with the features, no faster
+    assumptions: ClassVar[tuple[str, ...]] = ()
+    power: ClassVar[int] = 1
+
+    def for_rows(self, largest: float) -> Energy:
+        """Choose unit and precision."""
+        in_single = largest == 0.0 or 2.0 * abs(log10(largest)) <= SINGLE_DECADES
+        return replace(self, unit=unit_of(largest, decades=DECADES / 4.0), in_single=in_single)
+
+    def prepared(self, rows: NDArray[Any], dtype: type = np.float64) -> NDArray[Any]:
+        """Return centred rows, divided by the unit."""
+        out = np.array(rows, dtype=np.float64)
+        out -= self.centre
+        return _divided(out, self.unit).astype(dtype, copy=False)
+
+    def block(self, a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
+        """Kernel of all pairs."""
+        out = squared_distances(a, b)
+        np.sqrt(out, out=out)
+        return np.negative(out, out=out)
+
+    def pairs(self, a: NDArray[Any], b: NDArray[Any]) -> Float:
+        """Kernel of pairs."""
+        gap = a - b
+        return -np.sqrt(np.einsum("ij,ij->i", gap, gap))
+
+
+PairKernel = Polynomial | Radial | Energy
+
+
+def _divided(rows: NDArray[Any], unit: float) -> NDArray[Any]:
+    if unit != 1.0:
+        rows /= unit
+    return rows
+
+
+def unit_rows(rows: NDArray[Any]) -> Float:
+    """Return a copy with every row, none of them zero, of length one."""
+    out: Float = np.array(rows, dtype=np.float64)
+    out /= np.abs(out).max(axis=1, keepdims=True)  # squares of it stay in double precision
+    out /= np.sqrt(np.einsum("ij,ij->i", out, out))[:, None]
+    return out
+
+
+def squared_distances(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
+    """‖x-y‖² of every row of `a` and of `b`, which may be `a` itself."""
+    out: NDArray[Any] = a @ b.T
+    out *= -2
+    out += np.einsum("ij,ij->i", a, a)[:, None]
+    out += np.einsum("ij,ij->i", b, b)
+    np.maximum(out, 0, out=out)
+    if a is b:
+        np.fill_diagonal(out, 0)
+    return out
+
+
+def prepared_blocks(
+    rows: NDArray[Any], kernel: PairKernel, *, first: int = 0
+) -> Iterator[tuple[slice, NDArray[Any]]]:
+    """Yield slices of rows with those rows, prepared."""
+    single = kernel.in_single and is_narrow(rows) and len(rows) > SINGLE_ROWS
+    for start in range(first, len(rows), BLOCK_ROWS):
+        part = slice(start, min(start + BLOCK_ROWS, len(rows)))
+        yield part, kernel.prepared(rows[part], np.float32 if single else np.float64)
+
+
+def kernel_blocks(
+    rows: NDArray[Any], others: NDArray[Any], kernel: PairKernel
+) -> Iterator[tuple[slice, slice, NDArray[Any]]]:
+    """Yield the kernel of all rows and `others`, which may be `rows` itself, block by block."""
+    for i, a in prepared_blocks(rows, kernel):
+        for j, b in prepared_blocks(others, kernel):
+            yield i, j, kernel.block(a, a if rows is others and i == j else b)
+
+
+def upper_blocks(
+    rows: NDArray[Any], kernel: PairKernel
+) -> Iterator[tuple[slice, slice, NDArray[Any]]]:
+    """Yield the kernel of a sample with itself, on and above the diagonal."""
+    for i, a in prepared_blocks(rows, kernel):
+        for j, b in prepared_blocks(rows, kernel, first=i.start):
+            yield i, j, kernel.block(a, a if i == j else b)

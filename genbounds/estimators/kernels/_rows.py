@@ -1,0 +1,187 @@
+"""Kernel distance of independent rows: sums over pairs, and the exact variance of the U-statistic.
+
+Derivation: docs/kid.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genbounds.estimators._estimate import (
+    Estimate,
+    SampleError,
+    Tails,
+    bias_left,
+    small_sample,
+)
+from genbounds.estimators.kernels._pair_kernels import PairKernel, kernel_blocks, upper_blocks
+from genbounds.results import Diagnostic
+from genbounds.validation import Float
+
+CURVED_ROWS = 2048
+"""Rows of either side, evenly spaced, whose pairs show how value and variance move together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Within:
+    """Kernel of one sample with itself.
+
+    `sums` are row sums without the diagonal, `squares` the sum of k² off the diagonal, `diagonal`
+    the mean of k(x, x).
+    """
+
+    sums: Float
+    squares: float
+    diagonal: float
+
+    @classmethod
+    def of(cls, rows: NDArray[Any], kernel: PairKernel) -> Within:
+        """Sum over the rows of one sample."""
+        sums, squares, diagonal = np.zeros(len(rows)), 0.0, 0.0
+        for i, j, values in upper_blocks(rows, kernel):
+            if i == j:
+                diagonal += float(np.trace(values))
+                np.fill_diagonal(values, 0.0)
+            sums[i] += values.sum(axis=1, dtype=np.float64)
+            total = float(np.einsum("ij,ij->i", values, values).sum(dtype=np.float64))
+            squares += total
+            if i != j:
+                sums[j] += values.sum(axis=0, dtype=np.float64)
+                squares += total
+        return cls(sums, squares, diagonal / len(rows))
+
+    @property
+    def n(self) -> int:
+        """Rows."""
+        return self.sums.size
+
+    @property
+    def mean(self) -> float:
+        """U-statistic of E k(x, x')."""
+        return float(self.sums.mean()) / (self.n - 1)
+
+    @property
+    def centred_square(self) -> float:
+        """Unbiased estimate of the mean square of the doubly centred kernel."""
+        n = self.n
+        total = float(self.sums.sum())
+        centred = self.squares - 2.0 * float(self.sums @ self.sums) / (n - 2)
+        centred += total**2 / ((n - 1) * (n - 2))
+        return max(centred / (n * (n - 3.0)), 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """Kernel of two samples: sums over the real rows, over the generated rows, and of k²."""
+
+    over_real: Float
+    over_fake: Float
+    squares: float
+
+    @classmethod
+    def of(cls, fake: NDArray[Any], real: NDArray[Any], kernel: PairKernel) -> Between:
+        """Sum over all pairs of two samples."""
+        over_real, over_fake, squares = np.zeros(len(fake)), np.zeros(len(real)), 0.0
+        for i, j, values in kernel_blocks(fake, real, kernel):
+            over_real[i] += values.sum(axis=1, dtype=np.float64)
+            over_fake[j] += values.sum(axis=0, dtype=np.float64)
+            squares += float(np.einsum("ij,ij->i", values, values).sum(dtype=np.float64))
+        return cls(over_real, over_fake, squares)
+
+    @property
+    def mean(self) -> float:
+        """Mean of the kernel."""
+        return float(self.over_real.mean()) / self.over_fake.size
+
+    @property
+    def centred_square(self) -> float:
+        """Unbiased estimate of the mean square of the doubly centred kernel."""
+        n, m = self.over_real.size, self.over_fake.size
+        centred = self.squares - float(self.over_real @ self.over_real) / m
+        centred += -float(self.over_fake @ self.over_fake) / n + n * m * self.mean**2
+        return max(centred / ((n - 1.0) * (m - 1.0)), 0.0)
+
+
+def rows_estimate(
+    fake: Within, real: Within, between: Between, *, kernel: PairKernel, estimator: str
+) -> Estimate:
+    n, m = fake.n, real.n
+    value = fake.mean + real.mean - 2.0 * between.mean
+    bias = (fake.diagonal - fake.mean) / n + (real.diagonal - real.mean) / m
+    warnings: tuple[Diagnostic, ...] = ()
+    if estimator == "plugin":
+        value += bias
+        warnings = (bias_left(bias),)
+    crossed = between.centred_square
+    # The noise of the pairs (x, y) belongs to both samples: half of it is booked on either.
+    shared = 2.0 * crossed / (n * m)
+    errors = []
+    for side, against, others in ((fake, between.over_real, m), (real, between.over_fake, n)):
+        witness = side.sums / (side.n - 1) - against / others
+        witness -= witness.mean()
+        own = side.centred_square
+        # The estimated witness carries the noise of the averages it is made of.
+        noise = own * (side.n - 2) / (side.n - 1) ** 2 + crossed / others
+        first = max(float(np.var(witness, ddof=1)) - noise, 0.0)
+        second = 2.0 * own / (side.n * (side.n - 1.0))
+        variance = 4.0 * first / side.n + second
+        influence = 2.0 * witness
+        errors.append(
+            SampleError(
+                n=side.n,
+                variance=variance + shared,
+                degrees_of_freedom=side.n - 1.0,
+                influence=influence,
+                skewness=float((influence**3).mean()) / side.n**2,
+                quadratic_variance=second,
+                mixed_variance=shared,
+                tails=Tails.of(influence),
+            )
+        )
+    return Estimate(
+        title=kernel.title,
+        estimator=estimator,
+        method="plug-in" if estimator == "plugin" else "u-statistic",
+        value=value,
+        sample=errors[0],
+        reference=errors[1],
+        lower_limit=0.0,
+        statistic=kernel.label,
+        warnings=(
+            *warnings,
+            *small_sample(n, name="generated"),
+            *small_sample(m, name="reference"),
+        ),
+        assumptions=(
+            "the rows are independent" + (f" and have {kernel.moments}" if kernel.moments else ""),
+            *kernel.assumptions,
+        ),
+    )
+
+
+def curvatures(
+    found: Estimate, fake: NDArray[Any], real: NDArray[Any], kernel: PairKernel
+) -> tuple[float, float]:
+    """Mean of IF(x) IF(x') h(x, x') over pairs, of either side; h is the centred kernel.
+
+    The pairs (x, y) belong to both samples: half of them is booked on either.
+    """
+    sides, own = [], []
+    for rows, influence in ((fake, found.sample.influence), (real, found.reference.influence)):
+        assert influence is not None
+        n, k = len(rows), min(len(rows), CURVED_ROWS)
+        chosen = np.linspace(0, n - 1, k).astype(int)
+        x, g = kernel.prepared(rows[chosen]), influence[chosen]
+        g -= g.mean()
+        values = kernel.block(x, x)
+        means = values.mean(axis=0)
+        diagonal = np.diagonal(values) - 2.0 * means + means.mean()
+        own.append(float(g @ values @ g - (g**2) @ diagonal) / (k * (k - 1.0)) / n**2)
+        sides.append((x, g / (k * n)))
+    (a, one), (b, two) = sides
+    crossed = float(one @ kernel.block(a, b) @ two)
+    return own[0] - crossed, own[1] - crossed
