@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from genbounds.estimators import inception_score as inception_score
     from genbounds.estimators import kernel_distance as kernel_distance
     from genbounds.estimators import kernel_inception_distance as kernel_inception_distance
+    from genbounds.estimators import mean_score as mean_score
     from genbounds.estimators import score_over_scramblings as score_over_scramblings
     from genbounds.estimators import sobol_cache as sobol_cache
     from genbounds.estimators import sobol_normal as sobol_normal
@@ -67,6 +68,7 @@ _NAMES = {
         "inception_score",
         "kernel_distance",
         "kernel_inception_distance",
+        "mean_score",
         "score_over_scramblings",
         "sobol_cache",
         "sobol_normal",

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from genbounds._betting import betting_lower_limit
 from genbounds.bounds._assumptions import (
     CENTRED,
     DEFINITE_REFERENCE,
@@ -177,24 +178,11 @@ def landmark_width(c: Constants, n: Any, delta: Any, nystrom_residual: Any) -> A
 
 
 def betting(c: Constants, n: Any, delta: Any, rows: Float) -> Any:
-    """Largest mean that the bets of a fixed mixture do not reject, minus Z̄.
-
-    With W = 1 − Z, stakes θ/m on "more than m" give the capital Π (1 + θ (W_i/m − 1)), a
-    non-negative martingale if E W = m, and decreasing in m, so that bisection finds the limit.
-    """
+    """Largest mean that a fixed mixture of bets on W = 1 - Z does not reject, minus Z̄."""
     rows = 1.0 - rows
     stakes = c["largest"] * 0.5 ** np.arange(c["bets"])
-    average = rows.mean(axis=-1)
-    low, high = np.zeros_like(average), average.copy()
-    needed = np.log(1.0 / delta) + np.log(stakes.size)
-    for _ in range(14):
-        middle = 0.5 * (low + high)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            edge = np.where(middle[:, None] > 0.0, rows / middle[:, None] - 1.0, 0.0)
-        wealth = np.logaddexp.reduce([np.log1p(s * edge).sum(axis=-1) for s in stakes], axis=0)
-        rejected = wealth >= needed
-        low, high = np.where(rejected, middle, low), np.where(rejected, high, middle)
-    return average - low
+    low = betting_lower_limit(rows, np.log(1.0 / delta), stakes, halvings=14)
+    return rows.mean(axis=-1) - low
 
 
 def normal_mixture(c: Constants, n: Any, delta: Any, variance: Any) -> Float:

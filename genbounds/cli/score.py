@@ -84,8 +84,8 @@ def score(
             metavar="FILE",
             help="Features of the real data (the reference), then one file per model: .npy, .npz, "
             ".safetensors, .pt or .parquet; for fd also statistics (.npz with mu, sigma and n); "
-            "with --encoder also folders and archives of images, or texts. For is, vendi and rke "
-            "every file is a model; is takes class probabilities.",
+            "with --encoder also folders and archives of images, or texts. For is, vendi, rke and "
+            "mean every file is a model; is takes class probabilities, mean one column of values.",
             show_default=False,
         ),
     ],

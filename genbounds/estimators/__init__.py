@@ -1,9 +1,9 @@
 """Scores of generative models with their bias removed and an interval.
 
 `Moments`, `frechet_distance`, `kernel_inception_distance`, `kernel_distance`, `inception_score`,
-`vendi_score`, `sobol_normal`, `compare` and `convergence` are the everyday names; `MetricSpec` and
-`register_metric` add a metric; `FrechetReference`, `KernelReference`, `Estimate`, `SampleError` and
-`difference` serve code that scores many models, such as selection.
+`vendi_score`, `mean_score`, `sobol_normal`, `compare` and `convergence` are the everyday names;
+`MetricSpec` and `register_metric` add a metric; `FrechetReference`, `KernelReference`, `Estimate`,
+`SampleError` and `difference` serve code that scores many models, such as selection.
 """
 
 from genbounds.estimators._compare import check_comparable as check_comparable
@@ -27,6 +27,7 @@ from genbounds.estimators._inception import inception_infinity as inception_infi
 from genbounds.estimators._inception import inception_score as inception_score
 from genbounds.estimators._inception import inception_splits as inception_splits
 from genbounds.estimators._inspect import shared_rows as shared_rows
+from genbounds.estimators._mean import mean_score as mean_score
 from genbounds.estimators._metrics import CustomMetric as CustomMetric
 from genbounds.estimators._metrics import MetricSpec as MetricSpec
 from genbounds.estimators._metrics import Prepared as Prepared

@@ -30,19 +30,22 @@ def compare(
     Parameters
     ----------
     fakes : mapping of str to array_like of shape (n, d), Sample or Moments
-        Generated features (posteriors for "is") of each model. Sample sizes may differ. A `Sample`
-        says how its rows were drawn; equal group ids in two samples (of two models, or of a model
-        and the reference) are the same prompt or latent, whose common noise cancels.
+        Generated features (posteriors for "is", one column of values for "mean") of each model.
+        Sample sizes may differ. A `Sample` says how its rows were drawn; equal group ids in two
+        samples (of two models, or of a model and the reference) are the same prompt or latent,
+        whose common noise cancels.
     real : array_like of shape (m, d) or Moments, optional
-        The reference; prepared once (kernel distances need its features). Not used by "is"; for "vendi" and
-        "rke", where the bandwidth comes from if none is given (else from all models together).
+        The reference; prepared once (kernel distances need its features). Not used by "is" and
+        "mean"; for "vendi" and "rke", where the bandwidth comes from if none is given (else from
+        all models together).
     metric : str, MetricSpec, CustomMetric or callable
         A registered name ("fd", "kid", "is", "vendi", "rke", "cmmd", …), or a metric of your own.
     level : float
         Coverage of each score on its own and, jointly, of all the differences.
     options : mapping, optional
         For "vendi" and "rke": keyword arguments of `vendi_score` (kernel, bandwidth, order, …);
-        for "kid": degree, gamma and offset of its kernel; for "cmmd" and "kad": bandwidth.
+        for "kid": degree, gamma and offset of its kernel; for "cmmd" and "kad": bandwidth;
+        for "mean": bounds.
 
     Returns
     -------

@@ -379,7 +379,8 @@ class Estimate:
             )
         at_the_limit = value == self.lower_limit and not self.log_scale  # FD = 0: said above
         size = max(abs(value), 1.0) if self.log_scale else abs(value)
-        if self.n is not None and self.stderr <= NO_VARIATION * size and not at_the_limit:
+        no_width = max(self.stderr, (ends[1] - ends[0]) / 2.0) <= NO_VARIATION * size
+        if self.n is not None and no_width and not at_the_limit:
             found.append(
                 unreliable(
                     "no-variation",
@@ -626,6 +627,13 @@ def bias_left(bias: float | None = None) -> Diagnostic:
 def mean_variance(influence: Float) -> float:
     """Variance of the mean of `influence`."""
     return float(np.var(influence, ddof=1)) / influence.size
+
+
+def skewed(error: SampleError) -> SampleError:
+    """Add the third cumulant of the linear part, from the influence of every unit."""
+    if error.influence is None:
+        return error
+    return replace(error, skewness=float((error.influence**3).mean()) / error.influence.size**2)
 
 
 def welch_degrees_of_freedom(*parts: tuple[float, float]) -> float:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from genbounds._text import quoted
 from genbounds.estimators._estimate import Estimate, SampleError
 from genbounds.estimators._inception import inception_estimate
+from genbounds.estimators._mean import mean_estimate
 from genbounds.estimators._moments import Moments
 from genbounds.estimators.frechet import FrechetReference
 from genbounds.estimators.incremental import (
@@ -286,6 +287,15 @@ def _inception(reference: Any, options: Mapping[str, Any], models: Sequence[Any]
     return Prepared(estimate=inception_estimate, follow=RunningInception, samples_per_dimension=5)
 
 
+def _mean(reference: Any, options: Mapping[str, Any], models: Sequence[Any]) -> Prepared:
+    bounds = options.get("bounds")
+
+    def estimate(x: Any, estimator: str = "debiased") -> Estimate:
+        return mean_estimate(x, estimator=estimator, bounds=bounds)
+
+    return Prepared(estimate=estimate, columns=1)
+
+
 def _vendi(metric: str) -> Prepare:
     """Vendi scores; the reference is there for the bandwidth only."""
 
@@ -475,6 +485,15 @@ for _spec in (
         summary="squared MMD with the kernel -‖x-y‖, without parameters",
         unit="feature units",
         prepare=_kernel("energy"),
+    ),
+    MetricSpec(
+        name="mean",
+        title="Mean",
+        summary="mean of one value per sample, such as CLIPScore",
+        prepare=_mean,
+        higher_is_better=True,
+        reference="none",
+        options=("bounds",),
     ),
 ):
     register_metric(_spec)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genbounds.estimators._design import Design, Index, drawn, row_design
-from genbounds.estimators._estimate import Estimate, SampleError, bias_left, small_sample
+from genbounds.estimators._estimate import Estimate, bias_left, skewed, small_sample
 from genbounds.estimators._second_order import NumberedRows, RowTerms, Weighted, expand_design
 from genbounds.estimators._two_samples import (
     Side,
@@ -152,8 +152,8 @@ def designed_estimate(
         estimator=estimator,
         method="plug-in" if estimator == "plugin" else "u-statistic",
         value=value if estimator == "plugin" else value - bias,
-        sample=_skewed(errors[0]),
-        reference=_skewed(errors[1]),
+        sample=skewed(errors[0]),
+        reference=skewed(errors[1]),
         shared_variance=shared_variance,
         lower_limit=0.0,
         statistic=kernel.label,
@@ -187,10 +187,3 @@ def _double_sum(
     """Σ_ij v_i u_j k(x_i, y_j)."""
     blocks = kernel_blocks(rows, others, kernel)
     return sum(float(v[i] @ values @ u[j]) for i, j, values in blocks)
-
-
-def _skewed(error: SampleError) -> SampleError:
-    """Add the third cumulant of the linear part, from the influence of every unit."""
-    if error.influence is None:
-        return error
-    return replace(error, skewness=float((error.influence**3).mean()) / error.influence.size**2)

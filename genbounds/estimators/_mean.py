@@ -1,0 +1,226 @@
+"""Mean of one value per sample, such as CLIPScore, an aesthetic score or a rate of errors."""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genbounds._betting import betting_lower_limit
+from genbounds.estimators._design import Design, Index, design_of, drawn, row_design, sums_by
+from genbounds.estimators._estimate import Estimate, OwnInterval, heavy_tails, skewed, small_sample
+from genbounds.estimators._second_order import NumberedRows, RowTerms, expand_design
+from genbounds.origins import origin_of
+from genbounds.results import Score
+from genbounds.samples import Sample, features_of
+from genbounds.validation import (
+    Float,
+    InputError,
+    as_numpy,
+    check_choice,
+    check_features,
+    check_finite,
+    check_open_unit,
+)
+
+ESTIMATORS = ("debiased", "plugin")
+
+LARGEST_STAKE = 0.9
+
+HALVINGS = 40
+"""Steps of a bisection, until what is left is 1e-12 of the range."""
+
+BETS = 6
+"""Stakes up to 1,000 units; one more for each fourfold number: the best stake falls with √n."""
+
+
+def mean_score(
+    values: Any,
+    *,
+    groups: Any = None,
+    bounds: tuple[float, float] | None = None,
+    level: float = 0.95,
+) -> Score:
+    """Mean of per-sample scores (CLIPScore, aesthetic scores, human ratings) with its interval.
+
+    Parameters
+    ----------
+    values : array_like of shape (n,) or (n, 1), or Sample
+        One number per sample. A `Sample` of a column (n, 1) says more of how it was drawn.
+    groups : array_like of shape (n,), optional
+        Integers or strings: values with one id depend on one another (images of one prompt, ratings
+        by one person).
+    bounds : (float, float), optional
+        Smallest and largest value there can be, known beforehand. The interval is then one that
+        holds at every n, whatever the distribution, by betting; it is longer than the other.
+    level : float
+        Coverage of the interval, in (0, 1).
+
+    Returns
+    -------
+    Score
+        Larger is better: of an error, pass the negative.
+
+    Raises
+    ------
+    InputError
+        If a shape, a type or a value is not legal, a value is out of bounds, `groups` are given
+        twice, or `bounds` with strata or weights.
+
+    Notes
+    -----
+    Without `bounds` the interval is Student's, with both ends moved for skewness; by groups the
+    standard error is that of a ratio of sums over groups. With `bounds` and groups the bets are on
+    sums over groups, and no group may be larger than the largest one given.
+
+    References
+    ----------
+    .. [1] I. Waudby-Smith and A. Ramdas, "Estimating means of bounded random variables by betting",
+       JRSS B 86, 2024.
+
+    Examples
+    --------
+    >>> import numpy as np, genbounds as gb
+    >>> right = np.repeat([0.0, 1.0], [30, 170])
+    >>> score = gb.mean_score(right, bounds=(0, 1))
+    >>> 0.7 < score.low < score.value == 0.85 < score.high < 0.95
+    True
+    """
+    level = check_open_unit("level", level)
+    if groups is not None:
+        if isinstance(values, Sample):
+            raise InputError("is a Sample, which has groups of its own.", argument="values")
+        values = Sample(_column("values", values), groups=groups)
+    found = mean_estimate(values, bounds=bounds, name="values")
+    return found.made_from({"`values`": origin_of(values)}).score(level)
+
+
+def mean_estimate(
+    values: Any,
+    *,
+    estimator: str = "debiased",
+    bounds: tuple[float, float] | None = None,
+    name: str = "x",
+) -> Estimate:
+    """Mean with its variance and influences, before any level is chosen.
+
+    `values` and `bounds` as for `mean_score`; the `estimator` makes no difference; `name`: what
+    `values` are called in an error.
+    """
+    check_choice("estimator", estimator, ESTIMATORS)
+    column = _column(name, features_of(values))
+    check_finite(name, column)
+    x = column[:, 0]
+    known = design_of(name, values)
+    design = known or row_design(x.size)
+    error, _ = expand_design(MeanRows(x, design.weights), design)
+    interval = None if bounds is None else _bounded(name, x, design, bounds)
+    found = Estimate(
+        title="mean",
+        estimator=estimator,
+        method="mean",
+        value=float(design.weights @ x),
+        sample=skewed(replace(error, bias=0.0)),
+        higher_is_better=True,
+        own_interval=interval,
+        assumptions=(drawn(known),),
+    )
+    if bounds is None:
+        return found.warned(*heavy_tails(found), *small_sample(design.effective))
+    largest = int(design.row_counts.max())
+    sizes = (f"no group can have more than {largest} rows",) if largest > 1 else ()
+    return replace(
+        found,
+        lower_limit=float(bounds[0]),
+        upper_limit=float(bounds[1]),
+        assumptions=(
+            *found.assumptions,
+            f"all values lie within [{bounds[0]:g}, {bounds[1]:g}]",
+            *sizes,
+        ),
+    )
+
+
+class MeanRows(NumberedRows):
+    """Values as a `QuadraticForm`: their mean has no quadratic part."""
+
+    seed = 0
+    bounded = True
+    width = 1
+
+    def __init__(self, values: Float, weights: Float) -> None:
+        self.influence = values - float(weights @ values)
+        self.n = values.size
+
+    def terms(self, block: Index, positions: Index) -> RowTerms:
+        """Influence of each value."""
+        return RowTerms(self.influence[block], np.zeros(block.size))
+
+    def across(self, one: Index, i: Index, two: Index, j: Index) -> Float:
+        """Zero."""
+        return np.zeros(i.size)
+
+
+def _column(name: str, values: Any) -> NDArray[Any]:
+    """Return values as a column (n, 1)."""
+    if not isinstance(values, (str, os.PathLike)):  # which `check_features` refuses best
+        values = as_numpy(name, values)
+        values = values[:, None] if values.ndim == 1 else values
+    column = check_features(name, values)
+    if column.shape[1] != 1:
+        raise InputError(
+            f"must hold one number per sample, shape (n,) or (n, 1); got shape {column.shape}.",
+            argument=name,
+        )
+    return column.astype(np.float64, copy=False)
+
+
+def _bounded(name: str, x: Float, design: Design, bounds: Any) -> OwnInterval:
+    """Interval of a mean of values between known bounds, at every n."""
+    low, high = _check_bounds(bounds)
+    if design.stratified or design.weighted:
+        raise InputError(
+            "are for independent values, or groups of them; with strata or weights leave them out.",
+            argument="bounds",
+        )
+    outside = np.flatnonzero((x < low) | (x > high))
+    if outside.size:
+        raise InputError(
+            f"has {x[outside[0]]:g} in row {outside[0]}, outside the bounds [{low:g}, {high:g}].",
+            argument=name,
+        )
+    # Group sums over the largest size there can be are values in [0, 1] again.
+    largest = float(design.row_counts.max())
+    shares = (x - low) / (high - low)
+    sums = sums_by(design.unit, shares, design.units) / largest
+    sizes = design.row_counts / largest
+    bets = BETS + max(0, math.ceil(math.log(design.units / 1000.0, 4.0)))
+    stakes = LARGEST_STAKE * 0.5 ** np.arange(bets)
+
+    def limit(sums: Float, level: float) -> float:
+        needed = math.log(2.0 / (1.0 - level))
+        found = betting_lower_limit(sums[None], needed, stakes, sizes=sizes, halvings=HALVINGS)
+        return float(found[0])
+
+    def interval(level: float) -> tuple[float, float]:
+        least, most = limit(sums, level), 1.0 - limit(sizes - sums, level)
+        return low + (high - low) * least, low + (high - low) * most
+
+    return interval
+
+
+def _check_bounds(bounds: Any) -> tuple[float, float]:
+    try:
+        low, high = (float(bound) for bound in bounds)
+    except (TypeError, ValueError):
+        low = high = math.nan
+    if not (-math.inf < low < high < math.inf):
+        raise InputError(
+            f"must be two finite numbers, the smaller one first; got {bounds!r}.",
+            argument="bounds",
+        )
+    return low, high
