@@ -6,7 +6,6 @@ I. Waudby-Smith and A. Ramdas, "Estimating means of bounded random variables by 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ Float = NDArray[np.float64]
 
 
 def betting_lower_limit(
-    sums: Float, needed: Any, stakes: Sequence[float] | Float, *, sizes: Any = 1.0, halvings: int
+    sums: Float, needed: Any, stakes: Any, *, sizes: Any = 1.0, halvings: int
 ) -> Float:
     """Lower limit of a mean: the smallest that a mixture of bets does not reject.
 
@@ -37,9 +36,14 @@ def betting_lower_limit(
         size that a group can have.
     halvings : int
         Steps of the bisection; what is left goes to the safe side.
+
+    Returns
+    -------
+    ndarray of shape (trials,)
     """
     average = sums.mean(axis=-1) / np.mean(sizes)
-    low, high = np.zeros_like(average), average.copy()
+    low: Float = np.zeros_like(average)
+    high = average.copy()
     goal = np.asarray(needed) + np.log(len(stakes))
     for _ in range(halvings):
         middle = 0.5 * (low + high)
@@ -47,5 +51,6 @@ def betting_lower_limit(
             edge = np.where(middle[:, None] > 0.0, sums / middle[:, None] - sizes, 0.0)
         wealth = np.logaddexp.reduce([np.log1p(s * edge).sum(axis=-1) for s in stakes], axis=0)
         rejected = wealth >= goal
-        low, high = np.where(rejected, middle, low), np.where(rejected, high, middle)
+        low = np.where(rejected, middle, low)
+        high = np.where(rejected, high, middle)
     return low

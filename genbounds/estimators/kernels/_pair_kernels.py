@@ -147,7 +147,8 @@ class Radial:
         out = unit_rows(rows) if self.directions else np.array(rows, dtype=np.float64)
         out -= self.centre
         out /= self.bandwidths[0]
-        return out.astype(dtype, copy=False)
+        narrowed: NDArray[Any] = out.astype(dtype, copy=False)
+        return narrowed
 
     def block(self, a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
         """Kernel of all pairs."""
@@ -159,12 +160,12 @@ class Radial:
         return self._of_squares(np.einsum("ij,ij->i", gap, gap))
 
     def _of_squares(self, squares: NDArray[Any]) -> NDArray[Any]:
-        kind, out = squares.dtype.type, None
+        kind = squares.dtype.type
+        out: NDArray[Any] = np.zeros_like(squares)
         for bandwidth, near_one in zip(self.bandwidths, self.near_one, strict=True):
             values = squares * kind(-0.5 * (self.bandwidths[0] / bandwidth) ** 2)
             (np.expm1 if near_one else np.exp)(values, out=values)
-            out = values if out is None else out + values
-        assert out is not None
+            out = values if len(self.bandwidths) == 1 else out + values
         out *= kind(self.factor / len(self.bandwidths))
         return out
 
@@ -198,12 +199,14 @@ class Energy:
         """Kernel of all pairs."""
         out = squared_distances(a, b)
         np.sqrt(out, out=out)
-        return np.negative(out, out=out)
+        np.negative(out, out=out)
+        return out
 
     def pairs(self, a: NDArray[Any], b: NDArray[Any]) -> Float:
         """Kernel of pairs."""
         gap = a - b
-        return -np.sqrt(np.einsum("ij,ij->i", gap, gap))
+        distances: Float = np.sqrt(np.einsum("ij,ij->i", gap, gap))
+        return -distances
 
 
 PairKernel = Polynomial | Radial | Energy
