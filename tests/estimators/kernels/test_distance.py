@@ -61,6 +61,36 @@ def test_value_is_the_sum_over_pairs(name, sizes):
         )
 
 
+@pytest.mark.parametrize("bandwidth", [0.2, 1e5])
+def test_bandwidths_far_from_the_distances_cost_no_digits(bandwidth):
+    """Values of 1e-30 are not taken from 1, and values of 1 - 1e-10 are."""
+    rng = np.random.default_rng(12)
+    sizes = (1.0, 30), (0.0, 25)
+    x, y = (rng.normal(m, 1.0, (n, 12)).astype(np.longdouble) for m, n in sizes)
+
+    def kernel(a, b):
+        exponent = -((a[:, None] - b[None]) ** 2).sum(axis=2) / (2.0 * bandwidth**2)
+        return np.expm1(exponent) if bandwidth > 1.0 else np.exp(exponent)
+
+    reference = KernelReference(y.astype(float), kernel="rbf", bandwidth=bandwidth)
+    expected = direct(x, y, kernel, unbiased=True)
+    assert reference.estimate(x.astype(float)).value == pytest.approx(expected, rel=1e-8, abs=0.0)
+
+
+@pytest.mark.parametrize("name", ["rbf", "energy"])
+def test_near_equality_the_quadratic_part_is_kept(name):
+    """Influences of groups are small by chance where the value is low; the variance is not."""
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        x, y = (
+            gb.Sample(rows_around(0.0, 1, size, 4, rng), groups=np.arange(4 * size) // 4 + first)
+            for size, first in ((60, 0), (80, 1000))
+        )
+        found = KernelReference(y, **options_of(name)).estimate(x)
+        for error in (found.sample, found.reference):
+            assert error.variance >= 0.999 * (error.quadratic_variance + error.mixed_variance)
+
+
 def test_polynomial_is_kid():
     rng = np.random.default_rng(1)
     x, y = rng.normal(0.3, 1.2, (40, 7)), rng.normal(size=(25, 7))
@@ -238,7 +268,8 @@ def test_coverage_of_groups(kernel, d, shift):
     """Four rows a prompt, told and untold.
 
     H0: at least 90 % of 200 at 95 % when told; a false alarm has probability 1e-6. Untold intervals
-    hold fewer than that: the designs matter. An interval below the range does not count.
+    hold fewer than that: the designs matter. An interval below the range does not count. Of equal
+    distributions on a line untold intervals, cut at 0, hold 86 %: told ones are tested only.
     """
     options = {"bandwidth": 2.0} if kernel == "rbf" else {}
     truth, runs, hits = truth_of(kernel, shift, d), 200, np.zeros(2, dtype=int)
@@ -254,7 +285,8 @@ def test_coverage_of_groups(kernel, d, shift):
             believed = "out-of-range" not in codes(found, "unreliable")
             hits[k] += believed and found.low <= truth <= found.high
     gate = binom.ppf(1e-6, runs, 0.9)
-    assert hits[0] >= gate > hits[1]
+    assert hits[0] >= gate
+    assert hits[1] < (runs if (kernel, shift) == ("energy", 0.0) else gate)
 
 
 @pytest.mark.parametrize(
