@@ -73,8 +73,8 @@ def gate(
             metavar="FILE",
             help="Features of the real data (the reference), of the baseline and of the candidate, "
             "in this order, as for `genbounds score`; for fd the baseline may be a file of "
-            "statistics (.npz with mu, sigma and n). For is, vendi and rke only the baseline and "
-            "the candidate.",
+            "statistics (.npz with mu, sigma and n). For is, vendi, rke and mean only the "
+            "baseline and the candidate.",
             show_default=False,
         ),
     ],

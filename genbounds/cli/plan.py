@@ -65,7 +65,7 @@ def plan(
             metavar="FILE",
             help="Features of the real data (the reference) that will be used, then a pilot: "
             "samples of one model, or of two that are to be told apart; as for `genbounds score`. "
-            "For is, vendi and rke only the pilot.",
+            "For is, vendi, rke and mean only the pilot.",
             show_default=False,
         ),
     ],

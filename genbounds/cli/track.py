@@ -68,8 +68,8 @@ def track(
         typer.Argument(
             metavar="FILE",
             help="Features of the real data (the reference), then one file per checkpoint with "
-            "its step in the name, as in step-1000.npy. For is, vendi and rke every file is a "
-            "checkpoint. Formats as for score.",
+            "its step in the name, as in step-1000.npy. For is, vendi, rke and mean every file "
+            "is a checkpoint. Formats as for score.",
             show_default=False,
         ),
     ],
