@@ -307,7 +307,7 @@ def _log_distances(rows: NDArray[Any], distinct: Index) -> Float | None:
     floor = 8.0 * float(np.finfo(kind).eps)  # below it the product is all rounding
     kept = min(LARGEST_GROUP, n - 3) + 1
     nearest = np.full((len(x), kept), np.inf)
-    step = max(kept, 8 * ROW_BLOCK // d)
+    step = max(kept, 2 * ROW_BLOCK // max(d, len(x)))
     for start in range(0, n, step):
         block: NDArray[np.floating[Any]] = np.array(
             rows[distinct[start : start + step]], dtype=kind
