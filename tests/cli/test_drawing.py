@@ -7,7 +7,6 @@ import pytest
 
 import genbounds as gb
 import genbounds.files
-from genbounds.cli import _inputs as cli_inputs
 
 CLASSES, D = 20, 3
 
@@ -138,9 +137,9 @@ def test_a_file_is_read_once(run, files, monkeypatch):
     """Rows, labels and metadata of one model are of one moment, whatever happens to its file."""
     folder, _ = files
     opened = []
-    read = cli_inputs.contents_of
+    read = genbounds.files.contents_of
     monkeypatch.setattr(
-        cli_inputs, "contents_of", lambda path: (opened.append(path), read(path))[1]
+        "genbounds.cli._inputs.contents_of", lambda path: (opened.append(path), read(path))[1]
     )
     for name in ("read", "read_features", "read_labels", "read_statistics"):
         monkeypatch.setattr(genbounds.files, name, None)

@@ -8,12 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy import stats
-from statsmodels.stats.meta_analysis import combine_effects
 
 import genbounds as gb
 from genbounds.decisions import rank_recipes
-from genbounds.decisions._pooling import half_width, pooled
-from genbounds.estimators import student_quantile, welch_degrees_of_freedom
 from tests.decisions.made import known, normal_estimates
 
 D = 4
@@ -34,37 +31,6 @@ def ranking():
 # --- pooling --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("spread", [0.1, 1.0, 5.0])
-@pytest.mark.parametrize("k", [3, 10])
-def test_pooling_is_that_of_statsmodels(spread, k):
-    rng = np.random.default_rng(k)
-    within = rng.uniform(0.5, 2.0, size=k)
-    values = 3.0 + spread * rng.normal(size=k)
-    found = pooled(values, within)
-    theirs = combine_effects(values, within, method_re="iterated", use_t=True, atol=1e-12)
-    assert found.between == pytest.approx(theirs.tau2, rel=1e-6, abs=1e-9)
-    assert found.mean == pytest.approx(theirs.mean_effect_re, rel=1e-6)
-    assert np.sqrt(found.variance) == pytest.approx(theirs.sd_eff_w_re_hksj, rel=1e-6)
-
-
-def test_two_values_have_a_closed_form():
-    """The iteration of statsmodels gives 0 here."""
-    found = pooled(np.array([1.0, 11.0]), np.array([1.0, 3.0]))
-    assert found.between == pytest.approx((10.0**2 - 1.0 - 3.0) / 2.0)
-
-
-def test_values_that_are_known_exactly_are_averaged():
-    found = pooled(np.array([1.0, 2.0, 6.0]), np.zeros(3))
-    assert found.mean == pytest.approx(3.0)
-    assert found.between == pytest.approx(7.0)
-    assert found.variance == pytest.approx(7.0 / 3.0)
-
-
-def test_equal_values_have_no_spread():
-    found = pooled(np.full(3, 2.0), np.ones(3))
-    assert (found.mean, found.variance, found.between) == (2.0, 0.0, 0.0)
-
-
 def test_equal_samples_without_common_noise_are_welch_s_test():
     rng = np.random.default_rng(1)
     a, b = rng.normal(0.0, 1.0, size=4), rng.normal(3.0, 2.0, size=6)
@@ -74,27 +40,6 @@ def test_equal_samples_without_common_noise_are_welch_s_test():
     interval = welch.confidence_interval(0.95)
     assert pair.pvalue == pytest.approx(welch.pvalue, rel=1e-9)
     assert (pair.low, pair.high) == pytest.approx((interval.low, interval.high))
-
-
-@pytest.mark.statistical
-def test_an_estimated_and_a_known_variance_cover_together():
-    """Null: at least 95 %, of 20,000; fewer than the limit has probability below 1e-6.
-
-    Power: Welch's degrees of freedom of the sum, which do not know that an estimated variance is
-    small by chance, cover 93 % and are far below it.
-    """
-    rng = np.random.default_rng(0)
-    runs, known = 20_000, 0.1
-    low = stats.binom.ppf(1e-6, runs, 0.95)
-    errors = np.sqrt(1.0 + known) * rng.normal(size=runs)
-    variances = rng.chisquare(2.0, size=runs) / 2.0
-    halves = [half_width(0.95, v, 2.0, known) for v in variances]
-    assert (np.abs(errors) <= halves).sum() >= low
-    welch = [
-        student_quantile(0.95, welch_degrees_of_freedom((v, 2.0), (known, np.inf)))
-        for v in variances
-    ]
-    assert (np.abs(errors) <= welch * np.sqrt(variances + known)).sum() < low
 
 
 # --- what runs share ------------------------------------------------------------------------------

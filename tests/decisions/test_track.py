@@ -11,8 +11,6 @@ from scipy import stats
 
 import genbounds as gb
 from genbounds.decisions import track_estimates
-from genbounds.decisions._choice import choice_bias
-from genbounds.decisions._limits import Limits
 from genbounds.results import unreliable
 from tests.decisions.made import known, normal_estimates
 
@@ -173,22 +171,6 @@ def test_fresh_rows_that_are_not_fresh_are_said():
     assert "same-rows" in {warning.code for warning in run.warnings}
 
 
-@pytest.mark.parametrize("t", [2, 5, 20])
-def test_the_correction_of_equal_looks_is_that_of_order_statistics(t):
-    """The simulation has a standard error below 0.01: 0.06 is six of them."""
-    rng = np.random.default_rng(0)
-    x = np.linspace(-8, 8, 4001)
-    least = t * stats.norm.pdf(x) * stats.norm.sf(x) ** (t - 1)
-    expected = float(np.trapezoid(x * least, x))
-    shared = np.eye(t) + 25.0  # noise that all looks share moves no choice
-    assert choice_bias(np.zeros(t), shared, rng) == pytest.approx(expected, abs=0.06)
-
-
-def test_a_clear_choice_needs_no_correction():
-    bias = choice_bias(np.array([0.0, 50.0, 60.0]), np.eye(3), np.random.default_rng(0))
-    assert abs(bias) < 0.06
-
-
 # --- refusals -------------------------------------------------------------------------------------
 
 
@@ -244,42 +226,6 @@ def test_results_in_hand(run):
 
 
 # --- error rates ----------------------------------------------------------------------------------
-
-
-def covariances():
-    rng = np.random.default_rng(3)
-    yield np.eye(8)
-    yield np.eye(8) + 3.0  # a small reference
-    steps = rng.normal(size=(8, 8)).cumsum(axis=0)
-    yield steps @ steps.T + 0.1 * np.eye(8)
-    yield np.diag(np.linspace(0.1, 4.0, 8))
-
-
-@pytest.mark.statistical
-@pytest.mark.parametrize("covariance", list(covariances()))
-def test_limits_are_crossed_as_often_as_they_say(covariance):
-    """Null: 2.5 % of curves of noise cross, of 20,000; both tails of the binomial have 1e-7.
-
-    The simulated limits move the rate by 2 % of itself (one standard deviation); five of them are
-    added. Power: limits that are 10 % lower are crossed by 4 % of the curves or more, far outside.
-    """
-    rng = np.random.default_rng(0)
-    t, runs, error = len(covariance), 20_000, 0.025
-    limits = Limits(t, error, rng)
-    curves = rng.normal(size=(runs, t)) @ np.linalg.cholesky(covariance).T
-    crossed, lower = np.zeros(runs, dtype=bool), np.zeros(runs, dtype=bool)
-    for k in range(t):
-        own = np.diag(covariance)
-        variances = own[k] + own[:k] - 2.0 * covariance[k, :k]
-        limit = limits.next(variances)
-        if k:
-            largest = ((curves[:, [k]] - curves[:, :k]) / np.sqrt(variances)).max(axis=1)
-            crossed |= largest > limit
-            lower |= largest > 0.9 * limit
-    low = stats.binom.ppf(1e-7, runs, error * (1.0 - 5 * 0.0224))
-    high = stats.binom.isf(1e-7, runs, error * (1.0 + 5 * 0.0224))
-    assert low <= crossed.sum() <= high
-    assert lower.sum() > high
 
 
 def alarms(curves, root, *, looks):
