@@ -155,7 +155,6 @@ def gate(
             found = estimate_each(spec, prepared, samples)
             verdict = decide(
                 {name: estimate.warned(*doubts[name]) for name, estimate in found.items()},
-                samples,
                 margin=wanted,
                 metric=spec.name,
                 level=level,

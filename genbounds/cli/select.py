@@ -364,10 +364,14 @@ def _row(result: Selection, name: str) -> tuple[str, ...]:
 def _print(
     result: Selection, notes: list[str], warnings: list[Diagnostic], *, verbose: bool
 ) -> None:
+    best = ", ".join(shown(name) for name in result.top)
+    several = len(result.top) > 1
     if result.certified:
-        say(f"{shown(result.best)} is the best, certified at {percent(result.confidence)}.")
+        verb = f"are the best {len(result.top)}" if several else "is the best"
+        say(f"{best} {verb}, certified at {percent(result.confidence)}.")
     else:
-        say(f"Not certified ({result.stopped}); {shown(result.best)} has the best score so far.")
+        verb = "have the best scores" if several else "has the best score"
+        say(f"Not certified ({result.stopped}); {best} {verb} so far.")
     say("")
     names = [*result.scores, *(name for name in result.samples if name not in result.scores)]
     rows = [_row(result, name) for name in names]

@@ -187,33 +187,46 @@ def track(
         _print(run, spec, verbose=verbose)
 
 
+_WHOLE = r"(?<![0-9.])(?<![0-9]e)([0-9]+)(?![0-9A-Za-z]|\.[0-9])"
+"""A whole number: no part of 0.10, 1e3 or 100k."""
+
+
 def steps_of(paths: list[Path]) -> dict[Path, int]:
-    """Return the step of every file: the last number in its name that differs between files.
+    """Return the step of every file: the number after "step", or the one that differs.
 
     Raises
     ------
     InputError
-        If a name has no number, the names are built differently, or two files are of one step.
+        If a name has no such number, several numbers differ, the names are built differently, or
+        two files are of one step.
     """
-    numbers = {path: [int(digits) for digits in re.findall(r"[0-9]+", path.stem)] for path in paths}
-    for path, found in numbers.items():
-        if not found:
+    after = {path: re.findall(rf"step[-_= ]?{_WHOLE}", path.stem, re.IGNORECASE) for path in paths}
+    found = {path: re.findall(_WHOLE, path.stem) for path in paths}
+    if all(len(numbers) == 1 for numbers in after.values()):
+        found = after
+    for path, numbers in found.items():
+        if not numbers:
             raise InputError(
-                f"{display(path)}: its name has no number to take for the step: name files as in "
-                "step-1000.npy."
+                f"{display(path)}: its name has no whole number to take for the step: name files "
+                "as in step-1000.npy."
             )
     first = paths[0]
-    for path, found in numbers.items():
-        if len(found) != len(numbers[first]):
+    for path, numbers in found.items():
+        if len(numbers) != len(found[first]):
             raise InputError(
-                f"{display(first)} and {display(path)} have {len(numbers[first])} and "
-                f"{len(found)} numbers in their names: which one is the step? Name files alike, as "
-                "in step-1000.npy."
+                f"{display(first)} and {display(path)} have {len(found[first])} and "
+                f"{len(numbers)} numbers in their names: which one is the step? Name files alike, "
+                "as in step-1000.npy."
             )
-    columns = list(zip(*numbers.values(), strict=True))
+    columns = list(zip(*found.values(), strict=True))
     varying = [k for k, column in enumerate(columns) if len(set(column)) > 1]
-    place = varying[-1] if varying else len(columns) - 1
-    steps = {path: found[place] for path, found in numbers.items()}
+    if len(varying) > 1:
+        raise InputError(
+            f"{display(first)}: several numbers differ between the names of the files: which one "
+            "is the step? Name files as in step-1000.npy."
+        )
+    place = varying[0] if varying else len(columns) - 1
+    steps = {path: int(numbers[place]) for path, numbers in found.items()}
     known: dict[int, Path] = {}
     for path, step in steps.items():
         if step in known:

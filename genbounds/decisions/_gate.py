@@ -14,7 +14,6 @@ from genbounds.decisions._variance import FITTED, VarianceModel, smallest
 from genbounds.estimators import (
     Estimate,
     EstimateDifference,
-    Moments,
     difference,
     estimate_each,
     metric_spec,
@@ -22,7 +21,7 @@ from genbounds.estimators import (
     rank,
 )
 from genbounds.origins import origin_of, origin_warnings
-from genbounds.results import Diagnostic, Difference, Score, all_reliable, unreliable
+from genbounds.results import Diagnostic, Difference, Score, all_reliable
 from genbounds.validation import InputError, check_open_unit
 
 if TYPE_CHECKING:
@@ -106,7 +105,8 @@ class Verdict(InHand):
         Why it is inconclusive, or why no number of samples is given; may be empty.
     metric : str
     warnings : tuple of Diagnostic
-        Of both scores and of both models together. An unreliable one makes it inconclusive.
+        Of both scores and of both models together. An unreliable one, or one about few samples,
+        makes it inconclusive.
     assumptions : tuple of str
     """
 
@@ -267,7 +267,7 @@ def gate(
     Returns
     -------
     Verdict
-        Inconclusive where the limits hold the margin, or a score is unreliable.
+        Inconclusive where the limits hold the margin, a score is unreliable, or samples are few.
 
     Raises
     ------
@@ -301,7 +301,6 @@ def gate(
         origins["`reference`"] = origin_of(reference)
     return decide(
         estimates,
-        models,
         margin=wanted,
         metric=spec.name,
         level=level,
@@ -318,23 +317,8 @@ def check_gate(margin: Margin, *, level: float, equivalence: bool) -> None:
         raise InputError("must be above 0 for equivalence; got 0.", argument="margin")
 
 
-def _unknown_sizes(models: Mapping[str, Any]) -> tuple[Diagnostic, ...]:
-    """Warn of `models` given by statistics that do not say how many samples they come from."""
-    return tuple(
-        unreliable(
-            "moments-only",
-            f"the statistics of {shown(name)} do not say from how many samples they come and would "
-            "be taken as exact",
-            "Write `n` beside mu and sigma: Moments.from_features(x, keep=2048).save(path).",
-        )
-        for name, model in models.items()
-        if isinstance(model, Moments) and not model.size_known
-    )
-
-
 def decide(
     estimates: Mapping[str, Estimate],
-    samples: Mapping[str, Any],
     *,
     margin: Margin,
     metric: str,
@@ -348,8 +332,6 @@ def decide(
     ----------
     estimates : mapping of str to Estimate
         Of the candidate and of the baseline, in this order.
-    samples : mapping of str to Sample, array or Moments
-        What they are estimated from.
     margin : Margin
     metric : str
     level : float
@@ -387,17 +369,20 @@ def decide(
         *(score.warnings for score in scores.values()),
         ranking.warnings,
         warnings,
-        _unknown_sizes(samples),
     )
-    trusted = all_reliable(found)
+    # An error rate of 5 % takes more than scores do: limits of few samples miss more often.
+    few = any(warning.code == "few-samples" for warning in found)
+    trusted = all_reliable(found) and not few
     decision: Decision = "inconclusive"
     if trusted and (within or beyond):
         decision = "pass" if within else "fail"
     worse_by = _beyond(one, two, share=0.0, shift=0.0).value
     needed, reason = None, ""
     if not trusted:
-        codes = dict.fromkeys(one.code for one in found if one.severity == "unreliable")
-        reason = f"a score is unreliable ({', '.join(codes)})"
+        codes = dict.fromkeys(
+            one.code for one in found if one.severity == "unreliable" or one.code == "few-samples"
+        )
+        reason = f"a score cannot be relied on ({', '.join(codes)})"
     elif decision == "inconclusive":
         shifted = two.scaled(_factor(two, share))
         needed, reason = _samples_needed(

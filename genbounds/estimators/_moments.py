@@ -33,6 +33,9 @@ SYMMETRY_RTOL = 1e-6
 """Asymmetry of a covariance, relative to its largest entry, beyond which it is refused."""
 
 
+LEAST_KEPT = 64
+"""Rows kept beside moments: of fewer, fourth moments are mere noise."""
+
 LEAST_LEFT = 0.05
 """Share of every sum of squares that must be left where some rows are taken off a sum over all."""
 
@@ -124,7 +127,13 @@ class Moments:
             check_finite("x", block, first_row=int(positions[0]))
             moments.absorb_block(block)
         moments._origin = origin_of(x)
-        if check_count("keep", keep, minimum=0):
+        if 0 < check_count("keep", keep, minimum=0) < LEAST_KEPT:
+            raise InputError(
+                f"must be 0 or at least {LEAST_KEPT}: fewer rows say nothing of fourth moments; "
+                f"got {keep}.",
+                argument="keep",
+            )
+        if keep:
             chosen = np.random.default_rng(seed).choice(len(rows), min(keep, len(rows)), False)
             moments._rows = np.array(rows[np.sort(chosen)])
         return moments

@@ -218,15 +218,17 @@ def select_page(selection: Selection, *, warnings: Sequence[Diagnostic] = ()) ->
     warnings : sequence of Diagnostic
         About the whole run: its files, for one.
     """
-    best, title = display(selection.best, limit=72), metric_title(selection.metric)
+    best = ", ".join(display(name, limit=72) for name in selection.top)
+    title = metric_title(selection.metric)
+    are = "is" if len(selection.top) == 1 else "are"
     at = percent(selection.confidence)
     of = f"of {count(len(selection.samples), 'model')} by {title}"
     total = count(selection.total_samples, "sample")
     if selection.certified:
-        lead = f"{best} is the best {of}, certified at {at} from {total}."
+        lead = f"{best} {are} the best {of}, certified at {at} from {total}."
         answer = Tag("certified", "good")
     else:
-        lead = f"{best} is ahead {of}, but {total} do not certify that at {at}."
+        lead = f"{best} {are} ahead {of}, but {total} do not certify that at {at}."
         answer = Tag("not certified", "open")
     page = Page(title="Which model is best?", lead=lead, foot=FOOT)
     page.facts = Facts(

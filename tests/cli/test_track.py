@@ -87,17 +87,24 @@ def test_out_has_a_page_and_the_same_again(run, folder, tmp_path):
         (["run2-step-0100-2048.npy", "run2-step-0200-2048.npy"], [100, 200]),
         (["epoch=1-step=500.npz", "epoch=2-step=1000.npz"], [500, 1000]),
         (["v3/step7.npy"], [7]),
+        (["epoch=1-step=100-fid=12.50.npy", "epoch=2-step=200-fid=3.25.npy"], [100, 200]),
+        (["step-100-seed7.npy", "step-200-seed3.npy"], [100, 200]),
+        (["run3-500.npy", "run3-900.npy"], [500, 900]),
     ],
 )
-def test_the_step_is_the_last_number_that_differs(names, steps):
+def test_the_step_is_the_number_after_step_or_the_one_that_differs(names, steps):
     assert list(steps_of([Path(name) for name in names]).values()) == steps
 
 
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        (["first.npy", "step-2.npy"], "first.npy: its name has no number"),
-        (["step-2.npy", "epoch-1-step-3.npy"], "have 1 and 2 numbers in their names"),
+        (["first.npy", "step-2.npy"], "first.npy: its name has no whole number"),
+        (["run-2.npy", "run-1-3.npy"], "have 1 and 2 numbers in their names"),
+        (["run-1-20.npy", "run-2-30.npy"], "several numbers differ"),
+        (["m_0.10.npy", "m_0.9.npy"], "no whole number"),
+        (["step-100k.npy", "step-1m.npy"], "no whole number"),
+        (["ckpt-1e3.npy", "ckpt-1e4.npy"], "no whole number"),
         (["a/step-2.npy", "b/step-2.npy"], "are both of step 2"),
         (["step-02.npy", "step-2.npy"], "are both of step 2"),
         (["step-2.npy", "step-2.npy"], "given twice"),

@@ -155,7 +155,7 @@ def test_samples_that_would_settle_it():
     assert (beyond.decision, beyond.samples_needed) == ("inconclusive", None)
     assert beyond.reason
     # Nor where the reference is too small.
-    few = gb.gate(1.5 * SAME, GOOD, REAL[:40], margin=2.65)
+    few = gb.gate(1.5 * SAME, GOOD, REAL[:60], margin=2.65)
     assert few.decision == "inconclusive"
     assert "reference" in few.reason
     assert few.samples_needed is None
@@ -221,3 +221,12 @@ def test_the_settling_number_settles_it():
     n = int(np.median(needed))
     passed = sum(gb.gate(*draw(n), margin=margin).decision == "pass" for _ in range(runs))
     assert stats.binom.ppf(5e-7, runs, 0.70) <= passed <= stats.binom.isf(5e-7, runs, 0.90)
+
+
+def test_few_samples_never_pass():
+    """Limits of a handful of samples miss far more often than 5 %: see small inception scores."""
+    rng = np.random.default_rng(8)
+    one, two = (rng.dirichlet(np.full(10, a), size=12) for a in (0.2, 0.3))
+    found = gb.gate(one, two, metric="is", margin=100.0)
+    assert found.decision == "inconclusive"
+    assert "few-samples" in found.reason

@@ -185,11 +185,23 @@ def _drawing_warnings(samples: tuple[FrechetSample, FrechetSample]) -> tuple[Dia
 
 
 def _size_warnings(samples: tuple[FrechetSample, FrechetSample]) -> tuple[Diagnostic, ...]:
-    return tuple(
+    found = tuple(
         warning
         for name, sample in zip(SIDES, samples, strict=True)
         if sample.n is not None
         for warning in small_sample(sample.effective, name=name)
+    )
+    fake = samples[0]
+    if fake.n is not None or fake.moments.size_known:
+        return found
+    return (
+        *found,
+        unreliable(
+            "moments-only",
+            "the statistics of the generated samples do not say from how many samples they come "
+            "and are taken as exact",
+            "Write `n` beside mu and sigma: Moments.from_features(x, keep=2048).save(path).",
+        ),
     )
 
 
