@@ -170,6 +170,7 @@ def test_what_may_be_given_by_position(call):
     assert given == POSITIONAL[call].split()
 
 
+@pytest.mark.slow
 def test_generators_are_not_touched():
     """Global random state stays as it was: every function takes its own seed."""
     code = """
@@ -206,6 +207,7 @@ THREADED = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", THREADED)
 def test_threads_do_not_disturb_each_other(name):
     """Sixteen calls on eight inputs, four at a time, give what they give one after the other."""

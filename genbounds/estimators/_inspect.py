@@ -270,9 +270,12 @@ def _equal_groups(spacings: Float, n: int, whose: str) -> tuple[Diagnostic, ...]
     others = np.arange(1, mean.size + 1)
     seen = np.minimum(len(spacings), n / (others + 1.0))  # rows of one group are one observation
     error = spacings.var(axis=0, ddof=1) / (mean**2 * seen)
+    noise = np.sqrt(4.0 * error[1:-1] + error[:-2] + error[2:])
+    if not (noise > 0.0).all():  # rows on a regular grid
+        return ()
     level = np.log(mean)
     peak = 2.0 * level[1:-1] - level[:-2] - level[2:] - math.log(LARGEST_PEAK)
-    z = peak / np.sqrt(4.0 * error[1:-1] + error[:-2] + error[2:])
+    z = peak / noise
     highest = int(z.argmax())
     if z[highest] <= scipy.special.ndtri(1.0 - FALSE_ALARM / z.size):
         return ()

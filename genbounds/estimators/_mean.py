@@ -87,7 +87,7 @@ def mean_score(
     >>> import numpy as np, genbounds as gb
     >>> right = np.repeat([0.0, 1.0], [30, 170])
     >>> score = gb.mean_score(right, bounds=(0, 1))
-    >>> 0.7 < score.low < score.value == 0.85 < score.high < 0.95
+    >>> 0.7 < score.low < 0.85 < score.high < 0.95
     True
     """
     level = check_open_unit("level", level)

@@ -50,6 +50,7 @@ def test_broken_pipe(zoo):
         assert program.wait(30) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here (Linux has one)")
 @pytest.mark.parametrize("form", [["bounds"], ["bounds", "--json"]], ids=" ".join)
 def test_a_full_disk_is_one_line_and_no_verdict(form):
@@ -165,6 +166,7 @@ def test_colour_only_on_a_terminal_that_wants_it(zoo, no_color, coloured):
     assert bool(colours) == coloured
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_script(shell):
     """What docs/cli.md says to put where the shell looks."""
@@ -173,13 +175,14 @@ def test_completion_script(shell):
     assert done.stderr == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("typed", "offered"),
     [
         ("genbounds s", {"score", "select"}),
         ("genbounds score --me", {"--metric"}),
         ("genbounds score --metric v", {"vendi"}),
-        ("genbounds select --metric k", {"kid"}),
+        ("genbounds select --metric k", {"kad", "kid"}),
         ("genbounds select --policy el", {"elimination"}),
         ("genbounds features --fit c", {"crop"}),
         ("genbounds features --precision bf", {"bfloat16"}),
@@ -311,6 +314,7 @@ def embed(batch):
 """
 
 
+@pytest.mark.slow
 @POSIX
 def test_what_is_ignored_stays_ignored(tmp_path):
     """As nohup has it: the program goes on when the terminal goes away."""
@@ -354,6 +358,7 @@ def test_ctrl_c_during_imports_is_quiet(tmp_path):
     assert (program.returncode, out, err) == (130, b"", b"")
 
 
+@pytest.mark.slow
 @POSIX
 def test_ctrl_c_while_a_command_imports_is_quiet(tmp_path):
     (tmp_path / "joblib.py").write_text(

@@ -219,6 +219,7 @@ def test_vendi_of_few_rows_is_truncated_alike_for_all(sizes):
         assert score.value == alone.value
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("metric", ["fd", "kid"])
 def test_a_pvalue_is_small_exactly_where_its_interval_excludes_zero(metric):
     """One pair: the level of the interval that ends at 0 is one less the p-value."""

@@ -163,6 +163,7 @@ DISTRIBUTIONS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DISTRIBUTIONS)
 def test_independent_rows_are_seldom_suspected(name):
     """H0: at most one warning in a hundred; more than so many of 200 have a probability of 1e-6.

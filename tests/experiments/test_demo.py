@@ -25,6 +25,7 @@ def results(out):
     return json.loads((out / "results.json").read_text())
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_the_selection_certifies_the_offline_winner_with_fewer_images(results):
     certified, uniform = results["selections"]["lucb"], results["selections"]["uniform"]

@@ -123,6 +123,7 @@ def test_split_follows_its_seed() -> None:
 # Encoder
 
 
+@pytest.mark.slow
 def test_encoder_learns(digits: Digits) -> None:
     # 150 small steps; chance is 0.1.
     split = digits.split

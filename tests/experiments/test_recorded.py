@@ -225,6 +225,7 @@ def test_embeddings(page, tmp_path):
     assert "resized with aliasing" in written
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_convergence(page, tmp_path):
     pytest.importorskip("torch")

@@ -22,6 +22,7 @@ def test_large_study(tmp_path, capsys, turned):
     assert "for 0 batches" in again[-1]
 
 
+@pytest.mark.slow
 def test_benchmark_prints_one_row_a_size(capsys):
     options = ["--sizes", "64", "--seconds", "0.01", "--repeats", "1", "--device", "cpu"]
     assert simulation.main(options) in (0, 1)  # whether the aims are met is for a quiet machine

@@ -95,6 +95,7 @@ def test_regret_exponent_of_known_curves():
     assert high == pytest.approx(0.5, abs=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("study_name", "scenario", "policy"),
     [("main", "is 5", "debiased"), ("ablation", "clip 5", "batch 50"), ("joining", "clip", "ucb")],
@@ -112,6 +113,7 @@ def test_regret_runs_and_resumes(tmp_path, monkeypatch, capsys, study_name, scen
     assert (tmp_path / "regret.jsonl").read_text().splitlines() == lines
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_a_whole_regret_study_is_recorded(tmp_path, monkeypatch, page):
     few = {name: regret.FD_POLICIES[name] for name in ("greedy", "fd-ucb as tuned", "debiased-ucb")}

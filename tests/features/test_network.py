@@ -157,6 +157,7 @@ def alone(code, folder, *arguments):
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_missing_weights_are_not_fetched(tmp_path):
     done = alone(CODE, tmp_path, *NAMES)
     assert "NETWORK" not in done.stderr

@@ -74,6 +74,7 @@ def wait_for(path):
         time.sleep(0.02)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("second", ["embed", "other"])
 def test_a_second_run_is_refused_while_the_first_works(media, tmp_path, start, second):
     call = ("--batch", 2, "--out", "x.safetensors")
@@ -89,6 +90,7 @@ def test_a_second_run_is_refused_while_the_first_works(media, tmp_path, start, s
     assert files.read_features(tmp_path / "x.safetensors").shape == (N, 2)
 
 
+@pytest.mark.slow
 def test_statistics_in_one_file_likewise(media, tmp_path, start):
     call = ("features", media / "folder", "--encoder")
     first = start(*call, "held:embed", "--out", "a.npy", "--moments", "s.npz", "--batch", 2)
@@ -100,6 +102,7 @@ def test_statistics_in_one_file_likewise(media, tmp_path, start):
     assert sorted(path.name for path in tmp_path.glob("[as]*.np*")) == ["a.npy", "s.npz"]
 
 
+@pytest.mark.slow
 def test_scores_of_folders_in_one_folder_likewise(media, tmp_path, start):
     shutil.copytree(media / "folder", tmp_path / "real", symlinks=True)
     (tmp_path / "hold").write_text("0")

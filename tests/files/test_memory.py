@@ -35,6 +35,7 @@ def peak_growth(argument) -> int:
     return int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux's /proc")
 @pytest.mark.parametrize("kind", ["npy", "npz", "npz-compressed"])
 def test_memory_does_not_grow_with_n(tmp_path, kind):

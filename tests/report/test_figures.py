@@ -124,6 +124,7 @@ def between(low: float, value: float, high: float, **other) -> Score:
     return replace(make_score(value), low=low, high=high, **other)
 
 
+@pytest.mark.slow
 def test_a_logarithmic_axis_has_ticks_and_a_place_for_zero():
     """Also where a score is 0; intervals that reach 0 end in an arrow, and no other."""
     scores = {

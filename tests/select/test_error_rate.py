@@ -41,6 +41,7 @@ def most_allowed(runs):
     return stats.binom.isf(FALSE_ALARM, runs, ERROR)
 
 
+@pytest.mark.nightly
 @pytest.mark.statistical
 @pytest.mark.parametrize("policy", ["lucb", "elimination", "uniform"])
 def test_error_rate_of_tied_arms(policy):

@@ -55,6 +55,7 @@ def test_interrupted_run_continues_as_if_nothing_had_happened(tmp_path, policy, 
     assert idle["b"].total == 0
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.parametrize("policy", ["greedy", "fd-ucb", "fid-ucb", "debiased-ucb", "thompson"])
 def test_running_scores_are_resumed_bit_by_bit(tmp_path, policy):

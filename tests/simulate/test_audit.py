@@ -126,6 +126,7 @@ SEEDED = [
 ]
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(1, 11))
 def test_verdicts_do_not_hang_on_the_seed(seed):

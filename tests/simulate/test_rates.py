@@ -63,6 +63,7 @@ def test_two_landmarks_leave_an_error_that_no_sample_size_mends():
     assert error.min() > 0.34
 
 
+@pytest.mark.slow
 def test_inception_bias_has_its_leading_term():
     row = verdict("c20.is-bias", replications=2000)
     assert row.verdict == "upheld"

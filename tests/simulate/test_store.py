@@ -78,6 +78,7 @@ def whole(tmp_path_factory):
     return folder
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.parametrize("extra", [(), ("--jobs", "2"), ("--backend", "dask")], ids=str)
 def test_a_killed_program_goes_on_with_the_same_bytes(tmp_path, whole, extra):

@@ -60,11 +60,13 @@ def true_or_one_line(store, truth, folder, flip):
     return "true"
 
 
+@pytest.mark.slow
 def test_flipped_bits(study, tmp_path):
     outcomes = [true_or_one_line(*study, tmp_path, flip) for flip in flips(study[0], 300)]
     assert outcomes.count("true") > 100
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_many_flipped_bits(study, tmp_path):
     for flip in flips(study[0], FLIPS):

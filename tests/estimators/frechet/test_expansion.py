@@ -233,6 +233,7 @@ def test_pairs_across_are_like_pairs_within_where_the_distributions_are_equal():
     assert error.mixed_variance * 80 == pytest.approx(error.quadratic_variance * 50)
 
 
+@pytest.mark.nightly
 @pytest.mark.statistical
 def test_gaussian_formulas_are_expectations_of_the_general_ones():
     """Null: where the distributions are equal, bias and influence variance average to these.

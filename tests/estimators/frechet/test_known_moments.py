@@ -48,6 +48,7 @@ def scaled_rows(rng, n, scale=1.0):
     return scale * rng.normal(size=(n, 8)) * np.exp(0.5 * rng.normal(size=(n, 1)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("keep", [0, 100])
 def test_fourth_moments_are_kept_or_borrowed(keep):
     """As above, 80 times. Gaussian fourth moments would cover 60 %: power 0.97."""

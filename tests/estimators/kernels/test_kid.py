@@ -78,6 +78,7 @@ def linear_truth(shift, d):
     return float(shift**2)
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.parametrize("shift", [0.0, 0.15, 1.0])
 def test_variance_and_coverage_for_a_known_law(shift):

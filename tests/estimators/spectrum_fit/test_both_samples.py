@@ -89,6 +89,7 @@ def power_law_pair(rng, n, m, d, shape):
     return 1.5 * x * scales, y * scales, 0.25 * float((scales**2).sum())
 
 
+@pytest.mark.nightly
 @pytest.mark.statistical
 @pytest.mark.parametrize("shape", ["gauss", "t8"])
 @pytest.mark.parametrize(("n", "m"), [(48, 48), (96, 96), (120, 300), (250, 250)])

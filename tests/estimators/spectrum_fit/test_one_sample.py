@@ -84,6 +84,7 @@ def finite(found):
 class TestRowScales:
     """Rows of two lengths, which the plain distribution takes for a wider spectrum."""
 
+    @pytest.mark.slow
     def test_scales_are_seen_and_moments_alone_are_fooled(self):
         n, d, repeats = 90, 120, 12
         spectrum = 10.0 * power_law(d, 1.0)

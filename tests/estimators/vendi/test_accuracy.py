@@ -27,6 +27,7 @@ COVERAGE = {
 FALSE_ALARM = 1e-7
 
 
+@pytest.mark.nightly
 @pytest.mark.statistical
 @pytest.mark.parametrize("name", COVERAGE)
 def test_intervals_cover_between_92_and_98_percent(name):
@@ -137,6 +138,7 @@ def shares(nu, n, k=10):
     return 1.0 / k + direction / np.linalg.norm(direction) * math.sqrt(nu / (n * k))
 
 
+@pytest.mark.nightly
 @pytest.mark.statistical
 @pytest.mark.parametrize(
     ("order", "nu"), [(1.0, 0.0), (2.0, 0.0), (3.0, 0.0), (1.0, 12.0), (2.0, 12.0)]

@@ -168,6 +168,7 @@ def test_lanczos_takes_no_rounding_for_spectrum(kernel, order):
     assert found.stderr + found.bracket < 1e-6
 
 
+@pytest.mark.slow
 @given(
     seed=st.integers(0, 2**32 - 1),
     n=st.integers(12, 40),
