@@ -205,6 +205,7 @@ def test_scales_of_the_kernel_distance(options, power):
     assert_sound(score)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ENOUGH)
 def test_kernel_distance_of_hard_inputs(name):
     """To 1e-12 of the mean kernel, whose rounding a difference cannot beat."""
@@ -224,6 +225,7 @@ def test_kernel_distance_of_hard_inputs(name):
         assert "out-of-range" in codes(score)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("factor", [2.0**-40, 2.0**14, 2.0**40])
 def test_kernel_distance_of_many_single_precision_rows(factor):
     """Beyond what float32 holds of squared kernels, blocks are evaluated in float64."""

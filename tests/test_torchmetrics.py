@@ -204,6 +204,7 @@ POSTERIORS = RNG.dirichlet(np.full(D, 0.2), size=700)
 
 
 # "mean" takes one value a sample: tests/estimators/test_mean.py has its surfaces.
+@pytest.mark.slow
 @pytest.mark.parametrize("metric", [m for m in gb.estimators.metric_names() if m != "mean"])
 def test_every_metric_is_that_of_the_library(metric):
     spec = gb.estimators.metric_spec(metric)

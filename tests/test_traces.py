@@ -59,6 +59,7 @@ def command() -> None:
 CALLS = [sobol, coverage, selection, page, command]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("call", CALLS, ids=lambda call: call.__name__)
 def test_one_call_leaves_no_trace(call):
     call()  # whatever is imported by the first call may add its own

@@ -175,6 +175,7 @@ def strange(tmp_path):
     return tmp_path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("reference", "model", "code", "severity"),
     [

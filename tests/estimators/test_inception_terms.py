@@ -38,6 +38,7 @@ def derivatives(probs, directions):
         return float((plus - minus) / (2 * step)), float((plus + minus - 2 * zero) / step**2 / 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sharpness", [0.1, 1.0])
 def test_errors_are_derivatives_of_the_score(sharpness):
     """Influence and bias of 20 rows; the quadratic variance on average over orders of the rows.

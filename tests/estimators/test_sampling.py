@@ -413,6 +413,7 @@ def test_groups_of_four():
     assert told >= gate(70) > untold
 
 
+@pytest.mark.slow
 def test_prompts_that_both_samples_share():
     """Row i of both from one prompt, 0.9 of the variance common; untold none of 25 covers."""
     d, n = 16, 120

@@ -203,6 +203,7 @@ def flip_a_byte(content: bytes) -> bytes:
     return content[:-5] + bytes([content[-5] ^ 1]) + content[-4:]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "damage",
     [
@@ -232,6 +233,7 @@ def test_cache_holds_one_whole_file_a_model(digits: Digits, folder: Path) -> Non
     assert {file.suffix for file in folder.iterdir()} == {".safetensors"}
 
 
+@pytest.mark.slow
 def test_unusable_cache_folder_is_an_input_error(tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("not a folder")

@@ -56,6 +56,7 @@ def test_a_section_is_replaced_and_nothing_else(page):
         record.record("other", [], page=page)
 
 
+@pytest.mark.slow
 def test_pictures_repeat(page):
     def paint(axes):
         axes.plot([0, 1], [2, 3])

@@ -323,6 +323,7 @@ def test_files_are_read_from_their_start_in_every_run(files):
     assert 0.0 < spent[0]["ratio"] <= 1.0
 
 
+@pytest.mark.slow
 def test_a_study_of_files_prints_and_records_nothing(tmp_path, files, monkeypatch, capsys, page):
     command = ["real", "--reference", files[0], "--files", *files[1:], "--runs", "2"]
     command += ["--steps", "40", "--out", str(tmp_path / "out"), "--page", str(page)]

@@ -248,6 +248,7 @@ def test_a_pipe_is_not_waited_for(tmp_path, ending):
         open_source([tmp_path / f"x.{ending}"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_input_is_refused(tmp_path, name):
     """What the fuzzer found, or would have to find: refused in one line, in little memory."""

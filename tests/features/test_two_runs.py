@@ -120,6 +120,7 @@ def test_scores_of_folders_in_one_folder_likewise(media, tmp_path, start):
     assert not (kept / ".lock").exists()
 
 
+@pytest.mark.slow
 def test_a_run_that_is_killed_leaves_no_lock(media, tmp_path, start):
     call = ("features", media / "folder", "--encoder", "held:embed", "--out", "x.npy")
     first = start(*call, "--batch", 2)

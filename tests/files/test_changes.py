@@ -26,6 +26,7 @@ print(float(np.asarray(rows)[-1, -1]))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".npy", ".npz", ".safetensors", ".pt"])
 def test_a_file_that_is_cut_after_it_was_read_does_no_harm(tmp_path, suffix):
     """72 MB, more than is kept in memory. A map of the file itself would end in SIGBUS."""

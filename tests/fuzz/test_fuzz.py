@@ -55,6 +55,7 @@ def shelf():
         yield Path(folder)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", INPUTS)
 def test_seeds(suffix, shelf):
     require(suffix)
@@ -62,6 +63,7 @@ def test_seeds(suffix, shelf):
     assert {"read", "refused"} == set(outcomes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", INPUTS)
 def test_damaged_files(suffix, shelf):
     """Result or one clear error; no code run, no hang, memory bounded. Same files at every run."""

@@ -55,11 +55,13 @@ def nasty(kind):
     return DRAWINGS[kind](list(HOSTILE.values()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_equal_input_gives_equal_figures(kind):
     assert DRAWINGS[kind](["diffusion", "flow", "gan"]) == plain(kind)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("size", ["wide", "narrow"])
 def test_svg_is_well_formed_and_self_contained(kind, size):
@@ -309,6 +311,7 @@ def test_equal_numbers_are_drawn_as_well():
     ET.fromstring(report.convergence_plot({"a": growth((50, 0.0, 0.0, 0.0))}).wide)
 
 
+@pytest.mark.slow
 def test_large_matrix_is_cut_and_says_so():
     figure = report.difference_matrix(make_ranking([f"m{i}" for i in range(45)]))
     assert "5 models" in figure.caption

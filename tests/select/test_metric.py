@@ -64,6 +64,7 @@ def test_rke_finds_the_most_diverse(policy):
         assert result.certified
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{"kernel": "cosine"}, {"bandwidth": 1.0, "components": 20}])
 @pytest.mark.parametrize("policy", ["lucb", "debiased-ucb"])
 def test_vendi_finds_the_most_diverse(options, policy):

@@ -188,6 +188,7 @@ PLANTED_SLOW = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PLANTED)
 def test_planted_constant_is_refuted(name):
     assert verdict(name, catalogue=planted(name, **PLANTED[name])).verdict == "refuted"

@@ -40,6 +40,7 @@ def test_what_fails_in_the_catalogue():
     assert [name for name in repaired if not all(c.holds for c in checks[name])] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "right", "wrong"),
     [

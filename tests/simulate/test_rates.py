@@ -20,6 +20,7 @@ def verdict(name, replications=600, **constants):
     return audit(catalogue={name: bound}, replications=replications)[name]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "wrong"),
     [

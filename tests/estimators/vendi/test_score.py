@@ -58,6 +58,7 @@ def test_the_order_is_used_and_the_identity_scores_n():
     assert identity.value == pytest.approx(300.0, rel=1e-10)
 
 
+@pytest.mark.slow
 @given(
     seed=st.integers(0, 2**32 - 1),
     n=st.integers(8, 40),
