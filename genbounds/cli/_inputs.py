@@ -87,8 +87,8 @@ def load(
             encoder=encoder,
             metric=metric,
             logits=logits,
-            drawing=drawing if referenced and not number else drawing.of_models,
-            needed=not (referenced and not number),
+            drawing=drawing,
+            is_reference=referenced and number == 0,
         )
         for number, (given, name) in enumerate(zip(paths, model_names(paths), strict=True))
     ]
@@ -106,15 +106,16 @@ def _input(
     metric: MetricSpec,
     logits: bool,
     drawing: Drawing,
-    needed: bool,
+    is_reference: bool,
 ) -> Input:
     """Read one file, opened once: features and labels are of one moment."""
+    drawing = drawing if is_reference else drawing.of_models
     path = _encoded(given, name, encoder)
     with contents_of(path) as contents:
         held = contents.read()
         found = None
         if isinstance(held, np.ndarray) and not drawing.iid:
-            found = _labels(path, contents, drawing, needed=needed)
+            found = _labels(path, contents, drawing, needed=not is_reference)
         origin = contents.origin
     content: Any = held
     if isinstance(held, Statistics):

@@ -250,7 +250,7 @@ def design_of(name: str, x: Any) -> Design | None:
                 "within one stratum. Are both arrays in the order of the rows?",
                 argument=name,
             )
-        sizes = x.units_per_stratum()
+        sizes = np.bincount(stratum)
         if (sizes < 2).any():
             alone = names[int(np.argmin(sizes))].item()
             what = "row" if x.groups is None else "group"

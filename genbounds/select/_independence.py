@@ -28,7 +28,7 @@ Student t, one-hot, binary and rare rows, n from 100 to 1,000). docs/selection.m
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -105,26 +105,24 @@ def copies(rows: NDArray[Any], fingerprints: NDArray[np.uint64]) -> Diagnostic |
 def rows_of_another(
     rows: NDArray[Any],
     fingerprints: NDArray[np.uint64],
-    others: NDArray[np.uint64],
-    *,
-    name: str,
+    others: Mapping[str, NDArray[np.uint64]],
 ) -> Diagnostic | None:
-    """Say that rows are those of another arm, called `name`, whose fingerprints are `others`."""
-    _, first = np.unique(fingerprints, return_index=True)
-    common = first[np.isin(fingerprints[first], others)]
+    """Say that rows are those of one of the `others`, arms with the fingerprints of their rows."""
+    distinct, first = np.unique(fingerprints, return_index=True)
     allowed = max(COPIES, COPIED_SHARE * len(rows))
-    if common.size < allowed:
-        return None
-    own = _unshared(rows[first])[np.searchsorted(fingerprints[first], fingerprints[common])]
-    copied = int((own >= UNSHARED_ENTRIES).sum())
-    if copied < allowed:
-        return None
-    return unreliable(
-        "same-rows",
-        f"{copied} of its first {len(rows)} rows are also rows of {display(name, limit=60)}: their "
-        "difference is not that of two models",
-        "Check that every arm has its own samples.",
-    )
+    for name, theirs in others.items():
+        common = np.isin(distinct, theirs)
+        if common.sum() < allowed:
+            continue
+        copied = int((_unshared(rows[first])[common] >= UNSHARED_ENTRIES).sum())
+        if copied >= allowed:
+            return unreliable(
+                "same-rows",
+                f"{copied} of its first {len(rows)} rows are also rows of "
+                f"{display(name, limit=60)}: their difference is not that of two models",
+                "Check that every arm has its own samples.",
+            )
+    return None
 
 
 def _unshared(rows: NDArray[Any]) -> NDArray[np.int64]:

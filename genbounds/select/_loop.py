@@ -303,18 +303,12 @@ class Loop:
 
     def _shared_with_a_rival(self, arm: int, rows: NDArray[Any]) -> Diagnostic | None:
         """Say that rows of `arm` are those of an arm that was scored before it."""
-        sampler = self.samplers[arm]
-        for other, rival in enumerate(self.samplers):
-            if other != arm and rival.failure is None and self.certificate.levels[other]:
-                doubt = rows_of_another(
-                    rows,
-                    sampler.fingerprints(len(rows)),
-                    rival.fingerprints(rival.n),
-                    name=rival.name,
-                )
-                if doubt is not None:
-                    return doubt
-        return None
+        rivals = {
+            rival.name: rival.fingerprints(rival.n)
+            for other, rival in enumerate(self.samplers)
+            if other != arm and rival.failure is None and self.certificate.levels[other]
+        }
+        return rows_of_another(rows, self.samplers[arm].fingerprints(len(rows)), rivals)
 
     def _save(self) -> None:
         if self._record is not None:
