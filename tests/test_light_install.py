@@ -15,7 +15,7 @@ PROJECT = Path(__file__).parents[1] / "pyproject.toml"
 # What no plain installation has; the extras that the tests have are hidden behind this.
 HIDDEN = (
     "sympy", "mpmath", "hypothesis", "statsmodels", "pandas", "torch", "torchvision",
-    "torchmetrics", "sklearn", "pyarrow", "distributed", "dask", "onnxruntime",
+    "torchmetrics", "pyarrow", "distributed", "dask", "onnxruntime",
     "sentence_transformers", "playwright",
 )  # fmt: skip
 
