@@ -75,7 +75,7 @@ def fourth_moments(x: Float, w: Float, kernel: Kernel, *, gaussian: FourthMoment
     terms = kernel(rows)
     squares = np.einsum("ij,ij->i", x, x)
     half = len(x) // 2
-    crossed = kernel.cross(rows.take(slice(half)), rows.take(slice(half, 2 * half)))
+    crossed = kernel.cross(rows, slice(half), rows, slice(half, 2 * half))
     return FourthMoments(
         bias=_ratio((terms.own - squares).mean(), gaussian.bias),
         influence=_ratio(np.var(terms.influence, ddof=1), gaussian.influence),

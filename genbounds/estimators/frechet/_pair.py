@@ -163,7 +163,7 @@ class Pair:
         kernel = Kernel(np.zeros(self.fake.d), roots, np.result_type(*kinds))
 
         def between(one: Rows, i: Index, two: Rows, j: Index) -> Float:
-            return -kernel.cross(one.take(i), two.take(j))
+            return -kernel.cross(one, i, two, j)
 
         return between
 

@@ -169,13 +169,29 @@ class FrechetSample:
         divided = _whole("rows", self.rows, parts, self.precision)
         return FrechetSample(self.moments, self.rows, parts=divided.parts, precision=self.precision)
 
-    def part(self, rows: NDArray[np.intp]) -> FrechetSample:
-        """Return some of the rows: whole units of the design."""
+    def halves(self, index: tuple[NDArray[np.intp], NDArray[np.intp]]) -> list[FrechetSample]:
+        """Return both halves of the rows: whole units of the design."""
         assert self.rows is not None
         assert self.design is not None
-        design = self.design.restricted(rows)
-        moments = weighted_moments(self.rows, design.weights, rows, name=self.name)
-        return FrechetSample(moments, self.rows, rows, design=design)
+        designs = [self.design.restricted(rows) for rows in index]
+        if self.design.weighted:
+            moments = [
+                weighted_moments(self.rows, half.weights, rows, name=self.name)
+                for rows, half in zip(index, designs, strict=True)
+            ]
+        else:
+            n = self.design.n
+            whole = _rescaled(self.moments, n / (n - 1.0))  # sums of squares have divisor n - 1
+            one = _sum_of(self, index[0])
+            two = without(whole, one) or _sum_of(self, index[1])
+            moments = [
+                _rescaled(half, 1.0 - 1.0 / rows.size)
+                for half, rows in zip((one, two), index, strict=True)
+            ]
+        return [
+            FrechetSample(half, self.rows, rows, design=design)
+            for half, rows, design in zip(moments, index, designs, strict=True)
+        ]
 
 
 class FewRows(FrechetSample):
@@ -301,14 +317,14 @@ SIDES = ("generated", "reference")
 def sample_of_rows(name: str, rows: NDArray[Any], design: Design | None) -> FrechetSample:
     """Prepare rows that were drawn by this design."""
     n, d = rows.shape
-    if design is not None and not design.independent:
-        return FrechetSample(
-            weighted_moments(rows, design.weights, name=name), rows, design=design, name=name
-        )
-    if n <= d:
+    dependent = design is not None and not design.independent
+    if design is not None and design.weighted:
+        moments = weighted_moments(rows, design.weights, name=name)
+        return FrechetSample(moments, rows, design=design, name=name)
+    if n <= d and not dependent:
         return FewRows(name, rows, design)
-    # Halves will be wanted: one pass for all.
-    parts = 2 if FEW_RATIO * d <= n < SPLIT_RATIO * d else 1
+    # Halves will be wanted: one pass for all. Those of a design follow from the other sample's.
+    parts = 2 if FEW_RATIO * d <= n < SPLIT_RATIO * d and not dependent else 1
     sample = None
     if _single_may_do(rows):
         with np.errstate(over="ignore", invalid="ignore"):
@@ -317,8 +333,15 @@ def sample_of_rows(name: str, rows: NDArray[Any], design: Design | None) -> Frec
             sample = None
     if sample is None:
         sample = _whole(name, rows, parts, np.float64)
+    if dependent:
+        moments = _rescaled(sample.moments, 1.0 - 1.0 / n)
+        return FrechetSample(moments, rows, design=design, precision=sample.precision, name=name)
     sample.design, sample.name = design, name
     return sample
+
+
+def _rescaled(moments: Moments, factor: float) -> Moments:
+    return Moments(moments.mean, moments.cov * factor, moments.n)
 
 
 def weighted_moments(

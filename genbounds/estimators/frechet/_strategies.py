@@ -447,7 +447,7 @@ def _designed_halves(
             return None
         if joint:
             names = sample.design.named_halves(index)
-        parts.append([sample.part(rows) for rows in index])
+        parts.append(sample.halves(index))
     return [Pair(one, two) for one, two in zip(*parts, strict=True)]
 
 
