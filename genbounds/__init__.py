@@ -23,8 +23,10 @@ if TYPE_CHECKING:
     from genbounds.decisions import gate as gate
     from genbounds.decisions import plan as plan
     from genbounds.decisions import track as track
+    from genbounds.estimators import ByClass as ByClass
     from genbounds.estimators import Moments as Moments
     from genbounds.estimators import compare as compare
+    from genbounds.estimators import frechet_by_class as frechet_by_class
     from genbounds.estimators import frechet_distance as frechet_distance
     from genbounds.estimators import inception_score as inception_score
     from genbounds.estimators import kernel_distance as kernel_distance
@@ -62,8 +64,10 @@ _NAMES = {
         "track",
     ),
     "genbounds.estimators": (
+        "ByClass",
         "Moments",
         "compare",
+        "frechet_by_class",
         "frechet_distance",
         "inception_score",
         "kernel_distance",

@@ -66,9 +66,13 @@ class InputError(ValueError):
 
 def check_open_unit(name: str, value: object) -> float:
     """Return `value` as a float if it is a real number in (0, 1)."""
-    if isinstance(value, Integral) or not (isinstance(value, Real) and 0.0 < float(value) < 1.0):
-        raise InputError(f"must be a real number in (0, 1); got {quoted(value)}.", argument=name)
-    return float(value)
+    hint = ""
+    if isinstance(value, Real) and not isinstance(value, bool):
+        if 0.0 < value < 1.0:
+            return float(value)
+        if 1.0 < value < 100.0:
+            hint = f" For {float(value):g} % pass {float(value) / 100.0:g}."
+    raise InputError(f"must be a real number in (0, 1); got {quoted(value)}.{hint}", argument=name)
 
 
 def check_count(name: str, value: object, *, minimum: int = 1) -> int:

@@ -44,7 +44,9 @@ from genbounds.estimators._sobol import sobol_cache as sobol_cache
 from genbounds.estimators._sobol import sobol_normal as sobol_normal
 from genbounds.estimators.frechet import FEW_RATIO as FEW_RATIO
 from genbounds.estimators.frechet import SPLIT_RATIO as SPLIT_RATIO
+from genbounds.estimators.frechet import ByClass as ByClass
 from genbounds.estimators.frechet import FrechetReference as FrechetReference
+from genbounds.estimators.frechet import frechet_by_class as frechet_by_class
 from genbounds.estimators.frechet import frechet_distance as frechet_distance
 from genbounds.estimators.frechet import frechet_infinity as frechet_infinity
 from genbounds.estimators.frechet import gaussian_bias as gaussian_bias

@@ -88,6 +88,9 @@ CALLS = {
         "genbounds: `--order` must be a number in (0, inf]; got 0.0."
     ),
     FD + "good.npy --level 1": "genbounds: `--level` must be a real number in (0, 1); got 1.0.",
+    FD + "good.npy --level 95": (
+        "genbounds: `--level` must be a real number in (0, 1); got 95.0. For 95 % pass 0.95."
+    ),
     FD + "good.npy --level nan": "genbounds: `--level` must be a real number in (0, 1); got nan.",
     FD + "good.npy --level -0.5": "genbounds: `--level` must be a real number in (0, 1); got -0.5.",
     FD + "good.npy --estimator best": None,

@@ -1,10 +1,13 @@
 """The Fréchet distance: from moments alone, or from rows with its bias removed and an interval.
 
-`_distance` has the public function, `_strategies` chooses the method by the number of samples per
-dimension, `_sample` prepares one sample and `_pair` joins two. `_expansion` is the mathematics of
-the expansion in 1/n, `_known_moments` a sample of which only mean and covariance are known.
+`_distance` has the public function and `_by_class` that of every class, `_strategies` chooses the
+method by the number of samples per dimension, `_sample` prepares one sample and `_pair` joins two.
+`_expansion` is the mathematics of the expansion in 1/n, `_known_moments` a sample of which only
+mean and covariance are known.
 """
 
+from genbounds.estimators.frechet._by_class import ByClass as ByClass
+from genbounds.estimators.frechet._by_class import frechet_by_class as frechet_by_class
 from genbounds.estimators.frechet._distance import FrechetReference as FrechetReference
 from genbounds.estimators.frechet._distance import frechet_distance as frechet_distance
 from genbounds.estimators.frechet._distance import frechet_infinity as frechet_infinity
