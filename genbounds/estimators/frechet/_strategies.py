@@ -406,14 +406,15 @@ def _designed(
         halves = _designed_halves(fake, real, small, joint=shared is not None)
     if halves is not None:
         method = "third-order"
-        value = third_order(value, [_designed_value(half) for half in halves])
         if shared is None:
+            value = third_order(value, _half_values(halves, every_row))
             one, two = (
                 halved(error, both=len(small) == 2) if sample in small else error
                 for sample, error in zip((fake, real), errors, strict=True)
             )
             errors = one, two
         else:
+            value = third_order(value, [_shared_value(half) for half in halves])
             total += HALVING_NOISE * shared.quadratic_variance
     apart = errors[0].variance + errors[1].variance
     return _estimate(
@@ -451,12 +452,11 @@ def _designed_halves(
     return [Pair(one, two) for one, two in zip(*parts, strict=True)]
 
 
-def _designed_value(pair: Pair) -> float:
-    """Plug-in less its second-order bias."""
+def _shared_value(pair: Pair) -> float:
+    """Plug-in less its second-order bias, of two samples that share units; halves may not."""
     found = pair.shared()
     if found is None:
-        errors = pair.errors_alone(every_row=True, bias_only=True)
-        return pair.plugin - errors[0].bias - errors[1].bias
+        return _half_values([pair], every_row=True)[0]
     errors, shared, _ = found
     return pair.plugin - errors[0].bias - errors[1].bias - shared.bias
 
