@@ -20,7 +20,7 @@ from genbounds.validation import Float
 Index = NDArray[np.intp]
 Mask = NDArray[np.bool_]
 
-SHARES = (0.01, 0.03, 0.1, 0.3, 1.0)
+SHARES = (0.005, 0.02, 0.1, 0.3, 1.0)
 """Parts of the rows that are hit, nearest first, each of which is tested."""
 
 SMALLEST = 1e-300
