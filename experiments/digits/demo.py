@@ -353,12 +353,12 @@ def _copies(found: Findings) -> list[str | report.Figure]:
     guilty = [name for name in found.everyday.scores if found.copies[name].copies]
     if not guilty:
         return []
-    lines = [f"{name}: {found.copies[name]}." for name in guilty]
+    lines = [f"{name} ({found.copies[name]})" for name in guilty]
     return [
         "The Fréchet distance measures likeness to the data, not the making of anything new: a "
         "model that hands out its training images does well by it. Held-out images tell (crosses "
         f"above): of {LOOKED_AT:,} images of each model, near copies are significant in "
-        f"{' '.join(lines)}",
+        f"{'; '.join(lines)}.",
         report.ratio_plot(found.copies[guilty[0]]),
     ]
 

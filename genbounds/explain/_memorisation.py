@@ -25,6 +25,7 @@ from genbounds.explain._nearest import (
 from genbounds.explain._result import Memorisation
 from genbounds.explain._tests import (
     Suspect,
+    careful_excess,
     excess,
     least_visible,
     listed,
@@ -133,7 +134,7 @@ def memorisation(
     odds = over_fitting(hit(ratio >= usual), total, trained)
     train_ids, heldout_ids = pool.ids
     return Memorisation(
-        near=excess(hit(near), total, trained, alpha, odds),
+        near=careful_excess(hit(near), total, trained, alpha, odds),
         every=excess(hit(near | True), total, trained, alpha),
         suspects=tuple(_suspects(found, near, pool, fdr, odds)),
         level=level,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -166,6 +166,16 @@ def excess(order: Mask, total: int, trained: int, alpha: float, odds: float = 1.
         low=max(low, int(pvalue <= alpha)),
         estimate=float(np.clip(estimate, 0.0, found)),
     )
+
+
+def careful_excess(order: Mask, total: int, trained: int, alpha: float, odds: float) -> Excess:
+    """Return `excess` with `odds`, but never a smaller p-value or a larger bound than without.
+
+    The odds are estimated from labels: only so is the test exact where nothing depends on these.
+    """
+    plain = excess(order, total, trained, alpha)
+    found = excess(order, total, trained, alpha, odds)
+    return replace(found, pvalue=max(found.pvalue, plain.pvalue), low=min(found.low, plain.low))
 
 
 def _able(smallest: Sequence[float], alpha: float) -> int:
