@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from genbounds._text import count, percent
 from genbounds.estimators import row_ids
 from genbounds.explain._nearest import Neighbours, Pool, neighbours
-from genbounds.explain._tests import least_visible, upper_tails
+from genbounds.explain._tests import Excess, least_visible, upper_tails
 from genbounds.results import Diagnostic, caution, unreliable
 from genbounds.samples import Sample
 
@@ -198,6 +198,25 @@ def _split(own: NDArray[np.intp], found: Neighbours, pool: Pool) -> list[Diagnos
             f"{hit.size * trained / total:.0f} expected",
             f"{FRESH_SPLIT} If rows share sources (clips, prompts), split by source and pass "
             "genbounds.Sample(x, groups=sources) (--groups).",
+        )
+    ]
+
+
+def check_swapped(near: Excess, every: Excess, pool: Pool) -> list[Diagnostic]:
+    """Warn where held-out rows are hit too often: the model knows them."""
+    total, trained = pool.sizes
+    chance = min(
+        upper_tails(total, total - trained, part.hit)[part.hit - part.trained]
+        for part in (near, every)
+    )
+    if 2.0 * chance > FALSE_ALARM:
+        return []
+    return [
+        unreliable(
+            "leak",
+            "generated rows are nearer to held-out rows than to training rows, beyond chance: the "
+            "model was trained on the former, or both files are exchanged",
+            "Check which rows the model was trained on.",
         )
     ]
 

@@ -12,6 +12,7 @@ from genbounds.explain._checks import (
     check_real_rows,
     check_size,
     check_strata,
+    check_swapped,
 )
 from genbounds.explain._nearest import (
     Index,
@@ -132,10 +133,12 @@ def memorisation(
         return pool.trained[_hit(unit, ratio, pool, chosen)]
 
     odds = over_fitting(hit(ratio >= usual), total, trained)
+    near_excess = careful_excess(hit(near), total, trained, alpha, odds)
+    every = excess(hit(near | True), total, trained, alpha)
     train_ids, heldout_ids = pool.ids
     return Memorisation(
-        near=careful_excess(hit(near), total, trained, alpha, odds),
-        every=excess(hit(near | True), total, trained, alpha),
+        near=near_excess,
+        every=every,
         suspects=tuple(_suspects(found, near, pool, fdr, odds)),
         level=level,
         fdr=fdr,
@@ -154,6 +157,7 @@ def memorisation(
             *check_files(generated, pool),
             *check_strata(train, heldout),
             *checks,
+            *check_swapped(near_excess, every, pool),
             *check_size(pool, alpha),
             *origin_warnings(origins),
         ),

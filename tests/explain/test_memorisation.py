@@ -277,7 +277,9 @@ def test_files_that_are_one_another_are_named(real):
     assert codes(same, "unreliable") == ["same-rows"]
     assert same.copies
     leak = gb.memorisation(heldout, train, heldout)
-    assert codes(leak, "unreliable") == ["leak"]
+    assert codes(leak, "unreliable") == ["leak", "leak"]
+    exchanged = gb.memorisation(train + 0.01, heldout, train)
+    assert codes(exchanged, "unreliable") == ["leak"]
     few = gb.memorisation(np.concatenate([fresh, heldout[:1]]), train, heldout)
     assert codes(few, "caution") == ["leak", "few-samples"]
     with pytest.raises(gb.InputError, match="`heldout` holds the same rows as `train`"):
