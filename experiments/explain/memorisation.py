@@ -201,7 +201,7 @@ def main(argv: list[str] | None = None) -> int:
             rows.append(row(world, kind, runs, options.seed))
             print(*rows[-1], sep=" | ", flush=True)
     if options.write:
-        command = "python -m experiments.explain.memorisation --write"
+        command = f"python -m experiments.explain.memorisation --runs {options.runs} --write"
         record("memorisation", [f"`{command}`, {stamp()}", "", *table(HEAD, rows)], page=PAGE)
     return 0
 
