@@ -4,7 +4,8 @@
 
 Prints a table; ``--write`` puts it into docs/memorisation.md. Generators that copy nothing: fresh
 rows of the distribution ("ideal"), rows shrunk towards the centre of their mode ("sharp"), and ten
-Gaussians fitted to the training rows ("ten Gaussians"). Copies: fresh rows, of which some are
+Gaussians fitted to the training rows ("ten Gaussians"; under heavy tails some are fitted to single
+rows, and copy these). Copies: fresh rows, of which some are
 training rows plus noise, a multiple of the typical distance between neighbouring training rows.
 """
 
