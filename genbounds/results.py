@@ -35,6 +35,8 @@ Code = Literal[
     "low-rank",
     "near-tie",
     "implausible-input",
+    "copies",
+    "split",
 ]
 """Every code of a `Diagnostic`."""
 

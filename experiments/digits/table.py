@@ -18,7 +18,14 @@ from numpy.typing import NDArray
 from experiments.digits.data import PIXELS, SIDE, Images
 from experiments.digits.progress import bars
 from experiments.digits.train import DEFAULT_CACHE, prepare
-from genbounds import InputError, Score, frechet_distance, inception_score
+from genbounds import (
+    InputError,
+    Memorisation,
+    Score,
+    frechet_distance,
+    inception_score,
+    memorisation,
+)
 
 # Samples of each model whose nearest training image is looked for.
 _LOOKED_AT = 1_000
@@ -58,6 +65,10 @@ def _interval(score: Score, digits: int) -> str:
     return f"{score.value:.{digits}f} [{score.low:.{digits}f}, {score.high:.{digits}f}]"
 
 
+def _copied(found: Memorisation) -> str:
+    return f"≥ {found.copies_low} of {found.train_n}" if found.copies else "not significant"
+
+
 def main() -> None:
     """Print a Markdown table; training first what is not in the cache."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -79,8 +90,10 @@ def main() -> None:
         f"is {_interval(inception_score(digits.reference('posteriors')), 3)};\nthe median distance "
         f"to the nearest training image is {np.median(nearest(real, training)):.2f}.\n"
     )
-    print("| model | FD, plug-in | FD, debiased | IS | nearest training image | images/s |")
-    print("|---|---|---|---|---|---|")
+    head = "FD, plug-in | FD, debiased | IS | nearest training image | training images copied"
+    print(f"| model | {head} | images/s |")
+    print("|---|---|---|---|---|---|---|")
+    known = digits.encoder.features(training)
     for name, arm in digits.arms().items():
         start = time.perf_counter()
         images = arm.images(arguments.n, arguments.seed)
@@ -93,7 +106,8 @@ def main() -> None:
             f"| {float(frechet_distance(features, reference, estimator='plugin')):.1f} "
             f"| {_interval(frechet_distance(features, reference), 1)} "
             f"| {_interval(inception_score(posteriors), 3)} "
-            f"| {np.median(nearest(images[:_LOOKED_AT], training)):.2f} | {speed:,.0f} |",
+            f"| {np.median(nearest(images[:_LOOKED_AT], training)):.2f} "
+            f"| {_copied(memorisation(features[:_LOOKED_AT], known, reference))} | {speed:,.0f} |",
             flush=True,
         )
     if arguments.sheet is not None:

@@ -26,6 +26,7 @@ from genbounds.report.figures import gate_plot as gate_plot
 from genbounds.report.figures import miss_plot as miss_plot
 from genbounds.report.figures import plan_plot as plan_plot
 from genbounds.report.figures import rank_plot as rank_plot
+from genbounds.report.figures import ratio_plot as ratio_plot
 from genbounds.report.figures import reference_plot as reference_plot
 from genbounds.report.figures import samples_plot as samples_plot
 from genbounds.report.figures import score_plot as score_plot
@@ -33,6 +34,7 @@ from genbounds.report.figures import spending_plot as spending_plot
 from genbounds.report.figures import tightness_plot as tightness_plot
 from genbounds.report.figures import track_plot as track_plot
 from genbounds.report.figures import verdict as verdict
+from genbounds.report.memorisation import memorisation_page as memorisation_page
 from genbounds.report.page import Page as Page
 from genbounds.report.page import Section as Section
 from genbounds.report.page import write_page as write_page

@@ -117,7 +117,7 @@ def folder(tmp_path, monkeypatch) -> Path:
     d = 4
     features = {
         "real": 1.0, "model_a": 1.2, "model_b": 2.0, "gan": 1.3, "vae": 1.8, "diffusion": 1.05,
-        "generated": 1.1,
+        "generated": 1.1, "train": 1.0, "heldout": 1.0,
     }  # fmt: skip
     (tmp_path / "models").mkdir()
     for name, scale in features.items():

@@ -39,8 +39,15 @@ def test_the_selection_certifies_the_offline_winner_with_fewer_images(results):
 
 
 @pytest.mark.slow
-def test_the_memoriser_fools_the_distance(results):
-    assert next(iter(results["offline"]["scores"])) == "memoriser"
+def test_the_memoriser_fools_the_distance_and_is_named(out, results):
+    for ranking in ("offline", "everyday"):
+        name, score = next(iter(results[ranking]["scores"].items()))
+        assert name == "memoriser"
+        assert "copies" in [warning["code"] for warning in score["warnings"]]
+    copied = {name: found["copies_low"] for name, found in results["copies"].items()}
+    assert copied["memoriser"] >= 540
+    assert all(copied[name] == 0 for name in ("gaussian", "gan", "vae", "diffusion"))
+    assert f"memoriser (copies: at least {copied['memoriser']}" in (out / "report.html").read_text()
 
 
 @pytest.mark.slow

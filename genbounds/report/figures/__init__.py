@@ -8,6 +8,7 @@ from genbounds.report.figures._decisions import gate_plot as gate_plot
 from genbounds.report.figures._decisions import plan_plot as plan_plot
 from genbounds.report.figures._decisions import reference_plot as reference_plot
 from genbounds.report.figures._formula import formula as formula
+from genbounds.report.figures._memorisation import ratio_plot as ratio_plot
 from genbounds.report.figures._scores import rank_plot as rank_plot
 from genbounds.report.figures._scores import score_plot as score_plot
 from genbounds.report.figures._spending import samples_plot as samples_plot

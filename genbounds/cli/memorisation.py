@@ -1,0 +1,162 @@
+"""`genbounds memorisation`: does a model copy its training data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from genbounds._text import number
+from genbounds.cli._encoding import open_encoder
+from genbounds.cli._input import Drawing, Input
+from genbounds.cli._inputs import choose_metric, load, options, renamed
+from genbounds.cli._options import (
+    AsJson,
+    Device,
+    EncoderName,
+    Groups,
+    Iid,
+    Out,
+    Precision,
+    Strata,
+    Verbose,
+    Weights,
+)
+from genbounds.cli._terminal import (
+    interruptible,
+    keep,
+    keep_page,
+    print_json,
+    print_remarks,
+    print_table,
+    say,
+)
+from genbounds.features import check_same_encoder
+from genbounds.files import display
+from genbounds.validation import InputError
+
+EXAMPLES = """Examples:
+
+\b
+genbounds memorisation gan.npy --train train.npy --heldout heldout.npy
+genbounds memorisation gan.npz --train train.npz --heldout heldout.npz --groups clips --out results
+"""
+
+LISTED = 10
+"""Suspects that are printed; --json and --out give all."""
+
+
+# Long because every option is declared in its signature.
+def memorisation(
+    fake: Annotated[
+        Path,
+        typer.Argument(metavar="FAKE", help="Features of generated samples.", show_default=False),
+    ],
+    train: Annotated[
+        Path,
+        typer.Option(
+            "--train",
+            metavar="FILE",
+            help="Features of what the model was trained on.",
+            show_default=False,
+        ),
+    ],
+    heldout: Annotated[
+        Path,
+        typer.Option(
+            "--heldout",
+            metavar="FILE",
+            help="Features of real samples that it was not trained on: split off at random, best "
+            "as many as were trained on.",
+            show_default=False,
+        ),
+    ],
+    level: Annotated[
+        float, typer.Option("--level", metavar="L", help="Confidence level of the lower bounds.")
+    ] = 0.95,
+    fdr: Annotated[
+        float,
+        typer.Option(
+            "--fdr", metavar="Q", help="Share of the listed rows that may be wrong, on average."
+        ),
+    ] = 0.1,
+    closer: Annotated[
+        float,
+        typer.Option(
+            "--closer",
+            metavar="R",
+            help="A near copy is at most so many times as far from a real row as from the fifth.",
+        ),
+    ] = 0.6,
+    encoder: EncoderName = None,
+    weights: Weights = None,
+    device: Device = "cpu",
+    precision: Precision = "float32",
+    groups: Groups = None,
+    strata: Strata = None,
+    iid: Iid = False,
+    out: Out = None,
+    as_json: AsJson = False,
+    verbose: Verbose = False,
+) -> None:
+    """Test whether a model copies its training data; count and list what is copied.
+
+    Exit status 0: the test ran, whatever it found.
+    """
+    from genbounds.explain import memorisation as test
+
+    drawing = Drawing(groups=groups, strata=strata, iid=iid)
+    how = {"weights": weights, "device": device, "precision": precision}
+    spec = choose_metric("fd")  # the files hold features
+    given: dict[str, Any] = {"referenced": False, "logits": False}
+    with interruptible("run the same command again."):
+        with (
+            renamed(options("encoder", "weights", "precision")),
+            open_encoder(encoder, how, out=out) as loaded,
+        ):
+            real = load([train, heldout], spec, drawing=drawing, encoder=loaded, **given)
+            # How generated rows depend on one another does not matter.
+            (made,) = load([fake], spec, drawing=Drawing(iid=True), encoder=loaded, **given)
+        inputs = dict(zip(("train", "heldout", "fake"), (*real, made), strict=True))
+        for one in inputs.values():
+            _check_rows(one)
+        check_same_encoder({display(one.path): one.origin for one in inputs.values()})
+        paths = {name: one.path for name, one in inputs.items()}
+        with renamed({**options("level", "fdr", "closer"), **paths}):
+            samples = {name: one.sample for name, one in inputs.items()}
+            found = test(**samples, level=level, fdr=fdr, closer=closer)
+        keep(out, found.to_dict())
+        if out is not None:
+            from genbounds.report import memorisation_page
+
+            keep_page(out, memorisation_page(found))
+    if as_json:
+        print_json(found.to_dict())
+        return
+    say(str(found))
+    if found.suspects:
+        columns = ("Generated row", "Training row", "Distance", "Ratio", "Copies")
+        rows = [
+            tuple(map(number, (one.fake_row, one.train_row, one.distance, one.ratio, one.hits)))
+            for one in found.suspects[:LISTED]
+        ]
+        say("")
+        print_table(columns, rows, numeric=columns)
+        if len(found.suspects) > LISTED:
+            say(f"and {len(found.suspects) - LISTED} more (--json, --out)")
+    print_remarks(
+        {},
+        warnings=found.warnings,
+        assumptions=found.assumptions if verbose else (),
+        verbose=verbose,
+    )
+
+
+def _check_rows(given: Input) -> None:
+    if not isinstance(given.content, np.ndarray):
+        raise InputError(
+            f"{display(given.path)}: holds statistics (mu, sigma); copies are found among the "
+            "features themselves."
+        )

@@ -1,0 +1,238 @@
+"""Whether training and held-out rows can tell copies: a random split, of rows unlike one another.
+
+Each check of the split is exact: its false alarms have a probability of at most 1e-6.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import scipy  # its submodules are loaded at their first use
+from numpy.typing import NDArray
+
+from genbounds._text import count, percent
+from genbounds.estimators import row_ids
+from genbounds.explain._nearest import Neighbours, Pool, neighbours
+from genbounds.explain._tests import Excess, least_visible, upper_tails
+from genbounds.results import Diagnostic, caution, unreliable
+from genbounds.samples import Sample
+
+FALSE_ALARM = 1e-6
+"""Of each check that the split is random."""
+
+LOOKED_AT = 2000
+"""Real rows whose own neighbours are looked for, at most."""
+
+CLOSE_SHARE = 0.01
+"""A near copy is as near to a real row as only so many real rows are to another."""
+
+TWINS = (5, 20)
+"""A row with so many near twins has no small ratio; so many neighbours show that they are near."""
+
+RARE = 1e-4
+"""Probability that a row of a smooth distribution looks as if it had so many near twins."""
+
+SPOILT = 0.02
+"""Share of such rows from which on a warning is given."""
+
+LEAK_SHARE = 0.01
+"""Share of generated rows that are held-out rows, from which on the files are taken for wrong."""
+
+SHARED = 0.1
+"""Share of the held-out rows that are training rows, from which on too many copies stay hidden."""
+
+FEW = 0.01
+"""Share of the training rows; copies of fewer rows need not be visible."""
+
+FRESH_SPLIT = "Shuffle all real rows, split them at random, train on one part."
+
+
+def check_files(fake: NDArray[Any], pool: Pool) -> list[Diagnostic]:
+    """Warn of rows that are in two of the files, and of rows that repeat."""
+    train, heldout = pool.ids
+    ids = row_ids(fake.astype(pool.rows.dtype, copy=False))
+    found = []
+    if ids.size == train.size and (np.sort(ids) == np.sort(train)).all():
+        found.append(
+            unreliable(
+                "same-rows",
+                "the generated rows are the training rows, each once: as if of the same file",
+                "Pass rows that the model generated.",
+            )
+        )
+    leaked = int(np.isin(ids, np.setdiff1d(heldout, train)).sum())
+    if leaked:
+        warn = unreliable if leaked >= LEAK_SHARE * ids.size else caution
+        found.append(
+            warn(
+                "leak",
+                f"{leaked} of {ids.size} generated rows are held-out rows: the generator was "
+                "trained on these too, or the files are mixed up",
+                "Pass rows that the model generated, and rows that it was not trained on.",
+            )
+        )
+    shared = int(np.isin(heldout, train).sum())
+    if shared:
+        warn = unreliable if shared >= SHARED * heldout.size else caution
+        found.append(
+            warn(
+                "duplicates",
+                f"{shared} of {heldout.size} held-out rows are training rows as well: copies of "
+                "these cannot be told, and they are left out",
+                "Remove repeated files, then split.",
+            )
+        )
+    repeated = train.size - np.unique(train).size
+    if repeated and not pool.grouped:
+        found.append(
+            caution(
+                "duplicates",
+                f"{repeated} of {train.size} training rows repeat others, and count once",
+                "Remove repeated files, then split.",
+            )
+        )
+    return found
+
+
+def check_strata(train: Any, heldout: Any) -> list[Diagnostic]:
+    """Warn where the classes of training and held-out rows differ by more than chance.
+
+    For each class the number of training rows is hypergeometric; Bonferroni over classes.
+    """
+    one, two = (x.strata if isinstance(x, Sample) else None for x in (train, heldout))
+    if one is None or two is None:
+        return []
+    classes, code = np.unique(np.concatenate([one, two]), return_inverse=True)
+    sizes, drawn = np.bincount(code), np.bincount(code[: one.size], minlength=classes.size)
+    given = (code.size, one.size, sizes)
+    tails = [
+        scipy.stats.hypergeom.cdf(drawn, *given),
+        scipy.stats.hypergeom.sf(drawn - 1, *given),
+    ]
+    if 2.0 * classes.size * float(np.min(tails)) > FALSE_ALARM:
+        return []
+    return [
+        unreliable(
+            "split",
+            "training and held-out rows have different shares of the classes: no random split",
+            FRESH_SPLIT,
+        )
+    ]
+
+
+def check_real_rows(pool: Pool, closer: float) -> tuple[float, float, list[Diagnostic]]:
+    """Look at the neighbours of real rows: how near is a near copy, is the split a random one.
+
+    Returns
+    -------
+    float
+        Largest ratio of a near copy: `closer`, or what `CLOSE_SHARE` of the real rows would reach
+        if each were surrounded evenly.
+    float
+        Median ratio of the real rows.
+    list of Diagnostic
+
+    Notes
+    -----
+    In k local dimensions the ratio r of the first and fifth distance has r^k ~ Beta(1, 4); k is
+    taken from the median, which near twins do not move.
+    """
+    looked = np.arange(min(LOOKED_AT, max(len(pool.rows) // 4, 1)))  # the first of a random order
+    own = pool.unit[looked]
+    found = neighbours(pool.rows[looked], pool, (1, *TWINS), own=own)
+    median = float(np.median(found.ratio))
+    fifth = scipy.stats.beta(1, 4)
+    power = math.log(fifth.ppf(CLOSE_SHARE)) / math.log(fifth.median())
+    limit = min(closer, median**power)
+    return limit, median, [*_twins(found, median), *_split(own, found, pool)]
+
+
+def _twins(found: Neighbours, median: float) -> list[Diagnostic]:
+    """Warn of rows whose fifth neighbour is far nearer than the twentieth.
+
+    With k local dimensions (d5/d20)^k ~ Beta(5, 15).
+    """
+    dimension = math.log(scipy.stats.beta(1, 4).median()) / math.log(min(max(median, 1e-9), 0.999))
+    fifth, twentieth = found.distances[:, 1], found.distances[:, 2]
+    narrow = scipy.stats.beta(5, 15).ppf(RARE) ** (1.0 / dimension)
+    share = float((fifth < min(narrow, 0.5) * twentieth).mean())
+    if share < SPOILT:
+        return []
+    return [
+        caution(
+            "near-duplicates",
+            f"{percent(round(share, 3))} of the real rows have five or more near twins: copies of "
+            "these are not seen as near copies",
+            "Keep one of each (crops, frames, encodings of one picture), or pass "
+            "genbounds.Sample(x, groups=...) (--groups).",
+        )
+    ]
+
+
+def _split(own: NDArray[np.intp], found: Neighbours, pool: Pool) -> list[Diagnostic]:
+    """Put held-out rows in the place of generated ones: do they hit too few training rows, or many.
+
+    Given the labels of the rows that are looked at, those of the others are a random choice.
+    """
+    free = pool.usable.copy()
+    free[own] = False
+    held = pool.usable[own] & ~pool.trained[own]
+    hit = np.unique(pool.unit[found.row[held]])
+    hit = hit[free[hit]]
+    total, trained = int(free.sum()), int((free & pool.trained).sum())
+    count_trained = int(pool.trained[hit].sum())
+    tails = upper_tails(total, trained, hit.size)
+    many = tails[count_trained]
+    few = 1.0 - (tails[count_trained + 1] if count_trained < hit.size else 0.0)
+    if 2.0 * min(few, many) > FALSE_ALARM:
+        return []
+    what = "groups" if pool.grouped else "rows"
+    others = "one another" if few < many else "training rows"
+    return [
+        unreliable(
+            "split",
+            f"held-out {what} are nearer to {others} than a random split leaves them: of "
+            f"{count(hit.size, 'nearest row')} {count_trained} were trained on, "
+            f"{hit.size * trained / total:.0f} expected",
+            f"{FRESH_SPLIT} If rows share sources (clips, prompts), split by source and pass "
+            "genbounds.Sample(x, groups=sources) (--groups).",
+        )
+    ]
+
+
+def check_swapped(near: Excess, every: Excess, pool: Pool) -> list[Diagnostic]:
+    """Warn where held-out rows are hit too often: the model knows them."""
+    total, trained = pool.sizes
+    chance = min(
+        upper_tails(total, total - trained, part.hit)[part.hit - part.trained]
+        for part in (near, every)
+    )
+    if 2.0 * chance > FALSE_ALARM:
+        return []
+    return [
+        unreliable(
+            "leak",
+            "generated rows are nearer to held-out rows than to training rows, beyond chance: the "
+            "model was trained on the former, or both files are exchanged",
+            "Check which rows the model was trained on.",
+        )
+    ]
+
+
+def check_size(pool: Pool, alpha: float) -> list[Diagnostic]:
+    """Warn where too few held-out rows hide rare copies."""
+    total, trained = pool.sizes
+    needed = least_visible(total, trained, alpha)
+    if needed <= FEW * trained:
+        return []
+    what = "group" if pool.grouped else "row"
+    return [
+        caution(
+            "few-samples",
+            f"with {count(total - trained, f'held-out {what}')} beside {trained} that were trained "
+            f"on, fewer than {count(needed, f'copied {what}')} cannot be significant",
+            "Hold out more rows, as many as were trained on.",
+        )
+    ]

@@ -1,0 +1,236 @@
+"""Which real row is nearest to a generated one, without looking at which were trained on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genbounds.estimators import row_ids
+from genbounds.samples import Sample, features_of
+from genbounds.validation import (
+    Float,
+    InputError,
+    check_features,
+    check_finite,
+    check_same_dimension,
+)
+
+Index = NDArray[np.intp]
+Mask = NDArray[np.bool_]
+
+BLOCK_BYTES = 1 << 26
+"""Of what is worked on at a time, besides the pool."""
+
+LEAST_UNITS = 7
+"""A row, five others and one more: below it no ratio of distances is defined."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pool:
+    """Training and held-out rows in one random order.
+
+    Ties between rows are broken by place, which says nothing of where a row comes from.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (N, d)
+        A copy, centred: distances lose no digits to a common offset.
+    centre : ndarray of shape (d,)
+    source : ndarray of shape (N,)
+        Row number in its own file.
+    unit : ndarray of shape (N,)
+        What a row belongs to: all rows of one group, or all equal rows, are one unit.
+    trained : ndarray of shape (U,)
+        Whether a unit was trained on.
+    usable : ndarray of shape (U,)
+        Whether a unit lies in one of the files only.
+    ids : tuple of ndarray
+        Digests of the training and of the held-out rows.
+    grouped : bool
+        Whether units are groups that were given.
+    """
+
+    rows: NDArray[Any]
+    centre: Float
+    source: Index
+    unit: Index
+    trained: Mask
+    usable: Mask
+    ids: tuple[NDArray[np.uint64], NDArray[np.uint64]]
+    grouped: bool
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """Usable units, and how many of them were trained on."""
+        return int(self.usable.sum()), int((self.usable & self.trained).sum())
+
+    def as_rows(self, rows: NDArray[Any]) -> NDArray[Any]:
+        """Return other rows in the same precision and around the same centre."""
+        return (rows.astype(self.rows.dtype) - self.centre).astype(self.rows.dtype, copy=False)
+
+
+def pool_of(train: Any, heldout: Any, rng: np.random.Generator) -> Pool:
+    """Pool training and held-out rows.
+
+    Raises
+    ------
+    InputError
+        If a sample is not legal, both hold the same rows, only one has groups, or a group is in
+        both.
+    """
+    samples = {"train": train, "heldout": heldout}
+    rows = [check_features(name, features_of(x)) for name, x in samples.items()]
+    check_same_dimension("heldout", rows[1].shape[1], "train", rows[0].shape[1])
+    for name, x in zip(samples, rows, strict=True):
+        check_rows(name, x)
+        given = samples[name]
+        if isinstance(given, Sample) and given.weights is not None:
+            raise InputError("has weights: this test counts rows. Leave them out.", argument=name)
+    n, total = len(rows[0]), len(rows[0]) + len(rows[1])
+    order = rng.permutation(total)
+    place = np.argsort(order)
+    pooled = np.empty((total, rows[0].shape[1]), dtype=np.result_type(np.float32, *rows))
+    pooled[place[:n]], pooled[place[n:]] = rows
+    ids = row_ids(pooled)[place]
+    is_train = np.arange(total) < n
+    _, value = np.unique(ids, return_inverse=True)
+    shared = np.zeros(value.max() + 1, dtype=bool)
+    shared[np.intersect1d(value[:n], value[n:])] = True
+    groups = _groups(train, heldout)
+    label = value if groups is None else groups
+    _, first, unit = np.unique(label[order], return_index=True, return_inverse=True)
+    unit = np.argsort(np.argsort(first))[unit]  # numbered by place: names might tell the file
+    usable = np.ones(first.size, dtype=bool)
+    usable[unit[shared[value[order]]]] = False
+    trained = np.zeros(first.size, dtype=bool)
+    trained[unit[is_train[order]]] = True
+    if not ((usable & trained).any() and (usable & ~trained).any()):
+        raise InputError(
+            "holds the same rows as `train`: pass rows that the model was not trained on.",
+            argument="heldout",
+        )
+    if first.size < LEAST_UNITS:
+        what = "rows" if groups is None else "groups"
+        raise InputError(
+            f"and `train` need at least {LEAST_UNITS} distinct {what} together; got {first.size}.",
+            argument="heldout",
+        )
+    centre = pooled.mean(axis=0, dtype=np.float64)
+    for start in range(0, len(pooled), step := _step(pooled.shape[1], 1)):
+        pooled[start : start + step] -= centre
+    source = np.where(is_train, np.arange(total), np.arange(total) - n)[order]
+    return Pool(
+        pooled, centre, source, unit, trained, usable, (ids[:n], ids[n:]), groups is not None
+    )
+
+
+def _groups(train: Any, heldout: Any) -> NDArray[Any] | None:
+    """Return the groups of all real rows; None if they have none."""
+    one, two = (x.groups if isinstance(x, Sample) else None for x in (train, heldout))
+    if one is None and two is None:
+        return None
+    if one is None or two is None:
+        raise InputError(
+            "must both have groups, or neither: pass genbounds.Sample(x, groups=...) for both.",
+            argument="train and heldout" if one is None else "heldout and train",
+        )
+    common = np.intersect1d(one, two)
+    if common.size:
+        raise InputError(
+            f"shares {common.size} groups with `train`: a whole group (a clip, a prompt) must be "
+            "trained on or held out. Split by group, or number the groups of both apart.",
+            argument="heldout",
+        )
+    return np.concatenate([one, two])
+
+
+def check_rows(name: str, x: NDArray[Any]) -> None:
+    """Refuse rows that are not finite."""
+    for start in range(0, len(x), step := _step(x.shape[1], 1)):
+        check_finite(name, np.asarray(x[start : start + step]), first_row=start)
+
+
+def _step(d: int, kept: int) -> int:
+    return max(64, BLOCK_BYTES // (8 * (2 * d + 8 * kept)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Neighbours:
+    """The nearest pooled row of each query.
+
+    Attributes
+    ----------
+    row : ndarray of shape (m,)
+        Its place in the pool.
+    distances : ndarray of shape (m, k)
+        To the nearest unit, and to those of the other ranks.
+    """
+
+    row: Index
+    distances: Float
+
+    @property
+    def ratio(self) -> Float:
+        """Distance to the nearest unit over that to the second of the ranks; 1 if both are 0."""
+        near, far = self.distances[:, 0], self.distances[:, 1]
+        return np.divide(near, far, out=np.ones_like(near), where=far > 0.0)
+
+
+def neighbours(
+    queries: NDArray[Any],
+    pool: Pool,
+    ranks: tuple[int, ...] = (1, 5),
+    *,
+    own: Index | None = None,
+) -> Neighbours:
+    """Find the nearest units of each query, exactly.
+
+    Parameters
+    ----------
+    queries : ndarray of shape (m, d)
+        In the precision of the pool and around its centre if `own` is given, else as they came.
+    pool : Pool
+    ranks : tuple of int
+        Which of the nearest distinct units; the first is 1.
+    own : ndarray of shape (m,), optional
+        Unit of each query, which is not its own neighbour.
+    """
+    from sklearn.neighbors import NearestNeighbors
+
+    sizes = np.sort(np.bincount(pool.unit))[::-1]
+    ranks = tuple(min(rank, sizes.size - (own is not None)) for rank in ranks)
+    # So many rows hold as many distinct units, whatever the sizes of the nearer ones.
+    most = int(sizes[: max(ranks) - 1 + (own is not None)].sum()) + 1
+    search = NearestNeighbors(n_neighbors=min(most, len(pool.rows)), algorithm="brute")
+    search.fit(pool.rows)
+    m, d = queries.shape
+    row, distances = np.empty(m, dtype=np.intp), np.empty((m, len(ranks)))
+    for start in range(0, m, step := _step(d, most)):
+        part = slice(start, start + step)
+        block = queries[part] if own is not None else pool.as_rows(queries[part])
+        found, places = search.kneighbors(block)
+        first = _first_of_unit(pool.unit[places])
+        if own is not None:
+            first &= pool.unit[places] != own[part, None]
+        seen = first.cumsum(axis=1)
+        at = np.stack([(seen >= rank).argmax(axis=1) for rank in ranks], axis=1)
+        row[part] = np.take_along_axis(places, at[:, :1], axis=1)[:, 0]
+        distances[part] = np.take_along_axis(found, at, axis=1)
+        # Products of rows lose the digits of a small distance; differences keep them.
+        gap = block.astype(np.float64) - pool.rows[row[part]]
+        distances[part, 0] = np.sqrt(np.einsum("ij,ij->i", gap, gap))
+    return Neighbours(row, distances)
+
+
+def _first_of_unit(units: Index) -> Mask:
+    """Return where each unit stands for the first time in its line."""
+    order = np.argsort(units, axis=1, kind="stable")
+    ordered = np.take_along_axis(units, order, axis=1)
+    new = np.ones(units.shape, dtype=bool)
+    new[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
+    first = np.empty_like(new)
+    np.put_along_axis(first, order, new, axis=1)
+    return first

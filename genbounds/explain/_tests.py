@@ -1,0 +1,255 @@
+"""Exact tests of which real rows are hit: the labels "trained on" and "held out" are exchangeable.
+
+All that decides the order of the rows is blind to these labels. Given the order, the number of
+training rows among any so many is hypergeometric.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy  # its submodules are loaded at their first use
+from numpy.typing import NDArray
+
+from genbounds.validation import Float
+
+Index = NDArray[np.intp]
+Mask = NDArray[np.bool_]
+
+SHARES = (0.005, 0.02, 0.1, 0.3, 1.0)
+"""Parts of the rows that are hit, nearest first, each of which is tested."""
+
+SMALLEST = 1e-300
+"""Smaller p-values are given as this one."""
+
+PRIOR = 20
+"""Hits without over-fitting that are added where its size is estimated."""
+
+TIES = 1.0 + 1e-9
+"""Probabilities that differ by less are equal up to rounding."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Excess:
+    """How many distinct real rows are hit, and how many training rows too many are among them.
+
+    With groups: how many distinct groups.
+
+    Attributes
+    ----------
+    hit, trained : int
+        Distinct real rows that are nearest to a generated one, and training rows among these.
+    expected : float
+        Training rows among as many if the output does not depend on which rows were trained on.
+    pvalue : float
+        Of that.
+    low : int
+        Lower confidence bound of the training rows that the output depends on.
+    estimate : float
+        The same without confidence: expected and observed number agree if so many are taken out.
+    """
+
+    hit: int
+    trained: int
+    expected: float
+    pvalue: float
+    low: int
+    estimate: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suspect:
+    """A training row that is reproduced, by the generated row that is nearest to it.
+
+    Attributes
+    ----------
+    fake_row, train_row : int
+        Numbers of the rows in their files, from 0.
+    distance : float
+        Between both, in units of the features.
+    ratio : float
+        Distance over that to the fifth nearest real row.
+    hits : int
+        Generated rows of which this training row is the near copy.
+    """
+
+    fake_row: int
+    train_row: int
+    distance: float
+    ratio: float
+    hits: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON types."""
+        return asdict(self)
+
+
+def upper_tails(total: int, trained: int, drawn: int, odds: float = 1.0) -> Float:
+    """Return P(T ≥ t) for t = 0 … `drawn`, T hypergeometric (Fisher's noncentral one).
+
+    Parameters
+    ----------
+    total, trained : int
+        Rows, and training rows among them.
+    drawn : int
+        Rows drawn without replacement.
+    odds : float, default 1.0
+        How many times likelier a training row is drawn.
+    """
+    t = np.arange(drawn + 1)
+    log = scipy.special.gammaln
+    possible = (t <= trained) & (drawn - t <= total - trained)
+    t = t[possible]
+    mass = np.zeros(drawn + 1)
+    weight = t * math.log(odds) - (
+        log(t + 1) + log(trained - t + 1)
+        + log(drawn - t + 1) + log(total - trained - drawn + t + 1)
+    )  # fmt: skip
+    mass[possible] = np.exp(weight - weight.max())
+    tails: Float = mass[::-1].cumsum()[::-1] / mass.sum()
+    tails[: int(possible.argmax()) + 1] = 1.0
+    return tails
+
+
+def excess(order: Mask, total: int, trained: int, alpha: float, odds: float = 1.0) -> Excess:
+    """Test whether training rows come too often, or too early, among the rows that are hit.
+
+    Parameters
+    ----------
+    order : ndarray of shape (K,)
+        Whether each distinct row that is hit was trained on, nearest first.
+    total, trained : int
+        Real rows, and training rows among them.
+    alpha : float
+        Error of the lower bound.
+    odds : float, default 1.0
+        How many times likelier a training row is hit without being copied.
+
+    Notes
+    -----
+    *p-value.* The least of the prefixes' p-values p. Prefix j has one as small with probability
+    F_j(p), its largest attainable p-value that is at most p: P(any) ≤ Σ_j F_j(p). Prefixes too
+    short to reach p cost nothing (R. Tarone, Biometrics 1990).
+
+    *Bound.* If the output depends on c training rows only, then among K rows of which T were
+    trained on, T - c of K - c are at least as extreme as a draw from total - c rows with
+    trained - c: putting a copy among the K replaces a random label by "trained on". The least c
+    that is not rejected; the level is shared among the prefixes that can reject at all.
+    """
+    hits, found = len(order), int(order.sum())
+    if not hits:
+        return Excess(hit=0, trained=0, expected=0.0, pvalue=1.0, low=0, estimate=0.0)
+    sizes = sorted({math.ceil(share * hits) for share in SHARES})
+    counts = order.cumsum()[np.array(sizes) - 1].tolist()
+    tails = [upper_tails(total, trained, size, odds) for size in sizes]
+    least = min(tail[count] for tail, count in zip(tails, counts, strict=True))
+    # P(T ≥ t) falls with t: the first that is as small is the largest attainable one.
+    attainable = [tail[tail <= least * TIES][:1].sum() for tail in tails]
+    pvalue = min(1.0, float(sum(attainable)))
+    smallest = [float(tail[-1]) for tail in tails]
+    sharing = next(k for k in range(1, len(sizes) + 1) if _able(smallest, alpha / k) <= k)
+    low = max(
+        _least_copies(total, trained, size, count, alpha / sharing, odds)
+        for size, count in zip(sizes, counts, strict=True)
+    )
+    expected = float(tails[-1][1:].sum())  # E T = Σ P(T ≥ t)
+    estimate = (found - expected) / max(1.0 - expected / hits, SMALLEST)
+    return Excess(
+        hit=hits,
+        trained=found,
+        expected=expected,
+        pvalue=max(pvalue, SMALLEST),  # beyond it only rounding
+        low=max(low, int(pvalue <= alpha)),
+        estimate=float(np.clip(estimate, 0.0, found)),
+    )
+
+
+def careful_excess(order: Mask, total: int, trained: int, alpha: float, odds: float) -> Excess:
+    """Return `excess` with `odds`, but never a smaller p-value or a larger bound than without.
+
+    The odds are estimated from labels: only so is the test exact where nothing depends on these.
+    """
+    plain = excess(order, total, trained, alpha)
+    found = excess(order, total, trained, alpha, odds)
+    return replace(found, pvalue=max(found.pvalue, plain.pvalue), low=min(found.low, plain.low))
+
+
+def _able(smallest: Sequence[float], alpha: float) -> int:
+    return sum(value <= alpha for value in smallest)
+
+
+def _least_copies(
+    total: int, trained: int, size: int, count: int, alpha: float, odds: float
+) -> int:
+    """Return the least number of copies that explains `count` training rows among `size`."""
+    below, enough = -1, count
+    while enough - below > 1:
+        c = (below + enough) // 2
+        if upper_tails(total - c, trained - c, size - c, odds)[count - c] > alpha:
+            enough = c
+        else:
+            below = c
+    return enough
+
+
+def over_fitting(order: Mask, total: int, trained: int) -> float:
+    """Return how many times likelier the generator hits a training row that it does not copy.
+
+    A generator that fits its training rows too closely is likelier to be near to them, at every
+    distance. So generated rows that are no nearer than real rows usually are tell by how much: at
+    least 1, and drawn towards 1 by `PRIOR` rows, where there are few.
+
+    Parameters
+    ----------
+    order : ndarray of shape (K,)
+        Whether each distinct row that such generated rows hit was trained on.
+    total, trained : int
+    """
+    usual = trained / total
+    ours, others = order.sum() + PRIOR * usual, (~order).sum() + PRIOR * (1.0 - usual)
+    return max(1.0, float(ours / others * (1.0 - usual) / usual))
+
+
+def least_visible(total: int, trained: int, alpha: float) -> int:
+    """Return how many copied rows are significant if nothing else is hit; all, if none are."""
+    chance, hits = 1.0, 0
+    while chance > alpha and hits < trained:
+        chance *= (trained - hits) / (total - hits)
+        hits += 1
+    return hits
+
+
+def listed(closeness: Float, trained: Mask, usable: Mask, fdr: float, odds: float = 1.0) -> Index:
+    """Choose training rows such that a share of at most `fdr` is wrong on average.
+
+    Parameters
+    ----------
+    closeness : ndarray of shape (U,)
+        Smaller is closer; infinite where a row is not hit.
+    trained, usable : ndarray of shape (U,)
+    fdr : float
+    odds : float, default 1.0
+        As for `excess`: so many times more training rows than held-out ones are hit by chance.
+
+    Returns
+    -------
+    ndarray of shape (k,)
+        Places of the rows, closest first.
+
+    Notes
+    -----
+    The conformal p-value of a training row is the share of held-out rows that are as close, itself
+    counted among them; then Benjamini and Hochberg (S. Bates et al., Annals of Statistics 2023,
+    theorem 2). Rows that are not reproduced are exchangeable with the held-out ones.
+    """
+    held = np.sort(closeness[usable & ~trained])
+    places = np.flatnonzero(usable & trained & np.isfinite(closeness))
+    places = places[np.argsort(closeness[places], kind="stable")]
+    pvalues = (1 + np.searchsorted(held, closeness[places], side="right")) / (held.size + 1)
+    rank = np.arange(1, places.size + 1)
+    passed = np.flatnonzero(odds * pvalues * int((usable & trained).sum()) <= fdr * rank)
+    return places[: passed[-1] + 1] if passed.size else places[:0]

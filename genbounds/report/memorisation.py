@@ -1,0 +1,80 @@
+"""The page of `genbounds memorisation`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from genbounds._text import count, number, percent
+from genbounds.report.blocks import Block, Facts, Notes, Table, Tag, Tone
+from genbounds.report.figures import ratio_plot
+from genbounds.report.page import Page, Section
+from genbounds.report.pages import FOOT, warning_blocks
+
+if TYPE_CHECKING:
+    from genbounds.explain import Memorisation
+
+SHOWN = 100
+"""Suspects on the page; results.json has all."""
+
+
+def memorisation_page(result: Memorisation) -> Page:
+    """Build the page of `genbounds memorisation`.
+
+    Parameters
+    ----------
+    result : genbounds.explain.Memorisation
+    """
+    rows = f"{result.unit}s"
+    tone: Tone = "bad" if result.copies else "good"
+    depends = result.pvalue <= 1.0 - result.level
+    page = Page(title="Does the model copy its training data?", lead=f"{result}.", foot=FOOT)
+    page.facts = Facts(
+        items=[
+            (
+                "Near copies",
+                Tag("found" if result.copies else "not significant", tone),
+                f"p = {number(result.copies_pvalue, digits=2)}",
+            ),
+            (
+                f"Training {rows} reproduced",
+                f"at least {number(result.copies_low)}",
+                f"{percent(round(result.share_low, 3))} of {number(result.train_units)}, at "
+                f"{percent(result.level)}",
+            ),
+            (
+                f"Depends on the training {rows}",
+                Tag("yes", "open") if depends else Tag("not significant", "good"),
+                f"p = {number(result.pvalue, digits=2)}",
+            ),
+        ]
+    )
+    page.add(
+        Section(
+            "Training rows against held-out rows",
+            [
+                *warning_blocks({}, result.warnings),
+                ratio_plot(result),
+                Notes(items=result.assumptions),
+            ],
+        )
+    )
+    if result.suspects:
+        page.add(Section("What is reproduced", _suspects(result)))
+    return page
+
+
+def _suspects(result: Memorisation) -> list[Block]:
+    """Tell generated rows and the training rows that they reproduce."""
+    listed = result.suspects[:SHOWN]
+    more = "" if len(listed) == len(result.suspects) else f", the nearest {len(listed)} of them"
+    return [
+        f"{count(len(result.suspects), f'training {result.unit}')} with near copies{more}: on "
+        f"average at most {percent(result.fdr)} of the list are there by chance. Rows are numbered "
+        "from 0, in the order of the files.",
+        Table(
+            columns=("Generated row", "Training row", "Distance", "Ratio", "Generated copies"),
+            rows=[
+                (one.fake_row, one.train_row, one.distance, one.ratio, one.hits) for one in listed
+            ],
+        ),
+    ]
