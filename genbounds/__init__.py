@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from genbounds import simulate as simulate
     from genbounds.decisions import Checkpoint as Checkpoint
     from genbounds.decisions import Look as Look
+    from genbounds.decisions import Mixture as Mixture
     from genbounds.decisions import Monitor as Monitor
     from genbounds.decisions import Plan as Plan
     from genbounds.decisions import RecipeRanking as RecipeRanking
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from genbounds.decisions import best_of as best_of
     from genbounds.decisions import compare_recipes as compare_recipes
     from genbounds.decisions import gate as gate
+    from genbounds.decisions import mixture as mixture
     from genbounds.decisions import plan as plan
     from genbounds.decisions import track as track
     from genbounds.estimators import Moments as Moments
@@ -50,6 +52,7 @@ _NAMES = {
     "genbounds.decisions": (
         "Checkpoint",
         "Look",
+        "Mixture",
         "Monitor",
         "Plan",
         "RecipeRanking",
@@ -58,6 +61,7 @@ _NAMES = {
         "best_of",
         "compare_recipes",
         "gate",
+        "mixture",
         "plan",
         "track",
     ),
