@@ -15,6 +15,7 @@ from genbounds.decisions._gate import gate as gate
 from genbounds.decisions._looks import Checkpoint as Checkpoint
 from genbounds.decisions._looks import Look as Look
 from genbounds.decisions._looks import Track as Track
+from genbounds.decisions._mixture import MIXTURE_METRICS as MIXTURE_METRICS
 from genbounds.decisions._mixture import Mixture as Mixture
 from genbounds.decisions._mixture import check_mixture as check_mixture
 from genbounds.decisions._mixture import mixture as mixture

@@ -29,7 +29,7 @@ from genbounds.origins import check_same_encoder, origin_of, origin_warnings
 from genbounds.results import Diagnostic, Score, all_reliable
 from genbounds.validation import Float, InputError, check_count, check_open_unit
 
-METRICS = ("kid", "cmmd", "kad", "energy", "rke")
+MIXTURE_METRICS = ("kid", "cmmd", "kad", "energy", "rke")
 """Scores that are quadratic in the weights of a mixture."""
 
 
@@ -92,18 +92,21 @@ class Mixture(InHand):
             for name, share in sorted(self.weights.items(), key=lambda item: -item[1])
             if share >= 0.0005
         )
-        single = self.scores[self.best_single]
-        text = (
+        return (
             f"{self.metric} of {shares}: {number(self.score.value)} "
-            f"{interval(self.score.low, self.score.high)}; best single model "
-            f"{shown(self.best_single)}: {number(single.value)}; "
+            f"{interval(self.score.low, self.score.high)}; {self.verdict}"
         )
+
+    @property
+    def verdict(self) -> str:
+        """Whether the mixture is better than the best single model, in words."""
+        best = f"{shown(self.best_single)} ({number(self.scores[self.best_single].value)})"
         bound = f"at least {number(self.gain_low)} ({percent(self.level)})"
         if self.certified:
-            return f"{text}the mixture is better by {bound}"
+            return f"better than the best single model, {best}, by {bound}"
         if self.gain_low > 0.0:
-            return f"{text}better by {bound}, which cannot be relied on: see the warnings"
-        return f"{text}that the mixture is better is not certified"
+            return f"better than {best} by {bound} if the warnings can be set aside: not certified"
+        return f"not certified to be better than the best single model, {best}"
 
     def __repr__(self) -> str:
         return "\n  ".join((f"Mixture({self})", *map(str, self.warnings)))
@@ -251,10 +254,10 @@ def mixture(
 
 def check_mixture(spec: MetricSpec, *, level: float, folds: int, seed: int) -> None:
     """Refuse a metric, a `level`, a number of `folds` or a `seed` that mixtures do not take."""
-    if spec.name not in METRICS:
+    if spec.name not in MIXTURE_METRICS:
         raise InputError(
-            f"must be one of {', '.join(METRICS)} for a mixture, whose score is then quadratic in "
-            f"the weights; got {spec.name!r}.",
+            f"must be one of {', '.join(MIXTURE_METRICS)} for a mixture: scores that are quadratic "
+            f"in its weights; got {spec.name!r}.",
             argument="metric",
         )
     if check_open_unit("level", level) <= 0.5:
