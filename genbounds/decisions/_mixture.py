@@ -253,7 +253,7 @@ def mixture(
 
 
 def check_mixture(spec: MetricSpec, *, level: float, folds: int, seed: int) -> None:
-    """Refuse a metric, a `level`, a number of `folds` or a `seed` that mixtures do not take."""
+    """Refuse a metric (`spec`), `level`, `folds` or `seed` that mixtures do not take."""
     if spec.name not in MIXTURE_METRICS:
         raise InputError(
             f"must be one of {', '.join(MIXTURE_METRICS)} for a mixture: scores that are quadratic "

@@ -138,12 +138,23 @@ def test_weights_minimise_over_the_simplex(size):
     rng = np.random.default_rng(size)
     for _ in range(20):
         root = rng.normal(size=(size, size + 1))
-        quadratic, linear = root @ root.T, rng.normal(size=size)
-        found = simplex_minimum(quadratic, linear)
-        gradient = quadratic @ found - linear
+        quadratic = root @ root.T
+        found = simplex_minimum(quadratic)
+        gradient = quadratic @ found
         assert found.min() >= 0.0
         assert found.sum() == pytest.approx(1.0)
         assert gradient[found > 1e-9] == pytest.approx(gradient.min(), abs=1e-3)
+
+
+@pytest.mark.parametrize("metric", ["kid", "cmmd", "kad", "energy"])
+def test_the_right_share_is_found_far_from_the_origin(metric):
+    """-‖x-y‖ is positive only in differences, and features may lie anywhere."""
+    rng = np.random.default_rng(8)
+    shift = np.array([3.0, -1.0])
+    rows = {name: x + shift for name, x in HALVES.items()}
+    real = np.concatenate([rng.normal(-1.0, size=(400, 2)), rng.normal(1.0, size=(1200, 2))])
+    found = gb.mixture(rows, gb.Sample(real + shift), metric=metric)
+    assert found.weights["right"] == pytest.approx(0.75, abs=0.1)
 
 
 @pytest.mark.parametrize("metric", ["kid", "cmmd", "kad", "energy", "rke"])

@@ -31,7 +31,7 @@ SECOND_ORDER_UNITS = 400
 FLAT = 1e-6
 """Curvature, relative to the largest, that is none: an unbiased estimate may be negative."""
 
-SUM_TO_ONE = 1e3
+SUM_TO_ONE = 1e5
 """Weight of the constraint in the least squares that give the weights, relative to the kernel."""
 
 
@@ -142,12 +142,15 @@ class CrossedMeans:
         self._second = None if self.shared else factor**2 * second_order(self.samples, kernel)
 
     def fitted(self, kept: Sequence[int], *, reference: bool) -> Float:
-        """Weights that minimise the functional, estimated between every two of the folds `kept`."""
-        one, two = np.array(list(combinations(kept, 2))).T
-        part = self._between(one, two)
-        models = len(part) - reference
-        linear = part[:models, -1] if reference else np.zeros(models)
-        return simplex_minimum(part[:models, :models], linear)
+        """Weights that minimise the functional, estimated between every two of the folds `kept`.
+
+        `reference`: whether the last sample is one.
+        """
+        gram = self._between(*np.array(list(combinations(kept, 2))).T)
+        if reference:  # of m_a - m: convex also for kernels that are so only in differences
+            to = gram[:-1, -1]
+            gram = gram[:-1, :-1] - to[:, None] - to + gram[-1, -1]
+        return simplex_minimum(gram)
 
     def _between(self, one: Index, two: Index) -> Float:
         """Inner products of all embeddings, each of one fold with each of another, symmetric."""
@@ -156,14 +159,17 @@ class CrossedMeans:
         return out
 
     def crossed_weights(self, *, reference: bool) -> Float:
-        """Weights for every pair of folds, from the others; shape (pairs, models)."""
+        """Weights for every pair of folds, from the others; shape (pairs, models).
+
+        `reference`: whether the last sample is one.
+        """
         every = set(range(self.folds))
         return np.stack(
             [self.fitted(sorted(every - set(pair)), reference=reference) for pair in self.pairs]
         )
 
     def spread(self, vectors: Float) -> float:
-        """Mean of ‖Σ (c_a - mean c_a) m_a‖² over several c, one per pair of folds: never negative.
+        """Mean of ‖Σ (c_a - mean c_a) m_a‖² over `vectors` c, one per pair of folds, at least 0.
 
         By so much the square at the mean of these c is smaller than the mean of the squares.
         """
@@ -208,7 +214,7 @@ class CrossedMeans:
         )
 
     def degrees(self, found: Quadratic, part: slice = slice(None)) -> float:
-        """Degrees of freedom of the variance due to some of the samples."""
+        """Degrees of freedom of the variance `found` due to `part` of the samples."""
         return welch_degrees_of_freedom(
             *(
                 (float(variance), sample.design.degrees_of_freedom)
@@ -217,7 +223,7 @@ class CrossedMeans:
         )
 
     def error(self, found: Quadratic, part: slice, variance: float) -> SampleError:
-        """Error due to some of the samples, of an estimate with this `variance`."""
+        """Error due to `part` of the samples, of what was `found`, with its `variance`."""
         counted = [number for number in range(len(self.samples))[part] if found.parts[number] > 0.0]
         if not counted:
             return EXACT
@@ -303,25 +309,28 @@ def _thinned(design: Design) -> tuple[Index, Design]:
     return rows, Design(part.unit, part.stratum, part.weights * scale)
 
 
-def simplex_minimum(quadratic: Float, linear: Float) -> Float:
-    """Minimise w'Qw - 2 w'b over the simplex, by non-negative least squares.
+def simplex_minimum(quadratic: Float) -> Float:
+    """Minimise w'Qw over the simplex, by non-negative least squares.
 
     Parameters
     ----------
     quadratic : ndarray of shape (k, k)
         Symmetric; directions in which it is not convex, but for noise, are taken for flat.
-    linear : ndarray of shape (k,)
 
     Returns
     -------
     ndarray of shape (k,)
     """
-    values, vectors = np.linalg.eigh(quadratic)
-    largest = max(float(values[-1]), float(np.abs(linear).max()), 1e-300)
-    root = np.sqrt(np.maximum(values, FLAT * largest))
-    scale = SUM_TO_ONE * np.sqrt(largest)
-    system = np.vstack([root[:, None] * vectors.T, np.full(len(values), scale)])
-    target = np.append((vectors.T @ linear) / root, scale)
+    size = len(quadratic)
+    # On the simplex only w less its mean varies: w'Qw = u'Su + 2 u'g + constant.
+    along = np.linalg.svd(np.ones((1, size)))[2][1:]
+    values, vectors = np.linalg.eigh(along @ quadratic @ along.T)
+    largest = max(float(np.abs(quadratic).max()), 1e-300)
+    root = np.sqrt(np.maximum(values / largest, FLAT))
+    turned = vectors.T @ along
+    gradient = turned @ quadratic.mean(axis=1) / largest
+    system = np.vstack([root[:, None] * turned, np.full(size, SUM_TO_ONE)])
+    target = np.append(-gradient / root, SUM_TO_ONE)
     found: Float = scipy.optimize.nnls(system, target)[0]
     found /= found.sum()
     return found
