@@ -103,13 +103,14 @@ def designs():
     clustered = rng.normal(size=(150, 2))[prompt] + 0.3 * rng.normal(size=(600, 2))
     stratified = centres[classes] + rng.normal(size=(600, 2))
     yield "rows", gb.Sample(rng.normal(0.5, size=(600, 2)))
+    yield "perfect", gb.Sample(rng.normal(size=(600, 2)))  # only the noise of pairs is left
     yield "groups", gb.Sample(clustered + 0.5, groups=prompt)
     yield "strata", gb.Sample(stratified, strata=classes)
     yield "weights", gb.Sample(rng.normal(0.5, size=(600, 2)), weights=rng.uniform(0.5, 2.0, 600))
 
 
 @pytest.mark.parametrize(
-    ("name", "sample"), [*designs()], ids=["rows", "groups", "strata", "weights"]
+    ("name", "sample"), [*designs()], ids=["rows", "perfect", "groups", "strata", "weights"]
 )
 def test_a_single_model_has_the_score_and_error_that_compare_gives(name, sample):
     rng = np.random.default_rng(6)
@@ -117,7 +118,7 @@ def test_a_single_model_has_the_score_and_error_that_compare_gives(name, sample)
     found = gb.mixture({"a": sample, "b": gb.Sample(LEFT)}, real, metric="energy").scores["a"]
     other = gb.compare({"a": sample, "b": gb.Sample(LEFT)}, real, metric="energy").scores["a"]
     assert found.value == pytest.approx(other.value, abs=0.5 * other.stderr)
-    assert found.stderr == pytest.approx(other.stderr, rel=0.1)
+    assert found.stderr == pytest.approx(other.stderr, rel=0.25 if name == "perfect" else 0.1)
     ignored = gb.mixture({"a": sample.features, "b": LEFT}, real, metric="energy").scores["a"]
     if name in ("groups", "strata"):  # the design matters here
         assert abs(ignored.stderr / found.stderr - 1.0) > 0.2
