@@ -54,6 +54,7 @@ TRIALS = (
         module="accuracy.large",
         arguments="--features 16 --samples 200 --replications 8 --jobs 1 --out out/large",
     ),
+    Trial(module="accuracy.mixtures", arguments="--runs 1 --sizes 4x40"),
     Trial(module="accuracy.tracking", arguments="--curves 1 --runs 1"),
     Trial(module="accuracy.recipes", arguments="--values 1 --runs 1"),
     Trial(module="benchmarks", arguments="moments few --features 64 --repeats 1 --threads 1"),

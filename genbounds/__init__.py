@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from genbounds import simulate as simulate
     from genbounds.decisions import Checkpoint as Checkpoint
     from genbounds.decisions import Look as Look
+    from genbounds.decisions import Mixture as Mixture
     from genbounds.decisions import Monitor as Monitor
     from genbounds.decisions import Plan as Plan
     from genbounds.decisions import RecipeRanking as RecipeRanking
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from genbounds.decisions import best_of as best_of
     from genbounds.decisions import compare_recipes as compare_recipes
     from genbounds.decisions import gate as gate
+    from genbounds.decisions import mixture as mixture
     from genbounds.decisions import plan as plan
     from genbounds.decisions import track as track
     from genbounds.estimators import ByClass as ByClass
@@ -64,6 +66,7 @@ _NAMES = {
     "genbounds.decisions": (
         "Checkpoint",
         "Look",
+        "Mixture",
         "Monitor",
         "Plan",
         "RecipeRanking",
@@ -72,6 +75,7 @@ _NAMES = {
         "best_of",
         "compare_recipes",
         "gate",
+        "mixture",
         "plan",
         "track",
     ),

@@ -19,6 +19,7 @@ from genbounds.cli import (
     features,
     gate,
     memorisation,
+    mixture,
     plan,
     score,
     select,
@@ -37,6 +38,7 @@ genbounds plan real.npy pilot.npy --half-width 0.5    how many samples does that
 genbounds select --reference real.npy *.npy   the best model from as few samples as possible
 genbounds track real.npy step-*.npy            has training stopped improving, what to keep
 genbounds memorisation gan.npy --train a.npy --heldout b.npy   does the model copy
+genbounds mixture real.npy a.npy b.npy        is a mixture of models better than each of them
 genbounds features photos/ --encoder timm:vit_small_patch14_dinov2 --out real.safetensors
 genbounds audit --quick                       do published inequalities hold as printed
 genbounds bounds o24.hoeffding                one inequality explained
@@ -86,6 +88,7 @@ _register(
     "FAKE --train FILE --heldout FILE",
     memorisation.EXAMPLES,
 )
+_register("mixture", mixture.mixture, "[REFERENCE] MODEL MODEL...", mixture.EXAMPLES)
 _register("features", features.features, "INPUT... --encoder NAME --out FILE", features.EXAMPLES)
 _register("audit", audit.audit, "[ID-or-glob]...", audit.EXAMPLES)
 _register("bounds", bounds.bounds, "[ID]", bounds.EXAMPLES)

@@ -112,7 +112,8 @@ def files_named(models: Mapping[str, Input], reference: Input | None) -> Iterato
     """Name the file or the option in an error instead of the library's argument."""
     scored = ("estimator", "kernel", "bandwidth", "order", "level")
     decided = ("margin", "half_width", "gap", "power", "looks", "patience", "min_delta")
-    names: dict[str, Path | str] = {**options(*scored, *decided)}
+    mixed = ("folds", "metric", "seed")
+    names: dict[str, Path | str] = {**options(*scored, *decided, *mixed)}
     if reference is not None:
         names["real"] = reference.path
     try:

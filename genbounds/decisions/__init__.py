@@ -15,6 +15,10 @@ from genbounds.decisions._gate import gate as gate
 from genbounds.decisions._looks import Checkpoint as Checkpoint
 from genbounds.decisions._looks import Look as Look
 from genbounds.decisions._looks import Track as Track
+from genbounds.decisions._mixture import MIXTURE_METRICS as MIXTURE_METRICS
+from genbounds.decisions._mixture import Mixture as Mixture
+from genbounds.decisions._mixture import check_mixture as check_mixture
+from genbounds.decisions._mixture import mixture as mixture
 from genbounds.decisions._monitor import Monitor as Monitor
 from genbounds.decisions._plan import Plan as Plan
 from genbounds.decisions._plan import check_targets as check_targets

@@ -19,6 +19,8 @@ from genbounds.estimators._estimate import Estimate as Estimate
 from genbounds.estimators._estimate import EstimateDifference as EstimateDifference
 from genbounds.estimators._estimate import SampleError as SampleError
 from genbounds.estimators._estimate import difference as difference
+from genbounds.estimators._estimate import heavy_tails as heavy_tails
+from genbounds.estimators._estimate import small_sample as small_sample
 from genbounds.estimators._estimate import student_quantile as student_quantile
 from genbounds.estimators._estimate import welch_degrees_of_freedom as welch_degrees_of_freedom
 from genbounds.estimators._extrapolation import Subsets as Subsets
@@ -63,8 +65,12 @@ from genbounds.estimators.incremental import RunningFrechet as RunningFrechet
 from genbounds.estimators.incremental import RunningInception as RunningInception
 from genbounds.estimators.incremental import RunningKid as RunningKid
 from genbounds.estimators.incremental import RunningRke as RunningRke
+from genbounds.estimators.kernels import CrossedMeans as CrossedMeans
 from genbounds.estimators.kernels import KernelReference as KernelReference
 from genbounds.estimators.kernels import PolynomialKernel as PolynomialKernel
+from genbounds.estimators.kernels import Quadratic as Quadratic
+from genbounds.estimators.kernels import crossed_distances as crossed_distances
+from genbounds.estimators.kernels import crossed_squares as crossed_squares
 from genbounds.estimators.kernels import kernel_distance as kernel_distance
 from genbounds.estimators.kernels import kernel_inception_distance as kernel_inception_distance
 from genbounds.estimators.kernels import median_bandwidth as median_bandwidth

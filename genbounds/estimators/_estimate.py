@@ -589,7 +589,7 @@ SMALL = 50
 
 
 def small_sample(n: float, *, name: str = "") -> tuple[Diagnostic, ...]:
-    """Warn of fewer than `SMALL` samples; `name`: which ones, where there are two kinds."""
+    """Warn of `n` samples, fewer than `SMALL`; `name`: which ones, where there are two kinds."""
     if n >= SMALL:
         return ()
     what = f"{name} samples" if name else "samples"
@@ -603,7 +603,7 @@ def small_sample(n: float, *, name: str = "") -> tuple[Diagnostic, ...]:
 
 
 def heavy_tails(estimate: Estimate) -> tuple[Diagnostic, ...]:
-    """Warn of either sample whose influence has heavy tails."""
+    """Warn of either sample of an `estimate` whose influence has heavy tails."""
     names = ("generated", "reference") if estimate.reference.n is not None else ("", "")
     samples = (estimate.sample, estimate.reference)
     return tuple(

@@ -148,6 +148,17 @@ class MetricSpec:
         Raises
         ------
         InputError
+            As `checked`.
+        """
+        given = self.checked(reference, options)
+        return replace(self.prepare(reference, given, models), spec=self)
+
+    def checked(self, reference: Any, options: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Return `options` as a dictionary.
+
+        Raises
+        ------
+        InputError
             If the reference is missing, or of no use, or an option is unknown.
         """
         if reference is None and self.reference == "required":
@@ -166,7 +177,7 @@ class MetricSpec:
                 f"of metric {self.name!r} must be among: {legal}; got {unknown[0]!r}.",
                 argument="options",
             )
-        return replace(self.prepare(reference, given, models), spec=self)
+        return given
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from genbounds._text import interval, number, percent, shown
-from genbounds.report.blocks import Block, Cell, Facts, Notes, Tag, Tone
+from genbounds.report.blocks import Block, Cell, Facts, Name, Notes, Table, Tag, Tone
 from genbounds.report.figures import (
     DECISION_TONES,
     gate_plot,
@@ -18,7 +18,7 @@ from genbounds.report.pages import FOOT
 from genbounds.report.wording import metric_title
 
 if TYPE_CHECKING:
-    from genbounds.decisions import Plan, Verdict
+    from genbounds.decisions import Mixture, Plan, Verdict
 
 
 def gate_page(verdict: Verdict) -> Page:
@@ -65,6 +65,36 @@ def gate_page(verdict: Verdict) -> Page:
     )
 
 
+def mixture_page(mixture: Mixture) -> Page:
+    """Build the page of `genbounds mixture`.
+
+    Parameters
+    ----------
+    mixture : genbounds.decisions.Mixture
+    """
+    page = Page(title="Is a mixture of models better?", lead=f"{mixture}.", foot=FOOT)
+    answer = Tag("certified", "good") if mixture.certified else Tag("not certified", "open")
+    at = f"one-sided, {percent(mixture.level)}"
+    score = mixture.score
+    page.facts = Facts(
+        items=[
+            ("Better than every model", answer, at),
+            ("Gain, at least", mixture.gain_low, f"{at}; estimate {number(mixture.gain)}"),
+            ("Score", score.value, f"of the mixture, {interval(score.low, score.high)}"),
+        ]
+    )
+    order = sorted(mixture.weights, key=lambda name: -mixture.weights[name])
+    shares = Table(
+        ("Model", "Share"),
+        [(Name(name), percent(round(mixture.weights[name], 3))) for name in order],
+    )
+    scores = {"mixture": score, **{name: mixture.scores[name] for name in order}}
+    blocks: list[Block] = [*_warnings(mixture), shares]
+    blocks.append(score_plot(scores, metric=mixture.metric, level=mixture.level))
+    blocks.append(Notes(items=mixture.assumptions, title="What this assumes"))
+    return page.add(Section("Shares and scores", blocks))
+
+
 def plan_page(plan: Plan) -> Page:
     """Build the page of `genbounds plan`.
 
@@ -100,7 +130,7 @@ def _target(plan: Plan) -> str:
     return f"found with power {percent(plan.power)}, {at}"
 
 
-def _warnings(result: Verdict | Plan) -> list[Block]:
+def _warnings(result: Mixture | Plan | Verdict) -> list[Block]:
     if not result.warnings:
         return []
     tone: Tone = "open" if result.reliable else "bad"

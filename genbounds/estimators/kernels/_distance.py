@@ -12,7 +12,7 @@ docs/kid.md.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import sqrt
 from typing import Any
@@ -154,7 +154,7 @@ class KernelReference:
                 "gamma and offset are for kernel 'polynomial'; a PolynomialKernel has its own.",
                 argument="degree",
             )
-        self._seen = _inspected("real", real)
+        self._seen = checked_sample("real", real)
         self._rows, self._design = self._seen.rows, self._seen.design
         self._origin = origin_of(real)
         self._directions = kernel == "cmmd"
@@ -171,6 +171,22 @@ class KernelReference:
     def n(self) -> int:
         """Reference samples."""
         return len(self._rows)
+
+    @property
+    def sample(self) -> Inspected:
+        """The reference, and how it was drawn."""
+        return self._seen
+
+    def kernel_of(self, models: Mapping[str, NDArray[Any]]) -> PairKernel:
+        """Check the rows of several models; return the kernel that is fit for all of them."""
+        largest = self._largest
+        for name, rows in models.items():
+            try:
+                check_same_dimension("fake", rows.shape[1], "real", self.d)
+                largest = max(largest, self._checked("fake", rows))
+            except InputError as error:
+                raise error.of_model(name) from error
+        return self._kernel.for_rows(largest)
 
     @property
     def v_statistic(self) -> float:
@@ -222,7 +238,7 @@ class KernelReference:
         """
         check_choice("estimator", estimator, ESTIMATORS)
         check_same_encoder({"`fake`": origin_of(fake), "`real`": self._origin})
-        seen = _inspected("fake", fake)
+        seen = checked_sample("fake", fake)
         rows, design = seen.rows, seen.design
         check_same_dimension("fake", rows.shape[1], "real", self.d)
         kernel = self._kernel.for_rows(max(self._largest, self._checked("fake", rows)))
@@ -271,7 +287,8 @@ def _labels(design: Design | None) -> NDArray[Any] | None:
     return None if design is None else design.labels
 
 
-def _inspected(name: str, x: Any) -> Inspected:
+def checked_sample(name: str, x: Any) -> Inspected:
+    """Look at a sample of rows; refuse one that is known by its moments."""
     if isinstance(x, Moments):
         raise InputError(
             "is given by its moments; the kernel distance needs the features themselves.",

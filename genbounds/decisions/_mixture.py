@@ -1,0 +1,372 @@
+"""Whether a mixture of models beats every single one: its weights, its score, its gain."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from genbounds._tables import InHand, Line
+from genbounds._text import interval, number, percent, shown
+from genbounds.estimators import (
+    CrossedMeans,
+    Estimate,
+    KernelReference,
+    MetricSpec,
+    Quadratic,
+    crossed_distances,
+    crossed_squares,
+    heavy_tails,
+    metric_spec,
+    small_sample,
+    student_quantile,
+    vendi_options,
+)
+from genbounds.origins import check_same_encoder, origin_of, origin_warnings
+from genbounds.results import Diagnostic, Score, all_reliable
+from genbounds.validation import Float, InputError, check_count, check_open_unit
+
+MIXTURE_METRICS = ("kid", "cmmd", "kad", "energy", "rke")
+"""Scores that are quadratic in the weights of a mixture."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mixture(InHand):
+    """The best mixture of several models, and by how much it beats the best of them.
+
+    Attributes
+    ----------
+    weights : dict of str to float
+        Share of every model; they add up to one.
+    score : Score
+        Of the mixture with these weights, with its interval.
+    gain : float
+        Estimate of how much better the mixture scores than the best single model.
+    gain_low : float
+        Lower confidence bound of that, one-sided at `level`, in units of the score; 0 or less: the
+        mixture may be no better.
+    best_single : str
+        The single model with the best score.
+    scores : dict of str to Score
+        Of every single model, from the same rows, each with its own interval at `level`.
+    metric : str
+    level : float
+    folds, seed : int
+    warnings : tuple of Diagnostic
+        Also those of `score`.
+    assumptions : tuple of str
+    """
+
+    _names: ClassVar[str] = "Model"
+
+    weights: dict[str, float]
+    score: Score
+    gain: float
+    gain_low: float
+    best_single: str
+    scores: dict[str, Score]
+    metric: str
+    level: float
+    folds: int
+    seed: int
+    warnings: tuple[Diagnostic, ...] = ()
+    assumptions: tuple[str, ...] = ()
+
+    @property
+    def certified(self) -> bool:
+        """Whether the mixture beats every single model: the bound is above 0, and reliable."""
+        return self.gain_low > 0.0 and self.reliable
+
+    @property
+    def reliable(self) -> bool:
+        """False exactly if a warning is "unreliable"."""
+        return all_reliable(self.warnings)
+
+    def __str__(self) -> str:
+        """Return one line for a log."""
+        shares = ", ".join(
+            f"{percent(round(share, 3))} {shown(name)}"
+            for name, share in sorted(self.weights.items(), key=lambda item: -item[1])
+            if share >= 0.0005
+        )
+        return (
+            f"{self.metric} of {shares}: {number(self.score.value)} "
+            f"{interval(self.score.low, self.score.high)}; {self.verdict}"
+        )
+
+    @property
+    def verdict(self) -> str:
+        """Whether the mixture is better than the best single model, in words."""
+        best = f"{shown(self.best_single)} ({number(self.scores[self.best_single].value)})"
+        bound = f"at least {number(self.gain_low)} ({percent(self.level)})"
+        if self.certified:
+            return f"better than the best single model, {best}, by {bound}"
+        if self.gain_low > 0.0:
+            return f"better than {best} by {bound} if the warnings can be set aside: not certified"
+        return f"not certified to be better than the best single model, {best}"
+
+    def __repr__(self) -> str:
+        return "\n  ".join((f"Mixture({self})", *map(str, self.warnings)))
+
+    def __format__(self, spec: str) -> str:
+        return format(self.score.value, spec) if spec else str(self)
+
+    def warned(self, *warnings: Diagnostic) -> Mixture:
+        """Return the same with further warnings."""
+        every = (*self.warnings, *(one for one in warnings if one not in self.warnings))
+        return replace(self, score=replace(self.score, warnings=every), warnings=every)
+
+    def _lines(self) -> list[Line]:
+        every = {"mixture": (1.0, self.score)}
+        every |= {
+            name: (self.weights[name], self.scores[name])
+            for name in sorted(self.weights, key=lambda name: -self.weights[name])
+        }
+        return [
+            Line(
+                name=name,
+                value=score.value,
+                low=score.low,
+                high=score.high,
+                reliable=score.reliable,
+                more={"weight": weight},
+            )
+            for name, (weight, score) in every.items()
+        ]
+
+    def _caption(self) -> str:
+        return f"{self.metric} of the mixture and of each model, {percent(self.level)} intervals"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON types."""
+        return {
+            "weights": dict(self.weights),
+            "score": self.score.to_dict(),
+            "gain": self.gain,
+            "gain_low": self.gain_low,
+            "certified": self.certified,
+            "best_single": self.best_single,
+            "scores": {name: score.to_dict() for name, score in self.scores.items()},
+            "metric": self.metric,
+            "level": self.level,
+            "folds": self.folds,
+            "seed": self.seed,
+            "reliable": self.reliable,
+            "warnings": [warning.to_dict() for warning in self.warnings],
+            "assumptions": list(self.assumptions),
+        }
+
+
+def mixture(
+    samples: Mapping[str, Any],
+    reference: Any = None,
+    *,
+    metric: str = "kid",
+    level: float = 0.95,
+    folds: int = 5,
+    seed: int = 0,
+    options: Mapping[str, Any] | None = None,
+) -> Mixture:
+    """Find the mixture of models with the best score, and a lower bound on what it gains.
+
+    Each row of a mixture comes from model a with probability w_a. Mixing pays where models err
+    differently, or where one lacks what another has.
+
+    Parameters
+    ----------
+    samples : mapping of str to array_like of shape (n, d) or Sample
+        Generated features of two models or more, as in `compare`. Sizes may differ.
+    reference : array_like of shape (m, d) or Sample, optional
+        Features of real data. For "rke" only a bandwidth is taken from it.
+    metric : {"kid", "cmmd", "kad", "energy", "rke"}
+        Scores that are quadratic in the weights of a mixture. The Fréchet distance is not one.
+    level : float
+        Coverage of the intervals, and confidence of `gain_low`; in (0.5, 1).
+    folds : int
+        Parts of the rows: weights are fitted to all parts but two, and judged between those two.
+    seed : int
+        Of the division into folds.
+    options : mapping, optional
+        As in `compare`; for "rke" a bandwidth.
+
+    Returns
+    -------
+    Mixture
+
+    Raises
+    ------
+    InputError
+        As `compare`; if there are fewer than two models, a sample has fewer than four rows (or
+        groups) per fold, or a stratum fewer than one.
+
+    Notes
+    -----
+    The score of a mixture, Σ A_ab ⟨m_a, m_b⟩ with m_a the mean embeddings of models and reference,
+    is estimated across pairs of folds, at weights fitted to the other folds. The weights reported
+    are the means over pairs: by convexity their score is no worse than the mean of the scores,
+    which is what is estimated. The bound of the gain is the least of one bound per model: only that
+    of the best model can be too large, so there is no correction for their number. Time grows with
+    the square of all rows together. Derivation and measured coverage: docs/mixtures.md.
+
+    References
+    ----------
+    .. [1] V. Chernozhukov et al., "Double/debiased machine learning for treatment and structural
+       parameters", Econometrics J. 21, 2018 (cross-fitting).
+    .. [2] A. Gretton et al., "A kernel two-sample test", JMLR 13, 2012.
+
+    Examples
+    --------
+    Each model knows one half of the data:
+
+    >>> import numpy as np, genbounds as gb
+    >>> rng = np.random.default_rng(0)
+    >>> left, right = rng.normal(-1.0, size=(200, 2)), rng.normal(1.0, size=(200, 2))
+    >>> real = rng.normal(size=(400, 2)) + rng.choice([-1.0, 1.0], size=(400, 1))
+    >>> found = gb.mixture({"left": left, "right": right}, real)
+    >>> found.certified, round(found.weights["left"], 1)
+    (True, 0.5)
+    """
+    spec = metric_spec(metric)
+    check_mixture(spec, level=level, folds=folds, seed=seed)
+    given: object = samples  # callers are not type-checked
+    if not (isinstance(given, Mapping) and len(given) > 1):
+        raise InputError(
+            "must map the names of at least two models to their features.", argument="samples"
+        )
+    models = {str(name): sample for name, sample in samples.items()}
+    origins = {f"model {name!r}": origin_of(sample) for name, sample in models.items()}
+    if reference is not None:
+        origins = {"`reference`": origin_of(reference)} | origins
+    check_same_encoder(origins)
+    chosen = spec.checked(reference, options)
+    if spec.name == "rke":
+        crossed, warnings = _squares(models, reference, chosen, folds=folds, seed=seed)
+    else:
+        kernel = "polynomial" if spec.name == "kid" else spec.name
+        prepared = KernelReference(reference, kernel=kernel, **chosen)
+        crossed, warnings = crossed_distances(models, prepared, folds=folds, seed=seed)
+    seen = (*warnings, *origin_warnings(origins))
+    return _decide(crossed, spec, list(models), level, seed, seen)
+
+
+def check_mixture(spec: MetricSpec, *, level: float, folds: int, seed: int) -> None:
+    """Refuse a metric (`spec`), `level`, `folds` or `seed` that mixtures do not take."""
+    if spec.name not in MIXTURE_METRICS:
+        raise InputError(
+            f"must be one of {', '.join(MIXTURE_METRICS)} for a mixture: scores that are quadratic "
+            f"in its weights; got {spec.name!r}.",
+            argument="metric",
+        )
+    if check_open_unit("level", level) <= 0.5:
+        raise InputError(f"must be above 0.5 for a bound; got {level!r}.", argument="level")
+    check_count("folds", folds, minimum=4)  # two to fit the weights, two to judge them
+    check_count("seed", seed, minimum=0)
+
+
+def _squares(
+    models: Mapping[str, Any],
+    reference: Any,
+    options: Mapping[str, Any],
+    *,
+    folds: int,
+    seed: int,
+) -> tuple[CrossedMeans, tuple[Diagnostic, ...]]:
+    shared = [*models.values()] if reference is None else [reference]
+    given, _ = vendi_options("rke", shared, options)
+    if given["kernel"] != "rbf":
+        raise InputError("must be 'rbf' for a mixture: pass no other.", argument="kernel")
+    return crossed_squares(models, given["bandwidth"], folds=folds, seed=seed)
+
+
+def _decide(
+    crossed: CrossedMeans,
+    spec: MetricSpec,
+    names: Sequence[str],
+    level: float,
+    seed: int,
+    seen: Iterable[Diagnostic],
+) -> Mixture:
+    referenced = len(crossed.samples) > len(names)
+    weights = _with_reference(crossed.crossed_weights(reference=referenced), referenced)
+    singles = [_with_reference(row[None], referenced) for row in np.eye(len(names))]
+    score = _estimate(crossed, weights, spec).warned(*seen).score(level)
+    alone = [_estimate(crossed, single, spec).score(level) for single in singles]
+    found = [_gain(crossed, weights, single, spec) for single in singles]
+    # A bound at `level` on one side is an end of the two-sided interval at 2 level - 1.
+    bounds = [
+        gain.value - student_quantile(2.0 * level - 1.0, crossed.degrees(gain)) * gain.stderr
+        for gain in found
+    ]
+    best = int(np.argmin([gain.value for gain in found]))
+    mean = weights.mean(axis=0)[: len(names)]
+    return Mixture(
+        weights={name: float(share) for name, share in zip(names, mean / mean.sum(), strict=True)},
+        score=score,
+        gain=found[best].value,
+        gain_low=min(bounds),
+        best_single=names[best],
+        scores=dict(zip(names, alone, strict=True)),
+        metric=spec.name,
+        level=level,
+        folds=crossed.folds,
+        seed=seed,
+        warnings=score.warnings,
+        assumptions=score.assumptions,
+    )
+
+
+def _with_reference(weights: Float, referenced: bool) -> Float:
+    """Return c = (w, -1) for every w, or w where there is no reference."""
+    return np.hstack([weights, -np.ones((len(weights), 1))]) if referenced else weights
+
+
+def _outer(c: Float) -> Float:
+    out: Float = c[:, :, None] * c[:, None, :]
+    return out
+
+
+def _estimate(crossed: CrossedMeans, c: Float, spec: MetricSpec) -> Estimate:
+    """Estimate the score at the mean of the weights in `c`."""
+    found = crossed.functional(_outer(c))
+    above, variance = found.value, found.variance
+    value = above - crossed.spread(c)
+    if spec.higher_is_better:
+        above, value, variance = -math.log(above), -math.log(value), variance / above**2
+
+    def ends(level: float) -> tuple[float, float]:
+        half = student_quantile(level, crossed.degrees(found)) * math.sqrt(variance)
+        return min(value, above) - half, max(value, above) + half
+
+    models = len(crossed.samples) - (not spec.higher_is_better)
+    parts = (slice(None, models), slice(models, None))
+    errors = [crossed.error(found, part, variance) for part in parts]
+    estimate = Estimate(
+        title=f"{spec.title} of a mixture" if len(c) > 1 else spec.title,
+        method="u-statistic",
+        value=value,
+        sample=errors[0],
+        reference=errors[1],
+        own_interval=ends,
+        lower_limit=0.0,
+        log_scale=spec.higher_is_better,
+        higher_is_better=spec.higher_is_better,
+        statistic=crossed.kernel.label,
+        assumptions=crossed.assumptions,
+        details=(f"{crossed.folds} folds, {len(crossed.pairs)} pairs of them",),
+    )
+    few = [
+        warning for sample in crossed.samples for warning in small_sample(sample.design.effective)
+    ]
+    return estimate.warned(*heavy_tails(estimate), *few[:1])
+
+
+def _gain(crossed: CrossedMeans, weights: Float, single: Float, spec: MetricSpec) -> Quadratic:
+    """By how much the mixture is better, at least; the error of scores 1/q is linearised."""
+    mixed, alone = _outer(weights), _outer(single)
+    if not spec.higher_is_better:
+        return crossed.functional(alone - mixed)
+    q, p = (crossed.functional(one).value for one in (mixed, alone))
+    return replace(crossed.functional(alone / p**2 - mixed / q**2), value=1.0 / q - 1.0 / p)

@@ -1,0 +1,336 @@
+"""Mixtures under a kernel: every claim is a quadratic functional of mean embeddings.
+
+With m_a the mean embeddings of K models and, last, of the reference, and c = (w, -1), the kernel
+distance of the mixture w is ‖Σ c_a m_a‖²; without a reference c = w, and the same square is the
+mean of the kernel. What is claimed of weights must not come from the rows that chose them. So the
+rows are divided into folds, and ⟨m_a, m_b⟩ is only ever estimated *across* two folds, at weights
+fitted to the other folds: no row meets itself, which leaves no bias, nor its own weights; and
+J - 1 of J pairs of rows count. Derivation: docs/mixtures.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import scipy  # its submodules are loaded at their first use
+from numpy.typing import NDArray
+
+from genbounds.estimators._design import Design, Index, drawn
+from genbounds.estimators._estimate import EXACT, SampleError, Tails, welch_degrees_of_freedom
+from genbounds.estimators.kernels._pair_kernels import PairKernel, kernel_blocks, upper_blocks
+from genbounds.validation import Float
+
+SECOND_ORDER_UNITS = 400
+"""Units of a sample whose pairs give the second-order part of a variance."""
+
+FLAT = 1e-6
+"""Curvature, relative to the largest, that is none: an unbiased estimate may be negative."""
+
+SUM_TO_ONE = 1e5
+"""Weight of the constraint in the least squares that give the weights, relative to the kernel."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FoldedSample:
+    """One sample, divided into folds.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (n, d)
+    design : Design
+    fold : ndarray of int, shape (n,)
+    weights : ndarray of shape (n,)
+        Those of the rows of each fold sum to one.
+    names : ndarray of int, shape (units,)
+        Number of every unit; equal ones in two samples are the same unit.
+    """
+
+    rows: NDArray[Any]
+    design: Design
+    fold: Index
+    weights: Float
+    names: Index
+
+    def indicator(self, folds: int) -> Float:
+        """Weights of the rows, one column per fold."""
+        out = np.zeros((len(self.rows), folds))
+        out[np.arange(len(out)), self.fold] = self.weights
+        return out
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Quadratic:
+    """Value of a functional Σ A_ab ⟨m_a, m_b⟩, and what its variance is made of.
+
+    Attributes
+    ----------
+    value : float
+    variance : float
+    parts : ndarray of shape (samples,)
+        First-order variance due to each sample.
+    steps : list of ndarray
+        What every unit of each sample contributes to the error.
+    """
+
+    value: float
+    variance: float
+    parts: Float
+    steps: list[Float]
+
+    @property
+    def stderr(self) -> float:
+        """Standard error of `value`."""
+        return math.sqrt(self.variance)
+
+
+class CrossedMeans:
+    """Kernel means between all folds of all samples.
+
+    Parameters
+    ----------
+    samples : sequence of FoldedSample
+        The models, then the reference if there is one.
+    kernel : PairKernel
+    folds : int
+    factor : float
+        By which the kernel is multiplied.
+
+    Attributes
+    ----------
+    means : list of ndarray of shape (n, samples, folds)
+        Of each sample, for each row: the mean of the kernel over every fold of every sample.
+    gram : ndarray of shape (samples, folds, samples, folds)
+        ⟨m_a^g, m_b^h⟩. Within one fold of one sample a row meets itself.
+    pairs : list of tuple of int
+        Every pair of different folds.
+    """
+
+    def __init__(
+        self,
+        samples: Sequence[FoldedSample],
+        kernel: PairKernel,
+        folds: int,
+        *,
+        factor: float = 1.0,
+    ) -> None:
+        self.samples, self.kernel, self.folds = list(samples), kernel, folds
+        count = len(self.samples)
+        weights = [sample.indicator(folds) for sample in self.samples]
+        self.means = [np.zeros((len(one), count, folds)) for one in weights]
+        for a, one in enumerate(self.samples):
+            for i, j, values in upper_blocks(one.rows, kernel):
+                self.means[a][i, a] += values @ weights[a][j]
+                if i != j:
+                    self.means[a][j, a] += values.T @ weights[a][i]
+            for b in range(a + 1, count):
+                for i, j, values in kernel_blocks(one.rows, self.samples[b].rows, kernel):
+                    self.means[a][i, b] += values @ weights[b][j]
+                    self.means[b][j, a] += values.T @ weights[a][i]
+        for means in self.means:
+            means *= factor
+        self.gram = np.stack(
+            [np.einsum("ig,ibh->gbh", w, m) for w, m in zip(weights, self.means, strict=True)]
+        )
+        self.pairs = list(combinations(range(folds), 2))
+        names = np.concatenate([sample.names for sample in self.samples])
+        self.shared = np.unique(names).size < names.size
+        self._second = None if self.shared else factor**2 * second_order(self.samples, kernel)
+
+    def fitted(self, kept: Sequence[int], *, reference: bool) -> Float:
+        """Weights that minimise the functional, estimated between every two of the folds `kept`.
+
+        `reference`: whether the last sample is one.
+        """
+        gram = self._between(*np.array(list(combinations(kept, 2))).T)
+        if reference:  # of m_a - m: convex also for kernels that are so only in differences
+            to = gram[:-1, -1]
+            gram = gram[:-1, :-1] - to[:, None] - to + gram[-1, -1]
+        return simplex_minimum(gram)
+
+    def _between(self, one: Index, two: Index) -> Float:
+        """Inner products of all embeddings, each of one fold with each of another, symmetric."""
+        mean = self.gram[:, one, :, two].mean(axis=0)
+        out: Float = (mean + mean.T) / 2.0
+        return out
+
+    def crossed_weights(self, *, reference: bool) -> Float:
+        """Weights for every pair of folds, from the others; shape (pairs, models).
+
+        `reference`: whether the last sample is one.
+        """
+        every = set(range(self.folds))
+        return np.stack(
+            [self.fitted(sorted(every - set(pair)), reference=reference) for pair in self.pairs]
+        )
+
+    def spread(self, vectors: Float) -> float:
+        """Mean of ‖Σ (c_a - mean c_a) m_a‖² over `vectors` c, one per pair of folds, at least 0.
+
+        By so much the square at the mean of these c is smaller than the mean of the squares.
+        """
+        apart = vectors - vectors.mean(axis=0)
+        gram = self._between(*np.array(self.pairs).T)
+        return max(0.0, float(np.einsum("pa,ab,pb->", apart, gram, apart)) / len(vectors))
+
+    def functional(self, matrices: Float) -> Quadratic:
+        """Mean over pairs of folds of Σ A_ab ⟨m_a, m_b⟩, with its variance.
+
+        Parameters
+        ----------
+        matrices : ndarray of shape (pairs, samples, samples)
+            Symmetric A for every pair of folds, or one for all; not chosen by those two folds.
+        """
+        one, two = np.array(self.pairs).T
+        matrices = np.broadcast_to(matrices, (one.size, *matrices.shape[1:]))
+        crossed = self.gram[:, one, :, two]  # (pairs, a, b)
+        value = float((matrices * crossed).sum(axis=(1, 2)).mean())
+        count, folds = len(self.samples), self.folds
+        coefficients = np.zeros((count, folds, count, folds))
+        share = matrices / len(self.pairs)
+        for (g, h), part in zip(self.pairs, share, strict=True):
+            coefficients[:, g, :, h] = part
+            coefficients[:, h, :, g] = part
+        steps = []
+        for a, sample in enumerate(self.samples):
+            centred = self.means[a] - self.gram[a][sample.fold]
+            influence = np.einsum("ibh,ibh->i", centred, coefficients[a][sample.fold])
+            steps.append(unit_steps(influence, sample.weights, sample.design))
+        parts = np.array([float(step @ step) for step in steps])
+        first = float(parts.sum())
+        if self._second is None:
+            names = np.concatenate([sample.names for sample in self.samples])
+            joint = np.bincount(names, np.concatenate(steps))
+            return Quadratic(value=value, variance=float(joint @ joint), parts=parts, steps=steps)
+        # The estimated means add their own noise to the first order: the second order, once more.
+        second = float((matrices**2 * self._second).sum(axis=(1, 2)).mean())
+        second *= 2.0 * folds / (folds - 1.0)
+        return Quadratic(
+            value=value, variance=max(first - second, second), parts=parts, steps=steps
+        )
+
+    def degrees(self, found: Quadratic, part: slice = slice(None)) -> float:
+        """Degrees of freedom of the variance `found` due to `part` of the samples."""
+        return welch_degrees_of_freedom(
+            *(
+                (float(variance), sample.design.degrees_of_freedom)
+                for variance, sample in zip(found.parts[part], self.samples[part], strict=True)
+            )
+        )
+
+    def error(self, found: Quadratic, part: slice, variance: float) -> SampleError:
+        """Error due to `part` of the samples, of what was `found`, with its `variance`."""
+        counted = [number for number in range(len(self.samples))[part] if found.parts[number] > 0.0]
+        if not counted:
+            return EXACT
+        share = float(found.parts[counted].sum()) / float(found.parts.sum())
+        steps = np.concatenate([found.steps[number] for number in counted])
+        size = math.sqrt(variance / found.variance)
+        return SampleError(
+            n=sum(len(self.samples[number].rows) for number in counted),
+            variance=share * variance,
+            degrees_of_freedom=self.degrees(found, part),
+            tails=Tails.of(size * steps * steps.size),
+        )
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What variances assume."""
+        drawings = [drawn(sample.design) for sample in self.samples]
+        moments = f"features have {self.kernel.moments}" if self.kernel.moments else ""
+        apart = "" if self.shared else "the samples are independent of one another"
+        found = (*drawings, apart, moments, *self.kernel.assumptions)
+        return tuple(dict.fromkeys(text for text in found if text))
+
+
+def unit_steps(values: Float, weights: Float, design: Design) -> Float:
+    """Return what every unit adds to a weighted mean of `values`, one (or several) per row.
+
+    Independent steps of this size have the variance of the mean, whose strata have fixed shares.
+    """
+    flat = values.reshape(len(values), -1)
+    stratum = design.stratum[design.unit]
+    means = _sums(stratum, weights[:, None] * flat) / _sums(stratum, weights[:, None])
+    flat = weights[:, None] * (flat - means[stratum])
+    if not np.array_equal(design.unit, np.arange(design.units)):
+        flat = _sums(design.unit, flat)
+    out: Float = flat * np.sqrt(design.factor)[:, None]
+    return out.reshape(design.units, *values.shape[1:])
+
+
+def _sums(number: Index, values: Float) -> Float:
+    """Sum rows of `values` by number."""
+    n = number.size
+    if not number.any():
+        return np.asarray(values.sum(axis=0, keepdims=True))
+    out: Float = scipy.sparse.csr_array((np.ones(n), (number, np.arange(n)))) @ values
+    return out
+
+
+def second_order(samples: Sequence[FoldedSample], kernel: PairKernel) -> Float:
+    """tr(V_a V_b) for V the covariances of the mean embeddings, from some units of each sample."""
+    thinned = [_thinned(sample.design) for sample in samples]
+    rows = [
+        kernel.prepared(sample.rows[kept])
+        for sample, (kept, _) in zip(samples, thinned, strict=True)
+    ]
+    out = np.zeros((len(samples), len(samples)))
+    for a, (_, one) in enumerate(thinned):
+        for b, (_, two) in enumerate(thinned[: a + 1]):
+            values = np.array(kernel.block(rows[a], rows[b]), dtype=np.float64)
+            half = unit_steps(values, one.weights, one)
+            squares = unit_steps(half.T, two.weights, two) ** 2
+            if a == b:
+                np.fill_diagonal(squares, 0.0)
+                squares *= one.units / (one.units - 1.0)
+            out[a, b] = out[b, a] = squares.sum()
+    return out
+
+
+def _thinned(design: Design) -> tuple[Index, Design]:
+    """Return the rows of some units, evenly spaced in every stratum, with the design of those.
+
+    Their weights are such that the covariance of the weighted mean stays about what it was.
+    """
+    size = design.sizes.astype(np.float64)
+    kept = np.minimum(np.maximum(np.rint(SECOND_ORDER_UNITS * size / size.sum()), 2.0), size)
+    order = np.argsort(design.stratum, kind="stable")
+    position = np.arange(design.units) - (np.cumsum(size) - size)[design.stratum[order]]
+    share = (kept / size)[design.stratum[order]]
+    chosen = np.floor((position + 1.0) * share + 1e-9) > np.floor(position * share + 1e-9)
+    units = np.sort(order[chosen])
+    part = design.of_units(units)
+    rows = np.concatenate([design.rows[unit] for unit in units])
+    scale = np.sqrt(size / kept)[design.stratum[units]][part.unit]
+    return rows, Design(part.unit, part.stratum, part.weights * scale)
+
+
+def simplex_minimum(quadratic: Float) -> Float:
+    """Minimise w'Qw over the simplex, by non-negative least squares.
+
+    Parameters
+    ----------
+    quadratic : ndarray of shape (k, k)
+        Symmetric; directions in which it is not convex, but for noise, are taken for flat.
+
+    Returns
+    -------
+    ndarray of shape (k,)
+    """
+    size = len(quadratic)
+    # On the simplex only w less its mean varies: w'Qw = u'Su + 2 u'g + constant.
+    along = np.linalg.svd(np.ones((1, size)))[2][1:]
+    values, vectors = np.linalg.eigh(along @ quadratic @ along.T)
+    largest = max(float(np.abs(quadratic).max()), 1e-300)
+    root = np.sqrt(np.maximum(values / largest, FLAT))
+    turned = vectors.T @ along
+    gradient = turned @ quadratic.mean(axis=1) / largest
+    system = np.vstack([root[:, None] * turned, np.full(size, SUM_TO_ONE)])
+    target = np.append(-gradient / root, SUM_TO_ONE)
+    found: Float = scipy.optimize.nnls(system, target)[0]
+    found /= found.sum()
+    return found

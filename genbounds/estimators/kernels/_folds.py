@@ -1,0 +1,179 @@
+"""Samples of several models, checked and divided into folds that no unit is in two of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from genbounds.estimators._design import Design, Index, row_design, sums_by
+from genbounds.estimators._inspect import Inspected, leaked, shared_rows
+from genbounds.estimators._scale import factor_of
+from genbounds.estimators.kernels._crossed import CrossedMeans, FoldedSample
+from genbounds.estimators.kernels._distance import KernelReference, checked_sample
+from genbounds.estimators.kernels._kernels import check_bandwidth
+from genbounds.estimators.kernels._pair_kernels import Radial
+from genbounds.results import Diagnostic
+from genbounds.validation import Float, InputError, check_same_dimension
+
+LEAST_FOLDS = 4
+"""Weights are fitted between two folds, and judged between two others."""
+
+UNITS_PER_FOLD = 4
+"""Minimum number of rows, or groups of rows, of a sample in every fold."""
+
+
+def crossed_distances(
+    models: Mapping[str, Any], reference: KernelReference, *, folds: int, seed: int
+) -> tuple[CrossedMeans, tuple[Diagnostic, ...]]:
+    """Return the means of a kernel distance between all folds of models and reference.
+
+    Parameters
+    ----------
+    models : mapping of str to array_like of shape (n, d) or Sample
+    reference : KernelReference
+    folds, seed : int
+
+    Returns
+    -------
+    tuple of CrossedMeans and tuple of Diagnostic
+        The reference is the last sample.
+    """
+    seen = _inspected(models)
+    kernel = reference.kernel_of({name: one.rows for name, one in seen.items()})
+    ids = reference.sample.ids
+    warnings = (
+        *reference.sample.warnings,
+        *(w for one in seen.values() for w in leaked(one.ids, ids)),
+    )
+    samples = folded([*seen.items(), ("", reference.sample)], folds, seed)
+    crossed = CrossedMeans(samples, kernel, folds, factor=factor_of(kernel.unit, kernel.power))
+    return crossed, (*_warnings(seen), *warnings)
+
+
+def crossed_squares(
+    models: Mapping[str, Any], bandwidth: float, *, folds: int, seed: int
+) -> tuple[CrossedMeans, tuple[Diagnostic, ...]]:
+    """Return the means of k(x, x')² between all folds of the models, k the RBF kernel.
+
+    Parameters
+    ----------
+    models : mapping of str to array_like of shape (n, d) or Sample
+    bandwidth : float
+        Of k; its square is the kernel of a bandwidth smaller by √2.
+    folds, seed : int
+
+    Returns
+    -------
+    tuple of CrossedMeans and tuple of Diagnostic
+    """
+    seen = _inspected(models)
+    (first, one), *others = seen.items()
+    for name, other in others:
+        try:
+            check_same_dimension("x", other.rows.shape[1], first, one.rows.shape[1])
+        except InputError as error:
+            raise error.of_model(name) from error
+    label = f"RBF kernel, bandwidth {check_bandwidth(bandwidth):.10g}"
+    centre = np.mean([one.rows.mean(axis=0, dtype=np.float64) for one in seen.values()], axis=0)
+    kernel = Radial(
+        title="Vendi score of order 2 (RKE)",
+        label=label,
+        bandwidths=(bandwidth / 2.0**0.5,),
+        near_one=(False,),
+        centre=centre,
+    ).for_rows(max(float(np.abs(one.rows).max()) for one in seen.values()))
+    return CrossedMeans(folded([*seen.items()], folds, seed), kernel, folds), _warnings(seen)
+
+
+def folded(samples: Sequence[tuple[str, Inspected]], folds: int, seed: int) -> list[FoldedSample]:
+    """Divide the units of every stratum at random and evenly; one name is in one fold everywhere.
+
+    Parameters
+    ----------
+    samples : sequence of (str, Inspected)
+        With their names, which errors say.
+    folds, seed : int
+
+    Raises
+    ------
+    InputError
+        If a sample has too few units, or a stratum has none in some fold.
+    """
+    designs = [seen.design or row_design(len(seen.rows)) for _, seen in samples]
+    names = _names(designs)
+    rng = np.random.default_rng(seed)
+    fold = np.full(1 + max(int(one.max()) for one in names), -1)
+    found, start = [], 0
+    for (model, seen), design, name in zip(samples, designs, names, strict=True):
+        if design.units < UNITS_PER_FOLD * folds:
+            what = "rows" if design.units == design.n else "groups of rows"
+            error = InputError(
+                f"has {design.units} {what}; {folds} folds take at least {UNITS_PER_FOLD * folds}: "
+                "use more samples" + (", or fewer folds." if folds > LEAST_FOLDS else "."),
+                argument="x" if model else "real",
+            )
+            raise error.of_model(model) if model else error
+        order = rng.permutation(design.units)
+        order = order[np.argsort(design.stratum[order], kind="stable")]
+        free = name[order[fold[name[order]] < 0]]
+        fold[free] = (start + np.arange(free.size)) % folds
+        start += free.size
+        of_row = fold[name][design.unit]
+        weights = _fold_weights(design, of_row, folds)
+        if weights is None:
+            error = InputError(
+                f"has strata without a row in each of {folds} folds: merge small strata"
+                + (", or use fewer folds." if folds > LEAST_FOLDS else "."),
+                argument="x" if model else "real",
+            )
+            raise error.of_model(model) if model else error
+        found.append(FoldedSample(seen.rows, design, of_row, weights, name))
+    return found
+
+
+def _fold_weights(design: Design, fold: Index, folds: int) -> Float | None:
+    """Weights of rows in their fold, in which every stratum has the share that it has in all."""
+    stratum = design.stratum[design.unit]
+    cell = stratum * folds + fold
+    mass = sums_by(cell, design.weights, design.sizes.size * folds)
+    if not (mass > 0.0).all():
+        return None
+    share = sums_by(stratum, design.weights, design.sizes.size)
+    out: Float = design.weights * share[stratum] / mass[cell]
+    return out
+
+
+def _names(designs: Sequence[Design]) -> list[Index]:
+    """Return a number for every unit; those of one label have one."""
+    known: dict[Any, int] = {}
+    found, start = [], 0
+    for design in designs:
+        if design.labels is None:
+            names = np.arange(start, start + design.units)
+            start += design.units
+        else:
+            labels = design.labels.tolist()
+            for label in labels:
+                if label not in known:
+                    known[label] = start
+                    start += 1
+            names = np.array([known[label] for label in labels])
+        found.append(names)
+    return found
+
+
+def _inspected(models: Mapping[str, Any]) -> dict[str, Inspected]:
+    found = {}
+    for name, model in models.items():
+        try:
+            found[name] = checked_sample("fake", model)
+        except InputError as error:
+            raise error.of_model(name) from error
+    return found
+
+
+def _warnings(seen: Mapping[str, Inspected]) -> tuple[Diagnostic, ...]:
+    own = [warning for one in seen.values() for warning in one.warnings]
+    return (*dict.fromkeys(own), *shared_rows({name: one.ids for name, one in seen.items()}))
