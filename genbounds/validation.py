@@ -67,11 +67,11 @@ class InputError(ValueError):
 def check_open_unit(name: str, value: object) -> float:
     """Return `value` as a float if it is a real number in (0, 1)."""
     hint = ""
-    if isinstance(value, Real) and not isinstance(value, bool):
-        if 0.0 < value < 1.0:
-            return float(value)
-        if 1.0 < value < 100.0:
-            hint = f" For {float(value):g} % pass {float(value) / 100.0:g}."
+    if isinstance(value, Real) and not isinstance(value, Integral):
+        number = float(value)
+        if 0.0 < number < 1.0:
+            return number
+        hint = f" For {number:g} % pass {number / 100.0:g}." if 1.0 < number < 100.0 else ""
     raise InputError(f"must be a real number in (0, 1); got {quoted(value)}.{hint}", argument=name)
 
 
