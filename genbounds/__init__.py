@@ -23,13 +23,17 @@ if TYPE_CHECKING:
     from genbounds.decisions import gate as gate
     from genbounds.decisions import plan as plan
     from genbounds.decisions import track as track
+    from genbounds.estimators import Ceiling as Ceiling
     from genbounds.estimators import Moments as Moments
+    from genbounds.estimators import PrecisionRecall as PrecisionRecall
     from genbounds.estimators import compare as compare
     from genbounds.estimators import frechet_distance as frechet_distance
     from genbounds.estimators import inception_score as inception_score
     from genbounds.estimators import kernel_distance as kernel_distance
     from genbounds.estimators import kernel_inception_distance as kernel_inception_distance
     from genbounds.estimators import mean_score as mean_score
+    from genbounds.estimators import precision_recall as precision_recall
+    from genbounds.estimators import precision_recall_ceiling as precision_recall_ceiling
     from genbounds.estimators import score_over_scramblings as score_over_scramblings
     from genbounds.estimators import sobol_cache as sobol_cache
     from genbounds.estimators import sobol_normal as sobol_normal
@@ -62,13 +66,17 @@ _NAMES = {
         "track",
     ),
     "genbounds.estimators": (
+        "Ceiling",
         "Moments",
+        "PrecisionRecall",
         "compare",
         "frechet_distance",
         "inception_score",
         "kernel_distance",
         "kernel_inception_distance",
         "mean_score",
+        "precision_recall",
+        "precision_recall_ceiling",
         "score_over_scramblings",
         "sobol_cache",
         "sobol_normal",

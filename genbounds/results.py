@@ -35,6 +35,7 @@ Code = Literal[
     "low-rank",
     "near-tie",
     "implausible-input",
+    "hubs",
 ]
 """Every code of a `Diagnostic`."""
 
@@ -56,6 +57,7 @@ Method = Literal[
     "plug-in",
     "influence",
     "mean",
+    "neighbours",
 ]
 """How a value was computed; docs/choosing.md says when each is chosen."""
 
