@@ -11,6 +11,7 @@ import numpy as np
 from genbounds._tables import InHand, Line
 from genbounds._text import percent, quoted
 from genbounds.estimators._estimate import Estimate
+from genbounds.estimators.neighbours._halves import generator
 from genbounds.estimators.neighbours._reference import NeighbourReference
 from genbounds.estimators.neighbours._scored import Four, Scored
 from genbounds.origins import origin_of
@@ -75,7 +76,7 @@ class PrecisionRecall(InHand):
     def notes(self) -> tuple[str, ...]:
         """The messages of all warnings, the assumptions, and how the scores were computed."""
         messages = tuple(warning.message for warning in self.warnings)
-        return (*messages, *self.assumptions, *self.precision.details[:-1])
+        return (*messages, *self.assumptions, *self.precision.details[:3])
 
     @property
     def reliable(self) -> bool:
@@ -245,6 +246,6 @@ def _null_of(null: Any, reference: NeighbourReference, scored: Scored) -> Float:
             argument="null",
         )
     if len(rows) > scored.m:
-        chosen = np.random.default_rng(reference.seed).choice(len(rows), scored.m, replace=False)
+        chosen = generator(reference.seed, "null").choice(len(rows), scored.m, replace=False)
         null = null[np.sort(chosen)] if isinstance(null, Sample) else rows[np.sort(chosen)]
     return reference.scored("null", null).values

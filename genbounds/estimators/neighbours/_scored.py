@@ -204,8 +204,10 @@ class Scored:
     def _assumptions(self) -> tuple[str, ...]:
         real, fake = (drawn(one.design) for one in self.seen)
         how = fake if fake == real else f"generated: {fake}; real: {real}"
+        thinned = f"a random {self.m} of {self.given} generated rows, as many as real ones"
         return (
             how,
+            *([thinned] if self.given > self.m else []),
             f"the interval is for the mean score of samples of these very sizes with k = {self.k}, "
             "which is no property of the distributions alone",
         )
@@ -214,13 +216,12 @@ class Scored:
         four = ", ".join(
             f"{name} {value:.4g}" for name, value in zip(NAMES, self.values[0], strict=True)
         )
-        thinned = f", a random part of {self.given}" if self.given > self.m else ""
         cuts = len(self.values) // 2
         return (
             f"all four: {four}",
-            f"k = {self.k}, {self.n} real and {self.m} generated rows{thinned}",
+            f"k = {self.k}, {self.n} real and {self.m} generated rows",
             f"standard error from {cuts} random halvings of both samples",
-            f"half the rows score {drift:.3f} times as much",
+            *([f"half the rows score {drift:.3f} times as much"] if math.isfinite(drift) else []),
         )
 
 
@@ -231,7 +232,6 @@ def not_alone(name: str) -> str:
 
 
 def _drift(values: Float) -> Float:
-    whole = values[0]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        found: Float = np.where(whole > 0.0, values[1:].mean(axis=0) / whole, math.inf)
+    with np.errstate(divide="ignore", invalid="ignore"):  # NaN where a score is 0 throughout
+        found: Float = values[1:].mean(axis=0) / values[0]
     return found
