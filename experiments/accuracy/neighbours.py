@@ -22,7 +22,7 @@ from threadpoolctl import threadpool_limits
 import genbounds as gb
 from experiments.accuracy.coverage import PAGE
 from experiments.accuracy.sampling import digits
-from experiments.record import record, stamp, table
+from experiments.record import record, recorded_rows, stamp, table
 from genbounds.estimators import NeighbourReference, difference
 
 N, K = 500, 5
@@ -143,7 +143,7 @@ def summarised(cell: str, intervals: Float) -> list[str]:
         ratio = np.sqrt(np.mean(stderr**2)) / value.std(ddof=1)
         refused = f", refused in {1.0 - given.mean():.0%}" if not given.all() else ""
         cells.append(f"{text}, {ratio:.2f}{refused}")
-    return [cell, *cells, *["–"] * (len(HEADS) - len(cells))]
+    return [cell, str(len(intervals)), *cells, *["–"] * (len(HEADS) - len(cells))]
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -154,19 +154,22 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--replications", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--first", type=int, default=0, help="go on with this row of the table")
     options = parser.parse_args(argv)
-    rows = []
+    kept = recorded_rows("neighbours", key=1, page=PAGE)
+    rows = {cell: kept[(cell,)] for cell in list(CELLS)[: options.first] if (cell,) in kept}
     with Parallel(n_jobs=options.jobs) as pool:
-        for cell in CELLS:
+        for cell in list(CELLS)[options.first :]:
             jobs = (delayed(run)(cell, r, options.seed) for r in range(options.replications))
-            rows.append(summarised(cell, np.array(pool(jobs))))
-            print(rows[-1], file=sys.stderr, flush=True)
+            cells = summarised(cell, np.array(pool(jobs)))
+            rows[cell] = table(["samples", "runs", *HEADS], [cells])[-1]
+            print(rows[cell], file=sys.stderr, flush=True)
             head = (
-                f"Seed {options.seed}, {options.replications} replications a row; limits are exact "
-                "(Clopper–Pearson, 95 %); last in a cell: standard error over true spread."
+                f"Seed {options.seed}; limits are exact (Clopper–Pearson, 95 %); last in a cell: "
+                "standard error over true spread."
             )
-            lines = [f"{head} {stamp()}", "", *table(["samples", *HEADS], rows)]
-            record("neighbours", lines, page=PAGE)
+            heads = table(["samples", "runs", *HEADS], [])
+            record("neighbours", [f"{head} {stamp()}", "", *heads, *rows.values()], page=PAGE)
     return 0
 
 

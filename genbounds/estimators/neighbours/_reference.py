@@ -87,7 +87,7 @@ class NeighbourReference:
         return ROWS_PER_NEIGHBOUR * self.k
 
     def estimates(self, fake: Any) -> Four[Estimate]:
-        """Estimate the scores as published, with their variances, before any level is chosen."""
+        """Estimate the scores of `fake` as published, before any level is chosen."""
         found = self.scored("fake", fake).estimates()
         return Four.of(
             replace(one, assumptions=(*one.assumptions, not_alone(name)))
@@ -95,7 +95,7 @@ class NeighbourReference:
         )
 
     def scored(self, name: str, fake: Any) -> Scored:
-        """Count for one sample; `name`: what it is called in an error."""
+        """Count for the sample `fake`; `name`: what it is called in an error."""
         check_same_encoder({f"`{name}`": origin_of(fake), "`real`": self._origin})
         given = len(check_features(name, features_of(fake)))
         seen = self._inspected(name, self._thinned(name, fake))
@@ -111,7 +111,7 @@ class NeighbourReference:
         )
 
     def null(self, m: int) -> Float:
-        """Score real rows: of the sizes of the reference and of m generated rows.
+        """Score real rows: of the sizes of the reference and of `m` generated rows.
 
         Returns
         -------
