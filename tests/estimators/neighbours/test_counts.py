@@ -13,7 +13,7 @@ from genbounds.estimators import NeighbourReference
 from genbounds.estimators._design import design_of, row_design
 from genbounds.estimators.neighbours._counts import expected_coverage
 from genbounds.estimators.neighbours._halves import generator, random_halves
-from genbounds.estimators.neighbours._pairs import close_pairs
+from genbounds.estimators.neighbours._pairs import Neighbours, close_pairs
 from tests.estimators.neighbours import dense
 
 RNG = np.random.default_rng(0)
@@ -28,7 +28,10 @@ def lattice(n):
     return RNG.integers(0, 3, size=(n, 3)).astype(float)
 
 
+COPIED = np.repeat(normal(25) + 100.0, 6, axis=0)  # their product of matrices is not exact
+
 SAMPLES = {
+    "copies of real rows": (COPIED[:120], COPIED),
     "double": (1.2 * normal(150), normal(150)),
     "single": ((1.2 * normal(150)).astype("f4"), normal(150).astype("f4")),
     "fewer generated": (1.2 * normal(100), normal(160)),
@@ -37,6 +40,10 @@ SAMPLES = {
     "ties": (lattice(200), lattice(220)),
     "one feature": (normal(110, 1), normal(130, 1)),
     "half": (normal(120).astype("f2"), normal(120).astype("f2")),
+    "more copies than neighbours are kept": (
+        normal(120),
+        np.vstack([np.zeros((150, 6)), 5.0 * normal(70)]),
+    ),
     "collapsed": (np.repeat(normal(4), 30, axis=0), normal(120)),
 }
 
@@ -75,6 +82,14 @@ def test_real_rows_in_groups_are_held_against_other_groups(ties, size):
         for side in (False, True):
             expected.append(dense.left_out(real[cut == side], groups[cut == side], 2))
     np.testing.assert_allclose(reference.null(n)[:, 0], expected, rtol=1e-12)
+
+
+def test_lists_of_neighbours_and_a_pass_over_all_rows_agree(monkeypatch):
+    """The pass, which ties beyond the lists ask for, meets each row itself as well."""
+    real = gb.Sample(normal(150))
+    by_lists = NeighbourReference(real, splits=3).null(150)
+    monkeypatch.setattr(Neighbours, "pairs", lambda self, limit: None)
+    assert (NeighbourReference(real, splits=3).null(150) == by_lists).all()
 
 
 def test_recall_of_fewer_rows_is_measured_by_as_many_real_ones():
