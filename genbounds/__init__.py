@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from genbounds.decisions import plan as plan
     from genbounds.decisions import track as track
     from genbounds.estimators import ByClass as ByClass
+    from genbounds.estimators import Ceiling as Ceiling
     from genbounds.estimators import Moments as Moments
+    from genbounds.estimators import PrecisionRecall as PrecisionRecall
     from genbounds.estimators import compare as compare
     from genbounds.estimators import frechet_by_class as frechet_by_class
     from genbounds.estimators import frechet_distance as frechet_distance
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
     from genbounds.estimators import kernel_distance as kernel_distance
     from genbounds.estimators import kernel_inception_distance as kernel_inception_distance
     from genbounds.estimators import mean_score as mean_score
+    from genbounds.estimators import precision_recall as precision_recall
+    from genbounds.estimators import precision_recall_ceiling as precision_recall_ceiling
     from genbounds.estimators import score_over_scramblings as score_over_scramblings
     from genbounds.estimators import sobol_cache as sobol_cache
     from genbounds.estimators import sobol_normal as sobol_normal
@@ -81,7 +85,9 @@ _NAMES = {
     ),
     "genbounds.estimators": (
         "ByClass",
+        "Ceiling",
         "Moments",
+        "PrecisionRecall",
         "compare",
         "frechet_by_class",
         "frechet_distance",
@@ -89,6 +95,8 @@ _NAMES = {
         "kernel_distance",
         "kernel_inception_distance",
         "mean_score",
+        "precision_recall",
+        "precision_recall_ceiling",
         "score_over_scramblings",
         "sobol_cache",
         "sobol_normal",

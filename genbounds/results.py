@@ -37,6 +37,7 @@ Code = Literal[
     "implausible-input",
     "copies",
     "split",
+    "hubs",
 ]
 """Every code of a `Diagnostic`."""
 
@@ -58,6 +59,7 @@ Method = Literal[
     "plug-in",
     "influence",
     "mean",
+    "neighbours",
 ]
 """How a value was computed; docs/choosing.md says when each is chosen."""
 

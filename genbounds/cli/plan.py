@@ -115,6 +115,7 @@ def plan(
     Exit status 0: so many; 1: no number suffices with this reference.
     """
     spec = choose_metric(metric, logits=logits)
+    spec.check_growing("planning")
     if (half_width is None) == (gap is None):
         raise InputError("pass one target: --half-width or --gap.")
     with files_named({}, None):

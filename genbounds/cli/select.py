@@ -167,6 +167,7 @@ def select(
     from genbounds.select import POLICIES, run
 
     spec = choose_metric(metric, logits=logits)
+    spec.check_growing("selection")
     drawing = Drawing(
         groups=groups,
         strata=strata,

@@ -440,6 +440,8 @@ def _samples_needed(
     space = margin - abs(worse_by) if equivalence else margin - worse_by
     if not space > 0.0:
         return None, "the difference looks larger than the margin: more samples would rather fail"
+    if candidate.halves is not None:
+        return None, "how many samples would settle it cannot be said: the score depends on n"
     if {candidate.method, allowed.method} & FITTED:
         return None, "how many samples would settle it cannot be said from so few per dimension"
     model = VarianceModel.of_difference(candidate, allowed)

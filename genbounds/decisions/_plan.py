@@ -311,6 +311,7 @@ def plan(
     True
     """
     spec = metric_spec(metric)
+    spec.check_growing("planning")
     check_targets(half_width=half_width, gap=gap, power=power, level=level)
     pilots = _pilots_of(pilot)
     prepared = prepare_all(spec, pilots, reference, options)

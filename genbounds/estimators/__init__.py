@@ -1,9 +1,10 @@
 """Scores of generative models with their bias removed and an interval.
 
 `Moments`, `frechet_distance`, `kernel_inception_distance`, `kernel_distance`, `inception_score`,
-`vendi_score`, `mean_score`, `sobol_normal`, `compare` and `convergence` are the everyday names;
-`MetricSpec` and `register_metric` add a metric; `FrechetReference`, `KernelReference`, `Estimate`,
-`SampleError` and `difference` serve code that scores many models, such as selection.
+`vendi_score`, `precision_recall`, `mean_score`, `sobol_normal`, `compare` and `convergence` are
+the everyday names; `MetricSpec` and `register_metric` add a metric; `FrechetReference`,
+`KernelReference`, `NeighbourReference`, `Estimate`, `SampleError` and `difference` serve code that
+scores many models, such as selection.
 """
 
 from genbounds.estimators._compare import check_comparable as check_comparable
@@ -75,6 +76,12 @@ from genbounds.estimators.kernels import kernel_distance as kernel_distance
 from genbounds.estimators.kernels import kernel_inception_distance as kernel_inception_distance
 from genbounds.estimators.kernels import median_bandwidth as median_bandwidth
 from genbounds.estimators.kernels import squared_kernel_sum as squared_kernel_sum
+from genbounds.estimators.neighbours import Ceiling as Ceiling
+from genbounds.estimators.neighbours import Four as Four
+from genbounds.estimators.neighbours import NeighbourReference as NeighbourReference
+from genbounds.estimators.neighbours import PrecisionRecall as PrecisionRecall
+from genbounds.estimators.neighbours import precision_recall as precision_recall
+from genbounds.estimators.neighbours import precision_recall_ceiling as precision_recall_ceiling
 from genbounds.estimators.vendi import vendi_estimate as vendi_estimate
 from genbounds.estimators.vendi import vendi_metric as vendi_metric
 from genbounds.estimators.vendi import vendi_options as vendi_options

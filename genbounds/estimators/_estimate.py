@@ -222,6 +222,10 @@ class Estimate:
     own_interval : callable or None
         From a level to the ends of the interval, where it is not a studentised normal one;
         differences take the normal one.
+    halves : ndarray of shape (cuts,) or None
+        Half the difference of the scores of two random halves of both samples, for every cut, where
+        the standard error is their root mean square: those of two models on one reference are
+        subtracted. Such a score is one of samples of these sizes, and no others.
     warnings : tuple of Diagnostic
         Every reason to distrust the value or its interval.
     assumptions : tuple of str
@@ -247,6 +251,7 @@ class Estimate:
     higher_is_better: bool = False
     statistic: str = ""
     own_interval: OwnInterval | None = field(default=None, compare=False)
+    halves: Float | None = field(default=None, repr=False, compare=False)
     warnings: tuple[Diagnostic, ...] = ()
     assumptions: tuple[str, ...] = ()
     details: tuple[str, ...] = ()
@@ -297,6 +302,7 @@ class Estimate:
             reference=self.reference.scaled(factor),
             shared_variance=self.shared_variance * factor**2,
             missing_rate=self.missing_rate * factor,
+            halves=None if self.halves is None else self.halves * factor,
         )
 
     def score(self, level: float) -> Score:
@@ -498,7 +504,15 @@ def difference(a: Estimate, b: Estimate) -> EstimateDifference:
     latents), have one influence on the difference: their noise cancels. The part of a variance
     that influences do not explain (second order) is kept for both models. Curvatures and skewnesses
     subtract for samples of their own; of a common sample, whose noise cancels, none is taken.
+    Scores with `halves` were cut alike, and the difference is that of two scores in every half.
     """
+    if a.halves is not None and b.halves is not None:
+        halves = a.halves - b.halves
+        return EstimateDifference(
+            value=a.value - b.value,
+            stderr=math.sqrt(np.mean(halves**2)),
+            degrees_of_freedom=float(halves.size),
+        )
     sources = [_Source.of(a.sample, 1.0), _Source.of(b.sample, -1.0)]
     one, two = a.reference.influence, b.reference.influence
     if one is not None and two is not None and one.size == two.size:

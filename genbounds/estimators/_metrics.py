@@ -28,9 +28,10 @@ from genbounds.estimators.incremental import (
     RunningRke,
 )
 from genbounds.estimators.kernels import KernelReference, squared_kernel_sum
+from genbounds.estimators.neighbours import NeighbourReference
 from genbounds.estimators.vendi import vendi_metric, vendi_options
 from genbounds.samples import features_of
-from genbounds.validation import Float, InputError
+from genbounds.validation import Float, InputError, check_choice
 
 Rows = NDArray[Any]
 
@@ -121,6 +122,9 @@ class MetricSpec:
         Names of the options that `prepare` takes.
     aliases : tuple of str
         Other names that users try.
+    fixed_size : bool
+        Whether the score is one of samples of their very sizes, from which nothing follows for
+        more: selection and planning refuse it.
     common_estimator : callable or None
         From the estimates of all models to the estimator with which to score all of them again, or
         None: where a metric is defined differently for some sample sizes.
@@ -138,7 +142,16 @@ class MetricSpec:
     estimators: tuple[str, ...] = ("debiased", "plugin")
     options: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
+    fixed_size: bool = False
     common_estimator: Callable[[Iterable[Estimate]], str | None] | None = None
+
+    def check_growing(self, purpose: str) -> None:
+        """Refuse a metric of one sample size for a `purpose` that takes several."""
+        if self.fixed_size:
+            raise InputError(
+                f"metric {self.name!r} depends on the sample size, and {purpose} takes several: "
+                "compare samples of one size with gb.compare (genbounds score).",
+            )
 
     def prepared(
         self, reference: Any, options: Mapping[str, Any] | None = None, models: Sequence[Any] = ()
@@ -349,6 +362,26 @@ def _all_empirical(estimates: Iterable[Estimate]) -> str | None:
     return "plugin" if len(empirical) == 2 else None
 
 
+def _neighbours(name: str) -> Prepare:
+    """One of precision, recall, density and coverage."""
+
+    def prepare(reference: Any, options: Mapping[str, Any], models: Sequence[Any]) -> Prepared:
+        prepared = NeighbourReference(reference, **options)
+
+        def estimate(x: Any, *, estimator: str = "debiased") -> Estimate:
+            check_choice("estimator", estimator, ("debiased", "plugin"))
+            return replace(prepared.estimates(x)[name], estimator=estimator)
+
+        return Prepared(
+            estimate=estimate,
+            columns=prepared.d,
+            minimum=prepared.minimum,
+            sampled_reference=True,
+        )
+
+    return prepare
+
+
 VENDI_OPTIONS = ("kernel", "bandwidth", "order", "method", "components", "seed")
 
 _registry: dict[str, MetricSpec] = {}
@@ -496,6 +529,23 @@ for _spec in (
         summary="squared MMD with the kernel -‖x-y‖, without parameters",
         unit="feature units",
         prepare=_kernel("energy"),
+    ),
+    *(
+        MetricSpec(
+            name=name,
+            title=name.capitalize(),
+            summary=summary,
+            prepare=_neighbours(name),
+            higher_is_better=True,
+            options=("k", "splits", "seed"),
+            fixed_size=True,
+        )
+        for name, summary in (
+            ("precision", "share of generated rows in a neighbourhood of a real one"),
+            ("recall", "share of real rows in a neighbourhood of a generated one"),
+            ("density", "generated rows per neighbourhood of a real one, over k"),
+            ("coverage", "share of neighbourhoods of real rows that hold a generated one"),
+        )
     ),
     MetricSpec(
         name="mean",

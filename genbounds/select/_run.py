@@ -146,7 +146,9 @@ def run(
        evaluation of generative models", AISTATS 2025 (FD-UCB, IS-UCB).
     """
     chosen = _policy(policy)
-    prepared = metric_spec(metric).prepared(reference, options)
+    spec = metric_spec(metric)
+    spec.check_growing("selection")
+    prepared = spec.prepared(reference, options)
     chosen.check(prepared)
     taking_part = _arms(arms)
     check_same_encoder(

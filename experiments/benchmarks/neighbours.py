@@ -1,0 +1,98 @@
+"""Time and memory of the four scores with intervals, beside the way of whole distance matrices.
+
+    python -m experiments.benchmarks.neighbours [--rows 8000] [--columns 512]
+
+The dense way is that of the reference code of Naeem et al. (2020): three matrices of distances,
+without intervals. Each runs in a process of its own; memory is the growth of the peak of the
+process from before the call.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import sys
+import time
+from multiprocessing import get_context
+from pathlib import Path
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+import genbounds as gb
+from experiments.record import record, stamp, table
+
+PAGE = Path(__file__).parents[2] / "docs" / "precision_recall.md"
+K = 5
+
+
+def ours(fake: np.ndarray, real: np.ndarray) -> list[float]:
+    """Scores with intervals and ratios to real rows."""
+    found = gb.precision_recall(fake, real, k=K)
+    return [found.precision.value, found.recall.value, found.density.value, found.coverage.value]
+
+
+def dense(fake: np.ndarray, real: np.ndarray) -> list[float]:
+    """Scores as the reference code computes them."""
+    from sklearn.metrics import pairwise_distances
+
+    def radii(rows: np.ndarray) -> np.ndarray:
+        distances = pairwise_distances(rows)
+        return np.partition(distances, K, axis=1)[:, : K + 1].max(axis=1)
+
+    around_real, around_fake = radii(real), radii(fake)
+    between = pairwise_distances(real, fake)
+    held = between < around_real[:, None]
+    return [
+        float(held.any(axis=0).mean()),
+        float((between < around_fake).any(axis=1).mean()),
+        float(held.sum(axis=0).mean() / K),
+        float((between.min(axis=1) < around_real).mean()),
+    ]
+
+
+WAYS = {"four scores with intervals": ours, "whole matrices, no intervals": dense}
+
+
+def measured(way: str, rows: int, columns: int) -> tuple[float, float, list[float]]:
+    """Seconds, MiB and scores of one way, in this process."""
+    rng = np.random.default_rng(0)
+    fake, real = (rng.standard_normal((rows, columns), dtype="f4") for _ in range(2))
+    function = WAYS[way]
+    with threadpool_limits(1):
+        function(fake[:200], real[:200])  # imports
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        start = time.process_time()
+        scores = function(fake, real)
+        seconds = time.process_time() - start
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return seconds, (peak - before) / 1024.0, scores
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Measure both ways and write the table."""
+    parser = argparse.ArgumentParser(
+        prog="python -m experiments.benchmarks.neighbours", description=__doc__.splitlines()[0]
+    )
+    parser.add_argument("--rows", type=int, default=8000)
+    parser.add_argument("--columns", type=int, default=512)
+    options = parser.parse_args(argv)
+    lines = []
+    for way in WAYS:
+        with get_context("spawn").Pool(1) as pool:
+            found = pool.apply(measured, (way, options.rows, options.columns))
+        seconds, mebibytes, scores = found
+        values = " ".join(f"{score:.4f}" for score in scores)
+        lines.append([way, f"{seconds:.1f}", f"{mebibytes:.0f}", values])
+        print(lines[-1], file=sys.stderr, flush=True)
+    head = (
+        f"n = m = {options.rows:,}, d = {options.columns}, single precision, one core: seconds of "
+        f"processor time, peak memory beside the features. {stamp()}"
+    )
+    heads = ["", "seconds", "MiB", "precision, recall, density, coverage"]
+    record("neighbours-cost", [head, "", *table(heads, lines)], page=PAGE)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

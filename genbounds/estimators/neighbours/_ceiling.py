@@ -1,0 +1,363 @@
+"""Certified ceilings on the precision-recall frontier: no model can be better than they say.
+
+With q the generated and p the real density, α(λ) = ∫ min(q, λ p) is the generated mass that is left
+when whatever is over-produced more than λ times is cut to that. For every set A,
+
+    α(λ) <= Q(A) + λ P(not A),
+
+and of a set that was found on other rows both shares have exact upper limits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from genbounds._tables import InHand, Line
+from genbounds._text import number, percent, quoted, said_by
+from genbounds.estimators._design import drawn, row_design
+from genbounds.estimators._inspect import Inspected, leaked
+from genbounds.estimators.neighbours._halves import generator, unit_keys
+from genbounds.estimators.neighbours._pairs import Rows
+from genbounds.estimators.neighbours._reference import inspected
+from genbounds.origins import check_same_encoder, origin_of, origin_warnings
+from genbounds.results import Diagnostic, all_reliable
+from genbounds.validation import (
+    Float,
+    InputError,
+    check_count,
+    check_open_unit,
+    check_same_dimension,
+)
+
+LEAST_ROWS = 200
+"""Rows of either sample from which a classifier has something to learn from."""
+
+TRAINING, CUTTING = 0.35, 0.15
+"""Shares of the units that train the classifier and choose its cut; the others certify."""
+
+NEIGHBOURS = 32
+"""Of the classifier by nearest neighbours."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ceiling(InHand):
+    """Upper limits of how much two distributions have in common.
+
+    Attributes
+    ----------
+    ceilings : dict of str to float
+        By name: "precision@10" is the largest share of the generated mass that can be left when
+        what is over-produced more than tenfold is cut to tenfold; "recall@10" the same of real mass
+        that is under-produced; "overlap" is 1 less the total variation. All are 1 for equal
+        distributions.
+    lam : tuple of float
+        λ of each: precision@λ above 1, overlap at 1, recall@1/λ below.
+    level : float
+        Confidence of each ceiling on its own.
+    n, m : int
+        Independent real and generated rows (groups) that certify.
+    classifiers : dict of str to str
+        What told the rows apart, for each ceiling.
+    warnings : tuple of Diagnostic
+    assumptions : tuple of str
+    """
+
+    _names: ClassVar[str] = "Ceiling"
+
+    ceilings: dict[str, float]
+    lam: tuple[float, ...]
+    level: float
+    n: int
+    m: int
+    classifiers: dict[str, str]
+    warnings: tuple[Diagnostic, ...] = ()
+    assumptions: tuple[str, ...] = ()
+
+    def __getitem__(self, name: str) -> float:
+        return self.ceilings[name]
+
+    @property
+    def reliable(self) -> bool:
+        """False exactly if a warning is "unreliable"."""
+        return all_reliable(self.warnings)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The messages of all warnings, then the assumptions."""
+        return (*(warning.message for warning in self.warnings), *self.assumptions)
+
+    def _lines(self) -> list[Line]:
+        return [
+            Line(name=name, value=value, low=0.0, high=value, reliable=self.reliable)
+            for name, value in self.ceilings.items()
+        ]
+
+    def _caption(self) -> str:
+        return f"Certified ceilings, each at {percent(self.level)}"
+
+    def __repr__(self) -> str:
+        found = ", ".join(f"{name} <= {number(value)}" for name, value in self.ceilings.items())
+        text = f"Ceiling({found}; each at {percent(self.level)})"
+        return "\n  ".join((text, *map(str, self.warnings)))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON types."""
+        return {
+            "ceilings": dict(self.ceilings),
+            "lam": list(self.lam),
+            "level": self.level,
+            "n": self.n,
+            "m": self.m,
+            "classifiers": dict(self.classifiers),
+            "reliable": self.reliable,
+            "warnings": [warning.to_dict() for warning in self.warnings],
+            "assumptions": list(self.assumptions),
+            "notes": list(self.notes),
+        }
+
+
+def precision_recall_ceiling(
+    fake: Any,
+    real: Any,
+    *,
+    lam: Sequence[float] = (10.0, 1.0, 0.1),
+    classifier: Any = None,
+    level: float = 0.95,
+    seed: int = 0,
+) -> Ceiling:
+    """Certify what precision, recall and overlap a model cannot reach, whatever its distribution.
+
+    Parameters
+    ----------
+    fake : array_like of shape (m, d) or Sample
+        Generated features, at least 200 rows.
+    real : array_like of shape (n, d) or Sample
+        Real features, at least 200 rows.
+    lam : sequence of float
+        λ of the frontier α(λ) = ∫ min(q, λ p). Above 1 the ceiling is α(λ), "precision@λ"; at 1 the
+        overlap; below 1 it is α(λ) / λ, "recall@1/λ".
+    classifier : object, optional
+        With scikit-learn's ``fit(x, y)`` and ``predict_proba(x)`` or ``decision_function(x)``; y is
+        1 for generated rows. A copy is fitted. None: 32 nearest neighbours and a logistic
+        regression, whichever separates better on the rows that choose the cut.
+    level : float
+        Confidence of each ceiling on its own, in (0, 1).
+    seed : int
+        Of the division of the rows.
+
+    Returns
+    -------
+    Ceiling
+
+    Raises
+    ------
+    InputError
+        If a shape, a type or a value is not legal, rows are too few or have weights, or the
+        classifier fails.
+
+    Notes
+    -----
+    35 % of the rows (whole groups) train the classifier, 15 % choose where to cut its score, the
+    rest count how many generated rows lie on the real side and how many real rows on the other.
+    Clopper-Pearson limits at half the error each make the ceiling valid for every distribution and
+    every classifier; a bad one only leaves it high. Of a group one random row counts. Nothing
+    bounds α from below without assumptions, nor support overlap, its limit at large λ, from above.
+
+    References
+    ----------
+    .. [1] M. S. M. Sajjadi et al., "Assessing generative models via precision and recall",
+       NeurIPS 2018, Definition 2 and Theorem 1.
+    .. [2] L. Simon, R. Webster and J. Rabin, "Revisiting precision and recall definition for
+       generative model evaluation", ICML 2019, §3.
+
+    Examples
+    --------
+    >>> import numpy as np, genbounds as gb
+    >>> rng = np.random.default_rng(0)
+    >>> real = rng.choice([-5.0, 5.0], (1000, 1)) + rng.normal(size=(1000, 4))
+    >>> fake = 5.0 + rng.normal(size=(1000, 4))  # one of two modes
+    >>> found = gb.precision_recall_ceiling(fake, real)
+    >>> 0.5 <= found["overlap"] < 0.65, found["precision@10"] == 1.0
+    (True, True)
+    """
+    level = check_open_unit("level", level)
+    seed = check_count("seed", seed, minimum=0)
+    wanted = _check_lam(lam)
+    origins = {"`fake`": origin_of(fake), "`real`": origin_of(real)}
+    check_same_encoder(origins)
+    seen = (
+        inspected("real", real, LEAST_ROWS, "a ceiling"),
+        inspected("fake", fake, LEAST_ROWS, "a ceiling"),
+    )
+    check_same_dimension("fake", seen[1].rows.shape[1], "real", seen[0].rows.shape[1])
+    parts = [_parts(one, seed) for one in seen]
+    (_, real_cut, real_last), (_, fake_cut, fake_last) = parts
+    machines = _fitted(classifier, parts[0][0], parts[1][0])
+    on_cut = {key: (_looks(one, real_cut), _looks(one, fake_cut)) for key, one in machines.items()}
+    on_last = {
+        key: (_looks(one, real_last), _looks(one, fake_last)) for key, one in machines.items()
+    }
+    n, m, delta = len(real_last), len(fake_last), 1.0 - level
+    ceilings, chosen = {}, {}
+    for one in wanted:
+        cuts = {
+            key: best_cut(*looks, lam=one, n=n, m=m, delta=delta) for key, looks in on_cut.items()
+        }
+        best = min(cuts, key=lambda key: cuts[key][0])
+        value = ceiling_at(cuts[best][1], *on_last[best], lam=one, delta=delta)
+        ceilings[_name(one)], chosen[_name(one)] = value / min(one, 1.0), best
+    return Ceiling(
+        ceilings=ceilings,
+        lam=wanted,
+        level=level,
+        n=n,
+        m=m,
+        classifiers=chosen,
+        warnings=(
+            *seen[1].warnings,
+            *seen[0].warnings,
+            *leaked(seen[1].ids, seen[0].ids),
+            *origin_warnings(origins),
+        ),
+        assumptions=tuple(
+            dict.fromkeys((*(drawn(one.design) for one in seen), "each ceiling holds on its own"))
+        ),
+    )
+
+
+def _check_lam(lam: Any) -> tuple[float, ...]:
+    try:
+        found = tuple(float(one) for one in np.atleast_1d(lam))
+    except (TypeError, ValueError):
+        found = ()
+    if not found or not all(0.0 < one < np.inf for one in found):
+        raise InputError(f"must be positive numbers; got {quoted(lam)}.", argument="lam")
+    return found
+
+
+def _name(lam: float) -> str:
+    if lam == 1.0:
+        return "overlap"
+    return f"precision@{lam:g}" if lam > 1.0 else f"recall@{1.0 / lam:g}"
+
+
+def _parts(seen: Inspected, seed: int) -> tuple[Rows, Rows, Rows]:
+    """Rows that train, that choose the cut, and that certify: of these one of each unit.
+
+    Units that both samples share are in the same part of either.
+    """
+    design = seen.design or row_design(len(seen.rows))
+    keys = unit_keys(design, 1, seed)[0][design.unit]
+    order = generator(seed, "single").permutation(design.n)
+    _, first = np.unique(design.unit[order], return_index=True)
+    single = np.zeros(design.n, dtype=bool)
+    single[order[first]] = True
+    train, cut = keys < TRAINING, (keys >= TRAINING) & (keys < TRAINING + CUTTING)
+    certify = ~train & ~cut & single
+    return seen.rows[train], seen.rows[cut & single], seen.rows[certify]
+
+
+def _fitted(classifier: Any, real: Rows, fake: Rows) -> dict[str, Any]:
+    """Fit every classifier, by its name."""
+    x = np.concatenate([real, fake])
+    y = np.repeat([0, 1], [len(real), len(fake)])
+    found = _classifiers(len(x)) if classifier is None else _theirs(classifier)
+    for machine in found.values():
+        try:
+            machine.fit(x, y)
+        except Exception as error:  # whatever somebody else's code raises
+            raise InputError(f"fails to fit: {said_by(error)}.", argument="classifier") from error
+    return found
+
+
+def _classifiers(rows: int) -> dict[str, Any]:
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.neighbors import KNeighborsClassifier
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    count = min(NEIGHBOURS, rows // 2)
+    return {
+        f"{count} nearest neighbours": KNeighborsClassifier(count, algorithm="brute"),
+        "logistic regression": make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)),
+    }
+
+
+def _theirs(classifier: Any) -> dict[str, Any]:
+    from sklearn.base import clone
+
+    scores = hasattr(classifier, "predict_proba") or hasattr(classifier, "decision_function")
+    if isinstance(classifier, type) or not (hasattr(classifier, "fit") and scores):
+        raise InputError(
+            "must have fit(x, y) and predict_proba(x) or decision_function(x), as classifiers of "
+            f"scikit-learn do; got {quoted(classifier)}.",
+            argument="classifier",
+        )
+    return {type(classifier).__name__: clone(classifier, safe=False)}
+
+
+def _looks(machine: Any, rows: Rows) -> Float:
+    """How much each row looks generated, to any scale."""
+    try:
+        if hasattr(machine, "predict_proba"):
+            found = np.asarray(machine.predict_proba(rows), dtype=np.float64)[:, 1]
+        else:
+            found = np.asarray(machine.decision_function(rows), dtype=np.float64)
+    except Exception as error:  # whatever somebody else's code raises
+        raise InputError(f"fails to predict: {said_by(error)}.", argument="classifier") from error
+    if found.shape != (len(rows),) or np.isnan(found).any():
+        raise InputError("must give one number per row.", argument="classifier")
+    return found
+
+
+def best_cut(
+    real: Float, fake: Float, *, lam: float, n: int, m: int, delta: float
+) -> tuple[float, float]:
+    """Return the lowest ceiling to expect on n real and m generated other rows, and its cut.
+
+    Parameters
+    ----------
+    real, fake : ndarray
+        Scores of rows that are used for nothing else.
+    lam : float
+    n, m : int
+    delta : float
+    """
+    cuts = np.unique(np.concatenate([real, fake]))
+    kept = np.searchsorted(np.sort(fake), cuts, side="right") / fake.size
+    lost = 1.0 - np.searchsorted(np.sort(real), cuts, side="right") / real.size
+    found = share_limit(kept * m, m, delta / 2.0) + lam * share_limit(lost * n, n, delta / 2.0)
+    best = int(found.argmin())
+    return float(found[best]), float(cuts[best])
+
+
+def ceiling_at(cut: float, real: Float, fake: Float, *, lam: float, delta: float) -> float:
+    """Upper limit of α(λ) from rows that know nothing of the `cut` nor of the classifier.
+
+    Parameters
+    ----------
+    cut : float
+        Rows with scores up to this one look real.
+    real, fake : ndarray
+        Scores of both samples.
+    lam : float
+    delta : float
+        Probability of error.
+    """
+    kept = share_limit(np.sum(fake <= cut), fake.size, delta / 2.0)
+    lost = share_limit(np.sum(real > cut), real.size, delta / 2.0)
+    return min(float(kept + lam * lost), 1.0, lam)
+
+
+def share_limit(hits: Any, n: int, delta: float) -> Float:
+    """Clopper-Pearson upper limit of a share; `hits` need not be whole."""
+    from scipy.special import betaincinv
+
+    hits = np.asarray(hits, dtype=np.float64)
+    rest = np.maximum(n - hits, 1e-9)
+    found: Float = np.where(hits >= n, 1.0, betaincinv(hits + 1.0, rest, 1.0 - delta))
+    return found

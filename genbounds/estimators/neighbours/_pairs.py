@@ -1,0 +1,169 @@
+"""Exact nearest neighbours, and the pairs of rows close enough to lie in a ball.
+
+scikit-learn finds candidates in blocks. What is kept is computed again from the differences of
+rows, in double precision: equal rows are then at distance 0, and ties are ties, which the product
+of matrices behind fast distances would break by rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genbounds.estimators._design import Index
+from genbounds.estimators.neighbours._halves import Halves
+from genbounds.validation import Float
+
+Rows = NDArray[Any]
+
+BLOCK_MIB = 64
+"""Distances held at a time."""
+
+BLOCK_ENTRIES = 1 << 21
+"""Entries of rows gathered at a time to compute distances again."""
+
+EXACT_ENTRIES = 1 << 31
+"""Entries of pairs of one block that are computed again. More are only those of a model that has
+collapsed into every ball; fast distances, true to 1e-7 of themselves, then do."""
+
+SLACK = 1e-6
+"""By how much, relatively, a fast distance may exceed a limit and still be looked at."""
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """The nearest other rows of each row, nearest first.
+
+    Attributes
+    ----------
+    index : ndarray of int, shape (n, kept)
+    squares : ndarray of shape (n, kept)
+        Squared distances.
+    """
+
+    index: Index
+    squares: Float
+
+    @classmethod
+    def of(cls, rows: Rows, kept: int) -> Neighbours:
+        """Find the `kept` nearest other rows of every row."""
+        from sklearn.neighbors import NearestNeighbors
+
+        near = NearestNeighbors(n_neighbors=kept, algorithm="brute").fit(rows)
+        index = near.kneighbors(return_distance=False)
+        n = len(rows)
+        squares = squared_distances(rows, np.repeat(np.arange(n), kept), rows, index.ravel())
+        squares = squares.reshape(n, kept)
+        order = np.argsort(squares, axis=1, kind="stable")
+        return cls(np.take_along_axis(index, order, 1), np.take_along_axis(squares, order, 1))
+
+    def pairs(self, limit: Float) -> tuple[Index, Index, Float] | None:
+        """All pairs (i, j) with a squared distance of at most ``limit[i]``; None if some are cut.
+
+        Ties can go on beyond the last neighbour that was kept.
+        """
+        n, kept = self.index.shape
+        if kept < n - 1 and (self.squares[:, -1] <= limit).any():
+            return None
+        i, place = np.nonzero(self.squares <= limit[:, None])
+        return i, self.index[i, place], self.squares[i, place]
+
+    def radii(self, half: Halves, k: int) -> Float | None:
+        """Squared distance of each row to its k-th neighbour in its own half, for every cut.
+
+        None where a list is too short for that.
+        """
+        found = np.empty(half.shape)
+        for cut, side in enumerate(half):
+            rank = np.cumsum(side[self.index] == side[:, None], axis=1, dtype=np.int32)
+            if (rank[:, -1] < k).any():
+                return None
+            place = (rank >= k).argmax(axis=1)
+            found[cut] = self.squares[np.arange(len(place)), place]
+        return found
+
+
+def neighbours_and_radii(
+    rows: Rows, half: Halves, k: int, *, kept: int
+) -> tuple[Neighbours, Float]:
+    """Find neighbours, as many as every half needs, and the radii of the balls.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n, d)
+    half : ndarray of bool, shape (cuts, n)
+    k : int
+    kept : int
+        Neighbours to begin with: halves of whole groups may need more.
+    """
+    n = len(rows)
+    while True:
+        near = Neighbours.of(rows, min(kept, n - 1))
+        radii = near.radii(half, k)
+        if radii is not None:
+            return near, radii
+        kept *= 2
+
+
+def close_pairs(
+    x: Rows, y: Rows, limit_x: Float, limit_y: Float | None = None
+) -> Iterator[tuple[Index, Index, Float]]:
+    """Pairs (i, j) whose squared distance is at most ``limit_x[i]`` or ``limit_y[j]``, in blocks.
+
+    Parameters
+    ----------
+    x : ndarray of shape (n, d)
+    y : ndarray of shape (m, d)
+    limit_x, limit_y : ndarray of shapes (n,) and (m,)
+
+    Yields
+    ------
+    tuple of ndarray
+        Indices of both rows, squared distances.
+    """
+    from sklearn.metrics import pairwise_distances_chunked
+
+    # Fast distances err by a share of the squared lengths of rows as well.
+    rounding = 1e-14 * (_longest(x) + _longest(y))
+    ceiling_x = limit_x * (1.0 + SLACK) + rounding
+    ceiling_y = None if limit_y is None else limit_y * (1.0 + SLACK) + rounding
+
+    def close(block: Float, start: int) -> list[Any]:
+        near = block <= ceiling_x[start : start + len(block), None]
+        if ceiling_y is not None:
+            near |= block <= ceiling_y
+        i, j = np.nonzero(near)
+        # One entry a row of the block is what scikit-learn wants to see.
+        return [(i + start, j, block[i, j].astype(np.float64))] + [None] * (len(block) - 1)
+
+    chunks = pairwise_distances_chunked(
+        x, y, metric="euclidean", squared=True, working_memory=BLOCK_MIB, reduce_func=close
+    )
+    for (i, j, squares), *_ in chunks:
+        if i.size * x.shape[1] <= EXACT_ENTRIES:
+            squares = squared_distances(x, i, y, j)
+        yield i, j, squares
+
+
+def squared_distances(x: Rows, i: Index, y: Rows, j: Index) -> Float:
+    """Squared distances of the rows x_i and y_j, from their differences."""
+    found = np.empty(i.size)
+    step = max(1, BLOCK_ENTRIES // x.shape[1])
+    for start in range(0, i.size, step):
+        part = slice(start, start + step)
+        gap = np.subtract(x[i[part]], y[j[part]], dtype=np.float64)
+        found[part] = np.einsum("ij,ij->i", gap, gap)
+    return found
+
+
+def _longest(rows: Rows) -> float:
+    """Largest squared length of a row."""
+    step = max(1, BLOCK_ENTRIES // rows.shape[1])
+    blocks = (rows[start : start + step] for start in range(0, len(rows), step))
+    return max(
+        float(np.einsum("ij,ij->i", block, block, dtype=np.float64).max()) for block in blocks
+    )

@@ -1,0 +1,228 @@
+"""A real sample prepared once, against which models get precision, recall, density, coverage.
+
+Cut both samples at random into halves: the scores of the halves are two independent repeats at half
+the size, so that the mean of (S_A - S_B)² / 4 over the cuts estimates the variance of the score.
+Derivation, and why nothing else does: docs/precision_recall.md.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from genbounds.estimators._design import Design, row_design
+from genbounds.estimators._estimate import Estimate
+from genbounds.estimators._inspect import Inspected, inspect
+from genbounds.estimators._moments import Moments
+from genbounds.estimators.neighbours._counts import (
+    Sided,
+    four_scores,
+    held_by_other_units,
+    held_by_others,
+    sizes,
+)
+from genbounds.estimators.neighbours._halves import generator, random_halves
+from genbounds.estimators.neighbours._pairs import Rows, neighbours_and_radii
+from genbounds.estimators.neighbours._scored import Four, Scored, not_alone
+from genbounds.origins import check_same_encoder, origin_of
+from genbounds.samples import Sample, features_of
+from genbounds.validation import (
+    Float,
+    InputError,
+    check_count,
+    check_features,
+    check_finite,
+    check_same_dimension,
+)
+
+ROWS_PER_NEIGHBOUR = 20
+"""Minimum number of rows, in units of k: fewer leave halves whose balls are most of the sample."""
+
+LARGEST_GROUP = 100
+"""Rows of one group up to which real rows are measured against those of other groups."""
+
+FAR = 100.0
+"""Distance from the origin, in standard deviations, from which rows are centred first."""
+
+BLOCK_ROWS = 1024
+
+
+class NeighbourReference:
+    """Real features prepared once, against which any number of models can be scored.
+
+    Parameters
+    ----------
+    real : array_like of shape (n, d) or Sample
+    k, splits, seed
+        As in `precision_recall`.
+    """
+
+    def __init__(self, real: Any, *, k: int = 5, splits: int = 40, seed: int = 0) -> None:
+        self.k = check_count("k", k)
+        self.splits = check_count("splits", splits, minimum=2)
+        self.seed = check_count("seed", seed, minimum=0)
+        self._origin = origin_of(real)
+        self._seen = self._inspected("real", real)
+        self._design = self._seen.design or row_design(len(self._seen.rows))
+        self._shift, self._unit = _frame(self._seen.rows)
+        self._real = self._sided(self._seen.rows, self._design)
+        self._nulls: dict[int, Float] = {}
+
+    @property
+    def n(self) -> int:
+        """Real rows."""
+        return len(self._seen.rows)
+
+    @property
+    def d(self) -> int:
+        """Number of features."""
+        return int(self._seen.rows.shape[1])
+
+    @property
+    def minimum(self) -> int:
+        """Rows below which nothing is scored."""
+        return ROWS_PER_NEIGHBOUR * self.k
+
+    def estimates(self, fake: Any) -> Four[Estimate]:
+        """Estimate the scores of `fake` as published, before any level is chosen."""
+        found = self.scored("fake", fake).estimates()
+        return Four.of(
+            replace(one, assumptions=(*one.assumptions, not_alone(name)))
+            for name, one in found.items()
+        )
+
+    def scored(self, name: str, fake: Any) -> Scored:
+        """Count for the sample `fake`; `name`: what it is called in an error."""
+        check_same_encoder({f"`{name}`": origin_of(fake), "`real`": self._origin})
+        given = len(check_features(name, features_of(fake)))
+        seen = self._inspected(name, self._thinned(name, fake))
+        check_same_dimension(name, seen.rows.shape[1], "real", self.d)
+        design = seen.design or row_design(len(seen.rows))
+        sided = self._sided(seen.rows, design)
+        return Scored(
+            values=four_scores(self._real, sided, self.k),
+            sizes=(sizes(self._real.half), sizes(sided.half)),
+            k=self.k,
+            given=given,
+            seen=(self._seen, seen),
+        )
+
+    def null(self, m: int) -> Float:
+        """Score real rows: of the sizes of the reference and of `m` generated rows.
+
+        Returns
+        -------
+        ndarray of shape (1 + 2 splits, 2)
+            Precision and recall, of all rows and of all halves.
+        """
+        if m not in self._nulls:
+            whole = self._held(self._real, self._design)
+            part = whole if m >= self.n else self._held(*self._part(m))
+            self._nulls[m] = np.stack([whole, part], axis=1)
+        return self._nulls[m]
+
+    def check_groups(self) -> None:
+        """Refuse groups of real rows that are too large to leave out of every ball."""
+        largest = int(self._design.row_counts.max())
+        if largest > LARGEST_GROUP:
+            raise InputError(
+                f"cannot be 'real' with a group of {largest} real rows (at most {LARGEST_GROUP}): "
+                "pass a second real sample, or None.",
+                argument="null",
+            )
+
+    def _inspected(self, name: str, x: Any) -> Inspected:
+        return inspected(name, x, self.minimum, f"k = {self.k}")
+
+    def _part(self, m: int) -> tuple[Sided, Design]:
+        """Return a random m of the real rows, in whole groups, halved among themselves."""
+        order = generator(self.seed, "part").permutation(self._design.units)
+        filled = np.cumsum(self._design.row_counts[order]) <= m
+        chosen = np.zeros(self._design.units, dtype=bool)
+        chosen[order[filled]] = True
+        rows = np.flatnonzero(chosen[self._design.unit])
+        design = self._design.restricted(rows)
+        return self._sided(self._seen.rows[rows], design), design
+
+    def _held(self, sided: Sided, design: Design) -> Float:
+        if int(design.row_counts.max()) == 1:
+            return held_by_others(sided)
+        return held_by_other_units(sided, design.unit, self.k)
+
+    def _sided(self, rows: Rows, design: Design) -> Sided:
+        half = random_halves(design, self.splits, self.seed)
+        framed = self._framed(rows)
+        largest = min(int(design.row_counts.max()), LARGEST_GROUP)
+        kept = max(64, 8 * self.k, 4 * (self.k + largest) if largest > 1 else 0)
+        near, radii = neighbours_and_radii(framed, half, self.k, kept=kept)
+        return Sided(framed, near, half, radii)
+
+    def _framed(self, rows: Rows) -> Rows:
+        """Rows about the reference and in its unit, where double precision asks for it."""
+        kind = np.float64 if rows.dtype.itemsize > 4 else np.float32
+        if self._shift is None and self._unit == 1.0:
+            return np.asarray(rows, dtype=kind)
+        out = np.array(rows, dtype=np.float64)
+        if self._shift is not None:
+            out -= self._shift
+        out /= self._unit
+        return out
+
+    def _thinned(self, name: str, fake: Any) -> Any:
+        """Take as many rows as the reference has, where there are more."""
+        m = len(check_features(name, features_of(fake)))
+        if m <= self.n:
+            return fake
+        if isinstance(fake, Sample) and (fake.labelled or fake.weights is not None):
+            raise InputError(
+                f"has {m} rows and the reference {self.n}: pass at most as many, in whole groups "
+                "and with classes in proportion.",
+                argument=name,
+            )
+        rows = np.sort(generator(self.seed, "thinned").choice(m, self.n, replace=False))
+        return fake[rows] if isinstance(fake, Sample) else check_features(name, fake)[rows]
+
+
+def inspected(name: str, x: Any, least: int, what: str) -> Inspected:
+    """Check a sample: features, at least so many rows, as `what` needs, and no weights."""
+    if isinstance(x, Moments):
+        raise InputError(
+            "is given by its moments; neighbours need the features themselves.", argument=name
+        )
+    if isinstance(x, Sample) and x.weights is not None:
+        raise InputError(
+            "has weights, which counts of neighbours do not take: draw rows in proportion to them.",
+            argument=name,
+        )
+    rows = check_features(name, features_of(x))
+    if len(rows) < least:
+        raise InputError(
+            f"has {len(rows)} rows; {what} needs at least {least}: pass more rows.", argument=name
+        )
+    for start in range(0, len(rows), BLOCK_ROWS):
+        check_finite(name, rows[start : start + BLOCK_ROWS], first_row=start)
+    return inspect(name, x, what="real" if name == "real" else "generated")
+
+
+def _frame(rows: Rows) -> tuple[Float | None, float]:
+    """Return the mean to subtract, if it is far off, and the unit to divide by.
+
+    Products of matrices lose digits far from the origin, squares of numbers of extreme size all of
+    them. Single precision is multiplied out in double precision and has no digits to lose.
+    """
+    largest = max(
+        float(np.abs(rows[start : start + BLOCK_ROWS]).max())
+        for start in range(0, len(rows), BLOCK_ROWS)
+    )
+    exponent = math.frexp(largest)[1] if largest > 0.0 else 0
+    unit = math.ldexp(1.0, exponent) if abs(exponent) > 30 else 1.0
+    if rows.dtype.itemsize <= 4:
+        return None, unit
+    few = np.asarray(rows[:: max(1, len(rows) // BLOCK_ROWS)], dtype=np.float64) / unit
+    centre = few.mean(axis=0)
+    spread = float(few.var(axis=0).sum())
+    far = float(centre @ centre) > FAR**2 * spread
+    return (centre * unit if far else None), unit
