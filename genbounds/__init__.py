@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from genbounds.decisions import plan as plan
     from genbounds.decisions import track as track
     from genbounds.estimators import Moments as Moments
+    from genbounds.estimators import SmoothScore as SmoothScore
+    from genbounds.estimators import check_score as check_score
     from genbounds.estimators import compare as compare
     from genbounds.estimators import frechet_distance as frechet_distance
     from genbounds.estimators import inception_score as inception_score
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from genbounds.estimators import kernel_inception_distance as kernel_inception_distance
     from genbounds.estimators import mean_score as mean_score
     from genbounds.estimators import score_over_scramblings as score_over_scramblings
+    from genbounds.estimators import sliced_distance as sliced_distance
     from genbounds.estimators import sobol_cache as sobol_cache
     from genbounds.estimators import sobol_normal as sobol_normal
     from genbounds.estimators import vendi_score as vendi_score
@@ -63,6 +66,8 @@ _NAMES = {
     ),
     "genbounds.estimators": (
         "Moments",
+        "SmoothScore",
+        "check_score",
         "compare",
         "frechet_distance",
         "inception_score",
@@ -70,6 +75,7 @@ _NAMES = {
         "kernel_inception_distance",
         "mean_score",
         "score_over_scramblings",
+        "sliced_distance",
         "sobol_cache",
         "sobol_normal",
         "vendi_score",

@@ -35,6 +35,7 @@ Code = Literal[
     "low-rank",
     "near-tie",
     "implausible-input",
+    "not-smooth",
 ]
 """Every code of a `Diagnostic`."""
 

@@ -1,9 +1,10 @@
 """Scores of generative models with their bias removed and an interval.
 
 `Moments`, `frechet_distance`, `kernel_inception_distance`, `kernel_distance`, `inception_score`,
-`vendi_score`, `mean_score`, `sobol_normal`, `compare` and `convergence` are the everyday names;
-`MetricSpec` and `register_metric` add a metric; `FrechetReference`, `KernelReference`, `Estimate`,
-`SampleError` and `difference` serve code that scores many models, such as selection.
+`vendi_score`, `sliced_distance`, `mean_score`, `sobol_normal`, `compare` and `convergence` are the
+everyday names; `SmoothScore`, or `MetricSpec` and `register_metric`, add a metric;
+`FrechetReference`, `KernelReference`, `Estimate`, `SampleError` and `difference` serve code that
+scores many models, such as selection.
 """
 
 from genbounds.estimators._compare import check_comparable as check_comparable
@@ -66,6 +67,11 @@ from genbounds.estimators.kernels import kernel_distance as kernel_distance
 from genbounds.estimators.kernels import kernel_inception_distance as kernel_inception_distance
 from genbounds.estimators.kernels import median_bandwidth as median_bandwidth
 from genbounds.estimators.kernels import squared_kernel_sum as squared_kernel_sum
+from genbounds.estimators.smooth import ScoreCheck as ScoreCheck
+from genbounds.estimators.smooth import SmoothScore as SmoothScore
+from genbounds.estimators.smooth import check_score as check_score
+from genbounds.estimators.smooth import kernel_product as kernel_product
+from genbounds.estimators.smooth import sliced_distance as sliced_distance
 from genbounds.estimators.vendi import vendi_estimate as vendi_estimate
 from genbounds.estimators.vendi import vendi_metric as vendi_metric
 from genbounds.estimators.vendi import vendi_options as vendi_options

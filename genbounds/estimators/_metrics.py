@@ -28,6 +28,7 @@ from genbounds.estimators.incremental import (
     RunningRke,
 )
 from genbounds.estimators.kernels import KernelReference, squared_kernel_sum
+from genbounds.estimators.smooth import SmoothReference, SmoothScore, sliced_score
 from genbounds.estimators.vendi import vendi_metric, vendi_options
 from genbounds.samples import features_of
 from genbounds.validation import Float, InputError
@@ -338,6 +339,35 @@ def _all_empirical(estimates: Iterable[Estimate]) -> str | None:
     return "plugin" if len(empirical) == 2 else None
 
 
+def _sliced(reference: Any, options: Mapping[str, Any], models: Sequence[Any]) -> Prepared:
+    return _smooth(sliced_score(**options)).prepare(reference, {}, models)
+
+
+def _smooth(score: SmoothScore) -> MetricSpec:
+    """Describe a `SmoothScore` as every other metric is."""
+    if score.name in _built_in:
+        raise InputError(
+            f"{score.name!r} is the name of another metric: choose another.", argument="name"
+        )
+
+    def prepare(reference: Any, options: Mapping[str, Any], models: Sequence[Any]) -> Prepared:
+        prepared = SmoothReference(score, reference)
+        return Prepared(
+            estimate=prepared.estimate,
+            columns=prepared.d,
+            minimum=MINIMUM_PAIRWISE,
+            sampled_reference=score.needs_reference,
+        )
+
+    return MetricSpec(
+        name=score.name,
+        title=score.name,
+        prepare=prepare,
+        higher_is_better=score.higher_is_better,
+        reference="required" if score.needs_reference else "none",
+    )
+
+
 VENDI_OPTIONS = ("kernel", "bandwidth", "order", "method", "components", "seed")
 
 _registry: dict[str, MetricSpec] = {}
@@ -381,7 +411,7 @@ def metric_spec(metric: Any, *, argument: str = "metric") -> MetricSpec:
 
     Parameters
     ----------
-    metric : str, MetricSpec, CustomMetric or callable
+    metric : str, MetricSpec, SmoothScore, CustomMetric or callable
         A name or alias; or a function from rows to an `Estimate`, which holds its own reference.
     argument : str
         What to call it in an error.
@@ -395,6 +425,8 @@ def metric_spec(metric: Any, *, argument: str = "metric") -> MetricSpec:
         return metric
     if isinstance(metric, CustomMetric):
         return metric.spec()
+    if isinstance(metric, SmoothScore):
+        return _smooth(metric)
     if isinstance(metric, str):
         if metric in _registry:
             return _registry[metric]
@@ -485,6 +517,14 @@ for _spec in (
         summary="squared MMD with the kernel -‖x-y‖, without parameters",
         unit="feature units",
         prepare=_kernel("energy"),
+    ),
+    MetricSpec(
+        name="mind",
+        title="Sliced Wasserstein distance (MIND)",
+        summary="squared transport distances on 1,000 lines (needs torch)",
+        unit="squared feature units",
+        prepare=_sliced,
+        options=("directions", "seed"),
     ),
     MetricSpec(
         name="mean",
