@@ -374,17 +374,16 @@ _registry: dict[str, MetricSpec] = {}
 _built_in: frozenset[str] = frozenset()
 
 
-def register_metric(spec: MetricSpec) -> MetricSpec:
+def register_metric(spec: MetricSpec | SmoothScore) -> MetricSpec:
     """Make a metric known by its name to `compare`, selection, the command line and the page.
 
     Parameters
     ----------
-    spec : MetricSpec
+    spec : MetricSpec or SmoothScore
 
     Returns
     -------
     MetricSpec
-        The same.
 
     Raises
     ------
@@ -392,6 +391,8 @@ def register_metric(spec: MetricSpec) -> MetricSpec:
         If the name, or an alias, is that of another metric. One of your own may be registered
         again, as a cell of a notebook that is run twice does.
     """
+    if isinstance(spec, SmoothScore):
+        spec = _smooth(spec)
     for name in (spec.name, *spec.aliases):
         known = _registry.get(name)
         if known is not None and (known.name != spec.name or known.name in _built_in):

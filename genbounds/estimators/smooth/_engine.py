@@ -177,6 +177,7 @@ def expand(
         # M_II is known up to noise, which the squares would count as variance.
         first = max(float(moved @ moved) - 2.0 * noise, 0.0)
         variance = max(first - second - mixed, min(second + mixed, first)) + noise
+        lost = (1.0 - 1.0 / steps.units[block[0]].size) ** 1.5  # of a mean of cubes
         bend = float(moved @ steps.merged(bent, block)) - float(moved**2 @ own)
         variances.append(variance)
         for k in block:
@@ -191,7 +192,7 @@ def expand(
                     units=design.labels,
                     bias=float(diagonal[k].sum()),
                     curvature=bend if first_of_block else 0.0,
-                    skewness=float((moved**3).sum()) if first_of_block else 0.0,
+                    skewness=lost * float((moved**3).sum()) if first_of_block else 0.0,
                     quadratic_variance=(second + noise) / len(block),
                     mixed_variance=mixed,
                     pairs=part.pairs[k],
