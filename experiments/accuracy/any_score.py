@@ -140,7 +140,7 @@ def inception_by_hand(x: gb.Sample) -> gb.Score:
 
 
 def mean_by_hand(x: gb.Sample) -> gb.Score:
-    """The library's mean."""
+    """Return the mean as the library has it."""
     values = np.tanh(x.features[:, :1])
     return gb.mean_score(gb.Sample(values, groups=x.groups, strata=x.strata))
 

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 Kernel = Callable[..., Any]
 """From rows (k, d) and (m, d) to the matrix (k, m)."""
 
-BLOCK_ENTRIES = 1 << 22
-"""Of the kernel matrix, that are held at once: 32 MB."""
+BLOCK_ENTRIES = 1 << 20
+"""Of the kernel matrix, that are held at once: 8 MB."""
 
 
 def kernel_product(kernel: Kernel, x: Tensor, y: Tensor, v: Tensor) -> Tensor:

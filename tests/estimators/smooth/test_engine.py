@@ -192,7 +192,8 @@ def test_noise_of_the_probes_is_what_the_variance_adds():
     designs, weighted = [row_design(24), row_design(16)], weighted_function(gap, [X, Y])
     runs = [expand(weighted, designs, probes=4, seed=seed)[1] for seed in range(100)]
     biases = [sum(error.bias for error in errors) for errors in runs]
-    # 2 O / m is a fifth of the quadratic variance with its noise; χ² of 99 degrees: false alarm 1e-5.
+    # 2 O / m, a fifth of the quadratic variance with its noise; by χ² with 99 degrees it is within
+    # 60 % in all but 1e-4 of seeds, and this seed is fixed.
     added = np.mean([sum(e.quadratic_variance for e in errors) for errors in runs]) / 5.0
     assert np.var(biases) == pytest.approx(added, rel=0.6)
 
