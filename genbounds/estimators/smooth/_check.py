@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from genbounds.estimators._design import Design, Index, row_design
 from genbounds.estimators._estimate import mean_variance
 from genbounds.estimators.smooth._engine import Steps, expand
-from genbounds.estimators.smooth._score import SmoothScore, blamed, weighted_function
+from genbounds.estimators.smooth._rows import blamed, weighted_function
+from genbounds.estimators.smooth._score import SmoothScore
 from genbounds.estimators.smooth._slopes import STEP, Slopes, slopes
 from genbounds.results import Diagnostic, unreliable
 from genbounds.samples import features_of

@@ -3,30 +3,30 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from genbounds._text import display, quoted, said_by
-from genbounds.estimators._design import drawn, row_design
-from genbounds.estimators._estimate import EXACT, Estimate, bias_left, heavy_tails, small_sample
-from genbounds.estimators._inspect import Inspected, inspect, leaked
-from genbounds.estimators._moments import Moments
+from genbounds._text import quoted
+from genbounds.estimators._design import Design, drawn, row_design
+from genbounds.estimators._estimate import (
+    EXACT,
+    Estimate,
+    SampleError,
+    bias_left,
+    heavy_tails,
+    small_sample,
+)
+from genbounds.estimators._inspect import leaked
 from genbounds.estimators.smooth._engine import expand
+from genbounds.estimators.smooth._rows import blamed, inspected, weighted_function
 from genbounds.estimators.smooth._slopes import Weighted
 from genbounds.origins import check_same_encoder, origin_of
-from genbounds.results import Score
-from genbounds.samples import features_of
+from genbounds.results import Score, unreliable
 from genbounds.validation import (
-    POSTERIOR_ATOL,
     InputError,
     check_choice,
     check_count,
-    check_finite,
     check_installed,
     check_open_unit,
     check_same_dimension,
@@ -35,8 +35,8 @@ from genbounds.validation import (
 DERIVATIVES = ("hessian", "secant")
 ESTIMATORS = ("debiased", "plugin")
 
-MINIMUM = 8
-"""Rows below which no second-order expansion is of use."""
+ROUNDING = 1e-12
+"""Share of the quadratic part in the variance of a score that is linear in the weights."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +157,7 @@ class SmoothReference:
             takes = "needs a reference" if score.needs_reference else "takes no reference"
             raise InputError(f"metric {score.name!r} {takes}.", argument="real")
         self.score = score
-        self._real = None if real is None else _inspected("real", real)
+        self._real = None if real is None else inspected("real", real)
         self._origin = {} if real is None else origin_of(real)
 
     @property
@@ -172,20 +172,22 @@ class SmoothReference:
         """
         score = self.score
         check_choice("estimator", estimator, ESTIMATORS)
-        samples = [_inspected("fake", fake)]
+        samples = [inspected("fake", fake)]
         if self._real is not None:
             check_same_encoder({"`fake`": origin_of(fake), "`real`": self._origin})
             samples.append(self._real)
             check_same_dimension("fake", samples[0].rows.shape[1], "real", self.d or 0)
         designs = [seen.design or row_design(len(seen.rows)) for seen in samples]
         with blamed(score.name):
+            weighted = weighted_function(score.function, [seen.rows for seen in samples])
             plugin, errors, shared = expand(
-                weighted_function(score.function, [seen.rows for seen in samples]),
+                weighted,
                 designs,
                 derivative=score.derivative,
                 probes=score.probes,
                 seed=score.seed,
             )
+            missed = score.derivative == "hessian" and _piecewise(weighted, designs, errors)
         errors = [
             replace(error, row_ids=seen.ids) for error, seen in zip(errors, samples, strict=True)
         ]
@@ -217,68 +219,32 @@ class SmoothReference:
         warnings += heavy_tails(found)
         for design, name in zip(designs, names, strict=True):
             warnings += small_sample(design.effective, name=name)
+        if missed:
+            warnings.append(
+                unreliable(
+                    "not-smooth",
+                    f"{score.name} is piecewise linear in the weights: its Hessian is zero, and "
+                    "the bias is still there",
+                    'Pass derivative="secant" to SmoothScore, if `check_score` agrees.',
+                )
+            )
         if estimator == "plugin":
             warnings.append(bias_left(bias))
         return found.warned(*warnings)
 
 
-def weighted_function(function: Callable[..., Any], rows: list[NDArray[Any]]) -> Weighted:
-    """Return a function of the weights alone, for these rows of one sample or of two."""
-    import torch
-
-    tensors = [torch.from_numpy(np.array(part, dtype=np.float64)) for part in rows]
-    prepare = getattr(function, "of_rows", None)
-    if prepare is not None:
-        return cast(Weighted, prepare(*tensors))
-
-    def weighted(*weights: Any) -> Any:
-        pairs = zip(tensors, weights, strict=True)
-        return function(*(argument for pair in pairs for argument in pair))
-
-    return weighted
-
-
-@contextmanager
-def blamed(name: str) -> Iterator[None]:
-    """Turn whatever the user's function raises, or its exit, into one line."""
-    try:
-        yield
-    except (InputError, MemoryError):
-        raise
-    except (Exception, SystemExit) as error:
-        what = said_by(error)
-        raise InputError(
-            f"of {display(name)} fails: {type(error).__name__}{': ' + what if what else ''}.",
-            argument="function",
-        ) from error
+def _piecewise(
+    weighted: Weighted, designs: Sequence[Design], errors: Sequence[SampleError]
+) -> bool:
+    """Whether a score without second derivatives is curved all the same, from kink to kink."""
+    allowed = ROUNDING * sum(error.variance for error in errors)
+    if any(error.quadratic_variance > allowed for error in errors):
+        return False
+    _, again, _ = expand(weighted, designs, derivative="secant", probes=2)
+    return any(error.quadratic_variance > allowed for error in again)
 
 
 def check_name(name: object) -> None:
     """Refuse what is no name."""
     if not (isinstance(name, str) and name.strip()):
         raise InputError(f"must be a text; got {quoted(name)}.", argument="name")
-
-
-def _inspected(name: str, x: Any) -> Inspected:
-    if isinstance(x, Moments):
-        raise InputError(
-            "is given by its moments; this score needs the features themselves.", argument=name
-        )
-    rows = features_of(x)
-    seen = inspect(
-        name,
-        x,
-        minimum=MINIMUM,
-        what="generated" if name == "fake" else "reference",
-        posteriors=_are_posteriors(rows),
-    )
-    check_finite(name, seen.rows)
-    return seen
-
-
-def _are_posteriors(rows: Any) -> bool:
-    """Whether every row is a distribution: sure ones are all alike, and no near duplicates."""
-    array = np.asarray(rows)
-    if array.ndim != 2 or array.shape[1] < 2 or array.dtype.kind != "f" or array.size == 0:
-        return False
-    return bool(array.min() >= 0.0 and np.abs(array.sum(axis=1) - 1.0).max() <= POSTERIOR_ATOL)

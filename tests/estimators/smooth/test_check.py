@@ -63,7 +63,8 @@ def understated(x, w):
 @pytest.mark.parametrize(
     ("function", "rows"),
     [
-        (neighbours, (X, Y)), (largest_eigenvalue, (X,)), (largest_mean, (X - X.mean(0),)), (median, (X,)),
+        (neighbours, (X, Y)), (largest_eigenvalue, (X,)), (median, (X,)),
+        (largest_mean, (X - X.mean(0),)),
         (noisy, (X,)), (unbiased_variance, (X,)), (half_blind, (X, Y)), (understated, (X,)),
         (lambda x, w: (w @ x[:, 0]).float(), (X,)),
         (lambda x, w: (0.0 * (w @ x[:, 0])).sqrt(), (X,)),
@@ -84,6 +85,13 @@ def test_the_sliced_distance_is_told_to_use_secants():
         Sliced(20, 0), name="s", higher_is_better=False, needs_reference=True, derivative="secant"
     )
     assert gb.check_score(score, X, Y).warnings == ()
+
+
+def test_a_hessian_that_misses_the_bias_is_seen_without_being_asked():
+    how = {"name": "s", "higher_is_better": False}
+    lines = gb.SmoothScore(Sliced(5, 0), needs_reference=True, **how)
+    assert "not-smooth" in codes(lines(X, Y), "unreliable")
+    assert "not-smooth" not in codes(gb.SmoothScore(mean, needs_reference=False, **how)(X))
 
 
 def test_its_arguments():
