@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from genbounds.estimators import Ceiling as Ceiling
     from genbounds.estimators import Moments as Moments
     from genbounds.estimators import PrecisionRecall as PrecisionRecall
+    from genbounds.estimators import SmoothScore as SmoothScore
+    from genbounds.estimators import check_score as check_score
     from genbounds.estimators import compare as compare
     from genbounds.estimators import frechet_by_class as frechet_by_class
     from genbounds.estimators import frechet_distance as frechet_distance
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
     from genbounds.estimators import precision_recall as precision_recall
     from genbounds.estimators import precision_recall_ceiling as precision_recall_ceiling
     from genbounds.estimators import score_over_scramblings as score_over_scramblings
+    from genbounds.estimators import sliced_distance as sliced_distance
     from genbounds.estimators import sobol_cache as sobol_cache
     from genbounds.estimators import sobol_normal as sobol_normal
     from genbounds.estimators import vendi_score as vendi_score
@@ -88,6 +91,8 @@ _NAMES = {
         "Ceiling",
         "Moments",
         "PrecisionRecall",
+        "SmoothScore",
+        "check_score",
         "compare",
         "frechet_by_class",
         "frechet_distance",
@@ -98,6 +103,7 @@ _NAMES = {
         "precision_recall",
         "precision_recall_ceiling",
         "score_over_scramblings",
+        "sliced_distance",
         "sobol_cache",
         "sobol_normal",
         "vendi_score",

@@ -38,6 +38,7 @@ Code = Literal[
     "copies",
     "split",
     "hubs",
+    "not-smooth",
 ]
 """Every code of a `Diagnostic`."""
 

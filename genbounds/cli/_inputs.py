@@ -11,9 +11,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from genbounds._text import said_by
 from genbounds.cli._input import FOLDER_LABELS, FOLDERS, Drawing, Input
 from genbounds.cli._plausible import check_widths, probabilities
-from genbounds.features import check_same_encoder, is_media, media_kind
+from genbounds.features import (
+    check_same_encoder,
+    entry_point,
+    is_entry_point,
+    is_media,
+    media_kind,
+)
 from genbounds.files import (
     Statistics,
     contents_of,
@@ -32,16 +39,35 @@ if TYPE_CHECKING:
 
 
 def choose_metric(name: str, *, logits: bool = False) -> MetricSpec:
-    """Return the metric of that name, refusing options that it would ignore."""
-    from genbounds.estimators import metric_spec
+    """Return the metric of that name, or ``module:name``; refuse options that it would ignore."""
+    from genbounds.estimators import metric_names, metric_spec
 
-    spec = metric_spec(name, argument="--metric")
+    own = name not in metric_names() and is_entry_point(name)
+    spec = _own_metric(name) if own else metric_spec(name, argument="--metric")
     if logits and spec.data != "posteriors":
         raise InputError(
             f"is for class probabilities; --metric {spec.name} takes features.",
             argument="--logits",
         )
     return spec
+
+
+def _own_metric(name: str) -> MetricSpec:
+    """Return the metric that ``module:name`` stands for; only naming it runs the user's code."""
+    from genbounds.estimators import CustomMetric, MetricSpec, SmoothScore, metric_spec
+
+    try:
+        target = entry_point(name)
+    except InputError:
+        raise
+    except Exception as error:
+        what = f"{type(error).__name__}: {said_by(error)}"
+        raise InputError(f"{display(name)}: fails when it is imported: {what}.") from error
+    if not isinstance(target, (SmoothScore, MetricSpec, CustomMetric)):
+        raise InputError(
+            f"{display(name)}: is no score: name a genbounds.SmoothScore.", argument="--metric"
+        )
+    return metric_spec(target)
 
 
 def load(

@@ -40,7 +40,12 @@ _SUMMARIES = "; ".join(f"{name}: {metric_spec(name).summary}" for name in metric
 
 Metric = Annotated[
     str,
-    typer.Option("--metric", metavar=METRICS, autocompletion=offer(METRICS), help=f"{_SUMMARIES}."),
+    typer.Option(
+        "--metric",
+        metavar=METRICS,
+        autocompletion=offer(METRICS),
+        help=f"{_SUMMARIES}; or module:name of a SmoothScore of your own.",
+    ),
 ]
 KERNELS = "rbf|laplace|cosine|polynomial"
 Kernel = Annotated[

@@ -208,7 +208,7 @@ def select(
                 line_up.arms,
                 line_up.reference,
                 policy=policy,
-                metric=metric,
+                metric=spec,
                 confidence=confidence,
                 batch=batch,
                 budget=budget,

@@ -1,10 +1,10 @@
 """Scores of generative models with their bias removed and an interval.
 
 `Moments`, `frechet_distance`, `kernel_inception_distance`, `kernel_distance`, `inception_score`,
-`vendi_score`, `precision_recall`, `mean_score`, `sobol_normal`, `compare` and `convergence` are
-the everyday names; `MetricSpec` and `register_metric` add a metric; `FrechetReference`,
-`KernelReference`, `NeighbourReference`, `Estimate`, `SampleError` and `difference` serve code that
-scores many models, such as selection.
+`vendi_score`, `sliced_distance`, `precision_recall`, `mean_score`, `sobol_normal`, `compare` and
+`convergence` are the everyday names; `SmoothScore`, or `MetricSpec` and `register_metric`, add a
+metric; `FrechetReference`, `KernelReference`, `NeighbourReference`, `Estimate`, `SampleError` and
+`difference` serve code that scores many models, such as selection.
 """
 
 from genbounds.estimators._compare import check_comparable as check_comparable
@@ -82,6 +82,11 @@ from genbounds.estimators.neighbours import NeighbourReference as NeighbourRefer
 from genbounds.estimators.neighbours import PrecisionRecall as PrecisionRecall
 from genbounds.estimators.neighbours import precision_recall as precision_recall
 from genbounds.estimators.neighbours import precision_recall_ceiling as precision_recall_ceiling
+from genbounds.estimators.smooth import ScoreCheck as ScoreCheck
+from genbounds.estimators.smooth import SmoothScore as SmoothScore
+from genbounds.estimators.smooth import check_score as check_score
+from genbounds.estimators.smooth import kernel_product as kernel_product
+from genbounds.estimators.smooth import sliced_distance as sliced_distance
 from genbounds.estimators.vendi import vendi_estimate as vendi_estimate
 from genbounds.estimators.vendi import vendi_metric as vendi_metric
 from genbounds.estimators.vendi import vendi_options as vendi_options

@@ -29,6 +29,7 @@ from genbounds.estimators.incremental import (
 )
 from genbounds.estimators.kernels import KernelReference, squared_kernel_sum
 from genbounds.estimators.neighbours import NeighbourReference
+from genbounds.estimators.smooth import SmoothReference, SmoothScore, sliced_score
 from genbounds.estimators.vendi import vendi_metric, vendi_options
 from genbounds.samples import features_of
 from genbounds.validation import Float, InputError, check_choice
@@ -382,23 +383,51 @@ def _neighbours(name: str) -> Prepare:
     return prepare
 
 
+def _sliced(reference: Any, options: Mapping[str, Any], models: Sequence[Any]) -> Prepared:
+    return _smooth(sliced_score(**options)).prepare(reference, {}, models)
+
+
+def _smooth(score: SmoothScore) -> MetricSpec:
+    """Describe a `SmoothScore` as every other metric is."""
+    if score.name in _built_in:
+        raise InputError(
+            f"{score.name!r} is the name of another metric: choose another.", argument="name"
+        )
+
+    def prepare(reference: Any, options: Mapping[str, Any], models: Sequence[Any]) -> Prepared:
+        prepared = SmoothReference(score, reference)
+        return Prepared(
+            estimate=prepared.estimate,
+            columns=prepared.d,
+            minimum=MINIMUM_PAIRWISE,
+            sampled_reference=score.needs_reference,
+        )
+
+    return MetricSpec(
+        name=score.name,
+        title=score.name,
+        prepare=prepare,
+        higher_is_better=score.higher_is_better,
+        reference="required" if score.needs_reference else "none",
+    )
+
+
 VENDI_OPTIONS = ("kernel", "bandwidth", "order", "method", "components", "seed")
 
 _registry: dict[str, MetricSpec] = {}
 _built_in: frozenset[str] = frozenset()
 
 
-def register_metric(spec: MetricSpec) -> MetricSpec:
+def register_metric(spec: MetricSpec | SmoothScore) -> MetricSpec:
     """Make a metric known by its name to `compare`, selection, the command line and the page.
 
     Parameters
     ----------
-    spec : MetricSpec
+    spec : MetricSpec or SmoothScore
 
     Returns
     -------
     MetricSpec
-        The same.
 
     Raises
     ------
@@ -406,6 +435,8 @@ def register_metric(spec: MetricSpec) -> MetricSpec:
         If the name, or an alias, is that of another metric. One of your own may be registered
         again, as a cell of a notebook that is run twice does.
     """
+    if isinstance(spec, SmoothScore):
+        spec = _smooth(spec)
     for name in (spec.name, *spec.aliases):
         known = _registry.get(name)
         if known is not None and (known.name != spec.name or known.name in _built_in):
@@ -425,7 +456,7 @@ def metric_spec(metric: Any, *, argument: str = "metric") -> MetricSpec:
 
     Parameters
     ----------
-    metric : str, MetricSpec, CustomMetric or callable
+    metric : str, MetricSpec, SmoothScore, CustomMetric or callable
         A name or alias; or a function from rows to an `Estimate`, which holds its own reference.
     argument : str
         What to call it in an error.
@@ -439,6 +470,8 @@ def metric_spec(metric: Any, *, argument: str = "metric") -> MetricSpec:
         return metric
     if isinstance(metric, CustomMetric):
         return metric.spec()
+    if isinstance(metric, SmoothScore):
+        return _smooth(metric)
     if isinstance(metric, str):
         if metric in _registry:
             return _registry[metric]
@@ -546,6 +579,14 @@ for _spec in (
             ("density", "generated rows per neighbourhood of a real one, over k"),
             ("coverage", "share of neighbourhoods of real rows that hold a generated one"),
         )
+    ),
+    MetricSpec(
+        name="mind",
+        title="Sliced Wasserstein distance (MIND)",
+        summary="squared transport distances on 1,000 lines (needs torch)",
+        unit="squared feature units",
+        prepare=_sliced,
+        options=("directions", "seed"),
     ),
     MetricSpec(
         name="mean",

@@ -57,7 +57,7 @@ BENT = (
     "semidefinite. Was it computed in half precision, or truncated?"
 )
 POLICY_NAMES = ", ".join(map(repr, POLICIES))
-METRICS = "'fd', 'kid', 'is', 'vendi', 'rke', 'cmmd', 'kad', 'energy', 'mean'"
+METRICS = "'fd', 'kid', 'is', 'vendi', 'rke', 'cmmd', 'kad', 'energy', 'mind', 'mean'"
 
 CALLS = {
     # usage

@@ -265,8 +265,17 @@ def test_convergence_is_on_the_page_and_in_the_json_if_asked_for(run, zoo, tmp_p
 
 
 # "mean" takes one value a sample: tests/estimators/test_mean.py has its surfaces.
-@pytest.mark.parametrize("metric", [m for m in gb.estimators.metric_names() if m != "mean"])
+@pytest.mark.parametrize(
+    "metric",
+    [
+        pytest.param(m, marks=pytest.mark.slow if m == "mind" else ())
+        for m in gb.estimators.metric_names()
+        if m != "mean"
+    ],
+)
 def test_convergence_of_every_metric(run, zoo, metric):
+    if metric == "mind":
+        pytest.importorskip("torch")
     stem = "p_" if metric == "is" else ""
     files = [zoo / f"{stem}good.npy", "--reference", zoo / f"{stem}real.npy"]
     document = run("score", *files, "--metric", metric, "--convergence", "--json").json

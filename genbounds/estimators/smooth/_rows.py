@@ -1,0 +1,76 @@
+"""Samples as a user's function takes them, and what goes wrong in that function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genbounds._text import display, said_by
+from genbounds.estimators._inspect import Inspected, inspect
+from genbounds.estimators._moments import Moments
+from genbounds.estimators.smooth._slopes import Weighted
+from genbounds.samples import features_of
+from genbounds.validation import POSTERIOR_ATOL, InputError, check_finite
+
+MINIMUM = 8
+"""Rows below which no second-order expansion is of use."""
+
+
+def weighted_function(function: Callable[..., Any], rows: list[NDArray[Any]]) -> Weighted:
+    """Return a function of the weights alone, for these rows of one sample or of two."""
+    import torch
+
+    tensors = [torch.from_numpy(np.array(part, dtype=np.float64)) for part in rows]
+    prepare = getattr(function, "of_rows", None)
+    if prepare is not None:
+        return cast(Weighted, prepare(*tensors))
+
+    def weighted(*weights: Any) -> Any:
+        pairs = zip(tensors, weights, strict=True)
+        return function(*(argument for pair in pairs for argument in pair))
+
+    return weighted
+
+
+@contextmanager
+def blamed(name: str) -> Iterator[None]:
+    """Turn whatever the user's function raises, or its exit, into one line."""
+    try:
+        yield
+    except (InputError, MemoryError):
+        raise
+    except (Exception, SystemExit) as error:
+        what = said_by(error)
+        raise InputError(
+            f"of {display(name)} fails: {type(error).__name__}{': ' + what if what else ''}.",
+            argument="function",
+        ) from error
+
+
+def inspected(name: str, x: Any) -> Inspected:
+    if isinstance(x, Moments):
+        raise InputError(
+            "is given by its moments; this score needs the features themselves.", argument=name
+        )
+    rows = features_of(x)
+    seen = inspect(
+        name,
+        x,
+        minimum=MINIMUM,
+        what="generated" if name == "fake" else "reference",
+        posteriors=_are_posteriors(rows),
+    )
+    check_finite(name, seen.rows)
+    return seen
+
+
+def _are_posteriors(rows: Any) -> bool:
+    """Whether every row is a distribution: sure ones are all alike, and no near duplicates."""
+    array = np.asarray(rows)
+    if array.ndim != 2 or array.shape[1] < 2 or array.dtype.kind != "f" or array.size == 0:
+        return False
+    return bool(array.min() >= 0.0 and np.abs(array.sum(axis=1) - 1.0).max() <= POSTERIOR_ATOL)

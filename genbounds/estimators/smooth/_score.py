@@ -1,0 +1,250 @@
+"""Any score that is a smooth function of weighted rows, without its bias and with an interval."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from genbounds._text import quoted
+from genbounds.estimators._design import Design, drawn, row_design
+from genbounds.estimators._estimate import (
+    EXACT,
+    Estimate,
+    SampleError,
+    bias_left,
+    heavy_tails,
+    small_sample,
+)
+from genbounds.estimators._inspect import leaked
+from genbounds.estimators.smooth._engine import expand
+from genbounds.estimators.smooth._rows import blamed, inspected, weighted_function
+from genbounds.estimators.smooth._slopes import Weighted
+from genbounds.origins import check_same_encoder, origin_of
+from genbounds.results import Score, unreliable
+from genbounds.validation import (
+    InputError,
+    check_choice,
+    check_count,
+    check_installed,
+    check_open_unit,
+    check_same_dimension,
+)
+
+DERIVATIVES = ("hessian", "secant")
+ESTIMATORS = ("debiased", "plugin")
+
+ROUNDING = 1e-12
+"""Share of the quadratic part in the variance of a score that is linear in the weights."""
+
+
+@dataclass(frozen=True, slots=True)
+class SmoothScore:
+    """A score of your own, of which the library knows nothing but how to compute it.
+
+    Its bias, its standard error and its interval follow by differentiation in the weights of the
+    rows, for every design of sampling that a `Sample` can describe. Pass it as ``metric=`` to
+    `compare`, `gate`, `plan`, `track` and `select.run`, name it on the command line
+    (``--metric module:name``), or call it.
+
+    Parameters
+    ----------
+    function : callable
+        ``function(x, w)``, or ``function(x, w, y, v)`` with a reference: rows (n, d) and weights
+        (n,) that sum to one, all float64 torch tensors; returns a scalar tensor. Every mean over
+        rows is a weighted one: ``w @ values`` in place of ``values.mean(0)``. What is fixed
+        beforehand (bandwidths, thresholds, directions) must not be computed from the rows.
+    name : str
+    higher_is_better : bool
+    needs_reference : bool
+        Whether the function takes y and v.
+    derivative : {"hessian", "secant"}
+        "secant" for a function that is piecewise linear in the weights (optimal transport), whose
+        second derivatives are 0. `check_score` says which.
+    probes : int
+        Random directions for each sample. The value varies with `seed` by the standard deviation
+        of its second-order part over √probes, which the interval allows for.
+    seed : int
+    lower_limit : float
+        Smallest possible value.
+
+    Raises
+    ------
+    InputError
+        If an argument is not legal, or torch is not installed. When it is computed: if the function
+        fails, or returns something else than a finite number that depends on the weights.
+
+    Notes
+    -----
+    To second order; what is left of the bias is of order 1/n². Derivation, measurements and where
+    it fails: docs/any_score.md. A function that has a method ``of_rows(x, y)``, which returns a
+    function ``(w, v)`` of the weights alone, is prepared once for all evaluations.
+
+    References
+    ----------
+    .. [1] M. F. Hutchinson, "A stochastic estimator of the trace of the influence matrix for
+       Laplacian smoothing splines", Commun. Stat. 19, 1990 (sign probes).
+    .. [2] L. T. Fernholz, "von Mises calculus for statistical functionals", 1983.
+
+    Examples
+    --------
+    Squared distance of means; its plug-in is too large by Tr Σ/n + Tr Σ_r/m on average:
+
+    >>> import numpy as np, genbounds as gb
+    >>> def gap(x, w, y, v):
+    ...     return ((w @ x - v @ y) ** 2).sum()
+    >>> means = gb.SmoothScore(gap, name="means", higher_is_better=False, needs_reference=True)
+    >>> rng = np.random.default_rng(0)
+    >>> score = means(rng.normal(0.5, 1.0, size=(500, 4)), rng.normal(size=(400, 4)))
+    >>> score.low < 1.0 < score.high
+    True
+    """
+
+    function: Callable[..., Any]
+    name: str = field(kw_only=True)
+    higher_is_better: bool = field(kw_only=True)
+    needs_reference: bool = field(kw_only=True)
+    derivative: str = field(default="hessian", kw_only=True)
+    probes: int = field(default=16, kw_only=True)
+    seed: int = field(default=0, kw_only=True)
+    lower_limit: float = field(default=-math.inf, kw_only=True)
+
+    def __post_init__(self) -> None:
+        given: object = self.function  # callers are not type-checked
+        if isinstance(given, type) or not callable(given):
+            raise InputError("must be a function of rows and weights.", argument="function")
+        check_name(self.name)
+        check_choice("derivative", self.derivative, DERIVATIVES)
+        check_count("probes", self.probes, minimum=2)
+        check_count("seed", self.seed, minimum=0)
+        check_installed("a score that is differentiated", "torch", "torch")
+
+    def __call__(self, fake: Any, real: Any = None, *, level: float = 0.95) -> Score:
+        """Score a sample.
+
+        Parameters
+        ----------
+        fake : array_like of shape (n, d) or Sample
+            At least 8 rows.
+        real : array_like of shape (m, d) or Sample, optional
+            The reference, where the function takes one.
+        level : float
+            Coverage of the interval, in (0, 1).
+
+        Returns
+        -------
+        Score
+        """
+        level = check_open_unit("level", level)
+        origins = {"`fake`": origin_of(fake)}
+        if real is not None:
+            origins["`real`"] = origin_of(real)
+        return SmoothReference(self, real).estimate(fake).made_from(origins).score(level)
+
+
+class SmoothReference:
+    """A score with its reference, against which any number of models can be scored.
+
+    Parameters
+    ----------
+    score : SmoothScore
+    real : array_like of shape (m, d), Sample or None
+    """
+
+    def __init__(self, score: SmoothScore, real: Any = None) -> None:
+        if (real is None) is score.needs_reference:
+            takes = "needs a reference" if score.needs_reference else "takes no reference"
+            raise InputError(f"metric {score.name!r} {takes}.", argument="real")
+        self.score = score
+        self._real = None if real is None else inspected("real", real)
+        self._origin = {} if real is None else origin_of(real)
+
+    @property
+    def d(self) -> int | None:
+        """Number of features of the reference."""
+        return None if self._real is None else int(self._real.rows.shape[1])
+
+    def estimate(self, fake: Any, *, estimator: str = "debiased") -> Estimate:
+        """Estimate of `fake` with its variance and influences, before any level is chosen.
+
+        `estimator`: "debiased" or "plugin".
+        """
+        score = self.score
+        check_choice("estimator", estimator, ESTIMATORS)
+        samples = [inspected("fake", fake)]
+        if self._real is not None:
+            check_same_encoder({"`fake`": origin_of(fake), "`real`": self._origin})
+            samples.append(self._real)
+            check_same_dimension("fake", samples[0].rows.shape[1], "real", self.d or 0)
+        designs = [seen.design or row_design(len(seen.rows)) for seen in samples]
+        with blamed(score.name):
+            weighted = weighted_function(score.function, [seen.rows for seen in samples])
+            plugin, errors, shared = expand(
+                weighted,
+                designs,
+                derivative=score.derivative,
+                probes=score.probes,
+                seed=score.seed,
+            )
+            missed = score.derivative == "hessian" and _piecewise(weighted, designs, errors)
+        errors = [
+            replace(error, row_ids=seen.ids) for error, seen in zip(errors, samples, strict=True)
+        ]
+        bias = sum(error.bias for error in errors)
+        names = ("generated", "reference") if len(samples) == 2 else ("",)
+        found = Estimate(
+            title=score.name,
+            estimator=estimator,
+            method="plug-in" if estimator == "plugin" else "second-order",
+            value=plugin if estimator == "plugin" else plugin - bias,
+            sample=errors[0],
+            reference=errors[1] if len(errors) == 2 else EXACT,
+            shared_variance=shared,
+            lower_limit=score.lower_limit,
+            higher_is_better=score.higher_is_better,
+            statistic=score.name,
+            assumptions=(
+                *(
+                    drawn(seen.design) + (f" ({name})" if name else "")
+                    for seen, name in zip(samples, names, strict=True)
+                ),
+                f"{score.name} is a smooth function of the weights of the rows",
+            ),
+            details=(f"{score.derivative} products along {score.probes} random directions",),
+        )
+        warnings = [warning for seen in samples for warning in seen.warnings]
+        if len(samples) == 2:
+            warnings += leaked(samples[0].ids, samples[1].ids)
+        warnings += heavy_tails(found)
+        for design, name in zip(designs, names, strict=True):
+            warnings += small_sample(design.effective, name=name)
+        if missed:
+            warnings.append(
+                unreliable(
+                    "not-smooth",
+                    f"{score.name} is piecewise linear in the weights: its Hessian is zero, and "
+                    "the bias is still there",
+                    'Pass derivative="secant" to SmoothScore, if `check_score` agrees.',
+                )
+            )
+        if estimator == "plugin":
+            warnings.append(bias_left(bias))
+        return found.warned(*warnings)
+
+
+def _piecewise(
+    weighted: Weighted, designs: Sequence[Design], errors: Sequence[SampleError]
+) -> bool:
+    """Whether a score without second derivatives is curved all the same, from kink to kink."""
+    allowed = ROUNDING * sum(error.variance for error in errors)
+    if any(error.quadratic_variance > allowed for error in errors):
+        return False
+    _, again, _ = expand(weighted, designs, derivative="secant", probes=2)
+    return any(error.quadratic_variance > allowed for error in again)
+
+
+def check_name(name: object) -> None:
+    """Refuse what is no name."""
+    if not (isinstance(name, str) and name.strip()):
+        raise InputError(f"must be a text; got {quoted(name)}.", argument="name")
