@@ -75,6 +75,7 @@ TRIALS = (
     Trial(module="digits.sobol_latents", arguments="--models 1 --n 400 --runs 3 --points 64"),
     Trial(module="digits.demo", arguments="--jobs 1"),
     Trial(module="embeddings", arguments="--small --n 16"),
+    Trial(module="explain.modes", arguments="--runs 1 --power 1 --only '*n = 500'"),
     Trial(module="findings", arguments="--replications 20"),
     Trial(module="findings.seeds", arguments="--seeds 2 --replications 20"),
     Trial(module="gpu"),

@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from genbounds import bounds as bounds
     from genbounds import decisions as decisions
     from genbounds import estimators as estimators
+    from genbounds import explain as explain
     from genbounds import features as features
     from genbounds import report as report
     from genbounds import select as select
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from genbounds.estimators import sobol_cache as sobol_cache
     from genbounds.estimators import sobol_normal as sobol_normal
     from genbounds.estimators import vendi_score as vendi_score
+    from genbounds.explain import Modes as Modes
+    from genbounds.explain import modes as modes
     from genbounds.results import Diagnostic as Diagnostic
     from genbounds.results import Difference as Difference
     from genbounds.results import Ranking as Ranking
@@ -45,7 +48,16 @@ __version__ = "0.1.0"
 
 # What stands above, imported when it is first asked for: the program starts at once, and Ctrl-C
 # while NumPy is imported is the program's to answer. tests/test_package.py holds the lists equal.
-_PACKAGES = ("bounds", "decisions", "estimators", "features", "report", "select", "simulate")
+_PACKAGES = (
+    "bounds",
+    "decisions",
+    "estimators",
+    "explain",
+    "features",
+    "report",
+    "select",
+    "simulate",
+)
 _NAMES = {
     "genbounds.decisions": (
         "Checkpoint",
@@ -74,6 +86,7 @@ _NAMES = {
         "sobol_normal",
         "vendi_score",
     ),
+    "genbounds.explain": ("Modes", "modes"),
     "genbounds.results": ("Diagnostic", "Difference", "Ranking", "Score"),
     "genbounds.samples": ("Sample",),
     "genbounds.validation": ("InputError",),

@@ -12,7 +12,18 @@ import typer
 from typer.core import TyperCommand
 
 from genbounds import __version__
-from genbounds.cli import INTERRUPTED, audit, bounds, features, gate, plan, score, select, track
+from genbounds.cli import (
+    INTERRUPTED,
+    audit,
+    bounds,
+    features,
+    gate,
+    modes,
+    plan,
+    score,
+    select,
+    track,
+)
 from genbounds.cli._terminal import complain
 from genbounds.files import display
 from genbounds.validation import InputError
@@ -25,6 +36,7 @@ genbounds gate real.npy old.npy new.npy --margin 2%   may the new model replace 
 genbounds plan real.npy pilot.npy --half-width 0.5    how many samples does that take
 genbounds select --reference real.npy *.npy   the best model from as few samples as possible
 genbounds track real.npy step-*.npy            has training stopped improving, what to keep
+genbounds modes real.npy a.npy b.npy          which kinds of rows a model misses or invents
 genbounds features photos/ --encoder timm:vit_small_patch14_dinov2 --out real.safetensors
 genbounds audit --quick                       do published inequalities hold as printed
 genbounds bounds o24.hoeffding                one inequality explained
@@ -68,6 +80,7 @@ _register("select", select.select, "--reference REFERENCE ARM...", select.EXAMPL
 _register("gate", gate.gate, "[REFERENCE] BASELINE CANDIDATE --margin M|P%", gate.EXAMPLES)
 _register("plan", plan.plan, "[REFERENCE] PILOT [PILOT] --half-width H | --gap G", plan.EXAMPLES)
 _register("track", track.track, "[REFERENCE] STEP...", track.EXAMPLES)
+_register("modes", modes.modes, "REAL FAKE...", modes.EXAMPLES)
 _register("features", features.features, "INPUT... --encoder NAME --out FILE", features.EXAMPLES)
 _register("audit", audit.audit, "[ID-or-glob]...", audit.EXAMPLES)
 _register("bounds", bounds.bounds, "[ID]", bounds.EXAMPLES)

@@ -1,0 +1,1 @@
+"""Which kinds of rows a model misses: error rate and power."""
