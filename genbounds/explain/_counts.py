@@ -81,7 +81,7 @@ def _odds_end(k: int, n: int, k0: int, n0: int, error: float, upper: bool) -> fl
     hypergeometric distribution).
     """
     from scipy.optimize import brentq
-    from scipy.special import gammaln, logsumexp
+    from scipy.special import gammaln
 
     i: Float = np.arange(max(0, k + k0 - n0), min(n, k + k0) + 1, dtype=np.float64)
     j = k + k0 - i
@@ -92,7 +92,8 @@ def _odds_end(k: int, n: int, k0: int, n0: int, error: float, upper: bool) -> fl
 
     def excess(log_odds: float) -> float:
         terms = weights + log_odds * i
-        return float(logsumexp(terms[tail]) - logsumexp(terms)) - math.log(error)
+        terms = np.exp(terms - terms.max())
+        return float(terms[tail].sum() / terms.sum()) - error
 
     end = STEEPEST if upper else -STEEPEST
     if excess(end) > 0.0:

@@ -297,7 +297,7 @@ def _side(name: str, x: Any) -> _Side:
         side = _Side(rows, seen.design or row_design(len(rows)), seen.ids, seen.warnings)
     if side.design.units < LEAST_ROWS:
         raise InputError(
-            f"has {side.design.units} independent groups of rows: at least {LEAST_ROWS} are needed.",
+            f"has {side.design.units} independent groups of rows: it needs at least {LEAST_ROWS}.",
             argument=name,
         )
     return side

@@ -53,7 +53,8 @@ def modes_page(
             items=[
                 (kind.capitalize(), sum(r.kind == kind for m in found.values() for r in m.found),
                  MEANING[kind])
-                for kind in ("missing", "rare", "over", "invented")
+                for kind in MEANING
+                if kind != "even"
             ]
         ),
     )  # fmt: skip
@@ -94,15 +95,32 @@ def modes_blocks(
         tone: Tone = "open" if result.reliable else "bad"
         blocks.append(Notes(items=list(map(str, result.warnings)), title="Warnings", tone=tone))
     blocks.append(_table(result))
-    sides = {"real": real, "fake": fake}
-    for place, region in enumerate(result.found, 1):
-        for side, pictures in sides.items():
-            blocks.append(_examples(place, region, side, pictures))
-    problems = [p.problem for p in sides.values() if p is not None and p.problem]
+    blocks += region_examples(result, fake, real)
+    problems = [p.problem for p in (real, fake) if p is not None and p.problem]
     if problems and result.found:
         blocks.append(Notes(items=problems, title="Pictures that are not at hand"))
     blocks.append(Notes(items=result.assumptions, folded=True))
     return blocks
+
+
+def region_examples(
+    result: Modes, fake: Pictures | None = None, real: Pictures | None = None, most: int = 10
+) -> list[Examples]:
+    """Return a row of pictures of either sample for each region that differs.
+
+    Parameters
+    ----------
+    result : Modes
+    fake, real : Pictures, optional
+        Names and pictures of the rows of either sample.
+    most : int
+        Regions that are shown.
+    """
+    return [
+        _examples(place, region, side, pictures)
+        for place, region in enumerate(result.found[:most], 1)
+        for side, pictures in (("real", real), ("fake", fake))
+    ]
 
 
 def _table(result: Modes) -> Table:
