@@ -31,6 +31,7 @@ from genbounds.bounds import catalog
 from genbounds.estimators import FrechetReference, growing_scores
 from genbounds.features.thumbnails import Pictures
 from genbounds.files import atomic_write
+from genbounds.report.blocks import Block
 from genbounds.select import Selection
 from genbounds.simulate import AuditReport, Coverage, audit, interval_coverage
 
@@ -366,7 +367,7 @@ def _modes_section(digits: Digits, found: Findings) -> report.Section:
     """Show the kinds of digits that each model misses or makes too often, as pictures."""
     real = Pictures(contents=digits.split.reference_images)
     kinds = [kind for kind in gb.explain.KINDS if kind != "even"]
-    blocks: list[report.Block] = [
+    blocks: list[Block] = [
         f"Half of {MODES_N:,} images of each model, and half of the real ones, found kinds of "
         "digits whose shares look different; the other halves were counted. For each model a "
         f"false claim has probability {1.0 - LEVEL:.0%} at most.",
