@@ -18,7 +18,7 @@ from genbounds.features import extract, load_encoder, open_source
 from genbounds.features.thumbnails import LARGEST, Pictures, pictures_of, thumbnails
 
 N = 6
-HOSTILE = "<img src=x onerror=alert(1)>&\"'.png"
+ODD = "<img src=x onerror=alert(1)>&\"'.png"
 
 
 def picture(number, side=60):
@@ -42,7 +42,7 @@ def folder(tmp_path):
     folder = tmp_path / "photos"
     (folder / "b").mkdir(parents=True)
     for number in range(N):
-        name = HOSTILE if number == 0 else f"b/{number}.png"
+        name = ODD if number == 0 else f"b/{number}.png"
         (folder / name).write_bytes(png(picture(number)))
     return folder
 
@@ -84,7 +84,7 @@ def test_features_remember_their_items(folder, tmp_path, suffix, form):
     assert greys(found.of([5, 1])) == pytest.approx({5: 200, 1: 40}, abs=2)
     if suffix != ".npy":
         assert found.name(1) == "b/1.png"
-        assert found.name(0) == HOSTILE
+        assert found.name(0) == ODD
     assert files.read_labels(out).strata is None or suffix != ".npy"  # labels are what they were
 
 
