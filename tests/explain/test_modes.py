@@ -114,9 +114,12 @@ def test_kinds_are_named_and_shown(found):
 
 
 def test_every_kind_is_significant(found):
+    rng = np.random.default_rng(2)
+    equal = gb.modes(*(gb.Sample(rng.normal(size=(200, 3))) for _ in "ab"))
+    assert "even" in {region.kind for region in equal.regions}
     result, *_ = found
     assert {region.kind for region in result.regions} <= set(KINDS)
-    for region in result.regions:
+    for region in (*result.regions, *equal.regions):
         assert region.pvalue <= region.pvalue_adjusted <= 1.0
         assert region.low <= region.ratio <= region.high
         if region.kind != "even":

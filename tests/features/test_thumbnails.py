@@ -138,13 +138,13 @@ def test_damaged_and_huge_pictures_are_left_out(folder):
     assert set(thumbnails(open_source([folder]), range(N + 3))) == {0, 3, 4, 5}
 
 
-def test_a_picture_carries_nothing_but_pixels(tmp_path):
-    image = Image.fromarray(np.full((300, 100, 4), 255, dtype=np.uint8))
-    image.info["icc_profile"] = b"secret" * 10_000
-    image.save(tmp_path / "a.png", icc_profile=b"secret" * 10_000)
-    uri = thumbnails([image], [0])[0]
-    assert opened(uri).shape == (96, 32, 3)
-    assert len(uri) < 2_000
+def test_a_picture_carries_nothing_but_pixels():
+    for shape, kept in (((300, 100, 3), (96, 32, 3)), ((40, 10, 3), (40, 10, 3))):
+        image = Image.fromarray(np.full(shape, 255, dtype=np.uint8))
+        image.info["icc_profile"] = np.random.default_rng(0).bytes(10_000)
+        uri = thumbnails([image], [0])[0]
+        assert opened(uri).shape == kept
+        assert len(uri) < 2_000
     noise = np.random.default_rng(0).integers(0, 256, (500, 500, 3), dtype=np.uint8)
     assert len(thumbnails([noise], [0])[0]) < LARGEST
 
