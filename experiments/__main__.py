@@ -77,6 +77,7 @@ TRIALS = (
     Trial(module="digits.demo", arguments="--jobs 1"),
     Trial(module="embeddings", arguments="--small --n 16"),
     Trial(module="explain.memorisation", arguments="--runs 1 --cells 'modes, d = 8'"),
+    Trial(module="explain.modes", arguments="--runs 1 --power 1 --only '*n = 500'"),
     Trial(module="findings", arguments="--replications 20"),
     Trial(module="findings.seeds", arguments="--seeds 2 --replications 20"),
     Trial(module="gpu"),

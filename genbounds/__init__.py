@@ -47,7 +47,9 @@ if TYPE_CHECKING:
     from genbounds.estimators import sobol_normal as sobol_normal
     from genbounds.estimators import vendi_score as vendi_score
     from genbounds.explain import Memorisation as Memorisation
+    from genbounds.explain import Modes as Modes
     from genbounds.explain import memorisation as memorisation
+    from genbounds.explain import modes as modes
     from genbounds.results import Diagnostic as Diagnostic
     from genbounds.results import Difference as Difference
     from genbounds.results import Ranking as Ranking
@@ -108,7 +110,7 @@ _NAMES = {
         "sobol_normal",
         "vendi_score",
     ),
-    "genbounds.explain": ("Memorisation", "memorisation"),
+    "genbounds.explain": ("Memorisation", "Modes", "memorisation", "modes"),
     "genbounds.results": ("Diagnostic", "Difference", "Ranking", "Score"),
     "genbounds.samples": ("Sample",),
     "genbounds.validation": ("InputError",),

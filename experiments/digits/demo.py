@@ -29,7 +29,9 @@ from experiments.digits.train import DEFAULT_CACHE, Digits, prepare
 from genbounds import report
 from genbounds.bounds import catalog
 from genbounds.estimators import FrechetReference, growing_scores
+from genbounds.features.thumbnails import Pictures
 from genbounds.files import atomic_write
+from genbounds.report.blocks import Block
 from genbounds.select import Selection
 from genbounds.simulate import AuditReport, Coverage, audit, interval_coverage
 
@@ -47,6 +49,10 @@ COVERAGE_N = 512
 """Images of one interval in the coverage check: eight a feature."""
 CERTIFYING = ("lucb", "uniform")
 POLICIES = (*CERTIFYING, "greedy", "fd-ucb")
+MODES_N = 2_000
+"""Images a model in which kinds of digits are counted."""
+SHOWN = 3
+"""Kinds of digits of each model that are shown by pictures."""
 BATCH = 50
 """Images a step of the selection."""
 STATEMENTS = (
@@ -71,6 +77,8 @@ class Findings:
     truth: dict[str, float]
     coverage: dict[str, Coverage]
     selections: dict[str, Selection]
+    modes: dict[str, gb.Modes]
+    pictures: dict[str, Pictures]
     trial: AuditReport
 
     def to_dict(self) -> dict[str, Any]:
@@ -82,6 +90,7 @@ class Findings:
             "offline": self.offline.to_dict(),
             "coverage": {name: result.to_dict() for name, result in self.coverage.items()},
             "selections": {name: run.to_dict() for name, run in self.selections.items()},
+            "modes": {name: result.to_dict() for name, result in self.modes.items()},
             "audit": self.trial.to_dict(),
         }
 
@@ -170,6 +179,11 @@ def examine(digits: Digits, *, jobs: int = 1) -> Findings:
             else selections[POLICIES[0]].total_samples,
             seed=SEED,
         )
+    _say("kinds of digits")
+    modes = {
+        name: gb.modes(features[name][:MODES_N], real, level=LEVEL, seed=SEED)
+        for name in contenders
+    }
     _say("five inequalities on trial")
     trial = audit(STATEMENTS, quick=True, seed=SEED, jobs=jobs)
     return Findings(
@@ -182,6 +196,8 @@ def examine(digits: Digits, *, jobs: int = 1) -> Findings:
         truth=truth,
         coverage=coverage,
         selections=selections,
+        modes=modes,
+        pictures={name: Pictures(contents=pools[name][:MODES_N]) for name in contenders},
         trial=trial,
     )
 
@@ -320,6 +336,7 @@ def build_page(digits: Digits, found: Findings) -> report.Page:
             ],
         ),
         _selection_section(found),
+        _modes_section(digits, found),
         report.Section(
             "Five inequalities on trial",
             [
@@ -390,6 +407,34 @@ def _selection_section(found: Findings) -> report.Section:
             report.Notes(items=run.notes),
         ],
     )
+
+
+def _modes_section(digits: Digits, found: Findings) -> report.Section:
+    """Show the kinds of digits that each model misses or makes too often, as pictures."""
+    real = Pictures(contents=digits.split.reference_images)
+    kinds = [kind for kind in gb.explain.KINDS if kind != "even"]
+    blocks: list[Block] = [
+        f"Half of {MODES_N:,} images of each model, and half of the real ones, found kinds of "
+        "digits whose shares look different; the other halves were counted. For each model a "
+        f"false claim has probability {1.0 - LEVEL:.0%} at most.",
+        report.Table(
+            columns=("Model", *kinds),
+            rows=[
+                (
+                    report.Name(name),
+                    *(sum(region.kind == kind for region in result.found) for kind in kinds),
+                )
+                for name, result in found.modes.items()
+            ],
+            caption="Number of regions",
+        ),
+    ]
+    for name, result in found.modes.items():
+        blocks += [
+            f"{name}: {result}.",
+            *report.region_examples(result, found.pictures[name], real, SHOWN),
+        ]
+    return report.Section("What does each model miss?", blocks)
 
 
 def _total_coverage(coverage: Mapping[str, Coverage]) -> tuple[int, int]:

@@ -20,6 +20,7 @@ from genbounds.cli import (
     gate,
     memorisation,
     mixture,
+    modes,
     plan,
     score,
     select,
@@ -39,6 +40,7 @@ genbounds select --reference real.npy *.npy   the best model from as few samples
 genbounds track real.npy step-*.npy            has training stopped improving, what to keep
 genbounds memorisation gan.npy --train a.npy --heldout b.npy   does the model copy
 genbounds mixture real.npy a.npy b.npy        is a mixture of models better than each of them
+genbounds modes real.npy a.npy b.npy          which kinds of rows a model misses or invents
 genbounds features photos/ --encoder timm:vit_small_patch14_dinov2 --out real.safetensors
 genbounds audit --quick                       do published inequalities hold as printed
 genbounds bounds o24.hoeffding                one inequality explained
@@ -89,6 +91,7 @@ _register(
     memorisation.EXAMPLES,
 )
 _register("mixture", mixture.mixture, "[REFERENCE] MODEL MODEL...", mixture.EXAMPLES)
+_register("modes", modes.modes, "REAL FAKE...", modes.EXAMPLES)
 _register("features", features.features, "INPUT... --encoder NAME --out FILE", features.EXAMPLES)
 _register("audit", audit.audit, "[ID-or-glob]...", audit.EXAMPLES)
 _register("bounds", bounds.bounds, "[ID]", bounds.EXAMPLES)

@@ -157,12 +157,12 @@ def _input(
 
 
 def _moments(path: Path, held: Statistics, metric: MetricSpec, drawing: Drawing) -> Moments:
-    from genbounds.estimators import Moments
+    from genbounds.estimators import Moments, metric_names
 
     if not metric.moments:
+        what = f"--metric {metric.name}" if metric.name in metric_names() else metric.name
         raise InputError(
-            f"{display(path)}: holds statistics (mu, sigma); --metric {metric.name} needs the "
-            "features themselves."
+            f"{display(path)}: holds statistics (mu, sigma); {what} needs the features themselves."
         )
     try:
         return Moments.from_statistics(held, drawing.reference_n, exact=drawing.reference_exact)

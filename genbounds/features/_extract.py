@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 from genbounds.features._batches import encoded_batches
 from genbounds.features._encoder import Encoder, Kind
 from genbounds.features._parts import RunningMoments, StoredBlocks, remove_own, stamps
-from genbounds.features.sources import Given, Source
+from genbounds.features.sources import Given, Source, item_names
 from genbounds.files import (
+    ITEMS_KEY,
     Statistics,
     check_features_name,
     check_statistics_name,
@@ -39,7 +40,9 @@ _log = logging.getLogger("genbounds.features")
 Progress = Callable[[int, int | None, str], None]
 BLOCK = 4096
 """Rows kept at a time: what an interruption loses at most, and what memory must hold."""
-_VERSION = 3
+SOURCE = "source"
+"""The metadata that say where the items are: paths as a JSON list."""
+_VERSION = 4
 """Of what files hold: results of another version are made again."""
 
 
@@ -139,7 +142,9 @@ def extract(
     what decides its rows and a digest of them; one that is damaged is computed again.
 
     Sub-folders of images become ``labels`` in `out`, unless that is ``.npy``; what a file of
-    features or images says of its groups and strata is kept likewise.
+    features or images says of its groups and strata is kept likewise. So are the names of the
+    images (``items``), and where they lie, seen from the folder of `out` (``source``, in the
+    metadata): pages show them as pictures.
     """
     if out is None and moments is None:
         raise InputError("no output: give `out`, `moments` or both.")
@@ -250,7 +255,10 @@ class _Job:
             )
         stored = self.origin | {"run": self.run_id}
         if self.out is not None and isinstance(kept, StoredBlocks):
-            kept.assemble(self.out, stored, self.source.labels())
+            labels = self.source.labels()
+            if names := self.source.names():
+                labels[ITEMS_KEY] = item_names(names)
+            kept.assemble(self.out, stored | _whereabouts(self.source, self.out), labels)
         if self.moments is not None:
             total = kept.moments()
             write_statistics(self.moments, total.mean, total.cov, total.n, metadata=stored)
@@ -306,6 +314,18 @@ class _Job:
                 held.clear()
         if held:
             yield np.concatenate(held)
+
+
+def _whereabouts(source: Source, out: Path) -> dict[str, str]:
+    """Say where the items lie, seen from the folder of the features: both may be moved together."""
+    if not source.inputs or source.kind == "rows":
+        return {}
+    folder = os.path.abspath(out.parent)
+    try:
+        paths = [os.path.relpath(path, folder) for path in source.inputs]
+    except ValueError:  # on another drive
+        paths = [os.path.abspath(path) for path in source.inputs]
+    return {SOURCE: json.dumps(paths)}
 
 
 def _parts_of(target: Path) -> Path:

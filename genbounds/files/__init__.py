@@ -8,6 +8,7 @@ the file, says what is wrong and what to do.
 
 # What the rest of the package needs of files; not part of the interface.
 from genbounds._text import display as display
+from genbounds.files._content import ITEMS_KEY as ITEMS_KEY
 from genbounds.files._content import Contents as Contents
 from genbounds.files._content import Statistics
 from genbounds.files._errors import SAFE as SAFE

@@ -21,6 +21,8 @@ from genbounds.validation import Float, InputError
 FEATURE_KEYS = ("features", "reps", "feats", "arr_0")  # dgm-eval: reps; clean-fid: feats
 STATISTICS_KEYS = ("mu", "sigma")
 LABEL_KEYS = ("groups", "strata", "labels")
+ITEMS_KEY = "items"
+"""What each row is of: the name of an image in its folder or archive."""
 METADATA_KEY = "metadata"
 NAMES_KEY = ".names"
 """``labels.names`` in the metadata of a .safetensors file, which holds no texts in arrays: a JSON

@@ -13,7 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genbounds._text import display
-from genbounds.files._content import FEATURE_KEYS, LABEL_KEYS, Contents, Statistics, Stored
+from genbounds.files._content import (
+    FEATURE_KEYS,
+    ITEMS_KEY,
+    LABEL_KEYS,
+    Contents,
+    Statistics,
+    Stored,
+)
 from genbounds.files._errors import naming_damage
 from genbounds.files._labels import Labels, label_array, pick_labels
 from genbounds.files._npy import npy_contents, npz_contents
@@ -171,14 +178,14 @@ def shape_of(path: str | os.PathLike[str]) -> tuple[int, int] | None:
 
 
 def label_arrays(path: str | os.PathLike[str], n: int) -> dict[str, NDArray[Any]]:
-    """Return the arrays ``groups``, ``strata`` and ``labels`` beside n rows or images, by name.
+    """Return ``groups``, ``strata``, ``labels`` and ``items`` beside n rows or images, by name.
 
     What other programs keep under these names and is not one integer or text per row is left out,
     with a message.
     """
     found = {}
     with contents_of(path) as contents:
-        for name in LABEL_KEYS:
+        for name in (*LABEL_KEYS, ITEMS_KEY):
             if name not in contents.arrays:
                 continue
             try:

@@ -7,7 +7,10 @@ from genbounds._text import short as short
 from genbounds.report._decisions import gate_page as gate_page
 from genbounds.report._decisions import mixture_page as mixture_page
 from genbounds.report._decisions import plan_page as plan_page
+from genbounds.report._modes import modes_page as modes_page
+from genbounds.report._modes import region_examples as region_examples
 from genbounds.report.blocks import Code as Code
+from genbounds.report.blocks import Examples as Examples
 from genbounds.report.blocks import Facts as Facts
 from genbounds.report.blocks import Figure as Figure
 from genbounds.report.blocks import Formula as Formula

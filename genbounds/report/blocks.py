@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from genbounds._text import quoted
 from genbounds.validation import InputError
 
 Tone = Literal["good", "bad", "open", "plain"]
@@ -181,4 +182,24 @@ class Picture:
     caption: str = ""
 
 
-Block: TypeAlias = "str | Table | Figure | Facts | Notes | Formula | Picture"
+@dataclass(frozen=True, slots=True)
+class Examples:
+    """Small pictures in a row, each with its name; the name alone where there is no picture.
+
+    Attributes
+    ----------
+    title : str
+    items : sequence of (str, str)
+        Name, and a data URI as `genbounds.features.thumbnails` makes them, or "".
+    """
+
+    title: str
+    items: Sequence[tuple[str, str]]
+
+    def __post_init__(self) -> None:
+        for _, uri in self.items:
+            if uri and not uri.startswith(("data:image/jpeg;base64,", "data:image/png;base64,")):
+                raise InputError(f"`items` must hold JPEG or PNG data URIs; got {quoted(uri)}.")
+
+
+Block: TypeAlias = "str | Table | Figure | Facts | Notes | Formula | Picture | Examples"

@@ -92,6 +92,8 @@ def _environment() -> Environment:
         "cell": _cell,
         "sort_key": _sort_key,
         "numeric": _is_number,
+        "name": lambda name: display(name, limit=120),
+        "code": lambda name: _cell(Code(display(name, limit=60))),
         "long": lambda cell: isinstance(cell, str) and len(cell) > 30,
         "kind": lambda block: type(block).__name__,
         "svg": _trusted,

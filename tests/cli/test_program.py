@@ -126,16 +126,9 @@ def test_documented_options_exist(run):
     """Every option in docs/cli.md is in --help, and the other way round."""
     text = (Path(__file__).parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
     commands = (
-        "score",
-        "gate",
-        "mixture",
-        "plan",
-        "track",
-        "features",
-        "audit",
-        "select",
-        "bounds",
-    )
+        "score", "gate", "plan", "track", "mixture", "modes", "memorisation",
+        "features", "audit", "select", "bounds",
+    )  # fmt: skip
     for command in commands:
         section = text.split(f"## genbounds {command}")[1].split("\n## ")[0]
         options = set(re.findall(r"--[a-z]+", run(command, "--help").out)) - {"--help"}

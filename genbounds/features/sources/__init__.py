@@ -13,4 +13,5 @@ from genbounds.features.sources._open import media_kind as media_kind
 from genbounds.features.sources._open import open_source as open_source
 from genbounds.features.sources._source import Item as Item
 from genbounds.features.sources._source import Source as Source
+from genbounds.features.sources._source import item_names as item_names
 from genbounds.features.sources._texts import TEXTS as TEXTS

@@ -5,7 +5,8 @@ from __future__ import annotations
 import gzip
 import tarfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -38,10 +39,13 @@ class _Archive(Source):
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._folders: list[str] = []
+        self._names: list[str] = []
+
+    def names(self) -> Sequence[str]:
+        return self._names
 
     def labels(self) -> dict[str, NDArray[Any]]:
-        return folder_labels(self._folders)
+        return folder_labels([folder_of(name) for name in self._names])
 
     def fingerprint(self) -> str:
         return stamp(self._path)
@@ -69,7 +73,6 @@ class Zip(_Archive):
         if not self._names:
             raise self._empty()
         self.count = len(self._names)
-        self._folders = [folder_of(name) for name in self._names]
 
     def items(self, start: int = 0) -> Iterator[Item]:
         with readable(display(self._path)), zipfile.ZipFile(self._path) as archive:
@@ -114,38 +117,53 @@ class Tar(_Archive):
             open(self._path, "rb") if plain else gzip.open(self._path)
         )
         reader: Any = _InPieces(opened)
-        folders = []
+        names = []
         with opened, tarfile.open(fileobj=reader, mode="r:") as archive:
             for member in archive:
                 if member.offset <= last:  # a negative size sends tarfile back, for ever
                     raise tarfile.ReadError("its members go round in a circle")
                 last = member.offset
                 if member.isfile() and is_image(member.name):
-                    folders.append(folder_of(member.name))
+                    names.append(member.name)
                     yield archive, member
                 archive.members = []  # type: ignore[attr-defined]  # else it remembers every member that it has seen
-        self._folders = folders
+        self._names = names
 
     def items(self, start: int = 0) -> Iterator[Item]:
         found = False
         with readable(display(self._path)):
             for archive, member in islice(self._members(), start, None):
-                if member.size > _LARGEST_MEMBER:
-                    raise self._too_large(member.name)
-                check_bomb(
-                    self._label(member.name),
-                    member.size,
-                    self._path.stat().st_size,
-                    kind="images",
-                    advice="pack it without compression",
-                )
-                file = archive.extractfile(member)
-                if file is not None:
+                item = self._item(archive, member)
+                if item is not None:
                     found = True
-                    content = b"".join(iter(partial(file.read, _LARGEST_READ), b""))
-                    yield Item(self._label(member.name), content)
+                    yield item
         if not found and start == 0:
             raise self._empty()
+
+    def pick(self, numbers: Iterable[int]) -> Iterator[tuple[int, Item]]:
+        """Yield the items of these `numbers` in one pass: each by itself would read all before."""
+        wanted = set(numbers)
+        with suppress(InputError), readable(display(self._path)):
+            for number, (archive, member) in enumerate(self._members()):
+                item = self._item(archive, member) if number in wanted else None
+                if item is not None:
+                    yield number, item
+
+    def _item(self, archive: tarfile.TarFile, member: tarfile.TarInfo) -> Item | None:
+        if member.size > _LARGEST_MEMBER:
+            raise self._too_large(member.name)
+        check_bomb(
+            self._label(member.name),
+            member.size,
+            self._path.stat().st_size,
+            kind="images",
+            advice="pack it without compression",
+        )
+        file = archive.extractfile(member)
+        if file is None:
+            return None
+        content = b"".join(iter(partial(file.read, _LARGEST_READ), b""))
+        return Item(self._label(member.name), content)
 
 
 class _InPieces:

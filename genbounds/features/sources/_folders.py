@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +64,9 @@ class Files(Source):
             digest.update(os.fsencode(name))
             digest.update(f" {status.st_size} {status.st_mtime_ns}\n".encode())
         return digest.hexdigest()
+
+    def names(self) -> Sequence[str]:
+        return self._names
 
     def labels(self) -> dict[str, NDArray[Any]]:
         return folder_labels([folder_of(name) for name in self._names])

@@ -83,7 +83,9 @@ def open_source(
                 f"{display(path)} holds {part.kind} and {display(inputs[0])} {parts[0].kind}: "
                 "encode them separately."
             )
-    return parts[0] if len(parts) == 1 else Chain(parts)
+    source = parts[0] if len(parts) == 1 else Chain(parts)
+    source.inputs = tuple(map(Path, inputs))
+    return source
 
 
 def _open(path: Path, items: Kind | None, field: str) -> Source:
@@ -145,6 +147,10 @@ class Chain(Source):
         for name in sorted(set().union(*found) - common):
             _log.warning("%s are not kept: some inputs have none.", name)
         return {name: np.concatenate([labels[name] for labels in found]) for name in sorted(common)}
+
+    def names(self) -> Sequence[str]:
+        found = [part.names() for part in self._parts]
+        return [name for names in found for name in names] if all(found) else ()
 
     def items(self, start: int = 0) -> Iterator[Item]:
         for part in self._parts:

@@ -8,8 +8,9 @@ import tarfile
 import zipfile
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -36,10 +37,13 @@ class Source(ABC):
     kind : {"images", "texts", "files", "rows"}
     count : int or None
         How many items; None where only reading all of it would tell.
+    inputs : tuple of Path
+        What `open_source` was given.
     """
 
     kind: Kind
     count: int | None = None
+    inputs: tuple[Path, ...] = ()
 
     @abstractmethod
     def fingerprint(self) -> str:
@@ -57,9 +61,27 @@ class Source(ABC):
         """Return labels (n,) of the items, by name; complete once all items have been read."""
         return {}
 
+    def names(self) -> Sequence[str]:
+        """Return what the items are called within the input; complete once all have been read.
+
+        Empty where items are known by their number alone.
+        """
+        return ()
+
+    def pick(self, numbers: Iterable[int]) -> Iterator[tuple[int, Item]]:
+        """Yield the items of these `numbers`; what cannot be read is left out."""
+        for number in sorted(set(numbers)):
+            with suppress(InputError):
+                yield from ((number, item) for item in islice(self.items(number), 1))
+
     def decode(self, content: Any) -> Any:
         """Turn an item's content into what encoders take; called from several threads."""
         return content
+
+
+def item_names(names: Sequence[str]) -> NDArray[np.str_]:
+    """Return `names` as file formats take them: text, escaped where it is not printable."""
+    return np.array([display(name, limit=None) for name in names], dtype=np.str_)
 
 
 def folder_labels(folders: Sequence[str]) -> dict[str, NDArray[Any]]:

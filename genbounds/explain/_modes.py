@@ -1,0 +1,424 @@
+"""Which kinds of rows a model misses, invents, makes too rarely or too often."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genbounds._tables import InHand, Line
+from genbounds._text import count, interval, listed, number, percent
+from genbounds.estimators._design import Design, design_of, drawn, row_design
+from genbounds.estimators._inspect import inspect, leaked, row_ids
+from genbounds.explain._counts import fisher, holm, ratio_interval
+from genbounds.explain._regions import Cell, Index, find_cells
+from genbounds.origins import check_same_encoder, origin_of, origin_warnings
+from genbounds.results import Diagnostic, all_reliable
+from genbounds.samples import Sample, features_of
+from genbounds.validation import (
+    InputError,
+    check_count,
+    check_features,
+    check_finite,
+    check_open_unit,
+)
+
+Kind = Literal["missing", "rare", "over", "invented", "even"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+
+LEAST_ROWS = 40
+"""Independent rows of either sample: from fewer no cell could be found and then confirmed."""
+
+NEARLY_NONE = 0.1
+"""Observed ratio of the shares from which on down, or one over it up, a kind is (nearly) absent."""
+
+AT_LEAST = 2.0
+"""Factor between the shares of which the interval must be sure for that."""
+
+EXAMPLES = 8
+"""Rows of either sample that show a region."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Region:
+    """A kind of rows: a cell of the feature space, and how much of either sample lies in it.
+
+    Attributes
+    ----------
+    kind : {"missing", "rare", "over", "invented", "even"}
+        "rare" and "over": the share of generated rows is smaller, or larger, than that of real
+        ones. "missing": rare, (nearly) none of the generated rows that were counted lies here, and
+        the ratio is surely below a half. "invented": over, (nearly) none of the real rows that were
+        counted lies here, and the ratio is surely above two. "even": neither could be shown.
+    share_real, share_fake : float
+        Of the rows that were counted; they did not help to find the region.
+    low, high : float
+        Interval of the ratio share_fake / share_real; those of all regions hold together. `high`
+        may be infinite.
+    pvalue : float
+        Of no difference in the direction that the other half of the rows showed: Fisher's exact
+        test, one-sided.
+    pvalue_adjusted : float
+        The same for all regions together (Holm).
+    rows : dict of str to tuple of int
+        "real" and "fake": numbers of rows that lie in the region, the most typical first.
+    """
+
+    kind: Kind
+    share_real: float
+    share_fake: float
+    low: float
+    high: float
+    pvalue: float
+    pvalue_adjusted: float
+    rows: dict[str, tuple[int, ...]]
+
+    @property
+    def ratio(self) -> float:
+        """share_fake / share_real; infinite, or NaN, where no real row was counted."""
+        if self.share_real > 0.0:
+            return self.share_fake / self.share_real
+        return math.inf if self.share_fake > 0.0 else math.nan
+
+    def __str__(self) -> str:
+        shares = f"{_share(self.share_fake)} of the generated rows, {_share(self.share_real)}"
+        return f"{self.kind}: {shares} of the real ones (ratio in {interval(self.low, self.high)})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON types; an infinite ratio becomes None."""
+        return {
+            "kind": self.kind,
+            "share_real": self.share_real,
+            "share_fake": self.share_fake,
+            "ratio": self.ratio if math.isfinite(self.ratio) else None,
+            "low": self.low,
+            "high": self.high if math.isfinite(self.high) else None,
+            "pvalue": self.pvalue,
+            "pvalue_adjusted": self.pvalue_adjusted,
+            "rows": {side: list(rows) for side, rows in self.rows.items()},
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Modes(InHand):
+    """Kinds of rows of which a model makes too few or too many.
+
+    Attributes
+    ----------
+    regions : tuple of Region
+        Those of a kind other than "even" first, then by p-value.
+    level : float
+        With this probability every kind that is named is true, and every interval holds.
+    n_fake, n_real : int
+        Rows of either sample.
+    counted_fake, counted_real : int
+        Rows that the shares are of: about half, one of every group.
+    warnings : tuple of Diagnostic
+    assumptions : tuple of str
+    seed : int
+        Of the halves and of the cells.
+    """
+
+    _names: ClassVar[str] = "Region"
+
+    regions: tuple[Region, ...]
+    level: float
+    n_fake: int
+    n_real: int
+    counted_fake: int
+    counted_real: int
+    warnings: tuple[Diagnostic, ...] = ()
+    assumptions: tuple[str, ...] = ()
+    seed: int = 0
+
+    @property
+    def found(self) -> tuple[Region, ...]:
+        """Regions of a kind other than "even"."""
+        return tuple(region for region in self.regions if region.kind != "even")
+
+    @property
+    def reliable(self) -> bool:
+        """False exactly if a warning is "unreliable"."""
+        return all_reliable(self.warnings)
+
+    def __str__(self) -> str:
+        """Return one line for a log."""
+        found = [region.kind for region in self.found]
+        if not found:
+            return f"no region differs ({percent(self.level)})"
+        kinds = [f"{found.count(kind)} {kind}" for kind in KINDS if kind in found]
+        verb = "differs" if len(found) == 1 else "differ"
+        return f"{count(len(found), 'region')} {verb} ({percent(self.level)}): {listed(kinds)}"
+
+    def __repr__(self) -> str:
+        return "\n  ".join((f"Modes({self})", *map(str, self.found), *map(str, self.warnings)))
+
+    def _lines(self) -> list[Line]:
+        return [
+            Line(
+                name=f"{place} {region.kind}",
+                value=region.ratio,
+                low=region.low,
+                high=region.high,
+                reliable=self.reliable,
+                more={
+                    "generated": region.share_fake,
+                    "real": region.share_real,
+                    "p, adjusted": region.pvalue_adjusted,
+                },
+            )
+            for place, region in enumerate(self.regions, 1)
+        ]
+
+    def _caption(self) -> str:
+        return f"Generated over real share, simultaneous {percent(self.level)} intervals"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON types."""
+        return {
+            "regions": [region.to_dict() for region in self.regions],
+            "level": self.level,
+            "n_fake": self.n_fake,
+            "n_real": self.n_real,
+            "counted_fake": self.counted_fake,
+            "counted_real": self.counted_real,
+            "reliable": self.reliable,
+            "warnings": [warning.to_dict() for warning in self.warnings],
+            "assumptions": list(self.assumptions),
+            "seed": self.seed,
+        }
+
+
+def modes(fake: Any, real: Any, *, level: float = 0.95, seed: int = 0) -> Modes:
+    """Find kinds of rows that a model misses, invents, makes too rarely or too often.
+
+    One half of the rows finds regions in which the samples look different; the other half counts
+    how many rows of either lie there. A false claim, about any region, has probability ``1 -
+    level`` at most.
+
+    Parameters
+    ----------
+    fake : array_like of shape (n, d) or Sample
+        Features of generated rows. For "where is A better than B" see docs/modes.md.
+    real : array_like of shape (m, d) or Sample
+        Of the real rows, from the same encoder.
+    level : float
+        In (0, 1).
+    seed : int
+        Of the halves and of the cells.
+
+    Returns
+    -------
+    Modes
+
+    Raises
+    ------
+    InputError
+        If the features cannot be compared, a sample has fewer than 40 independent rows or has
+        weights, or a stratum cannot be halved.
+
+    Notes
+    -----
+    Regions are cells of k-means (10, 20 and 40 of them) of the discovery rows, the ten of the
+    largest |z| of two proportions. Each is tested in the direction that the discovery rows show:
+    Fisher's exact test, one-sided, Holm over the ten. Given the discovery rows the regions are
+    fixed, so this is exact whatever they are. The interval of a ratio of shares is conservative: an
+    exact one of the odds ratio and an upper bound of the smaller share, at a tenth of the error. A
+    kind is named where both say so. A region that repeats a more significant one, because it
+    consists of the same rows, is then left out (docs/modes.md).
+
+    Groups are halved whole, and one row of each, drawn at random, is counted: these are
+    independent. A group that stands in both samples is counted in one. Within strata counts vary
+    less than the test assumes (W. Hoeffding, Ann. Math. Stat. 27, 1956).
+
+    Examples
+    --------
+    >>> import numpy as np, genbounds as gb
+    >>> rng = np.random.default_rng(0)
+    >>> centres = 6.0 * np.eye(5)
+    >>> real = centres[rng.integers(5, size=1000)] + rng.normal(size=(1000, 5))
+    >>> fake = centres[rng.integers(1, 5, size=1000)] + rng.normal(size=(1000, 5))
+    >>> print(gb.modes(fake, real).found[0].kind)
+    missing
+    """
+    level = check_open_unit("level", level)
+    seed = check_count("seed", seed, minimum=0)
+    sides = {"fake": _side("fake", fake), "real": _side("real", real)}
+    origins = {f"`{name}`": origin_of(x) for name, x in (("fake", fake), ("real", real))}
+    check_same_encoder(origins)
+    if sides["fake"].rows.shape[1] != sides["real"].rows.shape[1]:
+        raise InputError(
+            f"has {sides['fake'].rows.shape[1]} features and `real` "
+            f"{sides['real'].rows.shape[1]}: use one encoder for both.",
+            argument="fake",
+        )
+    rng = np.random.default_rng(seed)
+    discovery, counted = _divided(sides, rng)
+    cells = find_cells(sides["fake"].rows, sides["real"].rows, discovery, seed)
+    regions = _tested(cells, counted, 1.0 - level)
+    return Modes(
+        regions=tuple(regions),
+        level=level,
+        n_fake=len(sides["fake"].rows),
+        n_real=len(sides["real"].rows),
+        counted_fake=counted[0].size,
+        counted_real=counted[1].size,
+        warnings=_warnings(sides, origins),
+        assumptions=_assumptions(sides),
+        seed=seed,
+    )
+
+
+@dataclass(frozen=True)
+class _Side:
+    """One sample: its rows as given, how they were drawn, what is doubtful about that."""
+
+    rows: NDArray[Any]
+    design: Design
+    ids: NDArray[np.uint64]
+    warnings: tuple[Diagnostic, ...] = ()
+
+
+def _side(name: str, x: Any) -> _Side:
+    rows = check_features(name, features_of(x), minimum=LEAST_ROWS)
+    check_finite(name, rows)
+    if isinstance(x, Sample):
+        if x.weights is not None:
+            raise InputError(
+                "has weights, but here rows are counted: pass a Sample without them.", argument=name
+            )
+        # Not `inspect`, which may put the rows in another order: rows are named by their numbers.
+        side = _Side(rows, design_of(name, x) or row_design(len(rows)), row_ids(rows))
+    else:
+        seen = inspect(name, x, what={"fake": "generated", "real": "reference"}[name])
+        side = _Side(rows, seen.design or row_design(len(rows)), seen.ids, seen.warnings)
+    if side.design.units < LEAST_ROWS:
+        raise InputError(
+            f"has {side.design.units} independent groups of rows: it needs at least {LEAST_ROWS}.",
+            argument=name,
+        )
+    return side
+
+
+def _divided(
+    sides: dict[str, _Side], rng: np.random.Generator
+) -> tuple[tuple[Index, Index], tuple[Index, Index]]:
+    """Return the rows of either sample that find regions, and those that are counted.
+
+    Groups, and those that both samples share, are on one side of the division.
+    """
+    fake, real = (side.design for side in sides.values())
+    shared = _shared(fake.labels, real.labels)
+    of_real = real.halves(rng)
+    names = real.named_halves(of_real) if of_real is not None and shared is not None else None
+    of_fake = fake.halves(rng, names)
+    for name, halves in (("fake", of_fake), ("real", of_real)):
+        if halves is None:
+            raise InputError(
+                "has a stratum with too few rows or groups to be halved: merge strata, or draw "
+                "at least four of each.",
+                argument=name,
+            )
+    assert of_fake is not None
+    assert of_real is not None
+    counted = [
+        _one_of_each(design.unit, halves[1], rng)
+        for design, halves in ((fake, of_fake), (real, of_real))
+    ]
+    if shared is not None:  # what both samples share counts in one of them: counts are independent
+        in_fake = rng.random(shared.size) < 0.5
+        for k, (design, drop) in enumerate(((fake, ~in_fake), (real, in_fake))):
+            assert design.labels is not None
+            gone = np.isin(design.labels[design.unit[counted[k]]], shared[drop])
+            counted[k] = counted[k][~gone]
+    return (of_fake[0], of_real[0]), (counted[0], counted[1])
+
+
+def _shared(one: NDArray[Any] | None, two: NDArray[Any] | None) -> NDArray[Any] | None:
+    """Return the names of groups that stand in both samples; None if there are none."""
+    if one is None or two is None or (one.dtype.kind in "iub") != (two.dtype.kind in "iub"):
+        return None
+    common = np.intersect1d(one, two)
+    return common if common.size else None
+
+
+def _one_of_each(unit: Index, rows: Index, rng: np.random.Generator) -> Index:
+    """Return one of the rows of every unit, at random."""
+    rows = rng.permutation(rows)
+    _, first = np.unique(unit[rows], return_index=True)
+    return np.asarray(np.sort(rows[first]))
+
+
+def _tested(cells: list[Cell], counted: tuple[Index, Index], error: float) -> list[Region]:
+    """Compare the shares of the counted rows in every cell."""
+    n, n0 = counted[0].size, counted[1].size
+    counts = [(int(c.fake[counted[0]].sum()), int(c.real[counted[1]].sum())) for c in cells]
+    pvalues = [
+        fisher(k, n, k0, n0) if cell.more else fisher(k0, n0, k, n)
+        for cell, (k, k0) in zip(cells, counts, strict=True)
+    ]
+    found = []
+    for cell, (k, k0), p, adjusted in zip(cells, counts, pvalues, holm(pvalues), strict=True):
+        if cell.more:
+            low, high = ratio_interval(k, n, k0, n0, error / len(cells))
+        else:
+            inverse = ratio_interval(k0, n0, k, n, error / len(cells))
+            low, high = (math.inf if end == 0.0 else 1.0 / end for end in reversed(inverse))
+        sure = adjusted <= error and (low > 1.0 if cell.more else high < 1.0)
+        found.append(
+            Region(
+                kind=_kind(k / n, k0 / n0, low, high) if sure else "even",
+                share_real=k0 / n0,
+                share_fake=k / n,
+                low=low,
+                high=high,
+                pvalue=p,
+                pvalue_adjusted=adjusted,
+                rows={
+                    side: tuple(int(row) for row in cell.nearest[side][:EXAMPLES])
+                    for side in ("real", "fake")
+                },
+            )
+        )
+    order = sorted(range(len(cells)), key=lambda k: (found[k].kind == "even", found[k].pvalue, k))
+    shown: list[int] = []
+    for k in order:  # to leave out what repeats another one makes no claim
+        if not any(cells[k].repeats(cells[other]) for other in shown):
+            shown.append(k)
+    return [found[k] for k in shown]
+
+
+def _kind(fake: float, real: float, low: float, high: float) -> Kind:
+    """Name a region whose ratio is surely not one."""
+    if low > 1.0:
+        return "invented" if real <= NEARLY_NONE * fake and low >= AT_LEAST else "over"
+    return "missing" if fake <= NEARLY_NONE * real and high <= 1.0 / AT_LEAST else "rare"
+
+
+def _warnings(sides: dict[str, _Side], origins: dict[str, Any]) -> tuple[Diagnostic, ...]:
+    fake, real = sides["fake"], sides["real"]
+    found = [*fake.warnings, *real.warnings, *leaked(fake.ids, real.ids), *origin_warnings(origins)]
+    return tuple(dict.fromkeys(found))
+
+
+def _assumptions(sides: dict[str, _Side]) -> tuple[str, ...]:
+    found = [
+        f"in the {what} sample {drawn(sides[name].design)}"
+        for name, what in (("fake", "generated"), ("real", "real"))
+    ]
+    designs = [side.design for side in sides.values()]
+    if any(design.units < design.n for design in designs):
+        found.append("every group counts the same, by one row of it drawn at random")
+    if any(design.stratified for design in designs):
+        found.append(
+            "the shares of the strata are those of the study: a class of which fewer rows were "
+            "asked for is rare by design"
+        )
+    return tuple(found)
+
+
+def _share(value: float) -> str:
+    return f"{number(100.0 * value, digits=2)} %"

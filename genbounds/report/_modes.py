@@ -1,0 +1,157 @@
+"""The page of `genbounds modes`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from genbounds._text import count, interval, number, percent, shown
+from genbounds.report.blocks import Block, Examples, Facts, Notes, Table, Tag, Tone
+from genbounds.report.page import Page, Section
+from genbounds.report.pages import FOOT
+
+if TYPE_CHECKING:
+    from genbounds.explain import Modes, Region
+    from genbounds.features.thumbnails import Pictures
+
+MEANING = {
+    "missing": "the model makes (nearly) none of these, and surely less than half as many as the "
+    "data hold",
+    "rare": "the model makes too few of these",
+    "over": "the model makes too many of these",
+    "invented": "the data hold (nearly) none of these, and surely less than half as many as the "
+    "model makes",
+    "even": "no difference could be shown",
+}
+_TONES: dict[str, Tone] = {"missing": "bad", "invented": "bad", "rare": "open", "over": "open"}
+
+
+def modes_page(
+    found: Mapping[str, Modes],
+    *,
+    fake: Mapping[str, Pictures] | None = None,
+    real: Pictures | None = None,
+) -> Page:
+    """Build the page of `genbounds modes`.
+
+    Parameters
+    ----------
+    found : mapping of str to Modes
+        By the names of the models.
+    fake : mapping of str to Pictures, optional
+        Names and pictures of the generated rows of every model.
+    real : Pictures, optional
+        Of the real rows.
+    """
+    lines = [f"{shown(name)}: {result}." for name, result in found.items()]
+    level = next(iter(found.values())).level
+    page = Page(
+        title="Which kinds of rows does the model miss or invent?",
+        lead=" ".join(lines[:4]) + (" …" if len(lines) > 4 else ""),
+        foot=FOOT,
+        facts=Facts(
+            items=[
+                (kind.capitalize(), sum(r.kind == kind for m in found.values() for r in m.found),
+                 MEANING[kind])
+                for kind in MEANING
+                if kind != "even"
+            ]
+        ),
+    )  # fmt: skip
+    for name, result in found.items():
+        title = f"{shown(name)} against the real data"
+        page.add(Section(title, modes_blocks(result, (fake or {}).get(name), real)))
+    page.add(
+        Section(
+            "What this means",
+            [
+                "One half of the rows found the regions, the other half was counted: shares are "
+                "unbiased, and a wrong claim about any region of a model has probability "
+                f"{percent(round(1.0 - level, 12))} at most. Regions live in the encoder's space; "
+                "what it does not see is not found, and few rows show only large changes.",
+                Notes(
+                    items=[f"{kind}: {text}" for kind, text in MEANING.items()],
+                    title="Words",
+                ),
+            ],
+        )
+    )
+    return page
+
+
+def modes_blocks(
+    result: Modes, fake: Pictures | None = None, real: Pictures | None = None
+) -> list[Block]:
+    """Return what a page shows of one model.
+
+    Parameters
+    ----------
+    result : Modes
+    fake, real : Pictures, optional
+        Names and pictures of the rows of either sample.
+    """
+    blocks: list[Block] = [f"{result}."]
+    if result.warnings:
+        tone: Tone = "open" if result.reliable else "bad"
+        blocks.append(Notes(items=list(map(str, result.warnings)), title="Warnings", tone=tone))
+    blocks.append(_table(result))
+    blocks += region_examples(result, fake, real)
+    problems = [p.problem for p in (real, fake) if p is not None and p.problem]
+    if problems and result.found:
+        blocks.append(Notes(items=problems, title="Pictures that are not at hand"))
+    blocks.append(Notes(items=result.assumptions, folded=True))
+    return blocks
+
+
+def region_examples(
+    result: Modes, fake: Pictures | None = None, real: Pictures | None = None, most: int = 10
+) -> list[Examples]:
+    """Return a row of pictures of either sample for each region that differs.
+
+    Parameters
+    ----------
+    result : Modes
+    fake, real : Pictures, optional
+        Names and pictures of the rows of either sample.
+    most : int
+        Regions that are shown.
+    """
+    return [
+        _examples(place, region, side, pictures)
+        for place, region in enumerate(result.found[:most], 1)
+        for side, pictures in (("real", real), ("fake", fake))
+    ]
+
+
+def _table(result: Modes) -> Table:
+    rows = [
+        (
+            place,
+            Tag(region.kind, _TONES.get(region.kind, "plain")),
+            percent(round(region.share_fake, 4)),
+            percent(round(region.share_real, 4)),
+            region.ratio,
+            interval(region.low, region.high),
+            region.pvalue_adjusted,
+        )
+        for place, region in enumerate(result.regions, 1)
+    ]
+    return Table(
+        columns=("Region", "Kind", "Generated", "Real", "Ratio", "Interval", "p, adjusted"),
+        rows=rows,
+        caption=f"Shares of {count(result.counted_fake, 'generated row')} and "
+        f"{count(result.counted_real, 'real row')} that were counted; simultaneous "
+        f"{percent(result.level)} intervals of their ratio",
+    )
+
+
+def _examples(place: int, region: Region, side: str, pictures: Pictures | None) -> Examples:
+    rows = region.rows[side]
+    share = region.share_real if side == "real" else region.share_fake
+    what = "real" if side == "real" else "generated"
+    title = f"Region {place}, {region.kind}: {what} rows ({number(100.0 * share, digits=2)} %)"
+    if not rows:
+        return Examples(f"{title}: none", [])
+    found = {} if pictures is None else pictures.of(rows)
+    names = {row: f"row {row}" if pictures is None else pictures.name(row) for row in rows}
+    return Examples(title, [(names[row], found.get(row, "")) for row in rows])
