@@ -168,6 +168,22 @@ def v24_nystrom() -> tuple[float, float]:
     return 0.5 * 0.5, 0.1
 
 
+def c20_fid_infinity_with_replacement() -> tuple[float, float]:
+    # x = ±1 with even chances against N(0, 1): FD_n = m² + (1−√(1−m²))², between m² and m² + m⁴.
+    # Given the pool's own mean M, n draws with replacement have E m² = M² + (1−M²)/n: linear in
+    # 1/n, so that the line at 0 is M², and E M² = 1/P. The m⁴ move it by no more than Σ|w| E m⁴,
+    # w the weights of the line, E m⁴ ≤ 3 (P^(−1/2) + n^(−1/2))⁴. Allowed: a tenth of the bias of
+    # the pool, E(M² + M⁴) ≤ 1/P + 3/P².
+    pool = 20_000
+    sizes = [5_000 + j * 15_000 // 14 for j in range(15)]
+    mean = sum(1 / n for n in sizes) / 15
+    squares = sum((1 / n - mean) ** 2 for n in sizes)
+    weights = [1 / 15 - mean * (1 / n - mean) / squares for n in sizes]
+    fourth = [3 * (pool**-0.5 + n**-0.5) ** 4 for n in sizes]
+    rest = sum(abs(w) * m for w, m in zip(weights, fourth, strict=True))
+    return 1 / pool - rest, 0.1 * (1 / pool + 3 / pool**2)
+
+
 BY_HAND: Mapping[str, Callable[[], tuple[float, float]]] = {
     "o24.gaussian-mean": o24_gaussian_mean,
     "o24.naive-mean-norm": o24_naive_mean_norm,
@@ -186,4 +202,5 @@ BY_HAND: Mapping[str, Callable[[], tuple[float, float]]] = {
     "o24.fd-bonus": o24_fd_bonus,
     "o24.fd-bonus-plug-in": o24_fd_bonus_plug_in,
     "v24.nystrom": v24_nystrom,
+    "c20.fid-infinity-with-replacement": c20_fid_infinity_with_replacement,
 }

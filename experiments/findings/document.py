@@ -45,7 +45,7 @@ CONCLUSIONS: Mapping[str, tuple[str, ...]] = {
     ),
     "C20": (
         "c20.fid-bias", "c20.fid-variance", "c20.is-bias", "c20.rank-flip", "c20.fid-infinity",
-        "c20.spacing", "c20.sobol",
+        "c20.fid-infinity-with-replacement", "c20.spacing", "c20.sobol",
     ),
     "V24": (
         "v24.eigenvalues", "v24.order-ge-2", "v24.order-lt-2", "v24.order-one", "v24.truncated",
@@ -183,7 +183,8 @@ def _ratio(repair: AuditRow, printed: AuditRow, catalogue: Mapping[str, Bound]) 
     if units[0] != units[1]:
         return f"another quantity: {catalogue[repair.id].quantity.text}"
     if found is None:
-        return "both deterministic" if printed.form == "deterministic" else "no cell in common"
+        same = {"deterministic": "both deterministic", "rate": "both fitted"}
+        return same.get(printed.form, "no cell in common")
     return f"{found[0]:.3g} ({found[1]:.3g} to {found[2]:.3g})"
 
 

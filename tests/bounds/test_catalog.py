@@ -226,6 +226,7 @@ RATES = {
     "c20.is-bias",
     "c20.rank-flip",
     "c20.fid-infinity",
+    "c20.fid-infinity-with-replacement",
     "c20.spacing",
     "c20.sobol",
     "v24.nystrom",

@@ -91,6 +91,7 @@ REFUTED = {
     "o24.fd-bonus-plug-in",
     "o24.fd-decomposition",
     "v24.nystrom",
+    "c20.fid-infinity-with-replacement",
 }
 # Verdicts of these settings, and of the exact quantile at d = 2,048, take a minute or more: the
 # nightly findings have them.
