@@ -15,8 +15,9 @@ Constants = Mapping[str, float]
 
 
 def order(c: Constants, n: Any) -> Float:
-    """``n^exponent``, up to a constant that the claim leaves open."""
-    return np.asarray(np.power(np.asarray(n, dtype=np.float64), c["exponent"]))
+    """``n^exponent``, up to a constant: that of the claim (`lead`), or one that it leaves open."""
+    power = np.power(np.asarray(n, dtype=np.float64), c["exponent"])
+    return np.asarray(c.get("lead", 1.0) * power)
 
 
 def ratio(c: Constants) -> float:
@@ -96,6 +97,7 @@ STATEMENTS = (
         BIAS,
         "posteriors on the simplex",
         exponent=-1.0,
+        lead=0.5,
     ),
     _rate(
         "c20.rank-flip",
@@ -178,6 +180,15 @@ STATEMENTS = (
         REGRET,
         "Gaussian features",
         exponent=0.75,
+    ),
+    _rate(
+        "o24.is-ucb-regret",
+        "regret of IS-UCB is Õ(√T) in the number of steps",
+        r"\operatorname{Regret}(T) = \tilde O(\sqrt T)",
+        "O24 Theorem 6.2",
+        REGRET,
+        "posteriors on the simplex",
+        exponent=0.5,
     ),
     _rate(
         "m25.is-ucb-regret",
