@@ -27,6 +27,11 @@ SERVES: Mapping[str, tuple[str, ...]] = {
     "o24.covariance": ("o24.fd-bonus",),
     "m25.mean-norm": ("m25.covariance", "m25.fd-bonus"),
     "o24.visit-sum-log": ("o24.fid-ucb-regret",),
+    "o24.visit-total-power": ("o24.fid-ucb-regret",),
+    "o24.visit-total-log": ("o24.fid-ucb-regret",),
+    "m25.visit-sum-power-as-counted": ("m25.fd-ucb-regret",),
+    "o24.naive-covariance": ("o24.fd-naive-bonus",),
+    "o24.covariance-sub-gaussian": ("o24.covariance-effective-rank",),
     "m25.visit-sum-log": ("m25.fd-ucb-regret", "m25.is-ucb-regret"),
     "o24.fd-decomposition": ("o24.fd-bonus", "o24.fd-naive-bonus"),
     "o24.fd-bonus": ("o24.fid-ucb-regret",),
@@ -38,7 +43,7 @@ SERVES: Mapping[str, tuple[str, ...]] = {
 
 #: What each paper concludes, as opposed to the lemmas on the way.
 CONCLUSIONS: Mapping[str, tuple[str, ...]] = {
-    "O24": ("o24.fd-bonus", "o24.is-bound", "o24.fid-ucb-regret"),
+    "O24": ("o24.fd-bonus", "o24.is-bound", "o24.fid-ucb-regret", "o24.is-ucb-regret"),
     "M25": (
         "m25.fd-bonus", "m25.is-bound", "m25.fd-decomposition", "m25.fd-bounded-bonus",
         "m25.fd-ucb-regret", "m25.is-ucb-regret",
