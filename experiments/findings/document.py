@@ -11,7 +11,7 @@ import numpy as np
 
 from experiments.findings.by_hand import BY_HAND
 from genbounds.bounds import Bound
-from genbounds.report.wording import verdict_word
+from genbounds.report.wording import verdict_text
 from genbounds.simulate import AuditReport, AuditRow
 
 #: Which statement the proof of which other one uses, as the papers say.
@@ -58,6 +58,28 @@ CONCLUSIONS: Mapping[str, tuple[str, ...]] = {
     ),
 }  # fmt: skip
 
+_COVERAGE = (
+    "## What a verdict covers",
+    "",
+    "* **refuted**: one case is proven where the statement, with the constants printed, fails "
+    'within its own assumptions. "Only at δ ≤ …": it fails at no larger failure probability in '
+    "any case tried; at usual ones it may well serve. A theorem whose proof uses a refuted step "
+    "is judged by itself: it may stand by its slack.",
+    "* **not refuted**: no case tried contradicts it. How small an error would have been seen is "
+    "in [planted errors](planted.md).",
+    "* **vacuous**: whatever happens, the statement could not be contradicted where it was tried: "
+    "its width exceeds all that the error can be. It may be true or false for all that is known.",
+    "* **orders of growth** (form *rate*): the fitted exponent over the sizes tried. An order at "
+    "infinity is not decided by any finite size.",
+    "* **regret** (`*-regret`): judged is what a finite horizon can contradict, regret ≤ 2 Σ "
+    "bonus at every step up to T = 1,000, on three arms that are easy to tell apart. The exponent "
+    "printed with it belongs to these arms: on arms with the norms of real embeddings, and on "
+    "twenty posteriors, the same policies have exponents near 1 ([regret](regret.md)). That the "
+    "bonus of a policy is refuted by itself contradicts none of this: it fails at tiny δ, or on "
+    "other arms.",
+    "",
+)
+
 _RANK = {"refuted": 0, "vacuous": 1, "upheld": 2}
 
 
@@ -86,6 +108,7 @@ def document(report: AuditReport, catalogue: Mapping[str, Bound], *, command: st
         "at most 1e-6. Every refutation below can be checked from what is printed with "
         "it: a case, and a few lines of Python that need nothing but the standard library.",
         "",
+        *_COVERAGE,
         "## All verdicts, worst first",
         "",
         *_verdicts(report.rows),
@@ -103,6 +126,10 @@ def document(report: AuditReport, catalogue: Mapping[str, Bound], *, command: st
     parts += _rates(report.rows)
     parts += _checks(report.rows)
     return "\n".join(parts).rstrip() + "\n"
+
+
+def _said(row: AuditRow) -> str:
+    return verdict_text(row.verdict, row.refuted_from)
 
 
 def _severity(row: AuditRow) -> tuple[int, float, float]:
@@ -138,7 +165,7 @@ def _verdicts(rows: Iterable[AuditRow]) -> list[str]:
         (
             (
                 f"`{row.id}`",
-                verdict_word(row.verdict),
+                _said(row),
                 row.form,
                 _number(row.refuted_from),
                 _cell(row),
@@ -229,15 +256,12 @@ def _refuted(
     if repairs:
         out += _table(
             ("repair", "verdict", "claim", "width over the printed one"),
-            (
-                (f"`{r.id}`", verdict_word(r.verdict), r.claim, _ratio(r, row, catalogue))
-                for r in repairs
-            ),
+            ((f"`{r.id}`", _said(r), r.claim, _ratio(r, row, catalogue)) for r in repairs),
         )
         out.append("")
     served = [name for name in SERVES.get(row.id, ()) if name in rows]
     if served:
-        standing = "; ".join(f"`{name}` is {verdict_word(rows[name].verdict)}" for name in served)
+        standing = "; ".join(f"`{name}` is {_said(rows[name])}" for name in served)
         out += [f"**What it serves.** {standing}.", ""]
     return out
 
@@ -278,7 +302,7 @@ def _conclusions(rows: Mapping[str, AuditRow]) -> list[str]:
                     (
                         paper,
                         f"`{name}` ({row.source})",
-                        verdict_word(row.verdict),
+                        _said(row),
                         ", ".join(failing) or "none",
                         _survives(row, bool(failing), rows),
                     )
@@ -297,7 +321,12 @@ def _conclusions(rows: Mapping[str, AuditRow]) -> list[str]:
 
 def _survives(row: AuditRow, failing: bool, rows: Mapping[str, AuditRow]) -> str:
     if row.verdict == "vacuous":
-        return "true, and empty at every horizon tried" if row.form == "rate" else "true, and empty"
+        # Not "true": nothing was contradicted because nothing could be.
+        return (
+            "empty at the horizon tried: no run can contradict it"
+            if row.form == "rate"
+            else ("true, and empty")
+        )
     near = [check for check in row.checks if check.kind == "embeddings"]
     inside = "; it holds at the norms of real embeddings" if near and near[0].holds else ""
     if row.verdict == "refuted":
@@ -324,7 +353,7 @@ def _laws(row: AuditRow) -> str:
 def _embeddings(rows: Iterable[AuditRow]) -> list[str]:
     rows = list(rows)
     proven = [
-        (f"`{row.id}`", verdict_word(row.verdict), check.claim, check.found)
+        (f"`{row.id}`", _said(row), check.claim, check.found)
         for row in rows
         for check in row.checks
         if check.kind == "embeddings"
@@ -397,8 +426,8 @@ def _sharper(report_rows: Iterable[AuditRow], rows: Mapping[str, AuditRow]) -> l
             lines.append(
                 (
                     f"`{row.id}`",
-                    verdict_word(row.verdict),
-                    f"`{printed.id}` ({verdict_word(printed.verdict)})",
+                    _said(row),
+                    f"`{printed.id}` ({_said(printed)})",
                     _number(row.tightness),
                     _number(printed.tightness),
                     same,
@@ -420,7 +449,7 @@ def _sharper(report_rows: Iterable[AuditRow], rows: Mapping[str, AuditRow]) -> l
 
 def _rates(rows: Iterable[AuditRow]) -> list[str]:
     lines = [
-        (f"`{row.id}`", verdict_word(row.verdict), check.claim, check.found)
+        (f"`{row.id}`", _said(row), check.claim, check.found)
         for row in rows
         if row.form == "rate"
         for check in row.checks

@@ -89,7 +89,7 @@ def test_every_case_by_hand_refutes(name):
     """Plain arithmetic, beside the audit: more is missed than allowed."""
     missed, allowed = BY_HAND[name]()
     assert missed > allowed
-    assert missed <= 1.0
+    assert missed <= 1.0 or BOUNDS[name].form == "deterministic"  # there: the two sides
 
 
 @pytest.mark.parametrize(
