@@ -72,7 +72,7 @@ _COVERAGE = (
     "* **orders of growth** (form *rate*): the fitted exponent over the sizes tried. An order at "
     "infinity is not decided by any finite size.",
     "* **regret** (`*-regret`): judged is what a finite horizon can contradict, regret ≤ 2 Σ "
-    "bonus at every step up to T = 1,000, on three arms that are easy to tell apart. The exponent "
+    "bonus at every step up to T = 1,000, on three arms. The exponent "
     "printed with it belongs to these arms: on arms with the norms of real embeddings, and on "
     "twenty posteriors, the same policies have exponents near 1 ([regret](regret.md)). That the "
     "bonus of a policy is refuted by itself contradicts none of this: it fails at tiny δ, or on "

@@ -74,9 +74,9 @@ def page(widths: Mapping[str, Mapping[str, Any]], studies: Mapping[str, Mapping[
     lines += [
         "",
         "What is not refuted, and why: a bonus 30 % smaller leaves IS-UCB's bound on the regret "
-        "true, since it is far wider than needed; for FD-UCB the theorem's bound exceeds "
-        "all that can be lost within 1,000 steps, so that no run could contradict it, and its "
-        "verdict is *vacuous* for that reason.",
+        "true, since it is far wider than needed (a hundredth of it is caught); for FD-UCB the "
+        "theorem's bound exceeds all that can be lost within 1,000 steps, so that no run could "
+        "contradict it, and its verdict is *vacuous* for that reason.",
         "",
         "## Statements with a width",
         "",
@@ -99,7 +99,11 @@ def page(widths: Mapping[str, Mapping[str, Any]], studies: Mapping[str, Mapping[
     lines.append("")
     if never:
         listed = ", ".join(f"`{name}`" for name in never)
-        lines += [f"Never refuted, at a hundredth of the width either: {listed}.", ""]
+        lines += [
+            f"Never refuted, at a hundredth of the width either: {listed}. At α = 1 both sides of "
+            "its difference are 1: the claim says nothing, which is its verdict (*vacuous*).",
+            "",
+        ]
     return "\n".join(lines)
 
 

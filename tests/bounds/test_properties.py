@@ -444,7 +444,7 @@ def burnt_in(draw, long):
         "picks": draw(counts),
         "batch": batch,
         "alpha": draw(st.floats(0.0, 0.99)),
-        "burn_in": float(draw(st.integers(least, least + 60))),
+        "burn_in": float(draw(st.one_of(st.just(least), st.integers(least, least + 60)))),
     }
 
 

@@ -28,7 +28,7 @@ def fid_infinity(bound: Bound, replications: int, rng: np.random.Generator) -> l
     direction. A study that could not tell the plain score from FID∞ would prove nothing, so that
     its reach stands in what it found.
     """
-    runs = min(max(replications // 100, 12), 100)
+    runs = min(max(replications // 100, 12), 40)
     equal = FrechetArm(GaussianArm(0.0, np.ones(32)), 0.0, np.ones(32), name="I against I (d=32)")
     wider = FrechetArm(
         GaussianArm(0.0, np.ones(64)), 0.0, np.full(64, 1.1), name="I against 1.1 I (d=64)"
