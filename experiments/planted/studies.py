@@ -192,4 +192,10 @@ def plants() -> tuple[Plant, ...]:
     nystrom = [
         Plant(id="v24.nystrom", what="exponent -1 in place of -1/2", constants={"exponent": -1.0}),
     ]
-    return (*exponents, *leads, *biases, *lines, *samplers, *policies, *empty, *nystrom)
+    others = [
+        Plant(id="c20.fid-infinity-with-replacement", what="subsets drawn without replacement",
+              patches={"_infinity._REPLACED": frozenset()}, replications=20, seen=False),
+        Plant(id="o24.is-ucb-regret", what="the bonus times -1",
+              patches={"_regret.regret": shrunk_bonus(-1.0)}),
+    ]  # fmt: skip
+    return (*others, *exponents, *leads, *biases, *lines, *samplers, *policies, *empty, *nystrom)
