@@ -82,6 +82,8 @@ TRIALS = (
     Trial(module="findings.seeds", arguments="--seeds 2 --replications 20"),
     Trial(module="gpu"),
     Trial(module="gpu", arguments="--device cpu --small"),
+    Trial(module="papers"),
+    Trial(module="planted", arguments="--only o24.gaussian-mean --replications 20"),
     Trial(module="sample_size", arguments="--sizes 100"),
     Trial(module="selection.boundaries"),
     Trial(module="selection.dependent", arguments="certificates --runs 1"),

@@ -168,6 +168,56 @@ def v24_nystrom() -> tuple[float, float]:
     return 0.5 * 0.5, 0.1
 
 
+def c20_fid_infinity_with_replacement() -> tuple[float, float]:
+    # x = ±1 with even chances against N(0, 1): FD_n = m² + (1−√(1−m²))², between m² and m² + m⁴.
+    # Given the pool's own mean M, n draws with replacement have E m² = M² + (1−M²)/n: linear in
+    # 1/n, so that the line at 0 is M², and E M² = 1/P. The m⁴ move it by no more than Σ|w| E m⁴,
+    # w the weights of the line, E m⁴ ≤ 3 (P^(−1/2) + n^(−1/2))⁴. Allowed: a tenth of the bias of
+    # the pool, E(M² + M⁴) ≤ 1/P + 3/P².
+    pool = 20_000
+    sizes = [5_000 + j * 15_000 // 14 for j in range(15)]
+    mean = sum(1 / n for n in sizes) / 15
+    squares = sum((1 / n - mean) ** 2 for n in sizes)
+    weights = [1 / 15 - mean * (1 / n - mean) / squares for n in sizes]
+    fourth = [3 * (pool**-0.5 + n**-0.5) ** 4 for n in sizes]
+    rest = sum(abs(w) * m for w, m in zip(weights, fourth, strict=True))
+    return 1 / pool - rest, 0.1 * (1 / pool + 3 / pool**2)
+
+
+def o24_visit_total_power() -> tuple[float, float]:
+    # G = 1, b = 5, T = 1,000, α = 1/2: n_1(T) = 5,000 images.
+    return math.sqrt(5 * 1000), math.sqrt(1000)
+
+
+def o24_visit_total_log() -> tuple[float, float]:
+    # G = 1, b = 5, T = 1,000: n_1(T) = 5,000 images.
+    return math.log(5 * 1000), math.log(1000)
+
+
+def m25_visit_sum_power_as_counted() -> tuple[float, float]:
+    # N = 10, b = 100, one pick, α = 1/2: n_1 = N images at the beginning of the step. With N = 0
+    # the left side is infinite.
+    return 10**-0.5, 2**0.5 / (100**0.5 * (1 - 0.5))
+
+
+def o24_covariance_sub_gaussian() -> tuple[float, float]:
+    # N(0, 1e-6) is sub-Gaussian with σ² = 1e-6, n = 20: the error is σ²|χ²/20 − 1|; χ² with 20
+    # degrees of freedom has a density of at most that at 18, so that it seldom lies so near.
+    n, delta, variance = 20, 0.2, 1e-6
+    width = 20 * variance * variance * math.sqrt((4 + math.log(1 / delta)) / n)
+    densest = 18**9 * math.exp(-9) / (2**10 * math.gamma(10))
+    return 1 - 2 * n * width / variance * densest, delta
+
+
+def o24_naive_covariance() -> tuple[float, float]:
+    # N(0, 1), n = 2: μ̂ and y = (x_1−x_2)/2 are independent N(0, 1/2), Σ̂ = y². Where |μ̂| ≤ 0.05,
+    # in erf(0.05) of the samples, the width is at most this; |y| > √(1 + w) has an erfc.
+    n, d, delta = 2, 1, 1e-20
+    e = math.sqrt(math.log(2 / delta) / (2 * n))
+    width = 0.05**2 + 2 * math.sqrt(d / n) + 2 * e + (math.sqrt(d / n) + e) ** 2
+    return math.erf(0.05) * math.erfc(math.sqrt(1 + width)), delta
+
+
 BY_HAND: Mapping[str, Callable[[], tuple[float, float]]] = {
     "o24.gaussian-mean": o24_gaussian_mean,
     "o24.naive-mean-norm": o24_naive_mean_norm,
@@ -186,4 +236,10 @@ BY_HAND: Mapping[str, Callable[[], tuple[float, float]]] = {
     "o24.fd-bonus": o24_fd_bonus,
     "o24.fd-bonus-plug-in": o24_fd_bonus_plug_in,
     "v24.nystrom": v24_nystrom,
+    "o24.visit-total-power": o24_visit_total_power,
+    "o24.visit-total-log": o24_visit_total_log,
+    "m25.visit-sum-power-as-counted": m25_visit_sum_power_as_counted,
+    "o24.covariance-sub-gaussian": o24_covariance_sub_gaussian,
+    "o24.naive-covariance": o24_naive_covariance,
+    "c20.fid-infinity-with-replacement": c20_fid_infinity_with_replacement,
 }

@@ -16,6 +16,7 @@ from genbounds.bounds import (
     _repaired,
     _scalars,
     _sharper,
+    _steps,
     _vectors,
     _vendi,
 )
@@ -30,6 +31,7 @@ _TOPICS = (
     _plugin,
     _inception,
     _vendi,
+    _steps,
     _rates,
     _repaired,
     _sharper,

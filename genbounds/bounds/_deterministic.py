@@ -206,9 +206,9 @@ def _by_factors(facts: Facts, n: int, delta: float) -> bool:
     return all(np.isfinite(facts[name]).all() for name in ("factor", "other_factor"))
 
 
-_PSD = Assumption(text="A, B ⪰ 0 (given by factors)", predicate=_by_factors)
+PSD = Assumption(text="A, B ⪰ 0 (given by factors)", predicate=_by_factors)
 VISITS = Assumption(text="every generator picked at least once, b ≥ 1", predicate=_visits)
-_POWER = Assumption(text="0 ≤ α < 1", predicate=partial(_between, 0.0, 1.0))
+POWER = Assumption(text="0 ≤ α < 1", predicate=partial(_between, 0.0, 1.0))
 HARMONIC = Quantity(name="harmonic-visits", text="Σ_t 1/n_t", function=harmonic_visits)
 _VISIT_SUM = Quantity(name="visit-sum", text="Σ_t n_t^{−α}", function=visit_sum)
 
@@ -243,7 +243,7 @@ STATEMENTS = (
         source="M25 Lemma 7, O24 Lemma E.8",
         setting="factor-pair",
         form="deterministic",
-        assumptions=(_PSD,),
+        assumptions=(PSD,),
         quantity=Quantity(name="larger-root", text="max{Tr√A, Tr√B}", function=larger_root),
         constants={"factor": 1.0},
         width_function=root_of_sum_bound,
@@ -255,7 +255,7 @@ STATEMENTS = (
         source="M25 Lemma 8, O24 Lemma E.9",
         setting="factor-pair",
         form="deterministic",
-        assumptions=(_PSD,),
+        assumptions=(PSD,),
         quantity=Quantity(name="root-of-sum", text="Tr√(A+B)", function=root_of_sum),
         constants={"factor": 1.0},
         width_function=sum_of_roots,
@@ -343,7 +343,7 @@ STATEMENTS = (
         source="O24 Appendix A.2",
         setting="visits",
         form="deterministic",
-        assumptions=(VISITS, _POWER),
+        assumptions=(VISITS, POWER),
         quantity=_VISIT_SUM,
         constants={"base": 2.0},
         width_function=power_samples,
@@ -368,7 +368,7 @@ STATEMENTS = (
         source="M25 Appendix A.2",
         setting="visits",
         form="deterministic",
-        assumptions=(VISITS, _POWER),
+        assumptions=(VISITS, POWER),
         quantity=_VISIT_SUM,
         constants={"base": 2.0},
         width_function=power_picks,

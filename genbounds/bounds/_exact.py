@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from genbounds.bounds import _deterministic as plain
+from genbounds.bounds import _steps as steps
 from genbounds.bounds._bound import Bound
 from genbounds.bounds._repaired import visits_by_picks
 from genbounds.validation import check_installed
@@ -283,6 +284,87 @@ def _offset_log_picks(c: Inputs, x: Inputs) -> Number:
     return total / _real(x["batch"])
 
 
+def _total_power(c: Inputs, x: Inputs, batch: Number) -> Number:
+    from mpmath import mp
+
+    return mp.fsum((batch * _real(picks)) ** (1 - _real(x["alpha"])) for picks in x["picks"])
+
+
+def _samples_power(c: Inputs, x: Inputs) -> Number:
+    return _total_power(c, x, _real(x["batch"]))
+
+
+def _picks_power(c: Inputs, x: Inputs) -> Number:
+    return _total_power(c, x, 1)
+
+
+def _horizon(x: Inputs) -> tuple[int, Number]:
+    return len(x["picks"]), _real(sum(x["picks"], Fraction(0)))
+
+
+def _horizon_power(c: Inputs, x: Inputs, batch: Number = 1) -> Number:
+    arms, steps_taken = _horizon(x)
+    order = _real(x["alpha"])
+    return _real(c["factor"]) * arms**order * (batch * steps_taken) ** (1 - order)
+
+
+def _sampled_power(c: Inputs, x: Inputs) -> Number:
+    return _horizon_power(c, x, _real(x["batch"]))
+
+
+def _samples_log(c: Inputs, x: Inputs) -> Number:
+    from mpmath import mp
+
+    return mp.fsum(mp.log(_real(x["batch"] * picks)) for picks in x["picks"])
+
+
+def _picks_log(c: Inputs, x: Inputs) -> Number:
+    from mpmath import mp
+
+    return mp.fsum(mp.log(_real(picks)) for picks in x["picks"])
+
+
+def _horizon_log(c: Inputs, x: Inputs, batch: Number = 1) -> Number:
+    from mpmath import mp
+
+    arms, steps_taken = _horizon(x)
+    return _real(c["factor"]) * arms * mp.log(batch * steps_taken)
+
+
+def _sampled_log(c: Inputs, x: Inputs) -> Number:
+    return _horizon_log(c, x, _real(x["batch"]))
+
+
+def _visits_from(c: Inputs, x: Inputs) -> Number:
+    from mpmath import mp
+
+    order, batch, first = _real(x["alpha"]), _real(x["batch"]), _real(x["burn_in"])
+    return mp.fsum((first + batch * k) ** -order for picks in x["picks"] for k in range(int(picks)))
+
+
+def _split_parts(x: Inputs) -> tuple[Any, Any]:
+    from mpmath import mp
+
+    root, rows = _matrix(x["factor"]), _matrix(x["other_factor"])
+    n = rows.cols
+    mean = mp.matrix([mp.fsum(rows[i, j] for j in range(n)) / n for i in range(rows.rows)])
+    return root * root.T - rows * rows.T / n, mean
+
+
+def _largest(matrix: Any) -> Number:
+    return max(abs(value) for value in _eigenvalues(matrix))
+
+
+def _split_error(c: Inputs, x: Inputs) -> Number:
+    gap, mean = _split_parts(x)
+    return _largest(gap + mean * mean.T)
+
+
+def _split(c: Inputs, x: Inputs) -> Number:
+    gap, mean = _split_parts(x)
+    return _largest(gap) + _real(c["factor"]) * (mean.T * mean)[0, 0]
+
+
 _SIDES: Mapping[Callable[..., Any], Callable[[Inputs, Inputs], Number]] = MappingProxyType(
     {
         plain.root_change: _root_change,
@@ -308,5 +390,16 @@ _SIDES: Mapping[Callable[..., Any], Callable[[Inputs, Inputs], Number]] = Mappin
         plain.log_samples: _log_samples,
         plain.log_picks: _log_picks,
         visits_by_picks: _offset_log_picks,
+        steps.samples_power: _samples_power,
+        steps.picks_power: _picks_power,
+        steps.samples_log: _samples_log,
+        steps.picks_log: _picks_log,
+        steps.horizon_power: _horizon_power,
+        steps.horizon_log: _horizon_log,
+        steps.sampled_power: _sampled_power,
+        steps.sampled_log: _sampled_log,
+        steps.visits_from: _visits_from,
+        steps.split_error: _split_error,
+        steps.split: _split,
     }
 )

@@ -108,7 +108,7 @@ def m25_naive_log_bound(
     )
 
 
-_MAURER_PONTIL = {"root": 2.0, "linear": 7.0 / 3.0, "union": 4.0}
+MAURER_PONTIL = {"root": 2.0, "linear": 7.0 / 3.0, "union": 4.0}
 _COMMON: dict[str, Any] = {
     "setting": "posteriors",
     "form": "plug-in",
@@ -123,7 +123,7 @@ STATEMENTS = (
         r"+\tfrac{7}{3(n-1)}\log\tfrac{4d}\delta\quad\forall j",
         source="M25 (11)",
         quantity=MARGINAL_ERROR,
-        constants=_MAURER_PONTIL,
+        constants=MAURER_PONTIL,
         width_function=marginal_class,
         failure=0.5,
         limit=ONE,
@@ -137,7 +137,7 @@ STATEMENTS = (
         r"+\tfrac{7\log d}{3(n-1)}\log\tfrac{4d}\delta",
         source="M25 Theorem 2 (13)",
         quantity=LOG_SCORE,
-        constants=_MAURER_PONTIL,
+        constants=MAURER_PONTIL,
         width_function=m25_log_bound,
         limit=LOG_CLASSES,
         **_COMMON,
@@ -150,7 +150,7 @@ STATEMENTS = (
         r"+\tfrac{7C'}{3(n-1)}\log\tfrac{4}\delta",
         source="O24 Theorem 6.1 (14)",
         quantity=LOG_SCORE,
-        constants=_MAURER_PONTIL,
+        constants=MAURER_PONTIL,
         width_function=o24_log_bound,
         limit=LOG_CLASSES,
         **_COMMON,
@@ -174,7 +174,7 @@ STATEMENTS = (
         latex=r"\log\mathrm{IS} \le \text{(13) with } V_j=1,\;V_H=(\log d)^2",
         source="M25 Appendix C.4",
         quantity=LOG_SCORE,
-        constants=_MAURER_PONTIL,
+        constants=MAURER_PONTIL,
         width_function=m25_naive_log_bound,
         limit=LOG_CLASSES,
         **_COMMON,

@@ -114,6 +114,7 @@ STATEMENTS = (
         quantity=RAW_COVARIANCE_ERROR,
         constants={**_RANK, "union": 1.0},
         width_function=effective_rank_psi,
+        repairs="o24.covariance-sub-gaussian",
     ),
     Bound(
         id="o24.covariance",

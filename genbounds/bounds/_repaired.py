@@ -30,6 +30,7 @@ from genbounds.bounds._quantities import (
     SQUARED_NORM_ERROR,
 )
 from genbounds.bounds._scalars import gaussian_mean
+from genbounds.bounds._steps import REPAIRED
 from genbounds.bounds._tails import normal_product_tail, weighted_chi_square_quantile
 from genbounds.bounds._vectors import naive_mean_norm
 
@@ -462,4 +463,5 @@ STATEMENTS = (
         width_function=visits_by_picks,
         repairs="o24.visit-sum-log",
     ),
+    *REPAIRED,
 )

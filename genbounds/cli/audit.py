@@ -153,14 +153,14 @@ def _default_jobs(ids: Sequence[str], scheduler: str | None) -> int:
 
 
 def _print(rows: list[dict[str, Any]]) -> None:
-    from genbounds.report.wording import measured_lines, verdict_word
+    from genbounds.report.wording import measured_lines, verdict_text
 
     print_table(
         ("Statement", "Verdict", "Form", "Tightness", "Cases", "Source"),
         [
             (
                 row["id"],
-                verdict_word(row["verdict"]),
+                verdict_text(row["verdict"], row["refuted_from"]),
                 row["form"],
                 number(row["tightness"]),
                 number(row["cells"]),

@@ -97,7 +97,7 @@ def describe(bound: Bound) -> dict[str, Any]:
 
 
 def _explain(bound: Bound, row: dict[str, Any]) -> None:
-    from genbounds.report.wording import measured_lines, verdict_word
+    from genbounds.report.wording import measured_lines, verdict_text
 
     say(f"{bound.id}  ({bound.form})", "", f"  {bound.claim}", "", f"LaTeX    {bound.latex}")
     say(f"source   {bound.source}", f"setting  {bound.setting}")
@@ -107,7 +107,8 @@ def _explain(bound: Bound, row: dict[str, Any]) -> None:
         say(f"constant {name} = {short(value)}")
     if bound.repairs:
         say(f"repairs  {bound.repairs}")
-    say("", f"verdict  {verdict_word(row['verdict'])} (quick audit)")
+    said = verdict_text(row["verdict"], row["refuted_from"])
+    say("", f"verdict  {said} (quick audit)")
     if row["counterexample"]:
         say(f"         {row['counterexample']}")
     for line in measured_lines(row):

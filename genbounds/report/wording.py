@@ -28,6 +28,25 @@ def verdict_word(verdict: str) -> str:
     return VERDICT_WORDS.get(verdict, verdict)
 
 
+USUAL_DELTA = 0.05
+"""A statement that fails only at smaller failure probabilities says so at first sight."""
+
+
+def verdict_text(verdict: str, refuted_from: float | None) -> str:
+    """Return the word for a verdict, and the failure probabilities to which it is limited.
+
+    Parameters
+    ----------
+    verdict : str
+        Of the audit.
+    refuted_from : float or None
+        Largest failure probability at which it is refuted.
+    """
+    if verdict == "refuted" and refuted_from is not None and refuted_from < USUAL_DELTA:
+        return f"refuted (only at δ ≤ {refuted_from:g})"
+    return verdict_word(verdict)
+
+
 def verdict_line(ranking: Ranking) -> str:
     """Say which model is best, and which of the others differ from it significantly."""
     best, at = shown(ranking.best), f"({percent(ranking.level)}, jointly)"

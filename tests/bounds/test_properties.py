@@ -237,6 +237,7 @@ PER_COORDINATE = {
 # at all because ‖Σ‖ ≤ 1 is assumed.
 OTHER_UNIT = {
     "o24.covariance-effective-rank",
+    "o24.covariance-sub-gaussian",
     "o24.covariance",
     "o24.fd-bonus",
     "o24.fd-bonus-plug-in",
@@ -434,6 +435,19 @@ vectors = st.lists(entries, min_size=1, max_size=6).map(np.array)
 counts = st.lists(st.integers(1, 60).map(float), min_size=1, max_size=6).map(np.array)
 batches = st.integers(1, 40).map(float)
 
+
+@st.composite
+def burnt_in(draw, long):
+    batch = draw(batches)
+    least = int(batch) if long else 1
+    return {
+        "picks": draw(counts),
+        "batch": batch,
+        "alpha": draw(st.floats(0.0, 0.99)),
+        "burn_in": float(draw(st.one_of(st.just(least), st.integers(least, least + 60)))),
+    }
+
+
 INPUTS = {
     "factor-pair": factor_pairs(),
     "factor-triple": factor_triples(),
@@ -445,9 +459,18 @@ INPUTS = {
     "visits": st.fixed_dictionaries(
         {"picks": counts, "batch": batches, "alpha": st.floats(0.0, 0.99)}
     ),
+    "visits-burn-in": burnt_in(long=False),
+    "visits-long-burn-in": burnt_in(long=True),
 }
-# False as printed: one pick of one generator with a batch of one already violates them.
-FALSE = {"o24.visit-sum-log", "m25.visit-sum-log"}
+# False as printed: one pick of one generator already violates them, with a batch of one, of two, or
+# larger than the burn-in.
+FALSE = {
+    "o24.visit-sum-log",
+    "m25.visit-sum-log",
+    "o24.visit-total-power",
+    "o24.visit-total-log",
+    "m25.visit-sum-power-as-counted",
+}
 
 
 @pytest.mark.parametrize("name", DETERMINISTIC)

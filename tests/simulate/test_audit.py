@@ -91,6 +91,12 @@ REFUTED = {
     "o24.fd-bonus-plug-in",
     "o24.fd-decomposition",
     "v24.nystrom",
+    "c20.fid-infinity-with-replacement",
+    "o24.visit-total-power",
+    "o24.visit-total-log",
+    "m25.visit-sum-power-as-counted",
+    "o24.naive-covariance",
+    "o24.covariance-sub-gaussian",
 }
 # Verdicts of these settings, and of the exact quantile at d = 2,048, take a minute or more: the
 # nightly findings have them.

@@ -89,7 +89,7 @@ def test_every_case_by_hand_refutes(name):
     """Plain arithmetic, beside the audit: more is missed than allowed."""
     missed, allowed = BY_HAND[name]()
     assert missed > allowed
-    assert missed <= 1.0
+    assert missed <= 1.0 or BOUNDS[name].form == "deterministic"  # there: the two sides
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_the_repository_s_findings_can_be_run():
         names = ("left", "right") if "left, right" in code else ("missed", "allowed")
         assert [places[key] for key in names] == pytest.approx(printed, rel=1e-5), name
         assert places[names[0]] > places[names[1]], name
-        assert "| `repaired." in section, name
+        assert re.search(r"^\| repair \|.*\n.*\n\| `", section, flags=re.MULTILINE), name
 
 
 @pytest.mark.slow

@@ -9,7 +9,8 @@ import pytest
 
 from genbounds import InputError
 from genbounds.bounds import catalog, truncate
-from genbounds.simulate import CategoricalArm, GaussianArm, NystromArm, audit, coverage
+from genbounds.simulate import CategoricalArm, FrechetArm, GaussianArm, NystromArm, audit, coverage
+from genbounds.simulate.auditing import _infinity
 
 BOUNDS = catalog()
 
@@ -28,7 +29,6 @@ def verdict(name, replications=600, **constants):
         pytest.param("c20.fid-variance", {"exponent": -2.0}, marks=pytest.mark.slow),
         ("c20.sobol", {"ratio": 1e-4}),
         ("c20.spacing", {"ratio": 0.01}),
-        pytest.param("c20.fid-infinity", {"ratio": -5.0}, marks=pytest.mark.slow),
     ],
 )
 def test_planted_rate_turns_the_verdict(name, wrong):
@@ -36,6 +36,28 @@ def test_planted_rate_turns_the_verdict(name, wrong):
     row = verdict(name, **wrong)
     assert row.verdict == "refuted"
     assert row.counterexample
+
+
+def last_size_only(sizes):
+    """The plain score of the pool in place of the line's value at 0."""
+    return (sizes == sizes[-1]).astype(float)
+
+
+@pytest.mark.slow
+def test_extrapolation_stands_without_replacement_and_falls_with_it_or_without_a_line(monkeypatch):
+    """In the first cell, whose plain bias is 0.015; chance turns it with probability below 1e-6."""
+    arm = FrechetArm(GaussianArm(0.0, np.ones(32)), 0.0, np.ones(32))
+
+    def holds(name):
+        rng = np.random.default_rng(0)
+        found = _infinity.bias_left(BOUNDS[name], arm, 5000, 20_000, 12, rng)
+        assert found.decisive
+        return found.holds
+
+    assert holds("c20.fid-infinity")
+    assert not holds("c20.fid-infinity-with-replacement")
+    monkeypatch.setattr(_infinity, "intercept_weights", last_size_only)
+    assert not holds("c20.fid-infinity")
 
 
 @pytest.mark.slow

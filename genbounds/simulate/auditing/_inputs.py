@@ -151,6 +151,16 @@ def _visits(theta: Float, d: int) -> dict[str, Float]:
     return {"picks": picks, "batch": batch, "alpha": 0.999 * _unit(theta[:, d + 1])}
 
 
+def _visits_burn_in(theta: Float, d: int) -> dict[str, Float]:
+    burn_in = 1.0 + np.floor(np.minimum(np.abs(theta[:, d + 2]), 200.0))
+    return _visits(theta, d) | {"burn_in": burn_in}
+
+
+def _visits_long_burn_in(theta: Float, d: int) -> dict[str, Float]:
+    found = _visits_burn_in(theta, d)
+    return found | {"burn_in": found["batch"] + found["burn_in"] - 1.0}
+
+
 def _two_matrices(d: int) -> int:
     return 2 * d * d
 
@@ -171,5 +181,7 @@ FAMILIES: Mapping[str, InputFamily] = MappingProxyType(
         ),
         "vector-order": InputFamily(size=lambda d: d + 1, decode=_vector_order),
         "visits": InputFamily(size=lambda d: d + 2, decode=_visits),
+        "visits-burn-in": InputFamily(size=lambda d: d + 3, decode=_visits_burn_in),
+        "visits-long-burn-in": InputFamily(size=lambda d: d + 3, decode=_visits_long_burn_in),
     }
 )

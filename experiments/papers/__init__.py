@@ -1,0 +1,1 @@
+"""Which part of each paper is where: statements, algorithms, tables, figures."""

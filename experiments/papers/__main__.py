@@ -1,0 +1,76 @@
+"""Write docs/papers.md: every item of the papers, with the verdicts of docs/findings.md.
+
+python -m experiments.papers
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from experiments.papers.rows import AUDIT, PAPERS, Row
+
+ROOT = Path(__file__).parents[2]
+FINDINGS = ROOT / "docs" / "findings.md"
+PAGE = ROOT / "docs" / "papers.md"
+
+
+def verdicts(text: str) -> dict[str, str]:
+    """Read the table of verdicts of the findings: verdict, and where a refutation begins."""
+    table = text.split("## All verdicts, worst first")[1].split("\n## ")[0]
+    return dict(re.findall(r"^\| `([^`]+)` \| ([^|]+?) \|", table, flags=re.MULTILINE))
+
+
+def command(row: Row) -> str:
+    """Return what runs a row."""
+    return row.command or f"{AUDIT} {' '.join(row.ids)}"
+
+
+def outcome(row: Row, found: Mapping[str, str]) -> str:
+    """Return the verdicts of a row's statements, and its note."""
+    said = [f"`{name}` {found[name]}" if len(row.ids) > 1 else found[name] for name in row.ids]
+    return "; ".join([*said, row.note] if row.note else said)
+
+
+def page(found: Mapping[str, str]) -> str:
+    """Write the page."""
+    lines = [
+        "# The papers, item by item",
+        "",
+        "Made by `python -m experiments.papers` from `experiments/papers/rows.py` and the verdicts "
+        "in [the findings](findings.md). Do not edit: run the command again.",
+        "",
+        "Every numbered statement, algorithm, table and figure of the papers: its statement in "
+        "[the catalogue](bounds.md), its file, what runs it, and the verdict, or the reason why it "
+        "is not here. What a verdict covers is said in [the findings](findings.md).",
+        "",
+    ]
+    for paper, rows in PAPERS.items():
+        lines += [
+            f"## {paper}",
+            "",
+            "| item | what | statement | file | command | verdict, or the reason |",
+            "|---|---|---|---|---|---|",
+        ]
+        for row in rows:
+            names = ", ".join(f"`{name}`" for name in row.ids) or "none"
+            cells = (row.item, row.what, names, f"`{row.file}`", f"`{command(row)}`",
+                     outcome(row, found))  # fmt: skip
+            lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--file", type=Path, default=PAGE)
+    arguments = parser.parse_args()
+    found = verdicts(FINDINGS.read_text(encoding="utf-8"))
+    arguments.file.write_text(page(found), encoding="utf-8")
+    print(f"wrote {arguments.file}")
+
+
+if __name__ == "__main__":
+    main()

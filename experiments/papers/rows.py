@@ -1,0 +1,319 @@
+"""The rows of the map, paper by paper, in the papers' order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+BOUNDS = "genbounds/bounds/"
+POLICIES = "genbounds/select/policies/"
+AUDIT = "genbounds audit"
+REGRET = "python -m experiments.selection.regret main"
+REAL = "python -m experiments.selection.real --reference real.npy --files model_a.npy model_b.npy"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One numbered item of a paper.
+
+    Attributes
+    ----------
+    item, what : str
+        Its number, and what it is.
+    ids : tuple of str
+        Statements of the catalogue; their verdicts are read from the findings.
+    file : str
+        Where it is, from the root of the repository.
+    command : str
+        What runs it; empty: the audit of its statements.
+    note : str
+        Why there is no verdict, or what there is in its place.
+    """
+
+    item: str
+    what: str
+    ids: tuple[str, ...] = ()
+    file: str
+    command: str = ""
+    note: str = ""
+
+
+def stated(item: str, what: str, ids: str, file: str, note: str = "") -> Row:
+    """Return the row of a statement of the catalogue."""
+    return Row(item=item, what=what, ids=tuple(ids.split()), file=BOUNDS + file, note=note)
+
+
+def unbuilt(item: str, what: str, file: str, reason: str, command: str = "none yet") -> Row:
+    """Return the row of what is not built yet."""
+    return Row(item=item, what=what, file=file, command=command, note=f"not built yet: {reason}")
+
+
+def images(item: str, what: str, data: str, here: str, command: str = REGRET) -> Row:
+    """Return the row of a figure of real images, which are not here; `here` is in their place."""
+    file = "docs/regret.md"
+    note = (
+        f"{data} cannot be had here: {here}. With the images, a GPU and the encoder's weights: "
+        f"`genbounds features FOLDER --encoder … --out model_a.npy` for each model, then `{REAL}`"
+    )
+    return Row(item=item, what=what, file=file, command=command, note=note)
+
+
+_NORMS = "Gaussian arms with the printed norms of that encoder stand for them"
+_POSTERIORS = "Dirichlet posteriors stand for them"
+_DIALS = "no recorded study has the dial of truncation 0.01 … 0.1 on real images"
+
+O24 = (
+    stated("Theorem 5.1 (7)", "optimistic FID", "o24.fd-bonus", "_frechet.py"),
+    Row(item="Algorithm 1", what="FID-UCB", file=POLICIES + "_fid_ucb.py", command=REGRET,
+        note="built; regret measured in docs/regret.md; norms are refreshed as the sample grows"),
+    stated("Theorem 5.2", "regret of FID-UCB", "o24.fid-ucb-regret", "_rates.py"),
+    stated("Theorem 6.1 (14)", "optimistic IS", "o24.is-bound", "_inception.py"),
+    Row(item="Algorithm 2", what="IS-UCB", file=POLICIES + "_is_ucb.py", command=REGRET,
+        note="built; regret measured in docs/regret.md"),
+    stated("Theorem 6.2 (15)", "regret of IS-UCB", "o24.is-ucb-regret", "_rates.py",
+           "the order in T; the factors G, d, m and Δ of the bound are not fitted"),
+    stated("Theorem A.1 (16)", "decomposition of FD", "o24.fd-decomposition", "_frechet.py"),
+    stated("A.2, first inequalities", "visits and samples",
+           "o24.visit-sum-power o24.visit-sum-log", "_deterministic.py"),
+    stated("A.2, second inequalities", "samples and horizon",
+           "o24.visit-total-power o24.visit-total-log", "_steps.py"),
+    stated("Lemma A.2 (22), (27)", "norm of the mean", "o24.mean-norm", "_vectors.py",
+           "(27) is its square"),
+    stated("Lemma A.2 (23)", "covariance", "o24.covariance", "_matrices.py"),
+    stated("(28)", "split of the covariance", "m25.covariance-split", "_steps.py",
+           "the same inequality in M25"),
+    stated("(29)", "Lemma E.7 with σ² = max Σ_ii", "o24.covariance-effective-rank",
+           "_matrices.py"),
+    stated("Theorem A.3", "trace of the root", "m25.trace-root-perturbation", "_deterministic.py"),
+    stated("Theorem B.1", "clipping is optimistic", "m25.clip-optimism", "_deterministic.py"),
+    stated("Lemma B.2", "optimistic marginal entropy", "m25.optimistic-entropy", "_steps.py"),
+    stated("D.3, mean", "norm of the mean by dimension", "o24.naive-mean-norm", "_vectors.py"),
+    stated("D.3, covariance", "covariance by dimension", "o24.naive-covariance", "_steps.py"),
+    stated("(32)", "naive bonus of FID", "o24.fd-naive-bonus", "_frechet.py"),
+    stated("(33)", "naive bound on IS", "o24.is-naive-bound", "_inception.py"),
+    stated("D.5", "bonus from estimates", "o24.fd-bonus-plug-in", "_plugin.py"),
+    stated("Lemma E.1", "Gaussian mean", "o24.gaussian-mean", "_scalars.py"),
+    stated("Lemma E.2", "Hoeffding", "o24.hoeffding", "_scalars.py"),
+    stated("Lemma E.3", "Bennett", "o24.bennett", "_scalars.py"),
+    stated("Lemma E.4", "empirical Bernstein", "m25.empirical-bernstein", "_scalars.py"),
+    stated("Lemma E.5", "χ² mean", "o24.chi-square-mean", "_scalars.py"),
+    stated("Lemma E.6", "covariance by dimension", "o24.covariance-dimension", "_matrices.py"),
+    stated("Lemma E.7", "covariance by effective rank", "o24.covariance-sub-gaussian",
+           "_steps.py"),
+    stated("Lemma E.8", "trace of the root, monotone", "m25.trace-root-monotone",
+           "_deterministic.py"),
+    stated("Lemma E.9", "trace of the root, subadditive", "m25.trace-root-subadditive",
+           "_deterministic.py"),
+    stated("Lemma E.10", "square of a mean", "o24.squared-mean", "_scalars.py"),
+    stated("Lemma E.11", "product of means", "o24.product-of-means", "_scalars.py"),
+    stated("Lemma E.12", "order of inverses", "m25.inverse-order", "_deterministic.py"),
+    images("Figure 1", "FID-UCB, Inception", "CIFAR-10, ImageNet and FFHQ", _NORMS),
+    images("Figure 2", "FID-UCB, truncated FFHQ", "FFHQ", _DIALS),
+    images("Figure 3", "IS-UCB", "CIFAR-10, ImageNet and FFHQ", _POSTERIORS),
+    images("Figure 4", "IS-UCB, truncated FFHQ", "FFHQ", _DIALS),
+    images("Figure 5", "FID-UCB, another encoder", "CIFAR-10, ImageNet and FFHQ", _NORMS),
+    images("Figure 6", "FID-UCB, a third encoder", "CIFAR-10, ImageNet and FFHQ", _NORMS),
+    images("Figure 7", "FID-UCB, truncated AFHQ", "AFHQ Dog", _DIALS),
+    unbuilt("Figure 8", "images queried by IS-UCB", "experiments/selection/real.py",
+            "a sheet of the first picks on the digits' generators"),
+    images("Figure 9", "IS-UCB, truncated AFHQ", "AFHQ", _DIALS),
+)  # fmt: skip
+
+O24_EARLIER = (
+    Row(item="all", what="the earlier text of the same paper", file="docs/bounds.md",
+        command=AUDIT + " 'o24.*'",
+        note="its Theorems 5.1 to 6.2, A.1 to B.2 and Lemmas E.1 to E.12 are those above"),
+)  # fmt: skip
+
+M25 = (
+    stated("Theorem 1 (6)", "optimistic FD", "m25.fd-bonus", "_frechet.py"),
+    unbuilt("Remark 1", "bonus from a known norm", POLICIES + "_fd_ucb.py",
+            "its bonus is m25.fd-bounded-bonus; `FdUcb(radius=…)` is not a policy yet",
+            REGRET),
+    Row(item="Algorithm 1", what="FD-UCB", file=POLICIES + "_fd_ucb.py", command=REGRET,
+        note="built; regret measured in docs/regret.md; norms are refreshed as the sample grows"),
+    stated("(11)", "error of the marginal", "m25.marginal-class", "_inception.py"),
+    stated("Theorem 2 (13)", "optimistic IS", "m25.is-bound", "_inception.py"),
+    Row(item="Algorithm 2", what="IS-UCB", file=POLICIES + "_is_ucb.py", command=REGRET,
+        note="built; regret measured in docs/regret.md"),
+    stated("Theorem 3 (14)", "regret of FD-UCB", "m25.fd-ucb-regret", "_rates.py",
+           "the order in T"),
+    unbuilt("(15) to (17)", "D₁, D₂, D₃", BOUNDS + "_rates.py",
+            "constants inside an order; the dependence of the regret on G, b and D is not fitted"),
+    stated("A.2, first inequalities", "visits and picks",
+           "m25.visit-sum-power m25.visit-sum-log", "_deterministic.py"),
+    stated("A.2, n_t as counted", "visits after a burn-in", "m25.visit-sum-power-as-counted",
+           "_steps.py"),
+    stated("A.2, second inequalities", "picks and horizon",
+           "m25.visit-total-power m25.visit-total-log", "_steps.py"),
+    stated("Theorem 4 (18)", "decomposition of FD", "m25.fd-decomposition", "_frechet.py"),
+    stated("Lemma 1 (23)", "norm of the mean", "m25.mean-norm", "_vectors.py"),
+    stated("Lemma 1 (24)", "covariance", "m25.covariance", "_matrices.py"),
+    stated("(25)", "split of the covariance", "m25.covariance-split", "_steps.py"),
+    stated("(26), Lemma 6 (33)", "covariance by effective rank", "m25.covariance-effective-rank",
+           "_matrices.py"),
+    stated("Theorem 5", "bonus of bounded features", "m25.fd-bounded-bonus", "_frechet.py"),
+    stated("(27)", "decomposition for bounded features", "m25.fd-bounded-decomposition",
+           "_steps.py", "log(3/δ) as printed; the step before has log(6/δ)"),
+    stated("(28)", "norm of the mean, bounded", "m25.bounded-mean-norm", "_vectors.py"),
+    Row(item="(29)", what="covariance of bounded features", file=BOUNDS + "_frechet.py",
+        command=AUDIT + " m25.fd-bounded-bonus",
+        note="(26) and (28) added, as Δ₂ inside m25.fd-bounded-bonus; no row of its own"),
+    stated("Lemma 2 (30)", "trace of the root", "m25.trace-root-perturbation",
+           "_deterministic.py"),
+    Row(item="Definitions 1 to 3", what="sub-Gaussian, sub-exponential",
+        file=BOUNDS + "_assumptions.py", command=AUDIT + " m25.sub-exponential-mean",
+        note="definitions: assumptions of the statements"),
+    unbuilt("Lemma 3", "weighted sums of sub-exponential variables", BOUNDS + "_scalars.py",
+            "used through Lemmas 4 and 5, whose own statements are audited",
+            AUDIT + " m25.weighted-chi-square"),
+    stated("Lemma 4 (31)", "squared norm of a Gaussian", "m25.weighted-chi-square",
+           "_scalars.py"),
+    stated("Lemma 5", "mean of sub-exponential variables", "m25.sub-exponential-mean",
+           "_scalars.py"),
+    stated("Lemma 7", "trace of the root, monotone", "m25.trace-root-monotone",
+           "_deterministic.py"),
+    stated("Lemma 8", "trace of the root, subadditive", "m25.trace-root-subadditive",
+           "_deterministic.py"),
+    stated("Lemma 9", "order of inverses", "m25.inverse-order", "_deterministic.py"),
+    stated("Theorem 6 (36)", "regret of IS-UCB", "m25.is-ucb-regret", "_rates.py",
+           "the order in T"),
+    Row(item="(37)", what="sum over the steps without clipping", file=BOUNDS + "_rates.py",
+        command=AUDIT + " m25.is-ucb-regret",
+        note="an order inside the proof of Theorem 6, judged with it"),
+    stated("Lemma 10", "optimistic marginal entropy", "m25.optimistic-entropy", "_steps.py"),
+    stated("Lemma 11", "clipping is optimistic", "m25.clip-optimism", "_deterministic.py"),
+    stated("Lemma 12", "empirical Bernstein", "m25.empirical-bernstein", "_scalars.py"),
+    stated("C.3", "bonus from estimates", "m25.fd-bonus-plug-in", "_plugin.py"),
+    stated("C.4, FD", "naive bonus of FD", "m25.fd-naive-bonus", "_frechet.py"),
+    stated("C.4, IS", "naive bound on IS", "m25.is-naive-bound", "_inception.py"),
+    *(
+        Row(item=f"Table {number}", what=f"norms of {encoder} features",
+            file="experiments/selection/embeddings.py", command=REGRET,
+            note="the 5,000-image column is what arms are made of; the 50-image column is not "
+            "built yet: ImageNet and the models' images cannot be had here")
+        for number, encoder in ((1, "Inception"), (2, "CLIP"), (3, "DINOv2"))
+    ),
+    images("Figure 1", "three CIFAR-10 models, the idea", "CIFAR-10", _NORMS),
+    images("Figure 2", "FD-UCB, CLIP", "CIFAR-10, ImageNet and FFHQ", _NORMS),
+    images("Figure 3", "IS-UCB", "CIFAR-10, ImageNet and FFHQ", _POSTERIORS),
+    images("Figure 4", "IS-UCB, truncated FFHQ", "FFHQ", _DIALS),
+    images("Figure 5", "FD-UCB on three CIFAR-10 models", "CIFAR-10", _NORMS),
+    images("Figure 6", "audio, FAD", "Magnatagatune and VGGish (FAD)",
+           "arms with a probability of noise are not built yet"),
+    images("Figure 7", "FD-UCB, Inception", "CIFAR-10, ImageNet and FFHQ", _NORMS),
+    images("Figure 8", "FD-UCB, DINOv2", "CIFAR-10, ImageNet and FFHQ", _NORMS),
+    images("Figure 9", "truncated models, Inception", "FFHQ and AFHQ", _DIALS),
+    images("Figure 10", "truncated models, DINOv2", "FFHQ and AFHQ", _DIALS),
+    images("Figure 11", "truncated models, CLIP", "FFHQ and AFHQ", _DIALS),
+    images("Figure 12", "video and audio",
+           "MSR-VTT with I3D (FVD) and Magnatagatune with VGGish (FAD)",
+           "arms with a probability of noise are not built yet"),
+    images("Figure 13", "IS-UCB, truncated AFHQ", "AFHQ Dog", _DIALS),
+    Row(item="Figure 14", what="batch, κ and threshold of FD-UCB", file="docs/regret.md",
+        command="python -m experiments.selection.regret ablation",
+        note="measured on arms with CLIP's norms; CIFAR-10 cannot be had here"),
+    Row(item="Figure 15", what="a new model every 200 steps", file="docs/regret.md",
+        command="python -m experiments.selection.regret joining",
+        note="measured on arms with the printed norms; the models' images cannot be had here"),
+)  # fmt: skip
+
+_SOBOL = "python -m experiments.sobol.variance_ratio"
+_LATENTS = "python -m experiments.digits.sobol_latents"
+_CONVERGENCE = "python -m experiments.digits.convergence"
+C20 = (
+    Row(item="(1)", what="FID", file="genbounds/estimators/frechet/_distance.py",
+        command=_CONVERGENCE, note="a definition: `gb.frechet_distance`"),
+    Row(item="(2)", what="Inception score", file="genbounds/estimators/_inception.py",
+        command=_CONVERGENCE, note="a definition: `gb.inception_score`"),
+    Row(item="(3), (4)", what="Monte Carlo and its variance", file="docs/sobol.md",
+        command=_SOBOL, note="textbook facts, not claims of the paper"),
+    stated("(5) to (7)", "bias of FID_N", "c20.fid-bias", "_rates.py"),
+    stated("(8)", "variance of FID_N", "c20.fid-variance", "_rates.py"),
+    unbuilt("(9)", "Koksma–Hlawka", "docs/sobol.md",
+            "needs the variation of an encoder; the gain itself is measured", _SOBOL),
+    stated("(10) to (13)", "bias of IS_N", "c20.is-bias", "_rates.py"),
+    Row(item="(14), (15)", what="uniform to normal: inverse, Box–Muller",
+        file="genbounds/estimators/_sobol.py", command=_SOBOL,
+        note="built: `gb.sobol_normal(method=…)`"),
+    stated("Section 3.1, Figure 3", "ranks flip", "c20.rank-flip", "_rates.py"),
+    stated("Algorithm 1", "FID∞ without replacement", "c20.fid-infinity", "_rates.py"),
+    stated("Section 4.3", "FID∞ with replacement", "c20.fid-infinity-with-replacement",
+           "_rates.py"),
+    stated("Section 4.3, spacing", "even in N against even in 1/N", "c20.spacing", "_rates.py"),
+    stated("Table 1", "variance from Sobol points", "c20.sobol", "_rates.py",
+           "on random networks; its means, and \"always better\" ones, are not built yet: the "
+           "trained GANs of CelebA and ImageNet cannot be had here"),
+    Row(item="Listing 1", what="sampler of normals", file="genbounds/estimators/_sobol.py",
+        command=_LATENTS, note="built: `gb.sobol_normal`, `gb.sobol_cache`"),
+    Row(item="Figure 1", what="random and Sobol points", file="docs/sobol.md", command=_SOBOL,
+        note="an illustration; the page has the measured gain in its place"),
+    Row(item="Figure 2", what="FID against 1/N", file="docs/experiments.md",
+        command=_CONVERGENCE, note="on the digits' GAN; CelebA's and ImageNet's GANs cannot be "
+        "had here"),
+    *(
+        unbuilt(f"Figure {number}", what, "genbounds/estimators/_extrapolation.py", reason,
+                _CONVERGENCE)
+        for number, what, reason in (
+            (4, "lines of one DCGAN", "prediction at a finite N is no function here"),
+            (5, "predicted FID at 100,000", "prediction at a finite N is no function here"),
+            (6, "FID∞, three samplers, two spacings", "FID∞ itself is measured against n only"),
+            (7, "FID∞ of a VAE", "FID∞ is measured on the digits' GAN only"),
+            (9, "predicted IS at 100,000", "prediction at a finite N is no function here"),
+        )
+    ),
+    Row(item="Figure 8", what="IS against 1/N", file="docs/experiments.md",
+        command=_CONVERGENCE, note="on the digits' GAN; BigGAN cannot be had here"),
+    Row(item="Figure 10", what="GANs trained with Sobol latents", file="docs/experiments.md",
+        command=_LATENTS, note="twelve GANs a sampler on the digits; CelebA cannot be had here"),
+)  # fmt: skip
+
+_VENDI = "python -m experiments.vendi"
+_KINETICS = (
+    "on known spectra and digits, n to 2,000; ImageNet, FFHQ and Kinetics cannot be had here: with "
+    "the features, `genbounds score features.npy --metric vendi`"
+)
+V24 = (
+    Row(item="Definition 1", what="Vendi statistic", file="genbounds/estimators/vendi/_score.py",
+        command=_VENDI, note="a definition: `gb.vendi_score`"),
+    stated("Theorem 1", "eigenvalues", "v24.eigenvalues", "_vendi.py"),
+    stated("Corollary 1", "α ≥ 2", "v24.order-ge-2", "_vendi.py"),
+    stated("Corollary 2", "1 ≤ α < 2", "v24.order-lt-2 v24.order-one", "_vendi.py"),
+    Row(item="Definition 2", what="truncated statistic",
+        file="genbounds/estimators/vendi/_truncated.py", command=_VENDI,
+        note="a definition: `gb.vendi_score(method=\"truncated\")`"),
+    stated("Theorem 2", "truncated", "v24.truncated", "_vendi.py"),
+    stated("Theorem 3(a)", "FKEA", "v24.fkea", "_vendi.py"),
+    stated("Theorem 3(b)", "Nyström", "v24.nystrom", "_rates.py",
+           "as App. A.5 has it, a sum under the root; the product of the main text is not built "
+           "yet: it is 0 wherever λ_r = 0"),
+    unbuilt("Theorem 3(b), landmarks", "V24's own number of landmarks", BOUNDS + "_rates.py",
+            "t ≥ r τ log n is read as printed, with fixed t", AUDIT + " v24.nystrom"),
+    stated("Lemma 1", "vector Bernstein", "v24.vector-bernstein", "_vectors.py"),
+    stated("A.1", "Hoffman–Wielandt", "v24.hoffman-wielandt", "_deterministic.py"),
+    stated("A.3", "norms in d dimensions", "v24.norm-embedding", "_deterministic.py"),
+    stated("Lemma 2", "projection on the simplex", "v24.simplex-projection",
+           "_deterministic.py"),
+    unbuilt("B.1", "spread of the scores against n", "experiments/vendi/__main__.py",
+            "the spread is in the intervals' widths, not in percent", _VENDI),
+    Row(item="B.2, Figure 6", what="choice of a bandwidth", file="docs/experiments.md",
+        command=_VENDI, note="measured on known spectra and digits"),
+    Row(item="Figures 1 and 2", what="convergence, finite and infinite kernels",
+        file="docs/experiments.md", command=_VENDI, note=_KINETICS),
+    Row(item="Figure 3", what="scores under truncation", file="docs/experiments.md",
+        command=_VENDI, note="a dial of diversity made here; StyleGAN3 on FFHQ cannot be had here"),
+    Row(item="Figures 4 and 5", what="StyleGAN-XL and StyleGAN3 under truncation",
+        file="docs/experiments.md", command=_VENDI,
+        note="a dial of diversity made here; ImageNet and FFHQ cannot be had here"),
+    Row(item="text", what="diversity of a corpus", file="docs/experiments.md",
+        command="python -m experiments.text",
+        note="on Python's own reference; curves with n and GPT-4's corpus are not built yet"),
+)  # fmt: skip
+
+PAPERS = {
+    "O24: An Optimism-based Approach to Online Evaluation of Generative Models": O24,
+    "O24, its earlier text": O24_EARLIER,
+    "M25: A Multi-Armed Bandit Approach to Online Selection and Evaluation of Generative Models":
+        M25,
+    "C20: Effectively Unbiased FID and Inception Score and where to find them": C20,
+    "V24: On the Statistical Complexity of Estimating VENDI Scores from Empirical Data": V24,
+}  # fmt: skip
