@@ -36,10 +36,11 @@ from genbounds.origins import check_same_encoder, origin_of, origin_warnings
 from genbounds.samples import features_of
 from genbounds.validation import (
     Float,
+    check_count,
     check_features,
     check_open_unit,
-    check_rng,
     check_same_dimension,
+    seeded,
 )
 
 
@@ -51,7 +52,7 @@ def memorisation(
     level: float = 0.95,
     fdr: float = 0.1,
     closer: float = 0.6,
-    rng: int | np.random.Generator = 0,
+    seed: int = 0,
 ) -> Memorisation:
     """Test whether a generator copies its training rows, say how many at least, and list them.
 
@@ -72,7 +73,7 @@ def memorisation(
         A generated row is a near copy if its distance to the nearest real row is at most so many
         times that to the fifth, in (0, 1). Where real rows themselves are often that near, in few
         dimensions, less is used: what one real row in a hundred would reach.
-    rng : int or Generator
+    seed : int
         Order of the rows, which breaks ties, and which real rows are looked at for the checks.
 
     Returns
@@ -117,7 +118,7 @@ def memorisation(
     check_open_unit("closer", closer)
     generated = check_features("fake", features_of(fake), minimum=1)
     check_rows("fake", generated)
-    rng = check_rng(rng)
+    rng = seeded(check_count("seed", seed, minimum=0), "order")
     pool = pool_of(train, heldout, rng)
     check_same_dimension("fake", generated.shape[1], "train", pool.rows.shape[1])
     origins = {name: origin_of(x) for name, x in _named(fake, train, heldout).items()}

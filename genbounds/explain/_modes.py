@@ -24,6 +24,7 @@ from genbounds.validation import (
     check_features,
     check_finite,
     check_open_unit,
+    seeded,
 )
 
 Kind = Literal["missing", "rare", "over", "invented", "even"]
@@ -255,7 +256,7 @@ def modes(fake: Any, real: Any, *, level: float = 0.95, seed: int = 0) -> Modes:
             f"{sides['real'].rows.shape[1]}: use one encoder for both.",
             argument="fake",
         )
-    rng = np.random.default_rng(seed)
+    rng = seeded(seed, "halves")
     discovery, counted = _divided(sides, rng)
     cells = find_cells(sides["fake"].rows, sides["real"].rows, discovery, seed)
     regions = _tested(cells, counted, 1.0 - level)

@@ -9,13 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds.validation import Float
+from genbounds.validation import Float, seeded
 
 CELLS = (10, 20, 40)
 """Numbers of cells: large kinds of rows are seen by few cells, small ones by many."""
 
 REGIONS = 10
 """Cells that are kept: the more are tested, the less each of them can show."""
+
+CHANCES = 2
+"""Cells that may show the same: the second is for where the first was an accident."""
 
 OVERLAP = 0.5
 """Share of the rows of the smaller of two cells from which on they show the same."""
@@ -71,7 +74,7 @@ def find_cells(
     x = _scaled(fake, real, halves)
     parts = {"fake": x[: len(fake)], "real": x[len(fake) :]}
     seen = {"fake": halves[0], "real": halves[1]}
-    rng = np.random.default_rng(seed)
+    rng = seeded(seed, "cells")
     candidates = []
     for k, model in _fitted(parts, seen, rng):
         cell_of = {name: model.predict(rows) for name, rows in parts.items()}
@@ -83,15 +86,16 @@ def find_cells(
             for j in range(k)
         ]  # fmt: skip
     candidates.sort(key=lambda one: -one[0])
-    return [
-        Cell(
-            member["fake"],
-            member["real"],
-            {name: _nearest(parts[name], member[name], centre) for name in parts},
-            bool(more),
-        )
-        for _, more, member, centre in candidates[:REGIONS]
-    ]
+    kept: list[Cell] = []
+    for _, more, member, centre in candidates:
+        nearest = {name: _nearest(parts[name], member[name], centre) for name in parts}
+        cell = Cell(member["fake"], member["real"], nearest, bool(more))
+        # Pieces of one strong change must not take the places of all others.
+        if sum(cell.repeats(other) for other in kept) < CHANCES:
+            kept.append(cell)
+        if len(kept) == REGIONS:
+            break
+    return kept
 
 
 def _scaled(

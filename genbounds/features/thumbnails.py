@@ -162,6 +162,13 @@ def pictures_of(path: Path, n: int, images: Path | None = None) -> Pictures:
     else:
         names = [str(name) for name in label_arrays(path, n).get(ITEMS_KEY, ())]
         sources = _recorded(path)
+        far = [source for source in sources if not _is_near(source, path)]
+        if far and images is None:
+            return Pictures(
+                names=names,
+                problem=f"{display(path)} was made from {display(far[0])}, which is in neither its "
+                "folder nor this one: pass --images if its pictures may be shown",
+            )
     sources = [images] if images is not None else sources
     if not sources:
         return Pictures(
@@ -189,6 +196,18 @@ def pictures_of(path: Path, n: int, images: Path | None = None) -> Pictures:
         names=names,
         problem=f"{display(sources[0])} does not hold the images of {display(path)}",
     )
+
+
+def _is_near(source: Path, path: Path) -> bool:
+    """Whether a recorded source lies below the folder of its file, or the current one.
+
+    Somebody else's file must not choose which pictures of this computer get into a page.
+    """
+    try:
+        real = source.resolve()
+    except (OSError, ValueError):  # no path at all
+        return False
+    return any(real.is_relative_to(folder.resolve()) for folder in (path.parent, Path.cwd()))
 
 
 def _recorded(path: Path) -> list[Path]:

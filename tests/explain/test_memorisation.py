@@ -346,7 +346,7 @@ def test_near_twins_and_few_held_out_rows_are_named(real):
         ({"fake": np.ones((5, 3))}, "`fake` has 3 features"),
         ({"train": np.eye(D)[:2], "heldout": np.eye(D)[2:4]}, "at least 7 distinct rows"),
         ({"fake": gb.Moments(np.zeros(D), np.eye(D))}, "`fake`"),
-        ({"rng": "a"}, "`rng`"),
+        ({"seed": "a"}, "`seed`"),
     ],
 )
 def test_bad_input_is_one_line(real, change, words):

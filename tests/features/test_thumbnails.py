@@ -38,7 +38,8 @@ def opened(uri):
 
 
 @pytest.fixture
-def folder(tmp_path):
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     folder = tmp_path / "photos"
     (folder / "b").mkdir(parents=True)
     for number in range(N):
@@ -88,12 +89,23 @@ def test_features_remember_their_items(folder, tmp_path, suffix, form):
     assert files.read_labels(out).strata is None or suffix != ".npy"  # labels are what they were
 
 
-def test_both_may_be_moved_together(folder, tmp_path):
+def test_images_that_lie_elsewhere_must_be_named(folder, tmp_path, monkeypatch):
+    out = features(folder, tmp_path / "made" / "x.safetensors")
+    monkeypatch.chdir(tmp_path / "made")
+    found = pictures_of(out, N)
+    assert "photos, which is in neither its folder nor this one" in found.problem
+    assert found.of(range(N)) == {}
+    assert found.name(1) == "b/1.png"
+    assert len(pictures_of(out, N, folder).of(range(N))) == N
+
+
+def test_both_may_be_moved_together(folder, tmp_path, monkeypatch):
     features(folder, tmp_path / "made" / "x.safetensors")
     there = tmp_path / "elsewhere"
     there.mkdir()
     shutil.move(tmp_path / "photos", there / "photos")
     shutil.move(tmp_path / "made", there / "made")
+    monkeypatch.chdir(there)
     assert len(pictures_of(there / "made" / "x.safetensors", N).of(range(N))) == N
 
 

@@ -15,7 +15,7 @@ from genbounds.estimators.kernels._distance import KernelReference, checked_samp
 from genbounds.estimators.kernels._kernels import check_bandwidth
 from genbounds.estimators.kernels._pair_kernels import Radial
 from genbounds.results import Diagnostic
-from genbounds.validation import Float, InputError, check_same_dimension
+from genbounds.validation import Float, InputError, check_same_dimension, seeded
 
 LEAST_FOLDS = 4
 """Weights are fitted between two folds, and judged between two others."""
@@ -103,7 +103,7 @@ def folded(samples: Sequence[tuple[str, Inspected]], folds: int, seed: int) -> l
     """
     designs = [seen.design or row_design(len(seen.rows)) for _, seen in samples]
     names = _names(designs)
-    rng = np.random.default_rng(seed)
+    rng = seeded(seed, "folds")
     fold = np.full(1 + max(int(one.max()) for one in names), -1)
     found, start = [], 0
     for (model, seen), design, name in zip(samples, designs, names, strict=True):

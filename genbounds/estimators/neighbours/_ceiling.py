@@ -20,7 +20,7 @@ from genbounds._tables import InHand, Line
 from genbounds._text import number, percent, quoted, said_by
 from genbounds.estimators._design import drawn, row_design
 from genbounds.estimators._inspect import Inspected, leaked
-from genbounds.estimators.neighbours._halves import generator, unit_keys
+from genbounds.estimators.neighbours._halves import unit_keys
 from genbounds.estimators.neighbours._pairs import Rows
 from genbounds.estimators.neighbours._reference import inspected
 from genbounds.origins import check_same_encoder, origin_of, origin_warnings
@@ -31,6 +31,7 @@ from genbounds.validation import (
     check_count,
     check_open_unit,
     check_same_dimension,
+    seeded,
 )
 
 LEAST_ROWS = 200
@@ -252,7 +253,7 @@ def _parts(seen: Inspected, seed: int) -> tuple[Rows, Rows, Rows]:
     """
     design = seen.design or row_design(len(seen.rows))
     keys = unit_keys(design, 1, seed)[0][design.unit]
-    order = generator(seed, "single").permutation(design.n)
+    order = seeded(seed, "single").permutation(design.n)
     _, first = np.unique(design.unit[order], return_index=True)
     single = np.zeros(design.n, dtype=bool)
     single[order[first]] = True

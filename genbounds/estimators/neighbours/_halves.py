@@ -4,25 +4,15 @@ from __future__ import annotations
 
 from hashlib import blake2b
 from typing import Any
-from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
 
 from genbounds.estimators._design import Design, Index
-from genbounds.validation import Float
+from genbounds.validation import Float, seeded
 
 Halves = NDArray[np.bool_]
 """Shape (1 + cuts, n): which half each row is in. Number 0 is no cut, all rows in one half."""
-
-
-def generator(seed: int, purpose: str) -> np.random.Generator:
-    """Random numbers of a seed, one stream for each purpose.
-
-    Users seed their own data with 0 as well: cut by the numbers that made the rows, halves would
-    not be random.
-    """
-    return np.random.default_rng([seed, crc32(purpose.encode())])
 
 
 def random_halves(design: Design, cuts: int, seed: int, *, stratum: Index | None = None) -> Halves:
@@ -61,7 +51,7 @@ def random_halves(design: Design, cuts: int, seed: int, *, stratum: Index | None
 
 def unit_keys(design: Design, cuts: int, seed: int) -> Float:
     """Random numbers in [0, 1), shape (cuts, units): of a name the same in every sample."""
-    rng = generator(seed, "halves")
+    rng = seeded(seed, "halves")
     if design.labels is None:
         return rng.random((cuts, design.units))
     salts = rng.integers(1 << 63, size=(cuts, 1), dtype=np.uint64)

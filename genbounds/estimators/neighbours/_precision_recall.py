@@ -11,13 +11,12 @@ import numpy as np
 from genbounds._tables import InHand, Line
 from genbounds._text import percent, quoted
 from genbounds.estimators._estimate import Estimate
-from genbounds.estimators.neighbours._halves import generator
 from genbounds.estimators.neighbours._reference import NeighbourReference
 from genbounds.estimators.neighbours._scored import Four, Scored
 from genbounds.origins import origin_of
 from genbounds.results import Diagnostic, Score, all_reliable
 from genbounds.samples import Sample, features_of
-from genbounds.validation import Float, InputError, check_features, check_open_unit
+from genbounds.validation import Float, InputError, check_features, check_open_unit, seeded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -246,6 +245,6 @@ def _null_of(null: Any, reference: NeighbourReference, scored: Scored) -> Float:
             argument="null",
         )
     if len(rows) > scored.m:
-        chosen = generator(reference.seed, "null").choice(len(rows), scored.m, replace=False)
+        chosen = seeded(reference.seed, "null").choice(len(rows), scored.m, replace=False)
         null = null[np.sort(chosen)] if isinstance(null, Sample) else rows[np.sort(chosen)]
     return reference.scored("null", null).values

@@ -24,7 +24,7 @@ from genbounds.estimators.neighbours._counts import (
     held_by_others,
     sizes,
 )
-from genbounds.estimators.neighbours._halves import generator, random_halves
+from genbounds.estimators.neighbours._halves import random_halves
 from genbounds.estimators.neighbours._pairs import Rows, neighbours_and_radii
 from genbounds.estimators.neighbours._scored import Four, Scored, not_alone
 from genbounds.origins import check_same_encoder, origin_of
@@ -36,6 +36,7 @@ from genbounds.validation import (
     check_features,
     check_finite,
     check_same_dimension,
+    seeded,
 )
 
 ROWS_PER_NEIGHBOUR = 20
@@ -139,7 +140,7 @@ class NeighbourReference:
 
     def _part(self, m: int) -> tuple[Sided, Design]:
         """Return a random m of the real rows, in whole groups, halved among themselves."""
-        order = generator(self.seed, "part").permutation(self._design.units)
+        order = seeded(self.seed, "part").permutation(self._design.units)
         filled = np.cumsum(self._design.row_counts[order]) <= m
         chosen = np.zeros(self._design.units, dtype=bool)
         chosen[order[filled]] = True
@@ -182,7 +183,7 @@ class NeighbourReference:
                 "and with classes in proportion.",
                 argument=name,
             )
-        rows = np.sort(generator(self.seed, "thinned").choice(m, self.n, replace=False))
+        rows = np.sort(seeded(self.seed, "thinned").choice(m, self.n, replace=False))
         return fake[rows] if isinstance(fake, Sample) else check_features(name, fake)[rows]
 
 

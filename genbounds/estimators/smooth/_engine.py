@@ -26,7 +26,7 @@ from genbounds.estimators._design import Design, sums_by
 from genbounds.estimators._estimate import SampleError, Tails
 from genbounds.estimators._two_samples import shared_units
 from genbounds.estimators.smooth._slopes import Slopes, Weighted, slopes
-from genbounds.validation import Float
+from genbounds.validation import Float, seeded
 
 
 class Steps:
@@ -158,7 +158,7 @@ def expand(
     """
     found = slopes(weighted, designs, derivative=derivative)
     steps = Steps(designs)
-    rng = np.random.default_rng(seed)
+    rng = seeded(seed, "signs")
     probed = [_probe(steps, block, found, probes, rng) for block in steps.blocks]
     diagonal = {k: values for part in probed for k, values in part.diagonal.items()}
     crossed = float(np.mean([part.crossed for part in probed]))

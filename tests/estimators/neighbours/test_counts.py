@@ -12,8 +12,9 @@ import genbounds as gb
 from genbounds.estimators import NeighbourReference
 from genbounds.estimators._design import design_of, row_design
 from genbounds.estimators.neighbours._counts import expected_coverage
-from genbounds.estimators.neighbours._halves import generator, random_halves
+from genbounds.estimators.neighbours._halves import random_halves
 from genbounds.estimators.neighbours._pairs import Neighbours, close_pairs
+from genbounds.validation import seeded
 from tests.estimators.neighbours import dense
 
 RNG = np.random.default_rng(0)
@@ -97,7 +98,7 @@ def test_recall_of_fewer_rows_is_measured_by_as_many_real_ones():
     reference = NeighbourReference(gb.Sample(real), splits=4)
     found = [reference.null(m)[0, 1] for m in (100, 150, 300)]
     assert found[2] == reference.null(300)[0, 0]
-    chosen = np.sort(generator(0, "part").permutation(300)[:150])
+    chosen = np.sort(seeded(0, "part").permutation(300)[:150])
     assert found[1] == pytest.approx(dense.left_out(real[chosen], np.arange(150), 5), rel=1e-12)
 
 

@@ -12,7 +12,7 @@ from scipy import stats
 
 import genbounds as gb
 from genbounds.estimators import NeighbourReference, metric_names
-from genbounds.estimators.neighbours._halves import generator
+from genbounds.validation import seeded
 from tests.estimators.neighbours import dense
 from tests.refusal import refused
 from tests.warnings_of import codes
@@ -97,7 +97,7 @@ def test_more_generated_rows_than_real_ones_are_thinned():
 def test_real_rows_may_be_others_or_none():
     more = RNG.normal(size=(350, 8))
     found = scored(null=more)
-    kept = np.sort(generator(0, "null").choice(350, 300, replace=False))
+    kept = np.sort(seeded(0, "null").choice(350, 300, replace=False))
     assert list(found.null.values()) == pytest.approx(dense.four(more[kept], REAL, 5), rel=1e-12)
     same = scored(null=FAKE)
     assert {score.value for score in same.calibrated.values()} == {1.0}
