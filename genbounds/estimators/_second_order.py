@@ -472,7 +472,8 @@ class _Units:
             curvature=curvature,
             quadratic_variance=second,
             pairs=pairs if used == units and self.pair_products else None,
-            tails=Tails.of(loo),
+            # On the scale of influences: a sum of squares over used² is the variance.
+            tails=Tails.of(np.sqrt(units * used) * loo),
         )
         return error, noise
 
