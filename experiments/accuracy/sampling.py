@@ -642,4 +642,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    # Workers look for the cached functions in the module of this name, not in `__main__`.
+    from experiments.accuracy import sampling
+
+    raise SystemExit(sampling.main())
