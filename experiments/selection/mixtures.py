@@ -66,9 +66,9 @@ def bounds(world: World, seed: int, *, limit: int, reference: int) -> list[tuple
     seen = []
     look = MixtureLoop._look
 
-    def recorded(self, live):
-        found = look(self, live)
-        seen.append((found.gaps.high, gap(world, live, found.weights)))
+    def recorded(self):
+        found = look(self)
+        seen.append((found.gaps.high, gap(world, found.live, found.weights)))
         return found
 
     real = world.reference.draw(reference, np.random.default_rng([1, seed])).features

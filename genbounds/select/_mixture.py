@@ -233,25 +233,14 @@ class MixtureLoop:
     def run(self) -> MixtureSelection:
         """Draw until the gap is certified, or nothing is left to draw or to spend."""
         settings = self.settings
-        wanted = np.full(len(self.samplers), self.sizes[0])
-        looks, stopped = 0, "limit"
-        while True:
-            drawn = self._draw(wanted)
-            live = self._live()
-            if looks and not drawn:
+        self._draw(np.full(len(self.samplers), self.sizes[0]))
+        look, looks = self._look(), 1
+        while not (stopped := self._answer(look, looks)):
+            if not self._draw_more(look, len(look.live) * self.sizes[looks]):
                 stopped = self._why_ended()
                 break
-            look = self._look(live)
-            looks += 1
-            if len(live) < 2:
-                stopped = "no rival"
-            elif look.gaps.high <= settings.tolerance and all_reliable(look.warnings):
-                stopped = "certified"
-            elif looks < len(self.sizes):
-                wanted = self._next(look, len(live) * self.sizes[looks])
-                continue
-            break
-        names = [self.samplers[arm].name for arm in live]
+            look, looks = self._look(), looks + 1
+        names = [self.samplers[arm].name for arm in look.live]
         return MixtureSelection(
             weights=dict(zip(names, map(float, look.weights), strict=True)),
             score=look.scores[0],
@@ -271,6 +260,21 @@ class MixtureLoop:
             warnings=look.warnings,
             assumptions=look.scores[0].assumptions,
         )
+
+    def _answer(self, look: _Look, looks: int) -> str:
+        """Why to stop after this look; empty: go on."""
+        if len(look.live) < 2:
+            return "no rival"
+        if look.gaps.high <= self.settings.tolerance and all_reliable(look.warnings):
+            return "certified"
+        return "limit" if looks == len(self.sizes) else ""
+
+    def _draw_more(self, look: _Look, total: int) -> bool:
+        """Draw rows for the next look, of which there are to be `total`; False if none is left."""
+        while self._free().any():
+            if self._draw(self._next(look, total)):
+                return True
+        return False
 
     def _draw(self, wanted: NDArray[np.int64]) -> int:
         """Bring every arm to the size `wanted`, as far as it can; return how many rows came."""
@@ -315,8 +319,9 @@ class MixtureLoop:
             raise InputError(f"every arm had to be set aside ({reasons}).")
         return live
 
-    def _look(self, live: list[int]) -> _Look:
+    def _look(self) -> _Look:
         """Fit the weights to one part of the rows, and judge them by the other."""
+        live = self._live()
         fitting, certifying = (self._crossed(live, part) for part in range(2))
         weights = np.ones(1)
         if len(live) > 1:
@@ -352,7 +357,7 @@ class MixtureLoop:
         return crossed_distances(rows, self._references[part], folds=FOLDS, seed=self.settings.seed)
 
     def _next(self, look: _Look, total: int) -> NDArray[np.int64]:
-        """Sizes of all arms at the next look: `total` in all, by what the fitting rows say.
+        """Sizes of all arms at the next look: `total` or more, by what the fitting rows say.
 
         A batch of arm b lessens the variance of a bound by about σ_b²/n_b² a row; it goes where
         that is the most for the cost, of those bounds that keep the gap above the tolerance.
@@ -365,8 +370,8 @@ class MixtureLoop:
             parts = look.guess.parts[look.guess.decisive(settings.tolerance), :-1]
             found = parts.max(axis=0) * sizes[look.live]
             need[look.live] = np.maximum(found, LEAST_NEED * float(found.max()))
-        free = np.array([sampler.available for sampler in self.samplers]) & (need > 0.0)
-        missing = total - int(sizes[look.live].sum())
+        free = self._free()
+        missing = max(total - int(sizes[look.live].sum()), settings.batch)
         while missing > 0 and free.any():
             gain = np.where(free, need / (sizes.astype(np.float64) ** 2 * settings.cost), -1.0)
             arm = int(gain.argmax())
@@ -375,6 +380,15 @@ class MixtureLoop:
             missing -= step
             free[arm] = sizes[arm] < settings.limit
         return sizes
+
+    def _free(self) -> NDArray[np.bool_]:
+        """Arms that can be drawn from, and paid."""
+        return np.array(
+            [
+                sampler.available and self.budget.affordable(arm) > 0
+                for arm, sampler in enumerate(self.samplers)
+            ]
+        )
 
     def _why_ended(self) -> str:
         live = [arm for arm, sampler in enumerate(self.samplers) if sampler.failure is None]

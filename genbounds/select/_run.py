@@ -60,7 +60,13 @@ def run(
 ) -> MixtureSelection: ...
 
 
-def run(  # type: ignore[misc]  # the second overload stands for the same parameters
+@overload
+def run(
+    arms: Mapping[str, Any], reference: Any, *args: Any, target: str, **more: Any
+) -> Selection | MixtureSelection: ...
+
+
+def run(  # type: ignore[misc]  # the short overloads take the same parameters
     arms: Mapping[str, Arm | Callable[[int, np.random.Generator], Any]],
     reference: Any = None,
     policy: str | Policy = "lucb",
@@ -82,7 +88,7 @@ def run(  # type: ignore[misc]  # the second overload stands for the same parame
     dtype: Any = None,
     record: str | os.PathLike[str] | None = None,
     progress: Callable[[State], None] | None = None,
-    target: Literal["best", "mixture"] = "best",
+    target: str = "best",
 ) -> Selection | MixtureSelection:
     """Find the best of several generative models, drawing as few samples as possible.
 

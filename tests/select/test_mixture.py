@@ -108,7 +108,10 @@ def test_rows_that_certify_have_no_say_in_weights_and_sizes():
 
         return {name: altered(mean) for name, mean in [("a", -1.0), ("b", 1.0), ("c", 2.0)]}
 
-    one, two = (go(arms(other), tolerance=1e-6, batch=20, budget=900) for other in (0.0, 0.02))
+    one, two = (
+        go(arms(other), reference=REAL[:400], tolerance=1e-6, batch=20, budget=900)
+        for other in (0.0, 0.02)
+    )
     assert one.weights == two.weights
     assert one.samples == two.samples
     assert len(set(one.samples.values())) > 1
@@ -151,14 +154,15 @@ def test_arms_that_fail_are_named_and_out_of_the_mixture():
 
 
 def test_budget_limit_and_files_end_a_run():
-    spent = go(tolerance=1e-6, budget=700)
+    real = REAL[:300]
+    spent = go(reference=real, tolerance=1e-6, budget=700)
     assert (spent.stopped, spent.total_samples, spent.certified) == ("budget", 700, False)
-    priced = go(tolerance=1e-6, budget=1000, cost={"far": 3.0})
+    priced = go(reference=real, tolerance=1e-6, budget=1000, cost={"far": 3.0})
     assert priced.cost <= 1000.0
-    ended = go(tolerance=1e-6, limit=250)
+    ended = go(reference=real, tolerance=1e-6, limit=250)
     assert (ended.stopped, set(ended.samples.values())) == ("limit", {250})
     files = {name: FeatureArm(arm(250, RNG)) for name, arm in ARMS.items()}
-    over = go(files, tolerance=1e-6)
+    over = go(files, real, tolerance=1e-6)
     assert (over.stopped, over.total_samples) == ("exhausted", 750)
 
 
