@@ -19,10 +19,8 @@ from genbounds.estimators import (
     crossed_squares,
     metric_spec,
     mixture_estimate,
-    outer_products,
     student_quantile,
     vendi_options,
-    with_reference,
 )
 from genbounds.origins import check_same_encoder, origin_of, origin_warnings
 from genbounds.results import Diagnostic, Score, all_reliable
@@ -289,8 +287,8 @@ def _decide(
     seen: Iterable[Diagnostic],
 ) -> Mixture:
     referenced = len(crossed.samples) > len(names)
-    weights = with_reference(crossed.crossed_weights(reference=referenced), referenced)
-    singles = [with_reference(row[None], referenced) for row in np.eye(len(names))]
+    weights = _with_reference(crossed.crossed_weights(reference=referenced), referenced)
+    singles = [_with_reference(row[None], referenced) for row in np.eye(len(names))]
     higher = spec.higher_is_better
     mixed = mixture_estimate(
         crossed, weights, title=f"{spec.title} of a mixture", higher_is_better=higher
@@ -324,9 +322,19 @@ def _decide(
     )
 
 
+def _with_reference(weights: Float, referenced: bool) -> Float:
+    """Return c = (w, -1) for every w, or w where there is no reference."""
+    return np.hstack([weights, -np.ones((len(weights), 1))]) if referenced else weights
+
+
+def _outer(c: Float) -> Float:
+    out: Float = c[:, :, None] * c[:, None, :]
+    return out
+
+
 def _gain(crossed: CrossedMeans, weights: Float, single: Float, spec: MetricSpec) -> Quadratic:
     """By how much the mixture is better, at least; the error of scores 1/q is linearised."""
-    mixed, alone = outer_products(weights), outer_products(single)
+    mixed, alone = _outer(weights), _outer(single)
     if not spec.higher_is_better:
         return crossed.functional(alone - mixed)
     q, p = (crossed.functional(one).value for one in (mixed, alone))

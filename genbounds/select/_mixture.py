@@ -34,7 +34,6 @@ from genbounds.estimators import (
     heavy_tails,
     median_bandwidth,
     mixture_estimate,
-    with_reference,
 )
 from genbounds.results import Diagnostic, Score, all_reliable
 from genbounds.samples import Sample, features_of
@@ -334,7 +333,7 @@ class MixtureLoop:
         level = 1.0 - self.settings.error / (len(self.sizes) * (1 + len(live)))
         title = self.settings.metric.title
         found = [
-            mixture_estimate(crossed, with_reference(row[None], True), title=title)
+            mixture_estimate(crossed, np.append(row, -1.0)[None], title=title)
             for row in (weights, *np.eye(len(live)))
         ]
         scores = [

@@ -10,6 +10,4 @@ from genbounds.estimators.kernels._kernels import PolynomialKernel as Polynomial
 from genbounds.estimators.kernels._kernels import median_bandwidth as median_bandwidth
 from genbounds.estimators.kernels._kid import kernel_inception_distance as kernel_inception_distance
 from genbounds.estimators.kernels._mixed import mixture_estimate as mixture_estimate
-from genbounds.estimators.kernels._mixed import outer_products as outer_products
-from genbounds.estimators.kernels._mixed import with_reference as with_reference
 from genbounds.estimators.kernels._rke import squared_kernel_sum as squared_kernel_sum

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from genbounds.estimators._estimate import (
     Estimate,
     heavy_tails,
@@ -14,17 +12,6 @@ from genbounds.estimators._estimate import (
 )
 from genbounds.estimators.kernels._crossed import CrossedMeans
 from genbounds.validation import Float
-
-
-def with_reference(weights: Float, referenced: bool) -> Float:
-    """Return c = (w, -1) for every row w of `weights`, or w where there is no reference."""
-    return np.hstack([weights, -np.ones((len(weights), 1))]) if referenced else weights
-
-
-def outer_products(c: Float) -> Float:
-    """Return c cᵀ for every row of `c`."""
-    out: Float = c[:, :, None] * c[:, None, :]
-    return out
 
 
 def mixture_estimate(
@@ -42,7 +29,7 @@ def mixture_estimate(
     higher_is_better : bool
         Whether the score is one over the square: that of RKE.
     """
-    found = crossed.functional(outer_products(c))
+    found = crossed.functional(c[:, :, None] * c[:, None, :])
     above, variance = found.value, found.variance
     value = above - crossed.spread(c)
     if higher_is_better:
