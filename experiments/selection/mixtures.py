@@ -6,7 +6,7 @@ closed form (`experiments/accuracy/mixtures.py`), so that so is the gap of any w
 5 %), which is more than those with a wrong certificate at any tolerance. *samples*: samples to a
 certificate, and how many the same arms take by equal shares.
 
-    python -m experiments.selection.mixtures errors     about 10 minutes on one core
+    python -m experiments.selection.mixtures errors     about 6 minutes on one core
     python -m experiments.selection.mixtures samples
 """
 
@@ -139,7 +139,7 @@ def main(argv: list[str] | None = None) -> None:
         cells = ["specialists", "exact mix, distance 0", "all the same"]
         errors(options.runs or 300, options.worlds or cells)
     else:
-        tolerances = {"specialists": 1.5, "all the same": 0.5, "two specialists, six poor": 0.5}
+        tolerances = {"specialists": 0.9, "all the same": 0.5, "two specialists, six poor": 0.25}
         chosen = options.worlds or list(tolerances)
         samples(options.runs or 10, {name: tolerances[name] for name in chosen})
     print(f"\n{time.process_time() - start:.0f} CPU seconds")
