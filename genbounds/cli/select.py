@@ -53,7 +53,7 @@ from genbounds.results import Diagnostic
 from genbounds.validation import InputError, check_choice, check_finite
 
 if TYPE_CHECKING:
-    from genbounds.select import Selection
+    from genbounds.select import MixtureSelection, Selection
 
 EXAMPLES = """Examples:
 
@@ -61,6 +61,7 @@ EXAMPLES = """Examples:
 genbounds select --reference real.npy gan.npy vae.npy diffusion.npy
 genbounds select --reference stats.npz models/*.npy --confidence 0.99 --out results
 genbounds select --reference real.npy my_models:gan my_models:vae --budget 50000 --record kept
+genbounds select --reference real.npy *.npy --metric kad --target mixture --tolerance 0.5
 genbounds select *.npy --metric is --policy elimination --budget 20000 --json
 """
 
@@ -86,6 +87,16 @@ def select(
             show_default=False,
         ),
     ] = None,
+    target: Annotated[
+        str,
+        typer.Option(
+            "--target",
+            metavar="best|mixture",
+            autocompletion=offer("best|mixture"),
+            help="best: the best model; mixture: shares of models whose score is at most "
+            "--tolerance above that of the best mixture (kid, cmmd, kad, energy).",
+        ),
+    ] = "best",
     policy: Annotated[
         str,
         typer.Option(
@@ -164,7 +175,8 @@ def select(
     fewer than two models are left. A model that fails, or whose samples are seen not to be
     independent of one another, is set aside and named.
     """
-    from genbounds.select import POLICIES, run
+    from genbounds.select import POLICIES, MixtureSelection, run
+    from genbounds.select._run import TARGETS
 
     spec = choose_metric(metric, logits=logits)
     spec.check_growing("selection")
@@ -176,6 +188,7 @@ def select(
         reference_exact=reference_exact,
     )
     check_choice("--policy", policy, POLICIES)
+    check_choice("--target", target, TARGETS)
     if spec.reference != "none" and reference is None:
         raise InputError(f"--metric {metric} needs a reference: give --reference FILE.")
     live = [arm for arm in arms if is_entry_point(str(arm)) and not arm.exists()]
@@ -200,11 +213,12 @@ def select(
             **options(
                 "policy", "confidence", "batch", "budget", "seed", "top", "tolerance", "cost"
             ),
+            **options("metric", "record"),
         }
         if real is not None:
             names |= {"reference": real, "real": real}
         with progress("samples") as advance, renamed(names):
-            result = run(
+            result: Selection | MixtureSelection = run(
                 line_up.arms,
                 line_up.reference,
                 policy=policy,
@@ -219,8 +233,14 @@ def select(
                 record=record,
                 # A file answers a second time as it did the first.
                 retries=2 if live else 0,
-                progress=lambda state: advance(int(state.n.sum()), budget, ""),
+                progress=None
+                if target == "mixture"
+                else lambda state: advance(int(state.n.sum()), budget, ""),
+                target=target,
             )
+    if isinstance(result, MixtureSelection):
+        _finish_mixture(result, line_up.warnings, out=out, as_json=as_json, verbose=verbose)
+        return
     notes = list(result.notes)
     if real is None and reference is not None:
         notes.append(f"{spec.title} uses no reference: {display(reference)} not read")
@@ -235,6 +255,49 @@ def select(
         print_json(document)
     else:
         _print(result, notes, line_up.warnings, verbose=verbose)
+    if not result.certified:
+        raise typer.Exit(1)
+
+
+def _finish_mixture(
+    result: MixtureSelection,
+    warnings: list[Diagnostic],
+    *,
+    out: Path | None,
+    as_json: bool,
+    verbose: bool,
+) -> None:
+    """Keep and print shares and the bound of the gap; exit status 1 if it is not certified."""
+    document = result.to_dict()
+    document["notes"] = [warning.message for warning in warnings]
+    keep(out, document)
+    if out is not None:
+        from genbounds.report import mixture_selection_page
+
+        keep_page(out, mixture_selection_page(result, warnings=warnings))
+    if as_json:
+        print_json(document)
+    else:
+        say(f"{result}.", "")
+        rows = [
+            (
+                shown(name),
+                percent(round(share, 3)),
+                number(result.samples[name]),
+                number(score.value),
+            )
+            for name, share in sorted(result.weights.items(), key=lambda item: -item[1])
+            for score in [result.scores[name]]
+        ]
+        print_table(
+            ["Arm", "Share", "Samples", "Score"], rows, numeric=("Share", "Samples", "Score")
+        )
+        aside = [
+            f"* {shown(name)} set aside: {display(why)}" for name, why in result.set_aside.items()
+        ]
+        if aside:
+            say("", *aside)
+        print_remarks({"mixture": result.score}, warnings=warnings, verbose=verbose)
     if not result.certified:
         raise typer.Exit(1)
 

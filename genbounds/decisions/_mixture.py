@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -13,15 +12,13 @@ from genbounds._tables import InHand, Line
 from genbounds._text import interval, number, percent, shown
 from genbounds.estimators import (
     CrossedMeans,
-    Estimate,
     KernelReference,
     MetricSpec,
     Quadratic,
     crossed_distances,
     crossed_squares,
-    heavy_tails,
     metric_spec,
-    small_sample,
+    mixture_estimate,
     student_quantile,
     vendi_options,
 )
@@ -292,8 +289,15 @@ def _decide(
     referenced = len(crossed.samples) > len(names)
     weights = _with_reference(crossed.crossed_weights(reference=referenced), referenced)
     singles = [_with_reference(row[None], referenced) for row in np.eye(len(names))]
-    score = _estimate(crossed, weights, spec).warned(*seen).score(level)
-    alone = [_estimate(crossed, single, spec).score(level) for single in singles]
+    higher = spec.higher_is_better
+    mixed = mixture_estimate(
+        crossed, weights, title=f"{spec.title} of a mixture", higher_is_better=higher
+    )
+    score = mixed.warned(*seen).score(level)
+    alone = [
+        mixture_estimate(crossed, single, title=spec.title, higher_is_better=higher).score(level)
+        for single in singles
+    ]
     found = [_gain(crossed, weights, single, spec) for single in singles]
     # A bound at `level` on one side is an end of the two-sided interval at 2 level - 1.
     bounds = [
@@ -326,41 +330,6 @@ def _with_reference(weights: Float, referenced: bool) -> Float:
 def _outer(c: Float) -> Float:
     out: Float = c[:, :, None] * c[:, None, :]
     return out
-
-
-def _estimate(crossed: CrossedMeans, c: Float, spec: MetricSpec) -> Estimate:
-    """Estimate the score at the mean of the weights in `c`."""
-    found = crossed.functional(_outer(c))
-    above, variance = found.value, found.variance
-    value = above - crossed.spread(c)
-    if spec.higher_is_better:
-        above, value, variance = -math.log(above), -math.log(value), variance / above**2
-
-    def ends(level: float) -> tuple[float, float]:
-        half = student_quantile(level, crossed.degrees(found)) * math.sqrt(variance)
-        return min(value, above) - half, max(value, above) + half
-
-    models = len(crossed.samples) - (not spec.higher_is_better)
-    parts = (slice(None, models), slice(models, None))
-    errors = [crossed.error(found, part, variance) for part in parts]
-    estimate = Estimate(
-        title=f"{spec.title} of a mixture" if len(c) > 1 else spec.title,
-        method="u-statistic",
-        value=value,
-        sample=errors[0],
-        reference=errors[1],
-        own_interval=ends,
-        lower_limit=0.0,
-        log_scale=spec.higher_is_better,
-        higher_is_better=spec.higher_is_better,
-        statistic=crossed.kernel.label,
-        assumptions=crossed.assumptions,
-        details=(f"{crossed.folds} folds, {len(crossed.pairs)} pairs of them",),
-    )
-    few = [
-        warning for sample in crossed.samples for warning in small_sample(sample.design.effective)
-    ]
-    return estimate.warned(*heavy_tails(estimate), *few[:1])
 
 
 def _gain(crossed: CrossedMeans, weights: Float, single: Float, spec: MetricSpec) -> Quadratic:

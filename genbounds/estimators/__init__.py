@@ -75,6 +75,7 @@ from genbounds.estimators.kernels import crossed_squares as crossed_squares
 from genbounds.estimators.kernels import kernel_distance as kernel_distance
 from genbounds.estimators.kernels import kernel_inception_distance as kernel_inception_distance
 from genbounds.estimators.kernels import median_bandwidth as median_bandwidth
+from genbounds.estimators.kernels import mixture_estimate as mixture_estimate
 from genbounds.estimators.kernels import squared_kernel_sum as squared_kernel_sum
 from genbounds.estimators.neighbours import Ceiling as Ceiling
 from genbounds.estimators.neighbours import Four as Four

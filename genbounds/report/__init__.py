@@ -6,6 +6,7 @@ from genbounds._text import percent as percent
 from genbounds._text import short as short
 from genbounds.report._decisions import gate_page as gate_page
 from genbounds.report._decisions import mixture_page as mixture_page
+from genbounds.report._decisions import mixture_selection_page as mixture_selection_page
 from genbounds.report._decisions import plan_page as plan_page
 from genbounds.report._modes import modes_page as modes_page
 from genbounds.report._modes import region_examples as region_examples

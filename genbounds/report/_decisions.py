@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from genbounds._text import interval, number, percent, shown
+from genbounds._text import display, interval, number, percent, shown
 from genbounds.report.blocks import Block, Cell, Facts, Name, Notes, Table, Tag, Tone
 from genbounds.report.figures import (
     DECISION_TONES,
@@ -14,11 +15,13 @@ from genbounds.report.figures import (
     score_plot,
 )
 from genbounds.report.page import Page, Section
-from genbounds.report.pages import FOOT
+from genbounds.report.pages import FOOT, warning_blocks
 from genbounds.report.wording import metric_title
+from genbounds.results import Diagnostic
 
 if TYPE_CHECKING:
     from genbounds.decisions import Mixture, Plan, Verdict
+    from genbounds.select import MixtureSelection
 
 
 def gate_page(verdict: Verdict) -> Page:
@@ -92,6 +95,40 @@ def mixture_page(mixture: Mixture) -> Page:
     blocks: list[Block] = [*_warnings(mixture), shares]
     blocks.append(score_plot(scores, metric=mixture.metric, level=mixture.level))
     blocks.append(Notes(items=mixture.assumptions, title="What this assumes"))
+    return page.add(Section("Shares and scores", blocks))
+
+
+def mixture_selection_page(
+    result: MixtureSelection, *, warnings: Sequence[Diagnostic] = ()
+) -> Page:
+    """Build the page of `genbounds select --target mixture`.
+
+    Parameters
+    ----------
+    result : genbounds.select.MixtureSelection
+    warnings : sequence of Diagnostic
+        About the whole run: its files, for one.
+    """
+    page = Page(title="Which mixture of models is best?", lead=f"{result}.", foot=FOOT)
+    answer = Tag("certified", "good") if result.certified else Tag("not certified", "open")
+    at, score = f"at {percent(result.confidence)}", result.score
+    page.facts = Facts(
+        items=[
+            ("Answer", answer, f"{at}; stopped: {result.stopped}"),
+            ("Gap, at most", result.gap_high, f"to the best mixture, {at}"),
+            ("Samples", result.total_samples, f"policy {result.policy}"),
+        ]
+    )
+    order = sorted(result.weights, key=lambda name: -result.weights[name])
+    shares = [(Name(x), percent(round(result.weights[x], 3)), result.samples[x]) for x in order]
+    scores = {"mixture": score, **{name: result.scores[name] for name in order}}
+    blocks: list[Block] = [*warning_blocks(scores, warnings)]
+    blocks.append(Table(("Arm", "Share", "Samples"), shares))
+    blocks.append(score_plot(scores, metric=result.metric, level=result.confidence))
+    if result.set_aside:
+        rows = [(Name(arm), display(why, limit=300)) for arm, why in result.set_aside.items()]
+        blocks.append(Table(("Arm", "Why"), rows, "Arms that were set aside"))
+    blocks.append(Notes(items=result.assumptions, title="What this assumes"))
     return page.add(Section("Shares and scores", blocks))
 
 

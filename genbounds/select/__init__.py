@@ -11,6 +11,7 @@ from genbounds.estimators import CustomMetric
 from genbounds.select._arms import EncodedArm, FeatureArm
 from genbounds.select._boundary import critical_value, crossing_probability, look_sizes
 from genbounds.select._certificate import Certificate
+from genbounds.select._mixture_selection import MixtureSelection
 from genbounds.select._run import run
 from genbounds.select._selection import ArmStatus, History, Look, Selection
 from genbounds.select._state import State
@@ -38,6 +39,7 @@ from genbounds.select.policies import (
 __all__ = [
     "run",
     "Selection",
+    "MixtureSelection",
     "History",
     "Look",
     "ArmStatus",

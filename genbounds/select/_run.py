@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Callable, Mapping
 from numbers import Real
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -15,6 +15,8 @@ from genbounds.estimators import CustomMetric, Estimate, MetricSpec, metric_spec
 from genbounds.origins import check_same_encoder, origin_of
 from genbounds.select._arms import FunctionArm, digest_of
 from genbounds.select._loop import Loop
+from genbounds.select._mixture import ALLOCATIONS, FIRST_LOOK, LIMIT, MixtureLoop, MixtureSettings
+from genbounds.select._mixture_selection import MixtureSelection
 from genbounds.select._selection import Selection
 from genbounds.select._settings import Settings
 from genbounds.select._state import State
@@ -22,7 +24,10 @@ from genbounds.select._summary import summarise
 from genbounds.select.policies import POLICIES, Policy
 from genbounds.validation import InputError, check_choice, check_count, check_open_unit
 
+TARGETS = ("best", "mixture")
 
+
+@overload
 def run(
     arms: Mapping[str, Arm | Callable[[int, np.random.Generator], Any]],
     reference: Any = None,
@@ -45,7 +50,46 @@ def run(
     dtype: Any = None,
     record: str | os.PathLike[str] | None = None,
     progress: Callable[[State], None] | None = None,
-) -> Selection:
+    target: Literal["best"] = "best",
+) -> Selection: ...
+
+
+@overload
+def run(
+    arms: Mapping[str, Any], reference: Any, *args: Any, target: Literal["mixture"], **more: Any
+) -> MixtureSelection: ...
+
+
+@overload
+def run(
+    arms: Mapping[str, Any], reference: Any, *args: Any, target: str, **more: Any
+) -> Selection | MixtureSelection: ...
+
+
+def run(  # type: ignore[misc]  # the short overloads take the same parameters
+    arms: Mapping[str, Arm | Callable[[int, np.random.Generator], Any]],
+    reference: Any = None,
+    policy: str | Policy = "lucb",
+    metric: str | MetricSpec | CustomMetric | Callable[[Any], Estimate] = "fd",
+    confidence: float = 0.95,
+    batch: int = 5,
+    budget: int | None = None,
+    seed: int = 0,
+    *,
+    options: Mapping[str, Any] | None = None,
+    top: int = 1,
+    tolerance: float = 0.0,
+    limit: int | None = None,
+    first_look: int | None = None,
+    growth: float = 1.25,
+    cost: Mapping[str, float] | None = None,
+    joins: Mapping[str, int] | None = None,
+    retries: int = 2,
+    dtype: Any = None,
+    record: str | os.PathLike[str] | None = None,
+    progress: Callable[[State], None] | None = None,
+    target: str = "best",
+) -> Selection | MixtureSelection:
     """Find the best of several generative models, drawing as few samples as possible.
 
     Parameters
@@ -117,10 +161,17 @@ def run(
         an arm has a ``digest()``) or reference were others is refused.
     progress : callable, optional
         Called with the `State` after every round.
+    target : {"best", "mixture"}
+        "mixture": find weights with which drawing from all arms at random has a score that is at
+        most `tolerance` above that of the best mixture. For "kid", "cmmd", "kad" and "energy";
+        `tolerance` must be above 0; `policy` "lucb" draws where bounds above the tolerance gain
+        most, "uniform" equally. By default the first look is at 200 samples of each arm, and
+        `limit` is 5,000. `top`, `joins`, `record` and `progress` do not apply.
 
     Returns
     -------
-    Selection
+    Selection or MixtureSelection
+        The latter for target "mixture".
 
     Raises
     ------
@@ -145,16 +196,37 @@ def run(
     .. [3] X. Hu, H.-F. Leung and F. Farnia, "A multi-armed bandit approach to online selection and
        evaluation of generative models", AISTATS 2025 (FD-UCB, IS-UCB).
     """
-    chosen = _policy(policy)
+    check_choice("target", target, TARGETS)
     spec = metric_spec(metric)
     spec.check_growing("selection")
-    prepared = spec.prepared(reference, options)
-    chosen.check(prepared)
     taking_part = _arms(arms)
     check_same_encoder(
         {"`reference`": origin_of(reference)}
         | {f"arm {name!r}": origin_of(arm) for name, arm in taking_part.items()}
     )
+    if target == "mixture":
+        _only_for_best(top=top != 1, joins=joins, record=record, progress=progress)
+        costs = _by_arm("cost", cost, arms)
+        wanted = MixtureSettings(
+            metric=spec,
+            options=spec.checked(reference, options),
+            policy=check_choice("policy", policy, ALLOCATIONS),
+            confidence=check_open_unit("confidence", confidence),
+            tolerance=_tolerance(tolerance),
+            batch=check_count("batch", batch),
+            budget=None if budget is None else check_count("budget", budget),
+            seed=check_count("seed", seed, minimum=0),
+            limit=LIMIT if limit is None else check_count("limit", limit),
+            first_look=FIRST_LOOK if first_look is None else check_count("first_look", first_look),
+            growth=growth,
+            cost=np.array([costs.get(name, 1.0) for name in taking_part]),
+            retries=check_count("retries", retries, minimum=0),
+            dtype=_dtype(dtype),
+        )
+        return MixtureLoop(taking_part, reference, wanted).run()
+    chosen = _policy(policy)
+    prepared = spec.prepared(reference, options)
+    chosen.check(prepared)
     settings = Settings(
         names=tuple(taking_part),
         policy=chosen,
@@ -178,6 +250,12 @@ def run(
     loop = Loop(taking_part, settings)
     loop.run(progress)
     return summarise(loop)
+
+
+def _only_for_best(**given: Any) -> None:
+    for name, value in given.items():
+        if value:
+            raise InputError("does not apply to target 'mixture': leave it out.", argument=name)
 
 
 def _policy(policy: str | Policy) -> Policy:

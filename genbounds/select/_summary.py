@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from genbounds.results import Diagnostic, Score, unreliable
 from genbounds.select._loop import Loop
+from genbounds.select._sampler import Sampler
 from genbounds.select._selection import ArmStatus, History, Selection
 from genbounds.validation import InputError
 
@@ -35,7 +37,7 @@ def summarise(loop: Loop) -> Selection:
         stopped=_stopped(loop),
         policy=settings.policy.name,
         metric=settings.metric.name,
-        arms=_statuses(loop),
+        arms=statuses(loop.samplers),
         history=History(
             names=names,
             picks=_frozen(loop.picks),
@@ -115,10 +117,10 @@ def _stopped(loop: Loop) -> str:
     return "limit"
 
 
-def _statuses(loop: Loop) -> dict[str, ArmStatus]:
+def statuses(samplers: Sequence[Sampler]) -> dict[str, ArmStatus]:
     """Whether each arm is live, and what happened with it."""
     found = {}
-    for sampler in loop.samplers:
+    for sampler in samplers:
         if sampler.failure is not None:
             found[sampler.name] = ArmStatus(state="set aside", reason=sampler.failure)
             continue

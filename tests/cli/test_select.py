@@ -6,6 +6,8 @@ import re
 import numpy as np
 import pytest
 
+import genbounds as gb
+
 
 def test_certified(run, zoo):
     result = run(
@@ -262,3 +264,54 @@ def test_implausible_files_are_named(run, tmp_path):
     result = run("select", "--reference", tmp_path / "real.npy", *paths, "--out", tmp_path / "out")
     assert result.out.count("8-bit integers") == 3
     assert "8-bit integers" in (tmp_path / "out" / "report.html").read_text()
+
+
+@pytest.fixture(scope="module")
+def halves(tmp_path_factory):
+    where, rng = tmp_path_factory.mktemp("halves"), np.random.default_rng(0)
+    signs = rng.choice([-1.0, 1.0], size=(500, 1))
+    np.save(where / "real.npy", rng.normal(size=(500, 3)) + signs)
+    for name, centre in {"left": -1.0, "right": 1.0}.items():
+        np.save(where / f"{name}.npy", rng.normal(centre, size=(250, 3)))
+    return where
+
+
+MIXED = ("--metric", "kad", "--target", "mixture")
+
+
+def test_the_best_mixture_is_that_of_the_library(run, halves, tmp_path):
+    files = [halves / "left.npy", halves / "right.npy"]
+    call = ("select", "--reference", halves / "real.npy", *files, *MIXED, "--tolerance", 3)
+    done = run(*call, "--json", "--out", tmp_path / "out")
+    assert (done.code, done.err) == (0, "")
+    arms = {file.stem: gb.select.FeatureArm(np.load(file)) for file in files}
+    expected = gb.select.run(
+        arms,
+        np.load(halves / "real.npy"),
+        metric="kad",
+        target="mixture",
+        tolerance=3.0,
+        retries=0,
+    ).to_dict()
+    assert {key: done.json[key] for key in expected} == json.loads(json.dumps(expected))
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert "Which mixture of models is best?" in page
+    assert "Share" in run(*call).out
+
+
+def test_a_mixture_that_is_not_certified_and_what_does_not_apply(run, halves):
+    files = [halves / "left.npy", halves / "right.npy"]
+    call = ("select", "--reference", halves / "real.npy", *files, *MIXED)
+    open_ = run(*call, "--tolerance", 0.001)
+    assert open_.code == 1
+    assert "not certified, stopped: exhausted" in open_.out
+    for options, words in [
+        ((), "`--tolerance` must be above 0"),
+        (("--tolerance", 1, "--top", 2), "`--top` does not apply to target 'mixture'"),
+        (("--tolerance", 1, "--policy", "greedy"), "`--policy` must be one of 'lucb', 'uniform'"),
+        (("--tolerance", 1, "--metric", "fd"), "`--metric` must be one of kid"),
+    ]:
+        refused = run(*call, *options)
+        assert refused.code == 2
+        assert words in refused.err
+        assert refused.err.count("\n") == 1

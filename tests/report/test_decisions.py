@@ -52,3 +52,22 @@ def test_plan_pages():
     assert "power" in report.plan_plot(power).alt
     exact = gb.plan(OLD, gb.Moments(np.zeros(3), np.eye(3)), half_width=0.3)
     assert report.reference_plot(exact) is None
+
+
+def test_the_page_of_a_certified_mixture_names_arms_as_text():
+    name, other = list(HOSTILE.values())[:2]
+
+    def broken(n, rng):
+        raise RuntimeError(other)
+
+    arms = {
+        name: lambda n, rng: rng.normal(size=(n, 3)),
+        "b": lambda n, rng: rng.normal(size=(n, 3)),
+    }
+    found = gb.select.run(
+        arms | {"broken": broken}, REAL, metric="kad", target="mixture", tolerance=9.0
+    )
+    html = report.mixture_selection_page(found).render()
+    assert "Arms that were set aside" in html
+    assert "<script>alert" not in html + found._repr_html_()
+    assert "\u202e" not in html + str(found)

@@ -9,4 +9,5 @@ from genbounds.estimators.kernels._folds import crossed_squares as crossed_squar
 from genbounds.estimators.kernels._kernels import PolynomialKernel as PolynomialKernel
 from genbounds.estimators.kernels._kernels import median_bandwidth as median_bandwidth
 from genbounds.estimators.kernels._kid import kernel_inception_distance as kernel_inception_distance
+from genbounds.estimators.kernels._mixed import mixture_estimate as mixture_estimate
 from genbounds.estimators.kernels._rke import squared_kernel_sum as squared_kernel_sum

@@ -1,0 +1,154 @@
+"""The result of a run that looks for the best mixture."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any, ClassVar
+
+from genbounds._tables import InHand, Line
+from genbounds._text import interval, number, percent, shown
+from genbounds.results import Diagnostic, Score, all_reliable
+from genbounds.select._selection import ArmStatus
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MixtureSelection(InHand):
+    """A mixture of arms, and how far it is at most from the best one.
+
+    Attributes
+    ----------
+    weights : dict of str to float
+        Share of every live arm; they add up to one.
+    score : Score
+        Of the mixture with these weights.
+    scores : dict of str to Score
+        Of every live arm alone. The intervals of mixture and arms at all looks of the run hold
+        together with probability `confidence`.
+    gap_high : float
+        Upper confidence bound of how much smaller the score of the best mixture is; in units of
+        the score.
+    certified : bool
+        Whether the gap is at most `tolerance` with probability at least `confidence`: `gap_high`
+        says so, from rows that are not in doubt.
+    tolerance, confidence : float
+    samples : dict of str to int
+        Samples drawn from each arm.
+    looks : int
+        How often the bound was computed.
+    steps : int
+        Batches drawn.
+    stopped : str
+        Why the run ended: "certified", "budget", "limit", "exhausted" or "no rival", as for
+        `Selection`.
+    policy, metric : str
+    cost : float
+        Of all samples; their number if no costs were given.
+    arms : dict of str to ArmStatus
+        Whether each arm is live or set aside, and why.
+    warnings : tuple of Diagnostic
+        Of the last look.
+    assumptions : tuple of str
+    """
+
+    _names: ClassVar[str] = "Arm"
+
+    weights: dict[str, float]
+    score: Score
+    scores: dict[str, Score]
+    gap_high: float
+    certified: bool
+    tolerance: float
+    confidence: float
+    samples: dict[str, int]
+    looks: int
+    steps: int
+    stopped: str
+    policy: str
+    metric: str
+    cost: float
+    arms: dict[str, ArmStatus] = field(default_factory=dict)
+    warnings: tuple[Diagnostic, ...] = ()
+    assumptions: tuple[str, ...] = ()
+
+    @property
+    def total_samples(self) -> int:
+        """Samples drawn from all arms."""
+        return sum(self.samples.values())
+
+    @property
+    def set_aside(self) -> dict[str, str]:
+        """Arms taken out of the run, with the reason."""
+        return {name: arm.reason for name, arm in self.arms.items() if arm.state == "set aside"}
+
+    @property
+    def reliable(self) -> bool:
+        """False exactly if a warning is "unreliable"."""
+        return all_reliable(self.warnings)
+
+    def __str__(self) -> str:
+        """Return one line for a log."""
+        shares = ", ".join(
+            f"{percent(round(self.weights[name], 3))} {shown(name)}"
+            for name in self._order()
+            if self.weights[name] >= 0.0005
+        )
+        score = f"{number(self.score.value)} {interval(self.score.low, self.score.high)}"
+        bound = (
+            f"at most {number(self.gap_high)} above the best mixture ({percent(self.confidence)})"
+        )
+        verdict = "certified" if self.certified else f"not certified, stopped: {self.stopped}"
+        return (
+            f"{self.metric} of {shares}: {score}, {bound}; {verdict} at a tolerance of "
+            f"{number(self.tolerance)} from {number(self.total_samples)} samples"
+        )
+
+    def __repr__(self) -> str:
+        return "\n  ".join((f"MixtureSelection({self})", *map(str, self.warnings)))
+
+    def _order(self) -> list[str]:
+        return sorted(self.weights, key=lambda name: -self.weights[name])
+
+    def _lines(self) -> list[Line]:
+        every = {"mixture": (self.score, 1.0, self.total_samples)}
+        every |= {
+            name: (self.scores[name], self.weights[name], self.samples[name])
+            for name in self._order()
+        }
+        return [
+            Line(
+                name=name,
+                value=score.value,
+                low=score.low,
+                high=score.high,
+                reliable=score.reliable,
+                more={"weight": weight, "samples": n},
+            )
+            for name, (score, weight, n) in every.items()
+        ]
+
+    def _caption(self) -> str:
+        return f"{self.metric} of the mixture and of each arm, {percent(self.confidence)} intervals"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON types."""
+        return {
+            "weights": dict(self.weights),
+            "score": self.score.to_dict(),
+            "scores": {name: score.to_dict() for name, score in self.scores.items()},
+            "gap_high": self.gap_high,
+            "certified": self.certified,
+            "tolerance": self.tolerance,
+            "confidence": self.confidence,
+            "samples": dict(self.samples),
+            "looks": self.looks,
+            "steps": self.steps,
+            "stopped": self.stopped,
+            "policy": self.policy,
+            "metric": self.metric,
+            "cost": self.cost,
+            "arms": {name: asdict(arm) for name, arm in self.arms.items()},
+            "set_aside": self.set_aside,
+            "reliable": self.reliable,
+            "warnings": [warning.to_dict() for warning in self.warnings],
+            "assumptions": list(self.assumptions),
+        }
