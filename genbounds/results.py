@@ -108,6 +108,12 @@ def caution(code: Code, message: str, remedy: str = "") -> Diagnostic:
     return Diagnostic(code=code, severity="caution", message=message, remedy=remedy)
 
 
+def hedged(text: str, warnings: Iterable[Diagnostic]) -> str:
+    """Add to a verdict which warnings say that it cannot be relied on."""
+    codes = dict.fromkeys(warning.code for warning in warnings if warning.severity == "unreliable")
+    return f"{text}; unreliable: {', '.join(codes)}" if codes else text
+
+
 def all_reliable(warnings: Iterable[Diagnostic]) -> bool:
     """Whether no warning is "unreliable"."""
     return all(warning.severity != "unreliable" for warning in warnings)

@@ -5,6 +5,7 @@ Every comparison is written so that NaN fails it. Code behind these checks trust
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Collection
 from importlib.util import find_spec
@@ -67,12 +68,13 @@ class InputError(ValueError):
 
 def check_open_unit(name: str, value: object) -> float:
     """Return `value` as a float if it is a real number in (0, 1)."""
-    hint = ""
-    if isinstance(value, Real) and not isinstance(value, Integral):
-        number = float(value)
-        if 0.0 < number < 1.0:
-            return number
-        hint = f" For {number:g} % pass {number / 100.0:g}." if 1.0 < number < 100.0 else ""
+    try:
+        number = float(value) if isinstance(value, Real) else math.nan
+    except OverflowError:  # of a huge integer
+        number = math.inf
+    if 0.0 < number < 1.0:
+        return number
+    hint = f" For {number:g} % pass {number / 100.0:g}." if 50.0 <= number < 100.0 else ""
     raise InputError(f"must be a real number in (0, 1); got {quoted(value)}.{hint}", argument=name)
 
 

@@ -143,17 +143,19 @@ class Verdict(InHand):
         """Return one line for a log."""
         share = "" if self.relative_margin is None else f", {percent(self.relative_margin)}"
         if self.equivalence:
-            limits = f"from {number(self.low)} to {number(self.high)}"
+            limits = f"worse by {number(self.low)} to {number(self.high)}"
         elif self.decision == "fail":
-            limits = f"at least {number(self.low)}"
+            limits = f"worse by at least {number(self.low)}"
+        elif self.high < 0.0:
+            limits = f"better by at least {number(-self.high)}"
         else:
-            limits = f"at most {number(self.high)}"
+            limits = f"worse by at most {number(self.high)}"
         side = "better" if self.worse_by < 0.0 else "worse"
         text = (
             f"{self.decision}: {self.metric} of {shown(self.candidate)} is "
             f"{number(self.scores[self.candidate].value)}, of {shown(self.baseline)} "
             f"{number(self.scores[self.baseline].value)}: {side} by {number(abs(self.worse_by))} "
-            f"(worse by {limits}, {percent(self.level)}); margin {number(self.margin)}{share}"
+            f"({limits}, {percent(self.level)}); margin {number(self.margin)}{share}"
         )
         if self.samples_needed is not None:
             text += f"; about {number(self.samples_needed)} samples of each would settle it"

@@ -46,6 +46,12 @@ NEAR_TWINS = (0.02, 0.1)
 """Near duplicates that a row has on average, from which on a caution is given, and from which on
 the interval is called unreliable: bias and variance grow by about that share."""
 
+LARGEST_TWINS = 4
+MOST_TWINS = 2.0
+"""Near duplicates of one row, and of all rows on average, beyond which these are clusters, of which
+a distribution may well be made: independent rows of twelve kinds that lie far apart look the same.
+Only `_equal_groups` tells then."""
+
 LARGEST_PEAK = 2.0
 """p(j)² / p(j-1) p(j+1) for p(j) the share of rows with j others in their cluster times j, if sizes
 are Poisson: 2 at j = 2, less beyond."""
@@ -243,8 +249,12 @@ def _near_duplicates(gaps: Float, order: Index, whose: str) -> tuple[Diagnostic,
     dimension = math.log(2.0) / max(float(np.median(gaps[:, 0])), 1e-300)
     wide = gaps * order * dimension > math.log(gaps.size / FALSE_ALARM)
     wide &= gaps > LEAST_GAP
-    twins = float((order * wide).max(axis=1).mean())
-    if wide.any(axis=1).sum() < NEAR_ROWS or twins < NEAR_TWINS[0]:
+    near = (order * wide).max(axis=1)
+    if near.mean() > MOST_TWINS:
+        return ()
+    near = np.where(near <= LARGEST_TWINS, near, 0)
+    twins = float(near.mean())
+    if (near > 0).sum() < NEAR_ROWS or twins < NEAR_TWINS[0]:
         return ()
     warn = unreliable if twins >= NEAR_TWINS[1] else caution
     return (

@@ -16,7 +16,7 @@ from genbounds.estimators._inspect import inspect, leaked, row_ids
 from genbounds.explain._counts import fisher, holm, ratio_interval
 from genbounds.explain._regions import Cell, Index, find_cells
 from genbounds.origins import check_same_encoder, origin_of, origin_warnings
-from genbounds.results import Diagnostic, all_reliable
+from genbounds.results import Diagnostic, all_reliable, hedged
 from genbounds.samples import Sample, features_of
 from genbounds.validation import (
     InputError,
@@ -148,11 +148,12 @@ class Modes(InHand):
     def __str__(self) -> str:
         """Return one line for a log."""
         found = [region.kind for region in self.found]
-        if not found:
-            return f"no region differs ({percent(self.level)})"
-        kinds = [f"{found.count(kind)} {kind}" for kind in KINDS if kind in found]
-        verb = "differs" if len(found) == 1 else "differ"
-        return f"{count(len(found), 'region')} {verb} ({percent(self.level)}): {listed(kinds)}"
+        text = f"no region differs ({percent(self.level)})"
+        if found:
+            kinds = [f"{found.count(kind)} {kind}" for kind in KINDS if kind in found]
+            verb = "differs" if len(found) == 1 else "differ"
+            text = f"{count(len(found), 'region')} {verb} ({percent(self.level)}): {listed(kinds)}"
+        return hedged(text, self.warnings)
 
     def __repr__(self) -> str:
         return "\n  ".join((f"Modes({self})", *map(str, self.found), *map(str, self.warnings)))

@@ -11,7 +11,7 @@ from genbounds._tables import InHand, Line
 from genbounds._text import count, number, percent
 from genbounds.explain._nearest import Mask
 from genbounds.explain._tests import Excess, Suspect
-from genbounds.results import Diagnostic, all_reliable, unreliable
+from genbounds.results import Diagnostic, all_reliable, hedged, unreliable
 from genbounds.validation import Float
 
 if TYPE_CHECKING:
@@ -123,6 +123,9 @@ class Memorisation(InHand):
 
     def __str__(self) -> str:
         """Return one line for a log."""
+        return hedged(self._verdict(), self.warnings)
+
+    def _verdict(self) -> str:
         near, every = (number(p, digits=2) for p in (self.copies_pvalue, self.pvalue))
         if self.copies:
             named = count(len(self.suspects), "is", "are")

@@ -152,10 +152,11 @@ def excess(order: Mask, total: int, trained: int, alpha: float, odds: float = 1.
     pvalue = min(1.0, float(sum(attainable)))
     smallest = [float(tail[-1]) for tail in tails]
     sharing = next(k for k in range(1, len(sizes) + 1) if _able(smallest, alpha / k) <= k)
-    low = max(
+    least_low = max(
         _least_copies(total, trained, size, count, alpha / sharing, odds)
         for size, count in zip(sizes, counts, strict=True)
     )
+    low = max(least_low, int(pvalue <= alpha))
     expected = float(tails[-1][1:].sum())  # E T = Σ P(T ≥ t)
     estimate = (found - expected) / max(1.0 - expected / hits, SMALLEST)
     return Excess(
@@ -163,8 +164,9 @@ def excess(order: Mask, total: int, trained: int, alpha: float, odds: float = 1.
         trained=found,
         expected=expected,
         pvalue=max(pvalue, SMALLEST),  # beyond it only rounding
-        low=max(low, int(pvalue <= alpha)),
-        estimate=float(np.clip(estimate, 0.0, found)),
+        low=low,
+        # The bound may rest on the nearest hits alone, of which more are copies than of all.
+        estimate=float(np.clip(estimate, low, found)),
     )
 
 

@@ -57,7 +57,10 @@ BENT = (
     "semidefinite. Was it computed in half precision, or truncated?"
 )
 POLICY_NAMES = ", ".join(map(repr, POLICIES))
-METRICS = "'fd', 'kid', 'is', 'vendi', 'rke', 'cmmd', 'kad', 'energy', 'mind', 'mean'"
+METRICS = (
+    "'fd', 'kid', 'is', 'vendi', 'rke', 'cmmd', 'kad', 'energy', 'precision', 'recall', 'density', "
+    "'coverage', 'mind', 'mean'"
+)
 
 CALLS = {
     # usage

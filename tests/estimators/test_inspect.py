@@ -174,3 +174,13 @@ def test_independent_rows_are_seldom_suspected(name):
     for stream in np.random.SeedSequence(5).spawn(200):
         alarms += bool(inspect("x", DISTRIBUTIONS[name](np.random.default_rng(stream))).warnings)
     assert alarms <= binom.isf(1e-6, 200, 0.01)
+
+
+@pytest.mark.parametrize("n", [100, 300])
+def test_kinds_that_lie_far_apart_are_no_copies(n):
+    """Rows of one kind are neighbours without being copies."""
+    for seed in range(5):
+        rng = np.random.default_rng([31, n, seed])
+        centres = 6.0 * rng.normal(size=(12, 16))
+        x = centres[rng.integers(12, size=n)] + rng.normal(size=(n, 16))
+        assert "near-duplicates" not in {warning.code for warning in inspect("x", x).warnings}

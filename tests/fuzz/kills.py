@@ -172,9 +172,9 @@ def one_round(
 ) -> Counter[str]:
     """Kill a command up to three times, then let it finish; return what ended it."""
     ends: Counter[str] = Counter()
-    with tempfile.TemporaryDirectory() as name:
-        out, log, kept = Path(name) / "out", Path(name) / "log", 0
-        out.mkdir()
+    # Beside the first run's folder: files of features say where the images are, seen from there.
+    with tempfile.TemporaryDirectory(dir=data.parent) as name:
+        out, log, kept = Path(name), data.parent / "log", 0
         words = command.words(data, out)
         for _ in range(rng.randint(1, IN_A_ROW)):
             number = rng.choice(SIGNALS)

@@ -15,11 +15,14 @@ from genbounds._text import count, display, listed, number
 from genbounds.estimators._estimate import Estimate, SampleError, welch_degrees_of_freedom
 from genbounds.estimators._moments import Moments
 from genbounds.estimators.frechet._distance import FrechetReference, frechet_distance
-from genbounds.results import Diagnostic, Score, unreliable
+from genbounds.results import Diagnostic, Score, hedged, unreliable
 from genbounds.samples import Sample, check_labels, features_of, too_even
 from genbounds.validation import Float, InputError, check_features, check_open_unit
 
 LEAST_ROWS = 2
+
+Label = int | str
+"""What a class is called, as the user did."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,27 +31,27 @@ class ByClass(InHand):
 
     Attributes
     ----------
-    classes : dict of str to Score
-        By class, the largest value first. All their intervals hold together at `level`.
-    shares : dict of str to float
+    classes : dict of int or str to Score
+        By label, the largest value first. All their intervals hold together at `level`.
+    shares : dict of int or str to float
         Share of every class among the reference rows.
     mean : Score
         Mean of the classes' distances, weighted by `shares` ("intra-FID").
     whole : Score
         The distance without regard to classes. With equal shares on both sides `mean` is at least
         as large: what classes lose to one another the whole distance does not see.
-    worst : tuple of str
+    worst : tuple of int or str
         The classes that can be the worst one: together with `level` it is among them.
     level : float
     """
 
     _names: ClassVar[str] = "Class"
 
-    classes: Mapping[str, Score]
-    shares: Mapping[str, float]
+    classes: Mapping[Label, Score]
+    shares: Mapping[Label, float]
     mean: Score
     whole: Score
-    worst: tuple[str, ...]
+    worst: tuple[Label, ...]
     level: float
 
     @property
@@ -63,21 +66,22 @@ class ByClass(InHand):
         return tuple(dict.fromkeys(found))
 
     def __str__(self) -> str:
-        named = [display(name) for name in self.worst]
+        named = [display(label) for label in self.worst]
         several = len(named) > 1
-        return (
+        text = (
             f"{listed(named[:5])}{' …' if len(named) > 5 else ''} "
             f"{'can each be' if several else 'is'} the worst of "
             f"{count(len(self.classes), 'class', 'classes')}; mean over classes "
             f"{number(self.mean.value)}, without classes {number(self.whole.value)}"
         )
+        return hedged(text, self.warnings)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types."""
         return {
             "level": self.level,
-            "classes": {name: score.to_dict() for name, score in self.classes.items()},
-            "shares": dict(self.shares),
+            "classes": {str(name): score.to_dict() for name, score in self.classes.items()},
+            "shares": {str(name): share for name, share in self.shares.items()},
             "mean": self.mean.to_dict(),
             "whole": self.whole.to_dict(),
             "worst": list(self.worst),
@@ -85,7 +89,9 @@ class ByClass(InHand):
         }
 
     def _lines(self) -> list[Line]:
-        return [score._line(name, share=self.shares[name]) for name, score in self.classes.items()]
+        return [
+            score._line(str(name), share=self.shares[name]) for name, score in self.classes.items()
+        ]
 
     def _caption(self) -> str:
         return f"Fréchet distance by class, {100.0 * self.level:g}% intervals that hold together"
@@ -150,40 +156,40 @@ def frechet_by_class(
     ]
     names = _common_classes(*sides)
     joint = 1.0 - (1.0 - level) / len(names)
-    found: dict[str, Estimate] = {}
-    for name in names:
+    found: dict[Label, Estimate] = {}
+    for label in names:
         try:
-            reference = FrechetReference(_part(real, sides[1][name]))
-            found[name] = reference.estimate(_part(fake, sides[0][name]), influences=False)
+            reference = FrechetReference(_part(real, sides[1][label]))
+            found[label] = reference.estimate(_part(fake, sides[0][label]), influences=False)
         except InputError as error:
-            raise InputError(f"class {display(name)}: {error}") from error
-    m = sum(sides[1][name].size for name in names)
-    shares = {name: sides[1][name].size / m for name in names}
-    scores = {name: estimate.score(joint) for name, estimate in found.items()}
+            raise InputError(f"class {display(label)}: {error}") from error
+    m = sum(sides[1][label].size for label in names)
+    shares = {label: sides[1][label].size / m for label in names}
+    scores = {label: estimate.score(joint) for label, estimate in found.items()}
     ordered = dict(sorted(scores.items(), key=lambda item: -item[1].value))
     least = max(score.low for score in scores.values())
     return ByClass(
         classes=ordered,
-        shares={name: shares[name] for name in ordered},
-        mean=_mean(found, np.array([shares[name] for name in names])).score(level),
+        shares={label: shares[label] for label in ordered},
+        mean=_mean(found, np.array([shares[label] for label in names])).score(level),
         whole=frechet_distance(_drawn(fake, labels), _drawn(real, real_labels), level=level),
-        worst=tuple(name for name, score in ordered.items() if score.high >= least),
+        worst=tuple(label for label, score in ordered.items() if score.high >= least),
         level=level,
     )
 
 
 def _rows_by_class(
     name: str, sample: Any, argument: str, labels: Any
-) -> dict[str, NDArray[np.intp]]:
-    """Return the rows of every class by its name."""
+) -> dict[Label, NDArray[np.intp]]:
+    """Return the rows of every class by its label."""
     features = check_features(name, features_of(sample))
     classes, of_row = np.unique(check_labels(argument, labels, len(features)), return_inverse=True)
-    return {str(one): np.flatnonzero(of_row == k) for k, one in enumerate(classes.tolist())}
+    return {one: np.flatnonzero(of_row == k) for k, one in enumerate(classes.tolist())}
 
 
 def _common_classes(
-    fake: Mapping[str, NDArray[np.intp]], real: Mapping[str, NDArray[np.intp]]
-) -> list[str]:
+    fake: Mapping[Label, NDArray[np.intp]], real: Mapping[Label, NDArray[np.intp]]
+) -> list[Label]:
     """Return the classes, each of which has rows enough on both sides."""
     names = list(dict.fromkeys((*fake, *real)))
     for argument, side in (("labels", fake), ("real_labels", real)):
@@ -217,7 +223,7 @@ def _drawn(sample: Any, labels: Any) -> Any:
     return Sample(sample, strata=labels) if too_even(counts) else sample
 
 
-def _mean(found: Mapping[str, Estimate], shares: Float) -> Estimate:
+def _mean(found: Mapping[Label, Estimate], shares: Float) -> Estimate:
     """Weighted mean of independent estimates."""
     scaled = [one.scaled(share) for one, share in zip(found.values(), shares, strict=True)]
     doubts = [

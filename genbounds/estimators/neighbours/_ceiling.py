@@ -195,6 +195,13 @@ def precision_recall_ceiling(
         inspected("fake", fake, LEAST_ROWS, "a ceiling"),
     )
     check_same_dimension("fake", seen[1].rows.shape[1], "real", seen[0].rows.shape[1])
+    for name, side in (("real", seen[0]), ("fake", seen[1])):
+        units = len(side.rows) if side.design is None else side.design.units
+        if units < LEAST_ROWS:
+            raise InputError(
+                f"has {units} independent groups of rows: a ceiling needs at least {LEAST_ROWS}.",
+                argument=name,
+            )
     parts = [_parts(one, seed) for one in seen]
     (_, real_cut, real_last), (_, fake_cut, fake_last) = parts
     machines = _fitted(classifier, parts[0][0], parts[1][0])

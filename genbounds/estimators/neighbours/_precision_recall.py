@@ -14,9 +14,16 @@ from genbounds.estimators._estimate import Estimate
 from genbounds.estimators.neighbours._reference import NeighbourReference
 from genbounds.estimators.neighbours._scored import Four, Scored
 from genbounds.origins import origin_of
-from genbounds.results import Diagnostic, Score, all_reliable
+from genbounds.results import Diagnostic, Score, all_reliable, unreliable
 from genbounds.samples import Sample, features_of
 from genbounds.validation import Float, InputError, check_features, check_open_unit, seeded
+
+UNKNOWN_NULL = unreliable(
+    "dependent-rows",
+    "what real rows get is known for density and coverage where real rows are independent; with "
+    "groups of them the ratio of a perfect model is below 1",
+    "Pass a second real sample, null=gb.Sample(more, groups=...).",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,9 +217,15 @@ def precision_recall(
 
     published = scores(scored.estimates())
     against = None if nothing else _null_of(null, reference, scored)
+    ratios = None if against is None else scored.ratios(against)
+    if ratios is not None and isinstance(null, str) and reference.grouped:
+        ratios = Four.of(
+            one.warned(UNKNOWN_NULL) if name in ("density", "coverage") else one
+            for name, one in ratios.items()
+        )
     return PrecisionRecall(
         **published,
-        calibrated=None if against is None else scores(scored.ratios(against)),
+        calibrated=None if ratios is None else scores(ratios),
         null=None if against is None else Four.of(float(x) for x in against[0]),
         drift=Four.of(float(x) for x in scored.drift),
         k=reference.k,

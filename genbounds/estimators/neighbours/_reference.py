@@ -125,6 +125,11 @@ class NeighbourReference:
             self._nulls[m] = np.stack([whole, part], axis=1)
         return self._nulls[m]
 
+    @property
+    def grouped(self) -> bool:
+        """Whether real rows come in groups."""
+        return self._design.units < self._design.n
+
     def check_groups(self) -> None:
         """Refuse groups of real rows that are too large to leave out of every ball."""
         largest = int(self._design.row_counts.max())

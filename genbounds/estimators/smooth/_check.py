@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from genbounds.estimators._design import Design, Index, row_design
 from genbounds.estimators._estimate import mean_variance
 from genbounds.estimators.smooth._engine import Steps, expand
-from genbounds.estimators.smooth._rows import blamed, weighted_function
+from genbounds.estimators.smooth._rows import SAME_VALUE, blamed, value_of, weighted_function
 from genbounds.estimators.smooth._score import SmoothScore
 from genbounds.estimators.smooth._slopes import STEP, Slopes, slopes
 from genbounds.results import Diagnostic, unreliable
@@ -24,9 +23,6 @@ MOST_ROWS = 1000
 
 DIRECTIONS = 4
 GROUPS = 40
-SAME_VALUE = 1e-6
-"""Of the larger of value and standard error: what rounding may change."""
-
 CURVED = 1e-9
 """Share of the gradient below which a second derivative is rounding."""
 
@@ -164,8 +160,9 @@ def check_score(function: Any, x: Any, y: Any = None) -> ScoreCheck:
 
 
 def _refused(reason: str) -> ScoreCheck:
-    remedy = "Use a smooth version, such as a kernel in place of neighbours."
-    return ScoreCheck(derivative=None, warnings=(unreliable("not-smooth", reason, remedy),))
+    remedy = "Compute it smoothly from rows and weights (docs/any_score.md)."
+    warning = unreliable("not-smooth", reason.rstrip("."), remedy)
+    return ScoreCheck(derivative=None, warnings=(warning,))
 
 
 def _some(name: str, x: Any, rng: np.random.Generator) -> Float:
@@ -175,12 +172,6 @@ def _some(name: str, x: Any, rng: np.random.Generator) -> Float:
     out: Float = np.asarray(rows[kept], dtype=np.float64)
     check_finite(name, out)
     return out
-
-
-def _values(function: Callable[..., Any], rows: Sequence[NDArray[Any]]) -> float:
-    """Plug-in value of these rows."""
-    designs = [row_design(len(part)) for part in rows]
-    return slopes(weighted_function(function, list(rows)), designs, derivative="secant").value
 
 
 def _independent_of_a_sample(found: Slopes, rows: Sequence[Float]) -> str | None:
@@ -198,9 +189,9 @@ def _not_of_weights(
     g = np.split(found.gradient, [len(rows[0])])[: len(rows)]
     stderr = float(np.sqrt(sum(part.var() / part.size for part in g)))
     allowed = SAME_VALUE * max(abs(found.value), stderr)
-    if abs(_values(function, rows) - found.value) > allowed:
+    if abs(value_of(function, rows) - found.value) > allowed:
         return "the same rows give another value each time: fix all random numbers beforehand"
-    twice = _values(function, [np.repeat(part, 2, axis=0) for part in rows])
+    twice = value_of(function, [np.repeat(part, 2, axis=0) for part in rows])
     if abs(twice - found.value) > allowed:
         return (
             f"every row twice at half its weight changes the value from {found.value:.6g} to "
@@ -252,7 +243,7 @@ def _errors_compared(
     score = weighted_function(function, rows)
     _, errors, _ = expand(score, designs, derivative=derivative, probes=2)
     explained = sum(mean_variance(e.influence) for e in errors if e.influence is not None)
-    values = np.array([_values(function, left) for left in _left_out(rows, rng)])
+    values = np.array([value_of(function, left) for left in _left_out(rows, rng)])
     scatter = (GROUPS - 1.0) ** 2 / GROUPS * float(values.var(ddof=1))
     return float(np.sqrt(scatter / explained)) if explained > 0.0 else float(scatter > 0.0) * np.inf
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, cast
 
@@ -15,6 +15,9 @@ from genbounds.estimators._moments import Moments
 from genbounds.estimators.smooth._slopes import Weighted
 from genbounds.samples import features_of
 from genbounds.validation import POSTERIOR_ATOL, InputError, check_finite
+
+SAME_VALUE = 1e-6
+"""Relative difference up to which two values are one."""
 
 MINIMUM = 8
 """Rows below which no second-order expansion is of use."""
@@ -34,6 +37,15 @@ def weighted_function(function: Callable[..., Any], rows: list[NDArray[Any]]) ->
         return function(*(argument for pair in pairs for argument in pair))
 
     return weighted
+
+
+def value_of(function: Callable[..., Any], rows: Sequence[NDArray[Any]]) -> float:
+    """Plug-in value of these rows, each of the same weight."""
+    import torch
+
+    weights = [torch.full((len(part),), 1.0 / len(part), dtype=torch.float64) for part in rows]
+    with torch.no_grad():
+        return float(weighted_function(function, list(rows))(*weights))
 
 
 @contextmanager

@@ -7,6 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from genbounds._text import quoted
 from genbounds.estimators._design import Design, drawn, row_design
 from genbounds.estimators._estimate import (
@@ -19,7 +22,13 @@ from genbounds.estimators._estimate import (
 )
 from genbounds.estimators._inspect import leaked
 from genbounds.estimators.smooth._engine import expand
-from genbounds.estimators.smooth._rows import blamed, inspected, weighted_function
+from genbounds.estimators.smooth._rows import (
+    SAME_VALUE,
+    blamed,
+    inspected,
+    value_of,
+    weighted_function,
+)
 from genbounds.estimators.smooth._slopes import Weighted
 from genbounds.origins import check_same_encoder, origin_of
 from genbounds.results import Score, unreliable
@@ -34,6 +43,9 @@ from genbounds.validation import (
 
 DERIVATIVES = ("hessian", "secant")
 ESTIMATORS = ("debiased", "plugin")
+
+DOUBLED = 200
+"""Rows on which it is tried whether they may be repeated."""
 
 ROUNDING = 1e-12
 """Share of the quadratic part in the variance of a score that is linear in the weights."""
@@ -154,8 +166,12 @@ class SmoothReference:
 
     def __init__(self, score: SmoothScore, real: Any = None) -> None:
         if (real is None) is score.needs_reference:
-            takes = "needs a reference" if score.needs_reference else "takes no reference"
-            raise InputError(f"metric {score.name!r} {takes}.", argument="real")
+            takes = (
+                f"must be given: {quoted(score.name)} needs a reference."
+                if score.needs_reference
+                else f"must not be given: {quoted(score.name)} takes no reference."
+            )
+            raise InputError(takes, argument="real")
         self.score = score
         self._real = None if real is None else inspected("real", real)
         self._origin = {} if real is None else origin_of(real)
@@ -188,6 +204,7 @@ class SmoothReference:
                 seed=score.seed,
             )
             missed = score.derivative == "hessian" and _piecewise(weighted, designs, errors)
+            uneven = _counts_rows(score.function, [seen.rows[:DOUBLED] for seen in samples])
         errors = [
             replace(error, row_ids=seen.ids) for error, seen in zip(errors, samples, strict=True)
         ]
@@ -219,6 +236,16 @@ class SmoothReference:
         warnings += heavy_tails(found)
         for design, name in zip(designs, names, strict=True):
             warnings += small_sample(design.effective, name=name)
+        if uneven:
+            warnings.append(
+                unreliable(
+                    "not-smooth",
+                    f"{score.name} is no function of weighted rows: every row twice, at half its "
+                    "weight, gives another value",
+                    "Take every mean, variance and share with the weights; gb.check_score says "
+                    "more.",
+                )
+            )
         if missed:
             warnings.append(
                 unreliable(
@@ -242,6 +269,14 @@ def _piecewise(
         return False
     _, again, _ = expand(weighted, designs, derivative="secant", probes=2)
     return any(error.quadratic_variance > allowed for error in again)
+
+
+def _counts_rows(function: Callable[..., Any], rows: Sequence[NDArray[Any]]) -> bool:
+    """Whether repeated rows change the value: a derivative in the weights says nothing then."""
+    once, twice = (
+        value_of(function, [np.repeat(part, times, axis=0) for part in rows]) for times in (1, 2)
+    )
+    return not abs(once - twice) <= SAME_VALUE * max(abs(once), abs(twice))
 
 
 def check_name(name: object) -> None:
