@@ -46,6 +46,11 @@ def page(found: Mapping[str, str]) -> str:
         "[the catalogue](bounds.md), its file, what runs it, and the verdict, or the reason why it "
         "is not here. What a verdict covers is said in [the findings](findings.md).",
         "",
+        "*not refuted*: no violation was found where the audit looked. *refuted*: it fails as "
+        "printed; *(only at δ ≤ …)*: only for error probabilities so small. *vacuous*: true because "
+        "it says nothing, the bound is beyond every possible value. *not built yet*: nothing here "
+        "checks it.",
+        "",
     ]
     for paper, rows in PAPERS.items():
         lines += [
