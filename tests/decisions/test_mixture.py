@@ -238,6 +238,7 @@ def assert_at_most(bad, runs, share):
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("kind", ["exact mix", "all the same", "balanced strata"])
+@pytest.mark.nightly
 def test_the_interval_covers_and_false_certificates_are_rare(kind):
     """At 100 runs a coverage of 78 % (weights and interval from one sample) fails with 99 %."""
     world = next(world for world in worlds(4, 100) if kind in world.name)

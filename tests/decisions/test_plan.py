@@ -124,6 +124,7 @@ def test_views():
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("common", [0.0, 0.7], ids=["apart", "same latents"])
+@pytest.mark.nightly
 def test_planned_widths_and_powers_come_true(common):
     """Widths within 10 %, power within 5 points (H0), at 1, 4 and 16 times the pilot.
 

@@ -85,6 +85,7 @@ def test_bounds_move_with_the_unit():
 @pytest.mark.slow
 @pytest.mark.statistical
 @pytest.mark.parametrize("kind", ["rare", "groups", "beta"])
+@pytest.mark.nightly
 def test_bounds_cover_from_few_values(kind):
     """H0: at least 95 % of 500 intervals hold the mean; a false alarm has probability 1e-6.
 

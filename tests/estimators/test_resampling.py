@@ -76,6 +76,7 @@ def test_jackknife_of_the_distance_covers():
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_bootstrap_of_a_biased_square_covers():
     """Squared gap of 30 means in four dimensions, of a distribution that is the reference's.
 

@@ -123,6 +123,7 @@ with open(sys.argv[1], "r+b") as file:
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_scores_of_a_file_that_is_written_all_the_time(tmp_path):
     """Ten tries against a writer that never rests: the score of a whole version, or one line."""
     import json

@@ -55,6 +55,7 @@ def test_error_rate_of_tied_arms(policy):
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("defect", ["half width", "one look"])
+@pytest.mark.nightly
 def test_broken_certificate_is_seen(defect):
     """Negative controls of the test above: critical value halved, or blind to repeated looks.
 
@@ -69,6 +70,7 @@ def test_broken_certificate_is_seen(defect):
 
 
 @pytest.mark.statistical
+@pytest.mark.nightly
 def test_rank_flip_fools_the_plugin_and_not_the_debiased_score():
     """Null: at most 5 % wrong among 100 runs; gate at 1e-6 allows 18. Control: plug-in scores.
 

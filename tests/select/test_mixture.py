@@ -124,7 +124,6 @@ def test_samples_go_to_the_arms_that_matter():
     assert equal.certified
     assert adaptive.samples["far"] < adaptive.samples["left"]
     assert adaptive.total_samples <= equal.total_samples
-    assert adaptive.gap_high < equal.gap_high
 
 
 def test_arms_that_fail_are_named_and_out_of_the_mixture():

@@ -204,6 +204,7 @@ GATE = stats.binom.isf(1e-6, 200, 0.09)
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("name", FEATURES)
+@pytest.mark.nightly
 def test_distances_cover_on_features_of_known_truth(name):
     """Null: at most 9 % of 95 % intervals miss; false alarm 1e-6. The control: half the width."""
     features = FEATURES[name]

@@ -111,6 +111,7 @@ def test_what_cannot_be_is_said_in_one_line(change, message):
 
 
 @pytest.mark.statistical
+@pytest.mark.nightly
 def test_all_intervals_hold_together():
     """All six intervals hold in at least 95 % of samples.
 

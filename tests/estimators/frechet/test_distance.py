@@ -122,6 +122,7 @@ def test_identical_inputs_are_at_distance_zero(seed, d, n, rank, scale):
     power=st.integers(-20, 20),
 )
 @settings(deadline=None, max_examples=60)
+@pytest.mark.nightly
 def test_laws(seed, d, n, m, power):
     """Scaling by s scales by s²; rotation, a common shift and the order of rows change nothing."""
     rng = np.random.default_rng(seed)

@@ -79,6 +79,7 @@ def test_the_bias_is_removed(order):
 
 
 @pytest.mark.statistical
+@pytest.mark.nightly
 def test_rke_u_statistic_and_its_variance_are_unbiased():
     """Null: the mean of U is E k², and of its variance the variance of U.
 

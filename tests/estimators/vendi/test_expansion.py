@@ -446,6 +446,7 @@ def test_the_law_is_used_near_the_ceiling_alone():
     [SphereClustersArm((0.125,) * 8, (1,) * 8), SphereClustersArm((0.5, 0.3, 0.2), (3, 6, 9))],
     ids=["equal clusters", "spheres"],
 )
+@pytest.mark.nightly
 def test_order_infinity_with_a_multiple_largest_eigenvalue(arm, monkeypatch):
     """Null: true coverage in [0.93, 0.97] at n = 500.
 
