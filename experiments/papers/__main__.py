@@ -47,9 +47,9 @@ def page(found: Mapping[str, str]) -> str:
         "is not here. What a verdict covers is said in [the findings](findings.md).",
         "",
         "*not refuted*: no violation was found where the audit looked. *refuted*: it fails as "
-        "printed; *(only at δ ≤ …)*: only for error probabilities so small. *vacuous*: true because "
-        "it says nothing, the bound is beyond every possible value. *not built yet*: nothing here "
-        "checks it.",
+        "printed; *(only at δ ≤ …)*: only for error probabilities so small. *vacuous*: true "
+        "because it says nothing, the bound is beyond every possible value. *not built yet*: "
+        "nothing here checks it.",
         "",
     ]
     for paper, rows in PAPERS.items():
