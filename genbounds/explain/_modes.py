@@ -224,8 +224,8 @@ def modes(fake: Any, real: Any, *, level: float = 0.95, seed: int = 0) -> Modes:
 
     Notes
     -----
-    Regions are cells of k-means (10, 20 and 40 of them) of the discovery rows, the ten of the
-    largest |z| of two proportions. Each is tested in the direction that the discovery rows show:
+    Regions are cells of k-means (10, 20 and 40 of them) of the discovery rows, the ten whose shares
+    differ most in standard errors. Each is tested in the direction that the discovery rows show:
     Fisher's exact test, one-sided, Holm over the ten. Given the discovery rows the regions are
     fixed, so this is exact whatever they are. The interval of a ratio of shares is conservative: an
     exact one of the odds ratio and an upper bound of the smaller share, at a tenth of the error. A
