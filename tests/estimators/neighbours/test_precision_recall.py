@@ -256,3 +256,28 @@ def test_gate_and_track_take_these_scores_planning_and_selection_do_not():
         gb.plan(FAKE, REAL, half_width=0.1, metric="density")
     with refused("'density'", "gb.compare"):
         gb.select.run({"a": lambda n, rng: rng.normal(size=(n, 8))}, REAL, metric="density")
+
+
+def test_with_groups_of_real_rows_the_null_of_density_and_coverage_is_unknown():
+    rng = np.random.default_rng(41)
+
+    def drawn(first):
+        x = np.repeat(rng.normal(size=(60, 4)), 3, axis=0) + 0.05 * rng.normal(size=(180, 4))
+        return gb.Sample(x, groups=first + np.arange(180) // 3)
+
+    real, fake, more = drawn(0), drawn(1000), drawn(2000)
+    found = gb.precision_recall(fake, real, k=3, splits=10).calibrated
+    unknown = [name for name, score in found.items() if "dependent-rows" in codes(score)]
+    assert unknown == ["density", "coverage"]
+    told = gb.precision_recall(fake, real, k=3, splits=10, null=more).calibrated
+    assert not any("dependent-rows" in codes(score) for score in told.values())
+    with refused("`real` has 60 independent groups of rows: a ceiling needs at least 200"):
+        gb.precision_recall_ceiling(
+            *(
+                gb.Sample(
+                    np.tile(s.features, (2, 1)) + rng.normal(scale=0.01, size=(360, 4)),
+                    groups=np.tile(s.groups, 2),
+                )
+                for s in (fake, real)
+            )
+        )
