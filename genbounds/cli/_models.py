@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -71,8 +72,13 @@ def read_models(
         )
 
 
+def reads_rows(name: str) -> MetricSpec:
+    """Return how files are read by the command `name`, which needs the rows themselves."""
+    return replace(metric_spec("kid"), name=name)
+
+
 def split_reference(
-    files: Sequence[Path], reference: Path | None, spec: MetricSpec, models: Sequence[int]
+    files: Sequence[Path], reference: Path | None, spec: MetricSpec, models: Sequence[int] | None
 ) -> tuple[Path | None, list[Path]]:
     """Return the reference, the first file where the metric needs one, and the models' files.
 
@@ -83,14 +89,16 @@ def split_reference(
     reference : Path or None
         That of ``--reference``.
     spec : MetricSpec
-    models : sequence of int
-        How many models there may be.
+    models : sequence of int or None
+        How many models there may be; None: two or more.
     """
     rest = list(files)
     if reference is None and spec.reference == "required":
         reference = rest.pop(0)
-    if len(rest) not in models:
-        counts = " or ".join(f"{count} model{'s' * (count > 1)}" for count in models)
+    if len(rest) < 2 if models is None else len(rest) not in models:
+        counts = "at least two models"
+        if models is not None:
+            counts = " or ".join(f"{count} model{'s' * (count > 1)}" for count in models)
         first = "a reference and " if spec.reference == "required" else ""
         got = "1 file" if len(files) == 1 else f"{len(files)} files"
         raise InputError(f"--metric {spec.name} takes {first}{counts}; got {got}.")

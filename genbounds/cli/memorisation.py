@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 
 from genbounds._text import number
 from genbounds.cli._encoding import open_encoder
-from genbounds.cli._input import Drawing, Input
-from genbounds.cli._inputs import choose_metric, load, options, renamed
+from genbounds.cli._input import Drawing
+from genbounds.cli._inputs import load, options, renamed
+from genbounds.cli._models import reads_rows
 from genbounds.cli._options import (
     AsJson,
     Device,
@@ -35,7 +35,6 @@ from genbounds.cli._terminal import (
 )
 from genbounds.features import check_same_encoder
 from genbounds.files import display
-from genbounds.validation import InputError
 
 EXAMPLES = """Examples:
 
@@ -109,7 +108,7 @@ def memorisation(
 
     drawing = Drawing(groups=groups, strata=strata, iid=iid)
     how = {"weights": weights, "device": device, "precision": precision}
-    spec = choose_metric("fd")  # the files hold features
+    spec = reads_rows("memorisation")
     given: dict[str, Any] = {"referenced": False, "logits": False}
     with interruptible("run the same command again."):
         with (
@@ -120,8 +119,6 @@ def memorisation(
             # How generated rows depend on one another does not matter.
             (made,) = load([fake], spec, drawing=Drawing(iid=True), encoder=loaded, **given)
         inputs = dict(zip(("train", "heldout", "fake"), (*real, made), strict=True))
-        for one in inputs.values():
-            _check_rows(one)
         check_same_encoder({display(one.path): one.origin for one in inputs.values()})
         paths = {name: one.path for name, one in inputs.items()}
         with renamed({**options("level", "fdr", "closer"), **paths}):
@@ -152,11 +149,3 @@ def memorisation(
         assumptions=found.assumptions if verbose else (),
         verbose=verbose,
     )
-
-
-def _check_rows(given: Input) -> None:
-    if not isinstance(given.content, np.ndarray):
-        raise InputError(
-            f"{display(given.path)}: holds statistics (mu, sigma); copies are found among the "
-            "features themselves."
-        )

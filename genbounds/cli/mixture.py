@@ -10,7 +10,13 @@ import typer
 from genbounds._text import interval, number, percent, shown
 from genbounds.cli._input import Drawing
 from genbounds.cli._inputs import choose_metric
-from genbounds.cli._models import doubts_of, files_named, metric_options, read_models
+from genbounds.cli._models import (
+    doubts_of,
+    files_named,
+    metric_options,
+    read_models,
+    split_reference,
+)
 from genbounds.cli._options import (
     AsJson,
     Bandwidth,
@@ -40,7 +46,6 @@ from genbounds.cli._terminal import (
 from genbounds.decisions import MIXTURE_METRICS, Mixture, check_mixture
 from genbounds.decisions import mixture as find_mixture
 from genbounds.estimators import metric_spec
-from genbounds.validation import InputError
 
 EXAMPLES = """Examples:
 
@@ -103,12 +108,7 @@ def mixture(
     with files_named({}, None):
         check_mixture(spec, level=level, folds=folds, seed=seed)
     chosen = metric_options(spec, {"bandwidth": bandwidth})
-    models = list(files)
-    if reference is None and spec.reference == "required":
-        reference = models.pop(0)
-    if len(models) < 2:
-        needs = "a reference and at least two" if spec.reference == "required" else "at least two"
-        raise InputError(f"--metric {spec.name} takes {needs} models; got {len(files)} files.")
+    reference, models = split_reference(files, reference, spec, None)
     drawing = Drawing(groups=groups, strata=strata, iid=iid)
     how = {"weights": weights, "device": device, "precision": precision}
     with interruptible("run the same command again."):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from genbounds._text import interval, number, percent, shown
 from genbounds.cli._input import Drawing, Input
-from genbounds.cli._models import doubts_of, files_named, read_models
+from genbounds.cli._models import doubts_of, files_named, read_models, reads_rows
 from genbounds.cli._options import (
     AsJson,
     Device,
@@ -29,14 +29,15 @@ from genbounds.cli._terminal import (
     keep,
     keep_page,
     print_json,
+    print_remarks,
     print_table,
     progress,
     say,
 )
-from genbounds.estimators import metric_spec
-from genbounds.explain import Modes
-from genbounds.explain import modes as modes_of
 from genbounds.validation import InputError, check_count, check_open_unit
+
+if TYPE_CHECKING:
+    from genbounds.explain import Modes
 
 EXAMPLES = """Examples:
 
@@ -47,8 +48,7 @@ genbounds modes real.npy gan.npy --images photos/ --images gan-samples.zip --out
 genbounds modes photos/ samples/ --encoder timm:vit_small_patch14_dinov2 --out results
 """
 
-READ_AS = replace(metric_spec("kid"), name="modes")
-"""Files are read as for a metric that needs the rows of both samples."""
+READ_AS = reads_rows("modes")
 
 
 # Long because every option is declared in its signature.
@@ -123,6 +123,8 @@ def modes(
 
 
 def _of_model(model: Input, real: Input, *, level: float, seed: int) -> Modes:
+    from genbounds.explain import modes as modes_of
+
     try:
         found = modes_of(model.sample, real.sample, level=level, seed=seed)
     except InputError as error:
@@ -177,5 +179,4 @@ def _print(found: dict[str, Modes]) -> None:
         if rows:
             columns = ("Kind", "Generated", "Real", "Ratio", "p", "Rows that show it")
             print_table(columns, rows, numeric=("Generated", "Real", "p"))
-        for warning in result.warnings:
-            say(f"* {warning}")
+        print_remarks({}, warnings=result.warnings, verbose=False)

@@ -21,9 +21,10 @@ from numpy.typing import NDArray
 
 from genbounds._text import display
 from genbounds.estimators._design import Design, Index, design_of
+from genbounds.estimators._moments import Moments
 from genbounds.results import Diagnostic, caution, unreliable
 from genbounds.samples import Sample, features_of
-from genbounds.validation import Float, check_features
+from genbounds.validation import Float, InputError, check_features
 
 SEED = 20_261_122
 """Of the rows that are looked at, so that a result repeats."""
@@ -140,6 +141,21 @@ def inspect(
         if not warnings:
             warnings += _alike_in_order(rows, what)
     return Inspected(rows, design, False, ids, warnings)
+
+
+def inspect_rows(
+    name: str, x: Any, *, needs: str, minimum: int = 2, posteriors: bool = False
+) -> Inspected:
+    """Inspect one of two samples, of which the rows themselves are needed.
+
+    `needs`: subject and verb of what cannot do with moments; the others as for `inspect`.
+    """
+    if isinstance(x, Moments):
+        raise InputError(
+            f"is given by its moments; {needs} the features themselves.", argument=name
+        )
+    what = "generated" if name == "fake" else "reference"
+    return inspect(name, x, minimum=minimum, what=what, posteriors=posteriors)
 
 
 def _constant(n: int, what: str) -> Diagnostic:

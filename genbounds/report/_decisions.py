@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from genbounds._text import display, interval, number, percent, shown
-from genbounds.report.blocks import Block, Cell, Facts, Name, Notes, Table, Tag, Tone
+from genbounds.report.blocks import Block, Cell, Facts, Name, Notes, Table, Tag
 from genbounds.report.figures import (
     DECISION_TONES,
     gate_plot,
@@ -57,7 +57,7 @@ def gate_page(verdict: Verdict) -> Page:
             ),
         ]
     )
-    blocks: list[Block] = [*_warnings(verdict), gate_plot(verdict)]
+    blocks: list[Block] = [*warning_blocks({}, verdict.warnings), gate_plot(verdict)]
     blocks.append(Notes(items=verdict.assumptions, title="What this assumes"))
     return page.add(
         Section("The difference and the margin", blocks),
@@ -92,7 +92,7 @@ def mixture_page(mixture: Mixture) -> Page:
         [(Name(name), percent(round(mixture.weights[name], 3))) for name in order],
     )
     scores = {"mixture": score, **{name: mixture.scores[name] for name in order}}
-    blocks: list[Block] = [*_warnings(mixture), shares]
+    blocks: list[Block] = [*warning_blocks({}, mixture.warnings), shares]
     blocks.append(score_plot(scores, metric=mixture.metric, level=mixture.level))
     blocks.append(Notes(items=mixture.assumptions, title="What this assumes"))
     return page.add(Section("Shares and scores", blocks))
@@ -151,7 +151,7 @@ def plan_page(plan: Plan) -> Page:
     if plan.reference_needed is not None:
         facts.append(("Reference samples", plan.reference_needed, "at least"))
     page.facts = Facts(items=facts)
-    blocks: list[Block] = [*_warnings(plan), plan_plot(plan)]
+    blocks: list[Block] = [*warning_blocks({}, plan.warnings), plan_plot(plan)]
     blocks.append(Notes(items=plan.assumptions, title="What this assumes"))
     page.add(Section("More generated samples", blocks))
     reference = reference_plot(plan)
@@ -165,11 +165,3 @@ def _target(plan: Plan) -> str:
     if plan.gap is None:
         return f"{metric_title(plan.metric)}, {at}"
     return f"found with power {percent(plan.power)}, {at}"
-
-
-def _warnings(result: Mixture | Plan | Verdict) -> list[Block]:
-    if not result.warnings:
-        return []
-    tone: Tone = "open" if result.reliable else "bad"
-    items = [str(warning) for warning in result.warnings]
-    return [Notes(items=items, title="Warnings", tone=tone)]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from genbounds._text import count, interval, number, percent, shown
 from genbounds.report.blocks import Block, Examples, Facts, Notes, Table, Tag, Tone
 from genbounds.report.page import Page, Section
-from genbounds.report.pages import FOOT
+from genbounds.report.pages import FOOT, warning_blocks
 
 if TYPE_CHECKING:
     from genbounds.explain import Modes, Region
@@ -91,9 +91,7 @@ def modes_blocks(
         Names and pictures of the rows of either sample.
     """
     blocks: list[Block] = [f"{result}."]
-    if result.warnings:
-        tone: Tone = "open" if result.reliable else "bad"
-        blocks.append(Notes(items=list(map(str, result.warnings)), title="Warnings", tone=tone))
+    blocks += warning_blocks({}, result.warnings)
     blocks.append(_table(result))
     blocks += region_examples(result, fake, real)
     problems = [p.problem for p in (real, fake) if p is not None and p.problem]

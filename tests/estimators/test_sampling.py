@@ -514,3 +514,15 @@ def test_models_share_units_by_name_in_whatever_order_their_rows_are(metric):
     paired = stderr(b, ids)
     assert stderr(b[order], ids[order]) == pytest.approx(paired, rel=1e-6)
     assert stderr(b, ids + 300) > 1.2 * paired
+
+
+@pytest.mark.parametrize("design", ["groups", "strata"])
+def test_heavy_tails_are_seen_however_the_rows_were_drawn(design):
+    """One group of rows, or one row, makes up most of the variance; without it nothing is said."""
+    rng = np.random.default_rng(29)
+    x, ids = rng.normal(size=(800, 4)), np.arange(800)
+    labels = {"groups": ids // 2} if design == "groups" else {"strata": ids % 8}
+    known = gb.Moments(np.zeros(4), np.eye(4))
+    assert "heavy-tails" not in codes(gb.frechet_distance(gb.Sample(x, **labels), known))
+    x[17] *= 40.0
+    assert "heavy-tails" in codes(gb.frechet_distance(gb.Sample(x, **labels), known))

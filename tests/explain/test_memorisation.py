@@ -377,6 +377,24 @@ def test_every_way_out(copied):
     plt.close(ax.figure)
 
 
+def test_the_estimate_is_never_below_the_bound():
+    """Few copies among many rows: the bound rests on the nearest hits, where copies stand out."""
+    rng = np.random.default_rng(0)
+    train, heldout, fresh = rng.normal(size=(3, 500, 32))
+    fake = np.concatenate([fresh, train[:40] + 0.1 * rng.normal(size=(40, 32))])
+    found = gb.memorisation(fake, train, heldout)
+    for part in (found.near, found.every):
+        assert part.low <= part.estimate
+
+
+def test_a_verdict_carries_its_doubts():
+    rng = np.random.default_rng(1)
+    train, heldout = rng.normal(size=(2, 300, 8))
+    exchanged = gb.memorisation(heldout, train, heldout)
+    assert not exchanged.reliable
+    assert str(exchanged).endswith("; unreliable: leak")
+
+
 # --- error rates ----------------------------------------------------------------------------------
 
 

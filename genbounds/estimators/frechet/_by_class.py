@@ -16,7 +16,7 @@ from genbounds.estimators._estimate import Estimate, SampleError, welch_degrees_
 from genbounds.estimators._moments import Moments
 from genbounds.estimators.frechet._distance import FrechetReference, frechet_distance
 from genbounds.results import Diagnostic, Score, hedged, unreliable
-from genbounds.samples import Sample, check_labels, features_of, too_even
+from genbounds.samples import Sample, check_labels, too_even
 from genbounds.validation import Float, InputError, check_features, check_open_unit
 
 LEAST_ROWS = 2
@@ -150,17 +150,18 @@ def frechet_by_class(
             raise InputError(
                 "is given by its moments, which have no classes: pass the features.", argument=name
             )
+    generated, reference = (_as_rows(name, sample) for name, sample in samples.items())
     sides = [
-        _rows_by_class(*side)
-        for side in (("fake", fake, "labels", labels), ("real", real, "real_labels", real_labels))
+        _rows_by_class(generated, "labels", labels),
+        _rows_by_class(reference, "real_labels", real_labels),
     ]
     names = _common_classes(*sides)
     joint = 1.0 - (1.0 - level) / len(names)
     found: dict[Label, Estimate] = {}
     for label in names:
         try:
-            reference = FrechetReference(_part(real, sides[1][label]))
-            found[label] = reference.estimate(_part(fake, sides[0][label]), influences=False)
+            of_class = FrechetReference(_part(reference, sides[1][label]))
+            found[label] = of_class.estimate(_part(generated, sides[0][label]), influences=False)
         except InputError as error:
             raise InputError(f"class {display(label)}: {error}") from error
     m = sum(sides[1][label].size for label in names)
@@ -178,12 +179,16 @@ def frechet_by_class(
     )
 
 
+def _as_rows(name: str, sample: Any) -> Any:
+    """Convert features once, not for every class; a `Sample` stays one."""
+    return sample if isinstance(sample, Sample) else check_features(name, sample)
+
+
 def _rows_by_class(
-    name: str, sample: Any, argument: str, labels: Any
+    sample: Sample | NDArray[Any], argument: str, labels: Any
 ) -> dict[Label, NDArray[np.intp]]:
     """Return the rows of every class by its label."""
-    features = check_features(name, features_of(sample))
-    classes, of_row = np.unique(check_labels(argument, labels, len(features)), return_inverse=True)
+    classes, of_row = np.unique(check_labels(argument, labels, len(sample)), return_inverse=True)
     return {one: np.flatnonzero(of_row == k) for k, one in enumerate(classes.tolist())}
 
 
@@ -207,11 +212,9 @@ def _common_classes(
 
 def _part(sample: Any, rows: NDArray[np.intp]) -> Any:
     """Return the rows of one class, with their groups and weights; a stratum of it is no news."""
-    if not isinstance(sample, Sample):
-        return check_features("rows", sample)[rows]
     part = sample[rows]
-    if part.groups is None and part.weights is None:
-        return Sample(part.features)
+    if not isinstance(part, Sample):
+        return part
     return Sample(part.features, groups=part.groups, weights=part.weights)
 
 

@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 
 from genbounds.estimators._design import Design
 from genbounds.estimators._estimate import Estimate, heavy_tails
-from genbounds.estimators._inspect import Inspected, inspect, leaked
-from genbounds.estimators._moments import Moments
+from genbounds.estimators._inspect import Inspected, inspect_rows, leaked
 from genbounds.estimators._scale import scaled_back
 from genbounds.estimators._two_samples import shared_units
 from genbounds.estimators.kernels._choice import pair_kernel
@@ -289,12 +288,7 @@ def _labels(design: Design | None) -> NDArray[Any] | None:
 
 def checked_sample(name: str, x: Any) -> Inspected:
     """Look at a sample of rows; refuse one that is known by its moments."""
-    if isinstance(x, Moments):
-        raise InputError(
-            "is given by its moments; the kernel distance needs the features themselves.",
-            argument=name,
-        )
-    return inspect(name, x, minimum=MINIMUM, what="generated" if name == "fake" else "reference")
+    return inspect_rows(name, x, needs="the kernel distance needs", minimum=MINIMUM)
 
 
 def _largest(name: str, rows: NDArray[Any]) -> float:

@@ -135,9 +135,9 @@ def precision_recall_ceiling(
     Parameters
     ----------
     fake : array_like of shape (m, d) or Sample
-        Generated features, at least 200 rows.
+        Generated features, at least 200 rows, or groups of them.
     real : array_like of shape (n, d) or Sample
-        Real features, at least 200 rows.
+        Real features, at least 200 rows, or groups of them.
     lam : sequence of float
         λ of the frontier α(λ) = ∫ min(q, λ p). Above 1 the ceiling is α(λ), "precision@λ"; at 1 the
         overlap; below 1 it is α(λ) / λ, "recall@1/λ".

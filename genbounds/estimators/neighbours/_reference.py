@@ -15,8 +15,7 @@ import numpy as np
 
 from genbounds.estimators._design import Design, row_design
 from genbounds.estimators._estimate import Estimate
-from genbounds.estimators._inspect import Inspected, inspect
-from genbounds.estimators._moments import Moments
+from genbounds.estimators._inspect import Inspected, inspect_rows
 from genbounds.estimators.neighbours._counts import (
     Sided,
     four_scores,
@@ -194,23 +193,20 @@ class NeighbourReference:
 
 def inspected(name: str, x: Any, least: int, what: str) -> Inspected:
     """Check a sample: features, at least so many rows, as `what` needs, and no weights."""
-    if isinstance(x, Moments):
-        raise InputError(
-            "is given by its moments; neighbours need the features themselves.", argument=name
-        )
     if isinstance(x, Sample) and x.weights is not None:
         raise InputError(
             "has weights, which counts of neighbours do not take: draw rows in proportion to them.",
             argument=name,
         )
-    rows = check_features(name, features_of(x))
+    seen = inspect_rows(name, x, needs="neighbours need", minimum=1)
+    rows = seen.rows
     if len(rows) < least:
         raise InputError(
             f"has {len(rows)} rows; {what} needs at least {least}: pass more rows.", argument=name
         )
     for start in range(0, len(rows), BLOCK_ROWS):
         check_finite(name, rows[start : start + BLOCK_ROWS], first_row=start)
-    return inspect(name, x, what="real" if name == "real" else "generated")
+    return seen
 
 
 def _frame(rows: Rows) -> tuple[Float | None, float]:

@@ -11,7 +11,13 @@ import numpy as np
 from genbounds.estimators._design import Design, Index, row_design
 from genbounds.estimators._estimate import mean_variance
 from genbounds.estimators.smooth._engine import Steps, expand
-from genbounds.estimators.smooth._rows import SAME_VALUE, blamed, value_of, weighted_function
+from genbounds.estimators.smooth._rows import (
+    SAME_VALUE,
+    blamed,
+    once_and_twice,
+    value_of,
+    weighted_function,
+)
 from genbounds.estimators.smooth._score import SmoothScore
 from genbounds.estimators.smooth._slopes import STEP, Slopes, slopes
 from genbounds.results import Diagnostic, unreliable
@@ -188,13 +194,12 @@ def _not_of_weights(
     """Whether repeated rows at half the weight change the value."""
     g = np.split(found.gradient, [len(rows[0])])[: len(rows)]
     stderr = float(np.sqrt(sum(part.var() / part.size for part in g)))
-    allowed = SAME_VALUE * max(abs(found.value), stderr)
-    if abs(value_of(function, rows) - found.value) > allowed:
+    once, twice, repeatable = once_and_twice(function, rows, stderr)
+    if abs(once - found.value) > SAME_VALUE * max(abs(found.value), stderr):
         return "the same rows give another value each time: fix all random numbers beforehand"
-    twice = value_of(function, [np.repeat(part, 2, axis=0) for part in rows])
-    if abs(twice - found.value) > allowed:
+    if not repeatable:
         return (
-            f"every row twice at half its weight changes the value from {found.value:.6g} to "
+            f"every row twice at half its weight changes the value from {once:.6g} to "
             f"{twice:.6g}: it is no function of weighted rows (neighbours, divisors n - 1?)"
         )
     return None

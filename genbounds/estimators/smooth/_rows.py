@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genbounds._text import display, said_by
-from genbounds.estimators._inspect import Inspected, inspect
+from genbounds.estimators._inspect import Inspected, inspect_rows
 from genbounds.estimators._moments import Moments
 from genbounds.estimators.smooth._slopes import Weighted
 from genbounds.samples import features_of
 from genbounds.validation import POSTERIOR_ATOL, InputError, check_finite
 
 SAME_VALUE = 1e-6
-"""Relative difference up to which two values are one."""
+"""Of the larger of value and standard error: what rounding may change."""
 
 MINIMUM = 8
 """Rows below which no second-order expansion is of use."""
@@ -44,8 +44,21 @@ def value_of(function: Callable[..., Any], rows: Sequence[NDArray[Any]]) -> floa
     import torch
 
     weights = [torch.full((len(part),), 1.0 / len(part), dtype=torch.float64) for part in rows]
-    with torch.no_grad():
-        return float(weighted_function(function, list(rows))(*weights))
+    value = torch.as_tensor(weighted_function(function, list(rows))(*weights))
+    return float(value.detach())
+
+
+def once_and_twice(
+    function: Callable[..., Any], rows: Sequence[NDArray[Any]], stderr: float
+) -> tuple[float, float, bool]:
+    """Return the values of the rows once and of every row twice, and whether they are the same.
+
+    A function of weighted rows does not see the difference; one that counts rows does.
+    """
+    once, twice = (
+        value_of(function, [np.repeat(part, times, axis=0) for part in rows]) for times in (1, 2)
+    )
+    return once, twice, abs(once - twice) <= SAME_VALUE * max(abs(once), stderr)
 
 
 @contextmanager
@@ -64,18 +77,8 @@ def blamed(name: str) -> Iterator[None]:
 
 
 def inspected(name: str, x: Any) -> Inspected:
-    if isinstance(x, Moments):
-        raise InputError(
-            "is given by its moments; this score needs the features themselves.", argument=name
-        )
-    rows = features_of(x)
-    seen = inspect(
-        name,
-        x,
-        minimum=MINIMUM,
-        what="generated" if name == "fake" else "reference",
-        posteriors=_are_posteriors(rows),
-    )
+    posteriors = not isinstance(x, Moments) and _are_posteriors(features_of(x))
+    seen = inspect_rows(name, x, needs="this score needs", minimum=MINIMUM, posteriors=posteriors)
     check_finite(name, seen.rows)
     return seen
 

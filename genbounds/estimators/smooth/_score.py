@@ -7,9 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from genbounds._text import quoted
 from genbounds.estimators._design import Design, drawn, row_design
 from genbounds.estimators._estimate import (
@@ -23,10 +20,9 @@ from genbounds.estimators._estimate import (
 from genbounds.estimators._inspect import leaked
 from genbounds.estimators.smooth._engine import expand
 from genbounds.estimators.smooth._rows import (
-    SAME_VALUE,
     blamed,
     inspected,
-    value_of,
+    once_and_twice,
     weighted_function,
 )
 from genbounds.estimators.smooth._slopes import Weighted
@@ -204,7 +200,9 @@ class SmoothReference:
                 seed=score.seed,
             )
             missed = score.derivative == "hessian" and _piecewise(weighted, designs, errors)
-            uneven = _counts_rows(score.function, [seen.rows[:DOUBLED] for seen in samples])
+            stderr = math.sqrt(sum(error.variance for error in errors) + shared)
+            some = [seen.rows[:DOUBLED] for seen in samples]
+            *_, repeatable = once_and_twice(score.function, some, stderr)
         errors = [
             replace(error, row_ids=seen.ids) for error, seen in zip(errors, samples, strict=True)
         ]
@@ -236,7 +234,7 @@ class SmoothReference:
         warnings += heavy_tails(found)
         for design, name in zip(designs, names, strict=True):
             warnings += small_sample(design.effective, name=name)
-        if uneven:
+        if not repeatable:
             warnings.append(
                 unreliable(
                     "not-smooth",
@@ -269,14 +267,6 @@ def _piecewise(
         return False
     _, again, _ = expand(weighted, designs, derivative="secant", probes=2)
     return any(error.quadratic_variance > allowed for error in again)
-
-
-def _counts_rows(function: Callable[..., Any], rows: Sequence[NDArray[Any]]) -> bool:
-    """Whether repeated rows change the value: a derivative in the weights says nothing then."""
-    once, twice = (
-        value_of(function, [np.repeat(part, times, axis=0) for part in rows]) for times in (1, 2)
-    )
-    return not abs(once - twice) <= SAME_VALUE * max(abs(once), abs(twice))
 
 
 def check_name(name: object) -> None:

@@ -171,3 +171,26 @@ def test_a_score_that_counts_rows_is_unreliable():
     found = gb.SmoothScore(signal, name="snr", higher_is_better=True, needs_reference=False)(X)
     assert "not-smooth" in {w.code for w in found.warnings}
     assert not found.reliable
+
+
+def test_a_score_may_differentiate_by_itself():
+    """A gradient penalty, say: nothing around the function switches derivatives off."""
+
+    def penalised(x, w):
+        at = x.clone().requires_grad_()
+        (slope,) = torch.autograd.grad((at**2).sum(), at, create_graph=True)
+        return w @ (slope**2).sum(dim=1)
+
+    own = gb.SmoothScore(penalised, name="slope", higher_is_better=False, needs_reference=False)
+    assert own(X).value == pytest.approx(float((4.0 * X**2).sum(axis=1).mean()))
+
+
+def test_a_score_that_is_zero_is_no_function_of_counts():
+    """Means that cancel to rounding are equal, once and twice."""
+    centred = X - X.mean(axis=0)
+
+    def mean(x, w):
+        return (w @ x).sum()
+
+    own = gb.SmoothScore(mean, name="mean", higher_is_better=False, needs_reference=False)
+    assert "not-smooth" not in {w.code for w in own(np.concatenate([centred, -centred])).warnings}
