@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from genbounds.samples import Sample as Sample
     from genbounds.validation import InputError as InputError
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # What stands above, imported when it is first asked for: the program starts at once, and Ctrl-C
 # while NumPy is imported is the program's to answer. tests/test_package.py holds the lists equal.

@@ -195,7 +195,7 @@ class Score(InHand):
         -------
         str
             Such as ``Fréchet distance 3.21 ± 0.14 (95% confidence interval [3.08, 3.36];
-            debiased, second-order; n = 2,000; reference n = 50,000; genbounds 0.1.0)``.
+            debiased, second-order; n = 2,000; reference n = 50,000; genbounds 0.2.0)``.
         """
         package = sys.modules["genbounds"]  # which imports this module, not the reverse
         parts = [
