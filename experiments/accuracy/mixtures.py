@@ -48,6 +48,10 @@ class Gaussians:
         rows = self.centres[which] + self.sd * rng.standard_normal((n, D))
         return gb.Sample(rows, strata=which if self.balanced else None)
 
+    def mean_and_covariance(self):
+        """Exact."""
+        return self.centres.mean(axis=0), np.cov(self.centres.T, bias=True) + self.sd**2 * np.eye(D)
+
     def inner(self, other, bandwidth):
         """Mean of the RBF kernel between rows of both."""
         width = bandwidth**2 + self.sd**2 + other.sd**2
@@ -81,7 +85,7 @@ class Student:
 
 @dataclass(frozen=True)
 class World:
-    """Models and a reference with the true inner products of their mean embeddings."""
+    """Models and a reference with the true inner products of their mean embeddings, if any."""
 
     name: str
     models: list[Any]
@@ -99,13 +103,28 @@ class World:
     @property
     def options(self):
         """Options of the metric."""
-        return {} if self.metric == "kid" else {"bandwidth": BANDWIDTH}
+        return {} if self.metric in ("fd", "kid") else {"bandwidth": BANDWIDTH}
 
     def truth(self, weights):
         """Return the score of a mixture."""
+        if self.metric == "fd":
+            return frechet(self.models, weights, self.reference)
         c = np.append(weights, -1.0) if len(self.gram) > len(self.models) else np.asarray(weights)
         square = float(c @ self.gram @ c)
         return 1.0 / square if self.metric == "rke" else square
+
+
+def frechet(models, weights, reference):
+    """Return the Fréchet distance of a mixture from exact moments."""
+    means, covs = zip(*(model.mean_and_covariance() for model in models), strict=True)
+    mean = np.asarray(weights) @ means
+    cov = sum(
+        share * (cov + np.outer(one - mean, one - mean))
+        for share, one, cov in zip(weights, means, covs, strict=True)
+    )
+    return gb.frechet_distance(
+        gb.Moments(mean, cov), gb.Moments(*reference.mean_and_covariance())
+    ).value
 
 
 def gaussian(name, models, reference, n, *, metric="kad"):
@@ -136,6 +155,12 @@ def worlds(k, n) -> Iterator[World]:
     if k == 4:
         fixed = [Gaussians(near[np.r_[half, half - 2]], balanced=True) for half in halves]
         yield gaussian(f"{at} balanced strata", fixed, Gaussians(centres, balanced=True), n)
+        for kind, chosen in {
+            "specialists": special, "exact mix, distance 0": exact, "balanced strata": fixed,
+            "one good, rest poor": [special[0], *poor], "all the same": [Gaussians(near)] * k,
+            "all perfect": [real] * k,
+        }.items():  # fmt: skip
+            yield World(f"{at} FD, {kind}", chosen, real, "fd", np.empty((0, 0)), n)
         heavy = [Student(row) for row in rng.standard_normal((k, D))]
         target = Student(np.mean([one.centre for one in heavy[:2]], axis=0), 0.7)
         moments = np.array([one.moments() for one in [*heavy, target]])

@@ -10,24 +10,14 @@ import numpy as np
 
 from genbounds._tables import InHand, Line
 from genbounds._text import interval, number, percent, shown
-from genbounds.estimators import (
-    CrossedMeans,
-    KernelReference,
-    MetricSpec,
-    Quadratic,
-    crossed_distances,
-    crossed_squares,
-    metric_spec,
-    mixture_estimate,
-    student_quantile,
-    vendi_options,
-)
+from genbounds.decisions._judged import Judged, judged_by_folds, judged_by_halves
+from genbounds.estimators import MetricSpec, metric_spec
 from genbounds.origins import check_same_encoder, origin_of, origin_warnings
 from genbounds.results import Diagnostic, Score, all_reliable
-from genbounds.validation import Float, InputError, check_count, check_open_unit
+from genbounds.validation import InputError, check_count, check_open_unit
 
-MIXTURE_METRICS = ("kid", "cmmd", "kad", "energy", "rke")
-"""Scores that are quadratic in the weights of a mixture."""
+MIXTURE_METRICS = ("fd", "kid", "cmmd", "kad", "energy", "rke")
+"""Scores that are convex in the weights of a mixture; all but "fd" are quadratic in them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,12 +168,12 @@ def mixture(
         Generated features of two models or more, as in `compare`. Sizes may differ.
     reference : array_like of shape (m, d) or Sample, optional
         Features of real data. For "rke" only a bandwidth is taken from it.
-    metric : {"kid", "cmmd", "kad", "energy", "rke"}
-        Scores that are quadratic in the weights of a mixture. The Fréchet distance is not one.
+    metric : {"fd", "kid", "cmmd", "kad", "energy", "rke"}
     level : float
         Coverage of the intervals, and confidence of `gain_low`; in (0.5, 1).
     folds : int
         Parts of the rows: weights are fitted to all parts but two, and judged between those two.
+        Not used for "fd": one half chooses the weights, the other judges them, both ways round.
     seed : int
         Of the division into folds.
     options : mapping, optional
@@ -202,9 +192,10 @@ def mixture(
     Notes
     -----
     The score of a mixture, Σ A_ab ⟨m_a, m_b⟩ with m_a the mean embeddings of models and reference,
-    is estimated across pairs of folds, at weights fitted to the other folds. The weights reported
-    are the means over pairs: by convexity their score is no worse than the mean of the scores,
-    which is what is estimated. The bound of the gain is the least of one bound per model: only that
+    is estimated across pairs of folds, at weights fitted to the other folds. The Fréchet distance
+    of each half is estimated at weights fitted to the other half. The weights reported are the
+    means of these: by convexity their score is no worse than the mean of the scores, which is what
+    is estimated. The bound of the gain is the least of one bound per model: only that
     of the best model can be too large, so there is no correction for their number. Time grows with
     the square of all rows together. Derivation and measured coverage: docs/mixtures.md.
 
@@ -239,22 +230,20 @@ def mixture(
         origins = {"`reference`": origin_of(reference)} | origins
     check_same_encoder(origins)
     chosen = spec.checked(reference, options)
-    if spec.name == "rke":
-        crossed, warnings = _squares(models, reference, chosen, folds=folds, seed=seed)
+    if spec.name == "fd":
+        judged = judged_by_halves(models, reference, level=level, seed=seed)
     else:
-        kernel = "polynomial" if spec.name == "kid" else spec.name
-        prepared = KernelReference(reference, kernel=kernel, **chosen)
-        crossed, warnings = crossed_distances(models, prepared, folds=folds, seed=seed)
-    seen = (*warnings, *origin_warnings(origins))
-    return _decide(crossed, spec, list(models), level, seed, seen)
+        judged = judged_by_folds(
+            spec, models, reference, chosen, level=level, folds=folds, seed=seed
+        )
+    return _decide(judged, spec, list(models), level, seed, origin_warnings(origins))
 
 
 def check_mixture(spec: MetricSpec, *, level: float, folds: int, seed: int) -> None:
     """Refuse a metric (`spec`), `level`, `folds` or `seed` that mixtures do not take."""
     if spec.name not in MIXTURE_METRICS:
         raise InputError(
-            f"must be one of {', '.join(MIXTURE_METRICS)} for a mixture: scores that are quadratic "
-            f"in its weights; got {spec.name!r}.",
+            f"must be one of {', '.join(MIXTURE_METRICS)} for a mixture; got {spec.name!r}.",
             argument="metric",
         )
     if check_open_unit("level", level) <= 0.5:
@@ -263,79 +252,28 @@ def check_mixture(spec: MetricSpec, *, level: float, folds: int, seed: int) -> N
     check_count("seed", seed, minimum=0)
 
 
-def _squares(
-    models: Mapping[str, Any],
-    reference: Any,
-    options: Mapping[str, Any],
-    *,
-    folds: int,
-    seed: int,
-) -> tuple[CrossedMeans, tuple[Diagnostic, ...]]:
-    shared = [*models.values()] if reference is None else [reference]
-    given, _ = vendi_options("rke", shared, options)
-    if given["kernel"] != "rbf":
-        raise InputError("must be 'rbf' for a mixture: pass no other.", argument="kernel")
-    return crossed_squares(models, given["bandwidth"], folds=folds, seed=seed)
-
-
 def _decide(
-    crossed: CrossedMeans,
+    judged: Judged,
     spec: MetricSpec,
     names: Sequence[str],
     level: float,
     seed: int,
-    seen: Iterable[Diagnostic],
+    warnings: Iterable[Diagnostic],
 ) -> Mixture:
-    referenced = len(crossed.samples) > len(names)
-    weights = _with_reference(crossed.crossed_weights(reference=referenced), referenced)
-    singles = [_with_reference(row[None], referenced) for row in np.eye(len(names))]
-    higher = spec.higher_is_better
-    mixed = mixture_estimate(
-        crossed, weights, title=f"{spec.title} of a mixture", higher_is_better=higher
-    )
-    score = mixed.warned(*seen).score(level)
-    alone = [
-        mixture_estimate(crossed, single, title=spec.title, higher_is_better=higher).score(level)
-        for single in singles
-    ]
-    found = [_gain(crossed, weights, single, spec) for single in singles]
-    # A bound at `level` on one side is an end of the two-sided interval at 2 level - 1.
-    bounds = [
-        gain.value - student_quantile(2.0 * level - 1.0, crossed.degrees(gain)) * gain.stderr
-        for gain in found
-    ]
-    best = int(np.argmin([gain.value for gain in found]))
-    mean = weights.mean(axis=0)[: len(names)]
+    score = judged.mixed.warned(*judged.warnings, *warnings).score(level)
+    best = int(np.argmin(judged.gains))
+    mean = judged.weights.mean(axis=0)
     return Mixture(
         weights={name: float(share) for name, share in zip(names, mean / mean.sum(), strict=True)},
         score=score,
-        gain=found[best].value,
-        gain_low=min(bounds),
+        gain=judged.gains[best],
+        gain_low=min(judged.bounds),
         best_single=names[best],
-        scores=dict(zip(names, alone, strict=True)),
+        scores={name: one.score(level) for name, one in zip(names, judged.alone, strict=True)},
         metric=spec.name,
         level=level,
-        folds=crossed.folds,
+        folds=judged.folds,
         seed=seed,
         warnings=score.warnings,
         assumptions=score.assumptions,
     )
-
-
-def _with_reference(weights: Float, referenced: bool) -> Float:
-    """Return c = (w, -1) for every w, or w where there is no reference."""
-    return np.hstack([weights, -np.ones((len(weights), 1))]) if referenced else weights
-
-
-def _outer(c: Float) -> Float:
-    out: Float = c[:, :, None] * c[:, None, :]
-    return out
-
-
-def _gain(crossed: CrossedMeans, weights: Float, single: Float, spec: MetricSpec) -> Quadratic:
-    """By how much the mixture is better, at least; the error of scores 1/q is linearised."""
-    mixed, alone = _outer(weights), _outer(single)
-    if not spec.higher_is_better:
-        return crossed.functional(alone - mixed)
-    q, p = (crossed.functional(one).value for one in (mixed, alone))
-    return replace(crossed.functional(alone / p**2 - mixed / q**2), value=1.0 / q - 1.0 / p)

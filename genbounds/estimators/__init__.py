@@ -53,6 +53,7 @@ from genbounds.estimators.frechet import FrechetReference as FrechetReference
 from genbounds.estimators.frechet import frechet_by_class as frechet_by_class
 from genbounds.estimators.frechet import frechet_distance as frechet_distance
 from genbounds.estimators.frechet import frechet_infinity as frechet_infinity
+from genbounds.estimators.frechet import frechet_mixture as frechet_mixture
 from genbounds.estimators.frechet import gaussian_bias as gaussian_bias
 from genbounds.estimators.frechet import (
     gaussian_bias_beyond_second_order as gaussian_bias_beyond_second_order,

@@ -311,7 +311,7 @@ class Estimate:
         The interval is clipped to the range of the score, which cannot lose coverage. One that
         lies below that range keeps its width, and is called unreliable.
         """
-        ends = self._interval(level)
+        ends = self.interval(level)
         value, low, high = (
             min(max(end, self.lower_limit), self.upper_limit) for end in (self.value, *ends)
         )
@@ -340,7 +340,8 @@ class Estimate:
             higher_is_better=self.higher_is_better,
         )
 
-    def _interval(self, level: float) -> tuple[float, float]:
+    def interval(self, level: float) -> tuple[float, float]:
+        """Both ends of the interval at `level`, which may lie beyond the range of the score."""
         if self.own_interval is not None:
             low, high = self.own_interval(level)
             return min(low, self.value), max(high, self.value)

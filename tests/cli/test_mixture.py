@@ -77,7 +77,7 @@ def test_out_has_a_page_and_the_same_again(run, folder, tmp_path):
         (("real", "left"), "--metric kid takes a reference and at least two models; got 2 files."),
         (("left", "--metric", "rke"), "--metric rke takes at least two models; got 1 file."),
         (("real", "left", "small"), "small.npy` has 12 rows; 5 folds take at least 20"),
-        (("real", "left", "right", "--metric", "fd"), "`--metric` must be one of kid, cmmd"),
+        (("real", "left", "right", "--metric", "is"), "`--metric` must be one of fd, kid"),
         (("real", "left", "right", "--folds", "2"), "`--folds` must be a whole number of at"),
         (("real", "left", "right", "--level", "1.5"), "`--level` must be a real number in (0, 1)"),
         (("real", "left", "right", "--bandwidth", "2"), "`--bandwidth` is for --metric"),

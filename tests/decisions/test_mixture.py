@@ -158,7 +158,7 @@ def test_the_right_share_is_found_far_from_the_origin(metric):
     assert found.weights["right"] == pytest.approx(0.75, abs=0.1)
 
 
-@pytest.mark.parametrize("metric", ["kid", "cmmd", "kad", "energy", "rke"])
+@pytest.mark.parametrize("metric", ["fd", "kid", "cmmd", "kad", "energy", "rke"])
 def test_every_metric(metric):
     found = gb.mixture(HALVES, None if metric == "rke" else REAL, metric=metric)
     assert found.certified
@@ -202,7 +202,19 @@ def test_doubts_withdraw_the_certificate():
         (lambda: gb.mixture({"a": LEFT}, REAL), "`samples` must map the names of at least two"),
         (lambda: gb.mixture([LEFT, RIGHT], REAL), "`samples` must map the names of at least two"),
         (lambda: gb.mixture(HALVES), "metric 'kid' needs a reference"),
-        (lambda: gb.mixture(HALVES, REAL, metric="fd"), "`metric` must be one of kid, cmmd"),
+        (lambda: gb.mixture(HALVES, REAL, metric="is"), "`metric` must be one of fd, kid, cmmd"),
+        (
+            lambda: gb.mixture(HALVES, gb.Moments.from_features(REAL), metric="fd"),
+            "`real` is given by its moments; a mixture needs the features themselves",
+        ),
+        (
+            lambda: gb.mixture({**HALVES, "c": LEFT[:7]}, REAL, metric="fd"),
+            "model 'c': `x` has 7 rows; 2 folds take at least 8",
+        ),
+        (
+            lambda: gb.mixture({**HALVES, "c": LEFT[:, :1]}, REAL, metric="fd"),
+            "model 'c': `fake` has 1 feat",
+        ),
         (lambda: gb.mixture(HALVES, REAL, metric="nix"), "`metric` must be one of"),
         (lambda: gb.mixture(HALVES, REAL, level=0.5), "`level` must be above 0.5"),
         (lambda: gb.mixture(HALVES, REAL, folds=3), "`folds` must be a whole number of at least 4"),

@@ -1,9 +1,9 @@
 """The Fréchet distance: from moments alone, or from rows with its bias removed and an interval.
 
-`_distance` has the public function and `_by_class` that of every class, `_strategies` chooses the
-method by the number of samples per dimension, `_sample` prepares one sample and `_pair` joins two.
-`_expansion` is the mathematics of the expansion in 1/n, `_known_moments` a sample of which only
-mean and covariance are known.
+`_distance` has the public function, `_by_class` that of every class and `_mixed` that of mixtures.
+`_strategies` chooses the method by the number of samples per dimension, `_sample` prepares one
+sample and `_pair` joins two. `_expansion` is the mathematics of the expansion in 1/n,
+`_known_moments` a sample of which only mean and covariance are known.
 """
 
 from genbounds.estimators.frechet._by_class import ByClass as ByClass
@@ -19,5 +19,7 @@ from genbounds.estimators.frechet._expansion import transport_from_sums as trans
 from genbounds.estimators.frechet._known_moments import (
     gaussian_influence_variance as gaussian_influence_variance,
 )
+from genbounds.estimators.frechet._mixed import FrechetMixture as FrechetMixture
+from genbounds.estimators.frechet._mixed import frechet_mixture as frechet_mixture
 from genbounds.estimators.frechet._sample import FEW_RATIO as FEW_RATIO
 from genbounds.estimators.frechet._sample import SPLIT_RATIO as SPLIT_RATIO

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,12 +11,13 @@ from numpy.typing import NDArray
 
 from genbounds._tables import InHand, Line
 from genbounds._text import count, display, listed, number
-from genbounds.estimators._estimate import Estimate, SampleError, welch_degrees_of_freedom
+from genbounds.estimators._average import average
+from genbounds.estimators._estimate import Estimate
 from genbounds.estimators._moments import Moments
 from genbounds.estimators.frechet._distance import FrechetReference, frechet_distance
-from genbounds.results import Diagnostic, Score, hedged, unreliable
+from genbounds.results import Diagnostic, Score, hedged
 from genbounds.samples import Sample, check_labels, too_even
-from genbounds.validation import Float, InputError, check_features, check_open_unit
+from genbounds.validation import InputError, check_features, check_open_unit
 
 LEAST_ROWS = 2
 
@@ -169,10 +169,16 @@ def frechet_by_class(
     scores = {label: estimate.score(joint) for label, estimate in found.items()}
     ordered = dict(sorted(scores.items(), key=lambda item: -item[1].value))
     least = max(score.low for score in scores.values())
+    mean = average(list(found.values()), np.array(list(shares.values())), what="classes")
+    mean = replace(
+        mean,
+        title="Fréchet distance, mean over classes",
+        assumptions=(*mean.assumptions, "classes are independent of one another"),
+    )
     return ByClass(
         classes=ordered,
         shares={label: shares[label] for label in ordered},
-        mean=_mean(found, np.array([shares[label] for label in names])).score(level),
+        mean=mean.score(level),
         whole=frechet_distance(_drawn(fake, labels), _drawn(real, real_labels), level=level),
         worst=tuple(label for label, score in ordered.items() if score.high >= least),
         level=level,
@@ -224,50 +230,3 @@ def _drawn(sample: Any, labels: Any) -> Any:
         return sample
     _, counts = np.unique(np.asarray(labels), return_counts=True)
     return Sample(sample, strata=labels) if too_even(counts) else sample
-
-
-def _mean(found: Mapping[Label, Estimate], shares: Float) -> Estimate:
-    """Weighted mean of independent estimates."""
-    scaled = [one.scaled(share) for one, share in zip(found.values(), shares, strict=True)]
-    doubts = [
-        next(w for w in one.warnings if w.severity == "unreliable")
-        for one in found.values()
-        if not one.reliable
-    ]
-    warnings: tuple[Diagnostic, ...] = ()
-    if doubts:
-        warnings = (
-            unreliable(
-                doubts[0].code,
-                f"{len(doubts)} of {len(found)} classes cannot be relied on: {doubts[0].message}",
-                doubts[0].remedy,
-            ),
-        )
-    first = next(iter(found.values()))
-    return Estimate(
-        title="Fréchet distance, mean over classes",
-        method=first.method,
-        value=math.fsum(one.value for one in scaled),
-        sample=_sum([one.sample for one in scaled]),
-        reference=_sum([one.reference for one in scaled]),
-        shared_variance=math.fsum(one.shared_variance for one in scaled),
-        lower_limit=0.0,
-        warnings=warnings,
-        assumptions=(*first.assumptions, "classes are independent of one another"),
-    )
-
-
-def _sum(errors: list[SampleError]) -> SampleError:
-    """Error of a sum of independent estimates."""
-    known = [error.n for error in errors if error.n is not None]
-    return SampleError(
-        n=sum(known) if len(known) == len(errors) else None,
-        variance=math.fsum(error.variance for error in errors),
-        degrees_of_freedom=welch_degrees_of_freedom(
-            *((error.variance, error.degrees_of_freedom) for error in errors)
-        ),
-        curvature=math.fsum(error.curvature for error in errors),
-        skewness=math.fsum(error.skewness for error in errors),
-        quadratic_variance=math.fsum(error.quadratic_variance for error in errors),
-        mixed_variance=math.fsum(error.mixed_variance for error in errors),
-    )

@@ -1,11 +1,13 @@
 """Kernels, and the scores that are U-statistics of them: kernel distances and RKE."""
 
 from genbounds.estimators.kernels._crossed import CrossedMeans as CrossedMeans
+from genbounds.estimators.kernels._crossed import FoldedSample as FoldedSample
 from genbounds.estimators.kernels._crossed import Quadratic as Quadratic
 from genbounds.estimators.kernels._distance import KernelReference as KernelReference
 from genbounds.estimators.kernels._distance import kernel_distance as kernel_distance
 from genbounds.estimators.kernels._folds import crossed_distances as crossed_distances
 from genbounds.estimators.kernels._folds import crossed_squares as crossed_squares
+from genbounds.estimators.kernels._folds import folded as folded
 from genbounds.estimators.kernels._kernels import PolynomialKernel as PolynomialKernel
 from genbounds.estimators.kernels._kernels import median_bandwidth as median_bandwidth
 from genbounds.estimators.kernels._kid import kernel_inception_distance as kernel_inception_distance

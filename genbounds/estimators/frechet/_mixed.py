@@ -1,0 +1,287 @@
+"""The Fréchet distance of a mixture: one half of the rows chooses the shares, the other judges.
+
+The distance is convex in the shares, so that mean shares are no worse than the two
+distances together say (docs/mixtures.md).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy  # its submodules are loaded at their first use
+from numpy.typing import NDArray
+
+from genbounds.estimators._average import average
+from genbounds.estimators._estimate import (
+    Estimate,
+    EstimateDifference,
+    difference,
+    welch_degrees_of_freedom,
+)
+from genbounds.estimators._inspect import Inspected, inspect_rows, leaked, shared_rows
+from genbounds.estimators._moments import Moments
+from genbounds.estimators.frechet._distance import FrechetReference
+from genbounds.estimators.frechet._sample import weighted_moments
+from genbounds.estimators.kernels import FoldedSample, folded
+from genbounds.results import Diagnostic
+from genbounds.samples import Sample
+from genbounds.validation import Float, InputError, check_same_dimension
+
+EPS = float(np.finfo(np.float64).eps)
+
+HALVES = 2
+
+NO_SHARE = 1e-4
+"""A smaller share is what the search for the best shares leaves of none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrechetMixture:
+    """What two halves say of a mixture.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (2, models)
+        Shares that judge each half, from the other one.
+    mixed : Estimate
+        The distance at the mean shares.
+    alone : list of Estimate
+        Of every model, from all its rows.
+    gains : list of EstimateDifference
+        Distance of every model less that of the mixture; the error of the shares is not added.
+    warnings : tuple of Diagnostic
+    """
+
+    weights: Float
+    mixed: Estimate
+    alone: list[Estimate]
+    gains: list[EstimateDifference]
+    warnings: tuple[Diagnostic, ...]
+
+
+def frechet_mixture(models: Mapping[str, Any], real: Any, *, seed: int) -> FrechetMixture:
+    """Find the shares with the least Fréchet distance, and estimate it from rows that did not.
+
+    Parameters
+    ----------
+    models : mapping of str to array_like of shape (n, d) or Sample
+        At least eight rows, or groups of them, each.
+    real : array_like of shape (m, d) or Sample
+    seed : int
+        Of the two halves.
+
+    Raises
+    ------
+    InputError
+        As `frechet_distance`; if there are too few rows, or strata of one row.
+    """
+    seen = {name: _inspected(name, model) for name, model in models.items()}
+    reference = inspect_rows("real", real, needs="a mixture needs")
+    for name, one in seen.items():
+        try:
+            check_same_dimension("fake", one.rows.shape[1], "real", reference.rows.shape[1])
+        except InputError as error:
+            raise error.of_model(name) from error
+    whole = FrechetReference(real)
+    alone = [whole.estimate(model, influences=False) for model in models.values()]
+
+    *parts, real_part = folded([*seen.items(), ("", reference)], HALVES, seed)
+    halves = [_Half([*parts, real_part], half) for half in range(HALVES)]
+    weights = np.stack([halves[1 - half].best_shares() for half in range(HALVES)])
+    mixed, gains = [], []
+    for half, shares in zip(halves, weights, strict=True):
+        against = FrechetReference(half.reference)
+        found = against.estimate(half.mixture(shares))
+        mixed.append(found)
+        gains.append([difference(against.estimate(one), found) for one in half.models])
+    mean = average(mixed, np.full(HALVES, 1.0 / HALVES), what="halves")
+    return FrechetMixture(
+        weights=weights,
+        mixed=_at_mean_shares(mean, halves, weights),
+        alone=alone,
+        gains=[_mean_difference(pair) for pair in zip(*gains, strict=True)],
+        warnings=(
+            *dict.fromkeys(warning for one in alone for warning in one.warnings),
+            *(w for one in seen.values() for w in leaked(one.ids, reference.ids)),
+            *shared_rows({name: one.ids for name, one in seen.items()}),
+        ),
+    )
+
+
+def _inspected(name: str, model: Any) -> Inspected:
+    try:
+        return inspect_rows("fake", model, needs="a mixture needs")
+    except InputError as error:
+        raise error.of_model(name) from error
+
+
+class _Half:
+    """One half of the rows of all samples, the reference last."""
+
+    def __init__(self, samples: Sequence[FoldedSample], half: int) -> None:
+        rows = [np.flatnonzero(sample.fold == half) for sample in samples]
+        self.parts = [_Part.of(*pair) for pair in zip(samples, rows, strict=True)]
+        self._named = samples[-1].design.labels is not None
+        self.moments = [
+            weighted_moments(part.rows, part.weights, name="fake") for part in self.parts
+        ]
+
+    @property
+    def reference(self) -> Sample:
+        """The half of the reference; its rows need no names unless the user gave them some."""
+        return self.parts[-1].sample(named=self._named)
+
+    @property
+    def models(self) -> list[Sample]:
+        """The half of every model."""
+        return [part.sample(named=True) for part in self.parts[:-1]]
+
+    def mixture(self, shares: Float) -> Sample:
+        """Rows of all models, weighted by their shares; each model's number of rows is fixed."""
+        kept = [(part, share) for part, share in zip(self.parts, shares, strict=False) if share > 0]
+        units = np.concatenate([part.units for part, _ in kept])
+        model = np.repeat(np.arange(len(kept)), [len(part.units) for part, _ in kept])
+        strata = np.concatenate([part.strata for part, _ in kept])
+        both = np.unique(np.stack([model, strata]), axis=1, return_inverse=True)[1].ravel()
+        # A unit that several models share lies in no stratum of one of them: none is told then,
+        # which counts what differs between models as noise, and errs on the wide side.
+        shared = sum(np.unique(part.units).size for part, _ in kept) > np.unique(units).size
+        return Sample(
+            np.concatenate([part.rows for part, _ in kept]),
+            groups=units,
+            strata=None if shared or (len(kept) == 1 and not strata.any()) else both,
+            weights=np.concatenate([share * part.weights for part, share in kept]),
+        )
+
+    def best_shares(self) -> Float:
+        """Shares with the least plug-in distance in this half."""
+        *models, real = self.moments
+        return least_distance(models, real)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Part:
+    """The rows of one sample in one half, with what their units and strata are called."""
+
+    rows: NDArray[Any]
+    units: NDArray[np.intp]
+    strata: NDArray[np.intp]
+    weights: Float
+
+    @classmethod
+    def of(cls, sample: FoldedSample, rows: NDArray[np.intp]) -> _Part:
+        unit = sample.design.unit[rows]
+        return cls(
+            sample.rows[rows],
+            sample.names[unit],
+            sample.design.stratum[unit],
+            sample.weights[rows],
+        )
+
+    def sample(self, *, named: bool) -> Sample:
+        """Return the same as a `Sample`, without weights that are all alike."""
+        even = np.allclose(self.weights, self.weights[0], rtol=1e-12)
+        return Sample(
+            self.rows,
+            groups=self.units if named else None,
+            strata=self.strata if self.strata.any() else None,
+            weights=None if even else self.weights,
+        )
+
+
+def least_distance(models: Sequence[Moments], real: Moments) -> Float:
+    """Shares with the least Fréchet distance of the mixture to `real`: a convex problem."""
+    distance = MixtureDistance(models, real)
+    count = len(models)
+    start = np.full(count, 1.0 / count)
+    unit = max(distance(start)[0], 1e-300)
+
+    def scaled(shares: Float) -> tuple[float, Float]:
+        value, gradient = distance(shares)
+        return value / unit, gradient / unit
+
+    found = scipy.optimize.minimize(
+        scaled,
+        start,
+        jac=True,
+        method="SLSQP",
+        bounds=[(0.0, 1.0)] * count,
+        constraints={"type": "eq", "fun": lambda w: w.sum() - 1.0, "jac": lambda w: np.ones(count)},
+    )
+    shares: Float = np.where(found.x > NO_SHARE, found.x, 0.0)
+    shares /= shares.sum()
+    return shares
+
+
+class MixtureDistance:
+    """Fréchet distance of a mixture with given moments, and its gradient in the shares.
+
+    With M_k = Σ_k + μ_k μ_k' the second moments, the mixture has μ = Σ w_k μ_k and the covariance
+    Σ w_k M_k - μ μ'. Of the distance |μ_r|² - 2 μ_r·μ + Σ w_k Tr M_k + Tr Σ_r - 2 Tr (L'ΣL)^½, with
+    Σ_r = LL', only the last term is not linear; it is convex, since the covariance is concave in
+    the shares and the root of a matrix increasing and concave.
+    """
+
+    def __init__(self, models: Sequence[Moments], real: Moments) -> None:
+        self._means = np.stack([one.mean - real.mean for one in models])  # the origin is free
+        self._seconds = np.stack(
+            [one.cov + np.outer(gap, gap) for one, gap in zip(models, self._means, strict=True)]
+        )
+        self._traces = np.trace(self._seconds, axis1=1, axis2=2)
+        values, vectors = np.linalg.eigh(real.cov)
+        self._factor = vectors * np.sqrt(np.maximum(values, 0.0))
+        self._trace = float(values.sum())
+
+    def __call__(self, shares: Float) -> tuple[float, Float]:
+        """Return the distance and its gradient."""
+        mean = shares @ self._means
+        cov = np.tensordot(shares, self._seconds, axes=1) - np.outer(mean, mean)
+        squares, vectors = np.linalg.eigh(self._factor.T @ cov @ self._factor)
+        kept = squares > squares.size * EPS * squares[-1]  # the root's slope is infinite at 0
+        roots = np.sqrt(squares[kept])
+        turned = self._factor @ (vectors[:, kept] / np.sqrt(roots))
+        transport = turned @ turned.T
+        value = float(shares @ self._traces) + self._trace - 2.0 * float(roots.sum())
+        inner = np.tensordot(self._seconds, transport, axes=2)
+        gradient: Float = self._traces - inner + 2.0 * self._means @ (transport @ mean)
+        return value, gradient
+
+
+def _at_mean_shares(estimate: Estimate, halves: Sequence[_Half], weights: Float) -> Estimate:
+    """Take off what mean shares gain on the mean of both distances; the upper end keeps it."""
+    gap = 0.0
+    for half in halves:
+        *models, real = half.moments
+        distance = MixtureDistance(models, real)
+        each = [distance(shares)[0] for shares in weights]
+        gap += max(math.fsum(each) / HALVES - distance(weights.mean(axis=0))[0], 0.0) / HALVES
+
+    def ends(level: float) -> tuple[float, float]:
+        low, high = estimate.interval(level)
+        return low - gap, high
+
+    return replace(
+        estimate,
+        title="Fréchet distance of a mixture",
+        value=estimate.value - gap,
+        own_interval=ends,
+        details=(f"{HALVES} halves: one chooses the shares, the other judges them",),
+    )
+
+
+def _mean_difference(pair: Sequence[EstimateDifference]) -> EstimateDifference:
+    """Mean of the differences in both halves, which have no rows in common."""
+    count = len(pair)
+    return EstimateDifference(
+        value=math.fsum(one.value for one in pair) / count,
+        stderr=math.sqrt(math.fsum(one.stderr**2 for one in pair)) / count,
+        degrees_of_freedom=welch_degrees_of_freedom(
+            *((one.stderr**2, one.degrees_of_freedom) for one in pair)
+        ),
+        curvature=math.fsum(one.curvature for one in pair) / count**3,
+        skewness=math.fsum(one.skewness for one in pair) / count**3,
+    )

@@ -1,0 +1,152 @@
+"""Fréchet distances of mixtures: value, gradient and convexity of the search; halves by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import genbounds as gb
+from genbounds.estimators import frechet_mixture
+from genbounds.estimators._inspect import inspect_rows
+from genbounds.estimators.frechet._mixed import MixtureDistance, least_distance
+from genbounds.estimators.kernels import folded
+
+D = 3
+
+
+def moments(mean, cov):
+    return gb.Moments(np.asarray(mean, dtype=float), np.asarray(cov, dtype=float))
+
+
+def mixed(models, shares):
+    """Mean and covariance of a mixture, each row's model being drawn first."""
+    mean = sum(w * one.mean for w, one in zip(shares, models, strict=True))
+    cov = sum(
+        w * (one.cov + np.outer(one.mean - mean, one.mean - mean))
+        for w, one in zip(shares, models, strict=True)
+    )
+    return moments(mean, cov)
+
+
+@st.composite
+def covariances(draw):
+    """Of any rank and size."""
+    entries = st.floats(-1.0, 1.0)
+    root = np.array(draw(st.lists(entries, min_size=D * D, max_size=D * D))).reshape(D, D)
+    root[:, draw(st.integers(0, D)) :] = 0.0
+    return draw(st.sampled_from([1e-6, 1.0, 100.0])) * root @ root.T
+
+
+@st.composite
+def problems(draw):
+    """Three models and a reference, whose covariances may be singular, large, small or equal."""
+    vectors = st.lists(st.floats(-10.0, 10.0), min_size=D, max_size=D)
+    four = [moments(draw(vectors), draw(covariances())) for _ in range(4)]
+    return four[:3], four[3]
+
+
+def shares():
+    positive = st.floats(0.0, 1.0)
+    return (
+        st.tuples(positive, positive, positive)
+        .filter(lambda w: sum(w) > 0.1)
+        .map(lambda w: np.array(w) / sum(w))
+    )
+
+
+@given(problems(), shares())
+def test_the_value_is_the_distance_of_the_mixed_moments(problem, w):
+    models, real = problem
+    value, _ = MixtureDistance(models, real)(w)
+    size = real.cov.trace() + sum(one.cov.trace() + one.mean @ one.mean for one in models)
+    expected = gb.frechet_distance(mixed(models, w), real).value
+    assert value == pytest.approx(expected, abs=1e-6 * max(size, 1e-12))
+
+
+@given(problems(), shares(), shares())
+def test_the_distance_is_convex_in_the_shares(problem, one, two):
+    """What makes the mean shares of both halves no worse than the mean of both distances."""
+    models, real = problem
+    distance = MixtureDistance(models, real)
+    size = real.cov.trace() + sum(m.cov.trace() + m.mean @ m.mean for m in models)
+    between = distance((one + two) / 2.0)[0]
+    assert between <= (distance(one)[0] + distance(two)[0]) / 2.0 + 1e-6 * max(size, 1e-12)
+
+
+def some_models(rng, count):
+    return [
+        moments(rng.normal(size=D), np.cov(rng.normal(size=(D, 20)) * rng.uniform(0.5, 2.0)))
+        for _ in range(count)
+    ]
+
+
+def test_the_gradient_is_that_of_the_value():
+    rng = np.random.default_rng(0)
+    *models, real = some_models(rng, 5)
+    distance, w = MixtureDistance(models, real), np.array([0.1, 0.2, 0.3, 0.4])
+    numeric = [
+        (distance(w + 1e-6 * step)[0] - distance(w - 1e-6 * step)[0]) / 2e-6 for step in np.eye(4)
+    ]
+    assert distance(w)[1] == pytest.approx(numeric, rel=1e-6)
+
+
+def test_shares_minimise_over_the_simplex():
+    """Optimality conditions: the gradient is least, and equal, where there is weight."""
+    rng = np.random.default_rng(1)
+    for _ in range(10):
+        *models, real = some_models(rng, 4)
+        found = least_distance(models, real)
+        gradient = MixtureDistance(models, real)(found)[1]
+        assert found.sum() == pytest.approx(1.0)
+        assert gradient[found > 0.0] == pytest.approx(gradient.min(), rel=0.01)
+
+
+def test_a_mixture_that_is_the_reference_is_found():
+    rng = np.random.default_rng(2)
+    models = some_models(rng, 3)
+    found = least_distance(models, mixed(models, [0.5, 0.0, 0.5]))
+    assert found == pytest.approx([0.5, 0.0, 0.5], abs=0.01)
+
+
+def plain(samples, shares):
+    *models, real = samples
+    return gb.frechet_distance(mixed(models, shares), real).value
+
+
+def test_both_halves_by_hand():
+    """One half chooses and the other judges, both ways; the values are those of weighted rows."""
+    rng = np.random.default_rng(3)
+    a, b = rng.normal(-1.0, size=(120, 2)), rng.normal(1.0, size=(160, 2))
+    real = rng.choice([-1.0, 1.0], size=(200, 1)) + 3.0 * rng.normal(size=(200, 2))
+    found = frechet_mixture({"a": a, "b": b}, real, seed=5)
+    seen = [
+        (name, inspect_rows("fake", x, needs=""))
+        for name, x in zip("ab ", (a, b, real), strict=True)
+    ]
+    folds = [part.fold for part in folded(seen, 2, 5)]
+    halves = [[x[f == half] for x, f in zip((a, b, real), folds, strict=True)] for half in (0, 1)]
+    values, gains, gaps = [], [], []
+    for half in (0, 1):
+        chosen = [gb.Moments.from_features(x) for x in halves[1 - half]]
+        shares = least_distance(chosen[:2], chosen[2])
+        assert found.weights[half] == pytest.approx(shares, abs=0.02)  # other divisors
+        one, two, judge = halves[half]
+        here = [moments(x.mean(axis=0), np.cov(x.T, bias=True)) for x in halves[half]]
+        each = [plain(here, w) for w in (*found.weights, found.weights.mean(axis=0))]
+        gaps.append((each[0] + each[1]) / 2.0 - each[2])
+        weights = np.repeat(found.weights[half] / [len(one), len(two)], [len(one), len(two)])
+        model = np.repeat([0, 1], [len(one), len(two)])
+        pooled = gb.Sample(np.concatenate([one, two]), weights=weights, strata=model)
+        judge = gb.Sample(judge)
+        values.append(gb.frechet_distance(pooled, judge))
+        gains.append(gb.frechet_distance(gb.Sample(one), judge).value - values[-1].value)
+    value = np.mean([score.value for score in values])
+    assert min(gaps) > 1e-4  # the shares of both halves differ
+    assert found.mixed.value == pytest.approx(value - np.mean(gaps), rel=1e-6)
+    low, high = found.mixed.interval(0.95)
+    assert (low + high) / 2.0 == pytest.approx(value - np.mean(gaps) / 2.0, rel=0.02)
+    stderr = np.hypot(*(score.stderr for score in values)) / 2.0
+    assert found.mixed.stderr == pytest.approx(stderr, rel=0.05)
+    assert found.gains[0].value == pytest.approx(np.mean(gains), rel=0.01)
