@@ -1,7 +1,9 @@
 """Which generator for which digit: a certified winner for every class.
 
-An image is of the class that the encoder gives it. By KID against the real held-out images of the
-class; each generator gives the images that it made of a class, each once.
+An image is of the class that the encoder gives it; each generator gives the images that it made of
+a class, each once. Twice: by KID against the real held-out images of the class, and by a score of
+each image alone, how much its features point to the mean of the real ones (the cosine, as CLIPScore
+has it for a prompt).
 
     python -m experiments.digits.by_class
 """
@@ -9,6 +11,7 @@ class; each generator gives the images that it made of a class, each once.
 from __future__ import annotations
 
 import argparse
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -51,12 +54,22 @@ def made_by_class(digits: Digits, *, pool: int = POOL) -> dict[str, ByClass]:
     return found
 
 
-def select_by_class(
-    made: Mapping[str, ByClass], real: ByClass, *, confidence: float = 0.95
-) -> ContextSelection:
+def cosines(made: Mapping[str, ByClass], real: ByClass) -> dict[str, ByClass]:
+    """Return for each image the cosine of its features and the mean of the real ones, (n, 1)."""
+    means = {k: rows.mean(axis=0) / np.linalg.norm(rows.mean(axis=0)) for k, rows in real.items()}
+    return {
+        name: {
+            k: (x @ means[k] / np.linalg.norm(x, axis=1))[:, None].astype(np.float64)
+            for k, x in rows.items()
+        }
+        for name, rows in made.items()
+    }
+
+
+def select_by_class(made: Mapping[str, ByClass], **options: Any) -> ContextSelection:
     """Find the best generator of each class."""
     arms = {name: {k: FeatureArm(x) for k, x in rows.items()} for name, rows in made.items()}
-    return gb.select.run(arms, contexts=real, metric="kid", confidence=confidence, batch=50)
+    return gb.select.run(arms, batch=50, **options)
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -67,14 +80,17 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--page", type=Path, default=PAGE, help="whose section is rewritten")
     options = parser.parse_args(argv)
     digits = prepare(options.cache)
-    made = made_by_class(digits, pool=options.pool)
-    found = select_by_class(made, real_by_class(digits))
-    lines = [
-        f"{stamp()} {options.pool:,} images of each of: {', '.join(made)}.",
-        "",
-        *found.to_markdown().splitlines(),
-    ]
-    print(found, "\n".join(lines), sep="\n")
+    made, real = made_by_class(digits, pool=options.pool), real_by_class(digits)
+    lines = [f"{stamp()} {options.pool:,} images of each of: {', '.join(made)}."]
+    for found in (
+        select_by_class(made, contexts=real, metric="kid"),
+        select_by_class(cosines(made, real), contexts=list(real), metric="mean"),
+    ):
+        ended = Counter(run.stopped for run in found.contexts.values())
+        why = ", ".join(f"{reason} ({n})" for reason, n in ended.items())
+        lines += ["", f"{found.metric}; runs ended by: {why}", ""]
+        lines += found.to_markdown().splitlines()
+    print("\n".join(lines))
     record("contexts-digits", lines, page=options.page)
 
 

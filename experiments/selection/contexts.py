@@ -89,17 +89,14 @@ def sampled(d: int, m: int) -> Callable[[np.random.Generator], Any]:
 def worlds() -> dict[str, World]:
     """Return arms that are equal, nearly equal, or tied though of different kinds."""
     equal = {"a": (0.3, 1.0), "b": (0.3, 1.0)}
-    near = {"best": (-0.05, 1.0)} | {f"m{number}": (0.0, 1.0) for number in range(4)}
+    near = {"best": (-0.1, 1.0), "b": (0.0, 1.0), "c": (0.0, 1.0)}
     flip = {"wide": (0.0, 1.3), "narrow": (0.0, 0.7)}
     return {
         "mean, 20 contexts, 2 equal arms": World(
             metric=mean, contexts=20, d=1, arms=equal, right=("a",)
         ),
-        "mean, 20 contexts, best of 5 ahead by 0.05 sd": World(
-            metric=mean, contexts=20, d=1, arms=near, right=("best",)
-        ),
-        "fd, 10 contexts, 2 equal arms, d = 4": World(
-            metric="fd", contexts=10, d=4, arms=equal, right=("a",), reference=known(4)
+        "mean, 10 contexts, best of 3 ahead by 0.1 sd": World(
+            metric=mean, contexts=10, d=1, arms=near, right=("best",)
         ),
         "fd, 5 contexts, wide and narrow tied, d = 8": World(
             metric="fd",
@@ -108,9 +105,16 @@ def worlds() -> dict[str, World]:
             arms=flip,
             right=("wide", "narrow"),
             reference=known(8),
+            limit=400,
         ),
         "fd, 5 contexts, 2 equal arms, d = 4, 1,000 reference rows": World(
-            metric="fd", contexts=5, d=4, arms=equal, right=("a",), reference=sampled(4, 1000)
+            metric="fd",
+            contexts=5,
+            d=4,
+            arms=equal,
+            right=("a",),
+            reference=sampled(4, 1000),
+            limit=400,
         ),
         "kid, 5 contexts, 2 equal arms, d = 4, 400 reference rows": World(
             metric="kid",

@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 
 import genbounds as gb
-from experiments.digits.by_class import POOL, made_by_class, real_by_class
+from experiments.digits.by_class import POOL, cosines, made_by_class, real_by_class
 from experiments.digits.train import DEFAULT_CACHE, prepare
 from experiments.record import record, stamp, table
 from experiments.selection.contexts import PAGE, mean
@@ -78,12 +78,10 @@ def digits(cache: Path, pool: int) -> World:
     in standard deviations. Generators that hardly make a class are left out.
     """
     found = prepare(cache)
-    means = np.array([rows.mean(axis=0) for rows in real_by_class(found).values()])
+    real, made = real_by_class(found), made_by_class(found, pool=pool)
+    means = np.array([rows.mean(axis=0) for rows in real.values()])
     means /= np.linalg.norm(means, axis=1, keepdims=True)
-    values = [
-        [rows @ means[k] / np.linalg.norm(rows, axis=1) for k, rows in made.items()]
-        for made in made_by_class(found, pool=pool).values()
-    ]
+    values = [[x[:, 0] for x in rows.values()] for rows in cosines(made, real).values()]
     every = np.concatenate([x for arm_ in values for x in arm_])
     pools = [[(x - every.mean()) / every.std() for x in arm_] for arm_ in values]
     apart = np.linalg.norm(means[:, None] - means[None], axis=2)

@@ -51,6 +51,8 @@ def test_each_context_has_its_winner_and_the_tie_is_undecided():
     assert found.total_samples == sum(run.total_samples for run in found.contexts.values())
     assert found.cost == found.total_samples
     assert "cats: left, dogs: right, cars: undecided" in str(found)
+    firsts = {run.history.looks[0].score.value for run in found.contexts.values()}
+    assert len(firsts) == 3  # every context draws from streams of its own
     assert go(tolerance=0.5).certified
     assert go().to_dict() == found.to_dict()
     assert json.loads(json.dumps(found.to_dict()))["winners"]["cars"] is None
@@ -95,6 +97,17 @@ def test_the_budget_is_one_and_goes_to_what_is_undecided():
     priced = go(budget=budget, cost={"poor": 3.0})
     assert priced.cost == sum(run.cost for run in priced.contexts.values()) <= budget
     assert priced.contexts["cats"].cost < priced.cost
+
+
+def test_the_first_look_is_within_reach_of_a_share_of_the_budget():
+    """100 features: 200 rows are wanted, 150 of each arm can be paid; FD can do with 100."""
+    real = dict.fromkeys("xy", gb.Moments(np.zeros(100), np.eye(100)))
+    arms = {
+        name: lambda n, rng, context, shift=shift: rng.normal(shift, size=(n, 100))
+        for name, shift in {"a": 0.0, "b": 0.5}.items()
+    }
+    found = gb.select.run(arms, contexts=real, batch=50, budget=600)
+    assert {look.score.n for run in found.contexts.values() for look in run.history.looks} >= {100}
 
 
 def test_references_belong_to_contexts_and_arms_may_be_mappings_or_files():
