@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +37,8 @@ class Drawing:
         Samples behind a reference that is known by its statistics.
     reference_exact : bool
         Those statistics are exact.
+    contexts : str or None
+        Array of the files that says which context each row belongs to, or "folders".
     """
 
     groups: str | None = None
@@ -44,6 +46,7 @@ class Drawing:
     iid: bool = False
     reference_n: int | None = None
     reference_exact: bool = False
+    contexts: str | None = None
 
     def __post_init__(self) -> None:
         if self.iid and (self.groups is not None or self.strata is not None):
@@ -56,7 +59,7 @@ class Drawing:
     @property
     def of_models(self) -> Drawing:
         """The same, without what is said of the reference."""
-        return Drawing(groups=self.groups, strata=self.strata, iid=self.iid)
+        return replace(self, reference_n=None, reference_exact=False)
 
     def sample(self, rows: NDArray[Any], labels: Mapping[str, NDArray[Any] | None]) -> Any:
         """Return the rows with the `labels` ("groups", "strata") of their file."""
@@ -73,7 +76,8 @@ class Input:
 
     `content` is an array (n, d), or `Moments` where the file holds statistics; `sample` is what a
     score takes: the same, or a `Sample` that says how the rows were drawn. `origin` is what the
-    file says about where its features came from.
+    file says about where its features came from; `contexts` the context of each row, where they
+    were asked for.
     """
 
     path: Path
@@ -81,6 +85,7 @@ class Input:
     content: NDArray[Any] | Moments
     sample: Any
     origin: Mapping[str, str] = field(default_factory=dict)
+    contexts: NDArray[Any] | None = None
 
     @property
     def n(self) -> int | None:

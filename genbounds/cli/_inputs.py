@@ -25,6 +25,7 @@ from genbounds.files import (
     Statistics,
     contents_of,
     display,
+    pick_label,
     pick_labels,
     read_metadata,
     shape_of,
@@ -142,6 +143,9 @@ def _input(
         found = None
         if isinstance(held, np.ndarray) and not drawing.iid:
             found = _labels(path, contents, drawing, needed=not is_reference)
+        contexts = None
+        if drawing.contexts is not None:
+            contexts = pick_label(contents, _label_name(path, contents, "contexts", drawing))
         origin = contents.origin
     content: Any = held
     if isinstance(held, Statistics):
@@ -153,7 +157,9 @@ def _input(
         if metric.data == "posteriors":
             content = probabilities(path, held, logits=logits)
     sample = content if isinstance(held, Statistics) else drawing.sample(content, found or {})
-    return Input(path=given, name=name, content=content, sample=sample, origin=origin)
+    return Input(
+        path=given, name=name, content=content, sample=sample, origin=origin, contexts=contexts
+    )
 
 
 def _moments(path: Path, held: Statistics, metric: MetricSpec, drawing: Drawing) -> Moments:
@@ -188,21 +194,28 @@ def _labels(
     for role in ("groups", "strata"):
         asked = getattr(drawing, role)
         name = FOLDER_LABELS if asked == FOLDERS else asked
-        if name is not None and name not in held:
-            if not needed:
-                name = None
-            elif asked == FOLDERS:
-                raise InputError(
-                    f"{display(path)} does not say which sub-folder each row comes from: are there "
-                    "sub-folders?",
-                    argument=f"--{role}",
-                )
-        names[role] = name
+        if name is not None and name not in held and not needed:
+            name = None
+        names[role] = None if name is None else _label_name(path, contents, role, drawing)
     labels = pick_labels(contents, groups=names["groups"], strata=names["strata"])
     strata = labels.strata
     if names["strata"] is None and "strata" not in held and not _by_design(strata, names["groups"]):
         strata = None
     return {"groups": labels.groups, "strata": strata}
+
+
+def _label_name(path: Path, contents: Contents, role: str, drawing: Drawing) -> str:
+    """Return which array of a file the option ``--{role}`` means."""
+    asked: str = getattr(drawing, role)
+    if asked != FOLDERS:
+        return asked
+    if FOLDER_LABELS not in contents.arrays:
+        raise InputError(
+            f"{display(path)} does not say which sub-folder each row comes from: are there "
+            "sub-folders?",
+            argument=f"--{role}",
+        )
+    return FOLDER_LABELS
 
 
 def _by_design(labels: NDArray[Any] | None, groups: str | None) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,6 +12,7 @@ import typer
 
 from genbounds._text import interval, number, percent, shown
 from genbounds.arms import Arm
+from genbounds.cli._contexts import common_contexts, finish_contexts, rows_by_context
 from genbounds.cli._encoding import FolderEncoder, open_encoder
 from genbounds.cli._input import Drawing, Input
 from genbounds.cli._inputs import choose_metric, load, options, renamed
@@ -53,7 +54,7 @@ from genbounds.results import Diagnostic
 from genbounds.validation import InputError, check_choice, check_finite
 
 if TYPE_CHECKING:
-    from genbounds.select import MixtureSelection, Selection
+    from genbounds.select import ContextSelection, MixtureSelection, Selection, State
 
 EXAMPLES = """Examples:
 
@@ -62,6 +63,7 @@ genbounds select --reference real.npy gan.npy vae.npy diffusion.npy
 genbounds select --reference stats.npz models/*.npy --confidence 0.99 --out results
 genbounds select --reference real.npy my_models:gan my_models:vae --budget 50000 --record kept
 genbounds select --reference real.npy *.npy --metric kad --target mixture --tolerance 0.5
+genbounds select --reference real.npz gan.npz diffusion.npz --contexts kind
 genbounds select *.npy --metric is --policy elimination --budget 20000 --json
 """
 
@@ -144,6 +146,17 @@ def select(
             show_default=False,
         ),
     ] = None,
+    contexts: Annotated[
+        str | None,
+        typer.Option(
+            "--contexts",
+            metavar="NAME",
+            help="Array of the files that says which kind of prompt each row belongs to: a winner "
+            "for each kind, all of them right together at --confidence; 'folders': each sub-folder "
+            "of images is a kind.",
+            show_default=False,
+        ),
+    ] = None,
     record: Annotated[
         Path | None,
         typer.Option(
@@ -175,7 +188,7 @@ def select(
     fewer than two models are left. A model that fails, or whose samples are seen not to be
     independent of one another, is set aside and named.
     """
-    from genbounds.select import POLICIES, MixtureSelection, run
+    from genbounds.select import POLICIES, ContextSelection, MixtureSelection, run
     from genbounds.select._run import TARGETS
 
     spec = choose_metric(metric, logits=logits)
@@ -186,6 +199,7 @@ def select(
         iid=iid,
         reference_n=reference_n,
         reference_exact=reference_exact,
+        contexts=contexts,
     )
     check_choice("--policy", policy, POLICIES)
     check_choice("--target", target, TARGETS)
@@ -194,6 +208,11 @@ def select(
     live = [arm for arm in arms if is_entry_point(str(arm)) and not arm.exists()]
     if live and logits:
         raise InputError("`--logits` is for files; let a live model return posteriors.")
+    if live and contexts is not None:
+        raise InputError(
+            "is for files; for live models use gb.select.run(..., contexts=) in Python.",
+            argument="--contexts",
+        )
     if live and budget is None:
         raise InputError(
             f"{display(live[0])} never ends: say with --budget N how many samples to draw at most."
@@ -213,14 +232,15 @@ def select(
             **options(
                 "policy", "confidence", "batch", "budget", "seed", "top", "tolerance", "cost"
             ),
-            **options("metric", "record"),
+            **options("metric", "record", "target", "contexts"),
         }
         if real is not None:
             names |= {"reference": real, "real": real}
         with progress("samples") as advance, renamed(names):
-            result: Selection | MixtureSelection = run(
+            result: Selection | MixtureSelection | ContextSelection = run(
                 line_up.arms,
                 line_up.reference,
+                contexts=line_up.contexts,
                 policy=policy,
                 metric=spec,
                 confidence=confidence,
@@ -233,11 +253,14 @@ def select(
                 record=record,
                 # A file answers a second time as it did the first.
                 retries=2 if live else 0,
-                progress=None
-                if target == "mixture"
-                else lambda state: advance(int(state.n.sum()), budget, ""),
+                progress=None if target == "mixture" else _counted(advance, budget),
                 target=target,
             )
+    if isinstance(result, ContextSelection):
+        finish_contexts(result, line_up.warnings, out=out, as_json=as_json, verbose=verbose)
+        if not result.certified:
+            raise typer.Exit(1)
+        return
     if isinstance(result, MixtureSelection):
         _finish_mixture(result, line_up.warnings, out=out, as_json=as_json, verbose=verbose)
         return
@@ -257,6 +280,19 @@ def select(
         _print(result, notes, line_up.warnings, verbose=verbose)
     if not result.certified:
         raise typer.Exit(1)
+
+
+def _counted(
+    advance: Callable[[int, int | None, str], None], budget: int | None
+) -> Callable[[State], None]:
+    """Return what moves the progress bar: samples of all contexts, if there are several."""
+    drawn: dict[int, int] = {}
+
+    def after_round(state: State) -> None:
+        drawn[id(state)] = int(state.n.sum())
+        advance(sum(drawn.values()), budget, "")
+
+    return after_round
 
 
 def _finish_mixture(
@@ -306,13 +342,15 @@ def _finish_mixture(
 class _LineUp:
     """What takes part: files, live models, and the reference.
 
-    `names` has the short name of every arm also by what was given on the command line.
+    `names` has the short name of every arm also by what was given on the command line. With
+    contexts an arm is one for each, and `contexts` has their references, or their names alone.
     """
 
-    arms: dict[str, Arm]
+    arms: dict[str, Arm | dict[Any, Arm]]
     names: dict[str, str]
     reference: Any
     warnings: list[Diagnostic]
+    contexts: Any = None
 
     @classmethod
     def read(
@@ -347,8 +385,11 @@ class _LineUp:
         if metric.data == "features":
             doubts = [doubt for one in inputs for doubt in suspicions(one)]
         real = None if reference is None else inputs.pop(0)
+        names: list[Any] | None = None
+        if drawing.contexts is not None:
+            names = common_contexts([*([] if real is None else [real]), *inputs])
         live_encoder = None if encoded is None else encoded.encoder
-        waiting, taking_part = iter(inputs), dict[str, Arm]()
+        waiting, taking_part = iter(inputs), dict[str, Arm | dict[Any, Arm]]()
         for arm in arms:  # in the order given: ties are broken by it
             if arm in live:
                 if str(arm) in taking_part:
@@ -357,12 +398,20 @@ class _LineUp:
             else:
                 model = next(waiting)
                 _check(model, posteriors=metric.data == "posteriors")
-                taking_part[model.name] = FeatureArm(model.sample)
+                taking_part[model.name] = (
+                    FeatureArm(model.sample)
+                    if names is None
+                    else {
+                        name: FeatureArm(rows)
+                        for name, rows in rows_by_context(model, names).items()
+                    }
+                )
         given = dict(zip(map(str, arms), taking_part, strict=True))
         return cls(
             arms=taking_part,
             names=given | {name: name for name in taking_part},
-            reference=None if real is None else real.sample,
+            reference=None if real is None or names is not None else real.sample,
+            contexts=names if names is None or real is None else rows_by_context(real, names),
             warnings=[*origin_warnings(origins), *doubts],
         )
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from genbounds._random_effects import paule_mandel
 from genbounds.estimators import student_quantile
 from genbounds.validation import Float
 
@@ -46,38 +47,6 @@ def pooled(values: Float, within: Float) -> Pooled:
     mean = float(weights @ values)
     variance = float(weights @ (values - mean) ** 2) / (k - 1.0)
     return Pooled(mean=mean, variance=variance, degrees_of_freedom=k - 1.0, between=between)
-
-
-def paule_mandel(values: Float, within: Float) -> float:
-    """Return the variance between values at which they spread as much as is expected of them.
-
-    Parameters
-    ----------
-    values, within : ndarray of shape (k,)
-        Values and the variances of their own errors.
-
-    Returns
-    -------
-    float
-        0 where their own errors explain the spread.
-    """
-    from scipy.optimize import brentq
-
-    k = values.size
-    spread = float(np.var(values, ddof=1))
-
-    def excess(between: float) -> float:
-        weights = 1.0 / (within + between)
-        mean = weights @ values / weights.sum()
-        return float(weights @ (values - mean) ** 2) - (k - 1.0)
-
-    if not spread > 0.0:
-        return 0.0
-    smallest = 0.0 if (within > 0.0).all() else 1e-12 * spread
-    if excess(smallest) <= 0.0:
-        return 0.0
-    # At k times the spread every weight is below what makes the excess positive.
-    return float(brentq(excess, smallest, k * spread, xtol=1e-12 * spread, rtol=1e-10))
 
 
 def half_width(level: float, variance: float, degrees_of_freedom: float, known: float) -> float:

@@ -14,6 +14,7 @@ from genbounds.files._content import Statistics
 from genbounds.files._errors import SAFE as SAFE
 from genbounds.files._errors import check_safe as check_safe
 from genbounds.files._labels import Labels
+from genbounds.files._labels import pick_label as pick_label
 from genbounds.files._labels import pick_labels as pick_labels
 from genbounds.files._lock import clear as clear
 from genbounds.files._lock import locked as locked

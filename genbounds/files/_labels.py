@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -35,34 +35,33 @@ class Labels:
 
 def pick_labels(contents: Contents, *, groups: str | None, strata: str | None) -> Labels:
     """Read the labels of a file."""
-    features = contents.features
     found = {}
     for role, asked, usual in (
         ("groups", groups, ("groups",)),
         ("strata", strata, ("strata", "labels")),
     ):
-        name = _choose(contents, asked, usual)
+        name = asked
         if name is None:
-            continue
-        if features is None:
-            raise InputError(
-                f"{contents.shown}: holds statistics, which have no rows to label: "
-                "use the features' own file."
-            )
-        found[role] = label_array(contents, name, features.shape[0])
+            name = next((name for name in usual if name in contents.arrays), None)
+        if name is not None:
+            found[role] = pick_label(contents, name)
     return Labels(**found)
 
 
-def _choose(contents: Contents, asked: str | None, usual: Sequence[str]) -> str | None:
-    """Return the array that was asked for, or the first of the usual ones that is there."""
-    if asked is None:
-        return next((name for name in usual if name in contents.arrays), None)
-    if asked not in contents.arrays:
+def pick_label(contents: Contents, name: str) -> NDArray[Any]:
+    """Read the array `name` of a file, which has one label per row of its features."""
+    if name not in contents.arrays:
         raise InputError(
-            f"{contents.shown}: has no array {display(asked, limit=40)}, "
+            f"{contents.shown}: has no array {display(name, limit=40)}, "
             f"only: {names_of(contents.arrays)}."
         )
-    return asked
+    features = contents.features
+    if features is None:
+        raise InputError(
+            f"{contents.shown}: holds statistics, which have no rows to label: "
+            "use the features' own file."
+        )
+    return label_array(contents, name, features.shape[0])
 
 
 def label_array(contents: Contents, name: str, n: int) -> NDArray[Any]:

@@ -11,6 +11,7 @@ from genbounds.estimators import CustomMetric
 from genbounds.select._arms import EncodedArm, FeatureArm
 from genbounds.select._boundary import critical_value, crossing_probability, look_sizes
 from genbounds.select._certificate import Certificate
+from genbounds.select._context_selection import ContextSelection
 from genbounds.select._mixture_selection import MixtureSelection
 from genbounds.select._run import run
 from genbounds.select._selection import ArmStatus, History, Look, Selection
@@ -40,6 +41,7 @@ __all__ = [
     "run",
     "Selection",
     "MixtureSelection",
+    "ContextSelection",
     "History",
     "Look",
     "ArmStatus",

@@ -44,6 +44,8 @@ class Budget:
         left = (self.total - self.spent) / float(self._cost[arm])
         return max(0, min(self._batch, math.floor(left * (1.0 + _ROUNDING))))
 
-    def pay(self, arm: int, n: int) -> None:
-        """Take `n` samples of `arm` off."""
-        self.spent += n * float(self._cost[arm])
+    def pay(self, arm: int, n: int) -> float:
+        """Take `n` samples of `arm` off; return what they cost."""
+        price = n * float(self._cost[arm])
+        self.spent += price
+        return price

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -35,17 +35,21 @@ _SAVE_SECONDS = 30.0
 
 
 class Loop:
-    """One run in progress; `run` carries it out.
+    """One run in progress. `run` carries it out; with contexts there are several, in turns.
 
     Parameters
     ----------
     arms : mapping of str to Arm
     settings : Settings
+    budget : Budget, optional
+        One that other runs draw on as well.
 
     Attributes
     ----------
     samplers : list of Sampler
     budget : Budget
+    cost : float
+        What this run has spent of it.
     picks, drawn : list of int
         Arm and samples of each step.
     looks : list of Look
@@ -61,9 +65,11 @@ class Loop:
     certificate: Certificate
     state: State
 
-    def __init__(self, arms: Mapping[str, Arm], settings: Settings) -> None:
+    def __init__(
+        self, arms: Mapping[str, Arm], settings: Settings, budget: Budget | None = None
+    ) -> None:
         self.settings = settings
-        self.budget = Budget(settings.total_budget, settings.costs, settings.batch)
+        self.budget = budget or Budget(settings.total_budget, settings.costs, settings.batch)
         self.samplers = [
             Sampler(
                 name,
@@ -75,6 +81,7 @@ class Loop:
             )
             for position, (name, arm) in enumerate(arms.items())
         ]
+        self.cost = 0.0
         self.picks: list[int] = []
         self.drawn: list[int] = []
         self.looks: list[Look] = []
@@ -102,17 +109,25 @@ class Loop:
         InputError
             If every arm was set aside before it had a score.
         """
-        self._resume()
+        self.resume()
         try:
-            self._start()
-            self._rounds(progress)
-            self._score_lone_arm()
+            self.start()
+            for state in self.rounds():
+                if progress is not None:
+                    progress(state)
         finally:
-            self._save()
+            self.save()
+        if self.failure:
+            raise InputError(self.failure)
+
+    @property
+    def failure(self) -> str:
+        """Why the run has nothing to say: every arm was set aside before it had a score."""
         certificate = self.certificate
-        if not (certificate.live.any() or certificate.levels.any() or self.doubts):
-            reasons = "; ".join(f"{sampler.name}: {sampler.failure}" for sampler in self.samplers)
-            raise InputError(f"every arm had to be set aside ({reasons}).")
+        if certificate.live.any() or certificate.levels.any() or self.doubts:
+            return ""
+        reasons = "; ".join(f"{sampler.name}: {sampler.failure}" for sampler in self.samplers)
+        return f"every arm had to be set aside ({reasons})."
 
     def score(self, estimate: Estimate, *warnings: Diagnostic) -> Score:
         """Score whose interval belongs to the family of all arms and looks of this run."""
@@ -122,7 +137,7 @@ class Loop:
         score = estimate.warned(*warnings).score(level)
         return replace(score, level=self.settings.confidence)
 
-    def _resume(self) -> None:
+    def resume(self) -> None:
         """Take up the samples of an earlier run, if its folder has any."""
         if self.settings.record is None:
             return
@@ -137,7 +152,7 @@ class Loop:
             if sampler.name in kept:
                 sampler.resume(*kept[sampler.name])
 
-    def _start(self) -> None:
+    def start(self) -> None:
         """Draw the first batches, which tell the dimension, and plan the looks."""
         settings, k = self.settings, len(self.samplers)
         absent = {-position for _, position in self._waiting}
@@ -157,7 +172,7 @@ class Loop:
         )
         self._score_critical = critical_value(settings.error / k, sizes, sides=2, order=2)
         # Of an honest arm at one of its looks: they add up to `ORDER_ERROR`.
-        self._order_error = ORDER_ERROR / (k * len(sizes))
+        self._order_error = ORDER_ERROR / (k * len(sizes) * settings.contexts)
         reference = settings.metric.reference
         self.state = State(
             n=np.zeros(k, dtype=np.int64),
@@ -186,7 +201,7 @@ class Loop:
         }
         reach = math.inf if settings.limit is None else float(settings.limit)
         if settings.budget is not None and settings.policy.certifies:
-            reach = min(reach, settings.budget / float(settings.costs.sum()))
+            reach = min(reach, settings.budget / float(settings.costs.sum() * settings.contexts))
         if len(totals) == len(self._arms):
             check_enough_samples(settings.metric, self._columns, totals)
         return choose_first_look(settings.metric, self._columns, [reach, *totals.values()])
@@ -203,7 +218,8 @@ class Loop:
                 sampler.set_aside(reason)
         return columns
 
-    def _rounds(self, progress: Callable[[State], None] | None) -> None:
+    def rounds(self) -> Iterator[State]:
+        """Draw until the policy stops, or nothing is left to draw or to spend; yield each round."""
         state, policy, waiting = self.state, self.settings.policy, self._waiting
         while not self.budget.exhausted:
             while waiting and waiting[-1][0] <= state.step and not self.budget.exhausted:
@@ -216,8 +232,8 @@ class Loop:
             for arm in arms:
                 if not self.budget.exhausted:
                     self._pull(arm)
-            if progress is not None:
-                progress(state)
+            yield state
+        self._score_lone_arm()
 
     def _score_lone_arm(self) -> None:
         """Bring an arm that has no rival (left) to its first look: it is owed a score."""
@@ -256,7 +272,7 @@ class Loop:
         state.step += 1
         state.n[arm] = sampler.n
         state.rows[arm] = sampler.rows
-        self.budget.pay(arm, kept)
+        self.cost += self.budget.pay(arm, kept)
         self.picks.append(arm)
         self.drawn.append(kept)
         first = self.certificate.sizes[0]
@@ -299,7 +315,7 @@ class Loop:
                 Look(step=self.state.step, arm=sampler.name, score=self.score(estimate))
             )
             if time.monotonic() - self._saved > _SAVE_SECONDS:
-                self._save()
+                self.save()
 
     def _shared_with_a_rival(self, arm: int, rows: NDArray[Any]) -> Diagnostic | None:
         """Say that rows of `arm` are those of an arm that was scored before it."""
@@ -310,7 +326,8 @@ class Loop:
         }
         return rows_of_another(rows, self.samplers[arm].fingerprints(len(rows)), rivals)
 
-    def _save(self) -> None:
+    def save(self) -> None:
+        """Write the samples so far to the run's folder, if it has one."""
         if self._record is not None:
             self._record.save({sampler.name: sampler.record() for sampler in self.samplers})
             self._saved = time.monotonic()

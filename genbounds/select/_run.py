@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from numbers import Real
+from pathlib import Path
 from typing import Any, Literal, overload
 
 import numpy as np
@@ -14,6 +15,9 @@ from genbounds.arms import Arm
 from genbounds.estimators import CustomMetric, Estimate, MetricSpec, metric_spec
 from genbounds.origins import check_same_encoder, origin_of
 from genbounds.select._arms import FunctionArm, digest_of
+from genbounds.select._budget import Budget
+from genbounds.select._context_selection import Context, ContextSelection
+from genbounds.select._contexts import arms_in, check_contexts, run_in_contexts
 from genbounds.select._loop import Loop
 from genbounds.select._mixture import ALLOCATIONS, FIRST_LOOK, LIMIT, MixtureLoop, MixtureSettings
 from genbounds.select._mixture_selection import MixtureSelection
@@ -62,6 +66,16 @@ def run(
 
 @overload
 def run(
+    arms: Mapping[str, Any],
+    reference: None = None,
+    *args: Any,
+    contexts: Mapping[Any, Any] | Iterable[Any],
+    **more: Any,
+) -> ContextSelection: ...
+
+
+@overload
+def run(
     arms: Mapping[str, Any], reference: Any, *args: Any, target: str, **more: Any
 ) -> Selection | MixtureSelection: ...
 
@@ -89,7 +103,8 @@ def run(  # type: ignore[misc]  # the short overloads take the same parameters
     record: str | os.PathLike[str] | None = None,
     progress: Callable[[State], None] | None = None,
     target: str = "best",
-) -> Selection | MixtureSelection:
+    contexts: Mapping[Context, Any] | Iterable[Context] | None = None,
+) -> Selection | MixtureSelection | ContextSelection:
     """Find the best of several generative models, drawing as few samples as possible.
 
     Parameters
@@ -166,12 +181,19 @@ def run(  # type: ignore[misc]  # the short overloads take the same parameters
         most `tolerance` above that of the best mixture. For "kid", "cmmd", "kad" and "energy";
         `tolerance` must be above 0; `policy` "lucb" draws where bounds above the tolerance gain
         most, "uniform" equally. By default the first look is at 200 samples of each arm, and
-        `limit` is 5,000. `top`, `joins`, `record` and `progress` do not apply.
+        `limit` is 5,000. `top`, `joins`, `record`, `progress` and `contexts` do not apply.
+    contexts : mapping of str or int to reference, or iterable of str or int, optional
+        Kinds of prompts, each with a winner of its own: all certified winners are right together
+        with probability `confidence`. A mapping gives each context its reference (then `reference`
+        is None); names alone are for metrics that need none. An arm is then a mapping of contexts
+        to arms, or takes ``(n, rng, context)``. `budget` is for all contexts together, and no
+        sample is drawn in one that is decided; other settings hold in each. For policies that stop
+        by themselves; `top` does not apply.
 
     Returns
     -------
-    Selection or MixtureSelection
-        The latter for target "mixture".
+    Selection, MixtureSelection or ContextSelection
+        The second for target "mixture", the third with `contexts`.
 
     Raises
     ------
@@ -199,13 +221,21 @@ def run(  # type: ignore[misc]  # the short overloads take the same parameters
     check_choice("target", target, TARGETS)
     spec = metric_spec(metric)
     spec.check_growing("selection")
-    taking_part = _arms(arms)
-    check_same_encoder(
-        {"`reference`": origin_of(reference)}
-        | {f"arm {name!r}": origin_of(arm) for name, arm in taking_part.items()}
-    )
+    references: dict[Context | None, Any] = {None: reference}
+    if contexts is not None:
+        _does_not_apply("with contexts", top=top != 1, target=target != "best")
+        references = check_contexts(contexts, reference, spec)
+    line_up = {context: _arms(arms_in(arms, context)) for context in references}
+    for context, real in references.items():
+        check_same_encoder(
+            {"`reference`": origin_of(real)}
+            | {f"arm {name!r}": origin_of(arm) for name, arm in line_up[context].items()}
+        )
     if target == "mixture":
-        _only_for_best(top=top != 1, joins=joins, record=record, progress=progress)
+        _does_not_apply(
+            "to target 'mixture'", top=top != 1, joins=joins, record=record, progress=progress
+        )
+        taking_part = line_up[None]
         costs = _by_arm("cost", cost, arms)
         wanted = MixtureSettings(
             metric=spec,
@@ -225,37 +255,56 @@ def run(  # type: ignore[misc]  # the short overloads take the same parameters
         )
         return MixtureLoop(taking_part, reference, wanted).run()
     chosen = _policy(policy)
-    prepared = spec.prepared(reference, options)
-    chosen.check(prepared)
-    settings = Settings(
-        names=tuple(taking_part),
-        policy=chosen,
-        metric=prepared,
-        confidence=check_open_unit("confidence", confidence),
-        batch=check_count("batch", batch),
-        budget=None if budget is None else check_count("budget", budget),
-        seed=check_count("seed", seed, minimum=0),
-        top=check_count("top", top),
-        tolerance=_tolerance(tolerance),
-        limit=None if limit is None else check_count("limit", limit, minimum=2),
-        first_look=None if first_look is None else check_count("first_look", first_look, minimum=2),
-        growth=growth,
-        cost=_by_arm("cost", cost, arms),
-        joins=_by_arm("joins", joins, arms),
-        retries=check_count("retries", retries, minimum=0),
-        dtype=_dtype(dtype),
-        record=record,
-        reference="" if record is None else digest_of(reference),
-    )
-    loop = Loop(taking_part, settings)
-    loop.run(progress)
-    return summarise(loop)
+    if contexts is not None and not chosen.certifies:
+        raise InputError(
+            "must stop by itself with contexts: lucb, elimination or uniform.", argument="policy"
+        )
+    common: dict[str, Any] = {
+        "policy": chosen,
+        "confidence": check_open_unit("confidence", confidence),
+        "batch": check_count("batch", batch),
+        "budget": None if budget is None else check_count("budget", budget),
+        "seed": check_count("seed", seed, minimum=0),
+        "top": check_count("top", top),
+        "tolerance": _tolerance(tolerance),
+        "limit": None if limit is None else check_count("limit", limit, minimum=2),
+        "first_look": None
+        if first_look is None
+        else check_count("first_look", first_look, minimum=2),
+        "growth": growth,
+        "cost": _by_arm("cost", cost, arms),
+        "joins": _by_arm("joins", joins, arms),
+        "retries": check_count("retries", retries, minimum=0),
+        "dtype": _dtype(dtype),
+        "contexts": len(references),
+    }
+    loops: dict[Any, Loop] = {}
+    shared: Budget | None = None
+    for place, (context, real) in enumerate(references.items()):
+        prepared = spec.prepared(real, options)
+        chosen.check(prepared)
+        within = context is not None
+        settings = Settings(
+            **common,
+            names=tuple(line_up[context]),
+            metric=prepared,
+            record=Path(record, str(place)) if within and record is not None else record,
+            reference="" if record is None else digest_of(real),
+            place=place if within else None,
+            context=str(context) if within else "",
+        )
+        loops[context] = Loop(line_up[context], settings, shared)
+        shared = loops[context].budget
+    if contexts is not None:
+        return run_in_contexts(loops, progress)
+    loops[None].run(progress)
+    return summarise(loops[None])
 
 
-def _only_for_best(**given: Any) -> None:
+def _does_not_apply(where: str, **given: Any) -> None:
     for name, value in given.items():
         if value:
-            raise InputError("does not apply to target 'mixture': leave it out.", argument=name)
+            raise InputError(f"does not apply {where}: leave it out.", argument=name)
 
 
 def _policy(policy: str | Policy) -> Policy:

@@ -148,6 +148,8 @@ class Selection:
         Batches drawn.
     top : tuple of str
         The best arms as asked for (`best` first); one unless ``top > 1`` was asked.
+    undecided : tuple of str
+        Without a certificate: arms neither proven to be among the best nor proven not to be.
     stopped : str
         Why the run ended: "certified", "budget", "limit" (samples an arm may give), "reference"
         (the reference sample is too small to separate the leading models), "exhausted" (an arm
@@ -175,6 +177,7 @@ class Selection:
     cost: float = 0.0
     arms: dict[str, ArmStatus] = field(default_factory=dict)
     history: History = field(repr=False)
+    undecided: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property
@@ -214,6 +217,7 @@ class Selection:
             "scores": {name: score.to_dict() for name, score in self.scores.items()},
             "steps": self.steps,
             "top": list(self.top),
+            "undecided": list(self.undecided),
             "stopped": self.stopped,
             "policy": self.policy,
             "metric": self.metric,

@@ -39,6 +39,12 @@ class Settings:
     record : path-like or None
     reference : str
         Digest of the reference.
+    place : int or None
+        Position of this run's context among the `contexts`; None without contexts.
+    context : str
+        Its name.
+    contexts : int
+        Runs, one for each context, that share budget and error.
     """
 
     names: tuple[str, ...]
@@ -59,6 +65,9 @@ class Settings:
     dtype: np.dtype[Any] | None
     record: str | os.PathLike[str] | None
     reference: str
+    place: int | None = None
+    context: str = ""
+    contexts: int = 1
 
     def __post_init__(self) -> None:
         k = len(self.names)
@@ -67,9 +76,10 @@ class Settings:
                 f"must be smaller than the number of arms ({k}); got {self.top}.", argument="top"
             )
         total = self.total_budget
-        if total is not None and total < self.costs.sum() * self.batch:
+        if total is not None and total < self.costs.sum() * self.batch * self.contexts:
+            each = "" if self.place is None else f" in each of {self.contexts} contexts"
             raise InputError(
-                f"({total}) does not allow one batch of {self.batch} for each of {k} arms.",
+                f"({total}) does not allow one batch of {self.batch} for each of {k} arms{each}.",
                 argument="budget",
             )
         if all(self.joins.get(name) for name in self.names):
@@ -79,8 +89,8 @@ class Settings:
 
     @property
     def error(self) -> float:
-        """Admitted probability of a wrong answer."""
-        return 1.0 - self.confidence
+        """Admitted probability of a wrong answer: of all contexts, an equal share."""
+        return (1.0 - self.confidence) / self.contexts
 
     @property
     def total_budget(self) -> int | None:
@@ -98,8 +108,11 @@ class Settings:
     def identity(self) -> dict[str, Any]:
         """What decides the arms' streams, beside the arms themselves."""
         found: dict[str, Any] = {"seed": self.seed, "batch": self.batch}
+        if self.place is not None:
+            found["context"] = self.context
         return found if self.dtype is None else found | {"dtype": self.dtype.name}
 
     def stream(self, *key: int) -> np.random.Generator:
         """Return the generator of one arm (1 + its position), or of the policy (0)."""
+        key = key if self.place is None else (self.place, *key)
         return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=key))

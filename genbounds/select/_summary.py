@@ -20,7 +20,7 @@ def summarise(loop: Loop) -> Selection:
     certificate, settings = loop.certificate, loop.settings
     scores, losses = _final_scores(loop)
     answer = certificate.answer()
-    top = _best_guess(loop, losses) if answer is None else answer
+    top = best_guess(loop, losses) if answer is None else answer
     order = sorted(
         range(len(loop.samplers)),
         key=lambda arm: (arm not in top, certificate.levels[arm] == 0, losses[arm]),
@@ -34,6 +34,9 @@ def summarise(loop: Loop) -> Selection:
         scores={names[arm]: scores[arm] for arm in order if arm in scores},
         steps=loop.state.step,
         top=tuple(names[arm] for arm in top),
+        undecided=()
+        if answer is not None
+        else tuple(names[arm] for arm in np.flatnonzero(certificate.undecided())),
         stopped=_stopped(loop),
         policy=settings.policy.name,
         metric=settings.metric.name,
@@ -45,7 +48,7 @@ def summarise(loop: Loop) -> Selection:
             looks=tuple(loop.looks),
             joined=tuple(int(step) for step in loop.joined),
         ),
-        cost=loop.budget.spent,
+        cost=loop.cost,
         notes=_notes(loop),
     )
 
@@ -78,7 +81,7 @@ def _final_scores(loop: Loop) -> tuple[dict[int, Score], list[float]]:
     return scores, losses
 
 
-def _best_guess(loop: Loop, losses: list[float]) -> tuple[int, ...]:
+def best_guess(loop: Loop, losses: Sequence[float]) -> tuple[int, ...]:
     """Without a certificate: the `top` undefeated live arms with the best estimates.
 
     An arm that had its first look comes before one that had none: the score of a handful of
@@ -94,7 +97,7 @@ def _best_guess(loop: Loop, losses: list[float]) -> tuple[int, ...]:
         key=lambda arm: (
             defeats[arm] >= certificate.top,
             certificate.levels[arm] == 0,
-            losses[arm],
+            losses[int(arm)],
             -loop.state.n[arm],
         ),
     )
@@ -137,14 +140,17 @@ def statuses(samplers: Sequence[Sampler]) -> dict[str, ArmStatus]:
 
 
 def _notes(loop: Loop) -> tuple[str, ...]:
-    certificate = loop.certificate
+    certificate, settings = loop.certificate, loop.settings
+    answer = "a certified answer"
+    if settings.place is not None:
+        answer = f"any of the certified answers in {settings.contexts} contexts"
     notes = [
-        "a certified answer is wrong with probability at most "
-        f"{1.0 - loop.settings.confidence:.3g} at any stopping time, if the debiased scores at the "
+        f"{answer} is wrong with probability at most "
+        f"{1.0 - settings.confidence:.3g} at any stopping time, if the debiased scores at the "
         f"planned looks (first: {certificate.sizes[0]} samples) are normal with their stated "
         "standard errors and arms independent"
     ]
-    if loop.settings.metric.sampled_reference:
+    if settings.metric.sampled_reference:
         notes.append(
             "the reference is a sample: the target is the distance to its population, and its "
             "noise is part of every comparison"
@@ -154,7 +160,7 @@ def _notes(loop: Loop) -> tuple[str, ...]:
     notes += [
         f"{name}: {doubtful} of {levels} looks were unreliable and are no evidence"
         for name, doubtful, levels in zip(
-            loop.settings.names, certificate.doubtful, certificate.levels, strict=True
+            settings.names, certificate.doubtful, certificate.levels, strict=True
         )
         if doubtful
     ]

@@ -1,0 +1,110 @@
+"""`genbounds select --contexts NAME`: rows by their context, and what is printed then."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from genbounds._text import interval, number, percent, shown
+from genbounds.cli._input import Input
+from genbounds.cli._terminal import keep, keep_page, print_json, print_remarks, print_table, say
+from genbounds.files import display
+from genbounds.results import Diagnostic
+from genbounds.samples import Sample
+from genbounds.validation import InputError
+
+if TYPE_CHECKING:
+    from genbounds.select import ContextSelection
+
+
+def common_contexts(inputs: Sequence[Input]) -> list[Any]:
+    """Return the contexts that the rows of every file belong to, in order."""
+    first, *others = inputs
+    known = _names(first)
+    for other in others:
+        here = _names(other)
+        for has, lacks, names in ((first, other, known - here), (other, first, here - known)):
+            if names:
+                raise InputError(
+                    f"{display(lacks.path)} has no rows of context {display(min(names), limit=40)},"
+                    f" which {display(has.path)} has: every file needs rows of each.",
+                    argument="--contexts",
+                )
+    return sorted(known)
+
+
+def _names(one: Input) -> set[Any]:
+    return set(np.unique(np.asarray(one.contexts)).tolist())
+
+
+def rows_by_context(one: Input, contexts: Sequence[Any]) -> dict[Any, Any]:
+    """Return the rows of a file in each context, with what is known of how they were drawn."""
+    return {context: _part(one.sample, one.contexts == context) for context in contexts}
+
+
+def _part(sample: Any, rows: Any) -> Any:
+    part = sample[rows]
+    if not isinstance(part, Sample) or part.strata is None or (part.strata != part.strata[0]).any():
+        return part
+    # Of one class alone: nothing is stratified within it.
+    if part.groups is None and part.weights is None:
+        return part.features
+    return Sample(part.features, groups=part.groups, weights=part.weights)
+
+
+def finish_contexts(
+    result: ContextSelection,
+    warnings: list[Diagnostic],
+    *,
+    out: Path | None,
+    as_json: bool,
+    verbose: bool,
+) -> None:
+    """Keep and print which arm is best in each context."""
+    document = result.to_dict()
+    document["notes"] = [warning.message for warning in warnings]
+    keep(out, document)
+    if out is not None:
+        from genbounds.report import contexts_page
+
+        keep_page(out, contexts_page(result, warnings=warnings))
+    if as_json:
+        print_json(document)
+        return
+    total = len(result.contexts)
+    if result.certified:
+        say(f"A best model in each of {total} contexts, together at {percent(result.confidence)}.")
+    else:
+        decided = total - len(result.undecided)
+        at = percent(result.confidence)
+        say(f"Not certified in all contexts: {decided} of {total} decided, together at {at}.")
+    say("")
+    columns = ["Context", "Winner", "Score", "Interval", "Samples", "Undecided", "Recommended"]
+    rows, scores, winners = [], result.recommended_scores, result.winners
+    for context, selection in result.contexts.items():
+        score, winner = scores.get(str(context)), winners[context]
+        rows.append(
+            (
+                shown(str(context)),
+                "undecided" if winner is None else shown(winner),
+                "–" if score is None else number(score.value),
+                "–" if score is None else interval(score.low, score.high),
+                number(selection.total_samples),
+                ", ".join(map(shown, selection.undecided)) or "–",
+                shown(result.recommended[context]),
+            )
+        )
+    print_table(columns, rows, numeric=("Score", "Samples"))
+    lines = [f"{number(result.total_samples)} samples; scores are those of the recommended models."]
+    if not result.certified:
+        lines.append("Where nothing is certified, the recommendation is an estimate.")
+    lines += [
+        f"* {shown(str(context))}: {shown(arm)} set aside: {display(why)}"
+        for context, selection in result.contexts.items()
+        for arm, why in selection.set_aside.items()
+    ]
+    say("", *lines)
+    print_remarks(scores, warnings=warnings, verbose=verbose)

@@ -1,0 +1,141 @@
+"""The result of a run with contexts: which model for which kind of prompt."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from genbounds._tables import InHand, Line
+from genbounds._text import count, number, percent, shown
+from genbounds.results import Score
+from genbounds.select._selection import Selection
+
+Context = str | int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextSelection(InHand):
+    """Which arm is best in each context, as far as that is certified.
+
+    Attributes
+    ----------
+    contexts : dict of str or int to Selection
+        The run of each context. All their certified winners are right together, and all their
+        score intervals hold together, with probability `confidence` each.
+    recommended : dict of str or int to str
+        One arm for each context, for who must choose now: the winner; where nothing is certified,
+        the best of the undefeated arms by estimates that are pooled over contexts. That is an
+        estimate without any guarantee.
+    confidence : float
+    policy, metric : str
+    """
+
+    _names: ClassVar[str] = "Context"
+
+    contexts: dict[Context, Selection]
+    recommended: dict[Context, str]
+    confidence: float
+    policy: str
+    metric: str
+
+    @property
+    def winners(self) -> dict[Context, str | None]:
+        """The certified arm of each context; None where the context is undecided."""
+        return {
+            context: selection.best if selection.certified else None
+            for context, selection in self.contexts.items()
+        }
+
+    @property
+    def undecided(self) -> dict[Context, tuple[str, ...]]:
+        """The contexts without a winner, and between which arms each is undecided."""
+        return {
+            context: selection.undecided
+            for context, selection in self.contexts.items()
+            if not selection.certified
+        }
+
+    @property
+    def certified(self) -> bool:
+        """Whether every context has its winner."""
+        return not self.undecided
+
+    @property
+    def recommended_scores(self) -> dict[str, Score]:
+        """Score of each recommended arm that has one, by the context as text."""
+        return {
+            str(context): selection.scores[self.recommended[context]]
+            for context, selection in self.contexts.items()
+            if self.recommended[context] in selection.scores
+        }
+
+    @property
+    def total_samples(self) -> int:
+        """Samples drawn from all arms in all contexts."""
+        return sum(selection.total_samples for selection in self.contexts.values())
+
+    @property
+    def cost(self) -> float:
+        """Cost of all samples; their number if no costs were given."""
+        return sum(selection.cost for selection in self.contexts.values())
+
+    def __str__(self) -> str:
+        """Return one line for a log."""
+        total = len(self.contexts)
+        found = ", ".join(
+            f"{shown(str(context))}: {'undecided' if winner is None else shown(winner)}"
+            for context, winner in self.winners.items()
+        )
+        return (
+            f"{self.metric}, {total - len(self.undecided)} of {count(total, 'context')} certified, "
+            f"together at {percent(self.confidence)}: {found}; "
+            f"{number(self.total_samples)} samples"
+        )
+
+    def __repr__(self) -> str:
+        return f"ContextSelection({self})"
+
+    def _lines(self) -> list[Line]:
+        lines, scores, winners = [], self.recommended_scores, self.winners
+        for context, selection in self.contexts.items():
+            score, winner = scores.get(str(context)), winners[context]
+            lines.append(
+                Line(
+                    name=str(context),
+                    value=math.nan if score is None else score.value,
+                    low=math.nan if score is None else score.low,
+                    high=math.nan if score is None else score.high,
+                    reliable=score is None or score.reliable,
+                    more={
+                        "winner": "undecided" if winner is None else shown(winner),
+                        "undecided": ", ".join(map(shown, selection.undecided)) or "–",
+                        "recommended": shown(self.recommended[context]),
+                        "samples": selection.total_samples,
+                    },
+                )
+            )
+        return lines
+
+    def _caption(self) -> str:
+        return (
+            f"{self.metric} of the recommended arm in each context, "
+            f"{percent(self.confidence)} intervals"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON types; contexts are texts there."""
+        return {
+            "contexts": {
+                str(context): selection.to_dict() for context, selection in self.contexts.items()
+            },
+            "winners": {str(context): winner for context, winner in self.winners.items()},
+            "undecided": {str(context): list(arms) for context, arms in self.undecided.items()},
+            "recommended": {str(context): arm for context, arm in self.recommended.items()},
+            "certified": self.certified,
+            "confidence": self.confidence,
+            "samples": self.total_samples,
+            "cost": self.cost,
+            "policy": self.policy,
+            "metric": self.metric,
+        }

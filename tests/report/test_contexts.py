@@ -1,0 +1,31 @@
+"""The page of a selection with contexts."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import genbounds as gb
+from genbounds import report
+from tests.report.conftest import HOSTILE
+
+
+def test_names_are_text_and_every_context_has_its_section():
+    def broken(n, rng, context):
+        raise RuntimeError(HOSTILE["image"])
+
+    name, other, third = HOSTILE["script"], HOSTILE["override"], HOSTILE["control"]
+    arms = {
+        name: lambda n, rng, context: rng.normal(size=(n, 2)),
+        "b": lambda n, rng, context: rng.normal(context == other, size=(n, 2)),
+        "broken": broken,
+    }
+    real = gb.Moments(np.zeros(2), np.eye(2))
+    found = gb.select.run(arms, contexts={other: real, third: real}, limit=100)
+    assert found.winners == {other: name, third: None}
+    html = report.contexts_page(found).render()
+    assert "<script>document" not in html
+    assert "<img src=x" not in html
+    assert "\u202e" not in html
+    assert "Arms that were set aside" in html
+    assert "1 of 2 contexts have a certified winner" in html
+    assert "no guarantee" in html
