@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 _IN_MEMORY = 1 << 26
 # Of 1, 4 and 16 MiB the smallest size at which copying a file runs at the speed of the disk.
 _CHUNK = 1 << 22
-_AT_ONCE = 1 << 28
-"""Bytes of a dask array that are computed together: enough for many workers."""
+_AT_ONCE = 1 << 29
+"""Bytes of a dask array that are computed together, so that many workers have something to do."""
 
 
 def fits_in_memory(size: int) -> bool:
@@ -95,15 +95,18 @@ def computed(x: Any) -> NDArray[Any]:
         return np.asarray(x)
 
     def blocks() -> Iterator[memoryview]:
-        lengths = x.chunks[0]
-        first, held = 0, 0
-        for last, length in enumerate(lengths, start=1):
-            held += length * x.shape[1] * x.dtype.itemsize
-            if held < _AT_ONCE and last < len(lengths):
-                continue
-            part = np.ascontiguousarray(x.blocks[first:last], dtype=x.dtype)
-            yield part.reshape(-1).view(np.uint8).data
-            first, held = last, 0
+        dask = sys.modules["dask"]
+        lengths, first = x.chunks[0], 0
+        row = x.shape[1] * x.dtype.itemsize
+        while first < len(lengths):
+            last, held = first + 1, row * lengths[first]
+            while last < len(lengths) and held + row * lengths[last] <= _AT_ONCE:
+                held += row * lengths[last]
+                last += 1
+            for part in dask.compute(*(x.blocks[k] for k in range(first, last))):
+                rows = np.ascontiguousarray(part, dtype=x.dtype)
+                yield rows.reshape(-1).view(np.uint8).data
+            first = last
 
     return gather(blocks(), dtype=x.dtype, shape=x.shape)
 

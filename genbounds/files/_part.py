@@ -29,6 +29,16 @@ class Part:
         return f"{self.number}/{self.of} {self.start}:{self.stop}/{self.count}"
 
     @classmethod
+    def share(cls, number: int, of: int, *, count: int, batch: int) -> Part:
+        """Return share `number` of `of` of so many items: whole batches, in their order.
+
+        So every batch, and every row, is the same as where one machine makes all of them.
+        """
+        batches = -(-count // batch)
+        start, stop = (min(count, batch * (batches * k // of)) for k in (number - 1, number))
+        return cls(number, of, start, stop, count)
+
+    @classmethod
     def of_origin(cls, origin: Mapping[str, str], shown: str, n: int) -> Part | None:
         """Return the part that a file of n rows says it is; None if it is whole."""
         if PART_KEY not in origin:
