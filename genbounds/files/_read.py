@@ -39,7 +39,10 @@ def read(path: Paths) -> NDArray[Any] | Statistics:
 
     Parameters
     ----------
-    path : path-like
+    path : path-like or list of path-like
+        A file; a list of files, or a pattern such as ``"real-*.npy"``: shards of one sample, whose
+        rows follow one another in the order of the list, or of their names (the parts of an
+        extraction in that of their items).
         ``.npy``; ``.npz``, ``.safetensors`` or ``.pt`` with an array called ``features``, ``reps``,
         ``feats`` or ``arr_0``, or with the statistics ``mu``, ``sigma`` and, where known, ``n``; a
         ``.pt`` that is one tensor; ``.parquet`` with a column of lists ``features`` or ``reps``, or
@@ -58,7 +61,8 @@ def read(path: Paths) -> NDArray[Any] | Statistics:
     ------
     InputError
         If the file is missing, unreadable, damaged, pickled, of another format, changed while it
-        is read, or holds something else.
+        is read, or holds something else; if shards differ in width, type, encoder or in whether
+        they have labels, if one is named twice, or if parts are missing.
     """
     with contents_of(path) as contents:
         return contents.read()
@@ -69,7 +73,7 @@ def read_features(path: Paths) -> NDArray[Any]:
 
     Parameters
     ----------
-    path : path-like
+    path : path-like or list of path-like
 
     Returns
     -------
@@ -121,8 +125,9 @@ def read_labels(path: Paths, *, groups: str | None = None, strata: str | None = 
 
     Parameters
     ----------
-    path : path-like
-        ``.npz``, ``.safetensors``, ``.parquet`` or ``.pt``, as `read` takes it.
+    path : path-like or list of path-like
+        ``.npz``, ``.safetensors``, ``.parquet`` or ``.pt``, as `read` takes it. An id that occurs
+        in two shards is one group.
     groups : str, optional
         Name of the array (in ``.parquet`` the column) of groups; ``groups`` by default, if it is
         there.
@@ -265,17 +270,18 @@ def read_metadata(path: Paths) -> dict[str, str]:
 
     Parameters
     ----------
-    path : path-like
+    path : path-like or list of path-like
 
     Returns
     -------
     dict of str to str
-        As `open_features_writer` and `write_statistics` stored it; empty where there is none.
+        As `open_features_writer` and `write_statistics` stored it; empty where there is none. Of
+        several files what all of them say.
 
     Raises
     ------
     InputError
-        If the file is missing, unreadable, damaged or of another format.
+        If the file is missing, unreadable, damaged or of another format; of several as `read`.
     """
     files = _files(path)
     if any(ending_of(one) in WITHOUT_HEADER for one in files):
