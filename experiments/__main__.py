@@ -64,6 +64,7 @@ TRIALS = (
     Trial(module="benchmarks.hard"),
     Trial(module="benchmarks.neighbours", arguments="--rows 300 --columns 8"),
     Trial(module="benchmarks.selection", arguments="step --dimension 16 --rows 40 --repeats 1"),
+    Trial(module="benchmarks.shards", arguments="--rows 2000 --features 8"),
     Trial(
         module="benchmarks.simulation",
         arguments="--sizes 64 --seconds 0.01 --repeats 1",

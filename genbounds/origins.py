@@ -21,8 +21,9 @@ NOTED = ("precision", "libraries")
 RANDOM = "random"
 """The digest of untrained weights begins with this word."""
 
-STAMPS = ("run", "rows", "rows.labels")
-"""What belongs to one file, not to its features: the run that made it, digests of what it holds."""
+STAMPS = ("run", "part", "rows", "rows.labels")
+"""What belongs to one file, not to its features: the run that made it, which part of its items it
+holds, digests of what it holds."""
 
 UNKNOWN: Mapping[str, str] = {}
 

@@ -10,6 +10,7 @@ import numpy as np
 import scipy  # its submodules are loaded at their first use
 from numpy.typing import NDArray
 
+from genbounds._scratch import is_dask_array
 from genbounds.origins import origin_of
 from genbounds.validation import Float, InputError, as_floats, as_numpy, check_features
 
@@ -66,7 +67,10 @@ class Sample:
     def __post_init__(self) -> None:
         if isinstance(self.features, Sample):
             raise InputError("is a Sample already; pass its features.", argument="features")
-        n = len(check_features("features", self.features, minimum=0))
+        rows = check_features("features", self.features, minimum=0)
+        if is_dask_array(self.features):  # once for all scores
+            object.__setattr__(self, "features", rows)
+        n = len(rows)
         for name in ("groups", "strata"):
             given = getattr(self, name)
             if given is not None:

@@ -16,6 +16,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
+from genbounds._scratch import computed, is_dask_array, scratch_folder
 from genbounds._text import display, quoted, said_by
 
 Float = NDArray[np.float64]
@@ -99,7 +100,8 @@ def as_numpy(name: str, x: Any) -> NDArray[Any]:
     """View an array or a torch tensor as NumPy without a copy where possible.
 
     A tensor on an accelerator is copied to the host; float16 stays, narrower types and bfloat16,
-    which NumPy does not have, become float32.
+    which NumPy does not have, become float32. An array of dask is computed, a large one by blocks
+    of rows into a scratch file.
 
     Raises
     ------
@@ -108,6 +110,8 @@ def as_numpy(name: str, x: Any) -> NDArray[Any]:
     """
     if any((base.__module__, base.__name__) == ("torch", "Tensor") for base in type(x).__mro__):
         return _tensor_as_numpy(name, x)
+    if is_dask_array(x):
+        return _dask_as_numpy(name, x)
     try:
         array = np.asarray(x)
     except MemoryError:
@@ -150,6 +154,20 @@ def _tensor_as_numpy(name: str, x: Any) -> NDArray[Any]:
         ) from error
 
 
+def _dask_as_numpy(name: str, x: Any) -> NDArray[Any]:
+    try:
+        return computed(x)
+    except MemoryError:
+        raise
+    except Exception as error:  # whatever a worker raises, or the disk
+        reason = said_by(error) or type(error).__name__
+        raise InputError(
+            f"is a dask array that cannot be computed and kept in {scratch_folder()} (TMPDIR): "
+            f"{reason}.",
+            argument=name,
+        ) from error
+
+
 def check_features(name: str, x: Any, *, minimum: int = 2) -> NDArray[Any]:
     """Check an (n, d) array of real numbers with n >= `minimum`; keeps its floating type.
 
@@ -163,10 +181,12 @@ def check_features(name: str, x: Any, *, minimum: int = 2) -> NDArray[Any]:
             "np.asarray(...) and ignore the interval.",
             argument=name,
         )
-    if isinstance(x, (str, os.PathLike)):
+    first = x[0] if isinstance(x, (list, tuple)) and x else x
+    if isinstance(first, (str, os.PathLike)):
         raise InputError(
-            "is the name of a file: read it first, with "
-            "genbounds.files.read_features(...) or, for statistics, genbounds.Moments.load(...).",
+            f"{'is the name of a file' if first is x else 'holds names of files'}: read it first, "
+            "with genbounds.files.read_features(...) or, for statistics, "
+            "genbounds.Moments.load(...).",
             argument=name,
         )
     array = as_numpy(name, x)

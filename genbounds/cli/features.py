@@ -31,6 +31,7 @@ genbounds features photos/ --encoder timm:vit_small_patch14_dinov2 --weights din
 genbounds features shard-*.tar --encoder pytorch-fid:2048 --moments stats.npz
 genbounds features texts.jsonl --encoder sentence-transformers:all-MiniLM-L6-v2 --out texts.safetensors
 genbounds features clips/ --items files --encoder my_audio:embed --out clips.npz
+genbounds features photos/ --encoder my_model:embed --part 2/8 --out real-2.safetensors
 genbounds features real.safetensors --moments real.npz
 """  # noqa: E501
 
@@ -171,6 +172,16 @@ def features(
             show_default="one per processor",
         ),
     ] = None,
+    part: Annotated[
+        str | None,
+        typer.Option(
+            "--part",
+            metavar="I/K",
+            help="Only the I-th of K shares of the items, as on the I-th of K machines. The files "
+            "of all parts together, 'real-*.safetensors', are one sample.",
+            show_default="all items",
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Compute features (or only their statistics) of images or texts.
@@ -208,7 +219,7 @@ def features(
         )
     if encoder is None and weights is not None:
         raise InputError("needs --encoder.", argument="--weights")
-    with renamed(options("precision", "batch", "workers", "encoder", *preprocessing)):
+    with renamed(options("precision", "batch", "workers", "part", "encoder", *preprocessing)):
         loaded = load_encoder(
             encoder or "none",
             weights=weights,
@@ -229,6 +240,7 @@ def features(
                 moments=moments,
                 batch=batch,
                 workers=workers,
+                part=_part(part),
                 progress=advance,
             )
     if as_json:
@@ -246,6 +258,15 @@ def _numbers(name: str, text: str | None) -> tuple[float, ...] | None:
         raise InputError(
             f"`--{name}` must be numbers with commas between them, as in 0.5,0.5,0.5; got {text!r}."
         ) from error
+
+
+def _part(text: str | None) -> tuple[int, int] | None:
+    if text is None:
+        return None
+    number, slash, of = text.partition("/")
+    if not (slash and number.isdecimal() and of.isdecimal() and len(text) < 20):
+        raise InputError(f"must be I/K, as in 2/8; got {text!r}.", argument="--part")
+    return int(number), int(of)
 
 
 def _print(result: Extraction) -> None:

@@ -15,12 +15,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from genbounds._text import quoted
 from genbounds.features._batches import encoded_batches
 from genbounds.features._encoder import Encoder, Kind
 from genbounds.features._parts import RunningMoments, StoredBlocks, remove_own, stamps
-from genbounds.features.sources import Given, Source, item_names
+from genbounds.features.sources import Given, Share, Source, item_names
 from genbounds.files import (
     ITEMS_KEY,
+    PART_KEY,
+    Part,
     Statistics,
     check_features_name,
     check_statistics_name,
@@ -96,6 +99,7 @@ def extract(
     batch: int = 64,
     block: int | None = None,
     workers: int | None = None,
+    part: tuple[int, int] | None = None,
     progress: Progress | None = None,
 ) -> Extraction:
     """Encode everything in a source; write features, statistics or both.
@@ -120,6 +124,10 @@ def extract(
     workers : int, optional
         Threads that decode and resize; as many as processors (at most eight) by default. The
         result does not depend on it.
+    part : tuple of int, optional
+        ``(i, k)``: of k shares of the items, in their order and whole batches each, only the i-th,
+        from 1. A list of the files of all parts is one sample (`genbounds.files.read`), with the
+        rows, labels and names of a run without parts.
     progress : callable, optional
         Told the number of rows done, of all rows (None if unknown) and a remark.
 
@@ -156,6 +164,15 @@ def extract(
     batch = check_count("batch", batch)
     block = BLOCK if block is None else check_count("block", block)
     block = -(-max(block, 2) // batch) * batch
+    if part is not None and out is not None and Path(out).suffix.lower() == ".npy":
+        raise InputError(
+            "is not told by a .npy file, and the parts could not be checked: write .safetensors "
+            "or .npz.",
+            argument="part",
+        )
+    share = None if part is None else _share(source, part, batch)
+    if share is not None:
+        source = Share(source, share)
     origin = {**source.origin(), **encoder.description}
     job = _Job(
         source=source,
@@ -167,8 +184,32 @@ def extract(
         workers=min(os.cpu_count() or 1, 8) if workers is None else check_count("workers", workers),
         progress=progress or (lambda done, total, remark: None),
         origin=origin,
+        part=share,
     )
     return job.run()
+
+
+def _share(source: Source, part: tuple[int, int], batch: int) -> Part:
+    """Return the part of the items that is asked for."""
+    if not isinstance(part, tuple) or len(part) != 2:
+        raise InputError(f"must be (i, k), two whole numbers; got {quoted(part)}.", argument="part")
+    number, of = (check_count("part", value) for value in part)
+    if number > of:
+        raise InputError(f"asks for share {number} of {of}: the last is {of}.", argument="part")
+    if source.count is None:
+        raise InputError(
+            "needs to know how many items there are, which a packed archive does not say: unpack "
+            ".tar.gz to .tar.",
+            argument="part",
+        )
+    share = Part.share(number, of, count=source.count, batch=batch)
+    if share.start == share.stop:
+        raise InputError(
+            f"{number} of {of} has no items: {source.count} make {-(-source.count // batch)} "
+            f"batches of {batch}. Use fewer parts.",
+            argument="part",
+        )
+    return share
 
 
 def encode(encoder: Encoder, items: Iterable[Any], *, batch: int = 64) -> NDArray[Any]:
@@ -205,6 +246,7 @@ class _Job:
     workers: int
     progress: Progress
     origin: dict[str, str]
+    part: Part | None
     fingerprint: str = field(init=False)
     run_id: str = field(init=False)
 
@@ -212,9 +254,13 @@ class _Job:
         self.fingerprint = self.source.fingerprint()
         plan = [
             _VERSION, self.fingerprint, sorted(self.origin.items()), self.batch, self.block,
-            self.out is None,
+            self.out is None, *self._stamp().values(),
         ]  # fmt: skip
         self.run_id = hashlib.sha256(json.dumps(plan).encode()).hexdigest()
+
+    def _stamp(self) -> dict[str, str]:
+        """Say which part of the items this is, if it is not all of them."""
+        return {} if self.part is None else {PART_KEY: str(self.part)}
 
     def run(self) -> Extraction:
         """Do what an earlier run of the same job has not done."""
@@ -253,7 +299,7 @@ class _Job:
                 "the input was changed while it was encoded: wait until it is written, then run "
                 "this again."
             )
-        stored = self.origin | {"run": self.run_id}
+        stored = self.origin | self._stamp() | {"run": self.run_id}
         if self.out is not None and isinstance(kept, StoredBlocks):
             labels = self.source.labels()
             if names := self.source.names():

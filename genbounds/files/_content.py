@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -13,8 +12,8 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from genbounds._scratch import chunks_of, gather
 from genbounds._text import display
-from genbounds.files._storage import chunks_of, gather
 from genbounds.origins import marked
 from genbounds.validation import Float, InputError
 
@@ -24,6 +23,8 @@ LABEL_KEYS = ("groups", "strata", "labels")
 ITEMS_KEY = "items"
 """What each row is of: the name of an image in its folder or archive."""
 METADATA_KEY = "metadata"
+_PIECE = 1 << 22
+"""Bytes of an array that are copied at a time."""
 NAMES_KEY = ".names"
 """``labels.names`` in the metadata of a .safetensors file, which holds no texts in arrays: a JSON
 list of the names that stand for 0, 1, … in the array ``labels``."""
@@ -98,6 +99,17 @@ class Stored:
 
         return cls(shown, shape, dtype, load, None if fortran else data)
 
+    def chunks(self) -> Iterator[bytes]:
+        """Yield its bytes, row after row."""
+        if self.data is not None:
+            with self.data() as stream:
+                yield from chunks_of(stream, self.dtype.itemsize * math.prod(self.shape))
+            return
+        array = self.load()
+        step = max(1, _PIECE // max(1, array[:1].nbytes))
+        for start in range(0, len(array), step):
+            yield array[start : start + step].tobytes()
+
 
 class Contents:
     """The named arrays of an open file, none of them read yet, and its metadata.
@@ -106,10 +118,10 @@ class Contents:
 
     Attributes
     ----------
-    shown : str
-        What errors call the file.
     packed : int
-        Its size in bytes.
+        Size of the file in bytes.
+    shown : str
+        What errors call it.
     arrays : mapping of str to callable
         Returns the `Stored` array of that name. A file of one array calls it ``features``.
     metadata : dict of str to str
@@ -120,14 +132,14 @@ class Contents:
 
     def __init__(
         self,
-        file: IO[bytes],
+        packed: int,
         shown: str,
         arrays: Mapping[str, Callable[[], Stored]],
         metadata: object = None,
         columns: Collection[str] = (),
     ) -> None:
         self.shown = shown
-        self.packed = os.fstat(file.fileno()).st_size
+        self.packed = packed
         self.arrays = arrays
         pairs = metadata.items() if isinstance(metadata, dict) else ()
         self.metadata = {key: value for key, value in pairs if isinstance(value, str)}

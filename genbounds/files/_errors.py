@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from genbounds._scratch import scratch_folder
 from genbounds._text import display
-from genbounds.files._storage import scratch_folder
 from genbounds.validation import InputError
 
 # What the readers below are known to raise on a damaged file.

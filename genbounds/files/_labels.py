@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genbounds._text import display
+from genbounds.files._bomb import check_bomb
 from genbounds.files._content import NAMES_KEY, Contents, Stored, names_of
-from genbounds.files._storage import check_bomb
 from genbounds.validation import InputError
 
 

@@ -15,8 +15,8 @@ from typing import IO, Any
 import numpy as np
 
 from genbounds._text import display
+from genbounds.files._bomb import check_bomb
 from genbounds.files._content import METADATA_KEY, Contents, Stored
-from genbounds.files._storage import check_bomb
 from genbounds.validation import InputError
 
 # A header of NumPy's own is some hundred bytes; its reader refuses more than 10,000 characters.
@@ -40,7 +40,7 @@ def npy_contents(file: IO[bytes], shown: str) -> Contents:
 
         return Stored.streamed(shown, shape, dtype, data, fortran=fortran)
 
-    return Contents(file, shown, {"features": stored})
+    return Contents(os.fstat(file.fileno()).st_size, shown, {"features": stored})
 
 
 def npz_contents(file: IO[bytes], shown: str) -> Contents:
@@ -62,7 +62,7 @@ def npz_contents(file: IO[bytes], shown: str) -> Contents:
         # Another program's array of that name is none of ours.
         with suppress(InputError, ValueError, RecursionError):
             found = json.loads(members[METADATA_KEY]().load().tobytes().decode())
-    return Contents(file, shown, members, found)
+    return Contents(os.fstat(file.fileno()).st_size, shown, members, found)
 
 
 def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, shown: str) -> Stored:

@@ -11,10 +11,11 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from genbounds._scratch import gather
 from genbounds._text import display
+from genbounds.files._bomb import check_bomb
 from genbounds.files._content import FEATURE_KEYS, LABEL_KEYS, Contents, Stored
 from genbounds.files._errors import optional_library
-from genbounds.files._storage import check_bomb, gather
 from genbounds.validation import InputError
 
 _BATCH = 4096
@@ -40,7 +41,7 @@ def parquet_contents(file: IO[bytes], shown: str) -> Contents:
     wide = [] if lists else [name for name in names if name not in LABEL_KEYS]
     if not lists:
         members["features"] = partial(_features, table, wide, shown, file)
-    return Contents(file, shown, members, columns=wide)
+    return Contents(os.fstat(file.fileno()).st_size, shown, members, columns=wide)
 
 
 def _features(table: Any, columns: list[str], shown: str, file: IO[bytes]) -> Stored:

@@ -15,10 +15,10 @@ from typing import IO, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from genbounds._scratch import fits_in_memory, gather, scratch_folder
 from genbounds._text import display
 from genbounds.files._content import Contents, Stored
 from genbounds.files._errors import optional_library
-from genbounds.files._storage import fits_in_memory, gather, scratch_folder
 from genbounds.validation import TORCH_FLOATS, InputError
 
 _ROWS = 1 << 12
@@ -46,7 +46,7 @@ def torch_contents(file: IO[bytes], shown: str) -> Contents:
     members: dict[str, Callable[[], Stored]] = {
         str(key): partial(_stored, torch, value, shown) for key, value in named.items()
     }
-    return Contents(file, shown, members)
+    return Contents(os.fstat(file.fileno()).st_size, shown, members)
 
 
 def _load(torch: Any, file: IO[bytes]) -> Any:

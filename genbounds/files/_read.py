@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 import math
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,38 +22,27 @@ from genbounds.files._content import (
     Stored,
 )
 from genbounds.files._errors import naming_damage
+from genbounds.files._formats import WITHOUT_HEADER, contents_of_file
 from genbounds.files._labels import Labels, label_array, pick_labels
-from genbounds.files._npy import npy_contents, npz_contents
 from genbounds.files._opened import ending_of, opened
-from genbounds.files._parquet import parquet_contents
-from genbounds.files._pt import torch_contents
-from genbounds.files._safetensors import safetensors_contents
+from genbounds.files._shards import Path, Paths, joined, shards_of, shown_of
 from genbounds.validation import InputError
 
 _log = logging.getLogger("genbounds.files")
-
-_READERS: dict[str, Callable[[IO[bytes], str], Contents]] = {
-    ".npy": npy_contents,
-    ".npz": npz_contents,
-    ".safetensors": safetensors_contents,
-    ".pt": torch_contents,
-    ".pth": torch_contents,
-    ".parquet": parquet_contents,
-}
-_WITHOUT_HEADER = (".pt", ".pth", ".parquet")
-"""What says nothing of its encoder, and its shape only when it is read."""
-FORMATS = (".npy", ".npz", ".safetensors", ".pt", ".parquet")
 
 # Pillow refuses larger images in files; what a network takes is a thousand times smaller.
 _LARGEST_IMAGE = 178_956_970
 
 
-def read(path: str | os.PathLike[str]) -> NDArray[Any] | Statistics:
+def read(path: Paths) -> NDArray[Any] | Statistics:
     """Read a file of features (or posteriors), or of statistics: whichever it holds.
 
     Parameters
     ----------
-    path : path-like
+    path : path-like or list of path-like
+        A file; a list of files, or a pattern such as ``"real-*.npy"``: shards of one sample, whose
+        rows follow one another in the order of the list, or of their names (the parts of an
+        extraction in that of their items).
         ``.npy``; ``.npz``, ``.safetensors`` or ``.pt`` with an array called ``features``, ``reps``,
         ``feats`` or ``arr_0``, or with the statistics ``mu``, ``sigma`` and, where known, ``n``; a
         ``.pt`` that is one tensor; ``.parquet`` with a column of lists ``features`` or ``reps``, or
@@ -72,18 +61,19 @@ def read(path: str | os.PathLike[str]) -> NDArray[Any] | Statistics:
     ------
     InputError
         If the file is missing, unreadable, damaged, pickled, of another format, changed while it
-        is read, or holds something else.
+        is read, or holds something else; if shards differ in width, type, encoder or in whether
+        they have labels, if one is named twice, or if parts are missing.
     """
     with contents_of(path) as contents:
         return contents.read()
 
 
-def read_features(path: str | os.PathLike[str]) -> NDArray[Any]:
+def read_features(path: Paths) -> NDArray[Any]:
     """Read an (n, d) array of features or posteriors. See `read` for the formats.
 
     Parameters
     ----------
-    path : path-like
+    path : path-like or list of path-like
 
     Returns
     -------
@@ -104,7 +94,7 @@ def read_features(path: str | os.PathLike[str]) -> NDArray[Any]:
     return content
 
 
-def read_statistics(path: str | os.PathLike[str]) -> Statistics:
+def read_statistics(path: Paths) -> Statistics:
     """Read mean, covariance and, where known, n. See `read` for the formats.
 
     Parameters
@@ -130,15 +120,14 @@ def read_statistics(path: str | os.PathLike[str]) -> Statistics:
         return contents.statistics()
 
 
-def read_labels(
-    path: str | os.PathLike[str], *, groups: str | None = None, strata: str | None = None
-) -> Labels:
+def read_labels(path: Paths, *, groups: str | None = None, strata: str | None = None) -> Labels:
     """Read which group and which stratum each row of a file of features belongs to.
 
     Parameters
     ----------
-    path : path-like
-        ``.npz``, ``.safetensors``, ``.parquet`` or ``.pt``, as `read` takes it.
+    path : path-like or list of path-like
+        ``.npz``, ``.safetensors``, ``.parquet`` or ``.pt``, as `read` takes it. An id that occurs
+        in two shards is one group.
     groups : str, optional
         Name of the array (in ``.parquet`` the column) of groups; ``groups`` by default, if it is
         there.
@@ -163,12 +152,12 @@ def read_labels(
         return pick_labels(contents, groups=groups, strata=strata)
 
 
-def shape_of(path: str | os.PathLike[str]) -> tuple[int, int] | None:
+def shape_of(path: Paths) -> tuple[int, int] | None:
     """Return rows and features by the header alone; None in formats without one.
 
     Statistics have no rows.
     """
-    if ending_of(path) in _WITHOUT_HEADER:
+    if any(ending_of(one) in WITHOUT_HEADER for one in _files(path)):
         return None
     with contents_of(path) as contents:
         features = contents.features
@@ -177,7 +166,7 @@ def shape_of(path: str | os.PathLike[str]) -> tuple[int, int] | None:
         return features.shape[0], features.shape[1]
 
 
-def label_arrays(path: str | os.PathLike[str], n: int) -> dict[str, NDArray[Any]]:
+def label_arrays(path: Paths, n: int) -> dict[str, NDArray[Any]]:
     """Return ``groups``, ``strata``, ``labels`` and ``items`` beside n rows or images, by name.
 
     What other programs keep under these names and is not one integer or text per row is left out,
@@ -195,7 +184,7 @@ def label_arrays(path: str | os.PathLike[str], n: int) -> dict[str, NDArray[Any]
     return found
 
 
-def read_images(path: str | os.PathLike[str]) -> NDArray[np.uint8]:
+def read_images(path: Path) -> NDArray[np.uint8]:
     """Read an array of images from ``.npy``, or from ``.npz`` under a name that features have.
 
     Samplers leave such files: guided diffusion, for one, an ``arr_0`` of 50,000 images.
@@ -221,7 +210,7 @@ def read_images(path: str | os.PathLike[str]) -> NDArray[np.uint8]:
         return array
 
 
-def stream_images(path: str | os.PathLike[str], start: int = 0) -> Iterator[NDArray[np.uint8]]:
+def stream_images(path: Path, start: int = 0) -> Iterator[NDArray[np.uint8]]:
     """Yield the images that `read_images` reads, from number `start` on, one in memory."""
     with contents_of(path) as contents:
         stored = _images(contents)
@@ -238,10 +227,16 @@ def stream_images(path: str | os.PathLike[str], start: int = 0) -> Iterator[NDAr
                 yield np.frombuffer(content, dtype=np.uint8).reshape(stored.shape[1:])
 
 
-def image_count(path: str | os.PathLike[str]) -> int:
+def image_count(path: Path) -> int:
     """Return how many images `read_images` would read, by the header of the file alone."""
     with contents_of(path) as contents:
         return _images(contents).shape[0]
+
+
+def _files(path: Paths) -> Sequence[Path]:
+    """Return the files that are named."""
+    shards = shards_of(path)
+    return [path] if shards is None else shards  # type: ignore[list-item]
 
 
 def _images(contents: Contents) -> Stored:
@@ -270,48 +265,48 @@ def _images(contents: Contents) -> Stored:
     return stored
 
 
-def read_metadata(path: str | os.PathLike[str]) -> dict[str, str]:
+def read_metadata(path: Paths) -> dict[str, str]:
     """Read what a file says about where its features came from.
 
     Parameters
     ----------
-    path : path-like
+    path : path-like or list of path-like
 
     Returns
     -------
     dict of str to str
-        As `open_features_writer` and `write_statistics` stored it; empty where there is none.
+        As `open_features_writer` and `write_statistics` stored it; empty where there is none. Of
+        several files what all of them say.
 
     Raises
     ------
     InputError
-        If the file is missing, unreadable, damaged or of another format.
+        If the file is missing, unreadable, damaged or of another format; of several as `read`.
     """
-    if ending_of(path) in _WITHOUT_HEADER:
-        with opened(path):
-            return {}
+    files = _files(path)
+    if any(ending_of(one) in WITHOUT_HEADER for one in files):
+        for one in files:
+            with opened(one):
+                pass
+        return {}
     with contents_of(path) as contents:
         return contents.origin
 
 
 @contextmanager
-def contents_of(path: str | os.PathLike[str]) -> Iterator[Contents]:
-    """Open a file; what is read from it must be read before this ends.
+def contents_of(path: Paths) -> Iterator[Contents]:
+    """Open a file, or several as one; what is read from it must be read before this ends.
 
     Raises
     ------
     InputError
         As `read`, also for what goes wrong while it is open.
     """
-    shown = display(path)
-    ending = ending_of(path)
-    with naming_damage(shown), opened(path) as file:
-        if ending not in _READERS:
-            kind = (
-                f"`{display(ending, limit=20)}` files are" if ending else "a name without ending is"
-            )
-            raise InputError(
-                f"{shown}: {kind} not read: "
-                f"convert it to one of {', '.join(FORMATS)} (pickles are never loaded)."
-            )
-        yield _READERS[ending](file, shown)
+    shards = shards_of(path)
+    if shards is None:
+        with contents_of_file(path) as contents:  # type: ignore[arg-type]
+            yield contents
+        return
+    shown = shown_of(path, shards)
+    with naming_damage(shown):
+        yield joined(shown, shards)

@@ -13,9 +13,9 @@ from typing import IO, Any
 
 import numpy as np
 
+from genbounds._scratch import chunks_of, gather
 from genbounds._text import display
 from genbounds.files._content import Contents, Stored
-from genbounds.files._storage import chunks_of, gather
 from genbounds.validation import InputError
 
 TYPES = {
@@ -52,7 +52,7 @@ def safetensors_contents(file: IO[bytes], shown: str) -> Contents:
     members: dict[str, Callable[[], Stored]] = {
         key: partial(_member, file, start, key, entry, shown) for key, entry in header.items()
     }
-    return Contents(file, shown, members, metadata)
+    return Contents(os.fstat(file.fileno()).st_size, shown, members, metadata)
 
 
 def _header(file: IO[bytes]) -> tuple[dict[str, Any], int]:

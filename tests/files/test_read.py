@@ -15,7 +15,7 @@ from tests.refusal import refused
 @pytest.mark.parametrize(("writer", "suffix"), WRITERS, ids=IDS)
 @pytest.mark.parametrize("in_memory", [1 << 26, 16], ids=["memory", "scratch"])
 def test_features_round_trip(tmp_path, monkeypatch, writer, suffix, in_memory):
-    monkeypatch.setattr("genbounds.files._storage._IN_MEMORY", in_memory)
+    monkeypatch.setattr("genbounds._scratch._IN_MEMORY", in_memory)
     array = files.read_features(written(tmp_path, writer, suffix))
     assert array.shape == X.shape
     assert not array.flags.writeable

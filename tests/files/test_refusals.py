@@ -397,14 +397,14 @@ def test_table_that_would_explode(tmp_path, monkeypatch):
     import pyarrow.parquet as pq
 
     pq.write_table(pa.table({"x": np.zeros(500_000)}), tmp_path / "x.parquet")
-    monkeypatch.setattr("genbounds.files._storage._BOMB_BYTES", 1 << 20)
+    monkeypatch.setattr("genbounds.files._bomb._BOMB_BYTES", 1 << 20)
     with pytest.raises(InputError, match="claims to unpack"):
         files.read(tmp_path / "x.parquet")
 
 
 def test_full_disk_while_unpacking(tmp_path, monkeypatch):
     np.savez_compressed(tmp_path / "x.npz", X)
-    monkeypatch.setattr("genbounds.files._storage._IN_MEMORY", 16)
+    monkeypatch.setattr("genbounds._scratch._IN_MEMORY", 16)
 
     class Full(io.RawIOBase):
         def write(self, data):

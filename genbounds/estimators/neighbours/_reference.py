@@ -27,7 +27,7 @@ from genbounds.estimators.neighbours._halves import random_halves
 from genbounds.estimators.neighbours._pairs import Rows, neighbours_and_radii
 from genbounds.estimators.neighbours._scored import Four, Scored, not_alone
 from genbounds.origins import check_same_encoder, origin_of
-from genbounds.samples import Sample, features_of
+from genbounds.samples import Sample
 from genbounds.validation import (
     Float,
     InputError,
@@ -97,7 +97,9 @@ class NeighbourReference:
     def scored(self, name: str, fake: Any) -> Scored:
         """Count for the sample `fake`; `name`: what it is called in an error."""
         check_same_encoder({f"`{name}`": origin_of(fake), "`real`": self._origin})
-        given = len(check_features(name, features_of(fake)))
+        if not isinstance(fake, Sample):
+            fake = check_features(name, fake)  # once: it may have to be computed
+        given = len(fake)
         seen = self._inspected(name, self._thinned(name, fake))
         check_same_dimension(name, seen.rows.shape[1], "real", self.d)
         design = seen.design or row_design(len(seen.rows))
@@ -178,7 +180,7 @@ class NeighbourReference:
 
     def _thinned(self, name: str, fake: Any) -> Any:
         """Take as many rows as the reference has, where there are more."""
-        m = len(check_features(name, features_of(fake)))
+        m = len(fake)
         if m <= self.n:
             return fake
         if isinstance(fake, Sample) and (fake.labelled or fake.weights is not None):
@@ -188,7 +190,7 @@ class NeighbourReference:
                 argument=name,
             )
         rows = np.sort(seeded(self.seed, "thinned").choice(m, self.n, replace=False))
-        return fake[rows] if isinstance(fake, Sample) else check_features(name, fake)[rows]
+        return fake[rows]
 
 
 def inspected(name: str, x: Any, least: int, what: str) -> Inspected:

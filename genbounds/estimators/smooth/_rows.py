@@ -9,12 +9,13 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from genbounds._scratch import is_dask_array
 from genbounds._text import display, said_by
 from genbounds.estimators._inspect import Inspected, inspect_rows
 from genbounds.estimators._moments import Moments
 from genbounds.estimators.smooth._slopes import Weighted
 from genbounds.samples import features_of
-from genbounds.validation import POSTERIOR_ATOL, InputError, check_finite
+from genbounds.validation import POSTERIOR_ATOL, InputError, as_numpy, check_finite
 
 SAME_VALUE = 1e-6
 """Of the larger of value and standard error: what rounding may change."""
@@ -77,6 +78,8 @@ def blamed(name: str) -> Iterator[None]:
 
 
 def inspected(name: str, x: Any) -> Inspected:
+    if is_dask_array(x):
+        x = as_numpy(name, x)  # once
     posteriors = not isinstance(x, Moments) and _are_posteriors(features_of(x))
     seen = inspect_rows(name, x, needs="this score needs", minimum=MINIMUM, posteriors=posteriors)
     check_finite(name, seen.rows)

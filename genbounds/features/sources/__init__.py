@@ -11,6 +11,7 @@ from genbounds.features.sources._images import IMAGES as IMAGES
 from genbounds.features.sources._open import is_media as is_media
 from genbounds.features.sources._open import media_kind as media_kind
 from genbounds.features.sources._open import open_source as open_source
+from genbounds.features.sources._share import Share as Share
 from genbounds.features.sources._source import Item as Item
 from genbounds.features.sources._source import Source as Source
 from genbounds.features.sources._source import item_names as item_names

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import math
 import os
+import sys
 import tempfile
 from collections.abc import Iterable, Iterator
 from typing import IO, Any, Literal
@@ -12,37 +13,17 @@ from typing import IO, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds.validation import InputError
-
 # An array beyond this goes to a scratch file instead of memory.
 _IN_MEMORY = 1 << 26
-# Real features shrink 1- to 20-fold. Whatever claims to unpack to more than `_BOMB_BYTES` from
-# less than 1/`_BOMB_RATIO` of that is refused unread.
-_BOMB_RATIO = 200
-_BOMB_BYTES = 1 << 28
 # Of 1, 4 and 16 MiB the smallest size at which copying a file runs at the speed of the disk.
 _CHUNK = 1 << 22
+_AT_ONCE = 1 << 29
+"""Bytes of a dask array that are computed together, so that many workers have something to do."""
 
 
 def fits_in_memory(size: int) -> bool:
     """Say whether so many bytes are kept in memory rather than in a scratch file."""
     return size <= _IN_MEMORY
-
-
-def check_bomb(
-    shown: str,
-    unpacked: int,
-    packed: int,
-    *,
-    kind: str = "features",
-    advice: str = "save it uncompressed as .npy",
-) -> None:
-    """Refuse what claims to unpack to far more bytes than `kind` ever do."""
-    if unpacked > _BOMB_BYTES and unpacked > _BOMB_RATIO * packed:
-        raise InputError(
-            f"{shown}: claims to unpack {packed:,} bytes to {unpacked:,}, which no real {kind} "
-            f"do: if it is genuine, {advice}."
-        )
 
 
 def gather(
@@ -90,6 +71,44 @@ def chunks_of(stream: IO[bytes], size: int) -> Iterator[bytes]:
     while size > 0 and (chunk := stream.read(min(_CHUNK, size))):
         size -= len(chunk)
         yield chunk
+
+
+def is_dask_array(x: object) -> bool:
+    """Whether this is an array of dask, which nobody has to have installed."""
+    module = sys.modules.get("dask.array")
+    return module is not None and isinstance(x, module.Array)
+
+
+def computed(x: Any) -> NDArray[Any]:
+    """Compute a dask array where dask computes: a large one by blocks of rows, into a scratch file.
+
+    Raises
+    ------
+    ValueError
+        If the sizes of its blocks are not known, or not what they were said to be.
+    Exception
+        Whatever computing it raises.
+    """
+    if not all(math.isfinite(size) for size in x.shape):
+        raise ValueError("the sizes of its blocks are unknown, call x.compute_chunk_sizes() first")
+    if x.ndim != 2 or x.dtype.hasobject or fits_in_memory(x.nbytes):
+        return np.asarray(x)
+
+    def blocks() -> Iterator[memoryview]:
+        dask = sys.modules["dask"]
+        lengths, first = x.chunks[0], 0
+        row = x.shape[1] * x.dtype.itemsize
+        while first < len(lengths):
+            last, held = first + 1, row * lengths[first]
+            while last < len(lengths) and held + row * lengths[last] <= _AT_ONCE:
+                held += row * lengths[last]
+                last += 1
+            for part in dask.compute(*(x.blocks[k] for k in range(first, last))):
+                rows = np.ascontiguousarray(part, dtype=x.dtype)
+                yield rows.reshape(-1).view(np.uint8).data
+            first = last
+
+    return gather(blocks(), dtype=x.dtype, shape=x.shape)
 
 
 def scratch_file() -> Any:

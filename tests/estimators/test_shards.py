@@ -1,0 +1,194 @@
+"""Shards and dask arrays under every score: the value of one array, in a bounded memory."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import genbounds as gb
+from genbounds import files
+from tests.refusal import refused
+
+N, D = 600, 5
+RNG = np.random.default_rng(0)
+REAL = RNG.normal(size=(700, D)).astype(np.float32)
+FAKE = RNG.normal(0.2, 1.0, size=(N, D)).astype(np.float32)
+POSTERIORS = (np.exp(FAKE) / np.exp(FAKE).sum(axis=1, keepdims=True)).astype(np.float32)
+PROMPTS = np.arange(N) // 3
+
+SCORES = {
+    "frechet": lambda fake, real: gb.frechet_distance(fake, real),
+    "plugin": lambda fake, real: gb.frechet_distance(fake, real, estimator="plugin"),
+    "infinity": lambda fake, real: gb.frechet_distance(fake, real, estimator="infinity"),
+    "moments": lambda fake, real: gb.frechet_distance(fake, gb.Moments.from_features(real)),
+    "kid": lambda fake, real: gb.kernel_inception_distance(fake, real),
+    "cmmd": lambda fake, real: gb.kernel_distance(fake, real, kernel="cmmd"),
+    "energy": lambda fake, real: gb.kernel_distance(fake, real, kernel="energy"),
+    "vendi": lambda fake, real: gb.vendi_score(fake),
+    "cosine": lambda fake, real: gb.vendi_score(fake, kernel="cosine"),
+    "fkea": lambda fake, real: gb.vendi_score(fake, method="fkea", components=50),
+    "lanczos": lambda fake, real: gb.vendi_score(fake, method="lanczos", components=20),
+    "rke": lambda fake, real: gb.vendi_score(fake, order=2.0),
+    "sliced": lambda fake, real: gb.sliced_distance(fake, real, directions=20),
+    "neighbours": lambda fake, real: gb.precision_recall(fake, real).precision,
+    "compared": lambda fake, real: gb.compare({"a": fake, "b": 1.1 * FAKE}, real).scores["a"],
+    "groups": lambda fake, real: gb.frechet_distance(gb.Sample(fake, groups=PROMPTS), real),
+    "strata": lambda fake, real: gb.frechet_distance(gb.Sample(fake, strata=PROMPTS % 4), real),
+    "inception": lambda probs, _: gb.inception_score(probs),
+}
+
+
+def samples(name):
+    return (POSTERIORS if name == "inception" else FAKE), REAL
+
+
+@pytest.fixture(autouse=True)
+def from_disk(monkeypatch):
+    """Keep nothing in memory that is larger than some rows."""
+    monkeypatch.setattr("genbounds._scratch._IN_MEMORY", 1000)
+    monkeypatch.setattr("genbounds._scratch._AT_ONCE", 4000)
+
+
+def as_shards(folder, rows):
+    folder.mkdir()
+    for k, piece in enumerate(np.array_split(rows, 4)):
+        np.save(folder / f"{k}.npy", piece)
+    found = files.read_features(f"{folder}/*.npy")
+    assert isinstance(found, np.memmap)
+    return found
+
+
+@pytest.mark.parametrize("name", SCORES)
+def test_shards_have_the_score_of_one_array(tmp_path, name):
+    fake, real = samples(name)
+    shards = as_shards(tmp_path / "fake", fake), as_shards(tmp_path / "real", real)
+    assert SCORES[name](*shards) == SCORES[name](fake, real)
+
+
+def as_dask(rows, computed, chunk=97):
+    """Return the rows as a dask array that remembers which of them were computed, and how often."""
+    array = pytest.importorskip("dask.array")
+    places = array.arange(len(rows), chunks=chunk)
+
+    def block(numbers):
+        computed[numbers] += 1
+        return rows[numbers]
+
+    return array.map_blocks(
+        block, places, dtype=rows.dtype, new_axis=1, chunks=(places.chunks[0], (rows.shape[1],)),
+        meta=np.empty((0, 0), rows.dtype),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SCORES)
+def test_a_dask_array_has_the_score_of_one_array_and_is_computed_once(name):
+    fake, real = samples(name)
+    computed = np.zeros(len(fake), dtype=int)
+    theirs = np.zeros(len(real), dtype=int)
+    found = SCORES[name](as_dask(fake, computed), as_dask(real, theirs))
+    assert found == SCORES[name](fake, real)
+    assert set(computed) == {1}
+    assert set(theirs) <= {0, 1}
+
+
+def test_a_sample_of_a_dask_array_is_computed_once_for_all_scores():
+    computed = np.zeros(N, dtype=int)
+    sample = gb.Sample(as_dask(FAKE, computed), groups=PROMPTS)
+    assert gb.frechet_distance(sample, REAL) == SCORES["groups"](FAKE, REAL)
+    gb.kernel_inception_distance(sample, REAL)
+    assert set(computed) == {1}
+
+
+@pytest.mark.parametrize("chunk", [1, 200, N])
+def test_blocks_of_any_size_are_gathered(chunk):
+    computed = np.zeros(N, dtype=int)
+    assert gb.frechet_distance(as_dask(FAKE, computed, chunk), REAL) == SCORES["frechet"](
+        FAKE, REAL
+    )
+
+
+def test_dask_arrays_that_cannot_be_scored_are_refused():
+    array = pytest.importorskip("dask.array")
+    rows = array.from_array(FAKE, chunks=(97, 2))
+    assert gb.frechet_distance(rows, REAL) == SCORES["frechet"](FAKE, REAL)
+    with refused("fake", "compute_chunk_sizes"):
+        gb.frechet_distance(rows[rows[:, 0] > 0.0], REAL)
+
+    def fails(block):
+        raise RuntimeError("no such GPU")
+
+    with refused("fake", "no such GPU"):
+        gb.frechet_distance(rows.map_blocks(fails, meta=FAKE[:0]), REAL)
+    with refused("fake", "dask"):  # another shape than was said
+        gb.frechet_distance(rows.map_blocks(lambda block: block[:-1], dtype=np.float32), REAL)
+    with refused("fake", "(n, d)"):
+        gb.frechet_distance(rows[:, 0], REAL)
+
+
+LIMITED = """
+import resource, sys
+import numpy as np
+import genbounds as gb
+from genbounds import files
+
+# Of its own: what is mapped from a file the system can drop.
+resource.setrlimit(resource.RLIMIT_DATA, (400 << 20, 400 << 20))
+real = files.read_features(sys.argv[1] + "/real.npy")
+if sys.argv[2] == "control":
+    fake = np.concatenate([np.load(f"{sys.argv[1]}/fake-{k}.npy") for k in range(12)])
+elif sys.argv[2] == "dask":
+    import dask, dask.array as da
+    import genbounds._scratch
+    genbounds._scratch._AT_ONCE = 1 << 26
+    dask.config.set(scheduler="synchronous")
+    load = dask.delayed(np.load)
+    blocks = [load(f"{sys.argv[1]}/fake-{k}.npy") for k in range(12)]
+    fake = da.concatenate([da.from_delayed(x, (35_000, 256), np.float32) for x in blocks])
+else:
+    fake = files.read_features(f"{sys.argv[1]}/fake-*.npy")
+print(repr(gb.frechet_distance(fake, real)))
+"""
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory):
+    """410 MiB of shards, and their score as one array."""
+    folder = tmp_path_factory.mktemp("large")
+    rng = np.random.default_rng(0)
+    np.save(folder / "real.npy", rng.random(size=(10_000, 256), dtype=np.float32))
+    whole = rng.random(size=(420_000, 256), dtype=np.float32)
+    for k, rows in enumerate(np.split(whole, 12)):
+        np.save(folder / f"fake-{k}.npy", rows)
+    return folder, repr(gb.frechet_distance(whole, np.load(folder / "real.npy")))
+
+
+def scored(folder, how):
+    command = [sys.executable, "-c", LIMITED, str(folder), how]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+@pytest.mark.slow
+@pytest.mark.nightly
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux's limits")
+@pytest.mark.parametrize("how", ["shards", "dask"])
+def test_what_is_larger_than_the_memory_is_scored(large, how):
+    folder, expected = large
+    if how == "dask":
+        pytest.importorskip("dask.array")
+    done = scored(folder, how)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == expected
+
+
+@pytest.mark.slow
+@pytest.mark.nightly
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux's limits")
+def test_the_same_rows_in_memory_are_too_many(large):
+    """Negative control of the test above."""
+    done = scored(large[0], "control")
+    assert done.returncode != 0
+    assert "MemoryError" in done.stderr or "Unable to allocate" in done.stderr
