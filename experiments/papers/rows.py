@@ -126,9 +126,9 @@ O24_EARLIER = (
 
 M25 = (
     stated("Theorem 1 (6)", "optimistic FD", "m25.fd-bonus", "_frechet.py"),
-    unbuilt("Remark 1", "bonus from a known norm", POLICIES + "_fd_ucb.py",
-            "its bonus is m25.fd-bounded-bonus; `FdUcb(radius=…)` is not a policy yet",
-            REGRET),
+    Row(item="Remark 1", what="bonus from a known norm", file=POLICIES + "_fd_ucb.py",
+        command=AUDIT + " m25.fd-bounded-bonus",
+        note="built: `FdUcb(radius=…)`, the bonus of Theorem 5 with Tr Σ and ‖Σ‖ at C²"),
     Row(item="Algorithm 1", what="FD-UCB", file=POLICIES + "_fd_ucb.py", command=REGRET,
         note="built; regret measured in docs/regret.md; norms are refreshed as the sample grows"),
     stated("(11)", "error of the marginal", "m25.marginal-class", "_inception.py"),
