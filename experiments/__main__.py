@@ -78,6 +78,7 @@ TRIALS = (
     Trial(module="digits.table", arguments="--n 500 --sheet sheet.png"),
     Trial(module="digits.folders", arguments="--n 1000"),
     Trial(module="digits.convergence", arguments="--replications 2 --sizes 100 300 --truth 2000"),
+    Trial(module="digits.prediction", arguments="--runs 2 --pool 256 --truth 2000"),
     Trial(module="digits.sobol_latents", arguments="--models 1 --n 400 --runs 3 --points 64"),
     Trial(module="digits.demo", arguments="--jobs 1"),
     Trial(module="embeddings", arguments="--small --n 16"),
@@ -105,6 +106,7 @@ TRIALS = (
     ),
     Trial(module="selection.error_rate", arguments="rank-flip --runs 1"),
     Trial(module="selection.large", arguments="--runs 1 --dimension 16"),
+    Trial(module="selection.norms", arguments="--n 10 --trials 2"),
     Trial(module="selection.real", arguments="--runs 1 --steps 20"),
     Trial(module="selection.regret", arguments="main --dimension 8 --trials 1 --steps 20"),
     Trial(module="selection.regret", arguments="tables --dimension 8 --trials 1 --steps 20"),
@@ -112,6 +114,7 @@ TRIALS = (
     Trial(module="sobol.variance_ratio", arguments="--runs 3 --points 64"),
     Trial(module="text", arguments="--n 40"),
     Trial(module="vendi", arguments="--sizes 125 250 --dial 120 --few 10"),
+    Trial(module="vendi.spread", arguments="--sizes 60 120 --samples 2"),
     Trial(module="vendi.coverage", arguments="--replications 4"),
     Trial(module="vendi.third_order", arguments="--samples 2 --orders 1"),
 )

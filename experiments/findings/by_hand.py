@@ -168,6 +168,30 @@ def v24_nystrom() -> tuple[float, float]:
     return 0.5 * 0.5, 0.1
 
 
+def v24_nystrom_product() -> tuple[float, float]:
+    # Two equal classes, k(x, y) = [x = y], t = 2, n = 101, α = 2: λ_3(K) = 0 ≤ τ for every τ. The
+    # shares of an odd n are at least 1/(2n) from 1/2, and so is λ^Nys: every sample has this error
+    # or more. The constant of O(·) is one for all τ; no number is large enough: here a million.
+    n, t, delta, tau, constant = 101, 2, 0.1, 1e-12, 1e6
+    width = constant * math.sqrt(math.log(2 / delta) * t * tau**2 * math.log(n) ** 2 / n)
+    least = math.hypot(0.5 + 0.5 / n, 0.5 - 0.5 / n) - math.sqrt(0.5)
+    return float(least > width), delta + 2 / n**3
+
+
+def v24_nystrom_proof() -> tuple[float, float]:
+    # Classes of 1 − p and p = 1/t, k(x, y) = [x = y]: λ_3(K) = 0, t = C 3 log n, here C = 10 and
+    # n = 1e24. All landmarks miss the small class with probability (1−p)^t, nearly 1/e; then λ^Nys
+    # is the share s of the large class, lifted to s + (1−s)/t and (1−s)/t, whose norm (α = 2) is
+    # nearly p²/2 too large: far more than √(log(2/δ)/n) times a constant of ten thousand.
+    n, delta = 1e24, 0.1
+    t = 10 * 3 * math.log(n)
+    p = 1 / t
+    s = 1 - p - n**-0.4  # no smaller share, but for 2 exp(−2n^0.2)
+    lifted = math.hypot(s + (1 - s) / t, math.sqrt(t - 1) * (1 - s) / t)
+    assert lifted - math.hypot(1 - p, p) > 1e4 * math.sqrt(math.log(2 / delta) / n)
+    return (1 - p) ** t - 2 * math.exp(-2 * n**0.2), delta + 2 / n**3
+
+
 def c20_fid_infinity_with_replacement() -> tuple[float, float]:
     # x = ±1 with even chances against N(0, 1): FD_n = m² + (1−√(1−m²))², between m² and m² + m⁴.
     # Given the pool's own mean M, n draws with replacement have E m² = M² + (1−M²)/n: linear in
@@ -236,6 +260,8 @@ BY_HAND: Mapping[str, Callable[[], tuple[float, float]]] = {
     "o24.fd-bonus": o24_fd_bonus,
     "o24.fd-bonus-plug-in": o24_fd_bonus_plug_in,
     "v24.nystrom": v24_nystrom,
+    "v24.nystrom-product": v24_nystrom_product,
+    "v24.nystrom-proof": v24_nystrom_proof,
     "o24.visit-total-power": o24_visit_total_power,
     "o24.visit-total-log": o24_visit_total_log,
     "m25.visit-sum-power-as-counted": m25_visit_sum_power_as_counted,

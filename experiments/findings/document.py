@@ -38,6 +38,7 @@ SERVES: Mapping[str, tuple[str, ...]] = {
     "m25.fd-bonus": ("m25.fd-ucb-regret",),
     "v24.eigenvalues": (
         "v24.order-ge-2", "v24.order-lt-2", "v24.truncated", "v24.fkea", "v24.nystrom",
+        "v24.nystrom-product", "v24.nystrom-proof",
     ),
 }  # fmt: skip
 
@@ -50,11 +51,12 @@ CONCLUSIONS: Mapping[str, tuple[str, ...]] = {
     ),
     "C20": (
         "c20.fid-bias", "c20.fid-variance", "c20.is-bias", "c20.rank-flip", "c20.fid-infinity",
-        "c20.fid-infinity-with-replacement", "c20.spacing", "c20.sobol",
+        "c20.fid-infinity-with-replacement", "c20.spacing", "c20.koksma-hlawka", "c20.sobol",
+        "c20.sobol-mean", "c20.sobol-rate",
     ),
     "V24": (
         "v24.eigenvalues", "v24.order-ge-2", "v24.order-lt-2", "v24.order-one", "v24.truncated",
-        "v24.fkea", "v24.nystrom",
+        "v24.fkea", "v24.nystrom", "v24.nystrom-product", "v24.nystrom-proof",
     ),
 }  # fmt: skip
 

@@ -126,9 +126,9 @@ O24_EARLIER = (
 
 M25 = (
     stated("Theorem 1 (6)", "optimistic FD", "m25.fd-bonus", "_frechet.py"),
-    unbuilt("Remark 1", "bonus from a known norm", POLICIES + "_fd_ucb.py",
-            "its bonus is m25.fd-bounded-bonus; `FdUcb(radius=…)` is not a policy yet",
-            REGRET),
+    Row(item="Remark 1", what="bonus from a known norm", file=POLICIES + "_fd_ucb.py",
+        command=AUDIT + " m25.fd-bounded-bonus",
+        note="built: `FdUcb(radius=…)`, the bonus of Theorem 5 with Tr Σ and ‖Σ‖ at C²"),
     Row(item="Algorithm 1", what="FD-UCB", file=POLICIES + "_fd_ucb.py", command=REGRET,
         note="built; regret measured in docs/regret.md; norms are refreshed as the sample grows"),
     stated("(11)", "error of the marginal", "m25.marginal-class", "_inception.py"),
@@ -163,9 +163,8 @@ M25 = (
     Row(item="Definitions 1 to 3", what="sub-Gaussian, sub-exponential",
         file=BOUNDS + "_assumptions.py", command=AUDIT + " m25.sub-exponential-mean",
         note="definitions: assumptions of the statements"),
-    unbuilt("Lemma 3", "weighted sums of sub-exponential variables", BOUNDS + "_scalars.py",
-            "used through Lemmas 4 and 5, whose own statements are audited",
-            AUDIT + " m25.weighted-chi-square"),
+    stated("Lemma 3", "weighted sums of sub-exponential variables", "m25.sub-exponential-sum",
+           "_scalars.py", "on sums of gamma and normal variables"),
     stated("Lemma 4 (31)", "squared norm of a Gaussian", "m25.weighted-chi-square",
            "_scalars.py"),
     stated("Lemma 5", "mean of sub-exponential variables", "m25.sub-exponential-mean",
@@ -188,9 +187,9 @@ M25 = (
     stated("C.4, IS", "naive bound on IS", "m25.is-naive-bound", "_inception.py"),
     *(
         Row(item=f"Table {number}", what=f"norms of {encoder} features",
-            file="experiments/selection/embeddings.py", command=REGRET,
-            note="the 5,000-image column is what arms are made of; the 50-image column is not "
-            "built yet: ImageNet and the models' images cannot be had here")
+            file="experiments/selection/norms.py", command="python -m experiments.selection.norms",
+            note="arms are made of the 5,000-image column; 50 Gaussian rows with those norms stand "
+            "beside the 50-image column: ImageNet and the models' images cannot be had here")
         for number, encoder in ((1, "Inception"), (2, "CLIP"), (3, "DINOv2"))
     ),
     images("Figure 1", "three CIFAR-10 models, the idea", "CIFAR-10", _NORMS),
@@ -229,8 +228,10 @@ C20 = (
         command=_SOBOL, note="textbook facts, not claims of the paper"),
     stated("(5) to (7)", "bias of FID_N", "c20.fid-bias", "_rates.py"),
     stated("(8)", "variance of FID_N", "c20.fid-variance", "_rates.py"),
-    unbuilt("(9)", "Koksma–Hlawka", "docs/sobol.md",
-            "needs the variation of an encoder; the gain itself is measured", _SOBOL),
+    stated("(9)", "Koksma–Hlawka", "c20.koksma-hlawka", "_quasi.py",
+           "on products of step functions, whose variation is known; that of an encoder is not"),
+    stated("(9), the rate below it", "error of randomised Sobol points", "c20.sobol-rate",
+           "_rates.py"),
     stated("(10) to (13)", "bias of IS_N", "c20.is-bias", "_rates.py"),
     Row(item="(14), (15)", what="uniform to normal: inverse, Box–Muller",
         file="genbounds/estimators/_sobol.py", command=_SOBOL,
@@ -240,9 +241,10 @@ C20 = (
     stated("Section 4.3", "FID∞ with replacement", "c20.fid-infinity-with-replacement",
            "_rates.py"),
     stated("Section 4.3, spacing", "even in N against even in 1/N", "c20.spacing", "_rates.py"),
-    stated("Table 1", "variance from Sobol points", "c20.sobol", "_rates.py",
-           "on random networks; its means, and \"always better\" ones, are not built yet: the "
-           "trained GANs of CelebA and ImageNet cannot be had here"),
+    stated("Table 1", "variance and mean from Sobol points", "c20.sobol c20.sobol-mean",
+           "_rates.py", "on random networks; the trained GANs of CelebA and ImageNet cannot be had "
+           "here. Its own row of BigGAN has a lower IS for Sobol points by Box–Muller (92.89 "
+           "against 92.96)"),
     Row(item="Listing 1", what="sampler of normals", file="genbounds/estimators/_sobol.py",
         command=_LATENTS, note="built: `gb.sobol_normal`, `gb.sobol_cache`"),
     Row(item="Figure 1", what="random and Sobol points", file="docs/sobol.md", command=_SOBOL,
@@ -251,14 +253,15 @@ C20 = (
         command=_CONVERGENCE, note="on the digits' GAN; CelebA's and ImageNet's GANs cannot be "
         "had here"),
     *(
-        unbuilt(f"Figure {number}", what, "genbounds/estimators/_extrapolation.py", reason,
-                _CONVERGENCE)
-        for number, what, reason in (
-            (4, "lines of one DCGAN", "prediction at a finite N is no function here"),
-            (5, "predicted FID at 100,000", "prediction at a finite N is no function here"),
-            (6, "FID∞, three samplers, two spacings", "FID∞ itself is measured against n only"),
-            (7, "FID∞ of a VAE", "FID∞ is measured on the digits' GAN only"),
-            (9, "predicted IS at 100,000", "prediction at a finite N is no function here"),
+        Row(item=f"Figure {number}", what=what, file="experiments/digits/prediction.py",
+            command="python -m experiments.digits.prediction", note=note)
+        for number, what, note in (
+            (4, "lines of one DCGAN", "the lines of Figures 5 and 6 here, as numbers"),
+            (5, "predicted FID at 100,000", "at 16,384 from 8,192 images of the digits' GAN"),
+            (6, "FID∞, three samplers, two spacings", "on the digits' GAN"),
+            (7, "FID∞ of a VAE", "on the digits' VAE; CelebA cannot be had here"),
+            (9, "predicted IS at 100,000", "at 16,384 from 8,192 images of the digits' GAN and "
+             "VAE; BigGAN cannot be had here"),
         )
     ),
     Row(item="Figure 8", what="IS against 1/N", file="docs/experiments.md",
@@ -283,18 +286,20 @@ V24 = (
         note="a definition: `gb.vendi_score(method=\"truncated\")`"),
     stated("Theorem 2", "truncated", "v24.truncated", "_vendi.py"),
     stated("Theorem 3(a)", "FKEA", "v24.fkea", "_vendi.py"),
-    stated("Theorem 3(b)", "Nyström", "v24.nystrom", "_rates.py",
-           "as App. A.5 has it, a sum under the root; the product of the main text is not built "
-           "yet: it is 0 wherever λ_r = 0"),
-    unbuilt("Theorem 3(b), landmarks", "V24's own number of landmarks", BOUNDS + "_rates.py",
-            "t ≥ r τ log n is read as printed, with fixed t", AUDIT + " v24.nystrom"),
+    stated("Theorem 3(b)", "Nyström", "v24.nystrom-product", "_rates.py",
+           "a product under the root, which is 0 where λ_r = 0"),
+    stated("Theorem 3(b), landmarks", "t ≥ r τ log n", "v24.nystrom", "_rates.py",
+           "with the error of App. A.5, a sum under the root"),
+    stated("A.5", "Theorem 3(b) as proved, t ≥ C r log n", "v24.nystrom-proof", "_rates.py",
+           "C universal, as printed"),
     stated("Lemma 1", "vector Bernstein", "v24.vector-bernstein", "_vectors.py"),
     stated("A.1", "Hoffman–Wielandt", "v24.hoffman-wielandt", "_deterministic.py"),
     stated("A.3", "norms in d dimensions", "v24.norm-embedding", "_deterministic.py"),
     stated("Lemma 2", "projection on the simplex", "v24.simplex-projection",
            "_deterministic.py"),
-    unbuilt("B.1", "spread of the scores against n", "experiments/vendi/__main__.py",
-            "the spread is in the intervals' widths, not in percent", _VENDI),
+    Row(item="B.1", what="spread of the scores against n", file="experiments/vendi/spread.py",
+        command="python -m experiments.vendi.spread",
+        note="in percent, on known spectra and digits; ImageNet and FFHQ cannot be had here"),
     Row(item="B.2, Figure 6", what="choice of a bandwidth", file="docs/experiments.md",
         command=_VENDI, note="measured on known spectra and digits"),
     Row(item="Figures 1 and 2", what="convergence, finite and infinite kernels",

@@ -13,7 +13,7 @@ import numpy as np
 
 from genbounds.bounds import Bound, catalog
 from genbounds.simulate import AuditRow, FrechetArm, audit
-from genbounds.simulate.auditing import _infinity, _rates, _regret
+from genbounds.simulate.auditing import _infinity, _nystrom, _rates, _regret, _sobol
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +51,10 @@ class Plant:
     @contextmanager
     def planted(self) -> Iterator[None]:
         """Put the error in place."""
-        modules = {"_infinity": _infinity, "_rates": _rates, "_regret": _regret}
+        modules = {
+            module.__name__.rpartition(".")[2]: module
+            for module in (_infinity, _nystrom, _rates, _regret, _sobol)
+        }
         held = []
         for where, replacement in self.patches.items():
             module, name = where.split(".")
@@ -88,6 +91,18 @@ def line_in(power: float) -> Callable[[Any], Any]:
         return np.linalg.pinv(np.stack([np.ones_like(sizes), sizes**power], axis=1))[0]
 
     return weights
+
+
+def unscrambled(d: int, n: int, rng: np.random.Generator) -> Any:
+    """Give the points of the Sobol sequence itself, the same every time."""
+    from scipy.stats import qmc
+
+    return qmc.Sobol(d, scramble=False).random(n)
+
+
+def seen_enough(p: Any, t: Any) -> Any:
+    """Miss a class of probability p with as many landmarks as it takes."""
+    return (1 - p) ** (t / p)
 
 
 _distances = _rates._distances
@@ -172,10 +187,18 @@ def plants() -> tuple[Plant, ...]:
         Plant(id="c20.spacing", what="a claim of a tenth of the error", constants={"ratio": 0.1}),
     ]  # fmt: skip
     samplers = [
-        Plant(id="c20.sobol", what="iid points in place of Sobol points",
-              patches={"_rates._SAMPLERS": ("iid", "iid", "iid")}),
-        Plant(id="c20.sobol", what="Sobol and iid exchanged",
-              patches={"_rates._SAMPLERS": ("inverse", "iid", "iid")}),
+        Plant(id=name, what=what, patches={"_sobol._SAMPLERS": drawn})
+        for name in ("c20.sobol", "c20.sobol-mean")
+        for what, drawn in (("iid points in place of Sobol points", ("iid", "iid", "iid")),
+                            ("Sobol and iid exchanged", ("inverse", "iid", "iid")))
+    ]  # fmt: skip
+    points = [
+        Plant(id="c20.sobol-rate", what="iid points in place of Sobol points",
+              patches={"_sobol._points": lambda d, n, rng: rng.random((n, d))}),
+        Plant(id="c20.sobol-rate", what="points that are not scrambled",
+              patches={"_sobol._points": unscrambled}),
+        Plant(id="c20.sobol-rate", what="exponent -1.5 in place of -1",
+              constants={"exponent": -1.5}),
     ]  # fmt: skip
     policies = [
         Plant(id="m25.is-ucb-regret", what=f"the bonus times {factor:g}",
@@ -191,11 +214,16 @@ def plants() -> tuple[Plant, ...]:
     ]  # fmt: skip
     nystrom = [
         Plant(id="v24.nystrom", what="exponent -1 in place of -1/2", constants={"exponent": -1.0}),
-    ]
+        Plant(id="v24.nystrom-proof", what="t ≥ C r log(n)/p landmarks, p the smallest class",
+              patches={"_nystrom._unseen": seen_enough}, seen=False),
+        Plant(id="v24.nystrom-product", what="log(2/δ) times 1 + t τ² log(n)²",
+              constants={"offset": 1.0}, seen=False),
+    ]  # fmt: skip
     others = [
         Plant(id="c20.fid-infinity-with-replacement", what="subsets drawn without replacement",
               patches={"_infinity._REPLACED": frozenset()}, replications=20, seen=False),
         Plant(id="o24.is-ucb-regret", what="the bonus times -1",
               patches={"_regret.regret": shrunk_bonus(-1.0)}),
     ]  # fmt: skip
-    return (*others, *exponents, *leads, *biases, *lines, *samplers, *policies, *empty, *nystrom)
+    return (*others, *exponents, *leads, *biases, *lines, *samplers, *points, *policies, *empty,
+            *nystrom)  # fmt: skip

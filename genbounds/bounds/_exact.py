@@ -8,10 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise, product
+from math import prod
 from types import MappingProxyType
 from typing import Any
 
 from genbounds.bounds import _deterministic as plain
+from genbounds.bounds import _quasi as quasi
+from genbounds.bounds import _scalars as scalars
 from genbounds.bounds import _steps as steps
 from genbounds.bounds._bound import Bound
 from genbounds.bounds._repaired import visits_by_picks
@@ -365,6 +369,64 @@ def _split(c: Inputs, x: Inputs) -> Number:
     return _largest(gap) + _real(c["factor"]) * (mean.T * mean)[0, 0]
 
 
+def _argument(x: Inputs) -> Fraction:
+    edge = 2 * max(w * scale for w, scale in zip(x["weights"], x["scales"], strict=True))
+    return Fraction(x["position"] / (edge or 1))
+
+
+def _log_moment(c: Inputs, x: Inputs) -> Number:
+    from mpmath import mp
+
+    s, parts = _argument(x), []
+    names = ("weights", "shapes", "scales", "deviations")
+    for w, shape, scale, deviation in zip(*(x[name] for name in names), strict=True):
+        u = _real(s * w * scale)
+        parts += [-_real(shape) * (mp.log(1 - u) + u), _real((s * w * deviation) ** 2) / 2]
+    return mp.fsum(parts)
+
+
+def _sub_exponential_sum(c: Inputs, x: Inputs) -> Number:
+    names = ("weights", "shapes", "scales", "deviations")
+    rows = zip(*(x[name] for name in names), strict=True)
+    total = sum((w**2 * (2 * k * t**2 + d**2) for w, k, t, d in rows), Fraction(0))
+    return c["factor"] * _argument(x) ** 2 * total / 2
+
+
+def _integral_error(c: Inputs, x: Inputs) -> Number:
+    axes = list(zip(x["knots"], x["levels"], strict=True))
+    integral = prod(
+        sum((v * (b - a) for v, (a, b) in zip(levels, pairwise([0, *knots, 1]), strict=True)),
+            Fraction(0))
+        for knots, levels in axes
+    )  # fmt: skip
+    values = (
+        prod(
+            levels[sum(knot <= coordinate for knot in knots)]
+            for coordinate, (knots, levels) in zip(point, axes, strict=True)
+        )
+        for point in x["points"]
+    )
+    return abs(integral - sum(values, Fraction(0)) / len(x["points"]))
+
+
+def _star_discrepancy(points: Sequence[Sequence[Fraction]]) -> Fraction:
+    found = Fraction(0)
+    for corner in product(*([*axis, Fraction(1)] for axis in zip(*points, strict=True))):
+        pairs = [list(zip(point, corner, strict=True)) for point in points]
+        volume = prod(corner)
+        short = Fraction(sum(all(a < b for a, b in pair) for pair in pairs), len(points))
+        with_them = Fraction(sum(all(a <= b for a, b in pair) for pair in pairs), len(points))
+        found = max(found, volume - short, with_them - volume)
+    return found
+
+
+def _koksma_hlawka(c: Inputs, x: Inputs) -> Number:
+    jumps = [sum(abs(b - a) for a, b in pairwise(levels)) for levels in x["levels"]]
+    last = [c["faces"] * abs(levels[-1]) for levels in x["levels"]]
+    whole = prod(j + v for j, v in zip(jumps, last, strict=True)) - prod(last)
+    return c["factor"] * whole * _star_discrepancy(x["points"])
+
+
 _SIDES: Mapping[Callable[..., Any], Callable[[Inputs, Inputs], Number]] = MappingProxyType(
     {
         plain.root_change: _root_change,
@@ -401,5 +463,9 @@ _SIDES: Mapping[Callable[..., Any], Callable[[Inputs, Inputs], Number]] = Mappin
         steps.visits_from: _visits_from,
         steps.split_error: _split_error,
         steps.split: _split,
+        scalars.log_moment: _log_moment,
+        scalars.sub_exponential_sum: _sub_exponential_sum,
+        quasi.integral_error: _integral_error,
+        quasi.koksma_hlawka: _koksma_hlawka,
     }
 )

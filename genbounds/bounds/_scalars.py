@@ -16,7 +16,7 @@ from genbounds.bounds._assumptions import (
     UNIT_INTERVAL,
     at_least,
 )
-from genbounds.bounds._bound import Bound
+from genbounds.bounds._bound import Assumption, Bound, Facts, Quantity
 from genbounds.bounds._quantities import (
     MEAN_ERROR,
     MEAN_PRODUCT,
@@ -26,6 +26,7 @@ from genbounds.bounds._quantities import (
     SQUARED_NORM_ERROR,
     UNIT_RANGE,
 )
+from genbounds.validation import Float
 
 Constants = Mapping[str, float]
 
@@ -77,6 +78,38 @@ def weighted_chi_square(c: Constants, n: Any, delta: Any, trace_square: Any, ope
     """max{√(root Tr Σ² log(union/δ) / n), linear ‖Σ‖ log(union/δ) / n}."""
     log = np.log(c["union"] / delta)
     return np.maximum(np.sqrt(c["root"] * trace_square * log / n), c["linear"] * operator * log / n)
+
+
+def _argument(weights: Float, scales: Float, position: Any) -> Float:
+    """Return s: position / max_i w_i α_i, α_i = 2 `scales`; `position` where that is 0."""
+    edge = 2.0 * (weights * scales).max(axis=-1)
+    return np.asarray(position / np.where(edge > 0.0, edge, 1.0))
+
+
+def log_moment(
+    weights: Float, shapes: Float, scales: Float, deviations: Float, position: Any
+) -> Float:
+    """``log E exp(s Σ w_i (X_i − μ_i))`` of X_i = Gamma(shape, scale) + N(0, deviation²)."""
+    s = _argument(weights, scales, position)[..., None]
+    x = s * weights * scales
+    # −log(1−x) − x, without losing its digits where x is small.
+    series = x * x * (0.5 + x * (1.0 / 3.0 + x * (0.25 + x * 0.2)))
+    gamma = np.where(np.abs(x) < 1e-3, series, -np.log1p(-x) - x)
+    return np.asarray((shapes * gamma + 0.5 * np.square(s * weights * deviations)).sum(axis=-1))
+
+
+def sub_exponential_sum(
+    c: Constants, weights: Float, shapes: Float, scales: Float, deviations: Float, position: Any
+) -> Float:
+    """``factor s²/2 Σ w_i² ν_i²``, ν² = 2 shape scale² + deviation²."""
+    s = _argument(weights, scales, position)
+    nu_squared = 2.0 * shapes * np.square(scales) + np.square(deviations)
+    return np.asarray(0.5 * c["factor"] * s**2 * (np.square(weights) * nu_squared).sum(axis=-1))
+
+
+def _sums(facts: Facts, n: int, delta: float) -> bool:
+    given = (facts[name] for name in ("weights", "shapes", "scales", "deviations"))
+    return all(bool((value >= 0.0).all()) for value in given) and bool(abs(facts["position"]) < 1.0)
 
 
 STATEMENTS = (
@@ -174,6 +207,28 @@ STATEMENTS = (
         quantity=MEAN_ERROR,
         constants={"root": 2.0, "linear": 2.0, "union": 2.0},
         width_function=sub_exponential_mean,
+    ),
+    Bound(
+        id="m25.sub-exponential-sum",
+        claim="X_i ∈ SE(ν_i, α_i) independent, w_i ≥ 0: Σw_iX_i ∈ SE(√Σw_i²ν_i², max w_iα_i), that"
+        " is log E exp(s Σw_i(X_i−μ_i)) ≤ (s²/2) Σw_i²ν_i² for |s| < 1/max w_iα_i",
+        latex=r"\sum_iw_iX_i \in \mathrm{SE}\Bigl(\sqrt{\sum_iw_i^2\nu_i^2},"
+        r"\;\max_iw_i\alpha_i\Bigr)",
+        source="M25 Lemma 3",
+        setting="independent-sums",
+        form="deterministic",
+        assumptions=(
+            Assumption(
+                text="X_i = Gamma(k_i, θ_i) + N(0, σ_i²) in SE(√(2k_iθ_i²+σ_i²), 2θ_i), w_i ≥ 0, "
+                "|s| < 1/max w_iα_i",
+                predicate=_sums,
+            ),
+        ),
+        quantity=Quantity(
+            name="log-moment", text="log E exp(s Σw_i(X_i−μ_i))", function=log_moment
+        ),
+        constants={"factor": 1.0},
+        width_function=sub_exponential_sum,
     ),
     Bound(
         id="m25.weighted-chi-square",

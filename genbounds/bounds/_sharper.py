@@ -13,6 +13,7 @@ import numpy as np
 from genbounds._betting import betting_lower_limit
 from genbounds.bounds._assumptions import (
     CENTRED,
+    CLASSES,
     DEFINITE_REFERENCE,
     GAUSSIAN,
     NORMALISED_KERNEL,
@@ -177,6 +178,15 @@ def landmark_width(c: Constants, n: Any, delta: Any, nystrom_residual: Any) -> A
     return nystrom_residual + (c["mean"] + np.sqrt(c["tail"] * np.log(1.0 / delta))) / np.sqrt(n)
 
 
+def seen_classes(c: Constants, n: Any, delta: Any, landmarks: Any, kernel_spectrum: Float) -> Float:
+    """(mean + √(tail log(1/δ′)))/√n, δ′ = δ − unseen Σ(1−p_j)^t; infinite where δ′ ≤ 0."""
+    missed = ((1.0 - kernel_spectrum) ** landmarks).sum(axis=-1)
+    left = np.asarray(delta - c["unseen"] * missed)
+    log = np.log(1.0 / np.where(left > 0.0, left, 1.0))
+    width = (c["mean"] + np.sqrt(c["tail"] * log)) / np.sqrt(n)
+    return np.asarray(np.where(left > 0.0, width, np.inf))
+
+
 def betting(c: Constants, n: Any, delta: Any, rows: Float) -> Any:
     """Largest mean that a fixed mixture of bets on W = 1 - Z does not reject, minus Z̄."""
     rows = 1.0 - rows
@@ -285,6 +295,22 @@ STATEMENTS = (
         width_function=landmark_width,
         limit=SPECTRUM_RANGE,
         repairs="v24.nystrom",
+    ),
+    Bound(
+        id="repaired.nystrom-classes",
+        claim="k(x, y) = [x = y], classes of probabilities p_j: ‖λ^Nys−λ̃‖₂ ≤ (1 + √log(1/δ′))/√n,"
+        " δ′ = δ − Σ_j (1−p_j)^t",
+        latex=r"\|\lambda^{\mathrm{Nys}}-\tilde\lambda\|_2 \le"
+        r" \tfrac{1}{\sqrt n}\Bigl(1+\sqrt{\log\tfrac1{\delta'}}\Bigr),\quad"
+        r" \delta'=\delta-\sum_j(1-p_j)^t",
+        source="all classes are seen but for Σ(1−p_j)^t, with repaired.kernel-covariance",
+        setting="landmarks",
+        assumptions=(CLASSES,),
+        quantity=NYSTROM_ERROR,
+        constants={"mean": 1.0, "tail": 1.0, "unseen": 1.0},
+        width_function=seen_classes,
+        limit=SPECTRUM_RANGE,
+        repairs="v24.nystrom-proof",
     ),
     Bound(
         id="repaired.rke-u-statistic",

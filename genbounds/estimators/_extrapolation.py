@@ -104,6 +104,14 @@ class Extrapolation:
     sizes: NDArray[np.intp]
     scores: Float
 
+    def at(self, n: int) -> float:
+        """Predict the plug-in score of `n` samples: the line read at 1/n (C20 §4.3).
+
+        Without an interval: the subsets overlap, so that their scatter about the line does not
+        say how far the scores of another pool would lie. Predictions from independent pools do.
+        """
+        return self.value + self.slope / n
+
 
 def extrapolate(
     score: Callable[[NDArray[np.intp]], float], n: int, subsets: Subsets

@@ -15,6 +15,7 @@ import pytest
 
 from genbounds import InputError
 from genbounds.bounds import Bound, catalog, clip, entropy_sum, truncate
+from genbounds.bounds._quasi import star_discrepancy, variation
 
 ROOT = Path(__file__).parents[2]
 
@@ -42,6 +43,8 @@ Q = {
     "reference_root_trace": 4.3,
     "order": 1.4,
     "kept": 3,
+    "landmarks": 400,
+    "tau": 0.3,
     "frequencies": 17,
     "covariance": np.array([[2.0, 0.4], [0.4, 1.5]])[None],
     "reference_cov": np.array([[1.2, 0.1], [0.1, 0.8]]),
@@ -233,6 +236,8 @@ IDS_OF_DETERMINISTIC = {
     "m25.visit-total-log",
     "m25.visit-sum-power-as-counted",
     "m25.covariance-split",
+    "m25.sub-exponential-sum",
+    "c20.koksma-hlawka",
 }
 
 
@@ -245,7 +250,11 @@ RATES = {
     "c20.fid-infinity-with-replacement",
     "c20.spacing",
     "c20.sobol",
+    "c20.sobol-mean",
+    "c20.sobol-rate",
     "v24.nystrom",
+    "v24.nystrom-product",
+    "v24.nystrom-proof",
     "o24.fid-ucb-regret",
     "m25.fd-ucb-regret",
     "o24.is-ucb-regret",
@@ -376,6 +385,67 @@ def test_landmark_bound_is_the_residual_and_the_covariance_bound():
     assert float(width) == pytest.approx(0.3 + (1 + sqrt(log(1 / DELTA))) / sqrt(N), rel=1e-13)
 
 
+def test_product_of_the_main_text():
+    """V24 Theorem 3(b): log(2/δ) times t τ² log² n, where Appendix A.5 adds them."""
+    width = catalog()["v24.nystrom-product"].width(n=N, delta=DELTA, **Q)
+    expected = sqrt(400**0.6 * log(2 / DELTA) * 400 * 0.3**2 * log(N) ** 2 / N)
+    assert float(width) == pytest.approx(expected, rel=1e-13)
+
+
+def test_koksma_hlawka_of_a_known_function_and_known_points():
+    """One dimension: f = 1 below 1/4 and 3 from there on; points 0.1, 0.2, 0.6, 0.9."""
+    bound = catalog()["c20.koksma-hlawka"]
+    points = np.array([0.2, 0.9, 0.1, 0.6])[None, :, None]
+    given = {"points": points, "knots": np.array([[[0.25]]]), "levels": np.array([[[1.0, 3.0]]])}
+    # D*: just with 0.2 half of the points lie in [0, 0.2]. I = 2.5, Î = 2.
+    assert float(bound.width(**given)[0]) == pytest.approx(2 * 0.3, rel=1e-13)
+    assert float(bound.error(**given)[0]) == pytest.approx(0.5, rel=1e-13)
+
+
+def test_star_discrepancy_against_a_fine_grid():
+    rng = np.random.default_rng(5)
+    points = rng.random((5, 2))
+    edges = np.linspace(0.0, 1.0, 401)
+    inside = (points[:, 0, None] < edges)[:, :, None] & (points[:, 1, None] < edges)[:, None, :]
+    most = np.abs(np.outer(edges, edges) - inside.mean(axis=0)).max()
+    found = float(star_discrepancy(points[None])[0])
+    assert most <= found <= most + 2 / 400
+    regular = (np.arange(8) + 0.5)[None, :, None] / 8
+    assert float(star_discrepancy(regular)[0]) == pytest.approx(1 / 16, rel=1e-12)
+
+
+def test_variation_of_a_product():
+    """V of Hardy and Krause: 3·2 in the square, 3·|−1| and 2·|4| along the faces at 1."""
+    levels = np.array([[[1.0, 4.0], [1.0, -1.0]]])
+    assert float(variation(levels)[0]) == 3 * 2 + 3 * 1 + 2 * 4
+    assert float(variation(levels, faces=0.0)[0]) == 3 * 2
+
+
+def test_moment_of_a_sum_is_that_of_its_draws():
+    """χ²₁ and a normal variable: log E exp(s(X−μ)) in closed form."""
+    bound = catalog()["m25.sub-exponential-sum"]
+    given = {"weights": [2.0, 1.0], "shapes": [0.5, 0.0], "scales": [2.0, 0.0]}
+    given |= {"deviations": [0.0, 3.0], "position": 0.5}
+    arrays = {name: np.array(value)[None] for name, value in given.items()}
+    s = 0.5 / 8  # α = 4 of χ²₁, times its weight
+    expected = -0.5 * log(1 - 4 * s) - 2 * s + 9 * s**2 / 2
+    assert float(bound.error(**arrays)[0]) == pytest.approx(expected, rel=1e-12)
+    assert float(bound.width(**arrays)[0]) == pytest.approx(s**2 / 2 * (4 * 4 + 9), rel=1e-13)
+    small = arrays | {"position": np.array([1e-4])}
+    near = float(bound.error(**small)[0]) / float(bound.width(**small)[0])
+    assert near == pytest.approx((8 + 9) / (16 + 9), rel=1e-4)  # variances over ν²
+
+
+def test_landmarks_that_may_miss_a_class_say_nothing():
+    """Two classes of 0.9 and 0.1, t = 40: 0.9⁴⁰ = 0.0148 of δ is spent."""
+    bound = catalog()["repaired.nystrom-classes"]
+    given = {"n": N, "landmarks": 40, "kernel_spectrum": np.array([0.9, 0.1])}
+    left = 0.05 - 0.9**40 - 0.1**40
+    expected = (1 + sqrt(log(1 / left))) / sqrt(N)
+    assert float(bound.width(**given, delta=0.05)) == pytest.approx(expected, rel=1e-13)
+    assert float(bound.width(**given, delta=0.014)) == math.inf
+
+
 # What the field's bounds are to be compared with, and the statement that each one stands beside.
 SHARPER = {
     "repaired.gaussian-mean-exact": "o24.gaussian-mean",
@@ -426,6 +496,14 @@ def quantities_of(bound: Bound):
         "w": np.array([[0.5, 0.5, 0.0]]),
         "t": np.array([2]),
         "alpha": np.array([0.4 if bound.setting.startswith("visits") else 1.4]),
+        "weights": np.array([[1.0, 2.0]]),
+        "shapes": np.array([[0.5, 3.0]]),
+        "scales": np.array([[2.0, 0.7]]),
+        "deviations": np.array([[0.4, 1.1]]),
+        "position": np.array([0.6]),
+        "points": np.array([[[0.1, 0.4], [0.7, 0.2], [0.5, 0.9]]]),
+        "knots": np.array([[[0.3, 0.6], [0.2, 0.8]]]),
+        "levels": np.array([[[1.0, 3.0, 2.0], [-1.0, 0.5, 2.5]]]),
         "picks": np.array([[3.0, 9.0]]),
         "batch": np.array([5.0]),
         "burn_in": np.array([10.0]),
@@ -446,6 +524,8 @@ def test_every_constant_is_used(name, constant):
             quantities |= {"reference_operator": 2.0}
     if name == "repaired.fd-bonus-data-driven":
         quantities |= {"n": 400}
+    if constant == "unseen":  # else no class is missed
+        quantities |= {"landmarks": 40}
     if name == "m25.optimistic-entropy":  # fewer leave every class clipped to 1/e
         quantities |= {"n": 100_000}
     if name == "repaired.vendi-order-one":

@@ -448,7 +448,34 @@ def burnt_in(draw, long):
     }
 
 
+@st.composite
+def independent_sums(draw):
+    d = draw(st.integers(1, 5))
+    sizes_ = st.lists(st.one_of(st.just(0.0), scales), min_size=d, max_size=d).map(np.array)
+    names = ("weights", "shapes", "scales", "deviations")
+    return {name: draw(sizes_) for name in names} | {"position": draw(st.floats(-0.999, 0.999))}
+
+
+@st.composite
+def step_products(draw):
+    """Few distinct coordinates, so that points lie on knots and on one another."""
+    s, n, jumps = draw(st.integers(1, 3)), draw(st.integers(1, 4)), draw(st.integers(1, 3))
+    grid = draw(st.lists(st.floats(0.0, 0.999), min_size=1, max_size=4))
+
+    def array(values, *shape):
+        count = int(np.prod(shape))
+        return np.array(draw(st.lists(values, min_size=count, max_size=count))).reshape(shape)
+
+    return {
+        "points": array(st.sampled_from(grid), n, s),
+        "knots": np.sort(array(st.sampled_from([*grid, 1.0]), s, jumps), axis=1),
+        "levels": array(entries, s, jumps + 1),
+    }
+
+
 INPUTS = {
+    "independent-sums": independent_sums(),
+    "step-products": step_products(),
     "factor-pair": factor_pairs(),
     "factor-triple": factor_triples(),
     "ordered-pair": ordered_pairs(),

@@ -17,8 +17,20 @@ MODULES = {
     "sobol-latents": "digits.sobol_latents",
     "folders": "digits.folders",
     "convergence": "digits.convergence",
+    "prediction": "digits.prediction",
+    "vendi-spread": "vendi.spread",
 }
-SECTIONS = ("convergence", "embeddings", "folders", "gpu", "sobol-latents", "text", "vendi")
+SECTIONS = (
+    "convergence",
+    "embeddings",
+    "folders",
+    "gpu",
+    "prediction",
+    "sobol-latents",
+    "text",
+    "vendi",
+    "vendi-spread",
+)
 
 
 @pytest.fixture
@@ -154,6 +166,21 @@ def test_the_corpus():
     changed = [paraphrase(sentence, rng) != sentence for sentence in pool]
     assert np.mean(changed) > 0.8
     assert len(PARAPHRASES) == len(dict(PARAPHRASES))
+
+
+@pytest.mark.slow
+def test_prediction(page, tmp_path):
+    """Two models, two scores, three samplers, two spacings; a line read where it was drawn."""
+    pytest.importorskip("torch")
+    pytest.importorskip("sklearn")
+    from experiments.digits import prediction
+    from tests.experiments.test_digits import TINY
+
+    arguments = ["--runs", "2", "--pool", "128", "--truth", "1000"]
+    arguments += ["--cache", str(tmp_path / "cache"), "--page", str(page)]
+    assert prediction.main(arguments, config=TINY) == 0
+    written = section(page, "prediction")
+    assert written.count("\n| FID | ") == written.count("\n| IS | ") == 12
 
 
 @pytest.mark.slow

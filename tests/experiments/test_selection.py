@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import pytest
 
-from experiments.selection import error_rate, large, real, regret, sample_size
+from experiments.selection import error_rate, large, norms, real, regret, sample_size
 from experiments.selection.embeddings import EMBEDDINGS, Builder, PosteriorArm, posteriors, spectrum
 from experiments.selection.floor import fewest_samples
 from experiments.selection.scenarios import errors, rank_flip, savings
@@ -23,6 +23,7 @@ SECTIONS = (
     "regret-main",
     "regret-ablation",
     "regret-joining",
+    "norms",
     "samples",
     "samples-digits",
     "samples-large",
@@ -57,6 +58,21 @@ def test_truth_of_the_posteriors():
     assert abs(score.value - arm.log_score) < 6.0 * score.stderr
     built, truth = posteriors(4, 50, seed=1)
     assert all(truth[name] == pytest.approx(np.exp(built[name].log_score)) for name in built)
+
+
+def test_norms_from_50_images_are_recorded(tmp_path, monkeypatch):
+    """Known of a diagonal covariance: Tr Σ̂² exceeds Tr Σ² by about (Tr Σ)²/n, Tr Σ̂ falls by 1/n."""
+    found = norms.drawn(np.full(200, 2.0), 50, 8, 0)["plain"].mean(axis=0)
+    assert found[0] == pytest.approx(400 * 49 / 50, rel=0.02)
+    assert found[1] == pytest.approx(math.sqrt(800 + 400**2 / 50), rel=0.04)
+    assert {name: set(table) for name, table in norms.FROM_50.items()} == {
+        name: {*embedding.models, "ImageNet"} for name, embedding in EMBEDDINGS.items()
+    }
+    monkeypatch.setattr(norms, "EMBEDDINGS", {"dinov2": EMBEDDINGS["dinov2"]})
+    page = tmp_path / "page.md"
+    page.write_text("<!-- norms: begin -->\n<!-- norms: end -->\n")
+    assert norms.main(["--n", "8", "--trials", "2", "--page", str(page)]) == 0
+    assert page.read_text().count("\n| dinov2 | ImageNet | ") == 3
 
 
 def test_study_does_each_job_once(tmp_path):

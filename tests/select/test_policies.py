@@ -289,6 +289,7 @@ def test_ucb_refuses_a_foreign_metric(policy, metric):
         (lambda: FdUcb(kappa=0.0), "kappa"),
         (lambda: FdUcb(kappa=-1.0), "kappa"),
         (lambda: FdUcb(threshold=math.nan), "threshold"),
+        (lambda: FdUcb(radius=-1.0), "radius"),
         (lambda: FdUcb(constants="tuned"), "constants"),
         (lambda: FidUcb(constants="tuned"), "constants"),
         (lambda: FidUcb(estimates="true"), "estimates"),

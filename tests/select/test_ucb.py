@@ -5,12 +5,13 @@ import math
 import numpy as np
 import pytest
 
-from genbounds import select
+from genbounds import InputError, select
 from genbounds.bounds import Bound, catalog
 from genbounds.estimators import FrechetReference, Moments, metric_spec
 from genbounds.select import FdUcb, FidUcb, IsUcb, NaiveUcb, Norms, fd_bonus
+from genbounds.select.policies._fd_ucb import bounded_bonus
 from genbounds.select.policies._norms import EntryNorms
-from genbounds.simulate import GaussianArm
+from genbounds.simulate import GaussianArm, SphereArm
 from tests.select.test_policies import state
 
 KAPPA_GAUSSIAN = math.sqrt(8.0 / 3.0)
@@ -81,6 +82,94 @@ def test_bonus_is_infinite_without_spread():
     norms = Norms.of_sample(np.ones((5, 3)))
     bonus = fd_bonus(norms, n=5, mean_gap=0.0, reference_trace_root=1.0, delta=0.1, kappa=1.0)
     assert bonus == math.inf
+
+
+def printed_bounded_bonus(radius, n, d, gap, root, delta, kappa):
+    """M25 Theorem 5 with (28) and (29), Tr Σ = ‖Σ‖ = C², written out term by term."""
+    first = math.sqrt(2 * d * radius**2 / n * math.log(6 * d / delta) + radius**2 / n)
+    rank = 20 * kappa**2 * radius**2 * math.sqrt((4 + math.log(3 / delta)) / n)
+    hoeffding = 4 * radius**2 * math.sqrt(math.log(3 / delta) / (2 * n))
+    return 2 * (first + gap) * first + root * math.sqrt(8 * (rank + first**2)) + hoeffding
+
+
+BOUNDED = {"n": 50, "d": 3, "mean_gap": 1.5, "reference_trace_root": 4.0, "delta": 1e-4}
+
+
+def test_bonus_of_a_known_norm():
+    expected = printed_bounded_bonus(2.0, 50, 3, 1.5, 4.0, 1e-4, KAPPA_GAUSSIAN)
+    got = bounded_bonus(2.0, **BOUNDED, kappa=KAPPA_GAUSSIAN)
+    assert got == pytest.approx(expected, rel=1e-13)
+
+
+def test_practical_bonus_of_a_known_norm_drops_the_constants():
+    first = math.sqrt(3 * 4 / 50 * math.log(3e4) + 4 / 50)
+    rank = 4 * math.sqrt((1 + math.log(1e4)) / 50)
+    expected = (
+        (first + 1.5) * first + 4 * math.sqrt(rank + first**2) + 4 * math.sqrt(math.log(1e4) / 100)
+    )
+    got = bounded_bonus(2.0, **BOUNDED, kappa=1.0, constants="practical")
+    assert got == pytest.approx(expected, rel=1e-13)
+
+
+def test_bonus_of_a_known_norm_covers_every_covariance_within_it():
+    """Tr Σ ≤ C² and ‖Σ‖ ≤ Tr Σ: no covariance of such features asks for more."""
+    bound = catalog()["m25.fd-bounded-bonus"]
+    given = {"n": 50, "d": 8, "delta": 0.01, "sample_mean_gap": 0.3, "reference_root_trace": 2.0}
+    most = bounded_bonus(
+        1.0, n=50, d=8, mean_gap=0.3, reference_trace_root=2.0, delta=0.01, kappa=1.3
+    )
+    for trace in (0.1, 0.5, 1.0):
+        for operator in (trace / 8, trace / 2, trace):
+            norms = {"trace": trace, "operator": operator, "effective_rank": trace / operator}
+            width = float(bound.width(**given, **norms, radius=1.0, kappa=1.3))
+            assert width <= most * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("constants", ["printed", "practical"])
+def test_a_run_with_a_known_norm(constants):
+    """Normalised features, as CLIP's: the best arm is picked most, and nothing is set aside."""
+    reference = Moments(np.zeros(3), np.eye(3) / 3)
+    arms = {"same": SphereArm(3), "flat": FlatArm()}
+    policy = FdUcb(radius=1.0, constants=constants)
+    found = select.run(arms, reference, policy=policy, budget=600, batch=20, seed=0)
+    assert all(status.state != "set aside" for status in found.arms.values())
+    assert found.best == "same"
+    assert sum(found.samples.values()) == 600
+
+
+class FlatArm:
+    """Unit vectors of the plane."""
+
+    def draw(self, n, rng):
+        rows = rng.normal(size=(n, 3)) * (1, 1, 0)
+        return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+def test_the_index_of_a_known_norm_needs_no_covariance():
+    rows = SphereArm(3).draw(30, np.random.default_rng(2)) / 2
+    reference = Moments(np.zeros(3), np.diag([1.0, 4.0, 9.0]))
+    bonus = bounded_bonus(
+        0.5,
+        n=30,
+        d=3,
+        mean_gap=float(np.linalg.norm(rows.mean(axis=0))),
+        reference_trace_root=6.0,
+        delta=0.05,
+        kappa=1.0,
+        constants="practical",
+    )
+    expected = FrechetReference(reference).plugin(rows) - bonus
+    s = ucb_state(rows, reference)
+    assert FdUcb(radius=0.5).index(s, 0) == pytest.approx(expected, rel=1e-12)
+
+
+def test_a_row_beyond_the_known_norm_is_refused():
+    rows = SphereArm(3).draw(30, np.random.default_rng(2)).astype(np.float16)
+    s = ucb_state(rows.astype(float), Moments(np.zeros(3), np.eye(3)))
+    FdUcb(radius=1.0).index(s, 0)  # rounding is granted
+    with pytest.raises(InputError, match="norm") as refused:
+        FdUcb(radius=0.99).index(s, 0)
+    assert refused.value.argument == "radius"
 
 
 @pytest.mark.parametrize("n", [5, 40])

@@ -91,6 +91,8 @@ REFUTED = {
     "o24.fd-bonus-plug-in",
     "o24.fd-decomposition",
     "v24.nystrom",
+    "v24.nystrom-product",
+    "v24.nystrom-proof",
     "c20.fid-infinity-with-replacement",
     "o24.visit-total-power",
     "o24.visit-total-log",

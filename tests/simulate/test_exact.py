@@ -183,6 +183,8 @@ PLANTED = {
     "m25.visit-total-power": {"factor": 0.999},
     "m25.visit-total-log": {"factor": 0.9},
     "m25.covariance-split": {"factor": 0.9},
+    "m25.sub-exponential-sum": {"factor": 0.999},
+    "c20.koksma-hlawka": {"factor": 0.99},
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -12,10 +13,13 @@ from genbounds.select._state import Refreshed, State
 from genbounds.select.policies._catalogue import CONSTANTS, mean_part, statement
 from genbounds.select.policies._norms import Norms
 from genbounds.select.policies._policy import IndexPolicy, check_metric, check_positive
-from genbounds.validation import check_choice, check_count
+from genbounds.validation import InputError, check_choice, check_count
 
 KAPPA_GAUSSIAN = math.sqrt(8.0 / 3.0)
 """ψ2-norm of a standard normal variable: the κ of M25 Lemma 6 for Gaussian features."""
+
+HALF_PRECISION = 1e-3
+"""By how much rounding may have lengthened a row that was normalised."""
 
 
 def fd_bonus(
@@ -67,13 +71,51 @@ def fd_bonus(
         "effective_rank": norms.trace / norms.operator,
         "kappa": kappa,
     }
-    bonus = float(statement("m25.fd-bonus", practical=practical).width(**quantities))
+    squared = mean_part("m25.fd-bonus", "m25.mean-norm", practical=practical).width(**quantities)
+    return _bonus("m25.fd-bonus", math.sqrt(float(squared)), quantities, practical)
+
+
+def bounded_bonus(
+    radius: float,
+    *,
+    n: int,
+    d: int,
+    mean_gap: float,
+    reference_trace_root: float,
+    delta: float,
+    kappa: float,
+    constants: str = "printed",
+) -> float:
+    """Bonus of FD-UCB for features of a known largest norm: M25 Remark 1, Theorem 5.
+
+    Tr Σ and ‖Σ‖ stand at the square of `radius`, which neither can exceed; ``‖Σ‖ sqrt(4 r(Σ) + …)``
+    grows with both, so that the effective rank is 1 there. `d` is the number of features; the
+    rest is that of `fd_bonus`.
+    """
+    practical = constants == "practical"
+    quantities = {
+        "n": n,
+        "d": d,
+        "delta": delta,
+        "sample_mean_gap": mean_gap,
+        "reference_root_trace": reference_trace_root,
+        "radius": radius,
+        "trace": radius**2,
+        "operator": radius**2,
+        "effective_rank": 1.0,
+        "kappa": kappa,
+    }
+    name = "m25.fd-bounded-bonus"
+    mean = mean_part(name, "m25.bounded-mean-norm", practical=practical).width(**quantities)
+    return _bonus(name, float(mean), quantities, practical)
+
+
+def _bonus(name: str, mean_error: float, quantities: dict[str, float], practical: bool) -> float:
+    bonus = float(statement(name, practical=practical).width(**quantities))
     if practical:
         # The program has one also for the 2 of 2Δ_μ(Δ_μ + ‖μ̂ - μ_r‖), which is no constant of the
         # catalogue but part of the formula: one half of that term goes.
-        squared = mean_part("m25.fd-bonus", "m25.mean-norm", practical=True).width(**quantities)
-        mean_error = math.sqrt(float(squared))
-        bonus -= mean_error * (mean_error + mean_gap)
+        bonus -= mean_error * (mean_error + quantities["sample_mean_gap"])
     return bonus
 
 
@@ -133,6 +175,10 @@ class FdUcb(IndexPolicy):
         None: 1 with practical, sqrt(8/3) (Gaussian features) with printed constants.
     threshold : float or None
         M of the thresholded covariance (`Norms.of_sample`); None for the plain sample covariance.
+    radius : float or None
+        Largest norm that a row of features can have, where it is known, as 1 for normalised
+        embeddings: the bonus of M25 Theorem 5 (`m25.fd-bounded-bonus`), with nothing estimated but
+        ``‖μ̂ - μ_r‖``. An arm with a longer row is set aside. None: the bonus (6).
     burn_in : int
         Samples of every arm before the first choice; 0 (as in the paper's experiments): one batch.
 
@@ -140,19 +186,20 @@ class FdUcb(IndexPolicy):
     -----
     With printed constants δ is divided by the number of steps, as Algorithm 1 says. The norms are
     estimated anew whenever the sample has grown by a tenth; n in the bonus is always the present
-    one.
+    one. A known `radius` says nothing of κ, nor whether n ≥ 4 r(Σ) + log(3/δ), as the theorem asks.
     """
 
     name = "fd-ucb"
     constants: str = "practical"
     kappa: float | None = None
     threshold: float | None = 2.0
+    radius: float | None = None
     burn_in: int = 0
 
     def __post_init__(self) -> None:
         check_choice("constants", self.constants, CONSTANTS)
         check_count("burn_in", self.burn_in, minimum=0)
-        for name in ("kappa", "threshold"):
+        for name in ("kappa", "threshold", "radius"):
             value = getattr(self, name)
             if value is not None:
                 check_positive(name, value, "or None")
@@ -169,16 +216,24 @@ class FdUcb(IndexPolicy):
         kappa = self.kappa
         if kappa is None:
             kappa = 1.0 if self.constants == "practical" else KAPPA_GAUSSIAN
-        bonus = fd_bonus(
-            self._norms(state, arm),
-            n=score.n,
-            mean_gap=score.mean_gap,
-            reference_trace_root=ReferenceSpectrum.of(state).trace_root,
-            delta=state.error / (state.horizon if self.constants == "printed" else 1),
-            kappa=kappa,
-            constants=self.constants,
-        )
-        return score.loss() - bonus
+        given: dict[str, Any] = {
+            "n": score.n,
+            "mean_gap": score.mean_gap,
+            "reference_trace_root": ReferenceSpectrum.of(state).trace_root,
+            "delta": state.error / (state.horizon if self.constants == "printed" else 1),
+            "kappa": kappa,
+            "constants": self.constants,
+        }
+        if self.radius is None:
+            return score.loss() - fd_bonus(self._norms(state, arm), **given)
+        longest = float(np.linalg.norm(state.rows[arm], axis=1).max())
+        if longest > self.radius * (1.0 + HALF_PRECISION):
+            raise InputError(
+                f"must be at least the norm of every row; got {self.radius:g}, and a row of norm "
+                f"{longest:g}.",
+                argument="radius",
+            )
+        return score.loss() - bounded_bonus(self.radius, d=score.mean.size, **given)
 
     def _norms(self, state: State, arm: int) -> Norms:
         rows = state.rows[arm]

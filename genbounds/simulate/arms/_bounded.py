@@ -141,7 +141,7 @@ class CategoricalArm(SyntheticArm):
         """True quantities by name."""
         p = self.probabilities
         return {
-            "families": frozenset({"bounded", "kernel"}),
+            "families": frozenset({"bounded", "kernel", "classes"}),
             "d": p.size,
             "mean": p,
             "centred": False,

@@ -161,6 +161,35 @@ def _visits_long_burn_in(theta: Float, d: int) -> dict[str, Float]:
     return found | {"burn_in": found["batch"] + found["burn_in"] - 1.0}
 
 
+def _independent_sums(theta: Float, d: int) -> dict[str, Float]:
+    parts = np.abs(theta[:, : 4 * d]).reshape(-1, 4, d)
+    names = ("weights", "shapes", "scales", "deviations")
+    found = {name: parts[:, index] for index, name in enumerate(names)}
+    return found | {"position": 2.0 * _unit(theta[:, -1]) - 1.0}
+
+
+_JUMPS = 2  # of each step function
+
+
+def _step_products(theta: Float, d: int) -> dict[str, Float]:
+    """Make d + 1 points, on a line at d = 1 and in a square beyond."""
+    s = min(d, 2)
+    points, knots, rest = np.split(theta, [(d + 1) * s, (d + 1 + _JUMPS) * s], axis=1)
+    rest = rest.reshape(-1, s, _JUMPS)
+    # The first jump is 1: constants, with 0 on both sides, would be nearest to a violation.
+    jumps = np.concatenate([rest[..., :1], np.ones_like(rest[..., :1]), rest[..., 1:]], axis=2)
+    return {
+        # Below 1 by more than rounding to thousandths may add.
+        "points": np.minimum(_unit(points), 0.999).reshape(-1, d + 1, s),
+        "knots": np.sort(_unit(knots).reshape(-1, s, _JUMPS), axis=2),
+        "levels": jumps.cumsum(axis=2),
+    }
+
+
+def _step_product_size(d: int) -> int:
+    return (d + 1 + 2 * _JUMPS) * min(d, 2)
+
+
 def _two_matrices(d: int) -> int:
     return 2 * d * d
 
@@ -180,6 +209,8 @@ FAMILIES: Mapping[str, InputFamily] = MappingProxyType(
             size=lambda d: 2 * d + 1, decode=_simplex_triple, distributions=("v", "w")
         ),
         "vector-order": InputFamily(size=lambda d: d + 1, decode=_vector_order),
+        "independent-sums": InputFamily(size=lambda d: 4 * d + 1, decode=_independent_sums),
+        "step-products": InputFamily(size=_step_product_size, decode=_step_products),
         "visits": InputFamily(size=lambda d: d + 2, decode=_visits),
         "visits-burn-in": InputFamily(size=lambda d: d + 3, decode=_visits_burn_in),
         "visits-long-burn-in": InputFamily(size=lambda d: d + 3, decode=_visits_long_burn_in),

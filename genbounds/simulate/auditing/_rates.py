@@ -8,20 +8,14 @@ from types import MappingProxyType
 
 import numpy as np
 
-from genbounds.bounds import Bound, entropy_sum, truncate
-from genbounds.simulate.arms import (
-    CategoricalArm,
-    CircleArm,
-    DirichletArm,
-    FrechetArm,
-    GaussianArm,
-    NystromArm,
-    SphereArm,
-)
+from genbounds.bounds import Bound, entropy_sum
+from genbounds.simulate.arms import DirichletArm, FrechetArm, GaussianArm
 from genbounds.simulate.auditing._fits import average, fit_power, judge_exponent, normal_reach
 from genbounds.simulate.auditing._infinity import fid_infinity, spacing
+from genbounds.simulate.auditing._nystrom import nystrom, nystrom_product, nystrom_proof
 from genbounds.simulate.auditing._regret import fd_ucb, is_ucb
-from genbounds.simulate.auditing._results import FALSE_ALARM, Check
+from genbounds.simulate.auditing._results import Check
+from genbounds.simulate.auditing._sobol import integrals, means, variances
 from genbounds.validation import Float, InputError
 
 
@@ -155,122 +149,6 @@ def _rank_flip(bound: Bound, replications: int, rng: np.random.Generator) -> lis
     ]
 
 
-_SAMPLERS = ("iid", "inverse", "Box–Muller")  # the last two scramble Sobol points
-_SOBOL_SIZE = 512
-
-
-def _sobol(bound: Bound, replications: int, rng: np.random.Generator) -> list[Check]:
-    """Variances of FD_N and log IS_N of a random network's outputs, by sampler of its latents."""
-    from scipy.stats import f as f_distribution
-
-    runs, d = min(max(replications // 25, 40), 400), 4
-    # 24: twelve ratios, two sides.
-    reach = float(f_distribution.isf(FALSE_ALARM / 24.0, runs - 1, runs - 1))
-    checks, shown = [], list[bool]()
-    for latent in (2, 8, 32):
-        weight = rng.standard_normal((latent, d)) / math.sqrt(latent)
-        scores = np.array([[_scores(weight, s, rng) for s in _SAMPLERS] for _ in range(runs)])
-        iid, *sobol = np.var(scores, axis=0, ddof=1)  # by sampler and score
-        for sampler, spread in zip(_SAMPLERS[1:], sobol, strict=True):
-            for score, share in zip(("FD_N", "log IS_N"), spread / iid, strict=True):
-                checks.append(
-                    Check(
-                        kind="fit",
-                        claim=f"variance of {score}, Sobol ({sampler}) over iid, "
-                        f"{latent} latent dimensions, N = {_SOBOL_SIZE}",
-                        holds=bool(share / reach <= bound.constants["ratio"]),
-                        found=f"ratio {share:.3f}, F interval [{share / reach:.3f}, "
-                        f"{share * reach:.3f}], {runs} runs",
-                        decisive=True,
-                    )
-                )
-                shown.append(bool(share * reach < bound.constants["ratio"]))
-    # No ratio above one is no gain yet: points that are as good as iid ones would pass, too.
-    checks.append(
-        Check(
-            kind="fit",
-            claim="both kinds of Sobol points lower the variance of both scores at 2 latent "
-            "dimensions",
-            holds=all(shown[:4]),
-            found=f"whole F interval below {bound.constants['ratio']:g} for {sum(shown[:4])} of "
-            f"the 4 ratios there, for {sum(shown)} of all {len(shown)}",
-            decisive=True,
-        )
-    )
-    return checks
-
-
-def _scores(weight: Float, sampler: str, rng: np.random.Generator) -> tuple[float, float]:
-    """FD_N against N(0, I) and log IS_N of tanh features of latents from one sampler."""
-    from scipy.special import softmax
-    from scipy.stats import qmc
-
-    latent, d = weight.shape
-    if sampler == "iid":
-        z = rng.standard_normal((_SOBOL_SIZE, latent))
-    else:
-        engine = qmc.MultivariateNormalQMC(
-            np.zeros(latent), inv_transform=sampler == "inverse", rng=rng
-        )
-        z = engine.random(_SOBOL_SIZE)
-    rows = np.tanh(1.5 * z @ weight)
-    reference = FrechetArm(GaussianArm(0.0, np.ones(d)), 0.0, np.ones(d))
-    cov = np.cov(rows.T, bias=True)[None]
-    posterior = softmax(3.0 * rows, axis=1)
-    score = entropy_sum(posterior.mean(axis=0)) - entropy_sum(posterior).mean()
-    return float(reference.plugin_distance(rows.mean(axis=0)[None], cov)[0]), float(score)
-
-
-def _nystrom(bound: Bound, replications: int, rng: np.random.Generator) -> list[Check]:
-    """Quantile of the error at fixed t, with the t-truncation of both spectra.
-
-    Asked is λ_r(K) ≤ τ and t ≥ r τ log n for some r; in the proof t ≥ C r log n. The last
-    distribution meets the first with r = 102, where λ_r = 0, and any τ > 0; it does not meet the
-    second.
-    """
-    unequal = CategoricalArm(np.r_[0.5, np.full(100, 0.005)], name="one class of 1/2 among 101")
-    cases = (
-        (NystromArm(SphereArm(3), 8), "rank 3: λ_4 = 0"),
-        (NystromArm(CircleArm(1.0), 20), "infinite rank: λ_10 ≤ 0.1 at n ≤ 800"),
-        (NystromArm(unequal, 2), "as printed only: λ_102 = 0 ≤ τ, t ≥ 102 τ log n for small τ"),
-    )
-    sizes = np.array([50.0, 100.0, 200.0, 400.0, 800.0])
-    claimed = bound.constants["exponent"]
-    checks = []
-    for arm, why in cases:
-        # In 20 batches. Class shares cost next to nothing, samples of features a matrix each.
-        shares_only = isinstance(arm.arm, CategoricalArm)
-        count = max(2 * replications, 2000) if shares_only else max(replications // 10, 100)
-        drawn = [_nystrom_quantile(arm, int(n), count // 20 * 20, rng) for n in sizes]
-        means, errors = (np.array(part) for part in zip(*drawn, strict=True))
-        slope, low, high = fit_power(sizes, means, errors, count=len(cases))
-        checks.append(
-            Check(
-                kind="fit",
-                claim=f"error of Nyström that a tenth of the samples exceeds, {arm.name} ({why}): "
-                f"exponent at most {claimed:g}",
-                holds=low <= claimed,
-                found=f"fitted exponent {slope:.3f}, interval [{low:.3f}, {high:.3f}]; the error "
-                f"is {means[0]:.3f} at n = {sizes[0]:g}, {means[-1]:.3f} at n = {sizes[-1]:g}",
-                decisive=True,
-            )
-        )
-    return checks
-
-
-def _nystrom_quantile(
-    arm: NystromArm, n: int, count: int, rng: np.random.Generator
-) -> tuple[float, float]:
-    """Error that a tenth of the samples exceeds, averaged over 20 batches, and its error."""
-    kept = min(arm.landmarks, arm.d)
-    truth = truncate(arm.facts["kernel_spectrum"][None], kept)
-    drawn = arm.statistics(["nystrom_spectrum"], n, count, rng)["nystrom_spectrum"]
-    found = np.linalg.norm(truncate(drawn, kept) - truth, axis=1)
-    mean, error = average(np.quantile(found.reshape(20, -1), 0.9, axis=1))
-    # Class shares are multiples of 1/n: all batches may have the very same quantile.
-    return mean, max(error, 1e-3 * mean)
-
-
 Study = Callable[[Bound, int, np.random.Generator], list[Check]]
 
 _STUDIES: Mapping[str, Study] = MappingProxyType(
@@ -282,8 +160,12 @@ _STUDIES: Mapping[str, Study] = MappingProxyType(
         "c20.fid-infinity": fid_infinity,
         "c20.fid-infinity-with-replacement": fid_infinity,
         "c20.spacing": spacing,
-        "c20.sobol": _sobol,
-        "v24.nystrom": _nystrom,
+        "c20.sobol": variances,
+        "c20.sobol-mean": means,
+        "c20.sobol-rate": integrals,
+        "v24.nystrom": nystrom,
+        "v24.nystrom-product": nystrom_product,
+        "v24.nystrom-proof": nystrom_proof,
         "o24.fid-ucb-regret": fd_ucb,
         "m25.fd-ucb-regret": fd_ucb,
         "o24.is-ucb-regret": is_ucb,

@@ -16,6 +16,7 @@ from genbounds.estimators import (
     _moments,
     _second_order,
 )
+from genbounds.estimators._extrapolation import extrapolate
 from genbounds.estimators.frechet import _expansion, _sample, _strategies
 from genbounds.estimators.frechet._expansion import FrechetRows, Kernel, exponential_factor
 from genbounds.estimators.frechet._pair import Pair
@@ -353,6 +354,13 @@ def test_extrapolation_is_that_of_the_published_subsets(replace):
     got = gb.estimators.frechet_infinity(x, y, subsets=subsets)
     assert got.value == pytest.approx(expected, rel=1e-10)
     assert got.reliable != replace
+
+
+def test_a_prediction_is_the_line_at_that_size():
+    subsets = gb.estimators.Subsets(points=5, minimum=40)
+    line = extrapolate(lambda index: 3.0 + 7.0 / index.size, 400, subsets)
+    assert line.at(1000) == pytest.approx(3.007, rel=1e-12)
+    assert line.at(40) == pytest.approx(line.scores[0, 0], rel=1e-12)
 
 
 @pytest.mark.parametrize("replace", [False, True])
