@@ -23,7 +23,7 @@ from genbounds.estimators import (
     vendi_options,
 )
 from genbounds.origins import check_same_encoder, origin_of, origin_warnings
-from genbounds.results import Diagnostic, Score, all_reliable
+from genbounds.results import Diagnostic, Score, all_reliable, titled
 from genbounds.validation import Float, InputError, check_count, check_open_unit
 
 MIXTURE_METRICS = ("kid", "cmmd", "kad", "energy", "rke")
@@ -135,7 +135,8 @@ class Mixture(InHand):
         ]
 
     def _caption(self) -> str:
-        return f"{self.metric} of the mixture and of each model, {percent(self.level)} intervals"
+        title = titled(self.scores, self.metric)
+        return f"{title} of the mixture and of each model, {percent(self.level)} intervals"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types."""

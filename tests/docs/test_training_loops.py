@@ -105,6 +105,7 @@ def test_the_callback_stops_on_collapse(lightning):
     assert callback.monitor.track().verdict == "collapsed"
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:FrechetDistance:UserWarning")
 def test_the_module_logs_every_epoch(lightning):
     torch = pytest.importorskip("torch")
