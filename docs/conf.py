@@ -17,13 +17,14 @@ extensions = [
     "numpydoc",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
+    "cells",
     "offline_math",
     "offline_pages",
 ]
 myst_enable_extensions = ["dollarmath"]
 html_math_renderer = "mathml"
 html_static_path = ["_static"]
-html_css_files = ["formulas.css"]
+html_css_files = ["formulas.css", "cells.css"]
 myst_heading_anchors = 3
 numpydoc_show_class_members = False
 autosummary_generate = True

@@ -9,18 +9,20 @@ from __future__ import annotations
 import html
 import math
 import re
+import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from genbounds._text import display, interval, number, shown
+from genbounds._text import display, interval, number, short, shown
 from genbounds.validation import InputError
 
 if TYPE_CHECKING:
     import pandas
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
 
-HEADINGS = {"stderr": "Std. error", "n": "n"}
+HEADINGS = {"stderr": "Std. error", "n": "n", "p": "p", "p, adjusted": "p, adjusted"}
 """Of columns whose own name is no heading."""
 
 WIDE_SPREAD = 20.0
@@ -149,9 +151,12 @@ class InHand:
         names = [shown(line.name) for line in lines]
         ax.set_yticks(range(len(lines)), names, parse_math=False)
         ax.set_ylim(len(lines) - 0.5, -0.5)
-        ax.set_xlabel(self._caption(), parse_math=False)
+        # What values are, in lines that fit below the axes.
+        about = self._caption().partition(";")[0]
+        ax.set_xlabel(textwrap.fill(about, 52), parse_math=False)
         if _is_spread(lines):
             ax.set_xscale("log")
+            plain_log_ticks(ax.xaxis)
         return ax
 
     def _repr_html_(self) -> str:
@@ -159,7 +164,10 @@ class InHand:
         lines = self._lines()
         head, numeric, rows = _grid(self, _html)
         place = _places(lines)
-        heading = "".join(f'<th scope="col">{text}</th>' for text in (*head, "Drawn"))
+        heading = "".join(
+            f'<th scope="col" style="text-align:{"right" if right else "left"}">{text}</th>'
+            for text, right in zip((*head, "Drawn"), (*numeric, False), strict=True)
+        )
         parts = [
             f"<table><caption>{_html(self._caption())}</caption>",
             f"<thead><tr>{heading}</tr></thead><tbody>",
@@ -250,6 +258,16 @@ def _latex(text: str) -> str:
     return re.sub(
         "[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+", lambda found: f"$^{{{found[0].translate(_SUPERSCRIPT)}}}$", text
     )
+
+
+def plain_log_ticks(axis: Axis) -> None:
+    """Label a logarithmic axis with plain numbers, few enough to be read."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    low, high = axis.get_view_interval()
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high < 1e3 * low else (1.0,)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
+    axis.set_minor_formatter(NullFormatter())
 
 
 def _is_spread(lines: Sequence[Line]) -> bool:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Literal, get_args
 
 from genbounds._tables import InHand, Line, plus_minus
-from genbounds._text import display
+from genbounds._text import display, percent
 
 Severity = Literal["unreliable", "caution"]
 
@@ -229,7 +229,7 @@ class Score(InHand):
 
     def _caption(self) -> str:
         what = self.title or "Score"
-        return f"{what}, {100.0 * self.level:g}% confidence interval"
+        return f"{what}, {percent(self.level)} confidence interval"
 
     def __repr__(self) -> str:
         text = (
@@ -258,6 +258,11 @@ class Score(InHand):
             "encoder": self.encoder,
             "notes": list(self.notes),
         }
+
+
+def titled(scores: Mapping[str, Score], metric: str) -> str:
+    """Return the title of some `scores`; the name of their `metric` where they have none."""
+    return next((score.title for score in scores.values()), "") or metric
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -407,9 +412,8 @@ class Ranking(InHand):
         return [score._line(name, group=letters[name]) for name, score in self.scores.items()]
 
     def _caption(self) -> str:
-        title = next((score.title for score in self.scores.values()), "") or self.metric
         return (
-            f"{title}, {100.0 * self.level:g}% confidence intervals; "
+            f"{titled(self.scores, self.metric)}, {percent(self.level)} confidence intervals; "
             "models that share a group letter do not differ significantly"
         )
 

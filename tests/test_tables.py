@@ -8,6 +8,7 @@ import sys
 import xml.etree.ElementTree as ET
 from dataclasses import replace
 from html.parser import HTMLParser
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -87,6 +88,28 @@ def test_unreliable_scores_are_marked_everywhere():
     assert "stroke-dasharray" in marked._repr_html_()
     assert "unreliable" in bad.citation()
     assert "Reliable" not in ranking.to_markdown()
+
+
+@pytest.mark.parametrize("values", [(0.2, 7.0), (0.01, 800.0)])
+def test_a_logarithmic_plot_has_a_few_plain_numbers(values):
+    """As people read them, and none over another; what is on the axis fits below it."""
+    from matplotlib.figure import Figure
+
+    ranking = results()["ranking"]
+    scores = {str(x): replace(make_score(x), title="A title of a score " * 6) for x in values}
+    # The size of a new figure of `plot`.
+    axes = Figure(figsize=(6.4, 1.64), layout="constrained").add_subplot()
+    replace(ranking, scores=scores, groups=()).plot(axes)
+    axes.figure.draw_without_rendering()
+    low, high = axes.get_xlim()
+    ticks = [tick for tick in axes.xaxis.get_major_ticks() if low <= tick.get_loc() <= high]
+    assert 2 <= len(ticks) <= 7
+    boxes = sorted((tick.label1.get_window_extent() for tick in ticks), key=lambda box: box.x0)
+    assert all(a.x1 < b.x0 for a, b in pairwise(boxes))
+    assert all(re.fullmatch(r"[\d\u202f.]+", tick.label1.get_text()) for tick in ticks)
+    assert not any(axes.get_xticklabels(minor=True)[k].get_text() for k in range(3))
+    label = axes.xaxis.label.get_window_extent()
+    assert 0 <= label.x0 < label.x1 <= axes.figure.bbox.x1
 
 
 # --- names ----------------------------------------------------------------------------------------

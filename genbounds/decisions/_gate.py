@@ -21,7 +21,7 @@ from genbounds.estimators import (
     rank,
 )
 from genbounds.origins import origin_of, origin_warnings
-from genbounds.results import Diagnostic, Difference, Score, all_reliable
+from genbounds.results import Diagnostic, Difference, Score, all_reliable, titled
 from genbounds.validation import InputError, check_open_unit
 
 if TYPE_CHECKING:
@@ -184,7 +184,8 @@ class Verdict(InHand):
         ]
 
     def _caption(self) -> str:
-        return f"{self.metric}: how much worse, one-sided limits at {percent(self.level)} each"
+        title = titled(self.scores, self.metric)
+        return f"{title}: how much worse, one-sided limits at {percent(self.level)} each"
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw how much worse the candidate is, with its limits and the margin.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 from genbounds._tables import InHand, Line
 from genbounds._text import count, interval, number, percent, short
-from genbounds.results import Diagnostic, Score
+from genbounds.results import Diagnostic, Score, titled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -256,8 +256,7 @@ class Track(InHand):
         return [look._lines()[0] for look in self.looks]
 
     def _caption(self) -> str:
-        title = next((score.title for score in self.scores.values()), "") or self.metric
-        return f"{title} by step, {jointly(self.level)}"
+        return f"{titled(self.scores, self.metric)} by step, {jointly(self.level)}"
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the values with their bands by step, and mark the kept checkpoint.

@@ -13,7 +13,7 @@ from genbounds._text import interval, number, percent, shown
 from genbounds.decisions._judged import Judged, judged_by_folds, judged_by_halves
 from genbounds.estimators import MetricSpec, metric_spec
 from genbounds.origins import check_same_encoder, origin_of, origin_warnings
-from genbounds.results import Diagnostic, Score, all_reliable
+from genbounds.results import Diagnostic, Score, all_reliable, titled
 from genbounds.validation import InputError, check_count, check_open_unit
 
 MIXTURE_METRICS = ("fd", "kid", "cmmd", "kad", "energy", "rke")
@@ -125,7 +125,8 @@ class Mixture(InHand):
         ]
 
     def _caption(self) -> str:
-        return f"{self.metric} of the mixture and of each model, {percent(self.level)} intervals"
+        title = titled(self.scores, self.metric)
+        return f"{title} of the mixture and of each model, {percent(self.level)} intervals"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
-from genbounds._tables import InHand, Line
+from genbounds._tables import InHand, Line, plain_log_ticks
 from genbounds._text import number, percent
 from genbounds.decisions._estimates import all_warnings, on_score_scale
 from genbounds.decisions._variance import FITTED, LARGEST, VarianceModel, smallest
@@ -213,9 +213,11 @@ class Plan(InHand):
         if self.n is not None:
             ax.plot([self.n], [wanted], "o", color="C3")
         ax.set_xscale("log")
+        plain_log_ticks(ax.xaxis)
         ax.set_xlabel("generated samples" + (" of each model" if self.two_models else ""))
         if self.powers is None:
             ax.set_yscale("log")
+            plain_log_ticks(ax.yaxis)
             ax.set_ylabel(self._caption(), parse_math=False)
         else:
             ax.set_ylabel(f"power for a difference of {number(self.gap)}", parse_math=False)

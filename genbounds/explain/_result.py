@@ -167,7 +167,7 @@ class Memorisation(InHand):
 
     def _caption(self) -> str:
         return (
-            f"share of the training {self.unit}s that the output depends on, with its lower bound "
+            f"Share of the training {self.unit}s that the output depends on, with its lower bound "
             f"at {percent(self.level)}"
         )
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from genbounds._tables import InHand, Line
 from genbounds._text import interval, number, percent, shown
-from genbounds.results import Diagnostic, Score, all_reliable
+from genbounds.results import Diagnostic, Score, all_reliable, titled
 from genbounds.select._selection import ArmStatus
 
 
@@ -127,7 +127,8 @@ class MixtureSelection(InHand):
         ]
 
     def _caption(self) -> str:
-        return f"{self.metric} of the mixture and of each arm, {percent(self.confidence)} intervals"
+        title = titled(self.scores, self.metric)
+        return f"{title} of the mixture and of each arm, {percent(self.confidence)} intervals"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types."""

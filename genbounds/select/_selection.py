@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds.results import Score
+from genbounds._tables import InHand, Line
+from genbounds._text import percent, shown
+from genbounds.results import Score, titled
 from genbounds.validation import Float, InputError
 
 
@@ -127,7 +129,7 @@ def _running_mean(x: Float) -> Float:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Selection:
+class Selection(InHand):
     """Which arm is best, whether that is certified, and what it took.
 
     Attributes
@@ -164,6 +166,8 @@ class Selection:
         What the certificate assumes, and everything out of the ordinary.
     """
 
+    _names: ClassVar[str] = "Arm"
+
     best: str
     certified: bool
     confidence: float
@@ -189,6 +193,27 @@ class Selection:
     def set_aside(self) -> dict[str, str]:
         """Arms taken out of the run, with the reason."""
         return {name: arm.reason for name, arm in self.arms.items() if arm.state == "set aside"}
+
+    def _lines(self) -> list[Line]:
+        return [
+            Line(
+                name=name,
+                value=score.value,
+                low=score.low,
+                high=score.high,
+                reliable=score.reliable,
+                more={"stderr": score.stderr, "samples": self.samples[name]},
+            )
+            for name, score in self.scores.items()
+        ]
+
+    def _caption(self) -> str:
+        top = ", ".join(map(shown, self.top))
+        state = "certified" if self.certified else "not certified"
+        return (
+            f"{titled(self.scores, self.metric)}, {percent(self.confidence)} for all arms at all "
+            f"times; best: {top} ({state})"
+        )
 
     def __repr__(self) -> str:
         state = f"certified at {self.confidence:.0%}" if self.certified else "not certified"

@@ -11,7 +11,8 @@ from types import ModuleType
 
 import genbounds
 
-PROGRAMS = {"cli"}  # a program, not an interface: docs/cli.md
+# A program, not an interface: docs/cli.md. Metrics that need torchmetrics: docs/features.md.
+ELSEWHERE = {"cli", "torchmetrics"}
 
 
 def packages() -> list[str]:
@@ -19,7 +20,7 @@ def packages() -> list[str]:
     found = [
         module.name
         for module in pkgutil.iter_modules(genbounds.__path__)
-        if module.ispkg and not module.name.startswith("_") and module.name not in PROGRAMS
+        if module.ispkg and not module.name.startswith("_") and module.name not in ELSEWHERE
     ]
     return ["genbounds", *(f"genbounds.{name}" for name in found)]
 

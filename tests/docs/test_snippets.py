@@ -4,7 +4,8 @@ Python blocks of a page run one after the other in one namespace, in a folder wi
 examples speak of; lines of a shell block that start with ``genbounds`` run as well. A ``text``
 block right after a Python block is its output, and in a ``console`` block the lines after ``$ ...``
 are: words must agree, and numbers to the digit shown; a line ``...`` stands for any lines. A
-comment ``<!-- not run: why -->`` above a block leaves it out.
+comment ``<!-- not run: why -->`` above a block leaves it out. Cells (``{cell}``) run when the pages
+are built.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ SHELLS = {"sh", "bash", "shell", "console"}
 OTHER_PROGRAMS = {"git", "cd", ".", "pip", "python", "python3", "make"}
 
 FENCE = re.compile(
-    r"^(?P<above><!--[^\n]*-->\n\n?)?```(?P<kind>[a-z]*)\n(?P<body>.*?)^```$",
+    r"^(?P<above><!--[^\n]*-->\n\n?)?```(?P<kind>[a-z]*|\{[a-z]+\}[^\n]*)\n(?P<body>.*?)^```$",
     flags=re.MULTILINE | re.DOTALL,
 )
 
