@@ -184,3 +184,15 @@ def test_kinds_that_lie_far_apart_are_no_copies(n):
         centres = 6.0 * rng.normal(size=(12, 16))
         x = centres[rng.integers(12, size=n)] + rng.normal(size=(n, 16))
         assert "near-duplicates" not in {warning.code for warning in inspect("x", x).warnings}
+
+
+def test_one_tight_kind_among_others_is_no_copies():
+    """Nine rows of a rare kind are as near to one another as copies are, but too many for that."""
+    for seed in range(5):
+        rng = np.random.default_rng([32, seed])
+        x = rng.normal(size=(400, 8))
+        x[:9] = 10.0 + 1e-3 * rng.normal(size=(9, 8))
+        assert "near-duplicates" not in {warning.code for warning in inspect("x", x).warnings}
+        x[:9] = rng.normal(size=(9, 8))
+        x[:60] = np.repeat(x[:20], 3, axis=0) + 1e-3 * rng.normal(size=(60, 8))
+        assert "near-duplicates" in {warning.code for warning in inspect("x", x).warnings}
