@@ -3,10 +3,11 @@
 Plays arrive one after the other, each with a context drawn at random; a policy names an arm, which
 gives a value (large is good). Regret is what the best arm of that context would have given more,
 on average. *certified*: `gb.select.run(contexts=)` decides who plays until a context has its
-winner, and then only the winner plays. *kernel UCB*: PAK-UCB (Hu, Leung & Farnia, ICML 2025, arXiv
-2410.13287): for each arm a kernel ridge regression of its values on features of the context, and
-the arm with the largest prediction plus η times its uncertainty; ridge 1, RBF kernel, and
-η = √(2 log(2TG/δ)), δ = 0.05, as published, or η = 1. *uniform*: at random.
+winner, first after 20 values of each arm, and then only the winner plays. *kernel UCB*: PAK-UCB
+(Hu, Leung & Farnia, ICML 2025, arXiv 2410.13287): for each arm a kernel ridge regression of its
+values on features of the context, and the arm with the largest prediction plus η times its
+uncertainty; ridge 1, RBF kernel, and η = √(2 log(2TG/δ)), δ = 0.05, as published, or η = 1.
+*uniform*: at random.
 
     python -m experiments.selection.prompts             about 5 minutes on one core
 """
@@ -109,7 +110,13 @@ def certified(world: World, arrivals: Float, seed: int) -> tuple[float, int, int
         for arm, name in enumerate(names)
     }
     found = gb.select.run(
-        arms, contexts=contexts, metric=mean, batch=10, limit=int(counts.max()), seed=seed
+        arms,
+        contexts=contexts,
+        metric=mean,
+        batch=10,
+        first_look=20,
+        limit=int(counts.max()),
+        seed=seed,
     )
     total, decided, wrong = 0.0, 0, 0
     for context, run in found.contexts.items():
