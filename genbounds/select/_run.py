@@ -175,7 +175,7 @@ def run(  # type: ignore[misc]  # the short overloads take the same parameters
         is allowed, and further arms behind the others. A folder whose arms' features (as far as
         an arm has a ``digest()``) or reference were others is refused.
     progress : callable, optional
-        Called with the `State` after every round.
+        Called with the `State` after every round; with contexts, with that of the one in turn.
     target : {"best", "mixture"}
         "mixture": find weights with which drawing from all arms at random has a score that is at
         most `tolerance` above that of the best mixture. For "kid", "cmmd", "kad" and "energy";

@@ -148,6 +148,8 @@ def test_what_fails_in_one_context_fails_there_alone():
     assert gone.winners == found.winners
     assert "dogs" not in gone.recommended_scores
     assert "| dogs | – |" in gone.to_markdown()
+    assert "–" in gone._repr_html_()
+    assert len(gone.plot().get_yticklabels()) == 3
     with pytest.raises(InputError, match="every arm had to be set aside"):
         go({"good": dict.fromkeys(CONTEXTS, broken), "bad": dict.fromkeys(CONTEXTS, broken)})
 
