@@ -189,7 +189,7 @@ def extract(
     return job.run()
 
 
-def _share(source: Source, part: tuple[int, int], batch: int) -> Part:
+def _share(source: Source, part: object, batch: int) -> Part:
     """Return the part of the items that is asked for."""
     if not isinstance(part, tuple) or len(part) != 2:
         raise InputError(f"must be (i, k), two whole numbers; got {quoted(part)}.", argument="part")

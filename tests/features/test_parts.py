@@ -42,6 +42,20 @@ def test_the_parts_are_one_run(media, tmp_path, name, suffix, batch, k):
             files.read_features(parts[1:])
 
 
+@pytest.mark.parametrize(("batch", "k"), [(2, 4), (3, 2), (4, 2)])
+def test_the_parts_have_the_batches_of_one_run(media, tmp_path, batch, k):
+    """Of rows that were encoded together with others the last digits depend on these."""
+    whole, shared = Toy(), []
+    source = features.open_source([media / "folder"])
+    features.extract(source, whole, out=tmp_path / "whole.npz", batch=batch)
+    for i in range(1, k + 1):
+        encoder = Toy()
+        out = tmp_path / f"{i}.npz"
+        features.extract(source, encoder, out=out, batch=batch, part=(i, k))
+        shared += encoder.batches
+    assert shared == whole.batches
+
+
 def test_several_inputs_are_shared_out_as_one(media, tmp_path):
     inputs = [media / "samples.npz", media / "shard.tar"]
     whole = extracted(inputs, tmp_path / "whole.npz", batch=2)
