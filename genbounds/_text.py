@@ -82,7 +82,9 @@ def short(value: float) -> str:
     """Format a `value` known exactly: no digits beyond its own, powers of ten as such."""
     if value > 0 and not 1e-3 <= value < 1e5 and math.log10(value) % 1.0 < 1e-9:
         return "10" + str(round(math.log10(value))).translate(_SUPERSCRIPT)
-    return f"{value:,.6g}".replace(",", _THIN).replace("-", "−")
+    mantissa, _, exponent = f"{value:,.6g}".partition("e")
+    power = f"·10{str(int(exponent)).translate(_SUPERSCRIPT)}" if exponent else ""
+    return mantissa.replace(",", _THIN).replace("-", "−") + power
 
 
 def percent(value: float) -> str:

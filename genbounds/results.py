@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Literal, get_args
 
@@ -260,9 +260,9 @@ class Score(InHand):
         }
 
 
-def titled(scores: Mapping[str, Score], metric: str) -> str:
+def titled(scores: Iterable[Score], metric: str) -> str:
     """Return the title of some `scores`; the name of their `metric` where they have none."""
-    return next((score.title for score in scores.values()), "") or metric
+    return next((score.title for score in scores), "") or metric
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -412,8 +412,9 @@ class Ranking(InHand):
         return [score._line(name, group=letters[name]) for name, score in self.scores.items()]
 
     def _caption(self) -> str:
+        title = titled(self.scores.values(), self.metric)
         return (
-            f"{titled(self.scores, self.metric)}, {percent(self.level)} confidence intervals; "
+            f"{title}, {percent(self.level)} confidence intervals; "
             "models that share a group letter do not differ significantly"
         )
 

@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 
 import genbounds as gb
 from experiments.digits.arm import encode
+from experiments.digits.data import SIDE, Images
 from experiments.digits.progress import bars
-from experiments.digits.table import write_sheet
 from experiments.digits.train import DEFAULT_CACHE, Digits, prepare
 from genbounds import report
 from genbounds.bounds import catalog
@@ -41,6 +41,8 @@ LOOKED_AT = 2_000
 """Images a model among which copies of training images are looked for."""
 POOL = 25_600
 """Images drawn from each generator; the coverage check cuts them into disjoint samples."""
+STRIP = 12
+"""Images of each model that are shown."""
 OFFLINE = 20_000
 """Images a model of the offline evaluation that the selection is measured against."""
 EVERYDAY = 1_000
@@ -249,17 +251,26 @@ def build_page(digits: Digits, found: Findings) -> report.Page:
     page = report.Page(
         title="Which of these generators of digits is best?",
         lead=(
-            f"{run.best}: {state} at {LEVEL:.0%} from {run.total_samples:,} images in all, where "
-            f"uniform sampling {rival} {uniform.total_samples:,} for the same certificate; an "
-            f"offline evaluation with {OFFLINE:,} images of each model "
+            f"{run.best}: {state} at {report.percent(LEVEL)} from "
+            f"{report.number(run.total_samples)} images in all, where uniform sampling {rival} "
+            f"{report.number(uniform.total_samples)} for the same certificate; an offline "
+            f"evaluation with {report.number(OFFLINE)} images of each model "
             f"{'finds the same' if agrees else f'finds {offline[0]}'}."
         ),
         foot=f"Made by genbounds {gb.__version__}, experiments/digits/demo.py, seed {SEED}.",
         facts=report.Facts(
             items=[
-                ("Best", report.Name(run.best), f"{state} at {LEVEL:.0%}"),
-                ("Images drawn", run.total_samples, f"{saved:.0%} fewer than uniform sampling"),
-                ("Intervals that covered", f"{hits / tried:.1%}", f"of {tried:,}, nominal 95 %"),
+                ("Best", report.Name(run.best), f"{state} at {report.percent(LEVEL)}"),
+                (
+                    "Images drawn",
+                    run.total_samples,
+                    f"{report.percent(round(saved, 2))} fewer than uniform sampling",
+                ),
+                (
+                    "Intervals that covered",
+                    report.percent(round(hits / tried, 3)),
+                    f"of {report.number(tried)}, nominal 95 %",
+                ),
             ]
         ),
     )
@@ -284,10 +295,7 @@ def build_page(digits: Digits, found: Findings) -> report.Page:
                 "Ten classes of 8 × 8 handwritten digits. Every model was trained on the same 600 "
                 "real images; 897 others are the reference; 300 more trained the classifier whose "
                 "64 features and class posteriors the scores are computed from.",
-                report.Picture(
-                    _sheet(digits),
-                    alt="Images of every model and real ones, one labelled row each.",
-                ),
+                *_strips(digits),
                 models,
             ],
         ),
@@ -399,8 +407,9 @@ def _selection_section(found: Findings) -> report.Section:
                     )
                     for name, selection in found.selections.items()
                 ],
-                caption=f"Confidence {LEVEL:.0%}. The first two stop by themselves, the others get "
-                f"as many images as the first. The offline habit: {OFFLINE * len(run.samples):,}.",
+                caption=f"Confidence {report.percent(LEVEL)}. The first two stop by themselves, "
+                "the others get as many images as the first. The offline habit: "
+                f"{report.number(OFFLINE * len(run.samples))}.",
             ),
             report.samples_plot(run.samples, best=run.best),
             report.spending_plot(steps, spent),
@@ -416,7 +425,7 @@ def _modes_section(digits: Digits, found: Findings) -> report.Section:
     blocks: list[Block] = [
         f"Half of {MODES_N:,} images of each model, and half of the real ones, found kinds of "
         "digits whose shares look different; the other halves were counted. For each model a "
-        f"false claim has probability {1.0 - LEVEL:.0%} at most.",
+        f"false claim has probability {report.percent(round(1.0 - LEVEL, 12))} at most.",
         report.Table(
             columns=("Model", *kinds),
             rows=[
@@ -447,13 +456,32 @@ def _notes(ranking: gb.Ranking) -> list[str]:
     return list(dict.fromkeys([*ranking.notes, *notes]))
 
 
-def _sheet(digits: Digits) -> bytes:
-    rows = {"real": digits.split.reference_images}
+def _strips(digits: Digits) -> list[report.Picture]:
+    """Return some real images, and some of every model, a row of each."""
+    rows = {"real": digits.split.reference_images[:STRIP]}
     rows |= {
-        name: arm.images(24, np.random.default_rng(SEED)) for name, arm in digits.arms().items()
+        name: arm.images(STRIP, np.random.default_rng(SEED)) for name, arm in digits.arms().items()
     }
+    return [
+        report.Picture(strip(images), alt=f"{len(images)} images: {name}", caption=name)
+        for name, images in rows.items()
+    ]
+
+
+def strip(images: Images) -> bytes:
+    """Return images of values in [0, 1] in a row, as a PNG; what lies between them is clear.
+
+    So few that each is seen on a phone, and no ground of its own on a dark page.
+    """
+    from PIL import Image
+
+    grey = np.zeros((SIDE, len(images) * (SIDE + 1) - 1, 2), dtype=np.uint8)
+    for k, image in enumerate(images):
+        place = grey[:, k * (SIDE + 1) :][:, :SIDE]
+        place[..., 0] = np.rint(255.0 * np.clip(image, 0.0, 1.0))
+        place[..., 1] = 255
     png = io.BytesIO()
-    write_sheet(png, rows, columns=24)
+    Image.fromarray(grey).save(png, "PNG")
     return png.getvalue()
 
 

@@ -35,12 +35,14 @@ from genbounds.cli._terminal import (
 )
 from genbounds.features import check_same_encoder
 from genbounds.files import display
+from genbounds.validation import InputError
 
 EXAMPLES = """Examples:
 
 \b
 genbounds memorisation gan.npy --train train.npy --heldout heldout.npy
 genbounds memorisation gan.npz --train train.npz --heldout heldout.npz --groups clips --out results
+genbounds memorisation g.npy --train t.npy --heldout h.npy --images g.zip --images t/ --out results
 """
 
 LISTED = 10
@@ -72,6 +74,16 @@ def memorisation(
             show_default=False,
         ),
     ],
+    images: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--images",
+            metavar="PATH",
+            help="Folder, archive or array of the images that a file is of, for the page: given "
+            "twice, of the generated and of the training images.",
+            show_default="as the files say",
+        ),
+    ] = None,
     level: Annotated[
         float, typer.Option("--level", metavar="L", help="Confidence level of the lower bounds.")
     ] = 0.95,
@@ -106,6 +118,13 @@ def memorisation(
     """
     from genbounds.explain import memorisation as test
 
+    if images and len(images) != 2:
+        raise InputError(
+            f"is given twice, of the generated and of the training images; got {len(images)}.",
+            "--images",
+        )
+    if images and out is None:
+        raise InputError("is for the page: add --out.", "--images")
     drawing = Drawing(groups=groups, strata=strata, iid=iid)
     how = {"weights": weights, "device": device, "precision": precision}
     spec = reads_rows("memorisation")
@@ -126,9 +145,14 @@ def memorisation(
             found = test(**samples, level=level, fdr=fdr, closer=closer)
         keep(out, found.to_dict())
         if out is not None:
+            from genbounds.features.thumbnails import pictures_of
             from genbounds.report import memorisation_page
 
-            keep_page(out, memorisation_page(found))
+            pictures = {
+                name: pictures_of(inputs[name].path, inputs[name].shape[0], path)
+                for name, path in zip(("fake", "train"), images or (None, None), strict=True)
+            }
+            keep_page(out, memorisation_page(found, **pictures))
     if as_json:
         print_json(found.to_dict())
         return

@@ -184,7 +184,7 @@ class Verdict(InHand):
         ]
 
     def _caption(self) -> str:
-        title = titled(self.scores, self.metric)
+        title = titled(self.scores.values(), self.metric)
         return f"{title}: how much worse, one-sided limits at {percent(self.level)} each"
 
     def plot(self, ax: Axes | None = None) -> Axes:

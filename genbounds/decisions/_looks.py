@@ -256,7 +256,7 @@ class Track(InHand):
         return [look._lines()[0] for look in self.looks]
 
     def _caption(self) -> str:
-        return f"{titled(self.scores, self.metric)} by step, {jointly(self.level)}"
+        return f"{titled(self.scores.values(), self.metric)} by step, {jointly(self.level)}"
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the values with their bands by step, and mark the kept checkpoint.

@@ -125,7 +125,7 @@ class Mixture(InHand):
         ]
 
     def _caption(self) -> str:
-        title = titled(self.scores, self.metric)
+        title = titled(self.scores.values(), self.metric)
         return f"{title} of the mixture and of each model, {percent(self.level)} intervals"
 
     def to_dict(self) -> dict[str, Any]:

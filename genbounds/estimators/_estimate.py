@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from genbounds._text import number
 from genbounds.origins import origin_warnings
 from genbounds.results import Diagnostic, Method, Score, all_reliable, caution, unreliable
 from genbounds.validation import Float
@@ -371,7 +372,7 @@ class Estimate:
             found.append(
                 caution(
                     "out-of-range",
-                    f"the debiased estimate {self.value:.4g} lies below the smallest possible "
+                    f"the debiased estimate {number(self.value)} lies below the smallest possible "
                     f"value {self.lower_limit:g} and is reported as that: the samples do not tell "
                     "the two apart",
                 )

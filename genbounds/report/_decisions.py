@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from genbounds._text import display, interval, number, percent, shown
@@ -16,12 +17,17 @@ from genbounds.report.figures import (
 )
 from genbounds.report.page import Page, Section
 from genbounds.report.pages import FOOT, warning_blocks
-from genbounds.report.wording import metric_title
+from genbounds.report.wording import metric_title, sentence, stop_reason
 from genbounds.results import Diagnostic
 
 if TYPE_CHECKING:
     from genbounds.decisions import Mixture, Plan, Verdict
     from genbounds.select import MixtureSelection
+
+
+def _lead(result: Verdict | Mixture | MixtureSelection | Plan) -> str:
+    """Return what a result says as a sentence, its metric by its title."""
+    return sentence(str(replace(result, metric=metric_title(result.metric))))
 
 
 def gate_page(verdict: Verdict) -> Page:
@@ -31,7 +37,7 @@ def gate_page(verdict: Verdict) -> Page:
     ----------
     verdict : genbounds.decisions.Verdict
     """
-    page = Page(title="May the candidate replace the baseline?", lead=f"{verdict}.", foot=FOOT)
+    page = Page(title="May the candidate replace the baseline?", lead=_lead(verdict), foot=FOOT)
     share = verdict.relative_margin
     pvalue = f"p = {number(verdict.difference.pvalue)} for no difference"
     page.facts = Facts(
@@ -75,7 +81,7 @@ def mixture_page(mixture: Mixture) -> Page:
     ----------
     mixture : genbounds.decisions.Mixture
     """
-    page = Page(title="Is a mixture of models better?", lead=f"{mixture}.", foot=FOOT)
+    page = Page(title="Is a mixture of models better?", lead=_lead(mixture), foot=FOOT)
     answer = Tag("certified", "good") if mixture.certified else Tag("not certified", "open")
     at = f"one-sided, {percent(mixture.level)}"
     score = mixture.score
@@ -109,12 +115,12 @@ def mixture_selection_page(
     warnings : sequence of Diagnostic
         About the whole run: its files, for one.
     """
-    page = Page(title="Which mixture of models is best?", lead=f"{result}.", foot=FOOT)
+    page = Page(title="Which mixture of models is best?", lead=_lead(result), foot=FOOT)
     answer = Tag("certified", "good") if result.certified else Tag("not certified", "open")
     at, score = f"at {percent(result.confidence)}", result.score
     page.facts = Facts(
         items=[
-            ("Answer", answer, f"{at}; stopped: {result.stopped}"),
+            ("Answer", answer, f"{at}; {stop_reason(result.stopped)}"),
             ("Gap, at most", result.gap_high, f"to the best mixture, {at}"),
             ("Samples", result.total_samples, f"policy {result.policy}"),
         ]
@@ -139,7 +145,7 @@ def plan_page(plan: Plan) -> Page:
     ----------
     plan : genbounds.decisions.Plan
     """
-    page = Page(title="How many samples does it take?", lead=f"{plan}.", foot=FOOT)
+    page = Page(title="How many samples does it take?", lead=_lead(plan), foot=FOOT)
     wanted = "half-width" if plan.gap is None else "difference"
     answer: Tag | int = Tag("none", "bad") if plan.n is None else plan.n
     each = "of each model" if plan.two_models else ""

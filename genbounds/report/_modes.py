@@ -94,11 +94,16 @@ def modes_blocks(
     blocks += warning_blocks({}, result.warnings)
     blocks.append(_table(result))
     blocks += region_examples(result, fake, real)
-    problems = [p.problem for p in (real, fake) if p is not None and p.problem]
-    if problems and result.found:
-        blocks.append(Notes(items=problems, title="Pictures that are not at hand"))
+    if result.found:
+        blocks += missing_pictures(real, fake)
     blocks.append(Notes(items=result.assumptions, folded=True))
     return blocks
+
+
+def missing_pictures(*asked: Pictures | None) -> list[Block]:
+    """Return why there are no pictures of some of the samples that were asked for."""
+    problems = [one.problem for one in asked if one is not None and one.problem]
+    return [Notes(items=problems, title="Pictures that are not at hand")] if problems else []
 
 
 def region_examples(

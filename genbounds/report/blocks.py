@@ -191,10 +191,13 @@ class Examples:
     title : str
     items : sequence of (str, str)
         Name, and a data URI as `genbounds.features.thumbnails` makes them, or "".
+    paired : bool
+        Whether every two of them belong together.
     """
 
     title: str
     items: Sequence[tuple[str, str]]
+    paired: bool = False
 
     def __post_init__(self) -> None:
         for _, uri in self.items:

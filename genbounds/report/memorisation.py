@@ -5,29 +5,41 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from genbounds._text import count, number, percent
-from genbounds.report.blocks import Block, Facts, Notes, Table, Tag, Tone
+from genbounds.report._modes import missing_pictures
+from genbounds.report.blocks import Block, Examples, Facts, Notes, Table, Tag, Tone
 from genbounds.report.figures import ratio_plot
 from genbounds.report.page import Page, Section
 from genbounds.report.pages import FOOT, warning_blocks
+from genbounds.report.wording import sentence
 
 if TYPE_CHECKING:
     from genbounds.explain import Memorisation
+    from genbounds.features.thumbnails import Pictures
 
 SHOWN = 100
 """Suspects on the page; results.json has all."""
 
+PICTURED = 24
+"""Suspects that are shown beside what they reproduce."""
 
-def memorisation_page(result: Memorisation) -> Page:
+
+def memorisation_page(
+    result: Memorisation, *, fake: Pictures | None = None, train: Pictures | None = None
+) -> Page:
     """Build the page of `genbounds memorisation`.
 
     Parameters
     ----------
     result : genbounds.explain.Memorisation
+    fake, train : Pictures, optional
+        Names and pictures of the generated and of the training rows.
     """
     rows = f"{result.unit}s"
     tone: Tone = "bad" if result.copies else "good"
     depends = result.pvalue <= 1.0 - result.level
-    page = Page(title="Does the model copy its training data?", lead=f"{result}.", foot=FOOT)
+    page = Page(
+        title="Does the model copy its training data?", lead=sentence(str(result)), foot=FOOT
+    )
     page.facts = Facts(
         items=[
             (
@@ -59,18 +71,20 @@ def memorisation_page(result: Memorisation) -> Page:
         )
     )
     if result.suspects:
-        page.add(Section("What is reproduced", _suspects(result)))
+        page.add(Section("What is reproduced", _suspects(result, fake, train)))
     return page
 
 
-def _suspects(result: Memorisation) -> list[Block]:
-    """Tell generated rows and the training rows that they reproduce."""
+def _suspects(result: Memorisation, fake: Pictures | None, train: Pictures | None) -> list[Block]:
+    """Tell generated rows and the training rows that they reproduce, and show them."""
     listed = result.suspects[:SHOWN]
     more = "" if len(listed) == len(result.suspects) else f", the nearest {len(listed)} of them"
     return [
         f"{count(len(result.suspects), f'training {result.unit}')} with near copies{more}: on "
         f"average at most {percent(result.fdr)} of the list are there by chance. Rows are numbered "
         "from 0, in the order of the files.",
+        *_pairs(result, fake, train),
+        *missing_pictures(fake, train),
         Table(
             columns=("Generated row", "Training row", "Distance", "Ratio", "Generated copies"),
             rows=[
@@ -78,3 +92,28 @@ def _suspects(result: Memorisation) -> list[Block]:
             ],
         ),
     ]
+
+
+def _pairs(result: Memorisation, fake: Pictures | None, train: Pictures | None) -> list[Block]:
+    """Return generated pictures beside the training pictures that they reproduce, if there are any.
+
+    What has no picture keeps its name.
+    """
+    shown = result.suspects[:PICTURED]
+    sides = []
+    for pictures, rows in (
+        (fake, [one.fake_row for one in shown]),
+        (train, [one.train_row for one in shown]),
+    ):
+        if pictures is None:
+            return []
+        uris = pictures.of(rows)
+        sides.append([(pictures.name(row), uris.get(row, "")) for row in rows])
+    if not any(uri for side in sides for _, uri in side):
+        return []
+    title = (
+        "Generated pictures, and to the right of each the training picture that it reproduces, "
+        "in the order of the table"
+    )
+    items = [item for pair in zip(*sides, strict=True) for item in pair]
+    return [Examples(title, items, paired=True)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -93,6 +94,7 @@ def _environment() -> Environment:
         "sort_key": _sort_key,
         "numeric": _is_number,
         "name": lambda name: display(name, limit=120),
+        "unbroken": _unbroken,
         "code": lambda name: _cell(Code(display(name, limit=60))),
         "long": lambda cell: isinstance(cell, str) and len(cell) > 30,
         "kind": lambda block: type(block).__name__,
@@ -101,6 +103,11 @@ def _environment() -> Environment:
         "base64": _base64,
     }
     return environment
+
+
+def _unbroken(text: str) -> str:
+    """Keep intervals in one line."""
+    return re.sub(r"\[(\S+), (\S+)\]", "[\\1,\N{NO-BREAK SPACE}\\2]", text)
 
 
 def _printable(value: object) -> object:

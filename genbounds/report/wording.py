@@ -19,6 +19,11 @@ def metric_title(metric: str) -> str:
     return metric_spec(metric).title if metric in metric_names() else metric
 
 
+def sentence(text: str) -> str:
+    """Return a line for a log as a sentence."""
+    return f"{text[:1].upper()}{text[1:]}."
+
+
 VERDICT_WORDS = {"upheld": "not refuted"}
 """What people read for a verdict of the audit: a statement that survived is not proven by that."""
 

@@ -127,7 +127,7 @@ class MixtureSelection(InHand):
         ]
 
     def _caption(self) -> str:
-        title = titled(self.scores, self.metric)
+        title = titled(self.scores.values(), self.metric)
         return f"{title} of the mixture and of each arm, {percent(self.confidence)} intervals"
 
     def to_dict(self) -> dict[str, Any]:

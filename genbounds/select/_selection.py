@@ -210,10 +210,9 @@ class Selection(InHand):
     def _caption(self) -> str:
         top = ", ".join(map(shown, self.top))
         state = "certified" if self.certified else "not certified"
-        return (
-            f"{titled(self.scores, self.metric)}, {percent(self.confidence)} for all arms at all "
-            f"times; best: {top} ({state})"
-        )
+        title = titled(self.scores.values(), self.metric)
+        at = f"{percent(self.confidence)} for all arms at all times"
+        return f"{title}, {at}; best: {top} ({state})"
 
     def __repr__(self) -> str:
         state = f"certified at {self.confidence:.0%}" if self.certified else "not certified"

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from genbounds._text import percent
 from genbounds.results import Diagnostic, Score, unreliable
 from genbounds.select._loop import Loop
 from genbounds.select._sampler import Sampler
@@ -146,9 +147,9 @@ def _notes(loop: Loop) -> tuple[str, ...]:
         answer = f"any of the certified answers in {settings.contexts} contexts"
     notes = [
         f"{answer} is wrong with probability at most "
-        f"{1.0 - settings.confidence:.3g} at any stopping time, if the debiased scores at the "
-        f"planned looks (first: {certificate.sizes[0]} samples) are normal with their stated "
-        "standard errors and arms independent"
+        f"{percent(round(1.0 - settings.confidence, 12))} at any stopping time, if the debiased "
+        f"scores at the planned looks (first: {certificate.sizes[0]} samples) are normal with "
+        "their stated standard errors and arms independent"
     ]
     if settings.metric.sampled_reference:
         notes.append(

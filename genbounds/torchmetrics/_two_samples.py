@@ -16,7 +16,7 @@ from genbounds.validation import InputError, check_open_unit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure, SubFigure
 
 
 class TwoSamples(Metric):  # type: ignore[misc]
@@ -110,7 +110,7 @@ class TwoSamples(Metric):  # type: ignore[misc]
         self,
         val: Mapping[str, float] | Sequence[Mapping[str, float]] | None = None,
         ax: Axes | None = None,
-    ) -> tuple[Figure, Axes]:
+    ) -> tuple[Figure | SubFigure, Axes]:
         """Draw a score with its interval, or the scores of several epochs.
 
         Parameters
@@ -126,6 +126,7 @@ class TwoSamples(Metric):  # type: ignore[misc]
             As the plots of torchmetrics return them. A cross is an unreliable score.
         """
         import matplotlib.pyplot as plt
+        from matplotlib.ticker import MaxNLocator
 
         found = self.compute() if val is None else val
         results = [found] if isinstance(found, Mapping) else list(found)
@@ -143,7 +144,7 @@ class TwoSamples(Metric):  # type: ignore[misc]
                 capsize=3,
             )
         axes.plot([float(result["value"]) for result in results], color="C0", zorder=1)
-        axes.xaxis.set_major_locator(plt.MaxNLocator(integer=True))
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.set_xlabel("epoch")
         axes.set_ylabel(self._title)
         return figure, axes

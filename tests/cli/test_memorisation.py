@@ -95,3 +95,31 @@ def test_bad_options_are_one_line(run, files, options, words):
     assert (found.code, found.err.count("\n")) == (2, 1)
     assert words in found.err
     assert run("memorisation", files / "fresh.npy", "--train", files / "train.npy").code == 2
+
+
+def test_pictures_of_both_sides(run, files, tmp_path):
+    """As the files say, or as `--images` does, twice."""
+    rng = np.random.default_rng(1)
+    np.save(files / "images-fake.npy", rng.integers(256, size=(230, 4, 4), dtype=np.uint8))
+    np.save(files / "images-train.npy", rng.integers(256, size=(200, 4, 4), dtype=np.uint8))
+    bare = run(*call(files), "--out", tmp_path / "bare")
+    assert "pass --images" in (tmp_path / "bare" / "report.html").read_text(encoding="utf-8")
+    images = ["--images", files / "images-fake.npy", "--images", files / "images-train.npy"]
+    found = run(*call(files), *images, "--out", tmp_path / "shown", "--json")
+    page = (tmp_path / "shown" / "report.html").read_text(encoding="utf-8")
+    assert page.count('src="data:image/png;base64,') == 2 * min(24, len(found.json["suspects"])) > 0
+    assert (bare.code, found.code) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--images", "x", "--out", "o"], "`--images` is given twice"),
+        (["--images", "x", "--images", "y"], "add --out"),
+    ],
+)
+def test_images_that_make_no_sense(run, files, options, words):
+    found = run(*call(files), *options)
+    assert found.code == 2
+    assert words in found.err
+    assert found.err.count("\n") == 1

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
+from PIL import Image
 from scipy import stats
 
 from experiments.digits import demo
@@ -85,3 +88,15 @@ def test_the_page_shows_both_numbers_and_loads_nothing(out, results):
     assert "<script src" not in page
     assert 'href="http' not in page
     assert (out / "ranking.svg").read_text().startswith("<svg")
+
+
+def test_a_strip_has_no_ground_of_its_own():
+    """It is dark where the page is, and few enough images to be seen on a phone."""
+    picture = np.asarray(Image.open(io.BytesIO(demo.strip(np.full((3, 8, 8), 0.4)))))
+    assert picture.shape == (8, 26, 2)
+    between = [8, 17]
+    assert not picture[:, between, 1].any()
+    shown = np.delete(picture, between, axis=1)
+    assert (shown[..., 0] == 102).all()
+    assert (shown[..., 1] == 255).all()
+    assert 360 / (demo.STRIP * 9) > 2  # pixels of the screen to a pixel

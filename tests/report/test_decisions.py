@@ -71,3 +71,19 @@ def test_the_page_of_a_certified_mixture_names_arms_as_text():
     assert "Arms that were set aside" in html
     assert "<script>alert" not in html + found._repr_html_()
     assert "\u202e" not in html + str(found)
+
+
+def test_leads_are_sentences_with_the_title_of_the_metric(verdict):
+    pages = [
+        (report.gate_page(verdict), ("Fail: ", "Inconclusive: ", "Pass: ")),
+        (report.plan_page(gb.plan(OLD, REAL, half_width=0.3)), "Fréchet distance ± 0.3000"),
+        (report.plan_page(gb.plan((OLD, NEW), REAL, gap=0.3)), "A difference of 0.3000 in Fréchet"),
+        (
+            report.mixture_page(gb.mixture({"a": OLD, "b": NEW}, REAL)),
+            "Kernel Inception distance of",
+        ),
+    ]
+    for page, starts in pages:
+        assert page.lead.startswith(starts)
+        assert page.lead.endswith(".")
+        assert not {"fd", "kid"} & set(page.lead.split())

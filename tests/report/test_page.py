@@ -274,10 +274,18 @@ def test_numbers_as_people_read_them(value, text):
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(1e-20, "10⁻²⁰"), (0.05, "0.05"), (8.0, "8"), (7 / 3, "2.33333"), (1e6, "10⁶")],
+    [
+        (1e-20, "10⁻²⁰"), (0.05, "0.05"), (8.0, "8"), (7 / 3, "2.33333"), (1e6, "10⁶"),
+        (1e-20 / 3, "3.33333·10⁻²¹"), (-2.5e12, "−2.5·10¹²"),
+    ],
 )  # fmt: skip
 def test_exact_numbers(value, text):
     assert report.short(value) == text
+
+
+def test_intervals_of_facts_are_not_broken():
+    page = Page("x", "y", facts=Facts(items=[("a", 1.0, "95 % [0, 1.5], and so on, [a b, c]")]))
+    assert "95 % [0,\N{NO-BREAK SPACE}1.5], and so on, [a b, c]" in page.render()
 
 
 def test_sources_are_links_to_the_papers():

@@ -41,7 +41,11 @@ def log_ticks(
 
     low, high = axes.get_ylim() if vertical else axes.get_xlim()
     axis = axes.yaxis if vertical else axes.xaxis
-    start = low if zero is None else 1.5 * zero  # space for the 0
+    start = low
+    if zero is not None:  # space for the 0 and for half of the next label
+        box = axes.get_position()
+        length = box.height * canvas.height if vertical else box.width * canvas.width
+        start = zero * (high / low) ** ((16.0 if vertical else 24.0) / length)
     found = _log_places(start, high, most=4 if canvas.narrow and not vertical else 7)
     axis.set_major_locator(FixedLocator(found if zero is None else [zero, *found]))
     axis.set_major_formatter(FuncFormatter(lambda value, _: "0" if value == zero else short(value)))

@@ -194,7 +194,9 @@ def _curve(
         canvas = Canvas(width, 280 if width == WIDE else 250)
         axes = canvas.axes(left=62, right=14, top=12, bottom=46, grid="both")
         log_axis(canvas, axes, sizes)
-        axes.plot(sizes, values, color=COLOUR["accent"], linewidth=1.8)
+        (curve,) = axes.plot(sizes, values, color=COLOUR["accent"], linewidth=1.8)
+        ends = (f"{number(values[k])} at {number(round(sizes[k]))}" for k in (0, -1))
+        canvas.tip(curve, f"{upright} {', '.join(ends)}")
         if wanted is not None:
             axes.axhline(wanted, **DASHED)
         if floor is not None:
