@@ -8,6 +8,7 @@ BOUNDS = "genbounds/bounds/"
 POLICIES = "genbounds/select/policies/"
 AUDIT = "genbounds audit"
 REGRET = "python -m experiments.selection.regret main"
+NOISE = "python -m experiments.selection.noise"
 REAL = "python -m experiments.selection.real --reference real.npy --files model_a.npy model_b.npy"
 
 
@@ -42,11 +43,6 @@ def stated(item: str, what: str, ids: str, file: str, note: str = "") -> Row:
     return Row(item=item, what=what, ids=tuple(ids.split()), file=BOUNDS + file, note=note)
 
 
-def unbuilt(item: str, what: str, file: str, reason: str, command: str = "none yet") -> Row:
-    """Return the row of what is not built yet."""
-    return Row(item=item, what=what, file=file, command=command, note=f"not built yet: {reason}")
-
-
 def images(item: str, what: str, data: str, here: str, command: str = REGRET) -> Row:
     """Return the row of a figure of real images, which are not here; `here` is in their place."""
     file = "docs/regret.md"
@@ -58,6 +54,7 @@ def images(item: str, what: str, data: str, here: str, command: str = REGRET) ->
 
 
 _NORMS = "Gaussian arms with the printed norms of that encoder stand for them"
+_NOISE = "digits with a probability of noise of each arm stand for them"
 _POSTERIORS = "Dirichlet posteriors stand for them"
 _DIALS = "no recorded study has the dial of truncation 0.01 … 0.1 on real images"
 
@@ -113,8 +110,9 @@ O24 = (
     images("Figure 5", "FID-UCB, another encoder", "CIFAR-10, ImageNet and FFHQ", _NORMS),
     images("Figure 6", "FID-UCB, a third encoder", "CIFAR-10, ImageNet and FFHQ", _NORMS),
     images("Figure 7", "FID-UCB, truncated AFHQ", "AFHQ Dog", _DIALS),
-    unbuilt("Figure 8", "images queried by IS-UCB", "experiments/selection/real.py",
-            "a sheet of the first picks on the digits' generators"),
+    Row(item="Figure 8", what="images queried by IS-UCB", file="experiments/digits/picks.py",
+        command="python -m experiments.digits.picks",
+        note="a sheet of the digits' generators; FFHQ cannot be had here"),
     images("Figure 9", "IS-UCB, truncated AFHQ", "AFHQ", _DIALS),
 )  # fmt: skip
 
@@ -137,8 +135,10 @@ M25 = (
         note="built; regret measured in docs/regret.md"),
     stated("Theorem 3 (14)", "regret of FD-UCB", "m25.fd-ucb-regret", "_rates.py",
            "the order in T"),
-    unbuilt("(15) to (17)", "D₁, D₂, D₃", BOUNDS + "_rates.py",
-            "constants inside an order; the dependence of the regret on G, b and D is not fitted"),
+    Row(item="(15) to (17)", what="D₁, D₂, D₃", file="experiments/selection/factors.py",
+        command="python -m experiments.selection.factors",
+        note="constants inside an order; the powers of G, b and D₁ in the regret are fitted in "
+        "docs/regret.md"),
     stated("A.2, first inequalities", "visits and picks",
            "m25.visit-sum-power m25.visit-sum-log", "_deterministic.py"),
     stated("A.2, n_t as counted", "visits after a burn-in", "m25.visit-sum-power-as-counted",
@@ -197,16 +197,14 @@ M25 = (
     images("Figure 3", "IS-UCB", "CIFAR-10, ImageNet and FFHQ", _POSTERIORS),
     images("Figure 4", "IS-UCB, truncated FFHQ", "FFHQ", _DIALS),
     images("Figure 5", "FD-UCB on three CIFAR-10 models", "CIFAR-10", _NORMS),
-    images("Figure 6", "audio, FAD", "Magnatagatune and VGGish (FAD)",
-           "arms with a probability of noise are not built yet"),
+    images("Figure 6", "audio, FAD", "Magnatagatune and VGGish (FAD)", _NOISE, NOISE),
     images("Figure 7", "FD-UCB, Inception", "CIFAR-10, ImageNet and FFHQ", _NORMS),
     images("Figure 8", "FD-UCB, DINOv2", "CIFAR-10, ImageNet and FFHQ", _NORMS),
     images("Figure 9", "truncated models, Inception", "FFHQ and AFHQ", _DIALS),
     images("Figure 10", "truncated models, DINOv2", "FFHQ and AFHQ", _DIALS),
     images("Figure 11", "truncated models, CLIP", "FFHQ and AFHQ", _DIALS),
     images("Figure 12", "video and audio",
-           "MSR-VTT with I3D (FVD) and Magnatagatune with VGGish (FAD)",
-           "arms with a probability of noise are not built yet"),
+           "MSR-VTT with I3D (FVD) and Magnatagatune with VGGish (FAD)", _NOISE, NOISE),
     images("Figure 13", "IS-UCB, truncated AFHQ", "AFHQ Dog", _DIALS),
     Row(item="Figure 14", what="batch, κ and threshold of FD-UCB", file="docs/regret.md",
         command="python -m experiments.selection.regret ablation",
@@ -311,7 +309,8 @@ V24 = (
         note="a dial of diversity made here; ImageNet and FFHQ cannot be had here"),
     Row(item="text", what="diversity of a corpus", file="docs/experiments.md",
         command="python -m experiments.text",
-        note="on Python's own reference; curves with n and GPT-4's corpus are not built yet"),
+        note="on Python's own reference, at one size; curves with n are not built yet, and GPT-4's "
+        "corpus cannot be had here"),
 )  # fmt: skip
 
 PAPERS = {

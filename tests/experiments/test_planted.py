@@ -13,7 +13,14 @@ from genbounds.bounds import catalog
 
 BOUNDS = catalog()
 PAGE = Path(__file__).parents[2] / "docs" / "planted.md"
-CHEAP = ("c20.fid-bias", "c20.fid-variance", "c20.rank-flip", "c20.sobol")
+CHEAP = (
+    "c20.fid-bias",
+    "c20.fid-variance",
+    "c20.rank-flip",
+    "c20.sobol",
+    "c20.sobol-rate",
+    "v24.nystrom-product",
+)
 
 
 @pytest.mark.slow

@@ -18,6 +18,7 @@ MODULES = {
     "folders": "digits.folders",
     "convergence": "digits.convergence",
     "prediction": "digits.prediction",
+    "picks": "digits.picks",
     "vendi-spread": "vendi.spread",
 }
 SECTIONS = (
@@ -25,6 +26,7 @@ SECTIONS = (
     "embeddings",
     "folders",
     "gpu",
+    "picks",
     "prediction",
     "sobol-latents",
     "text",
@@ -181,6 +183,41 @@ def test_prediction(page, tmp_path):
     assert prediction.main(arguments, config=TINY) == 0
     written = section(page, "prediction")
     assert written.count("\n| FID | ") == written.count("\n| IS | ") == 12
+
+
+@pytest.mark.slow
+def test_picks_and_noise(page, tmp_path):
+    """Small runs of the sheet of queried images, and of the arms with a probability of noise."""
+    pytest.importorskip("torch")
+    pytest.importorskip("sklearn")
+    from experiments.digits import picks
+    from experiments.selection import noise
+    from tests.experiments.test_digits import TINY
+
+    cache = ["--cache", str(tmp_path / "cache"), "--page", str(page)]
+    assert picks.main(["--steps", "30", "--pool", "300", *cache], config=TINY) == 0
+    assert section(page, "picks").count("%") == 6
+    assert (tmp_path / "images" / "picks.png").stat().st_size > 1000
+    page.write_text(page.read_text() + "<!-- noise: begin -->\n<!-- noise: end -->\n")
+    small = ["--steps", "12", "--trials", "2", "--pool", "200"]
+    assert noise.main([*small, *cache], config=TINY) == 0
+    assert page.read_text().count("\n| random |") == 1
+
+
+def test_noise_of_a_share_of_the_images():
+    """Three of ten rows on average: the others come out as they are."""
+    from experiments.selection import noise
+
+    class Pixels:
+        def features(self, images):
+            return images.reshape(len(images), -1)
+
+    arm = noise.NoisyArm(np.full((4, 8, 8), 0.5, np.float32), Pixels(), 0.3)
+    rows = arm.draw(4000, np.random.default_rng(0))
+    changed = (rows != 0.5).any(axis=1).mean()
+    assert abs(changed - 0.3) < 5.0 * (0.3 * 0.7 / 4000) ** 0.5  # 5 sd
+    assert rows.min() >= 0.0
+    assert rows.max() <= 1.0
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import pytest
 
-from experiments.selection import error_rate, large, norms, real, regret, sample_size
+from experiments.selection import error_rate, factors, large, norms, real, regret, sample_size
 from experiments.selection.embeddings import EMBEDDINGS, Builder, PosteriorArm, posteriors, spectrum
 from experiments.selection.floor import fewest_samples
 from experiments.selection.scenarios import errors, rank_flip, savings
@@ -24,6 +24,8 @@ SECTIONS = (
     "regret-ablation",
     "regret-joining",
     "norms",
+    "factors",
+    "noise",
     "samples",
     "samples-digits",
     "samples-large",
@@ -73,6 +75,27 @@ def test_norms_from_50_images_are_recorded(tmp_path, monkeypatch):
     page.write_text("<!-- norms: begin -->\n<!-- norms: end -->\n")
     assert norms.main(["--n", "8", "--trials", "2", "--page", str(page)]) == 0
     assert page.read_text().count("\n| dinov2 | ImageNet | ") == 3
+
+
+def test_factors_of_the_bound_are_those_of_the_paper():
+    """M25 (15) to (17) with Σ = I in two dimensions, Σ_r = s² I, a gap of 1.5."""
+    first, second, third = factors.factors(2.0)
+    assert first == pytest.approx(4.0 * 3.0**0.25)
+    assert second == pytest.approx((1.5 + 4.0) * math.sqrt(math.sqrt(2.0) + 1.0) + 2.0)
+    assert third == pytest.approx(math.sqrt(2.0) + 1.0)
+    small = factors.bound(4, 5, 2.0, 1000)
+    expected = (
+        first * 0.8**0.25 * 1000**0.75 + second * math.sqrt(800) + third * 0.8 * math.log(1000)
+    )
+    assert small == pytest.approx(expected)
+    assert factors.power([1.0, 2.0, 4.0], [3.0, 6.0, 12.0]) == pytest.approx(1.0)
+
+
+def test_the_study_of_factors_is_recorded(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("<!-- factors: begin -->\n<!-- factors: end -->\n")
+    assert factors.main(["--steps", "8", "--trials", "2", "--page", str(page)]) == 0
+    assert page.read_text().count("| as tuned | G |") == 1 + len(factors.VARIED["models"])
 
 
 def test_study_does_each_job_once(tmp_path):

@@ -7,7 +7,7 @@ import pytest
 
 from experiments.sobol import variance_ratio
 from experiments.vendi import __main__ as vendi
-from experiments.vendi import coverage
+from experiments.vendi import coverage, spread
 from genbounds.simulate import SphereClustersArm
 
 
@@ -17,7 +17,7 @@ def page(tmp_path):
     path = tmp_path / "page.md"
     edges = [
         f"<!-- {name}: {edge} -->"
-        for name in ("coverage", "ratios", "vendi")
+        for name in ("coverage", "ratios", "vendi", "vendi-spread")
         for edge in ("begin", "end")
     ]
     path.write_text("# A\n" + "\n".join(edges) + "\nlast\n")
@@ -64,6 +64,21 @@ def test_convergence_and_dials_run(page, small, monkeypatch):
     assert (page.parent / "images" / "vendi-convergence.svg").exists()
     two = next(row for row in rows if "uneven" in row[0] and "order 2" in row[2])
     assert float(two[-1]) == 2.0
+
+
+@pytest.mark.slow
+def test_spreads_run(page, small, monkeypatch):
+    monkeypatch.setattr(vendi, "CLUSTERS", SphereClustersArm((0.5, 0.5), (1, 1)))
+    monkeypatch.setattr(vendi, "KEPT", 3)
+    monkeypatch.setattr(vendi, "FREQUENCIES", 5)
+    assert spread.main(["--sizes", "20", "40", "--samples", "3", "--page", str(page)]) == 0
+    rows = table_rows(page, "vendi-spread")
+    assert len([row for row in rows if "±" in row[3]]) == len(list(vendi.lines()))
+
+
+def test_spread_in_percent():
+    """Values 9, 10, 11: a standard deviation of 1, that is 10 %, known to 1/√4 of itself."""
+    assert spread.percent(np.array([9.0, 10.0, 11.0])) == "10 ± 5"
 
 
 def test_variance_ratios_run(page):

@@ -10,7 +10,7 @@ import pytest
 from genbounds import InputError
 from genbounds.bounds import catalog, truncate
 from genbounds.simulate import CategoricalArm, FrechetArm, GaussianArm, NystromArm, audit, coverage
-from genbounds.simulate.auditing import _infinity
+from genbounds.simulate.auditing import _infinity, _nystrom
 
 BOUNDS = catalog()
 
@@ -70,6 +70,24 @@ def test_nystrom_falls_as_printed_and_stands_with_the_condition_of_its_proof():
     assert verdict("v24.nystrom", exponent=0.0).verdict == "upheld"
     # A wrong one fails where the printed one stands.
     assert not verdict("v24.nystrom", exponent=-1.0).checks[0].holds
+
+
+def test_no_constant_serves_the_product_of_the_main_text():
+    """The error does not vanish with τ where λ_r = 0; beside a sum it need not."""
+    row = verdict("v24.nystrom-product")
+    assert row.verdict == "refuted"
+    assert row.checks[0].decisive
+    assert verdict("v24.nystrom-product", offset=1.0).verdict == "upheld"
+
+
+def test_no_constant_of_the_proof_serves_every_distribution(monkeypatch):
+    """C r log n landmarks miss a class of p = 1/t; as many as it takes do not."""
+    bound = BOUNDS["v24.nystrom-proof"]
+    found = _nystrom._universal(bound)
+    assert found.refutes
+    assert "0.36" in found.found
+    monkeypatch.setattr(_nystrom, "_unseen", lambda p, t: (1 - p) ** (t / p))
+    assert not _nystrom._universal(bound).refutes
 
 
 def test_two_landmarks_leave_an_error_that_no_sample_size_mends():
