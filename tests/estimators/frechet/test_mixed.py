@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import genbounds as gb
-from genbounds.estimators import frechet_mixture
+from genbounds.estimators import FrechetReference, difference, frechet_mixture
 from genbounds.estimators._inspect import inspect_rows
 from genbounds.estimators.frechet._mixed import MixtureDistance, least_distance
 from genbounds.estimators.kernels import folded
@@ -115,6 +115,20 @@ def plain(samples, shares):
     return gb.frechet_distance(mixed(models, shares), real).value
 
 
+def plain_difference(half, shares):
+    """Standard error of FD(one) - FD(mixture), whose rows and reference are the same."""
+    one, two, real = half
+    rows = np.concatenate([one, two])
+    weights = np.repeat(shares / [len(one), len(two)], [len(one), len(two)])
+    model = np.repeat([0, 1], [len(one), len(two)])
+    ids = np.arange(len(rows))
+    against = FrechetReference(gb.Sample(real))
+    return difference(
+        against.estimate(gb.Sample(one, groups=ids[: len(one)])),
+        against.estimate(gb.Sample(rows, groups=ids, strata=model, weights=weights)),
+    ).stderr
+
+
 def test_both_halves_by_hand():
     """One half chooses and the other judges, both ways; the values are those of weighted rows."""
     rng = np.random.default_rng(3)
@@ -150,3 +164,5 @@ def test_both_halves_by_hand():
     stderr = np.hypot(*(score.stderr for score in values)) / 2.0
     assert found.mixed.stderr == pytest.approx(stderr, rel=0.05)
     assert found.gains[0].value == pytest.approx(np.mean(gains), rel=0.01)
+    each = [plain_difference(halves[half], found.weights[half]) for half in (0, 1)]
+    assert found.gains[0].stderr == pytest.approx(np.hypot(*each) / 2.0, rel=0.05)
