@@ -105,7 +105,7 @@ def frechet_mixture(models: Mapping[str, Any], real: Any, *, seed: int) -> Frech
         alone=alone,
         gains=[_mean_difference(pair) for pair in zip(*gains, strict=True)],
         warnings=(
-            *dict.fromkeys(warning for one in alone for warning in one.warnings),
+            *dict.fromkeys(w for one in (*seen.values(), reference) for w in one.warnings),
             *(w for one in seen.values() for w in leaked(one.ids, reference.ids)),
             *shared_rows({name: one.ids for name, one in seen.items()}),
         ),
