@@ -7,7 +7,7 @@ import math
 import os
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import IO, Any, Literal
 
 import numpy as np
@@ -73,6 +73,36 @@ def chunks_of(stream: IO[bytes], size: int) -> Iterator[bytes]:
         yield chunk
 
 
+def by_rows(
+    x: NDArray[Any], change: Callable[[slice], NDArray[Any]], dtype: np.dtype[Any]
+) -> NDArray[Any]:
+    """Return what `change` makes of all rows of x, one by one and as many features as before.
+
+    Of an array that is mapped from a file, block by block, into a scratch file: it may be larger
+    than the memory.
+    """
+    if not is_mapped(x):
+        return change(slice(None))
+    step = max(1, _CHUNK // max(1, x[:1].nbytes))
+
+    def blocks() -> Iterator[memoryview]:
+        for start in range(0, len(x), step):
+            yield _bytes_of(np.ascontiguousarray(change(slice(start, start + step)), dtype))
+
+    return np.asarray(gather(blocks(), dtype=dtype, shape=x.shape))
+
+
+def is_mapped(x: Any) -> bool:
+    """Whether an array lies in a file."""
+    while isinstance(x, np.ndarray) and not isinstance(x, np.memmap):
+        x = x.base
+    return isinstance(x, np.memmap)
+
+
+def _bytes_of(rows: NDArray[Any]) -> memoryview:
+    return rows.reshape(-1).view(np.uint8).data
+
+
 def is_dask_array(x: object) -> bool:
     """Whether this is an array of dask, which nobody has to have installed."""
     module = sys.modules.get("dask.array")
@@ -104,8 +134,7 @@ def computed(x: Any) -> NDArray[Any]:
                 held += row * lengths[last]
                 last += 1
             for part in dask.compute(*(x.blocks[k] for k in range(first, last))):
-                rows = np.ascontiguousarray(part, dtype=x.dtype)
-                yield rows.reshape(-1).view(np.uint8).data
+                yield _bytes_of(np.ascontiguousarray(part, dtype=x.dtype))
             first = last
 
     return gather(blocks(), dtype=x.dtype, shape=x.shape)

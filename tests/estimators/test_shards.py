@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -51,6 +52,7 @@ def from_disk(monkeypatch):
     """Keep nothing in memory that is larger than some rows."""
     monkeypatch.setattr("genbounds._scratch._IN_MEMORY", 1000)
     monkeypatch.setattr("genbounds._scratch._AT_ONCE", 4000)
+    monkeypatch.setattr("genbounds._scratch._CHUNK", 1500)
 
 
 def as_shards(folder, rows):
@@ -130,7 +132,7 @@ def test_dask_arrays_that_cannot_be_scored_are_refused():
 
 
 LIMITED = """
-import resource, sys
+import json, resource, sys
 import numpy as np
 import genbounds as gb
 from genbounds import files
@@ -139,49 +141,59 @@ from genbounds import files
 resource.setrlimit(resource.RLIMIT_DATA, (400 << 20, 400 << 20))
 real = files.read_features(sys.argv[1] + "/real.npy")
 if sys.argv[2] == "control":
-    fake = np.concatenate([np.load(f"{sys.argv[1]}/fake-{k}.npy") for k in range(12)])
+    fake = np.concatenate([np.load(f"{sys.argv[1]}/fake-{k:02}.npy") for k in range(12)])
 elif sys.argv[2] == "dask":
     import dask, dask.array as da
     import genbounds._scratch
     genbounds._scratch._AT_ONCE = 1 << 26
     dask.config.set(scheduler="synchronous")
     load = dask.delayed(np.load)
-    blocks = [load(f"{sys.argv[1]}/fake-{k}.npy") for k in range(12)]
+    blocks = [load(f"{sys.argv[1]}/fake-{k:02}.npy") for k in range(12)]
     fake = da.concatenate([da.from_delayed(x, (35_000, 256), np.float32) for x in blocks])
 else:
     fake = files.read_features(f"{sys.argv[1]}/fake-*.npy")
-print(repr(gb.frechet_distance(fake, real)))
+name, options = json.loads(sys.argv[3])
+samples = (fake, real) if name == "frechet_distance" else (fake,)
+print(repr(getattr(gb, name)(*samples, **options)))
 """
+LARGE = {
+    "frechet": ("frechet_distance", {}),
+    "cosine": ("vendi_score", {"kernel": "cosine"}),
+    "order 2": ("vendi_score", {"kernel": "cosine", "order": 2.0}),
+    "fkea": ("vendi_score", {"method": "fkea", "components": 8, "bandwidth": 4.0}),
+}
 
 
 @pytest.fixture(scope="module")
 def large(tmp_path_factory):
-    """410 MiB of shards, and their score as one array."""
+    """Return a folder with 410 MiB of shards, their rows as one array, and the reference."""
     folder = tmp_path_factory.mktemp("large")
     rng = np.random.default_rng(0)
     np.save(folder / "real.npy", rng.random(size=(10_000, 256), dtype=np.float32))
     whole = rng.random(size=(420_000, 256), dtype=np.float32)
     for k, rows in enumerate(np.split(whole, 12)):
-        np.save(folder / f"fake-{k}.npy", rows)
-    return folder, repr(gb.frechet_distance(whole, np.load(folder / "real.npy")))
+        np.save(folder / f"fake-{k:02}.npy", rows)
+    return folder, whole, np.load(folder / "real.npy")
 
 
-def scored(folder, how):
-    command = [sys.executable, "-c", LIMITED, str(folder), how]
+def scored(folder, how, score="frechet"):
+    command = [sys.executable, "-c", LIMITED, str(folder), how, json.dumps(LARGE[score])]
     return subprocess.run(command, capture_output=True, text=True)
 
 
 @pytest.mark.slow
 @pytest.mark.nightly
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux's limits")
-@pytest.mark.parametrize("how", ["shards", "dask"])
-def test_what_is_larger_than_the_memory_is_scored(large, how):
-    folder, expected = large
+@pytest.mark.parametrize(("how", "score"), [("dask", "frechet"), *(("shards", s) for s in LARGE)])
+def test_what_is_larger_than_the_memory_is_scored(large, how, score):
+    folder, fake, real = large
     if how == "dask":
         pytest.importorskip("dask.array")
-    done = scored(folder, how)
+    done = scored(folder, how, score)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.strip() == expected
+    name, options = LARGE[score]
+    samples = (fake, real) if name == "frechet_distance" else (fake,)
+    assert done.stdout.strip() == repr(getattr(gb, name)(*samples, **options))
 
 
 @pytest.mark.slow

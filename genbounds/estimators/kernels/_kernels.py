@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from genbounds._scratch import by_rows
 from genbounds._text import quoted
 from genbounds.estimators._moments import is_narrow
 from genbounds.validation import (
@@ -121,7 +122,10 @@ class KernelRows:
         given = check_features("x", x)
         single = is_narrow(given) and len(given) > SINGLE_ROWS
         with np.errstate(invalid="ignore", over="ignore"):  # `check_finite` says it better
-            rows: Any = given.astype(np.float32 if single else np.float64, copy=False)
+            dtype = np.dtype(np.float32 if single else np.float64)
+            rows: Any = given
+            if given.dtype != dtype:
+                rows = by_rows(given, lambda part: given[part].astype(dtype), dtype)
             if _name_of(kernel) != "cosine":  # which looks at every norm
                 check_finite("x", rows)
         self.n, d = rows.shape
@@ -150,7 +154,7 @@ class KernelRows:
     @cached_property
     def rows(self) -> NDArray[Any]:
         """Every row as the kernel takes it; of the cosine kernel made when asked for."""
-        return self.unit_rows(slice(None))
+        return by_rows(self._given, self.unit_rows, self.dtype)
 
     def unit_rows(self, part: slice | NDArray[np.intp]) -> NDArray[Any]:
         """Return some rows of the cosine kernel, of norm one."""
@@ -166,10 +170,18 @@ class KernelRows:
         bandwidth = check_bandwidth(bandwidth)
         self.bandwidth = bandwidth
         # Distances do not see the mean, but rounding does.
-        rows = rows - rows.mean(axis=0, dtype=np.float64).astype(rows.dtype)
-        with np.errstate(over="ignore"):
-            rows /= rows.dtype.type(bandwidth)
-        if not float(np.abs(rows).max()) < math.sqrt(np.finfo(rows.dtype).max) / self.width:
+        mean = rows.mean(axis=0, dtype=np.float64).astype(rows.dtype)
+        unit = rows.dtype.type(bandwidth)
+
+        def scaled(part: slice) -> NDArray[Any]:
+            out: NDArray[Any] = rows[part] - mean
+            with np.errstate(over="ignore"):
+                out /= unit
+            return out
+
+        rows = by_rows(rows, scaled, rows.dtype)
+        largest = max(float(rows.max()), -float(rows.min()))
+        if not largest < math.sqrt(np.finfo(rows.dtype).max) / self.width:
             raise InputError(
                 f"is {bandwidth:.3g}, so far below the size of the features that squared distances "
                 "leave the range of floating-point numbers: give a larger one.",
