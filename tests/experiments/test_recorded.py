@@ -208,11 +208,14 @@ def test_noise_of_a_share_of_the_images():
     """Three of ten rows on average: the others come out as they are."""
     from experiments.selection import noise
 
-    class Pixels:
+    class Grey:
+        def sample(self, n, rng):
+            return np.full((n, 8, 8), 0.5, np.float32)
+
         def features(self, images):
             return images.reshape(len(images), -1)
 
-    arm = noise.NoisyArm(np.full((4, 8, 8), 0.5, np.float32), Pixels(), 0.3)
+    arm = noise.NoisyArm(Grey(), Grey(), 0.3)
     rows = arm.draw(4000, np.random.default_rng(0))
     changed = (rows != 0.5).any(axis=1).mean()
     assert abs(changed - 0.3) < 5.0 * (0.3 * 0.7 / 4000) ** 0.5  # 5 sd
