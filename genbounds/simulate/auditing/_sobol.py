@@ -6,7 +6,8 @@ The generators are random networks, whose latents are driven by one sampler or a
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 
 import numpy as np
 
@@ -135,11 +136,17 @@ def _scores(weight: Float, sampler: str, n: int, rng: np.random.Generator) -> tu
     return float(reference.plugin_distance(rows.mean(axis=0)[None], cov)[0]), float(score)
 
 
-_FUNCTIONS = {
-    "a step, d = 1": (1, lambda x: (x[:, 0] < 0.37).astype(float), 0.37),
-    "a box, d = 2": (2, lambda x: ((x[:, 0] < 0.37) & (x[:, 1] < 0.71)).astype(float), 0.37 * 0.71),
-    "exp(−x−y), d = 2": (2, lambda x: np.exp(-x.sum(axis=1)), (1.0 - math.exp(-1.0)) ** 2),
-}
+_FUNCTIONS: Mapping[str, tuple[int, Callable[[Float], Float], float]] = MappingProxyType(
+    {
+        "a step, d = 1": (1, lambda x: (x[:, 0] < 0.37).astype(float), 0.37),
+        "a box, d = 2": (
+            2,
+            lambda x: ((x[:, 0] < 0.37) & (x[:, 1] < 0.71)).astype(float),
+            0.37 * 0.71,
+        ),
+        "exp(−x−y), d = 2": (2, lambda x: np.exp(-x.sum(axis=1)), (1.0 - math.exp(-1.0)) ** 2),
+    }
+)
 _INTEGRAL_SIZES = 2 ** np.arange(8, 17, 2)
 
 
