@@ -122,7 +122,10 @@ def computed(x: Any) -> NDArray[Any]:
     if not all(math.isfinite(size) for size in x.shape):
         raise ValueError("the sizes of its blocks are unknown, call x.compute_chunk_sizes() first")
     if x.ndim != 2 or x.dtype.hasobject or fits_in_memory(x.nbytes):
-        return np.asarray(x)
+        found = np.asarray(x)
+        if found.shape != x.shape:
+            raise ValueError(f"its blocks hold {found.shape}, where {x.shape} was said")
+        return found
 
     def blocks() -> Iterator[memoryview]:
         dask = sys.modules["dask"]

@@ -88,8 +88,14 @@ def short(value: float) -> str:
 
 
 def percent(value: float) -> str:
-    """Format `value` as a percentage: 0.95 -> "95 %"; as many decimals as it has."""
-    return f"{100 * value:.6g}{_THIN}%"
+    """Format `value` as a percentage: 0.95 -> "95 %"; as many decimals as it has.
+
+    Less than one is never shown as "100 %".
+    """
+    shown = f"{100 * value:.6g}"
+    if shown == "100" and value < 1.0:
+        shown = f"{100 * value:.15g}"
+    return f"{shown}{_THIN}%"
 
 
 def interval(low: float | None, high: float | None) -> str:

@@ -68,6 +68,13 @@ def origin_of(thing: object) -> Mapping[str, str]:
     return origin if isinstance(origin, Mapping) else UNKNOWN
 
 
+def together(one: Mapping[str, str], other: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the metadata of two samples in one: what belongs to one file of them is left out."""
+    if not one or not other:
+        return one or other
+    return {key: value for key, value in one.items() if key not in STAMPS}
+
+
 def check_same_encoder(origins: Mapping[str, Mapping[str, str]]) -> None:
     """Refuse features from different encoders, weights or preprocessing.
 
@@ -113,6 +120,16 @@ def origin_warnings(origins: Mapping[str, Mapping[str, str]]) -> list[Diagnostic
         if len(values) > 1:
             shown = "; ".join(display(value) for value in sorted(values))
             found.append(caution("encoder-mismatch", f"the features' {name} differ: {shown}"))
+    parts = [name for name, origin in origins.items() if not _is_whole(origin)]
+    if parts:
+        found.append(
+            unreliable(
+                "part-of-sample",
+                f"{', '.join(parts)} holds one part of an extraction only: items that follow one "
+                "another, and no random sample of all",
+                "Pass the files of all parts as one sample: a list, or a quoted pattern.",
+            )
+        )
     if any(origin.get("weights", "").startswith(RANDOM) for origin in origins.values()):
         found.append(
             unreliable(
@@ -122,3 +139,9 @@ def origin_warnings(origins: Mapping[str, Mapping[str, str]]) -> list[Diagnostic
             )
         )
     return found
+
+
+def _is_whole(origin: Mapping[str, str]) -> bool:
+    """Whether features are not said to be one of several parts ("2/3 ...") of an extraction."""
+    part = origin.get("part", "")
+    return not part or part.startswith("1/1 ")

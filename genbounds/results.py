@@ -27,6 +27,7 @@ Code = Literal[
     "random-weights",
     "extreme-scale",
     "encoder-mismatch",
+    "part-of-sample",
     "moments-only",
     "bias-left",
     "out-of-range",

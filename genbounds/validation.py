@@ -88,6 +88,13 @@ def check_count(name: str, value: object, *, minimum: int = 1) -> int:
     return int(value)
 
 
+def check_flag(name: str, value: object) -> bool:
+    """Return `value` if it is True or False; a text would count as True."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise InputError(f"must be True or False; got {quoted(value)}.", argument=name)
+    return bool(value)
+
+
 def check_choice(name: str, value: object, choices: Collection[str]) -> str:
     """Return `value` if it is one of `choices`."""
     if not (isinstance(value, str) and value in choices):

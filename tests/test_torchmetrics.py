@@ -360,3 +360,11 @@ def test_two_processes(tmp_path):
     assert_is(moments, reference())
     assert_is(rows, gb.frechet_distance(FAKE, REAL), rtol=1e-9)
     assert [found[rank][1] for rank in range(2)] == [(150, 150), (550, 550)]
+
+
+@pytest.mark.parametrize("real", ["fake", 1, None])
+def test_real_is_true_or_false(real):
+    """A text would count as true, and generated samples as real ones."""
+    for metric in (FrechetDistance(d=D), FeatureMetric("kid")):
+        with pytest.raises(gb.InputError, match="`real` must be True or False"):
+            metric.update(torch.zeros(3, D), real)

@@ -74,6 +74,8 @@ def finish_contexts(
     if as_json:
         print_json(document)
         return
+    from genbounds.report.wording import stop_reason
+
     total = len(result.contexts)
     if result.certified:
         say(f"A best model in each of {total} contexts, together at {percent(result.confidence)}.")
@@ -94,7 +96,7 @@ def finish_contexts(
                 "–" if score is None else interval(score.low, score.high),
                 number(selection.total_samples),
                 ", ".join(map(shown, selection.undecided)) or "–",
-                shown(result.recommended[context]),
+                shown(result.recommended[context] or "–"),
             )
         )
     print_table(columns, rows, numeric=("Score", "Samples"))
@@ -102,9 +104,13 @@ def finish_contexts(
     if not result.certified:
         lines.append("Where nothing is certified, the recommendation is an estimate.")
     lines += [
+        f"* {shown(str(context))}: {stop_reason(result.contexts[context].stopped)}"
+        for context in result.undecided
+    ]
+    lines += [
         f"* {shown(str(context))}: {shown(arm)} set aside: {display(why)}"
-        for context, selection in result.contexts.items()
-        for arm, why in selection.set_aside.items()
+        for context, arms in result.set_aside.items()
+        for arm, why in arms.items()
     ]
     say("", *lines)
     print_remarks(scores, warnings=warnings, verbose=verbose)

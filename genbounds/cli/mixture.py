@@ -83,11 +83,14 @@ def mixture(
     bandwidth: Bandwidth = None,
     level: Level = 0.95,
     folds: Annotated[
-        int,
+        int | None,
         typer.Option(
-            "--folds", metavar="J", help="Parts of the rows, between which weights are judged."
+            "--folds",
+            metavar="J",
+            help="Parts of the rows, between which weights are judged. Not for fd.",
+            show_default="5",
         ),
-    ] = 5,
+    ] = None,
     seed: Seed = 0,
     encoder: EncoderName = None,
     weights: Weights = None,

@@ -19,6 +19,9 @@ from genbounds.validation import InputError, check_count, check_open_unit
 MIXTURE_METRICS = ("fd", "kid", "cmmd", "kad", "energy", "rke")
 """Scores that are convex in the weights of a mixture; all but "fd" are quadratic in them."""
 
+FOLDS, HALVES = 5, 2
+"""Parts of the rows, for quadratic scores and for the Fréchet distance."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mixture(InHand):
@@ -154,7 +157,7 @@ def mixture(
     *,
     metric: str = "kid",
     level: float = 0.95,
-    folds: int = 5,
+    folds: int | None = None,
     seed: int = 0,
     options: Mapping[str, Any] | None = None,
 ) -> Mixture:
@@ -172,9 +175,9 @@ def mixture(
     metric : {"fd", "kid", "cmmd", "kad", "energy", "rke"}
     level : float
         Coverage of the intervals, and confidence of `gain_low`; in (0.5, 1).
-    folds : int
-        Parts of the rows: weights are fitted to all parts but two, and judged between those two.
-        Not used for "fd": one half chooses the weights, the other judges them, both ways round.
+    folds : int, optional
+        Parts of the rows, 5 by default: weights are fitted to all parts but two, and judged between
+        those two. Not for "fd": one half chooses the weights, the other judges, both ways round.
     seed : int
         Of the division into folds.
     options : mapping, optional
@@ -219,7 +222,7 @@ def mixture(
     (True, 0.5)
     """
     spec = metric_spec(metric)
-    check_mixture(spec, level=level, folds=folds, seed=seed)
+    folds = check_mixture(spec, level=level, folds=folds, seed=seed)
     given: object = samples  # callers are not type-checked
     if not (isinstance(given, Mapping) and len(given) > 1):
         raise InputError(
@@ -240,8 +243,11 @@ def mixture(
     return _decide(judged, spec, list(models), level, seed, origin_warnings(origins))
 
 
-def check_mixture(spec: MetricSpec, *, level: float, folds: int, seed: int) -> None:
-    """Refuse a metric (`spec`), `level`, `folds` or `seed` that mixtures do not take."""
+def check_mixture(spec: MetricSpec, *, level: float, folds: int | None, seed: int) -> int:
+    """Return the number of folds; refuse what mixtures do not take.
+
+    `spec`, `level`, `folds` and `seed` are those of `mixture`.
+    """
     if spec.name not in MIXTURE_METRICS:
         raise InputError(
             f"must be one of {', '.join(MIXTURE_METRICS)} for a mixture; got {spec.name!r}.",
@@ -249,8 +255,14 @@ def check_mixture(spec: MetricSpec, *, level: float, folds: int, seed: int) -> N
         )
     if check_open_unit("level", level) <= 0.5:
         raise InputError(f"must be above 0.5 for a bound; got {level!r}.", argument="level")
-    check_count("folds", folds, minimum=4)  # two to fit the weights, two to judge them
     check_count("seed", seed, minimum=0)
+    if spec.name != "fd":  # two to fit the weights, two to judge them
+        return FOLDS if folds is None else check_count("folds", folds, minimum=4)
+    if folds is not None:
+        raise InputError(
+            "does not apply to 'fd', which halves the rows: leave it out.", argument="folds"
+        )
+    return HALVES
 
 
 def _decide(

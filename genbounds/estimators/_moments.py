@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from genbounds.estimators._linalg import mirror_lower, symmetric_part
 from genbounds.files import Statistics, display, read_statistics, write_statistics
-from genbounds.origins import UNKNOWN, check_same_encoder, origin_of
+from genbounds.origins import UNKNOWN, check_same_encoder, origin_of, together
 from genbounds.samples import Sample
 from genbounds.validation import (
     Float,
@@ -252,7 +252,7 @@ class Moments:
             check_finite("batch", block, first_row=int(positions[0]))
         for _, block in row_blocks(rows):
             self.absorb_block(block)
-        self._origin = self._origin or origin_of(batch)
+        self._origin = together(self._origin, origin_of(batch))
         self._rows = None  # they are no random part any more
         return self
 
@@ -264,7 +264,7 @@ class Moments:
             raise InputError(f"cannot merge moments of {self.d} and of {other.d} features.")
         check_same_encoder({"these moments": self._origin, "`other`": other._origin})
         merged = self._copy()
-        merged._origin = self._origin or other._origin
+        merged._origin = together(self._origin, other._origin)
         own = merged._scatter_matrix()
         own += other._scatter_matrix()
         merged._combine(other._n, other._mean)

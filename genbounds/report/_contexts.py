@@ -70,7 +70,7 @@ def _table(result: ContextSelection) -> Table:
                 Name(str(context)),
                 Tag("undecided", "open") if winner is None else Name(winner),
                 ", ".join(map(shown, selection.undecided)) or "–",
-                Name(result.recommended[context]),
+                Name(result.recommended[context] or "–"),
                 None if score is None else score.value,
                 "–" if score is None else interval(score.low, score.high),
                 selection.total_samples,

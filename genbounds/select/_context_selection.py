@@ -23,10 +23,10 @@ class ContextSelection(InHand):
     contexts : dict of str or int to Selection
         The run of each context. All their certified winners are right together, and all their
         score intervals hold together, with probability `confidence` each.
-    recommended : dict of str or int to str
+    recommended : dict of str or int to str or None
         One arm for each context, for who must choose now: the winner; where nothing is certified,
         the best of the undefeated arms by estimates that are pooled over contexts. That is an
-        estimate without any guarantee.
+        estimate without any guarantee. None where every arm was set aside.
     confidence : float
     policy, metric : str
     """
@@ -34,7 +34,7 @@ class ContextSelection(InHand):
     _names: ClassVar[str] = "Context"
 
     contexts: dict[Context, Selection]
-    recommended: dict[Context, str]
+    recommended: dict[Context, str | None]
     confidence: float
     policy: str
     metric: str
@@ -65,9 +65,19 @@ class ContextSelection(InHand):
     def recommended_scores(self) -> dict[str, Score]:
         """Score of each recommended arm that has one, by the context as text."""
         return {
-            str(context): selection.scores[self.recommended[context]]
+            str(context): selection.scores[arm]
             for context, selection in self.contexts.items()
-            if self.recommended[context] in selection.scores
+            for arm in [self.recommended[context]]
+            if arm is not None and arm in selection.scores
+        }
+
+    @property
+    def set_aside(self) -> dict[Context, dict[str, str]]:
+        """Arms that count no longer, with the reason, in each context that has some."""
+        return {
+            context: selection.set_aside
+            for context, selection in self.contexts.items()
+            if selection.set_aside
         }
 
     @property
@@ -87,10 +97,14 @@ class ContextSelection(InHand):
             f"{shown(str(context))}: {'undecided' if winner is None else shown(winner)}"
             for context, winner in self.winners.items()
         )
+        aside = "".join(
+            f"; set aside for {shown(str(context))}: {', '.join(map(shown, arms))}"
+            for context, arms in self.set_aside.items()
+        )
         return (
             f"{self.metric}, {total - len(self.undecided)} of {count(total, 'context')} certified, "
             f"together at {percent(self.confidence)}: {found}; "
-            f"{number(self.total_samples)} samples"
+            f"{number(self.total_samples)} samples{aside}"
         )
 
     def __repr__(self) -> str:
@@ -110,7 +124,7 @@ class ContextSelection(InHand):
                     more={
                         "winner": "undecided" if winner is None else shown(winner),
                         "undecided": ", ".join(map(shown, selection.undecided)) or "–",
-                        "recommended": shown(self.recommended[context]),
+                        "recommended": shown(self.recommended[context] or "–"),
                         "samples": selection.total_samples,
                     },
                 )

@@ -172,8 +172,11 @@ def run_in_contexts(
 
 def _recommended(
     loops: Mapping[Context, Loop], ended: Mapping[Context, Selection]
-) -> dict[Context, str]:
-    """Name one arm for each context: the winner; without one, the best by pooled estimates."""
+) -> dict[Context, str | None]:
+    """Name one arm for each context: the winner; without one, the best by pooled estimates.
+
+    None where no arm is left that could be recommended.
+    """
     losses = np.full((len(loops), len(next(iter(loops.values())).samplers)), math.nan)
     variances = losses.copy()
     for place, loop in enumerate(loops.values()):
@@ -182,8 +185,11 @@ def _recommended(
             if estimate is not None:
                 losses[place, arm] = estimate.loss
                 variances[place, arm] = estimate.sample.variance
-    found = {}
+    found: dict[Context, str | None] = {}
     for (context, loop), row in zip(loops.items(), pooled_losses(losses, variances), strict=True):
+        if not loop.certificate.live.any():
+            found[context] = None
+            continue
         best = best_guess(loop, np.where(np.isnan(row), math.inf, row).tolist())[0]
         selection = ended[context]
         found[context] = selection.best if selection.certified else loop.settings.names[best]

@@ -281,9 +281,14 @@ def run(  # type: ignore[misc]  # the short overloads take the same parameters
     loops: dict[Any, Loop] = {}
     shared: Budget | None = None
     for place, (context, real) in enumerate(references.items()):
-        prepared = spec.prepared(real, options)
-        chosen.check(prepared)
         within = context is not None
+        try:
+            prepared = spec.prepared(real, options)
+        except InputError as error:
+            if not within:
+                raise
+            raise InputError(error.text, argument=f"contexts[{context!r}]") from error
+        chosen.check(prepared)
         settings = Settings(
             **common,
             names=tuple(line_up[context]),

@@ -12,7 +12,7 @@ from genbounds.estimators import MetricSpec, Prepared, metric_spec
 from genbounds.features import Encoder
 from genbounds.samples import Sample
 from genbounds.torchmetrics._two_samples import TwoSamples
-from genbounds.validation import InputError, check_choice
+from genbounds.validation import InputError, check_choice, check_flag
 
 NO_LABEL = torch.iinfo(torch.int64).min
 """Where nothing is said of how a row was drawn."""
@@ -106,7 +106,7 @@ class FeatureMetric(TwoSamples):
             If the features have another shape than before, or are not finite; or if real samples
             are given to a metric that takes none; or if labels are not one integer per row.
         """
-        if real and self.spec.reference == "none":
+        if check_flag("real", real) and self.spec.reference == "none":
             raise InputError(f"metric {self.spec.name!r} takes no real samples.")
         kept = [*_parts(self.real), *_parts(self.fake)]
         rows = self._features(samples, kept[0].shape[1] if kept else None)

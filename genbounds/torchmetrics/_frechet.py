@@ -10,7 +10,7 @@ import torch
 from genbounds.estimators import Moments, frechet_distance
 from genbounds.features import Encoder
 from genbounds.torchmetrics._two_samples import TwoSamples
-from genbounds.validation import InputError, check_choice, check_count
+from genbounds.validation import InputError, check_choice, check_count, check_flag
 
 
 class FrechetDistance(TwoSamples):
@@ -82,8 +82,9 @@ class FrechetDistance(TwoSamples):
         Raises
         ------
         InputError
-            If the features have another shape, or are not finite.
+            If the features have another shape, or are not finite, or `real` is no truth value.
         """
+        real = check_flag("real", real)
         rows = self._features(samples, self.d).to(self.real.device, torch.float64)
         if len(rows) == 0:
             return

@@ -215,6 +215,10 @@ def test_doubts_withdraw_the_certificate():
             lambda: gb.mixture({**HALVES, "c": LEFT[:, :1]}, REAL, metric="fd"),
             "model 'c': `fake` has 1 feat",
         ),
+        (
+            lambda: gb.mixture(HALVES, REAL, metric="fd", folds=5),
+            "`folds` does not apply to 'fd', which halves the rows",
+        ),
         (lambda: gb.mixture(HALVES, REAL, metric="nix"), "`metric` must be one of"),
         (lambda: gb.mixture(HALVES, REAL, level=0.5), "`level` must be above 0.5"),
         (lambda: gb.mixture(HALVES, REAL, folds=3), "`folds` must be a whole number of at least 4"),

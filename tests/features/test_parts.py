@@ -107,3 +107,20 @@ def test_parts_that_cannot_be_are_refused(media, tmp_path, name, part, out, word
     with refused(*words):
         extracted([media / name], tmp_path / out, part, batch=1)
     assert not list(tmp_path.iterdir())
+
+
+def test_one_part_alone_is_no_sample(media, tmp_path):
+    parts = [extracted([media / "folder"], tmp_path / f"{i}.npz", (i, 2), batch=1) for i in (1, 2)]
+    whole = extracted([media / "folder"], tmp_path / "whole.npz", batch=1)
+    one, both = files.read_features(parts[0]), files.read_features(parts)
+    rows = files.read_features(whole)
+    codes = {w.code for w in gb.frechet_distance(one, rows).warnings if w.severity == "unreliable"}
+    assert "part-of-sample" in codes
+    for complete in (both, rows):
+        codes = {w.code for w in gb.frechet_distance(complete, rows).warnings}
+        assert "part-of-sample" not in codes
+    merged = gb.Moments.from_features(one).merge(
+        gb.Moments.from_features(files.read_features(parts[1]))
+    )
+    assert "part" not in merged.origin
+    assert merged.origin["encoder"] == one.origin["encoder"]

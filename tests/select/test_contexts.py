@@ -322,3 +322,25 @@ def test_the_study_s_tied_arms_are_tied():
     ]
     assert exact[0] == pytest.approx(exact[1])
     assert replace(world, contexts=2).places(0).keys() == {0, 1}
+
+
+def test_nothing_is_recommended_where_every_arm_is_set_aside():
+    """Rows of another width fail in one context; the others go on, and the reason is at hand."""
+    rng = np.random.default_rng(0)
+    real = {"a": rng.normal(size=(300, 4)), "b": rng.normal(size=(300, 5))}
+    rows = {"x": 0.0, "y": 3.0}
+    arms = {name: lambda n, rng, c, m=m: rng.normal(m, size=(n, 4)) for name, m in rows.items()}
+    found = gb.select.run(arms, contexts=real, batch=50, budget=1000)
+    assert found.winners == {"a": "x", "b": None}
+    assert found.recommended == {"a": "x", "b": None}
+    assert set(found.set_aside) == {"b"}
+    assert "4 columns, the reference has 5" in found.set_aside["b"]["x"]
+    assert "set aside for b: x, y" in str(found)
+    assert "| b |" in found.to_markdown()
+    assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["recommended"]["b"] is None
+
+
+def test_a_bad_reference_is_named_by_its_context():
+    real = {"a": np.zeros((300, 2)), "b": np.full((300, 2), np.nan)}
+    with pytest.raises(InputError, match=r"`contexts\['b'\]` has NaN"):
+        gb.select.run(ARMS, contexts=real)
