@@ -8,6 +8,7 @@ from base64 import b64decode
 from pathlib import Path
 
 import pytest
+from matplotlib import pyplot
 
 from genbounds._tables import InHand
 from tests.docs.public import public_objects
@@ -23,6 +24,7 @@ def test_a_value_is_shown_as_a_notebook_shows_it():
         def _repr_html_(self):
             return "<table></table>"
 
+    pyplot.close("all")  # what another test has left is no picture of this cell
     assert run_cell("print('a')\nx", {"x": Table()}) == ("a\n", ["<table></table>"])
     assert run_cell("1 + 1", {}) == ("2\n", [])
     assert run_cell("None", {}) == ("", [])

@@ -69,6 +69,7 @@ def test_noise_of_shared_prompts_cancels():
     assert not loose.differences[0].distinguishable
 
 
+@pytest.mark.nightly
 @pytest.mark.statistical
 def test_joint_intervals_miss_no_more_often_than_claimed():
     """Null: all three differences hold together with probability >= 0.95 (Bonferroni).

@@ -115,6 +115,7 @@ def test_bounds_cover_from_few_values(kind):
         assert plain < gate
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.statistical
 def test_groups_cover():

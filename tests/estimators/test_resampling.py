@@ -58,6 +58,7 @@ def test_bootstrap_of_a_mean():
     assert score.value - score.low > score.high - score.value
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_jackknife_of_the_distance_covers():
     """H0: at least 90 %. Gate at 1e-6.
@@ -94,6 +95,7 @@ def test_bootstrap_of_a_biased_square_covers():
     assert hits >= binom.ppf(1e-6, runs, 0.88)
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.parametrize("interval", ["jackknife", "bootstrap"])
 def test_alternatives_agree_with_the_influence_interval_for_large_samples(interval):

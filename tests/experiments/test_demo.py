@@ -12,6 +12,7 @@ from PIL import Image
 from scipy import stats
 
 from experiments.digits import demo
+from genbounds._text import number
 
 CACHE = Path(__file__).parents[2] / ".cache" / "digits"
 
@@ -41,6 +42,7 @@ def test_the_selection_certifies_the_offline_winner_with_fewer_images(results):
     assert spent[1] < demo.OFFLINE * len(honest)
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_the_memoriser_fools_the_distance_and_is_named(out, results):
     for ranking in ("offline", "everyday"):
@@ -53,6 +55,7 @@ def test_the_memoriser_fools_the_distance_and_is_named(out, results):
     assert f"memoriser (copies: at least {copied['memoriser']}" in (out / "report.html").read_text()
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.statistical
 def test_the_intervals_cover(results):
@@ -67,6 +70,7 @@ def test_the_intervals_cover(results):
     assert stats.binom.sf(int(0.2 * tried) - 1, tried, 0.08) < 1e-6
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_the_trial_turns_out_as_known(results):
     verdicts = {row["id"]: row["verdict"] for row in results["audit"]["rows"]}
@@ -79,12 +83,13 @@ def test_the_trial_turns_out_as_known(results):
     }
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_the_page_shows_both_numbers_and_loads_nothing(out, results):
     page = (out / "report.html").read_text()
     for policy in ("lucb", "uniform"):
         total = sum(results["selections"][policy]["samples"].values())
-        assert f"{total:,}" in page
+        assert number(total) in page
     assert "<script src" not in page
     assert 'href="http' not in page
     assert (out / "ranking.svg").read_text().startswith("<svg")

@@ -185,6 +185,7 @@ def test_prediction(page, tmp_path):
     assert written.count("\n| FID | ") == written.count("\n| IS | ") == 12
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_picks_and_noise(page, tmp_path):
     """Small runs of the sheet of queried images, and of the arms with a probability of noise."""

@@ -316,6 +316,7 @@ def test_large_problem_has_the_gap_that_it_says():
     assert abs(score.value - truth["ADMG"]) < 6.0 * score.stderr
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_large_study_is_recorded_and_goes_on(tmp_path, monkeypatch, page):
     command = ["large", "--runs", "1", "--dimension", "30", "--out", str(tmp_path)]

@@ -40,6 +40,7 @@ def table_rows(page, name):
     return [line.split("|")[1:-1] for line in lines if line.startswith("|")]
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_every_study_of_coverage_runs(page, small):
     studies = list(coverage.studies())

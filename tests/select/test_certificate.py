@@ -126,6 +126,7 @@ def test_curvature_adds_a_bounded_part(curvature, more):
         assert c.answer() == expected
 
 
+@pytest.mark.nightly
 @pytest.mark.statistical
 def test_skewness_allowance_is_the_edgeworth_correction():
     """Null: the mean of 50 exponentials, which is 0, is certified to be below 0 with at most 1.5

@@ -354,6 +354,7 @@ NULLS = {
 }
 
 
+@pytest.mark.nightly
 @pytest.mark.statistical
 @pytest.mark.parametrize("kind", NULLS)
 def test_random_orders_are_accused_as_rarely_as_stated(kind):

@@ -189,6 +189,7 @@ def test_what_does_not_apply_is_refused_in_one_line(options, words):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.statistical
 def test_the_bound_holds_at_all_looks_together():

@@ -218,6 +218,7 @@ def test_an_arm_of_another_shape_is_scored_without_bias_once_it_has_rows_enough(
     assert error(d // 3) > 2.0
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("d", [20, 160])
 @pytest.mark.statistical
 def test_twin_takes_the_bias_off(d):

@@ -141,6 +141,7 @@ def test_scores_are_those_of_the_estimator(name, n):
         assert np.sqrt(parts.variance[k]) == pytest.approx(score.stderr, rel=1e-9)
 
 
+@pytest.mark.nightly
 @pytest.mark.statistical
 @pytest.mark.parametrize("device", [None, pytest.param("cpu", marks=pytest.mark.slow)])
 def test_scores_cover_and_lose_their_bias(device):

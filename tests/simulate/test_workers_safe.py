@@ -121,6 +121,7 @@ if __name__ == "__main__":
     main()"""
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_the_documented_cluster(tmp_path):
     """The recipe of docs/scaling.md, on one machine instead of SLURM's."""

@@ -258,6 +258,7 @@ def test_gaussian_formulas_are_expectations_of_the_general_ones():
     assert linear == pytest.approx(2 * second, rel=0.3)
 
 
+@pytest.mark.nightly
 @pytest.mark.statistical
 def test_variance_of_two_equal_distributions_is_not_overstated():
     """Null: the mean stated variance is at most 1.15 times the true second-order one.

@@ -78,6 +78,7 @@ def test_bias_is_removed_to_second_order_for_importance_weights():
     assert abs(large) < 0.05 * abs(exact_errors(80, "plugin"))
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_variance_and_coverage_under_uneven_weights():
     """One row in ten counts twenty times: 300 rows are worth 62.

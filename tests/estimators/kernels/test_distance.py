@@ -263,6 +263,7 @@ def test_coverage(kernel, d, shift):
     assert hits >= binom.ppf(1e-6, runs, 0.92)
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.statistical
 @pytest.mark.parametrize("shift", [0.0, 0.5])

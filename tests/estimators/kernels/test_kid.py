@@ -107,6 +107,7 @@ def test_variance_and_coverage_for_a_known_law(shift):
     assert hits >= binom.ppf(2e-7, runs, 0.93)
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_interval_follows_the_skewness():
     """Both ends move up where value and variance rise together; else high misses pile up.

@@ -56,6 +56,7 @@ def test_a_shift_is_found_by_the_linear_classifier():
     assert found["overlap"] < 0.3
 
 
+@pytest.mark.nightly
 @pytest.mark.statistical
 def test_ceilings_are_valid():
     """False alarm 1e-6 if each misses with 5 % (measured: at most 1 %); one that misses with 20 %,

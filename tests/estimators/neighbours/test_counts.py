@@ -109,6 +109,7 @@ def test_expected_coverage_is_that_of_random_order():
         assert expected_coverage(np.array([n]), np.array([m]), k)[0] == pytest.approx(expected)
 
 
+@pytest.mark.nightly
 @pytest.mark.statistical
 @pytest.mark.parametrize("d", [1, 40])
 def test_density_and_coverage_of_equal_distributions_are_known(d):

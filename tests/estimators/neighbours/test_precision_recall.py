@@ -155,6 +155,7 @@ def test_refusals(change, subjects):
         scored(**{"fake": FAKE, "real": REAL} | change)
 
 
+@pytest.mark.nightly
 @pytest.mark.statistical
 def test_intervals_hold_the_mean_score():
     """False alarm 1e-6 for intervals that hold it with probability 85 % (measured: 90 to 97 %);

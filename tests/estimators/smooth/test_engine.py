@@ -209,6 +209,7 @@ def test_influences_explain_the_variance_of_a_difference():
     assert mean_variance(estimate.reference.influence) >= estimate.reference.variance
 
 
+@pytest.mark.nightly
 @pytest.mark.statistical
 def test_intervals_cover_in_groups_that_both_samples_share():
     """False alarm 1e-6; a coverage of 0.75 is seen with probability above 0.98."""

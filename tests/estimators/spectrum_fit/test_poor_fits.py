@@ -41,6 +41,7 @@ KINDS = ("cliff", "few directions", "outlier", "cauchy", "one feature a row", "r
     st.sampled_from([(40, 60, 32), (64, 64, 64), (30, 100, 64), (40, 60, 16)]),
     st.sampled_from(["sample", "exact", "moments"]),
 )
+@pytest.mark.nightly
 def test_errors_of_hopeless_laws_stay_within_the_limits(seed, kind, other, sizes, reference):
     """Value and standard error against the plug-in's, whatever the distributions.
 

@@ -31,6 +31,7 @@ def spectrum():
     return np.sort(squares)[::-1]
 
 
+@pytest.mark.nightly
 @pytest.mark.statistical
 @pytest.mark.parametrize("n", [24, 48, 72])
 @pytest.mark.parametrize("order", [0.5, 1.0])
