@@ -32,8 +32,8 @@ def mixed(models, shares):
 
 @st.composite
 def covariances(draw):
-    """Of any rank and size."""
-    entries = st.floats(-1.0, 1.0)
+    """Of any rank, and of sizes that features have: far smaller ones are refused as such."""
+    entries = st.integers(-8, 8).map(lambda k: k / 8.0)
     root = np.array(draw(st.lists(entries, min_size=D * D, max_size=D * D))).reshape(D, D)
     root[:, draw(st.integers(0, D)) :] = 0.0
     return draw(st.sampled_from([1e-6, 1.0, 100.0])) * root @ root.T
@@ -42,13 +42,13 @@ def covariances(draw):
 @st.composite
 def problems(draw):
     """Three models and a reference, whose covariances may be singular, large, small or equal."""
-    vectors = st.lists(st.floats(-10.0, 10.0), min_size=D, max_size=D)
+    vectors = st.lists(st.integers(-10, 10).map(float), min_size=D, max_size=D)
     four = [moments(draw(vectors), draw(covariances())) for _ in range(4)]
     return four[:3], four[3]
 
 
 def shares():
-    positive = st.floats(0.0, 1.0)
+    positive = st.integers(0, 16).map(lambda k: k / 16.0)
     return (
         st.tuples(positive, positive, positive)
         .filter(lambda w: sum(w) > 0.1)
