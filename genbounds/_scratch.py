@@ -83,13 +83,15 @@ def by_rows(
     """
     if not is_mapped(x):
         return change(slice(None))
+    blocks = (_bytes_of(np.ascontiguousarray(change(part), dtype)) for part in row_parts(x))
+    return np.asarray(gather(blocks, dtype=dtype, shape=x.shape))
+
+
+def row_parts(x: NDArray[Any]) -> Iterator[slice]:
+    """Yield slices of some rows each, of a few megabytes, one after the other."""
     step = max(1, _CHUNK // max(1, x[:1].nbytes))
-
-    def blocks() -> Iterator[memoryview]:
-        for start in range(0, len(x), step):
-            yield _bytes_of(np.ascontiguousarray(change(slice(start, start + step)), dtype))
-
-    return np.asarray(gather(blocks(), dtype=dtype, shape=x.shape))
+    for start in range(0, len(x), step):
+        yield slice(start, start + step)
 
 
 def is_mapped(x: Any) -> bool:

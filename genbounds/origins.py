@@ -21,7 +21,10 @@ NOTED = ("precision", "libraries")
 RANDOM = "random"
 """The digest of untrained weights begins with this word."""
 
-STAMPS = ("run", "part", "rows", "rows.labels")
+PART_KEY = "part"
+"""The metadata that say which items of its input a file of features holds: "2/3 …"."""
+
+STAMPS = ("run", PART_KEY, "rows", "rows.labels")
 """What belongs to one file, not to its features: the run that made it, which part of its items it
 holds, digests of what it holds."""
 
@@ -143,5 +146,5 @@ def origin_warnings(origins: Mapping[str, Mapping[str, str]]) -> list[Diagnostic
 
 def _is_whole(origin: Mapping[str, str]) -> bool:
     """Whether features are not said to be one of several parts ("2/3 ...") of an extraction."""
-    part = origin.get("part", "")
+    part = origin.get(PART_KEY, "")
     return not part or part.startswith("1/1 ")

@@ -200,7 +200,7 @@ class Score(InHand):
         """
         package = sys.modules["genbounds"]  # which imports this module, not the reverse
         parts = [
-            f"{100.0 * self.level:g}% confidence interval [{self.low:.4g}, {self.high:.4g}]",
+            f"{percent(self.level)} confidence interval [{self.low:.4g}, {self.high:.4g}]",
             f"{self.estimator}, {self.method}",
         ]
         if self.n is not None:
@@ -219,13 +219,17 @@ class Score(InHand):
         return [self._line(self.title or "score")]
 
     def _line(self, name: str, **more: object) -> Line:
+        return self._row(name, {"stderr": self.stderr, "n": self.n, **more})
+
+    def _row(self, name: str, more: dict[str, Any]) -> Line:
+        """Return a line with these further columns and no others."""
         return Line(
             name=name,
             value=self.value,
             low=self.low,
             high=self.high,
             reliable=self.reliable,
-            more={"stderr": self.stderr, "n": self.n, **more},
+            more=more,
         )
 
     def _caption(self) -> str:
@@ -234,7 +238,7 @@ class Score(InHand):
 
     def __repr__(self) -> str:
         text = (
-            f"Score({self.value:.6g}, {100.0 * self.level:g}% interval "
+            f"Score({self.value:.6g}, {percent(self.level)} interval "
             f"[{self.low:.6g}, {self.high:.6g}], n={self.n}, {self.estimator}, {self.method})"
         )
         return "\n  ".join((text, *map(str, self.warnings)))
@@ -420,7 +424,7 @@ class Ranking(InHand):
         )
 
     def __repr__(self) -> str:
-        lines = [f"Ranking({self.metric}, {100.0 * self.level:g}% joint)"]
+        lines = [f"Ranking({self.metric}, {percent(self.level)} joint)"]
         names = {name: display(name, limit=60) for name in self.scores}
         width = max(map(len, names.values()), default=0)
         letters = self.letters

@@ -137,6 +137,14 @@ def features_of(x: Any) -> Any:
     return x.features if isinstance(x, Sample) else x
 
 
+def converted(name: str, x: Any) -> Any:
+    """Return features as an array, computed or converted once for all that follows.
+
+    A `Sample` stays as it is: it has done so.
+    """
+    return x if isinstance(x, Sample) else check_features(name, x)
+
+
 def check_labels(name: str, labels: Any, n: int) -> NDArray[Any]:
     """Return one integer or string per row."""
     array = as_numpy(name, labels)

@@ -19,8 +19,8 @@ from genbounds.validation import InputError, check_count, check_open_unit
 MIXTURE_METRICS = ("fd", "kid", "cmmd", "kad", "energy", "rke")
 """Scores that are convex in the weights of a mixture; all but "fd" are quadratic in them."""
 
-FOLDS, HALVES = 5, 2
-"""Parts of the rows, for quadratic scores and for the Fréchet distance."""
+FOLDS = 5
+"""Parts of the rows, for scores that are quadratic in the weights."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,17 +115,7 @@ class Mixture(InHand):
             name: (self.weights[name], self.scores[name])
             for name in sorted(self.weights, key=lambda name: -self.weights[name])
         }
-        return [
-            Line(
-                name=name,
-                value=score.value,
-                low=score.low,
-                high=score.high,
-                reliable=score.reliable,
-                more={"weight": weight},
-            )
-            for name, (weight, score) in every.items()
-        ]
+        return [score._row(name, {"weight": weight}) for name, (weight, score) in every.items()]
 
     def _caption(self) -> str:
         title = titled(self.scores.values(), self.metric)
@@ -222,7 +212,7 @@ def mixture(
     (True, 0.5)
     """
     spec = metric_spec(metric)
-    folds = check_mixture(spec, level=level, folds=folds, seed=seed)
+    check_mixture(spec, level=level, folds=folds, seed=seed)
     given: object = samples  # callers are not type-checked
     if not (isinstance(given, Mapping) and len(given) > 1):
         raise InputError(
@@ -237,17 +227,15 @@ def mixture(
     if spec.name == "fd":
         judged = judged_by_halves(models, reference, level=level, seed=seed)
     else:
+        parts = FOLDS if folds is None else folds
         judged = judged_by_folds(
-            spec, models, reference, chosen, level=level, folds=folds, seed=seed
+            spec, models, reference, chosen, level=level, folds=parts, seed=seed
         )
     return _decide(judged, spec, list(models), level, seed, origin_warnings(origins))
 
 
-def check_mixture(spec: MetricSpec, *, level: float, folds: int | None, seed: int) -> int:
-    """Return the number of folds; refuse what mixtures do not take.
-
-    `spec`, `level`, `folds` and `seed` are those of `mixture`.
-    """
+def check_mixture(spec: MetricSpec, *, level: float, folds: int | None, seed: int) -> None:
+    """Refuse a metric (`spec`), `level`, `folds` or `seed` that mixtures do not take."""
     if spec.name not in MIXTURE_METRICS:
         raise InputError(
             f"must be one of {', '.join(MIXTURE_METRICS)} for a mixture; got {spec.name!r}.",
@@ -256,13 +244,13 @@ def check_mixture(spec: MetricSpec, *, level: float, folds: int | None, seed: in
     if check_open_unit("level", level) <= 0.5:
         raise InputError(f"must be above 0.5 for a bound; got {level!r}.", argument="level")
     check_count("seed", seed, minimum=0)
-    if spec.name != "fd":  # two to fit the weights, two to judge them
-        return FOLDS if folds is None else check_count("folds", folds, minimum=4)
-    if folds is not None:
+    if folds is None:
+        return
+    if spec.name == "fd":
         raise InputError(
             "does not apply to 'fd', which halves the rows: leave it out.", argument="folds"
         )
-    return HALVES
+    check_count("folds", folds, minimum=4)  # two to fit the weights, two to judge them
 
 
 def _decide(

@@ -22,7 +22,6 @@ from genbounds.features._parts import RunningMoments, StoredBlocks, remove_own, 
 from genbounds.features.sources import Given, Share, Source, item_names
 from genbounds.files import (
     ITEMS_KEY,
-    PART_KEY,
     Part,
     Statistics,
     check_features_name,
@@ -35,7 +34,7 @@ from genbounds.files import (
     read_metadata,
     write_statistics,
 )
-from genbounds.origins import origin_warnings
+from genbounds.origins import PART_KEY, origin_warnings
 from genbounds.validation import InputError, check_count
 
 _log = logging.getLogger("genbounds.features")

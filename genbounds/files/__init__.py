@@ -22,7 +22,6 @@ from genbounds.files._labels import pick_labels as pick_labels
 from genbounds.files._lock import clear as clear
 from genbounds.files._lock import locked as locked
 from genbounds.files._opened import open_at_once as open_at_once
-from genbounds.files._part import PART_KEY as PART_KEY
 from genbounds.files._part import Part as Part
 from genbounds.files._read import contents_of as contents_of
 from genbounds.files._read import image_count as image_count

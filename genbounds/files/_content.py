@@ -12,7 +12,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds._scratch import chunks_of, gather
+from genbounds._scratch import chunks_of, gather, row_parts
 from genbounds._text import display
 from genbounds.origins import marked
 from genbounds.validation import Float, InputError
@@ -23,8 +23,6 @@ LABEL_KEYS = ("groups", "strata", "labels")
 ITEMS_KEY = "items"
 """What each row is of: the name of an image in its folder or archive."""
 METADATA_KEY = "metadata"
-_PIECE = 1 << 22
-"""Bytes of an array that are copied at a time."""
 NAMES_KEY = ".names"
 """``labels.names`` in the metadata of a .safetensors file, which holds no texts in arrays: a JSON
 list of the names that stand for 0, 1, … in the array ``labels``."""
@@ -106,9 +104,8 @@ class Stored:
                 yield from chunks_of(stream, self.dtype.itemsize * math.prod(self.shape))
             return
         array = self.load()
-        step = max(1, _PIECE // max(1, array[:1].nbytes))
-        for start in range(0, len(array), step):
-            yield array[start : start + step].tobytes()
+        for part in row_parts(array):
+            yield array[part].tobytes()
 
 
 class Contents:

@@ -7,10 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from genbounds._text import quoted
+from genbounds.origins import PART_KEY
 from genbounds.validation import InputError
-
-PART_KEY = "part"
-"""The metadata that say which items of its input a file of features holds."""
 
 _TEXT = re.compile(r"(\d{1,18})/(\d{1,18}) (\d{1,18}):(\d{1,18})/(\d{1,18})")
 

@@ -115,14 +115,7 @@ class MixtureSelection(InHand):
             for name in self._order()
         }
         return [
-            Line(
-                name=name,
-                value=score.value,
-                low=score.low,
-                high=score.high,
-                reliable=score.reliable,
-                more={"weight": weight, "samples": n},
-            )
+            score._row(name, {"weight": weight, "samples": n})
             for name, (score, weight, n) in every.items()
         ]
 

@@ -196,14 +196,7 @@ class Selection(InHand):
 
     def _lines(self) -> list[Line]:
         return [
-            Line(
-                name=name,
-                value=score.value,
-                low=score.low,
-                high=score.high,
-                reliable=score.reliable,
-                more={"stderr": score.stderr, "samples": self.samples[name]},
-            )
+            score._row(name, {"stderr": score.stderr, "samples": self.samples[name]})
             for name, score in self.scores.items()
         ]
 

@@ -127,8 +127,27 @@ def test_dask_arrays_that_cannot_be_scored_are_refused():
         gb.frechet_distance(rows.map_blocks(fails, meta=FAKE[:0]), REAL)
     with refused("fake", "dask"):  # another shape than was said
         gb.frechet_distance(rows.map_blocks(lambda block: block[:-1], dtype=np.float32), REAL)
+    shorter = array.from_array(FAKE, chunks=(97, FAKE.shape[1])).map_blocks(
+        lambda block: block[:-1], meta=FAKE[:0]
+    )
+    with refused("fake", "announced"):
+        gb.frechet_distance(shorter, REAL)
     with refused("fake", "(n, d)"):
         gb.frechet_distance(rows[:, 0], REAL)
+
+
+@pytest.mark.parametrize("metric", ["fd", "kid"])
+def test_a_mixture_computes_dask_arrays_once(metric):
+    """Both scores need rows for folds and for the models' own scores."""
+    half = N // 2
+    computed = [np.zeros(half, dtype=int), np.zeros(half, dtype=int), np.zeros(len(REAL), dtype=int)]
+    parts = [FAKE[:half], 2.0 * FAKE[half : 2 * half], REAL]
+    a, b, real = (as_dask(*pair) for pair in zip(parts, computed, strict=True))
+    found = gb.mixture({"a": a, "b": b}, real, metric=metric)
+    assert found.to_dict() == gb.mixture(
+        {"a": parts[0], "b": parts[1]}, REAL, metric=metric
+    ).to_dict()
+    assert all(set(counts) == {1} for counts in computed)
 
 
 LIMITED = """

@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genbounds._tables import InHand, Line
-from genbounds._text import count, display, listed, number
+from genbounds._text import count, display, listed, number, percent
 from genbounds.estimators._average import average
 from genbounds.estimators._estimate import Estimate
 from genbounds.estimators._moments import Moments
 from genbounds.estimators.frechet._distance import FrechetReference, frechet_distance
 from genbounds.results import Diagnostic, Score, hedged
-from genbounds.samples import Sample, check_labels, too_even
-from genbounds.validation import InputError, check_features, check_open_unit
+from genbounds.samples import Sample, check_labels, converted, too_even
+from genbounds.validation import InputError, check_open_unit
 
 LEAST_ROWS = 2
 
@@ -94,7 +94,7 @@ class ByClass(InHand):
         ]
 
     def _caption(self) -> str:
-        return f"Fréchet distance by class, {100.0 * self.level:g}% intervals that hold together"
+        return f"Fréchet distance by class, {percent(self.level)} intervals that hold together"
 
 
 def frechet_by_class(
@@ -150,7 +150,7 @@ def frechet_by_class(
             raise InputError(
                 "is given by its moments, which have no classes: pass the features.", argument=name
             )
-    generated, reference = (_as_rows(name, sample) for name, sample in samples.items())
+    generated, reference = (converted(name, sample) for name, sample in samples.items())
     sides = [
         _rows_by_class(generated, "labels", labels),
         _rows_by_class(reference, "real_labels", real_labels),
@@ -183,11 +183,6 @@ def frechet_by_class(
         worst=tuple(label for label, score in ordered.items() if score.high >= least),
         level=level,
     )
-
-
-def _as_rows(name: str, sample: Any) -> Any:
-    """Convert features once, not for every class; a `Sample` stays one."""
-    return sample if isinstance(sample, Sample) else check_features(name, sample)
 
 
 def _rows_by_class(

@@ -1,7 +1,7 @@
 """The Fréchet distance of a mixture: one half of the rows chooses the shares, the other judges.
 
-The distance is convex in the shares, so that mean shares are no worse than the two
-distances together say (docs/mixtures.md).
+The distance is convex in the shares, so that mean shares are no worse than the two distances
+together say (docs/mixtures.md).
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 import scipy  # its submodules are loaded at their first use
 from numpy.typing import NDArray
 
+from genbounds._scratch import is_dask_array
 from genbounds.estimators._average import average
 from genbounds.estimators._estimate import (
     Estimate,
@@ -22,18 +23,19 @@ from genbounds.estimators._estimate import (
     difference,
     welch_degrees_of_freedom,
 )
-from genbounds.estimators._inspect import Inspected, inspect_rows, leaked, shared_rows
+from genbounds.estimators._inspect import Inspected, inspect_rows
+from genbounds.estimators._linalg import EPS
 from genbounds.estimators._moments import Moments
 from genbounds.estimators.frechet._distance import FrechetReference
 from genbounds.estimators.frechet._sample import weighted_moments
-from genbounds.estimators.kernels import FoldedSample, folded
+from genbounds.estimators.kernels import FoldedSample, folded, inspected_models, warnings_of
 from genbounds.results import Diagnostic
 from genbounds.samples import Sample
 from genbounds.validation import Float, InputError, check_same_dimension
 
-EPS = float(np.finfo(np.float64).eps)
-
 HALVES = 2
+
+NEEDS = "a mixture needs"
 
 NO_SHARE = 1e-4
 """A smaller share is what the search for the best shares leaves of none."""
@@ -84,19 +86,22 @@ def frechet_mixture(models: Mapping[str, Any], real: Any, *, seed: int) -> Frech
     InputError
         As `frechet_distance`; if there are too few rows, or strata of one row.
     """
-    seen = {name: _inspected(name, model) for name, model in models.items()}
-    reference = inspect_rows("real", real, needs="a mixture needs")
+    seen = inspected_models(models, needs=NEEDS)
+    reference = inspect_rows("real", real, needs=NEEDS)
     for name, one in seen.items():
         try:
             check_same_dimension("fake", one.rows.shape[1], "real", reference.rows.shape[1])
         except InputError as error:
             raise error.of_model(name) from error
-    whole = FrechetReference(real)
-    alone = [whole.estimate(model, influences=False) for model in models.values()]
+    whole = FrechetReference(_as_given(real, reference))
+    alone = [
+        whole.estimate(_as_given(model, one), influences=False)
+        for model, one in zip(models.values(), seen.values(), strict=True)
+    ]
 
     *parts, real_part = folded([*seen.items(), ("", reference)], HALVES, seed)
     halves = [_Half([*parts, real_part], half) for half in range(HALVES)]
-    weights = np.stack([halves[1 - half].best_shares() for half in range(HALVES)])
+    weights = np.stack([least_distance(halves[1 - half].distance) for half in range(HALVES)])
     mixed, gains = [], []
     for half, shares in zip(halves, weights, strict=True):
         against = FrechetReference(half.reference)
@@ -109,19 +114,13 @@ def frechet_mixture(models: Mapping[str, Any], real: Any, *, seed: int) -> Frech
         mixed=_at_mean_shares(mean, halves, weights),
         alone=alone,
         gains=[_mean_difference(pair) for pair in zip(*gains, strict=True)],
-        warnings=(
-            *dict.fromkeys(w for one in (*seen.values(), reference) for w in one.warnings),
-            *(w for one in seen.values() for w in leaked(one.ids, reference.ids)),
-            *shared_rows({name: one.ids for name, one in seen.items()}),
-        ),
+        warnings=warnings_of(seen, reference),
     )
 
 
-def _inspected(name: str, model: Any) -> Inspected:
-    try:
-        return inspect_rows("fake", model, needs="a mixture needs")
-    except InputError as error:
-        raise error.of_model(name) from error
+def _as_given(x: Any, seen: Inspected) -> Any:
+    """Return a sample as it was given; of a dask array the rows, which are computed by now."""
+    return seen.rows if is_dask_array(x) else x
 
 
 class _Half:
@@ -131,9 +130,10 @@ class _Half:
         rows = [np.flatnonzero(sample.fold == half) for sample in samples]
         self.parts = [_Part.of(*pair) for pair in zip(samples, rows, strict=True)]
         self._named = samples[-1].design.labels is not None
-        self.moments = [
+        *models, real = (
             weighted_moments(part.rows, part.weights, name="fake") for part in self.parts
-        ]
+        )
+        self.distance = MixtureDistance(models, real)
 
     @property
     def reference(self) -> Sample:
@@ -161,11 +161,6 @@ class _Half:
             strata=None if shared or (len(kept) == 1 and not strata.any()) else both,
             weights=np.concatenate([share * part.weights for part, share in kept]),
         )
-
-    def best_shares(self) -> Float:
-        """Shares with the least plug-in distance in this half."""
-        *models, real = self.moments
-        return least_distance(models, real)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -198,10 +193,9 @@ class _Part:
         )
 
 
-def least_distance(models: Sequence[Moments], real: Moments) -> Float:
-    """Shares with the least Fréchet distance of the mixture to `real`: a convex problem."""
-    distance = MixtureDistance(models, real)
-    count = len(models)
+def least_distance(distance: MixtureDistance) -> Float:
+    """Shares with the least (plug-in) distance of the mixture: a convex problem."""
+    count = distance.models
     start = np.full(count, 1.0 / count)
     unit = max(distance(start)[0], 1e-300)
 
@@ -232,6 +226,7 @@ class MixtureDistance:
     """
 
     def __init__(self, models: Sequence[Moments], real: Moments) -> None:
+        self.models = len(models)
         self._means = np.stack([one.mean - real.mean for one in models])  # the origin is free
         self._seconds = np.stack(
             [one.cov + np.outer(gap, gap) for one, gap in zip(models, self._means, strict=True)]
@@ -260,10 +255,8 @@ def _at_mean_shares(estimate: Estimate, halves: Sequence[_Half], weights: Float)
     """Take off what mean shares gain on the mean of both distances; the upper end keeps it."""
     gap = 0.0
     for half in halves:
-        *models, real = half.moments
-        distance = MixtureDistance(models, real)
-        each = [distance(shares)[0] for shares in weights]
-        gap += max(math.fsum(each) / HALVES - distance(weights.mean(axis=0))[0], 0.0) / HALVES
+        each = [half.distance(shares)[0] for shares in weights]
+        gap += max(math.fsum(each) / HALVES - half.distance(weights.mean(axis=0))[0], 0.0) / HALVES
 
     def ends(level: float) -> tuple[float, float]:
         low, high = estimate.interval(level)

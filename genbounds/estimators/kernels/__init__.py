@@ -8,6 +8,8 @@ from genbounds.estimators.kernels._distance import kernel_distance as kernel_dis
 from genbounds.estimators.kernels._folds import crossed_distances as crossed_distances
 from genbounds.estimators.kernels._folds import crossed_squares as crossed_squares
 from genbounds.estimators.kernels._folds import folded as folded
+from genbounds.estimators.kernels._folds import inspected_models as inspected_models
+from genbounds.estimators.kernels._folds import warnings_of as warnings_of
 from genbounds.estimators.kernels._kernels import PolynomialKernel as PolynomialKernel
 from genbounds.estimators.kernels._kernels import median_bandwidth as median_bandwidth
 from genbounds.estimators.kernels._kid import kernel_inception_distance as kernel_inception_distance

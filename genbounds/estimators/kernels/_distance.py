@@ -47,6 +47,9 @@ ESTIMATORS = ("debiased", "plugin")
 MINIMUM = 4
 """Minimum number of rows: the unbiased variance of the doubly centred kernel divides by n - 3."""
 
+NEEDS = "the kernel distance needs"
+"""What cannot do with moments, in an error."""
+
 
 def kernel_distance(
     fake: Any,
@@ -288,7 +291,7 @@ def _labels(design: Design | None) -> NDArray[Any] | None:
 
 def checked_sample(name: str, x: Any) -> Inspected:
     """Look at a sample of rows; refuse one that is known by its moments."""
-    return inspect_rows(name, x, needs="the kernel distance needs", minimum=MINIMUM)
+    return inspect_rows(name, x, needs=NEEDS, minimum=MINIMUM)
 
 
 def _largest(name: str, rows: NDArray[Any]) -> float:

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from genbounds.estimators._design import Design, Index, row_design, sums_by
-from genbounds.estimators._inspect import Inspected, leaked, shared_rows
+from genbounds.estimators._inspect import Inspected, inspect_rows, leaked, shared_rows
 from genbounds.estimators._scale import factor_of
 from genbounds.estimators.kernels._crossed import CrossedMeans, FoldedSample
-from genbounds.estimators.kernels._distance import KernelReference, checked_sample
+from genbounds.estimators.kernels._distance import MINIMUM, NEEDS, KernelReference
 from genbounds.estimators.kernels._kernels import check_bandwidth
 from genbounds.estimators.kernels._pair_kernels import Radial
 from genbounds.results import Diagnostic
@@ -40,16 +40,11 @@ def crossed_distances(
     tuple of CrossedMeans and tuple of Diagnostic
         The reference is the last sample.
     """
-    seen = _inspected(models)
+    seen = inspected_models(models, needs=NEEDS)
     kernel = reference.kernel_of({name: one.rows for name, one in seen.items()})
-    ids = reference.sample.ids
-    warnings = (
-        *reference.sample.warnings,
-        *(w for one in seen.values() for w in leaked(one.ids, ids)),
-    )
     samples = folded([*seen.items(), ("", reference.sample)], folds, seed)
     crossed = CrossedMeans(samples, kernel, folds, factor=factor_of(kernel.unit, kernel.power))
-    return crossed, (*_warnings(seen), *warnings)
+    return crossed, warnings_of(seen, reference.sample)
 
 
 def crossed_squares(
@@ -68,7 +63,7 @@ def crossed_squares(
     -------
     tuple of CrossedMeans and tuple of Diagnostic
     """
-    seen = _inspected(models)
+    seen = inspected_models(models, needs=NEEDS)
     (first, one), *others = seen.items()
     for name, other in others:
         try:
@@ -84,7 +79,7 @@ def crossed_squares(
         near_one=(False,),
         centre=centre,
     ).for_rows(max(float(np.abs(one.rows).max()) for one in seen.values()))
-    return CrossedMeans(folded([*seen.items()], folds, seed), kernel, folds), _warnings(seen)
+    return CrossedMeans(folded([*seen.items()], folds, seed), kernel, folds), warnings_of(seen)
 
 
 def folded(samples: Sequence[tuple[str, Inspected]], folds: int, seed: int) -> list[FoldedSample]:
@@ -164,16 +159,24 @@ def _names(designs: Sequence[Design]) -> list[Index]:
     return found
 
 
-def _inspected(models: Mapping[str, Any]) -> dict[str, Inspected]:
+def inspected_models(models: Mapping[str, Any], *, needs: str) -> dict[str, Inspected]:
+    """Inspect the samples of several models; `needs` as for `inspect_rows`."""
     found = {}
     for name, model in models.items():
         try:
-            found[name] = checked_sample("fake", model)
+            found[name] = inspect_rows("fake", model, needs=needs, minimum=MINIMUM)
         except InputError as error:
             raise error.of_model(name) from error
     return found
 
 
-def _warnings(seen: Mapping[str, Inspected]) -> tuple[Diagnostic, ...]:
+def warnings_of(
+    seen: Mapping[str, Inspected], reference: Inspected | None = None
+) -> tuple[Diagnostic, ...]:
+    """Return what the rows of models, and of their reference, show."""
     own = [warning for one in seen.values() for warning in one.warnings]
-    return (*dict.fromkeys(own), *shared_rows({name: one.ids for name, one in seen.items()}))
+    found = [*dict.fromkeys(own), *shared_rows({name: one.ids for name, one in seen.items()})]
+    if reference is not None:
+        found += reference.warnings
+        found += [w for one in seen.values() for w in leaked(one.ids, reference.ids)]
+    return tuple(found)

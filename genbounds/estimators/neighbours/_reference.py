@@ -27,12 +27,11 @@ from genbounds.estimators.neighbours._halves import random_halves
 from genbounds.estimators.neighbours._pairs import Rows, neighbours_and_radii
 from genbounds.estimators.neighbours._scored import Four, Scored, not_alone
 from genbounds.origins import check_same_encoder, origin_of
-from genbounds.samples import Sample
+from genbounds.samples import Sample, converted
 from genbounds.validation import (
     Float,
     InputError,
     check_count,
-    check_features,
     check_finite,
     check_same_dimension,
     seeded,
@@ -97,8 +96,7 @@ class NeighbourReference:
     def scored(self, name: str, fake: Any) -> Scored:
         """Count for the sample `fake`; `name`: what it is called in an error."""
         check_same_encoder({f"`{name}`": origin_of(fake), "`real`": self._origin})
-        if not isinstance(fake, Sample):
-            fake = check_features(name, fake)  # once: it may have to be computed
+        fake = converted(name, fake)
         given = len(fake)
         seen = self._inspected(name, self._thinned(name, fake))
         check_same_dimension(name, seen.rows.shape[1], "real", self.d)

@@ -97,7 +97,7 @@ def test_shares_minimise_over_the_simplex():
     rng = np.random.default_rng(1)
     for _ in range(10):
         *models, real = some_models(rng, 4)
-        found = least_distance(models, real)
+        found = least_distance(MixtureDistance(models, real))
         gradient = MixtureDistance(models, real)(found)[1]
         assert found.sum() == pytest.approx(1.0)
         assert gradient[found > 0.0] == pytest.approx(gradient.min(), rel=0.01)
@@ -106,7 +106,7 @@ def test_shares_minimise_over_the_simplex():
 def test_a_mixture_that_is_the_reference_is_found():
     rng = np.random.default_rng(2)
     models = some_models(rng, 3)
-    found = least_distance(models, mixed(models, [0.5, 0.0, 0.5]))
+    found = least_distance(MixtureDistance(models, mixed(models, [0.5, 0.0, 0.5])))
     assert found == pytest.approx([0.5, 0.0, 0.5], abs=0.01)
 
 
@@ -144,7 +144,7 @@ def test_both_halves_by_hand():
     values, gains, gaps = [], [], []
     for half in (0, 1):
         chosen = [gb.Moments.from_features(x) for x in halves[1 - half]]
-        shares = least_distance(chosen[:2], chosen[2])
+        shares = least_distance(MixtureDistance(chosen[:2], chosen[2]))
         assert found.weights[half] == pytest.approx(shares, abs=0.02)  # other divisors
         one, two, judge = halves[half]
         here = [moments(x.mean(axis=0), np.cov(x.T, bias=True)) for x in halves[half]]
