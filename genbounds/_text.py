@@ -87,15 +87,16 @@ def short(value: float) -> str:
     return mantissa.replace(",", _THIN).replace("-", "−") + power
 
 
-def percent(value: float) -> str:
+def percent(value: float, *, gap: str = _THIN) -> str:
     """Format `value` as a percentage: 0.95 -> "95 %"; as many decimals as it has.
 
-    Less than one is never shown as "100 %".
+    Less than one is never shown as "100 %". `gap` stands before the sign: none in plain text that
+    is pasted elsewhere.
     """
     shown = f"{100 * value:.6g}"
     if shown == "100" and value < 1.0:
         shown = f"{100 * value:.15g}"
-    return f"{shown}{_THIN}%"
+    return f"{shown}{gap}%"
 
 
 def interval(low: float | None, high: float | None) -> str:

@@ -200,7 +200,7 @@ class Score(InHand):
         """
         package = sys.modules["genbounds"]  # which imports this module, not the reverse
         parts = [
-            f"{percent(self.level)} confidence interval [{self.low:.4g}, {self.high:.4g}]",
+            f"{percent(self.level, gap='')} confidence interval [{self.low:.4g}, {self.high:.4g}]",
             f"{self.estimator}, {self.method}",
         ]
         if self.n is not None:
@@ -238,7 +238,7 @@ class Score(InHand):
 
     def __repr__(self) -> str:
         text = (
-            f"Score({self.value:.6g}, {percent(self.level)} interval "
+            f"Score({self.value:.6g}, {percent(self.level, gap='')} interval "
             f"[{self.low:.6g}, {self.high:.6g}], n={self.n}, {self.estimator}, {self.method})"
         )
         return "\n  ".join((text, *map(str, self.warnings)))
@@ -424,7 +424,7 @@ class Ranking(InHand):
         )
 
     def __repr__(self) -> str:
-        lines = [f"Ranking({self.metric}, {percent(self.level)} joint)"]
+        lines = [f"Ranking({self.metric}, {percent(self.level, gap='')} joint)"]
         names = {name: display(name, limit=60) for name in self.scores}
         width = max(map(len, names.values()), default=0)
         letters = self.letters

@@ -10,6 +10,7 @@ import pytest
 import genbounds as gb
 from genbounds.cli._contexts import rows_by_context
 from genbounds.cli._input import Input
+from genbounds.report.wording import STOPPED
 from genbounds.select import FeatureArm
 
 CENTRES = {"cats": 0.0, "dogs": 3.0}
@@ -64,6 +65,9 @@ def test_the_table_says_what_is_undecided(run, folder):
     assert "Not certified in all contexts: 0 of 2 decided" in result.out
     assert "same, alike" in result.out
     assert "the recommendation is an estimate" in result.out
+    for context in ("cats", "dogs"):
+        line = next(x for x in result.out.splitlines() if x.startswith(f"* {context}: "))
+        assert line.removeprefix(f"* {context}: ") in STOPPED.values()
     good = run(*call(folder, "real", "a", "b"))
     assert good.code == 0
     assert "A best model in each of 2 contexts, together at 95" in good.out
