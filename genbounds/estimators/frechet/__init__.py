@@ -1,9 +1,10 @@
 """The Fréchet distance: from moments alone, or from rows with its bias removed and an interval.
 
 `_distance` has the public function, `_by_class` that of every class and `_mixed` that of mixtures.
-`_strategies` chooses the method by the number of samples per dimension, `_sample` prepares one
-sample and `_pair` joins two. `_expansion` is the mathematics of the expansion in 1/n,
-`_known_moments` a sample of which only mean and covariance are known.
+`_strategies` chooses the method by the number of samples per dimension: `_by_fit` for few,
+`_by_expansion` for more, `_by_design` for groups, strata and shared units; all end in `_outcome`.
+`_sample` prepares one sample and `_pair` joins two. `_expansion` is the mathematics of the
+expansion in 1/n, `_known_moments` a sample of which only mean and covariance are known.
 """
 
 from genbounds.estimators.frechet._by_class import ByClass as ByClass

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -312,6 +313,33 @@ def sample_of(name: str, x: Any) -> FrechetSample:
 
 SIDES = ("generated", "reference")
 """What the samples, the arguments `fake` and `real`, are called in warnings."""
+
+
+@dataclass(frozen=True, slots=True)
+class Regime:
+    """How many samples per dimension either sample has; infinite for exact moments."""
+
+    fake: float
+    real: float
+
+    @classmethod
+    def of(cls, fake: FrechetSample, real: FrechetSample) -> Regime:
+        directions = min(fake.directions, real.directions)
+        return cls(*(side.effective / directions for side in (fake, real)))
+
+    @property
+    def smaller(self) -> float:
+        return min(self.fake, self.real)
+
+    @property
+    def larger(self) -> float:
+        return max(self.fake, self.real)
+
+    def by_size(
+        self, fake: FrechetSample, real: FrechetSample
+    ) -> tuple[FrechetSample, FrechetSample]:
+        """Return both samples, the one with fewer samples per dimension first."""
+        return (fake, real) if self.fake <= self.real else (real, fake)
 
 
 def sample_of_rows(name: str, rows: NDArray[Any], design: Design | None) -> FrechetSample:

@@ -17,7 +17,7 @@ from genbounds.estimators import (
     _second_order,
 )
 from genbounds.estimators._extrapolation import extrapolate
-from genbounds.estimators.frechet import _expansion, _sample, _strategies
+from genbounds.estimators.frechet import _by_expansion, _expansion, _sample
 from genbounds.estimators.frechet._expansion import FrechetRows, Kernel, exponential_factor
 from genbounds.estimators.frechet._pair import Pair
 from genbounds.estimators.frechet._sample import sample_of
@@ -26,7 +26,7 @@ PART_NOISE = _second_order.PART_NOISE
 
 
 def small_parts(monkeypatch, rows, noise=PART_NOISE):
-    for module in (_strategies, _expansion):
+    for module in (_by_expansion, _expansion):
         monkeypatch.setattr(module, "PART_ROWS", rows)
         monkeypatch.setattr(module, "PART_WORK", 1)
     monkeypatch.setattr(_second_order, "PART_NOISE", noise)
@@ -130,9 +130,9 @@ def test_the_second_half_takes_its_excess_from_the_first(monkeypatch):
     x, y = (rng.standard_t(5, size=(2000, 12)) * scale for scale in (1.2, 1.0))
     pairs = zip(*(_sample._whole("x", z, 2, np.float64).parts for z in (x, y)), strict=True)
     halves = [Pair(fake, real) for fake, real in pairs]
-    exact = np.mean(_strategies._half_values(halves, every_row=True))
+    exact = np.mean(_by_expansion.half_values(halves, every_row=True))
     small_parts(monkeypatch, 100, noise=-1.0)
-    error = np.mean(_strategies._half_values(halves, every_row=False)) - exact
+    error = np.mean(_by_expansion.half_values(halves, every_row=False)) - exact
     first = sum(one.bias for one in halves[0].errors_alone(every_row=True))
     excess = first - halves[0].gaussian_bias()
     assert 0.0 < abs(error) < 0.25 * excess / 2.0

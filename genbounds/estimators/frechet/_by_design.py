@@ -1,0 +1,138 @@
+"""The expansion in 1/n of samples drawn otherwise than row by row: groups, strata, shared units."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from genbounds.estimators._estimate import Estimate, SampleError
+from genbounds.estimators._second_order import HALVING_NOISE, halved, third_order
+from genbounds.estimators.frechet._by_expansion import EFFECTIVE_RATIO, half_values
+from genbounds.estimators.frechet._expansion import PAIRING_SEED, gaussian_bias
+from genbounds.estimators.frechet._outcome import joined
+from genbounds.estimators.frechet._pair import Pair
+from genbounds.estimators.frechet._sample import (
+    FEW_RATIO,
+    SIDES,
+    SPLIT_RATIO,
+    FrechetSample,
+    Regime,
+)
+from genbounds.results import Diagnostic, Method, unreliable
+
+
+def designed(fake: FrechetSample, real: FrechetSample, regime: Regime, every_row: bool) -> Estimate:
+    """Remove the bias of samples that were drawn otherwise than row by row, by expansion."""
+    pair = Pair(fake, real)
+    found = pair.shared()
+    if found is None:
+        errors, shared = pair.errors(every_row=every_row), None
+        value = pair.plugin - errors[0].bias - errors[1].bias
+    else:
+        errors, shared, curvature = found
+        value = pair.plugin - errors[0].bias - errors[1].bias - shared.bias
+        own, theirs = shared.influences
+        errors = (
+            replace(errors[0], influence=own, curvature=curvature),
+            replace(errors[1], influence=theirs, curvature=0.0),
+        )
+    warnings = _design_effects(pair, errors)
+    if regime.smaller < FEW_RATIO:
+        warnings += (
+            unreliable(
+                "few-samples",
+                f"{regime.smaller:.2g} samples per dimension: the methods for so few assume "
+                f"independent rows, and the expansion needs {FEW_RATIO}",
+                "Use more samples, or fewer features.",
+            ),
+        )
+    method: Method = "second-order"
+    total = 0.0 if shared is None else shared.variance
+    small = [
+        sample
+        for sample, ratio in ((fake, regime.fake), (real, regime.real))
+        if sample.rows is not None and (ratio < SPLIT_RATIO or shared is not None)
+    ]
+    halves = None
+    if regime.smaller < SPLIT_RATIO:
+        halves = _halves(fake, real, small, joint=shared is not None)
+    if halves is not None:
+        method = "third-order"
+        if shared is None:
+            value = third_order(value, half_values(halves, every_row))
+            one, two = (
+                halved(error, both=len(small) == 2) if sample in small else error
+                for sample, error in zip((fake, real), errors, strict=True)
+            )
+            errors = one, two
+        else:
+            value = third_order(value, [_shared_value(half) for half in halves])
+            total += HALVING_NOISE * shared.quadratic_variance
+    apart = errors[0].variance + errors[1].variance
+    return joined(
+        method,
+        value,
+        (fake, real),
+        errors,
+        shared_variance=0.0 if shared is None else total - apart,
+        warnings=warnings,
+    )
+
+
+def _halves(
+    fake: FrechetSample, real: FrechetSample, small: list[FrechetSample], *, joint: bool
+) -> list[Pair] | None:
+    """Random halves of the units of the small samples; None where a stratum has too few units.
+
+    `joint`: shared units go into the same half of either sample.
+    """
+    parts: list[list[FrechetSample]] = []
+    names = None
+    for sample in (fake, real):
+        if sample not in small:
+            parts.append([sample, sample])
+            continue
+        if sample.design is None:
+            parts.append(list(sample.divided(2).parts))
+            continue
+        index = sample.design.halves(np.random.default_rng(PAIRING_SEED), names)
+        if index is None:
+            return None
+        if joint:
+            names = sample.design.named_halves(index)
+        parts.append(sample.halves(index))
+    return [Pair(one, two) for one, two in zip(*parts, strict=True)]
+
+
+def _shared_value(pair: Pair) -> float:
+    """Plug-in less its second-order bias, of two samples that share units; halves may not."""
+    found = pair.shared()
+    if found is None:
+        return half_values([pair], every_row=True)[0]
+    errors, shared, _ = found
+    return pair.plugin - errors[0].bias - errors[1].bias - shared.bias
+
+
+def _design_effects(pair: Pair, errors: tuple[SampleError, SampleError]) -> tuple[Diagnostic, ...]:
+    """Doubt the expansion where dependence leaves too few effective samples per dimension."""
+    found = []
+    roots = pair.directions[0]
+    for name, side, error in zip(SIDES, (pair.fake, pair.real), errors, strict=True):
+        if side.rows is None or side.n is None:
+            continue
+        # Of independent Gaussian rows, the bias of the root alone.
+        gaussian = gaussian_bias(0.0, roots, side.n) + float(roots.sum()) / side.n
+        excess = error.bias / gaussian if gaussian > 0.0 else 1.0
+        ratio = side.n / max(excess, 1.0) / max(roots.size, 1)
+        if ratio < EFFECTIVE_RATIO:
+            found.append(
+                unreliable(
+                    "heavy-tails" if side.independent else "dependent-rows",
+                    f"the bias is {excess:.2g} times that of independent Gaussian rows: {side.n} "
+                    f"{name} samples are as good as {ratio:.2g} per dimension, where the method "
+                    f"needs {EFFECTIVE_RATIO}",
+                    "Use more groups of rows, or fewer features.",
+                )
+            )
+    return tuple(found)

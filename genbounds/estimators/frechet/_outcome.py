@@ -1,0 +1,151 @@
+"""What all methods of the Fréchet distance end in: an estimate with what is to be doubted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from genbounds.estimators._design import drawn
+from genbounds.estimators._estimate import Estimate, SampleError, heavy_tails, small_sample
+from genbounds.estimators._inspect import leaked
+from genbounds.estimators.frechet._expansion import gaussian_bias
+from genbounds.estimators.frechet._pair import Pair, lends
+from genbounds.estimators.frechet._sample import SIDES, FrechetSample
+from genbounds.results import Diagnostic, Method, caution, unreliable
+
+OF_STDERR = 4.0
+"""One over the share of a standard error that an unknown bias may have in an interval."""
+
+
+def joined(
+    method: Method,
+    value: float,
+    samples: tuple[FrechetSample, FrechetSample],
+    errors: tuple[SampleError, SampleError],
+    *,
+    estimator: str = "debiased",
+    shared_variance: float = 0.0,
+    warnings: tuple[Diagnostic, ...] = (),
+    assumptions: tuple[str, ...] = (),
+    details: tuple[str, ...] = (),
+) -> Estimate:
+    """Join the errors of both samples, given in the order (generated, reference)."""
+    one, two = (
+        replace(
+            error,
+            n=sample.n,
+            units=None if sample.design is None else sample.design.labels,
+            row_ids=None if sample.seen is None else sample.seen.ids,
+        )
+        for sample, error in zip(samples, errors, strict=True)
+    )
+    found = Estimate(
+        title="Fréchet distance",
+        estimator=estimator,
+        method=method,
+        value=value,
+        sample=one,
+        reference=two,
+        shared_variance=shared_variance,
+        lower_limit=0.0,
+        warnings=(
+            _drawing_warnings(samples)
+            + warnings
+            + _fourth_moments_warnings(samples, warnings)
+            + _size_warnings(samples)
+        ),
+        assumptions=_assumptions(samples) + assumptions,
+        details=details,
+    )
+    return _unknown_size(found.warned(*heavy_tails(found)), samples)
+
+
+def _unknown_size(found: Estimate, samples: tuple[FrechetSample, FrechetSample]) -> Estimate:
+    """Say from how many reference rows on the interval would hold, where m is unknown."""
+    fake, real = samples
+    if real.n is not None or real.moments.size_known:
+        return found
+    pair = Pair(fake, real)
+    roots = pair.directions[0] if pair.roots.any() else pair.roots
+    rate = gaussian_bias(real.trace, roots, 1)
+    needed = OF_STDERR * rate / found.stderr if found.stderr > 0.0 else np.inf
+    warning = unreliable(
+        "reference-size-unknown",
+        "the reference does not say from how many samples it comes and is taken as exact: the "
+        + (
+            f"interval holds if they were {needed:,.0f} or more"
+            if np.isfinite(needed)
+            else "bias of its samples is left in"
+        ),
+        "Pass their number, Moments.load(path, n=...) (--reference-n), or Moments(mean, cov) if "
+        "they are exact (--reference-exact).",
+    )
+    return replace(found, missing_rate=rate).warned(warning)
+
+
+def _assumptions(samples: tuple[FrechetSample, FrechetSample]) -> tuple[str, ...]:
+    if all(sample.n is None for sample in samples):
+        return ("both moments are taken as exactly known: no sampling error",)
+    found = ["features have finite eighth moments"]
+    for name, sample in zip(SIDES, samples, strict=True):
+        if sample.n is not None:
+            found.append(f"{drawn(sample.design)} ({name})")
+        if sample.n is None:
+            found.append(f"the {name} moments are taken as exactly known")
+    return tuple(found)
+
+
+def _drawing_warnings(samples: tuple[FrechetSample, FrechetSample]) -> tuple[Diagnostic, ...]:
+    """Say what the rows show of how they were drawn, where their user said nothing."""
+    seen = [sample.seen for sample in samples]
+    found = [warning for one in seen if one is not None for warning in one.warnings]
+    fake, real = seen
+    if fake is not None and real is not None:
+        found += leaked(fake.ids, real.ids)
+    return tuple(found)
+
+
+def _size_warnings(samples: tuple[FrechetSample, FrechetSample]) -> tuple[Diagnostic, ...]:
+    found = tuple(
+        warning
+        for name, sample in zip(SIDES, samples, strict=True)
+        if sample.n is not None
+        for warning in small_sample(sample.effective, name=name)
+    )
+    fake = samples[0]
+    if fake.n is not None or fake.moments.size_known:
+        return found
+    return (
+        *found,
+        unreliable(
+            "moments-only",
+            "the statistics of the generated samples do not say from how many samples they come "
+            "and are taken as exact",
+            "Write `n` beside mu and sigma: Moments.from_features(x, keep=2048).save(path).",
+        ),
+    )
+
+
+def _fourth_moments_warnings(
+    samples: tuple[FrechetSample, FrechetSample], given: tuple[Diagnostic, ...]
+) -> tuple[Diagnostic, ...]:
+    """Say where the fourth moments of a sample come from, if it has no rows of its own."""
+    if any(warning.code == "moments-only" for warning in given):
+        return ()
+    found = []
+    directions = min(sample.directions for sample in samples)
+    for k, (name, sample) in enumerate(zip(SIDES, samples, strict=True)):
+        if sample.n is None or sample.some_rows is not None:
+            continue
+        borrowed = lends(samples[1 - k], directions)
+        source = f"of the {SIDES[1 - k]} samples" if borrowed else "of a Gaussian distribution"
+        found.append(
+            caution(
+                "moments-only",
+                f"only mean and covariance of the {name} samples are known: their fourth moments, "
+                f"on which bias and interval depend, are taken to be those {source}",
+                "Pass the features, or keep some rows: Moments.from_features(x, keep=2048).",
+            )
+        )
+    return tuple(found)
