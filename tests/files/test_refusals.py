@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from genbounds import files
 from genbounds.validation import InputError
 from tests.files.made import COV, MEAN, WRITERS, X, save_torch, write_npy
-from tests.fuzz.seeds import Payload, npy, npz, renamed
+from tests.fuzz.seeds import Payload, hiding, npy, npz, renamed
 from tests.refusal import refused
 
 
@@ -266,6 +266,14 @@ def test_an_array_that_is_renamed_in_the_directory_is_refused(tmp_path):
         path.write_bytes(renamed(data, old, new))
         with refused("x.npz", "damaged"):
             files.read(path)
+
+
+def test_an_array_that_the_directory_hides_is_refused(tmp_path):
+    """One bit in the length of a comment: the arrays behind it would go unseen."""
+    path = tmp_path / "x.npz"
+    path.write_bytes(hiding(npz({"features": npy(X), "groups": npy(np.arange(len(X)))})))
+    with refused("x.npz", "damaged"):
+        files.read(path)
 
 
 def test_a_page_of_a_table_that_is_damaged_is_refused(tmp_path):
