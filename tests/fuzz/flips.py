@@ -1,8 +1,9 @@
 """Flip bits of stores and inputs: ``python -m tests.fuzz.flips --flips 10000`` (``make fuzz``).
 
 What is kept by a run has checksums: a flip ends in the true result or in one line. So it does in
-``.npz``, in archives of PNG images and in ``.parquet`` with checksums of its pages. ``.npy``, ``.safetensors`` and ``.pt`` as
-PyTorch reads it are not checked: there a flip may also give other numbers, of the same shape.
+``.npz``, in archives of PNG images and in ``.parquet`` with checksums of its pages. ``.npy``,
+``.safetensors`` and ``.pt`` as PyTorch reads it are not checked: there a flip may also give other
+numbers, of the same shape.
 """
 
 from __future__ import annotations
