@@ -327,6 +327,14 @@ def test_places_that_are_no_files(tmp_path):
         files.read(tmp_path / "x.npy" / "y.npy")
 
 
+@pytest.mark.skipif(not os.path.exists("/proc/self/mem"), reason="files of Linux")
+@pytest.mark.parametrize("name", ["mem", "status"])
+def test_files_that_the_system_makes_up_are_not_called_empty(tmp_path, name):
+    (tmp_path / "x.npy").symlink_to(f"/proc/self/{name}")
+    with refused("x.npy", "not a file on a disk"):
+        files.read(tmp_path / "x.npy")
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
 def test_unreadable_file(tmp_path):
     path = tmp_path / "x.npy"
