@@ -99,8 +99,18 @@ def check_choice(name: str, value: object, choices: Collection[str]) -> str:
     """Return `value` if it is one of `choices`."""
     if not (isinstance(value, str) and value in choices):
         legal = ", ".join(repr(choice) for choice in choices)
-        raise InputError(f"must be one of {legal}; got {quoted(value)}.", argument=name)
+        raise InputError(
+            f"must be one of {legal}; got {quoted(value)}.{_meant(value, choices)}", argument=name
+        )
     return value
+
+
+def _meant(value: object, choices: Collection[str]) -> str:
+    """Ask whether the choice that reads most like a value was meant."""
+    from difflib import get_close_matches
+
+    close = get_close_matches(value.lower(), choices, 1) if isinstance(value, str) else []
+    return f" Did you mean {close[0]!r}?" if close else ""
 
 
 def as_numpy(name: str, x: Any) -> NDArray[Any]:

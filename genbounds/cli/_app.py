@@ -120,9 +120,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal without Unicode gets "?"
             stream.reconfigure(errors="replace")
+    given = list(sys.argv[1:] if arguments is None else arguments)
     try:
+        _refuse_empty(given)
         code = typer.main.get_command(app).main(
-            args=None if arguments is None else list(arguments),
+            args=given,
             prog_name="genbounds",
             standalone_mode=False,
         )
@@ -143,6 +145,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.writelines(f"{display(line, limit=None)}\n" for line in _traceback())
         return BAD_INPUT
     return code if isinstance(code, int) else DONE
+
+
+def _refuse_empty(arguments: Sequence[str]) -> None:
+    """Refuse what a variable of the shell leaves that is not set: as a path it is this folder."""
+    for before, argument in zip(("", *arguments), arguments, strict=False):
+        if argument == "" or (argument.startswith("--") and argument.endswith("=")):
+            option = argument[:-1] or before
+            what = f"`{option}`" if option.startswith("-") else "an argument"
+            raise InputError(f"{what} is empty: is a variable of the shell not set?")
 
 
 def _traceback() -> list[str]:

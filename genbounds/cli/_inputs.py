@@ -22,6 +22,7 @@ from genbounds.features import (
     media_kind,
 )
 from genbounds.files import (
+    FORMATS,
     Statistics,
     contents_of,
     display,
@@ -139,6 +140,7 @@ def _input(
     drawing = drawing if is_reference else drawing.of_models
     path = _encoded(given, name, encoder)
     with contents_of(path) as contents:
+        contents.values = metric.data == "values"
         held = contents.read()
         found = None
         if isinstance(held, np.ndarray) and not drawing.iid:
@@ -236,6 +238,8 @@ def _encoded(path: Path, name: str, encoder: FolderEncoder | None) -> Path:
     """Return the file of features that belongs to what was named."""
     if not is_media(path):
         return path
+    if encoder is None and path.is_dir() and path.suffix.lower() in FORMATS:
+        raise InputError(f"{display(path)}: is a folder: give the file inside it.")
     if encoder is None:
         raise InputError(
             f"{display(path)} is {media_kind(path)}: pass --encoder NAME, or give a file of "

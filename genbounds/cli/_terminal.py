@@ -181,13 +181,42 @@ def tidy() -> Iterator[None]:
 
 
 @contextmanager
+def _heard() -> Iterator[None]:
+    """Send a signal once more where it came during a destructor or a callback of the collector.
+
+    Python prints what these raise, and goes on.
+    """
+    before = sys.unraisablehook
+
+    def once_more(dropped: Any) -> None:
+        error = dropped.exc_value
+        if isinstance(error, KeyboardInterrupt):
+            later = threading.Timer(0.02, os.kill, (os.getpid(), _signal_of(error)))
+            later.daemon = True
+            later.start()
+        else:
+            before(dropped)
+
+    sys.unraisablehook = once_more
+    try:
+        yield
+    finally:
+        sys.unraisablehook = before
+
+
+def _signal_of(error: KeyboardInterrupt) -> int:
+    return error.number if isinstance(error, Ended) else signal.SIGINT
+
+
+@contextmanager
 def interruptible(advice: str) -> Iterator[None]:
     """Turn Ctrl-C into one line and exit status 130; SIGTERM in `tidy` into 143.
 
     Nor may Python that the user named end the program: its exit status is no answer of ours.
     """
     try:
-        yield
+        with _heard():
+            yield
     except SystemExit as error:
         raise InputError(
             f"the Python code that was named ended the program ({said_by(error) or 'sys.exit'}): "
@@ -195,8 +224,7 @@ def interruptible(advice: str) -> Iterator[None]:
         ) from error
     except KeyboardInterrupt as error:
         complain(f"interrupted: {advice}")
-        number = error.number if isinstance(error, Ended) else signal.SIGINT
-        raise typer.Exit(128 + number) from None
+        raise typer.Exit(128 + _signal_of(error)) from None
 
 
 @contextmanager

@@ -41,6 +41,7 @@ from genbounds.estimators._metrics import register_metric as register_metric
 from genbounds.estimators._moments import Moments as Moments
 from genbounds.estimators._resampling import Bootstrap as Bootstrap
 from genbounds.estimators._resampling import Jackknife as Jackknife
+from genbounds.estimators._scale import unit_of as unit_of
 from genbounds.estimators._sobol import SobolCache as SobolCache
 from genbounds.estimators._sobol import SobolNormal as SobolNormal
 from genbounds.estimators._sobol import score_over_scramblings as score_over_scramblings

@@ -14,7 +14,6 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds._text import quoted
 from genbounds.estimators._estimate import Estimate, SampleError
 from genbounds.estimators._inception import inception_estimate
 from genbounds.estimators._mean import mean_estimate
@@ -112,8 +111,8 @@ class MetricSpec:
     unit : str
         Of the value; empty where it has none.
     higher_is_better : bool
-    data : {"features", "posteriors"}
-        What a row is.
+    data : {"features", "posteriors", "values"}
+        What a row is; "values": one number, for which files may have one dimension.
     reference : {"required", "optional", "none"}
         "optional": only for what all models share, such as a bandwidth.
     moments : bool
@@ -137,7 +136,7 @@ class MetricSpec:
     summary: str = ""
     unit: str = ""
     higher_is_better: bool = False
-    data: Literal["features", "posteriors"] = "features"
+    data: Literal["features", "posteriors", "values"] = "features"
     reference: Literal["required", "optional", "none"] = "required"
     moments: bool = False
     estimators: tuple[str, ...] = ("debiased", "plugin")
@@ -472,13 +471,11 @@ def metric_spec(metric: Any, *, argument: str = "metric") -> MetricSpec:
         return metric.spec()
     if isinstance(metric, SmoothScore):
         return _smooth(metric)
-    if isinstance(metric, str):
-        if metric in _registry:
-            return _registry[metric]
-    elif callable(metric):
+    if isinstance(metric, str) and metric in _registry:
+        return _registry[metric]
+    if callable(metric):
         return _function_spec(metric)
-    legal = ", ".join(map(repr, metric_names()))
-    raise InputError(f"must be one of {legal}; got {quoted(metric)}.", argument=argument)
+    return _registry[check_choice(argument, metric, metric_names())]
 
 
 def _function_spec(function: Callable[[Rows], Estimate]) -> MetricSpec:
@@ -594,6 +591,7 @@ for _spec in (
         summary="mean of one value per sample, such as CLIPScore",
         prepare=_mean,
         higher_is_better=True,
+        data="values",
         reference="none",
         options=("bounds",),
     ),

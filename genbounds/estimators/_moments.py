@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -22,6 +23,8 @@ from genbounds.validation import (
     check_features,
     check_finite,
 )
+
+_log = logging.getLogger("genbounds.estimators")
 
 BLOCK_BYTES = 32 * 2**20
 """Rows are converted to float64 and centred in blocks of about this size."""
@@ -172,6 +175,9 @@ class Moments:
             Whether they are those of a population: nothing on this side is random.
         """
         n = None if exact else found.n if n is None else n
+        if found.n not in (None, n):
+            instead = "they are taken as exact" if exact else f"n = {n} is taken"
+            _log.warning("The statistics say n = %s; %s, as asked.", found.n, instead)
         moments = cls(found.mean, found.cov, n)
         moments._origin = found.origin
         moments._rows = None if exact else found.rows

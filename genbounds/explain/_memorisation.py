@@ -199,7 +199,7 @@ def _suspects(
         yield Suspect(
             fake_row=row,
             train_row=int(pool.source[found.row[row]]),
-            distance=float(found.distances[row, 0]),
+            distance=float(found.distances[row, 0]) * pool.scale,
             ratio=float(ratio[row]),
             hits=int(hits[place]),
         )

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds.estimators import row_ids
+from genbounds.estimators import row_ids, unit_of
 from genbounds.samples import Sample, features_of
 from genbounds.validation import (
     Float,
@@ -24,6 +24,9 @@ Mask = NDArray[np.bool_]
 BLOCK_BYTES = 1 << 26
 """Of what is worked on at a time, besides the pool."""
 
+DECADES = 10.0
+"""How far the largest feature may be from 1: even in float32 its square is no rounding error."""
+
 LEAST_UNITS = 7
 """A row, five others and one more: below it no ratio of distances is defined."""
 
@@ -37,8 +40,11 @@ class Pool:
     Attributes
     ----------
     rows : ndarray of shape (N, d)
-        A copy, centred: distances lose no digits to a common offset.
+        A copy, centred and divided by `scale`: distances lose no digits to a common offset, and
+        their squares stay within the floating type.
     centre : ndarray of shape (d,)
+    scale : float
+        A power of two; 1 for features of an ordinary size.
     source : ndarray of shape (N,)
         Row number in its own file.
     unit : ndarray of shape (N,)
@@ -55,6 +61,7 @@ class Pool:
 
     rows: NDArray[Any]
     centre: Float
+    scale: float
     source: Index
     unit: Index
     trained: Mask
@@ -68,8 +75,9 @@ class Pool:
         return int(self.usable.sum()), int((self.usable & self.trained).sum())
 
     def as_rows(self, rows: NDArray[Any]) -> NDArray[Any]:
-        """Return other rows in the same precision and around the same centre."""
-        return (rows.astype(self.rows.dtype) - self.centre).astype(self.rows.dtype, copy=False)
+        """Return other rows in the same precision, around the same centre and in this scale."""
+        centred = (rows.astype(self.rows.dtype) - self.centre) / self.scale
+        return centred.astype(self.rows.dtype, copy=False)
 
 
 def pool_of(train: Any, heldout: Any, rng: np.random.Generator) -> Pool:
@@ -119,11 +127,12 @@ def pool_of(train: Any, heldout: Any, rng: np.random.Generator) -> Pool:
             argument="heldout",
         )
     centre = pooled.mean(axis=0, dtype=np.float64)
-    for start in range(0, len(pooled), step := _step(pooled.shape[1], 1)):
-        pooled[start : start + step] -= centre
+    pooled -= centre
+    scale = unit_of(max(float(pooled.max()), -float(pooled.min())), decades=DECADES)
+    pooled /= scale
     source = np.where(is_train, np.arange(total), np.arange(total) - n)[order]
     return Pool(
-        pooled, centre, source, unit, trained, usable, (ids[:n], ids[n:]), groups is not None
+        pooled, centre, scale, source, unit, trained, usable, (ids[:n], ids[n:]), groups is not None
     )
 
 
@@ -166,7 +175,7 @@ class Neighbours:
     row : ndarray of shape (m,)
         Its place in the pool.
     distances : ndarray of shape (m, k)
-        To the nearest unit, and to those of the other ranks.
+        To the nearest unit, and to those of the other ranks; in the scale of the pool.
     """
 
     row: Index

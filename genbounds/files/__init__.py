@@ -40,6 +40,7 @@ from genbounds.files._write import atomic_write as atomic_write
 from genbounds.files._write import check_features_name as check_features_name
 from genbounds.files._write import check_statistics_name as check_statistics_name
 from genbounds.files._write import open_features_writer, write_statistics
+from genbounds.files._zip import open_zip as open_zip
 
 __all__ = [
     "FORMATS",

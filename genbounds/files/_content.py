@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import IO, Any
 
@@ -97,6 +97,10 @@ class Stored:
 
         return cls(shown, shape, dtype, load, None if fortran else data)
 
+    def as_column(self) -> Stored:
+        """Return these (n,) numbers as an array (n, 1)."""
+        return replace(self, shape=(*self.shape, 1), load=lambda: self.load()[:, np.newaxis])
+
     def chunks(self) -> Iterator[bytes]:
         """Yield its bytes, row after row."""
         if self.data is not None:
@@ -125,7 +129,11 @@ class Contents:
         Where the features came from, as far as the file says; names of labels among it.
     columns : collection of str
         Arrays of which each is one feature.
+    values : bool
+        Whether one number per sample, in one dimension, is read as one feature; not by default.
     """
+
+    values = False
 
     def __init__(
         self,
@@ -182,6 +190,8 @@ class Contents:
             return None
         stored = self.arrays[key]()
         _check_numbers(stored)
+        if self.values and len(stored.shape) == 1:
+            stored = stored.as_column()
         if len(stored.shape) != 2:
             raise InputError(
                 f"{shown}: holds an array of shape {stored.shape}: "

@@ -17,6 +17,7 @@ import numpy as np
 from genbounds._text import display
 from genbounds.files._bomb import check_bomb
 from genbounds.files._content import METADATA_KEY, Contents, Stored
+from genbounds.files._zip import open_zip
 from genbounds.validation import InputError
 
 # A header of NumPy's own is some hundred bytes; its reader refuses more than 10,000 characters.
@@ -45,7 +46,7 @@ def npy_contents(file: IO[bytes], shown: str) -> Contents:
 
 def npz_contents(file: IO[bytes], shown: str) -> Contents:
     """Read the list of arrays in a ``.npz`` file, and its metadata."""
-    archive = zipfile.ZipFile(file)
+    archive = open_zip(file)
     members: dict[str, Callable[[], Stored]] = {}
     for info in archive.infolist():
         key = info.filename.removesuffix(".npy")

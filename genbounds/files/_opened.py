@@ -44,7 +44,10 @@ def opened(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         if not stat.S_ISREG(status.st_mode):
             raise InputError(f"{shown}: is not a regular file: save it to disk first.")
         if status.st_size == 0:
-            raise InputError(f"{shown}: the file is empty: write it again.")
+            what = "the file is empty: write it again"
+            if not _is_empty(file):
+                what = "is not a file on a disk: save what it holds to one first"
+            raise InputError(f"{shown}: {what}.")
         before = _state(status)
         try:
             yield file
@@ -54,6 +57,14 @@ def opened(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
             raise
         if _state(os.fstat(file.fileno())) != before:
             raise _changed(shown)
+
+
+def _is_empty(file: IO[bytes]) -> bool:
+    """Whether there is nothing to read; files that the system makes up, in /proc, have no size."""
+    try:
+        return not file.read(1)
+    except OSError:
+        return False
 
 
 def ending_of(path: str | os.PathLike[str]) -> str:

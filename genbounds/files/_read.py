@@ -62,7 +62,7 @@ def read(path: Paths) -> NDArray[Any] | Statistics:
     InputError
         If the file is missing, unreadable, damaged, pickled, of another format, changed while it
         is read, or holds something else; if shards differ in width, type, encoder or in whether
-        they have labels, if one is named twice, or if parts are missing.
+        they have labels, if one has NaN or infinity or is named twice, or if parts are missing.
     """
     with contents_of(path) as contents:
         return contents.read()

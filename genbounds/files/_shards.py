@@ -21,7 +21,7 @@ from genbounds.files._formats import contents_of_file
 from genbounds.files._labels import label_array
 from genbounds.files._part import Part, part_order
 from genbounds.origins import NOTED, STAMPS, check_same_encoder
-from genbounds.validation import InputError
+from genbounds.validation import InputError, check_finite
 
 Path = str | os.PathLike[str]
 Paths = Path | Sequence[Path]
@@ -80,11 +80,22 @@ class Shard:
             yield contents
 
     def features(self) -> Iterator[bytes]:
-        """Yield its rows as bytes."""
+        """Yield its rows as bytes; refuse NaN and infinity, named by the row of this file."""
         with self.opened() as contents:
             stored = contents.features
             assert stored is not None
-            yield from stored.chunks()
+            seen = 0
+            for chunk in stored.chunks():
+                self._check_finite(np.frombuffer(chunk, dtype=self.dtype), seen)
+                seen += len(chunk) // self.dtype.itemsize
+                yield chunk
+
+    def _check_finite(self, values: NDArray[Any], seen: int) -> None:
+        bad = ~np.isfinite(values)
+        if bad.any():
+            at = int(bad.argmax())
+            row = (seen + at) // self.shape[1]
+            check_finite(self.shown, values[at : at + 1, np.newaxis], first_row=row)
 
     def label(self, name: str) -> NDArray[Any]:
         """Read an array of labels."""

@@ -42,6 +42,7 @@ def here(zoo, tmp_path, monkeypatch):
     (tmp_path / "empty.npy").touch()
     (tmp_path / "x.csv").write_text("1,2\n")
     (tmp_path / "folder").mkdir()
+    (tmp_path / "folder.npy").mkdir()
     with (tmp_path / "pickle.npy").open("wb") as file:
         pickle.dump([1, 2], file)
     monkeypatch.chdir(tmp_path)
@@ -79,7 +80,9 @@ CALLS = {
     ),
     "select good.npy": "genbounds: --metric fd needs a reference: give --reference FILE.",
     # options
-    FD + "good.npy --metric FD": (f"genbounds: `--metric` must be one of {METRICS}; got 'FD'."),
+    FD + "good.npy --metric FD": (
+        f"genbounds: `--metric` must be one of {METRICS}; got 'FD'. Did you mean 'fd'?"
+    ),
     "select good.npy --metric vendi": (
         "genbounds: --metric vendi needs a reference: give --reference FILE."
     ),
@@ -103,7 +106,9 @@ CALLS = {
     SELECT + "--logits": (
         "genbounds: `--logits` is for class probabilities; --metric fd takes features."
     ),
-    SELECT + "--metric mmd": (f"genbounds: `--metric` must be one of {METRICS}; got 'mmd'."),
+    SELECT + "--metric mmd": (
+        f"genbounds: `--metric` must be one of {METRICS}; got 'mmd'. Did you mean 'cmmd'?"
+    ),
     SELECT + "--policy best": f"genbounds: `--policy` must be one of {POLICY_NAMES}; got 'best'.",
     SELECT
     + "--confidence 0": "genbounds: `--confidence` must be a real number in (0, 1); got 0.0.",
@@ -123,6 +128,12 @@ CALLS = {
         "genbounds: `--jobs` must be a whole number of at least 1; got 0."
     ),
     "audit --backend ray": "genbounds: `--backend` must be one of 'loky', 'dask'; got 'ray'.",
+    "score real.npy good.npy --metric Precison": (
+        f"genbounds: `--metric` must be one of {METRICS}; got 'Precison'. Did you mean 'precision'?"
+    ),
+    "score real.npy good.npy --groups=": (
+        "genbounds: `--groups` is empty: is a variable of the shell not set?"
+    ),
     "audit --threads 0": "genbounds: `--threads` must be a whole number of at least 1; got 0.",
     "audit --scheduler tcp://x:1": (
         "genbounds: `--scheduler` is for clusters; backend 'loky' has none: choose backend 'dask'."
@@ -142,6 +153,7 @@ CALLS = {
     FD + "folder": (
         "genbounds: folder is a folder of images: pass --encoder NAME, or give a file of features."
     ),
+    FD + "folder.npy": "genbounds: folder.npy: is a folder: give the file inside it.",
     FD + "empty.npy": "genbounds: empty.npy: the file is empty: write it again.",
     FD + "x.csv": (
         "genbounds: x.csv: `.csv` files are not read: convert it to one of .npy, .npz, "
@@ -250,7 +262,8 @@ CALLS = {
         "genbounds: `--workers` must be a whole number of at least 1; got 0."
     ),
     "features real.npy --out y.npy --precision float8": (
-        "genbounds: `--precision` must be one of 'float32', 'bfloat16', 'float16'; got 'float8'."
+        "genbounds: `--precision` must be one of 'float32', 'bfloat16', 'float16'; got 'float8'. "
+        "Did you mean 'float32'?"
     ),
     "features real.npy --out y.npy --size 5": (
         "genbounds: `--size` is for images; real.npy holds rows."
@@ -343,6 +356,21 @@ def test_bad_call(run, here, call):
             assert part in result.err
     else:
         assert result.err == CALLS[call] + "\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "what"),
+    [
+        (["score", "real.npy", ""], "an argument"),
+        (["score", "real.npy", "good.npy", "--out", ""], "`--out`"),
+        (["select", "--contexts", "", "good.npy", "bad.npy"], "`--contexts`"),
+    ],
+)
+def test_what_a_variable_that_is_not_set_leaves(run, here, arguments, what):
+    """As a path it would be this folder, as a name no name."""
+    line = f"genbounds: {what} is empty: is a variable of the shell not set?\n"
+    result = run(*arguments)
+    assert (result.code, result.out, result.err) == (2, "", line)
 
 
 @pytest.mark.parametrize("call", [FD + "nan.npy", SELECT + "--batch 0", "bounds zzzz"])

@@ -306,6 +306,35 @@ def test_a_signal_leaves_no_scratch_folder(tmp_path, name):
     assert not list(scratch.iterdir())
 
 
+DROPPED = """
+import signal, sys, time
+import typer
+from genbounds.cli._terminal import interruptible, tidy
+number = int(sys.argv[1])
+class Dropped:
+    def __del__(self):
+        signal.raise_signal(number)
+try:
+    with interruptible("again."), tidy():
+        Dropped()
+        time.sleep(50)
+except typer.Exit as end:
+    sys.exit(end.exit_code)
+"""
+
+
+@POSIX
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
+def test_a_signal_during_a_destructor_is_heard(name):
+    """Python prints what is raised there, and goes on: the command would run to its end."""
+    number = getattr(signal, name)
+    done = subprocess.run(
+        [sys.executable, "-c", DROPPED, str(int(number))], capture_output=True, preexec_fn=listen
+    )
+    assert done.stderr == b"genbounds: interrupted: again.\n"
+    assert done.returncode == 128 + number
+
+
 PATIENT = """
 import pathlib, time
 import numpy as np

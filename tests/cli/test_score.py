@@ -374,3 +374,17 @@ def test_vendi_of_few_rows(run, zoo, tmp_path):
     for row in (given["rows"][0], given["reference"]):
         assert row["method"] == "truncated"
         assert any("59" in detail for detail in row["details"])
+
+
+def test_values_may_have_one_dimension(run, tmp_path):
+    """As `mean_score` takes them; 8-bit ratings are no pixels."""
+    ratings = np.random.default_rng(0).integers(1, 6, size=300).astype(np.uint8)
+    np.save(tmp_path / "flat.npy", ratings)
+    np.save(tmp_path / "column.npy", ratings[:, np.newaxis])
+    np.savez(tmp_path / "asked.npz", features=ratings, groups=np.arange(300) // 3)
+    found = run("score", *tmp_path.glob("*"), "--metric", "mean", "--json").json
+    rows = {row["model"]: row for row in found["rows"]}
+    assert [row["value"] for row in rows.values()] == pytest.approx([ratings.mean()] * 3)
+    assert not any(row["warnings"] for row in rows.values())
+    assert rows["flat"]["low"] == rows["column"]["low"] != rows["asked"]["low"]
+    assert run("score", tmp_path / "flat.npy", tmp_path / "flat.npy").code == 2

@@ -141,6 +141,19 @@ def test_a_refused_file_is_named(tmp_path):
         gb.Moments.load(tmp_path / "skew.npz")
 
 
+def test_another_size_than_the_files_is_said(tmp_path, caplog):
+    path = tmp_path / "x.npz"
+    gb.Moments(np.zeros(2), np.eye(2), 30).save(path)
+    assert [gb.Moments.load(path).n, gb.Moments.load(path, n=30).n] == [30, 30]
+    assert not caplog.messages
+    assert gb.Moments.load(path, n=50).n == 50
+    gb.Moments.from_statistics(gb.files.read_statistics(path), exact=True)
+    assert caplog.messages == [
+        "The statistics say n = 30; n = 50 is taken, as asked.",
+        "The statistics say n = 30; they are taken as exact, as asked.",
+    ]
+
+
 def test_a_refused_batch_changes_nothing():
     moments = gb.Moments.from_features(np.eye(3))
     before = moments.cov.copy()

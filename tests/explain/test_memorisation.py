@@ -37,6 +37,23 @@ def copied(real):
     return gb.memorisation(fake, train, heldout)
 
 
+@pytest.mark.parametrize(
+    ("size", "dtype"), [(1e-300, "f8"), (1e-200, "f8"), (1e149, "f8"), (1e-30, "f4")]
+)
+def test_features_of_any_size_give_the_same_answer(real, size, dtype):
+    """Squares of their differences leave the floating type."""
+    train, heldout, fake = real
+    fake = np.concatenate([fake, train[:40] + 0.05 * rows(40, np.random.default_rng(1))])
+    found, usual = (
+        gb.memorisation(*((x * c).astype(dtype) for x in (fake, train, heldout)))
+        for c in (size, 1.0)
+    )
+    assert found.copies
+    assert (found.copies_low, found.pvalue) == (usual.copies_low, usual.pvalue)
+    distances = [np.array([one.distance for one in x.suspects]) for x in (found, usual)]
+    assert distances[0] / size == pytest.approx(distances[1], rel=1e-4)
+
+
 # --- exact probabilities --------------------------------------------------------------------------
 
 

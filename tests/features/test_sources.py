@@ -17,7 +17,7 @@ from PIL import Image
 from genbounds.features import extract, open_source
 from tests.features.conftest import N, pictures, png
 from tests.features.test_extract import Toy
-from tests.fuzz.seeds import blank_png, looping_tar, seeds
+from tests.fuzz.seeds import blank_png, damaged_header, hiding, looping_tar, renamed, seeds, tar
 from tests.refusal import refused
 
 
@@ -118,6 +118,43 @@ def zip_without_images(tmp_path):
     return tmp_path / "x.zip"
 
 
+def zipped() -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for number, image in enumerate(pictures()[:3]):
+            archive.writestr(f"{number}.png", png(image))
+    return buffer.getvalue()
+
+
+def zip_that_hides(tmp_path):
+    (tmp_path / "x.zip").write_bytes(hiding(zipped()))
+    return tmp_path / "x.zip"
+
+
+def zip_without_an_ending(tmp_path):
+    """In its directory an image is none."""
+    (tmp_path / "x.zip").write_bytes(renamed(zipped(), b"1.png", b"1.pnf"))
+    return tmp_path / "x.zip"
+
+
+def zip_with_one_image_twice(tmp_path):
+    """By its directory; in place of another one."""
+    (tmp_path / "x.zip").write_bytes(renamed(zipped(), b"0.png", b"1.png"))
+    return tmp_path / "x.zip"
+
+
+def tar_with_a_damaged_header(tmp_path):
+    images = {f"{number}.png": png(image) for number, image in enumerate(pictures()[:3])}
+    (tmp_path / "x.tar").write_bytes(damaged_header(tar(images)))
+    return tmp_path / "x.tar"
+
+
+def tar_with_another_checksum(tmp_path):
+    packed = gzip.compress(tar({"0.png": png(pictures()[0])}))
+    (tmp_path / "x.tgz").write_bytes(packed[:-8] + bytes(4) + packed[-4:])
+    return tmp_path / "x.tgz"
+
+
 def cut_tar(tmp_path):
     (tmp_path / "x.tar").write_bytes(b"nothing at all" * 100)
     return tmp_path / "x.tar"
@@ -203,7 +240,9 @@ BAD = {
     tar_without_images: "x.tar.gz", no_images: "x.npy", no_text: "x.txt", latin: "x.txt, line 2",
     no_json: "x.jsonl, line 2", other_field: "x.jsonl, line 1", pipe: "pipe.png",
     link_to_nothing: "gone.png", socket_file: "socket.png", huge_stack: "x.npy",
-    encapsulated: "x.png",
+    encapsulated: "x.png", zip_that_hides: "x.zip", zip_without_an_ending: "x.zip",
+    zip_with_one_image_twice: "x.zip", tar_with_a_damaged_header: "x.tar",
+    tar_with_another_checksum: "x.tgz",
 }  # fmt: skip
 
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from genbounds import files
 from genbounds.validation import InputError
 from tests.files.made import COV, MEAN, WRITERS, X, save_torch, write_npy
-from tests.fuzz.seeds import Payload, npy, npz, renamed
+from tests.fuzz.seeds import Payload, hiding, npy, npz, renamed
 from tests.refusal import refused
 
 
@@ -268,6 +268,14 @@ def test_an_array_that_is_renamed_in_the_directory_is_refused(tmp_path):
             files.read(path)
 
 
+def test_an_array_that_the_directory_hides_is_refused(tmp_path):
+    """One bit in the length of a comment: the arrays behind it would go unseen."""
+    path = tmp_path / "x.npz"
+    path.write_bytes(hiding(npz({"features": npy(X), "groups": npy(np.arange(len(X)))})))
+    with refused("x.npz", "damaged"):
+        files.read(path)
+
+
 def test_a_page_of_a_table_that_is_damaged_is_refused(tmp_path):
     """Tables may have checksums; some writers keep them."""
     pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
@@ -317,6 +325,14 @@ def test_places_that_are_no_files(tmp_path):
     write_npy(tmp_path / "x.npy")
     with pytest.raises(InputError, match="a part of the path is a file"):
         files.read(tmp_path / "x.npy" / "y.npy")
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/mem"), reason="files of Linux")
+@pytest.mark.parametrize("name", ["mem", "status"])
+def test_files_that_the_system_makes_up_are_not_called_empty(tmp_path, name):
+    (tmp_path / "x.npy").symlink_to(f"/proc/self/{name}")
+    with refused("x.npy", "not a file on a disk"):
+        files.read(tmp_path / "x.npy")
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")

@@ -205,6 +205,16 @@ def test_a_damaged_shard_is_named(tmp_path):
         files.read(paths)
 
 
+@pytest.mark.parametrize("value", [np.nan, -np.inf])
+def test_a_row_that_is_not_finite_is_named_in_its_own_file(tmp_path, monkeypatch, value):
+    monkeypatch.setattr("genbounds._scratch._CHUNK", 40)  # two rows and a half
+    bad = X.copy()
+    bad[12, 3] = value
+    paths = [write(tmp_path / "one.npy", X[:8]), write(tmp_path / "two.npy", bad[8:])]
+    with refused("two.npy", "in row 4:"):
+        files.read(paths)
+
+
 def test_a_list_of_names_is_no_array_of_numbers(tmp_path):
     with refused("holds names of files", "read_features"):
         gb.frechet_distance([str(path) for path in shards(tmp_path)], X)

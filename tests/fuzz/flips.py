@@ -1,8 +1,9 @@
 """Flip bits of stores and inputs: ``python -m tests.fuzz.flips --flips 10000`` (``make fuzz``).
 
 What is kept by a run has checksums: a flip ends in the true result or in one line. So it does in
-``.npz`` and in ``.parquet`` with checksums of its pages. ``.npy``, ``.safetensors`` and ``.pt`` as
-PyTorch reads it are not checked: there a flip may also give other numbers, of the same shape.
+``.npz``, in archives of PNG images and in ``.parquet`` with checksums of its pages. ``.npy``,
+``.safetensors`` and ``.pt`` as PyTorch reads it are not checked: there a flip may also give other
+numbers, of the same shape.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ import io
 import logging
 import random
 import shutil
+import tarfile
 import tempfile
 import unicodedata
+import zipfile
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -139,6 +142,45 @@ def _save_safetensors(path: Path) -> None:
         write(ROWS)
 
 
+def _pictures() -> dict[str, bytes]:
+    rng, found = np.random.default_rng(2), {}
+    for number in range(4):
+        content = io.BytesIO()
+        Image.fromarray(rng.integers(0, 256, (3, 3), dtype=np.uint8)).save(content, "PNG")
+        found[f"{number % 2}/{number}.png"] = content.getvalue()
+    return found
+
+
+def _zip(folder: Path) -> None:
+    with zipfile.ZipFile(folder / "x.zip", "w") as archive:
+        for name, content in _pictures().items():
+            archive.writestr(zipfile.ZipInfo(name), content)
+
+
+def _tar(folder: Path) -> None:
+    _tar_as(folder / "x.tar", "w")
+
+
+def _packed_tar(folder: Path) -> None:
+    _tar_as(folder / "x.tar.gz", "w:gz")
+
+
+def _tar_as(path: Path, mode: Any) -> None:
+    with tarfile.open(path, mode) as archive:
+        for name, content in _pictures().items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+
+
+def _images(folder: Path) -> Any:
+    """Use images as an extraction does."""
+    source = features.open_source([next(folder.glob("x.*"))])
+    features.extract(source, _Mean(), batch=2, out=folder / "y.npz", workers=1)
+    classes = files.read_labels(folder / "y.npz").strata
+    return files.read(folder / "y.npz").tolist(), np.asarray(classes).tolist()
+
+
 TARGETS = {
     "store of a study": Target(_study, _study, "coverage.sqlite"),
     "record of a selection": Target(_selection, _selection, "record/*"),
@@ -163,6 +205,9 @@ TARGETS = {
         _statistics,
         "x.npz",
     ),
+    "images .zip": Target(_zip, _images, "x.zip"),
+    "images .tar": Target(_tar, _images, "x.tar"),
+    "images .tar.gz": Target(_packed_tar, _images, "x.tar.gz"),
     "features .npz": _input(".npz", lambda path: np.savez(path, features=ROWS), checked=True),
     "features .npz, packed": _input(
         ".npz", lambda path: np.savez_compressed(path, features=ROWS), checked=True

@@ -67,6 +67,12 @@ def renamed(data: bytes, old: bytes, new: bytes) -> bytes:
     return data[:start] + new + data[start + len(old) :]
 
 
+def hiding(data: bytes) -> bytes:
+    """An archive in whose directory all members but the first are the comment of the first."""
+    at = data.index(b"PK\x01\x02") + 32
+    return data[:at] + struct.pack("<H", 1 << 12) + data[at + 2 :]
+
+
 def bomb() -> bytes:
     """260 MiB of zeros in a quarter of a megabyte."""
     shape = (260 << 7, 1 << 10)
@@ -331,6 +337,8 @@ def _zip_files() -> list[bytes]:
         pack({"readme.txt": b"x"}),
         pack({}),
         _zeros("a.png"),
+        hiding(pack({"a.png": one, "b/c.jpg": two})),
+        renamed(pack({"a.png": one, "b/c.jpg": two}), b"a.png", b"b.png"),
     ]
 
 
@@ -342,6 +350,12 @@ def tar(members: dict[str, bytes], form: int = tarfile.PAX_FORMAT) -> bytes:
             info.size = len(data)
             archive.addfile(info, io.BytesIO(data))
     return buffer.getvalue()
+
+
+def damaged_header(data: bytes) -> bytes:
+    """A tar archive with one flipped bit in the header of its second member."""
+    at = 2 * tarfile.BLOCKSIZE
+    return data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
 
 
 def looping_tar() -> bytes:
@@ -367,6 +381,7 @@ def _tar_files() -> list[bytes]:
         tar({"ü" * 150 + ".png": one, "../b.png": one}),
         tar({"readme.txt": b"x"}),
         looping_tar(),
+        damaged_header(tar({"a.png": one, "b/c.jpg": two})),
         tar({}),
         b"",
     ]

@@ -25,7 +25,7 @@ from genbounds.features.sources._source import (
     readable,
     stamp,
 )
-from genbounds.files import check_bomb, display
+from genbounds.files import check_bomb, display, open_zip
 from genbounds.validation import InputError
 
 ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz")
@@ -68,16 +68,21 @@ class Zip(_Archive):
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
-        with zipfile.ZipFile(path) as archive:
-            self._names = sorted(name for name in archive.namelist() if is_image(name))
+        with open_zip(path) as archive:
+            members = sorted(archive.filelist, key=lambda member: member.filename)
+            for member in members:
+                if not is_image(member.filename):
+                    _check_name(archive, member)
+        self._members = [member for member in members if is_image(member.filename)]
+        self._names = [member.filename for member in self._members]
         if not self._names:
             raise self._empty()
         self.count = len(self._names)
 
     def items(self, start: int = 0) -> Iterator[Item]:
-        with readable(display(self._path)), zipfile.ZipFile(self._path) as archive:
-            for name in self._names[start:]:
-                member = archive.getinfo(name)
+        with readable(display(self._path)), open_zip(self._path) as archive:
+            for member in self._members[start:]:
+                name = member.filename
                 if member.file_size > _LARGEST_MEMBER:
                     raise self._too_large(name)
                 check_bomb(
@@ -88,13 +93,22 @@ class Zip(_Archive):
                     advice="pack it without compression",
                 )
                 try:
-                    content = archive.read(name)
+                    content = archive.read(member)
                 except Exception as error:  # every way of packing has its own
                     raise InputError(
                         f"{self._label(name)}: cannot be read ({display(error, limit=80)}): "
                         "write the archive again, without a password."
                     ) from error
                 yield Item(self._label(name), content)
+
+
+def _check_name(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> None:
+    """Compare both names of what is no image: one flipped bit, and it was one.
+
+    Those of an image are compared when it is read.
+    """
+    with suppress(RuntimeError):  # it has a password, or is packed in an unknown way
+        archive.open(member).close()
 
 
 class Tar(_Archive):
@@ -118,7 +132,7 @@ class Tar(_Archive):
         )
         reader: Any = _InPieces(opened)
         names = []
-        with opened, tarfile.open(fileobj=reader, mode="r:") as archive:
+        with opened, tarfile.open(fileobj=reader, mode="r:", tarinfo=_Header) as archive:
             for member in archive:
                 if member.offset <= last:  # a negative size sends tarfile back, for ever
                     raise tarfile.ReadError("its members go round in a circle")
@@ -127,6 +141,9 @@ class Tar(_Archive):
                     names.append(member.name)
                     yield archive, member
                 archive.members = []  # type: ignore[attr-defined]  # else it remembers every member that it has seen
+            if not plain:  # the checksum stands at the end
+                for _ in iter(partial(opened.read, _LARGEST_READ), b""):
+                    pass
         self._names = names
 
     def items(self, start: int = 0) -> Iterator[Item]:
@@ -164,6 +181,17 @@ class Tar(_Archive):
             return None
         content = b"".join(iter(partial(file.read, _LARGEST_READ), b""))
         return Item(self._label(member.name), content)
+
+
+class _Header(tarfile.TarInfo):
+    """The header of a member; tarfile takes a damaged one for the end of the archive."""
+
+    @classmethod
+    def fromtarfile(cls, archive: tarfile.TarFile) -> Any:
+        try:
+            return super().fromtarfile(archive)
+        except (tarfile.InvalidHeaderError, tarfile.TruncatedHeaderError) as error:  # type: ignore[attr-defined]
+            raise tarfile.ReadError(str(error)) from error
 
 
 class _InPieces:
