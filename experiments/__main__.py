@@ -116,6 +116,7 @@ TRIALS = (
     Trial(module="selection.sample_size", arguments="--runs 1 --scenario '3 arms, graded by 50%'"),
     Trial(module="sobol.variance_ratio", arguments="--runs 3 --points 64"),
     Trial(module="text", arguments="--n 40"),
+    Trial(module="text.growth", arguments="--sizes 50 100"),
     Trial(module="vendi", arguments="--sizes 125 250 --dial 120 --few 10"),
     Trial(module="vendi.spread", arguments="--sizes 60 120 --samples 2"),
     Trial(module="vendi.coverage", arguments="--replications 4"),

@@ -48,8 +48,7 @@ def page(found: Mapping[str, str]) -> str:
         "",
         "*not refuted*: no violation was found where the audit looked. *refuted*: it fails as "
         "printed; *(only at δ ≤ …)*: only for error probabilities so small. *vacuous*: true "
-        "because it says nothing, the bound is beyond every possible value. *not built yet*: "
-        "nothing here checks it.",
+        "because it says nothing, the bound is beyond every possible value.",
         "",
     ]
     for paper, rows in PAPERS.items():

@@ -309,8 +309,11 @@ V24 = (
         note="a dial of diversity made here; ImageNet and FFHQ cannot be had here"),
     Row(item="text", what="diversity of a corpus", file="docs/experiments.md",
         command="python -m experiments.text",
-        note="on Python's own reference, at one size; curves with n are not built yet, and GPT-4's "
-        "corpus cannot be had here"),
+        note="on Python's own reference; GPT-4's corpus cannot be had here"),
+    Row(item="text, curves", what="convergence", file="docs/experiments.md",
+        command="python -m experiments.text.growth",
+        note="on Python's own reference, up to 1,120 sentences, by their words; GPT-4's corpus and "
+        "text-embedding-3-large cannot be had here"),
 )  # fmt: skip
 
 PAPERS = {

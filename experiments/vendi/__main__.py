@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import math
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -58,48 +58,54 @@ class Line:
         return f"{vendi_truth(self.spectrum, self.order, kept):.4g}"
 
 
+METHODS = {
+    "cosine": (*(("exact", order) for order in (0.5, 1.0, 2.0, math.inf)), ("truncated", 1.0)),
+    "rbf": (
+        ("exact", 0.5),
+        ("exact", 1.0),
+        ("exact", 1.5),
+        ("ustat", 2.0),
+        ("exact", math.inf),
+        ("lanczos", 1.0),
+        ("fkea", 1.0),
+        ("truncated", 1.0),
+        ("nystrom", 1.0),
+    ),
+}
+
+
 def lines() -> Iterator[Line]:
     """Every method and order that applies, on two distributions for each kernel."""
     network = NetworkDigits()
     sigma = median_bandwidth(network.draw(1000, np.random.default_rng(2)))
-    for law, arm, spectrum in (
-        ("30 uneven clusters", CLUSTERS, CLUSTERS.spectrum),
-        ("digits, network", network, moment_spectrum()),
+    for kernel, law, arm, bandwidth, spectrum in (
+        ("cosine", "30 uneven clusters", CLUSTERS, None, CLUSTERS.spectrum),
+        ("cosine", "digits, network", network, None, moment_spectrum()),
+        ("rbf", "Gaussian d=4", GAUSS, GAUSS.bandwidth, GAUSS.spectrum),
+        ("rbf", "digits, network", network, sigma, None),
     ):
-        for order in (0.5, 1.0, 2.0, math.inf):
-            yield Line(law, arm, "cosine", "exact", order, spectrum=spectrum)
-        yield Line(law, arm, "cosine", "truncated", 1.0, spectrum=spectrum)
-    for law, arm, bandwidth, spectrum in (
-        ("Gaussian d=4", GAUSS, GAUSS.bandwidth, GAUSS.spectrum),
-        ("digits, network", network, sigma, None),
-    ):
-        for method, order in (
-            ("exact", 0.5),
-            ("exact", 1.0),
-            ("exact", 1.5),
-            ("ustat", 2.0),
-            ("exact", math.inf),
-            ("lanczos", 1.0),
-            ("fkea", 1.0),
-            ("truncated", 1.0),
-            ("nystrom", 1.0),
-        ):
-            yield Line(law, arm, "rbf", method, order, bandwidth, spectrum)
+        for method, order in METHODS[kernel]:
+            yield Line(law, arm, kernel, method, order, bandwidth, spectrum)
 
 
 Curves = dict[str, list[gb.Score]]
 
 
-def convergence(sizes: Sequence[int], seed: int) -> tuple[list[str], Curves]:
-    """Score growing parts of one sample; return a table and the curves of the picture."""
+def convergence(
+    studied: Iterable[Line], sizes: Sequence[int], seed: int
+) -> tuple[list[str], Curves]:
+    """Score growing parts of one sample; return a table and the curves of the picture.
+
+    The picture shows the RBF kernel where no spectrum is known.
+    """
     rows, curves = [], Curves()
-    for line in lines():
+    for line in studied:
         sample = line.arm.draw(max(sizes), np.random.default_rng(seed))
         scores = [gb.vendi_score(sample[:n], **line.given) for n in sizes]
         name = f"{line.method}, order {line.order:g}"
         cells = [f"{s.value:.4g} ± {(s.high - s.low) / 2:.2g}" for s in scores]
         rows.append([line.law, line.kernel, name, *cells, line.truth])
-        if line.kernel == "rbf" and line.arm is not GAUSS:
+        if line.kernel == "rbf" and line.spectrum is None:
             curves[name] = scores
         print(" | ".join(rows[-1]), file=sys.stderr, flush=True)
     head = [
@@ -228,15 +234,15 @@ def _few_row(
     return [*name, *figures, f"{covered.mean():.0%}", refused]
 
 
-def paint(axes: Any, sizes: Sequence[int], curves: Curves) -> None:
-    """Draw scores with their intervals against n."""
+def paint(axes: Any, sizes: Sequence[int], curves: Curves, *, rows: str, title: str) -> None:
+    """Draw scores with their intervals against the number of rows."""
     for name, scores in curves.items():
         values = np.array([s.value for s in scores])
         errors = [values - [s.low for s in scores], [s.high for s in scores] - values]
         axes.errorbar(sizes, values, yerr=errors, marker="o", ms=3, lw=1, capsize=2, label=name)
-    axes.set(xscale="log", yscale="log", xlabel="number of images", ylabel="Vendi score")
+    axes.set(xscale="log", yscale="log", xlabel=f"number of {rows}", ylabel="Vendi score")
     axes.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5))
-    axes.set_title("Digits through a network, RBF kernel, 95 % intervals", fontsize=9)
+    axes.set_title(f"{title}, RBF kernel, 95 % intervals", fontsize=9)
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -250,11 +256,14 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--page", type=Path, default=PAGE, help="document with the section")
     options = parser.parse_args(argv)
-    converged, curves = convergence(options.sizes, options.seed)
+    converged, curves = convergence(lines(), options.sizes, options.seed)
     by_truncation, by_bandwidth = dial(options.dial, options.seed)
     few = few_samples(options.few, options.seed)
+    shown = {"rows": "images", "title": "Digits through a network"}
     image = picture(
-        "vendi-convergence", lambda axes: paint(axes, options.sizes, curves), page=options.page
+        "vendi-convergence",
+        lambda axes: paint(axes, options.sizes, curves, **shown),
+        page=options.page,
     )
     out = [
         stamp(),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import pickle
+import re
 import subprocess
 import sys
 from math import log, sqrt
@@ -617,6 +618,14 @@ def test_claimed_probability():
     assert catalog()["v24.hoffman-wielandt"].claimed(0.3) == 0.0
 
 
+@pytest.mark.parametrize("name", catalog())
+def test_spends_the_share_of_delta_that_its_claim_prints(name):
+    bound = catalog()[name]
+    spent = re.search(r"w\.p\. ≥ 1−(\d?)δ/(\d)", bound.claim)
+    share = 1.0 if spent is None else int(spent[1] or 1) / int(spent[2])
+    assert bound.failure == pytest.approx(share, rel=1e-15)
+
+
 def test_assumptions_are_checked():
     facts = {"families": {"gaussian"}, "d": 2, "effective_rank": 2.0}
     assert catalog()["o24.gaussian-mean"].violated(facts, 10, 0.1) == ("d = 1",)
@@ -626,6 +635,46 @@ def test_assumptions_are_checked():
     vendi = catalog()["v24.eigenvalues"]
     assert vendi.violated({"families": {"kernel"}}, 2 + 8 * 7, math.exp(-7)) == ()
     assert vendi.violated({"families": {"kernel"}}, 2 + 8 * 7, math.exp(-7.01)) != ()
+
+
+RANK_FACTORS = {
+    "o24.covariance-effective-rank": 1, "m25.covariance-effective-rank": 1,
+    "o24.covariance-sub-gaussian": 1, "repaired.covariance-effective-rank": 1,
+    "o24.covariance": 3, "m25.covariance": 3, "m25.fd-bonus": 3, "m25.fd-naive-bonus": 3,
+    "m25.fd-bounded-bonus": 3, "m25.fd-bonus-plug-in": 3, "repaired.covariance": 3,
+    "repaired.fd-bonus": 4,
+}  # fmt: skip
+
+
+def of_sizes(name):
+    """The conditions of a statement on n and δ, by their text."""
+    conditions = catalog()[name].assumptions
+    return {one.text: one.predicate for one in conditions if "n ≥" in one.text or "≤ n" in one.text}
+
+
+@pytest.mark.parametrize("name", catalog())
+def test_begins_where_the_paper_says(name):
+    """n ≥ 4 r(Σ) + log(k/δ), k = 3 where δ is split in three; for δ = 0.1, r = 2: 11.4 if k = 3."""
+    said = [text for text in of_sizes(name) if "r(Σ)" in text]
+    assert said == [f"n ≥ 4 r(Σ) + log({RANK_FACTORS.get(name)}/δ)"] * (name in RANK_FACTORS)
+    for text in said:
+        begins = math.ceil(8.0 + math.log(RANK_FACTORS[name] / 0.1))
+        holds = of_sizes(name)[text]
+        assert [holds({"effective_rank": 2.0}, n, 0.1) for n in (begins - 1, begins)] == [
+            False,
+            True,
+        ]
+
+
+@pytest.mark.parametrize("name", [name for name in catalog() if "n ≥ 2" in of_sizes(name)])
+def test_one_sample_has_no_variance(name):
+    assert [of_sizes(name)["n ≥ 2"]({}, n, 0.1) for n in (1, 2)] == [False, True]
+
+
+def test_vector_bernstein_ends_where_its_width_is_the_range():
+    bound, (holds,) = catalog()["v24.vector-bernstein"], of_sizes("v24.vector-bernstein").values()
+    for n in range(1, 60):
+        assert holds({}, n, 0.1) == (bound.width(n=n, delta=0.1, radius=1.0) <= 1.0)
 
 
 def test_unknown_form_is_refused():

@@ -9,6 +9,7 @@ from experiments import record
 from experiments.embeddings import __main__ as embeddings
 from experiments.gpu import __main__ as gpu
 from experiments.text import __main__ as text
+from experiments.text import growth
 from experiments.text.corpus import PARAPHRASES, diluted, paraphrase, sentences
 from genbounds.features import load_encoder
 from genbounds.validation import InputError
@@ -19,6 +20,7 @@ MODULES = {
     "convergence": "digits.convergence",
     "prediction": "digits.prediction",
     "picks": "digits.picks",
+    "text-growth": "text.growth",
     "vendi-spread": "vendi.spread",
 }
 SECTIONS = (
@@ -30,6 +32,7 @@ SECTIONS = (
     "prediction",
     "sobol-latents",
     "text",
+    "text-growth",
     "vendi",
     "vendi-spread",
 )
@@ -144,6 +147,24 @@ def test_text(page, monkeypatch):
     assert text.main(["--n", "60", "--page", str(page)]) == 0
     written = section(page, "text")
     assert written.count("\n| duplicates |") == written.count("\n| paraphrases |") == 6
+
+
+def test_parts_of_the_corpus_grow(page, capsys):
+    """The sample's own score of order 1 grows with the part; the unbiased order 2 stays."""
+    assert growth.main(["--sizes", "60", "240", "--page", str(page)]) == 0
+    rows = [line.split(" | ") for line in section(page, "text-growth").splitlines()]
+    small, large = np.array(
+        [
+            [float(cell.split(" ± ")[0]) for cell in row[3:5]]
+            for row in rows
+            if row[1:3] in (["rbf", "exact, order 1"], ["rbf", "ustat, order 2"])
+        ]
+    ).T
+    assert large[0] > 1.2 * small[0]
+    assert large[1] == pytest.approx(small[1], rel=0.02)
+    with pytest.raises(SystemExit):
+        growth.main(["--sizes", "100000", "--page", str(page)])
+    assert "the corpus has no more sentences" in capsys.readouterr().err
 
 
 def test_without_the_model_the_text_script_says_so(page, monkeypatch, capsys):

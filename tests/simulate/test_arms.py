@@ -406,6 +406,14 @@ def test_bad_arms_are_refused(make, match):
         make()
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "inside"),
+    [(0.0, 1.0, True), (0.2, 0.7, True), (-1e-9, 1.0, False), (0.0, 1.0 + 1e-9, False)],
+)
+def test_uniform_variables_are_of_the_unit_interval_if_they_lie_in_it(low, high, inside):
+    assert ("unit-interval" in UniformArm(low, high).facts["families"]) == inside
+
+
 def test_a_covariance_may_be_symmetric_but_for_rounding():
     """Products such as Q Λ Qᵀ have zeros that rounding makes anything, on either side."""
     cov = np.eye(6)

@@ -94,6 +94,15 @@ def test_rare_features_are_doubted(side):
     assert codes(score, "unreliable") == {"heavy-tails"}
 
 
+def test_fourth_moments_are_not_doubted_where_there_are_no_rows():
+    """Those of the reference stand in for them; `moments-only` says so."""
+    d = 48
+    fake, real = 0.2 + rare(9, 8 * d, d), rare(10, 100 * d, d)
+    assert codes(gb.frechet_distance(fake, real), "unreliable") == {"heavy-tails"}
+    score = gb.frechet_distance(gb.Moments.from_features(fake), real)
+    assert [warning.code for warning in score.warnings] == ["moments-only"]
+
+
 def test_heavy_tails_that_the_expansion_can_bear_are_not_doubted():
     known = gb.Moments(np.zeros(48), np.diag(1.0 / np.arange(1.0, 49.0)))
     for seed in range(3):
