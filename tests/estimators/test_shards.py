@@ -140,13 +140,17 @@ def test_dask_arrays_that_cannot_be_scored_are_refused():
 def test_a_mixture_computes_dask_arrays_once(metric):
     """Both scores need rows for folds and for the models' own scores."""
     half = N // 2
-    computed = [np.zeros(half, dtype=int), np.zeros(half, dtype=int), np.zeros(len(REAL), dtype=int)]
+    computed = [
+        np.zeros(half, dtype=int),
+        np.zeros(half, dtype=int),
+        np.zeros(len(REAL), dtype=int),
+    ]
     parts = [FAKE[:half], 2.0 * FAKE[half : 2 * half], REAL]
     a, b, real = (as_dask(*pair) for pair in zip(parts, computed, strict=True))
     found = gb.mixture({"a": a, "b": b}, real, metric=metric)
-    assert found.to_dict() == gb.mixture(
-        {"a": parts[0], "b": parts[1]}, REAL, metric=metric
-    ).to_dict()
+    assert (
+        found.to_dict() == gb.mixture({"a": parts[0], "b": parts[1]}, REAL, metric=metric).to_dict()
+    )
     assert all(set(counts) == {1} for counts in computed)
 
 
