@@ -40,6 +40,7 @@ Code = Literal[
     "split",
     "hubs",
     "not-smooth",
+    "subset-spread",
 ]
 """Every code of a `Diagnostic`."""
 

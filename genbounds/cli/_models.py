@@ -118,7 +118,7 @@ def doubts_of(
 @contextmanager
 def files_named(models: Mapping[str, Input], reference: Input | None) -> Iterator[None]:
     """Name the file or the option in an error instead of the library's argument."""
-    scored = ("estimator", "kernel", "bandwidth", "order", "level")
+    scored = ("estimator", "kernel", "bandwidth", "order", "k", "level")
     decided = ("margin", "half_width", "gap", "power", "looks", "patience", "min_delta")
     mixed = ("folds", "metric", "seed")
     names: dict[str, Path | str] = {**options(*scored, *decided, *mixed)}

@@ -76,6 +76,15 @@ Order = Annotated[
         show_default="1",
     ),
 ]
+Neighbours = Annotated[
+    int | None,
+    typer.Option(
+        "--k",
+        metavar="K",
+        help="Neighbours of precision, recall, density and coverage.",
+        show_default="5",
+    ),
+]
 Level = Annotated[
     float, typer.Option("--level", metavar="L", help="Confidence level of the intervals.")
 ]

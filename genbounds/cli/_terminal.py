@@ -22,6 +22,7 @@ from genbounds.validation import InputError
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from genbounds.estimators import PrecisionRecall
     from genbounds.report import Page
 
 PAGE = "report.html"
@@ -102,13 +103,14 @@ def print_remarks(
     *,
     warnings: Iterable[Diagnostic] = (),
     assumptions: Iterable[str] = (),
+    together: Mapping[str, PrecisionRecall] | None = None,
     verbose: bool,
 ) -> None:
     """Print warnings with the models that they concern, then assumptions; methods if `verbose`."""
     from genbounds.report.wording import assumption_lines, method_lines, warning_lines
 
     lists = {
-        "Warnings": warning_lines(scores, warnings),
+        "Warnings": warning_lines(scores, warnings, together),
         "Assumptions": assumption_lines(scores, assumptions),
         "Methods": method_lines(scores) if verbose else [],
     }

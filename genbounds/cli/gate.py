@@ -28,6 +28,7 @@ from genbounds.cli._options import (
     Level,
     Logits,
     Metric,
+    Neighbours,
     Order,
     Out,
     Precision,
@@ -108,6 +109,7 @@ def gate(
     kernel: Kernel = None,
     bandwidth: Bandwidth = None,
     order: Order = None,
+    k: Neighbours = None,
     level: Level = 0.95,
     encoder: EncoderName = None,
     weights: Weights = None,
@@ -129,7 +131,9 @@ def gate(
     """
     spec = choose_metric(metric, logits=logits)
     check_choice("--inconclusive", inconclusive, INCONCLUSIVE.split("|"))
-    chosen = metric_options(spec, {"kernel": kernel, "bandwidth": bandwidth, "order": order})
+    chosen = metric_options(
+        spec, {"kernel": kernel, "bandwidth": bandwidth, "order": order, "k": k}
+    )
     real, models = split_reference(files, reference, spec, [2])
     drawing = Drawing(
         groups=groups,

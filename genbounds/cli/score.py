@@ -24,6 +24,7 @@ from genbounds.cli._options import (
     Level,
     Logits,
     Metric,
+    Neighbours,
     Order,
     Out,
     Precision,
@@ -48,6 +49,7 @@ from genbounds.cli._terminal import (
 from genbounds.estimators import (
     Estimate,
     MetricSpec,
+    PrecisionRecall,
     Prepared,
     estimate_each,
     growing_scores,
@@ -104,6 +106,7 @@ def score(
     kernel: Kernel = None,
     bandwidth: Bandwidth = None,
     order: Order = None,
+    k: Neighbours = None,
     level: Level = 0.95,
     encoder: EncoderName = None,
     weights: Weights = None,
@@ -135,7 +138,7 @@ def score(
     spec = choose_metric(metric, logits=logits)
     check_open_unit("--level", level)
     check_choice("--estimator", estimator, spec.estimators)
-    given = {"kernel": kernel, "bandwidth": bandwidth, "order": order}
+    given = {"kernel": kernel, "bandwidth": bandwidth, "order": order, "k": k}
     chosen = metric_options(spec, given)
     if convergence and out is None and not as_json:
         raise InputError("is for the page and the JSON: add --out or --json.", "--convergence")
@@ -194,6 +197,7 @@ class Run:
     scores: dict[str, Score] = field(default_factory=dict)
     ranking: Ranking | None = None
     reference_score: Score | None = None
+    together: dict[str, PrecisionRecall] = field(default_factory=dict)
     growth: dict[str, Sequence[tuple[int, Score]]] = field(default_factory=dict)
     warnings: list[Diagnostic] = field(default_factory=list)
 
@@ -214,6 +218,8 @@ class Run:
 
             def done(name: str, estimate: Estimate) -> None:
                 self.scores[name] = estimate.warned(*doubts[name]).score(self.level)
+                if estimate.together is not None:
+                    self.together[name] = estimate.together(self.level)
                 self.keep()
                 advance(len(self.scores), len(self.models), name)
 
@@ -268,9 +274,11 @@ class Run:
     def document(self) -> dict[str, Any]:
         """Everything so far, as `--json` prints it."""
         metric = {"metric": self.spec.name}
+        beside = {name: {"together": found.to_dict()} for name, found in self.together.items()}
         document: dict[str, Any] = {
             "rows": [
-                {"model": name, **metric, **score.to_dict()} for name, score in self.scores.items()
+                {"model": name, **metric, **score.to_dict(), **beside.get(name, {})}
+                for name, score in self.scores.items()
             ]
         }
         if self.reference_score is not None and self.reference is not None:
@@ -300,6 +308,7 @@ class Run:
             level=self.level,
             ranking=self.ranking,
             reference=self.reference_score,
+            together=self.together,
             convergence=self.growth,
             warnings=self.warnings,
         )
@@ -307,7 +316,7 @@ class Run:
 
 def _print(run: Run, *, verbose: bool) -> None:
     """Print the table, best model first, then the verdict, warnings and assumptions."""
-    from genbounds.report.wording import mark, verdict_line
+    from genbounds.report.wording import TOGETHER, mark, together_table, verdict_line
 
     ranking = run.ranking
     better = "larger" if run.spec.higher_is_better else "smaller"
@@ -324,6 +333,10 @@ def _print(run: Run, *, verbose: bool) -> None:
     if any(score.warnings for score in scores.values()):
         columns["Warnings"] = [mark(score) for score in scores.values()]
     print_table(list(columns), list(zip(*columns.values(), strict=True)), numeric=("Score", "n"))
+    if run.together:
+        say("", TOGETHER)
+        columns, rows = together_table(run.together, scores)
+        print_table(columns, [[shown(row[0]), *row[1:]] for row in rows])
     if ranking is not None:
         say("", verdict_line(ranking))
         if len(ranking.contenders) > 1:
@@ -332,5 +345,6 @@ def _print(run: Run, *, verbose: bool) -> None:
         scores,
         warnings=[*run.warnings, *(() if ranking is None else ranking.warnings)],
         assumptions=() if ranking is None else ranking.assumptions,
+        together=run.together,
         verbose=verbose,
     )

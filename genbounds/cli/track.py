@@ -24,6 +24,7 @@ from genbounds.cli._options import (
     Level,
     Logits,
     Metric,
+    Neighbours,
     Order,
     Out,
     Precision,
@@ -112,6 +113,7 @@ def track(
     kernel: Kernel = None,
     bandwidth: Bandwidth = None,
     order: Order = None,
+    k: Neighbours = None,
     level: Level = 0.95,
     encoder: EncoderName = None,
     weights: Weights = None,
@@ -134,7 +136,9 @@ def track(
     """
     spec = choose_metric(metric, logits=logits)
     check_open_unit("--level", level)
-    chosen = metric_options(spec, {"kernel": kernel, "bandwidth": bandwidth, "order": order})
+    chosen = metric_options(
+        spec, {"kernel": kernel, "bandwidth": bandwidth, "order": order, "k": k}
+    )
     checkpoints = list(files)
     if reference is None and spec.reference == "required":
         reference = checkpoints.pop(0)

@@ -227,6 +227,8 @@ class Estimate:
         Half the difference of the scores of two random halves of both samples, for every cut, where
         the standard error is their root mean square: those of two models on one reference are
         subtracted. Such a score is one of samples of these sizes, and no others.
+    together : callable or None
+        From a level to the result that holds this score and those it is to be read with.
     warnings : tuple of Diagnostic
         Every reason to distrust the value or its interval.
     assumptions : tuple of str
@@ -253,6 +255,7 @@ class Estimate:
     statistic: str = ""
     own_interval: OwnInterval | None = field(default=None, compare=False)
     halves: Float | None = field(default=None, repr=False, compare=False)
+    together: Callable[[float], Any] | None = field(default=None, repr=False, compare=False)
     warnings: tuple[Diagnostic, ...] = ()
     assumptions: tuple[str, ...] = ()
     details: tuple[str, ...] = ()

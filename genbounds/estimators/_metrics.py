@@ -27,7 +27,7 @@ from genbounds.estimators.incremental import (
     RunningRke,
 )
 from genbounds.estimators.kernels import KernelReference, squared_kernel_sum
-from genbounds.estimators.neighbours import NeighbourReference
+from genbounds.estimators.neighbours import NeighbourReference, estimate_four
 from genbounds.estimators.smooth import SmoothReference, SmoothScore, sliced_score
 from genbounds.estimators.vendi import vendi_metric, vendi_options
 from genbounds.samples import features_of
@@ -370,7 +370,7 @@ def _neighbours(name: str) -> Prepare:
 
         def estimate(x: Any, *, estimator: str = "debiased") -> Estimate:
             check_choice("estimator", estimator, ("debiased", "plugin"))
-            return replace(prepared.estimates(x)[name], estimator=estimator)
+            return replace(estimate_four(prepared, x)[name], estimator=estimator)
 
         return Prepared(
             estimate=estimate,

@@ -41,8 +41,8 @@ def read(path: Paths) -> NDArray[Any] | Statistics:
     ----------
     path : path-like or list of path-like
         A file; a list of files, or a pattern such as ``"real-*.npy"``: shards of one sample, whose
-        rows follow one another in the order of the list, or of their names (the parts of an
-        extraction in that of their items).
+        rows follow one another in the order of the list, or of their names with numbers by value,
+        x-2 before x-10 (the parts of an extraction in that of their items).
         ``.npy``; ``.npz``, ``.safetensors`` or ``.pt`` with an array called ``features``, ``reps``,
         ``feats`` or ``arr_0``, or with the statistics ``mu``, ``sigma`` and, where known, ``n``; a
         ``.pt`` that is one tensor; ``.parquet`` with a column of lists ``features`` or ``reps``, or

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -119,10 +120,16 @@ def shards_of(path: object) -> Sequence[Path] | None:
     text = os.fspath(path)
     if isinstance(text, bytes) or not set(text) & set("*?[") or os.path.lexists(text):
         return None
-    found = sorted(glob.glob(text))
+    found = sorted(glob.glob(text), key=_by_number)
     if not found:
         raise InputError(f"{display(path)}: no file has such a name: check the pattern.")
     return found
+
+
+def _by_number(name: str) -> tuple[list[str | int], str]:
+    """Sort names as people count: part-2 before part-10."""
+    pieces = re.split("([0-9]+)", name)
+    return [int(piece) if i % 2 else piece for i, piece in enumerate(pieces)], name
 
 
 def shown_of(path: object, shards: Sequence[Path]) -> str:

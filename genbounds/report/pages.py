@@ -35,12 +35,14 @@ from genbounds.report.figures import (
 )
 from genbounds.report.page import Page, Section
 from genbounds.report.wording import (
+    TOGETHER,
     assumption_lines,
     lead_of,
     measured_lines,
     method_lines,
     metric_title,
     stop_reason,
+    together_table,
     verdict_line,
     warning_lines,
 )
@@ -48,6 +50,7 @@ from genbounds.results import Diagnostic, Ranking, Score, all_reliable
 
 if TYPE_CHECKING:
     from genbounds.bounds import Bound
+    from genbounds.estimators import PrecisionRecall
     from genbounds.select import Selection
 
 PAPERS = {
@@ -93,6 +96,7 @@ def score_page(
     level: float,
     ranking: Ranking | None = None,
     reference: Score | None = None,
+    together: Mapping[str, PrecisionRecall] | None = None,
     convergence: Mapping[str, Sequence[tuple[int, Score]]] | None = None,
     warnings: Sequence[Diagnostic] = (),
 ) -> Page:
@@ -107,6 +111,8 @@ def score_page(
         Of the same models, if there are two or more.
     reference : Score or None
         Score of the real data themselves, for orientation.
+    together : mapping of str to PrecisionRecall, optional
+        All four scores of every model, where one of them is shown.
     convergence : mapping of str to sequence of (int, Score), optional
         Scores of growing parts of the models' samples, as `genbounds.estimators.convergence`
         returns them.
@@ -138,7 +144,12 @@ def score_page(
     figure = (
         score_plot(scores, metric=metric, level=level) if ranking is None else rank_plot(ranking)
     )
-    page.add(Section("Scores", [*warning_blocks(scores, warnings), figure, *basis(scores)]))
+    doubts = warning_blocks(scores, warnings, together)
+    page.add(Section("Scores", [*doubts, figure, *basis(scores)]))
+    if together:
+        columns, cells = together_table(together, scores if ranking is None else ranking.scores)
+        rows = [(Name(model), *rest) for model, *rest in cells]
+        page.add(Section("All four scores", [Table(columns, rows, caption=TOGETHER)]))
     if convergence:
         names = scores if ranking is None else ranking.scores
         growth = {name: convergence[name] for name in names if name in convergence}
@@ -191,10 +202,15 @@ def _ranking_facts(ranking: Ranking) -> list[tuple[str, Cell, str]]:
     ]
 
 
-def warning_blocks(scores: Mapping[str, Score], warnings: Sequence[Diagnostic] = ()) -> list[Block]:
+def warning_blocks(
+    scores: Mapping[str, Score],
+    warnings: Sequence[Diagnostic] = (),
+    together: Mapping[str, PrecisionRecall] | None = None,
+) -> list[Block]:
     """Warnings with the models that they concern, unreliable ones first."""
-    items = warning_lines(scores, warnings)
-    trusted = all_reliable([*warnings, *(w for score in scores.values() for w in score.warnings)])
+    items = warning_lines(scores, warnings, together)
+    results = (*scores.values(), *(together or {}).values())
+    trusted = all_reliable([*warnings, *(w for result in results for w in result.warnings)])
     tone: Tone = "open" if trusted else "bad"
     return [Notes(items=items, title="Warnings", tone=tone)] if items else []
 

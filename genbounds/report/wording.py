@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from genbounds._text import interval, number, percent, short, shown
-from genbounds.estimators import metric_names, metric_spec
+from genbounds.estimators import PrecisionRecall, metric_names, metric_spec
 from genbounds.results import Diagnostic, Difference, Ranking, Score
 
 NAMED_RIVALS = 3
@@ -108,7 +108,41 @@ def mark(score: Score) -> str:
     return "caution" if score.warnings else ""
 
 
-def warning_lines(scores: Mapping[str, Score], warnings: Iterable[Diagnostic] = ()) -> list[str]:
+TOGETHER = "To be read together; as good as real is 1 in the last column"
+"""What stands above the four scores of precision and its like."""
+
+
+def together_table(
+    together: Mapping[str, PrecisionRecall], order: Iterable[str]
+) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Return the head and the rows of all four scores of every model, as text.
+
+    Parameters
+    ----------
+    together : mapping of str to PrecisionRecall
+    order : iterable of str
+        Names of the models; some may have no such scores.
+    """
+
+    def cell(score: Score) -> str:
+        ends = interval(score.low, score.high) if score.reliable else "unreliable"
+        return f"{number(score.value)} {ends}"
+
+    rows = []
+    for model in order:
+        if (found := together.get(model)) is None:
+            continue
+        for name in found.drift:
+            ratio = "" if found.calibrated is None else cell(found.calibrated[name])
+            rows.append((model, name, cell(getattr(found, name)), ratio))
+    return ("Model", "Score", "As published", "Relative to real"), rows
+
+
+def warning_lines(
+    scores: Mapping[str, Score],
+    warnings: Iterable[Diagnostic] = (),
+    together: Mapping[str, PrecisionRecall] | None = None,
+) -> list[str]:
     """Return each warning once, with the models that it concerns unless all; unreliable ones first.
 
     Parameters
@@ -116,11 +150,15 @@ def warning_lines(scores: Mapping[str, Score], warnings: Iterable[Diagnostic] = 
     scores : mapping of str to Score
     warnings : iterable of Diagnostic
         About all models together.
+    together : mapping of str to PrecisionRecall, optional
+        Further scores of the models.
     """
     concerned: dict[Diagnostic, list[str]] = {warning: [] for warning in warnings}
-    for model, score in scores.items():
-        for warning in score.warnings:
-            concerned.setdefault(warning, []).append(shown(model))
+    for model, result in (*scores.items(), *(together or {}).items()):
+        for warning in result.warnings:
+            models = concerned.setdefault(warning, [])
+            if shown(model) not in models:
+                models.append(shown(model))
     ordered = sorted(concerned, key=lambda warning: warning.severity != "unreliable")
     return [
         f"{warning} ({', '.join(concerned[warning])})"

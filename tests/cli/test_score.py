@@ -388,3 +388,53 @@ def test_values_may_have_one_dimension(run, tmp_path):
     assert not any(row["warnings"] for row in rows.values())
     assert rows["flat"]["low"] == rows["column"]["low"] != rows["asked"]["low"]
     assert run("score", tmp_path / "flat.npy", tmp_path / "flat.npy").code == 2
+
+
+@pytest.fixture(scope="module")
+def modes(tmp_path_factory):
+    """Write real rows of two modes, a model of both and a narrow one of one."""
+    folder = tmp_path_factory.mktemp("modes")
+    rng = np.random.default_rng(11)
+    real = rng.normal(size=(300, 4)) + 6.0 * rng.integers(0, 2, (300, 1))
+    both = rng.normal(size=(300, 4)) + 6.0 * rng.integers(0, 2, (300, 1))
+    for name, rows in {"real": real, "both": both, "one": 0.3 * rng.normal(size=(300, 4))}.items():
+        np.save(folder / f"{name}.npy", rows)
+    return folder
+
+
+@pytest.mark.parametrize("metric", ["precision", "coverage"])
+def test_all_four_scores_stand_in_every_row_with_their_ratios(run, modes, metric):
+    files = [modes / f"{name}.npy" for name in ("real", "both", "one")]
+    rows = run("score", *files, "--metric", metric, "--k", "3", "--level", "0.9", "--json").json[
+        "rows"
+    ]
+    for row, path in zip(rows, files[1:], strict=True):
+        found = gb.precision_recall(np.load(path), np.load(files[0]), k=3, level=0.9)
+        assert row.keys() == ROW | {"together"}
+        assert row["together"] == json.loads(json.dumps(found.to_dict()))
+        assert row["value"] == row["together"][metric]["value"]
+
+
+def test_all_four_are_printed_and_shown_with_their_warnings(run, modes, tmp_path):
+    files = [modes / f"{name}.npy" for name in ("real", "both", "one")]
+    result = run("score", *files, "--metric", "precision", "--out", tmp_path)
+    found = gb.precision_recall(np.load(files[2]), np.load(files[0]))
+    assert found.calibrated.recall.value < 0.7 < found.calibrated.precision.value
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    for name, score in found.calibrated.items():
+        line = next(x for x in result.out.splitlines() if x.startswith("one") and name in x)
+        assert f"{getattr(found, name).value:.4g}" in line
+        assert f"{score.value:.4g}" in line
+        assert f"{score.value:.4g}" in page
+    assert any(not score.reliable for score in found.scores.values())
+    for warning in found.warnings:
+        assert warning.message in result.out
+        assert warning.message in page
+
+
+def test_other_metrics_have_one_score_and_no_neighbours(run, zoo):
+    files = [zoo / "real.npy", zoo / "good.npy"]
+    assert "together" not in run("score", *files, "--metric", "kid", "--json").json["rows"][0]
+    refused = run("score", *files, "--k", "3")
+    assert refused.code == 2
+    assert "`--k` is for --metric precision, recall, density and coverage" in refused.err

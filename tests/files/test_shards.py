@@ -87,6 +87,16 @@ def test_a_pattern_names_the_files_that_fit_in_the_order_of_their_names(tmp_path
     assert (files.read_features(tmp_path / "a[1].npz") == X[:3]).all()
 
 
+def test_numbers_in_names_count_by_value(tmp_path):
+    """Also of folders; names that differ in zeros alone have an order, whichever the disk has."""
+    order = [("1", "x-2"), ("1", "x-03"), ("1", "x-3"), ("1", "x-10"), ("2", "x-1"), ("10", "x")]
+    for row, (folder, name) in reversed(list(zip(X, order, strict=False))):
+        (tmp_path / folder).mkdir(exist_ok=True)
+        write(tmp_path / folder / f"{name}.npz", row[None])
+    found = files.read_features(str(tmp_path / "*" / "x*.npz"))
+    assert (found == X[: len(order)]).all()
+
+
 @pytest.mark.parametrize("suffix", [".npz", ".safetensors"])
 def test_labels_and_the_encoder_are_joined(tmp_path, suffix):
     groups, strata = np.arange(30) // 3, np.array(["cat", "a long dog"] * 15)

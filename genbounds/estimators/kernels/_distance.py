@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from genbounds._text import quoted
 from genbounds.estimators._design import Design
 from genbounds.estimators._estimate import Estimate, heavy_tails
 from genbounds.estimators._inspect import Inspected, inspect_rows, leaked
@@ -30,12 +31,14 @@ from genbounds.estimators.kernels._designed import designed_estimate
 from genbounds.estimators.kernels._kernels import PolynomialKernel
 from genbounds.estimators.kernels._pair_kernels import BLOCK_ROWS, PairKernel, kernel_blocks
 from genbounds.estimators.kernels._rows import Between, Within, curvatures, rows_estimate
+from genbounds.estimators.kernels._subsets import RandomSubsets, mean_of_subsets
 from genbounds.origins import check_same_encoder, origin_of
 from genbounds.results import Score
 from genbounds.validation import (
     Float,
     InputError,
     check_choice,
+    check_count,
     check_features,
     check_finite,
     check_open_unit,
@@ -59,6 +62,9 @@ def kernel_distance(
     bandwidth: float | Sequence[float] | None = None,
     estimator: str = "debiased",
     level: float = 0.95,
+    subsets: int | None = None,
+    subset_size: int = 1000,
+    seed: int = 0,
 ) -> Score:
     """Distance of two distributions by a kernel (squared MMD): KID, CMMD, KAD, energy distance.
 
@@ -81,6 +87,13 @@ def kernel_distance(
         includes each row with itself, as CMMD and the energy distance are published.
     level : float
         Coverage of the interval, in (0, 1).
+    subsets : int, optional
+        Mean over so many random subsets of both samples, at least 2, as KID is published
+        (torch-fidelity and clean-fid: 100), in place of all pairs.
+    subset_size : int
+        Rows in each, at least 2; no more than the smaller sample has are taken.
+    seed : int
+        Of the subsets.
 
     Returns
     -------
@@ -93,13 +106,18 @@ def kernel_distance(
     ------
     InputError
         If a shape, a type or a value is not legal, `Moments` are given, or a row of "cmmd" is zero;
-        or if the samples come from files that name different encoders.
+        if the samples come from files that name different encoders; or if `subsets` are asked for
+        of samples with groups, strata or weights, or with `estimator="plugin"`.
 
     Notes
     -----
     All pairs are used, in blocks of 1,024 rows: memory stays below 0.2 GB beside the features, and
     time grows with (n + m)². The interval is for the bandwidth as it is, also where the reference
     chose it.
+
+    With `subsets` the value is their mean, and a caution says their standard deviation, which other
+    tools print beside it. The interval is from all pairs even then: the variance of the U-statistic
+    and that of the choice of subsets.
 
     References
     ----------
@@ -121,8 +139,19 @@ def kernel_distance(
     True
     """
     level = check_open_unit("level", level)
+    drawn = None
+    if subsets is not None:
+        if estimator != "debiased":
+            raise InputError(
+                f"must be 'debiased' with `subsets`; got {quoted(estimator)}.", argument="estimator"
+            )
+        drawn = RandomSubsets(
+            count=check_count("subsets", subsets, minimum=2),
+            size=check_count("subset_size", subset_size, minimum=2),
+            seed=check_count("seed", seed, minimum=0),
+        )
     reference = KernelReference(real, kernel=kernel, bandwidth=bandwidth)
-    found = reference.estimate(fake, estimator=estimator)
+    found = reference.estimate(fake, estimator=estimator, subsets=drawn)
     origins = {"`fake`": origin_of(fake), "`real`": origin_of(real)}
     return found.made_from(origins).score(level)
 
@@ -233,10 +262,12 @@ class KernelReference:
             self._within = key, Within.of(self._rows, kernel)
         return self._within[1]
 
-    def estimate(self, fake: Any, *, estimator: str = "debiased") -> Estimate:
+    def estimate(
+        self, fake: Any, *, estimator: str = "debiased", subsets: RandomSubsets | None = None
+    ) -> Estimate:
         """Estimate of `fake` with its variance and influences, before any level is chosen.
 
-        `estimator` as for `kernel_distance`.
+        `estimator` as for `kernel_distance`; with `subsets` the value is their mean.
         """
         check_choice("estimator", estimator, ESTIMATORS)
         check_same_encoder({"`fake`": origin_of(fake), "`real`": self._origin})
@@ -245,6 +276,12 @@ class KernelReference:
         check_same_dimension("fake", rows.shape[1], "real", self.d)
         kernel = self._kernel.for_rows(max(self._largest, self._checked("fake", rows)))
         if self._must_expand(design):
+            if subsets is not None:
+                raise InputError(
+                    "are of independent rows: leave them out with groups, strata or weights, or "
+                    "where rows repeat (gb.Sample(x) says that they are independent all the same).",
+                    argument="subsets",
+                )
             found = designed_estimate(
                 (rows, self._rows), (design, self._design), kernel, estimator=estimator
             )
@@ -262,7 +299,10 @@ class KernelReference:
             sample=replace(found.sample, curvature=own, units=_labels(design)),
             reference=replace(found.reference, curvature=other, units=_labels(self._design)),
         )
-        return self._finished(found, seen, kernel)
+        found = self._finished(found, seen, kernel)
+        if subsets is None:
+            return found
+        return mean_of_subsets(found, (rows, self._rows), kernel, subsets)
 
     def _finished(self, found: Estimate, seen: Inspected, kernel: PairKernel) -> Estimate:
         """Add what the samples show of how they were drawn, in the units of the features."""

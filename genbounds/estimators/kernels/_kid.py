@@ -53,8 +53,9 @@ def kernel_inception_distance(
     Notes
     -----
     All pairs are used, in blocks: memory does not grow with n, time grows with n². The published
-    habit of averaging over random subsets of 1,000 rows has a larger variance and its spread over
-    subsets is no standard error: subsets share rows.
+    habit of averaging over random subsets of 1,000 rows (`kernel_distance` with `subsets`) has a
+    larger variance, and the spread over subsets is no standard error: it is that of a score from
+    1,000 rows.
 
     References
     ----------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -11,8 +12,8 @@ import numpy as np
 from genbounds._tables import InHand, Line
 from genbounds._text import percent, quoted
 from genbounds.estimators._estimate import Estimate
-from genbounds.estimators.neighbours._reference import NeighbourReference
-from genbounds.estimators.neighbours._scored import Four, Scored
+from genbounds.estimators.neighbours._reference import LARGEST_GROUP, NeighbourReference
+from genbounds.estimators.neighbours._scored import Four, Scored, not_alone
 from genbounds.origins import origin_of
 from genbounds.results import Diagnostic, Score, all_reliable, unreliable
 from genbounds.samples import Sample, features_of
@@ -207,16 +208,44 @@ def precision_recall(
     """
     level = check_open_unit("level", level)
     reference = NeighbourReference(real, k=k, splits=splits, seed=seed)
-    nothing = _check_null(null, reference)
+    _check_null(null, reference)
     scored = reference.scored("fake", fake)
     origins = {"`fake`": origin_of(fake), "`real`": origin_of(real)}
+    return _read(scored, reference, null, level=level, origins=origins)
+
+
+def estimate_four(reference: NeighbourReference, fake: Any) -> Four[Estimate]:
+    """Estimate the four scores of `fake` as published; each knows the other three.
+
+    The `together` of each gives all of them, and their ratios to what the reference gets.
+    """
+    scored = reference.scored("fake", fake)
+    null = "real" if reference.largest_group <= LARGEST_GROUP else None
+
+    def together(level: float) -> PrecisionRecall:
+        return _read(scored, reference, null, level=level, origins={})
+
+    return Four.of(
+        replace(one, assumptions=(*one.assumptions, not_alone(name)), together=together)
+        for name, one in scored.estimates().items()
+    )
+
+
+def _read(
+    scored: Scored,
+    reference: NeighbourReference,
+    null: Any,
+    *,
+    level: float,
+    origins: dict[str, Mapping[str, str]],
+) -> PrecisionRecall:
+    """Turn what was counted into scores, and into ratios to those of the `null`, if any."""
 
     def scores(four: Four[Estimate]) -> Four[Score]:
         made = (one.made_from(origins) for one in four.values())
         return Four.of(replace(one, estimator="plugin").score(level) for one in made)
 
-    published = scores(scored.estimates())
-    against = None if nothing else _null_of(null, reference, scored)
+    against = None if null is None else _null_of(null, reference, scored)
     ratios = None if against is None else scored.ratios(against)
     if ratios is not None and isinstance(null, str) and reference.grouped:
         ratios = Four.of(
@@ -224,7 +253,7 @@ def precision_recall(
             for name, one in ratios.items()
         )
     return PrecisionRecall(
-        **published,
+        **scores(scored.estimates()),
         calibrated=None if ratios is None else scores(ratios),
         null=None if against is None else Four.of(float(x) for x in against[0]),
         drift=Four.of(float(x) for x in scored.drift),
@@ -235,8 +264,8 @@ def precision_recall(
     )
 
 
-def _check_null(null: Any, reference: NeighbourReference) -> bool:
-    """Whether no null is wanted; refuse one that cannot be had before anything is computed."""
+def _check_null(null: Any, reference: NeighbourReference) -> None:
+    """Refuse a null that cannot be had before anything is computed."""
     if isinstance(null, str):
         if null != "real":
             raise InputError(
@@ -244,7 +273,6 @@ def _check_null(null: Any, reference: NeighbourReference) -> bool:
                 argument="null",
             )
         reference.check_groups()
-    return null is None
 
 
 def _null_of(null: Any, reference: NeighbourReference, scored: Scored) -> Float:

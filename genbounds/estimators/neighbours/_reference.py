@@ -8,13 +8,11 @@ Derivation, and why nothing else does: docs/precision_recall.md.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from genbounds.estimators._design import Design, row_design
-from genbounds.estimators._estimate import Estimate
 from genbounds.estimators._inspect import Inspected, inspect_rows
 from genbounds.estimators.neighbours._counts import (
     Sided,
@@ -25,7 +23,7 @@ from genbounds.estimators.neighbours._counts import (
 )
 from genbounds.estimators.neighbours._halves import random_halves
 from genbounds.estimators.neighbours._pairs import Rows, neighbours_and_radii
-from genbounds.estimators.neighbours._scored import Four, Scored, not_alone
+from genbounds.estimators.neighbours._scored import Scored
 from genbounds.origins import check_same_encoder, origin_of
 from genbounds.samples import Sample, converted
 from genbounds.validation import (
@@ -85,14 +83,6 @@ class NeighbourReference:
         """Rows below which nothing is scored."""
         return ROWS_PER_NEIGHBOUR * self.k
 
-    def estimates(self, fake: Any) -> Four[Estimate]:
-        """Estimate the scores of `fake` as published, before any level is chosen."""
-        found = self.scored("fake", fake).estimates()
-        return Four.of(
-            replace(one, assumptions=(*one.assumptions, not_alone(name)))
-            for name, one in found.items()
-        )
-
     def scored(self, name: str, fake: Any) -> Scored:
         """Count for the sample `fake`; `name`: what it is called in an error."""
         check_same_encoder({f"`{name}`": origin_of(fake), "`real`": self._origin})
@@ -129,13 +119,17 @@ class NeighbourReference:
         """Whether real rows come in groups."""
         return self._design.units < self._design.n
 
+    @property
+    def largest_group(self) -> int:
+        """Rows of the largest group of real rows."""
+        return int(self._design.row_counts.max())
+
     def check_groups(self) -> None:
         """Refuse groups of real rows that are too large to leave out of every ball."""
-        largest = int(self._design.row_counts.max())
-        if largest > LARGEST_GROUP:
+        if self.largest_group > LARGEST_GROUP:
             raise InputError(
-                f"cannot be 'real' with a group of {largest} real rows (at most {LARGEST_GROUP}): "
-                "pass a second real sample, or None.",
+                f"cannot be 'real' with a group of {self.largest_group} real rows (at most "
+                f"{LARGEST_GROUP}): pass a second real sample, or None.",
                 argument="null",
             )
 
