@@ -37,7 +37,13 @@ def designed(fake: FrechetSample, real: FrechetSample, regime: Regime, every_row
             replace(errors[0], influence=own, curvature=curvature),
             replace(errors[1], influence=theirs, curvature=0.0),
         )
-    warnings = _design_effects(pair, errors)
+    excess = _excess(pair, errors)
+    # Dependent rows are as good as fewer independent ones.
+    fewer = [
+        side.n / times / max(pair.directions[0].size, 1) if side.n is not None else np.inf
+        for side, times in zip((fake, real), excess, strict=True)
+    ]
+    warnings = _dependence(pair, excess, fewer)
     if regime.smaller < FEW_RATIO:
         warnings += (
             unreliable(
@@ -51,11 +57,11 @@ def designed(fake: FrechetSample, real: FrechetSample, regime: Regime, every_row
     total = 0.0 if shared is None else shared.variance
     small = [
         sample
-        for sample, ratio in ((fake, regime.fake), (real, regime.real))
+        for sample, ratio in zip((fake, real), fewer, strict=True)
         if sample.rows is not None and (ratio < SPLIT_RATIO or shared is not None)
     ]
     halves = None
-    if regime.smaller < SPLIT_RATIO:
+    if small and min(fewer) < SPLIT_RATIO:
         halves = _halves(fake, real, small, joint=shared is not None)
     if halves is not None:
         method = "third-order"
@@ -114,25 +120,32 @@ def _shared_value(pair: Pair) -> float:
     return pair.plugin - errors[0].bias - errors[1].bias - shared.bias
 
 
-def _design_effects(pair: Pair, errors: tuple[SampleError, SampleError]) -> tuple[Diagnostic, ...]:
-    """Doubt the expansion where dependence leaves too few effective samples per dimension."""
+def _excess(pair: Pair, errors: tuple[SampleError, SampleError]) -> list[float]:
+    """How many times the bias of independent Gaussian rows either sample's is; at least 1."""
     found = []
     roots = pair.directions[0]
-    for name, side, error in zip(SIDES, (pair.fake, pair.real), errors, strict=True):
+    for side, error in zip((pair.fake, pair.real), errors, strict=True):
         if side.rows is None or side.n is None:
+            found.append(1.0)
             continue
         # Of independent Gaussian rows, the bias of the root alone.
         gaussian = gaussian_bias(0.0, roots, side.n) + float(roots.sum()) / side.n
-        excess = error.bias / gaussian if gaussian > 0.0 else 1.0
-        ratio = side.n / max(excess, 1.0) / max(roots.size, 1)
-        if ratio < EFFECTIVE_RATIO:
-            found.append(
-                unreliable(
-                    "heavy-tails" if side.independent else "dependent-rows",
-                    f"the bias is {excess:.2g} times that of independent Gaussian rows: {side.n} "
-                    f"{name} samples are as good as {ratio:.2g} per dimension, where the method "
-                    f"needs {EFFECTIVE_RATIO}",
-                    "Use more groups of rows, or fewer features.",
-                )
-            )
-    return tuple(found)
+        found.append(max(error.bias / gaussian, 1.0) if gaussian > 0.0 else 1.0)
+    return found
+
+
+def _dependence(pair: Pair, excess: list[float], fewer: list[float]) -> tuple[Diagnostic, ...]:
+    """Doubt the expansion where dependence leaves too few effective samples per dimension."""
+    return tuple(
+        unreliable(
+            "heavy-tails" if side.independent else "dependent-rows",
+            f"the bias is {times:.2g} times that of independent Gaussian rows: {side.n} "
+            f"{name} samples are as good as {ratio:.2g} per dimension, where the method "
+            f"needs {EFFECTIVE_RATIO}",
+            "Use more groups of rows, or fewer features.",
+        )
+        for name, side, times, ratio in zip(
+            SIDES, (pair.fake, pair.real), excess, fewer, strict=True
+        )
+        if side.rows is not None and ratio < EFFECTIVE_RATIO
+    )
