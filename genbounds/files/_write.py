@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genbounds._text import display
-from genbounds.files._content import METADATA_KEY, NAMES_KEY
+from genbounds.files._content import DIGEST_KEY, METADATA_KEY, NAMES_KEY
+from genbounds.files._digest import digest_of
 from genbounds.files._errors import reason_of
 from genbounds.files._labels import as_codes, check_labels
 from genbounds.files._safetensors import header_of
@@ -173,8 +174,9 @@ def open_features_writer(
     Parameters
     ----------
     path : path-like
-        ``.safetensors`` (array ``features``), ``.npy``, or ``.npz`` (array ``reps``, as dgm-eval
-        calls it). An existing file is replaced at the end.
+        ``.safetensors`` (array ``features``; digests of all arrays stand in the metadata),
+        ``.npy`` (without any checksum), or ``.npz`` (array ``reps``, as dgm-eval calls it). An
+        existing file is replaced at the end.
     shape : tuple of int
         (n, d), of all blocks together.
     dtype : dtype
@@ -205,19 +207,38 @@ def open_features_writer(
             forms = {"features": (shape, little)} | {
                 k: (v.shape, v.dtype) for k, v in beside.items()
             }
-            file.write(header_of(forms, dict(metadata or {}) | names))
-            with _blocks_into(file, path, shape, little) as write:
+            digests = {
+                key: digest_of(dtype, form, names.get(key + NAMES_KEY, ""))
+                for key, (form, dtype) in forms.items()
+            }
+
+            def header() -> bytes:
+                found = {DIGEST_KEY + key: digest.hexdigest() for key, digest in digests.items()}
+                return header_of(forms, dict(metadata or {}) | names | found)
+
+            file.write(header())
+            with _blocks_into(file, path, shape, little, digests["features"]) as write:
                 yield write
-            for array in beside.values():
+            for key, array in beside.items():
+                digests[key].update(array.tobytes())
                 file.write(array.tobytes())
+            file.seek(0)
+            file.write(header())  # of the same length, now with the digests
         elif suffix == ".npz":
+            found = digest_of(little, shape)
             with zipfile.ZipFile(file, "w") as archive:
-                _add(archive, {METADATA_KEY: _packed(metadata)} if metadata else {})
                 with archive.open(zipfile.ZipInfo("reps.npy"), "w", force_zip64=True) as member:
                     _npy_header(member, shape, little)
-                    with _blocks_into(member, path, shape, little) as write:
+                    with _blocks_into(member, path, shape, little, found) as write:
                         yield write
                 _add(archive, beside)
+                if metadata:
+                    own = {DIGEST_KEY + "reps": found.hexdigest()}
+                    for key, array in beside.items():
+                        found = digest_of(array.dtype, array.shape)
+                        found.update(array.tobytes())
+                        own[DIGEST_KEY + key] = found.hexdigest()
+                    _add(archive, {METADATA_KEY: _packed({**metadata, **own})})
         else:
             _npy_header(file, shape, little)
             with _blocks_into(file, path, shape, little) as write:
@@ -244,7 +265,11 @@ def _numbered(
 
 @contextmanager
 def _blocks_into(
-    stream: IO[bytes], path: str | os.PathLike[str], shape: tuple[int, int], dtype: np.dtype[Any]
+    stream: IO[bytes],
+    path: str | os.PathLike[str],
+    shape: tuple[int, int],
+    dtype: np.dtype[Any],
+    digest: Any = None,
 ) -> Iterator[Callable[[NDArray[Any]], None]]:
     """Take blocks of rows until there are as many as were announced."""
     written = 0
@@ -256,7 +281,10 @@ def _blocks_into(
                 f"{display(path)}: {shape[1]} features were announced and {block.shape[1:]} came."
             )
         written += len(block)
-        stream.write(np.ascontiguousarray(block, dtype=dtype).data)
+        content = np.ascontiguousarray(block, dtype=dtype).data
+        stream.write(content)
+        if digest is not None:
+            digest.update(content)
 
     yield write
     if written != shape[0]:

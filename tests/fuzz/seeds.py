@@ -179,6 +179,13 @@ def _npz_files() -> list[bytes]:
         npz({"features": _npy_files()[24]}),
         npz({"features": good, "metadata": npy(np.frombuffer(b'{"encoder": "x"}', "u1"))}),
         npz({"features": good, "metadata": npy(np.frombuffer(b"[" * 5000, "u1"))}),
+        npz({"features": good, "metadata": npy(np.frombuffer(b"[[1, 2]]", "u1"))}),
+        npz(
+            {
+                "features": good,
+                "metadata": npy(np.frombuffer(b'{"genbounds.sha256.features": [1]}', "u1")),
+            }
+        ),
         npz({"arr_0": npy(np.zeros((2, 4, 4, 3), "u1"))}),
         renamed(npz({"features": good, "groups": npy(CODES)}), b"groups", b"gsoups"),
         bomb(),
@@ -204,6 +211,8 @@ def _safetensors_files() -> list[bytes]:
         save({"features": ROWS, "labels": CODES}, metadata={"labels.names": '["a", "b"]'}),
         save({"features": ROWS, "labels": CODES}, metadata={"labels.names": '["a"]'}),
         save({"features": ROWS, "labels": CODES}, metadata={"labels.names": "[" * 5000}),
+        save({"features": ROWS}, metadata={"genbounds.sha256.features": "0" * 64}),
+        save({"features": ROWS}, metadata={"genbounds.sha256.labels": "0" * 64}),
         save(
             {"features": ROWS}, metadata={"encoder": "\x1b]0;x\x07\x1b[2J", "libraries": "\u202e"}
         ),
