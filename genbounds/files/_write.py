@@ -200,48 +200,44 @@ def open_features_writer(
     """
     suffix = check_features_name(path)
     little = np.dtype(dtype).newbyteorder("<")
-    beside = check_labels(labels or {}, shape[0])
+    beside, names = check_labels(labels or {}, shape[0]), dict[str, str]()
+    if suffix == ".safetensors":
+        beside, names = _numbered(beside)
+    main = "reps" if suffix == ".npz" else "features"
+    forms = {main: (shape, little)} | {key: (x.shape, x.dtype) for key, x in beside.items()}
+    digests = {
+        key: digest_of(form, size, names.get(key + NAMES_KEY, ""))
+        for key, (size, form) in forms.items()
+    }
+    for key, array in beside.items():
+        digests[key].update(array.tobytes())
+
+    def known() -> dict[str, str]:
+        """Return the metadata, with the digests so far."""
+        found = {DIGEST_KEY + key: digest.hexdigest() for key, digest in digests.items()}
+        return {**(metadata or {}), **names, **found}
+
     with _written_aside(path) as file:
         if suffix == ".safetensors":
-            beside, names = _numbered(beside)
-            forms = {"features": (shape, little)} | {
-                k: (v.shape, v.dtype) for k, v in beside.items()
-            }
-            digests = {
-                key: digest_of(dtype, form, names.get(key + NAMES_KEY, ""))
-                for key, (form, dtype) in forms.items()
-            }
-
-            def header() -> bytes:
-                found = {DIGEST_KEY + key: digest.hexdigest() for key, digest in digests.items()}
-                return header_of(forms, dict(metadata or {}) | names | found)
-
-            file.write(header())
-            with _blocks_into(file, path, shape, little, digests["features"]) as write:
+            file.write(header_of(forms, known()))
+            with _blocks_into(file, path, shape, little, digests[main]) as write:
                 yield write
-            for key, array in beside.items():
-                digests[key].update(array.tobytes())
+            for array in beside.values():
                 file.write(array.tobytes())
             file.seek(0)
-            file.write(header())  # of the same length, now with the digests
+            file.write(header_of(forms, known()))  # as long as before, now with the digest
         elif suffix == ".npz":
-            found = digest_of(little, shape)
             with zipfile.ZipFile(file, "w") as archive:
                 with archive.open(zipfile.ZipInfo("reps.npy"), "w", force_zip64=True) as member:
                     _npy_header(member, shape, little)
-                    with _blocks_into(member, path, shape, little, found) as write:
+                    with _blocks_into(member, path, shape, little, digests[main]) as write:
                         yield write
                 _add(archive, beside)
                 if metadata:
-                    own = {DIGEST_KEY + "reps": found.hexdigest()}
-                    for key, array in beside.items():
-                        found = digest_of(array.dtype, array.shape)
-                        found.update(array.tobytes())
-                        own[DIGEST_KEY + key] = found.hexdigest()
-                    _add(archive, {METADATA_KEY: _packed({**metadata, **own})})
+                    _add(archive, {METADATA_KEY: _packed(known())})
         else:
             _npy_header(file, shape, little)
-            with _blocks_into(file, path, shape, little) as write:
+            with _blocks_into(file, path, shape, little, digests[main]) as write:
                 yield write
 
 
@@ -269,9 +265,9 @@ def _blocks_into(
     path: str | os.PathLike[str],
     shape: tuple[int, int],
     dtype: np.dtype[Any],
-    digest: Any = None,
+    digest: Any,
 ) -> Iterator[Callable[[NDArray[Any]], None]]:
-    """Take blocks of rows until there are as many as were announced."""
+    """Take blocks of rows until there are as many as were announced; update their digest."""
     written = 0
 
     def write(block: NDArray[Any]) -> None:
@@ -283,8 +279,7 @@ def _blocks_into(
         written += len(block)
         content = np.ascontiguousarray(block, dtype=dtype).data
         stream.write(content)
-        if digest is not None:
-            digest.update(content)
+        digest.update(content)
 
     yield write
     if written != shape[0]:
