@@ -237,6 +237,8 @@ def _torch_files() -> list[bytes]:
         torch.save(content, buffer, **options)
         return buffer.getvalue()
 
+    # Without checksums, which stop most mutations of an archive.
+    legacy = {"_use_new_zipfile_serialization": False}
     rows = torch.from_numpy(ROWS)
     return [
         save(rows),
@@ -244,13 +246,14 @@ def _torch_files() -> list[bytes]:
         save({"reps": rows.bfloat16()}),
         save({"mu": torch.from_numpy(MEAN), "sigma": torch.from_numpy(COV)}),
         save({"mu": MEAN, "sigma": COV}),
-        save({"mu": MEAN, "sigma": COV}).replace(b"f8", b"f9"),
-        save(rows, _use_new_zipfile_serialization=False),
+        save({"mu": MEAN, "sigma": COV}, **legacy).replace(b"f8", b"f9"),
+        save({"mu": MEAN, "sigma": COV}, **legacy),
+        save(rows, **legacy),
         save(torch.zeros(1).expand(10**9, 2048)),
         save(torch.zeros(3, 2, dtype=torch.complex64)),
         save(Payload()),
         save({"features": Punycode()}),
-        save(Payload(), _use_new_zipfile_serialization=False),
+        save(Payload(), **legacy),
         pickle.dumps(Payload()),
     ]
 
