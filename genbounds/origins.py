@@ -24,9 +24,9 @@ RANDOM = "random"
 PART_KEY = "part"
 """The metadata that say which items of its input a file of features holds: "2/3 …"."""
 
-STAMPS = ("run", PART_KEY, "rows", "rows.labels")
-"""What belongs to one file, not to its features: the run that made it, which part of its items it
-holds, digests of what it holds."""
+STAMPS = ("run", PART_KEY)
+"""What belongs to one file, not to its features: the run that made it, and which part of its items
+it holds."""
 
 UNKNOWN: Mapping[str, str] = {}
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import re
 import tomllib
+from importlib import metadata
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 import genbounds
 
@@ -26,6 +29,29 @@ def test_one_version():
     assert cited == project["version"] == genbounds.__version__
     (licence,) = re.findall(r"^license: (.*)$", citation, flags=re.MULTILINE)
     assert licence == project["license"]
+
+
+def test_all_that_the_set_up_installs_is_pinned():
+    """In `constraints.txt`, with what is needed by what is needed."""
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    pinned = {canonicalize_name(line.split("==")[0]) for line in lines if "==" in line}
+    left, seen = [Requirement("genbounds[test,lint]")], set()
+    while left:
+        wanted = left.pop()
+        name = canonicalize_name(wanted.name)
+        key = (name, *sorted(wanted.extras))
+        try:
+            needed = metadata.requires(name) if key not in seen else None
+        except metadata.PackageNotFoundError:  # not needed here, or not by this environment
+            continue
+        seen.add(key)
+        for text in needed or ():
+            other = Requirement(text)
+            extras = [{"extra": extra} for extra in ("", *wanted.extras)]
+            if other.marker is None or any(map(other.marker.evaluate, extras)):
+                left.append(other)
+    environment = {"setuptools"}  # which `venv` brings
+    assert {name for name, *_ in seen} - pinned <= {"genbounds", *environment}
 
 
 def test_workflows_call_what_everybody_calls():

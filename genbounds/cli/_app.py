@@ -26,7 +26,7 @@ from genbounds.cli import (
     select,
     track,
 )
-from genbounds.cli._terminal import complain
+from genbounds.cli._terminal import complain, heard
 from genbounds.files import display
 from genbounds.validation import InputError
 
@@ -123,11 +123,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         _refuse_empty(given)
-        code = typer.main.get_command(app).main(
-            args=given,
-            prog_name="genbounds",
-            standalone_mode=False,
-        )
+        with heard():
+            code = typer.main.get_command(app).main(
+                args=given,
+                prog_name="genbounds",
+                standalone_mode=False,
+            )
     except _UsageError as error:
         context = getattr(error, "ctx", None)
         path = "genbounds" if context is None else context.command_path

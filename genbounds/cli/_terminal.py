@@ -183,10 +183,10 @@ def tidy() -> Iterator[None]:
 
 
 @contextmanager
-def _heard() -> Iterator[None]:
-    """Send a signal once more where it came during a destructor or a callback of the collector.
+def heard() -> Iterator[None]:
+    """Send a signal once more where it came during a destructor, or in a library that goes on.
 
-    Python prints what these raise, and goes on.
+    Python would print what was raised there, and go on as well.
     """
     before = sys.unraisablehook
 
@@ -217,8 +217,7 @@ def interruptible(advice: str) -> Iterator[None]:
     Nor may Python that the user named end the program: its exit status is no answer of ours.
     """
     try:
-        with _heard():
-            yield
+        yield
     except SystemExit as error:
         raise InputError(
             f"the Python code that was named ended the program ({said_by(error) or 'sys.exit'}): "

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from genbounds._text import quoted
 from genbounds.features._batches import encoded_batches
 from genbounds.features._encoder import Encoder, Kind
-from genbounds.features._parts import RunningMoments, StoredBlocks, remove_own, stamps
+from genbounds.features._parts import RunningMoments, StoredBlocks, remove_own
 from genbounds.features.sources import Given, Share, Source, item_names
 from genbounds.files import (
     ITEMS_KEY,
@@ -44,7 +44,7 @@ BLOCK = 4096
 """Rows kept at a time: what an interruption loses at most, and what memory must hold."""
 SOURCE = "source"
 """The metadata that say where the items are: paths as a JSON list."""
-_VERSION = 4
+_VERSION = 5
 """Of what files hold: results of another version are made again."""
 
 
@@ -146,7 +146,7 @@ def extract(
     Finished blocks wait in a folder beside the result, called like it with ``.parts``. The same
     call goes on after the last of them and ends with the same bytes as without the interruption,
     because blocks hold whole batches and so every batch is the same. Each block is stamped with
-    what decides its rows and a digest of them; one that is damaged is computed again.
+    what decides its rows; one that is damaged is computed again.
 
     Sub-folders of images become ``labels`` in `out`, unless that is ``.npy``; what a file of
     features or images says of its groups and strata is kept likewise. So are the names of the
@@ -330,17 +330,19 @@ class _Job:
                 if not path.is_file():
                     return None
                 stored = read_metadata(path)
-                if (self.origin | {"run": self.run_id}).items() - stored.items():
-                    return None
+            except InputError:  # damaged, or of another program
+                return None
+            if (self.origin | {"run": self.run_id}).items() - stored.items():
+                return None
+            try:
                 content = read(path)
                 if isinstance(content, Statistics):
                     n, d = content.n or 0, len(content.mean)
-                    continue
-                n, d = content.shape
-                if (stamps(content, label_arrays(path, n))).items() - stored.items():
-                    _log.warning("%s: is damaged: computed again.", display(path))
-                    return None
-            except InputError:  # damaged, or of another program
+                else:
+                    n, d = content.shape
+                    label_arrays(path, n)  # damaged as well?
+            except InputError:
+                _log.warning("%s: is damaged: computed again.", display(path))
                 return None
         return self._result(n, d, resumed=n)
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from genbounds.estimators import Moments
@@ -25,12 +22,9 @@ from genbounds.validation import InputError
 
 _log = logging.getLogger("genbounds.features")
 
-_BLOCK_BYTES = 1 << 24
-"""Of rows whose digest is taken at a time."""
-
 
 class StoredBlocks:
-    """Blocks of features, a file each, stamped with their run and a digest of their rows.
+    """Blocks of features, a file each, stamped with their run.
 
     Parameters
     ----------
@@ -71,7 +65,7 @@ class StoredBlocks:
                 f"{display(self._folder)}: holds blocks of another run (another input, encoder or "
                 "batch): repeat that run, delete the folder, or write elsewhere."
             )
-        return rows if stamp.get("rows") == _digest([rows]) else None
+        return rows
 
     def _path(self, number: int) -> Path:
         return self._folder / f"{number:08d}.safetensors"
@@ -87,9 +81,9 @@ class StoredBlocks:
 
     def add(self, rows: NDArray[Any]) -> None:
         """Keep one more block."""
-        stamp = {"run": self._run, "rows": _digest([rows])}
+        path, stamp = self._path(self._count), {"run": self._run}
         with open_features_writer(
-            self._path(self._count), shape=rows.shape, dtype=rows.dtype, metadata=stamp
+            path, shape=rows.shape, dtype=rows.dtype, metadata=stamp
         ) as write:
             write(rows)
         self._count += 1
@@ -98,9 +92,8 @@ class StoredBlocks:
     def assemble(
         self, out: Path, metadata: Mapping[str, str], labels: Mapping[str, NDArray[Any]]
     ) -> None:
-        """Write all blocks as one file of features, with a digest of what it holds."""
+        """Write all blocks as one file of features."""
         first = read_features(self._path(0))
-        metadata = {**metadata, **_stamps(self._blocks(), labels)}
         with open_features_writer(
             out,
             shape=(self.rows, first.shape[1]),
@@ -190,25 +183,3 @@ def remove_own(folder: Path, run: str) -> None:
                 path.unlink()
     for path in folder.glob(".genbounds-*.part"):
         path.unlink()
-
-
-def stamps(rows: NDArray[Any], labels: Mapping[str, NDArray[Any]]) -> dict[str, str]:
-    """Return digests of rows and of their labels, as the metadata of a finished file has them."""
-    step = max(1, _BLOCK_BYTES // max(1, rows[:1].nbytes))
-    return _stamps((rows[start : start + step] for start in range(0, len(rows), step)), labels)
-
-
-def _stamps(blocks: Iterable[NDArray[Any]], labels: Mapping[str, NDArray[Any]]) -> dict[str, str]:
-    text = json.dumps({name: labels[name].tolist() for name in sorted(labels)})
-    return {"rows": _digest(blocks), "rows.labels": _named(hashlib.sha256(text.encode()))}
-
-
-def _digest(blocks: Iterable[NDArray[Any]]) -> str:
-    found = hashlib.sha256()
-    for rows in blocks:
-        found.update(np.ascontiguousarray(rows, dtype=rows.dtype.newbyteorder("<")).data)
-    return _named(found)
-
-
-def _named(found: Any) -> str:
-    return f"sha256:{found.hexdigest()}"

@@ -27,6 +27,9 @@ NAMES_KEY = ".names"
 """``labels.names`` in the metadata of a .safetensors file, which holds no texts in arrays: a JSON
 list of the names that stand for 0, 1, … in the array ``labels``."""
 
+DIGEST_KEY = "genbounds.sha256."
+"""``genbounds.sha256.features`` in the metadata of a .safetensors file of ours: see `_digest`."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Statistics:
@@ -153,7 +156,11 @@ class Contents:
     @property
     def origin(self) -> dict[str, str]:
         """Where the features came from."""
-        return {key: text for key, text in self.metadata.items() if not key.endswith(NAMES_KEY)}
+        return {
+            key: text
+            for key, text in self.metadata.items()
+            if not (key.endswith(NAMES_KEY) or key.startswith(DIGEST_KEY))
+        }
 
     def read(self) -> NDArray[Any] | Statistics:
         """Read the features, or the statistics: whichever the file holds."""

@@ -7,7 +7,7 @@ import json
 import math
 import os
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import IO, Any
@@ -17,6 +17,7 @@ import numpy as np
 from genbounds._text import display
 from genbounds.files._bomb import check_bomb
 from genbounds.files._content import METADATA_KEY, Contents, Stored
+from genbounds.files._digest import check_complete, checked
 from genbounds.files._zip import open_zip
 from genbounds.validation import InputError
 
@@ -48,6 +49,7 @@ def npz_contents(file: IO[bytes], shown: str) -> Contents:
     """Read the list of arrays in a ``.npz`` file, and its metadata."""
     archive = open_zip(file)
     members: dict[str, Callable[[], Stored]] = {}
+    metadata: dict[str, Any] = {}
     for info in archive.infolist():
         key = info.filename.removesuffix(".npy")
         if key in members:
@@ -57,16 +59,25 @@ def npz_contents(file: IO[bytes], shown: str) -> Contents:
         if len(archive.filelist) <= _MOST_CHECKED:
             # Each name stands in the file twice; where they differ, an array would go unseen.
             archive.open(info).close()
-        members[key] = partial(_member, archive, info, f"{shown} ({display(key, limit=40)})")
-    found: object = {}
+        members[key] = partial(
+            _member, archive, info, f"{shown} ({display(key, limit=40)})", key, metadata
+        )
     if METADATA_KEY in members:
         # Another program's array of that name is none of ours.
         with suppress(InputError, ValueError, RecursionError):
             found = json.loads(members[METADATA_KEY]().load().tobytes().decode())
-    return Contents(os.fstat(file.fileno()).st_size, shown, members, found)
+            metadata |= found if isinstance(found, dict) else {}
+    check_complete(members, metadata)
+    return Contents(os.fstat(file.fileno()).st_size, shown, members, metadata)
 
 
-def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, shown: str) -> Stored:
+def _member(
+    archive: zipfile.ZipFile,
+    info: zipfile.ZipInfo,
+    shown: str,
+    key: str,
+    metadata: Mapping[str, Any],
+) -> Stored:
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise InputError(
             f"{shown}: is packed in a way that NumPy does not use: "
@@ -83,7 +94,8 @@ def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, shown: str) -> Stor
             stream.read(start)
             yield stream
 
-    return Stored.streamed(shown, shape, dtype, data, fortran=fortran)
+    own = checked(data, key=key, dtype=dtype, shape=shape, metadata=metadata)
+    return Stored.streamed(shown, shape, dtype, own, fortran=fortran)
 
 
 def _header(

@@ -17,17 +17,23 @@ from numpy.typing import NDArray
 
 from genbounds._scratch import fits_in_memory, gather, scratch_folder
 from genbounds._text import display
+from genbounds.files._bomb import check_bomb
 from genbounds.files._content import Contents, Stored
 from genbounds.files._errors import optional_library
+from genbounds.files._zip import open_zip
 from genbounds.validation import TORCH_FLOATS, InputError
 
 _ROWS = 1 << 12
 """Rows that are widened at a time."""
 
+_FOLDER = 0x10
+"""Attribute of a folder in an archive: PyTorch would leave the numbers of such a one undefined."""
+
 
 def torch_contents(file: IO[bytes], shown: str) -> Contents:
     """Read a tensor, or named tensors; a large file's stay on disk until they are loaded."""
     torch = optional_library("torch", "torch", "PyTorch", shown)
+    _check_archive(file, shown)
     try:
         with _numpy_stand_ins(torch):
             content = _load(torch, file)
@@ -47,6 +53,22 @@ def torch_contents(file: IO[bytes], shown: str) -> Contents:
         str(key): partial(_stored, torch, value, shown) for key, value in named.items()
     }
     return Contents(os.fstat(file.fileno()).st_size, shown, members)
+
+
+def _check_archive(file: IO[bytes], shown: str) -> None:
+    """Compare the checksums, which PyTorch does not; older files of its are no archives."""
+    if not zipfile.is_zipfile(file):
+        return
+    archive = open_zip(file)
+    for member in archive.filelist:
+        check_bomb(shown, member.file_size, member.compress_size, advice="save it as .npy")
+    if archive.testzip() is not None:
+        raise InputError(
+            f"{shown}: its checksums do not agree: it is damaged, or was saved without them "
+            "(set_crc32_options): write it again with torch.save."
+        )
+    if any(member.external_attr & _FOLDER for member in archive.filelist):
+        raise _damaged(shown)
 
 
 def _load(torch: Any, file: IO[bytes]) -> Any:

@@ -1,4 +1,7 @@
-"""The safetensors format: a JSON header, then the arrays as they are."""
+"""The safetensors format: a JSON header, then the arrays as they are.
+
+The format has no checksums. Files of ours hold a digest of every array in their metadata.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,7 @@ import numpy as np
 from genbounds._scratch import chunks_of, gather
 from genbounds._text import display
 from genbounds.files._content import Contents, Stored
+from genbounds.files._digest import check_complete, checked
 from genbounds.validation import InputError
 
 TYPES = {
@@ -35,6 +39,7 @@ def safetensors_contents(file: IO[bytes], shown: str) -> Contents:
     """
     header, start = _header(file)
     metadata = header.pop(_METADATA, {})
+    check_complete(header, metadata)
     end = 0
     for entry in sorted(header.values(), key=lambda entry: entry["data_offsets"]):
         shape, (first, last) = entry["shape"], entry["data_offsets"]
@@ -50,7 +55,8 @@ def safetensors_contents(file: IO[bytes], shown: str) -> Contents:
     if end != present:
         raise ValueError(f"{end} bytes were announced and {present} are there")
     members: dict[str, Callable[[], Stored]] = {
-        key: partial(_member, file, start, key, entry, shown) for key, entry in header.items()
+        key: partial(_member, file, start, key, entry, shown, metadata)
+        for key, entry in header.items()
     }
     return Contents(os.fstat(file.fileno()).st_size, shown, members, metadata)
 
@@ -90,7 +96,14 @@ def _dtype(name: str) -> np.dtype[Any] | None:
     return None if code is None else np.dtype(code)
 
 
-def _member(file: IO[bytes], start: int, key: str, entry: dict[str, Any], shown: str) -> Stored:
+def _member(
+    file: IO[bytes],
+    start: int,
+    key: str,
+    entry: dict[str, Any],
+    shown: str,
+    metadata: Mapping[str, Any],
+) -> Stored:
     dtype = _dtype(entry["dtype"])
     if dtype is None:
         raise InputError(
@@ -105,7 +118,8 @@ def _member(file: IO[bytes], start: int, key: str, entry: dict[str, Any], shown:
         yield file
 
     if entry["dtype"] != "BF16":
-        return Stored.streamed(shown, shape, dtype, data)
+        own = checked(data, key=key, dtype=dtype, shape=shape, metadata=metadata)
+        return Stored.streamed(shown, shape, dtype, own)
 
     def widened() -> Any:
         # BF16 is the upper half of a float32.

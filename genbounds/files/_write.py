@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genbounds._text import display
-from genbounds.files._content import METADATA_KEY, NAMES_KEY
+from genbounds.files._content import DIGEST_KEY, METADATA_KEY, NAMES_KEY
+from genbounds.files._digest import digest_of
 from genbounds.files._errors import reason_of
 from genbounds.files._labels import as_codes, check_labels
 from genbounds.files._safetensors import header_of
@@ -173,8 +174,9 @@ def open_features_writer(
     Parameters
     ----------
     path : path-like
-        ``.safetensors`` (array ``features``), ``.npy``, or ``.npz`` (array ``reps``, as dgm-eval
-        calls it). An existing file is replaced at the end.
+        ``.safetensors`` (array ``features``; digests of all arrays stand in the metadata),
+        ``.npy`` (without any checksum), or ``.npz`` (array ``reps``, as dgm-eval calls it). An
+        existing file is replaced at the end.
     shape : tuple of int
         (n, d), of all blocks together.
     dtype : dtype
@@ -198,29 +200,44 @@ def open_features_writer(
     """
     suffix = check_features_name(path)
     little = np.dtype(dtype).newbyteorder("<")
-    beside = check_labels(labels or {}, shape[0])
+    beside, names = check_labels(labels or {}, shape[0]), dict[str, str]()
+    if suffix == ".safetensors":
+        beside, names = _numbered(beside)
+    main = "reps" if suffix == ".npz" else "features"
+    forms = {main: (shape, little)} | {key: (x.shape, x.dtype) for key, x in beside.items()}
+    digests = {
+        key: digest_of(form, size, names.get(key + NAMES_KEY, ""))
+        for key, (size, form) in forms.items()
+    }
+    for key, array in beside.items():
+        digests[key].update(array.tobytes())
+
+    def known() -> dict[str, str]:
+        """Return the metadata, with the digests so far."""
+        found = {DIGEST_KEY + key: digest.hexdigest() for key, digest in digests.items()}
+        return {**(metadata or {}), **names, **found}
+
     with _written_aside(path) as file:
         if suffix == ".safetensors":
-            beside, names = _numbered(beside)
-            forms = {"features": (shape, little)} | {
-                k: (v.shape, v.dtype) for k, v in beside.items()
-            }
-            file.write(header_of(forms, dict(metadata or {}) | names))
-            with _blocks_into(file, path, shape, little) as write:
+            file.write(header_of(forms, known()))
+            with _blocks_into(file, path, shape, little, digests[main]) as write:
                 yield write
             for array in beside.values():
                 file.write(array.tobytes())
+            file.seek(0)
+            file.write(header_of(forms, known()))  # as long as before, now with the digest
         elif suffix == ".npz":
             with zipfile.ZipFile(file, "w") as archive:
-                _add(archive, {METADATA_KEY: _packed(metadata)} if metadata else {})
                 with archive.open(zipfile.ZipInfo("reps.npy"), "w", force_zip64=True) as member:
                     _npy_header(member, shape, little)
-                    with _blocks_into(member, path, shape, little) as write:
+                    with _blocks_into(member, path, shape, little, digests[main]) as write:
                         yield write
                 _add(archive, beside)
+                if metadata:
+                    _add(archive, {METADATA_KEY: _packed(known())})
         else:
             _npy_header(file, shape, little)
-            with _blocks_into(file, path, shape, little) as write:
+            with _blocks_into(file, path, shape, little, digests[main]) as write:
                 yield write
 
 
@@ -244,9 +261,13 @@ def _numbered(
 
 @contextmanager
 def _blocks_into(
-    stream: IO[bytes], path: str | os.PathLike[str], shape: tuple[int, int], dtype: np.dtype[Any]
+    stream: IO[bytes],
+    path: str | os.PathLike[str],
+    shape: tuple[int, int],
+    dtype: np.dtype[Any],
+    digest: Any,
 ) -> Iterator[Callable[[NDArray[Any]], None]]:
-    """Take blocks of rows until there are as many as were announced."""
+    """Take blocks of rows until there are as many as were announced; update their digest."""
     written = 0
 
     def write(block: NDArray[Any]) -> None:
@@ -256,7 +277,9 @@ def _blocks_into(
                 f"{display(path)}: {shape[1]} features were announced and {block.shape[1:]} came."
             )
         written += len(block)
-        stream.write(np.ascontiguousarray(block, dtype=dtype).data)
+        content = np.ascontiguousarray(block, dtype=dtype).data
+        stream.write(content)
+        digest.update(content)
 
     yield write
     if written != shape[0]:

@@ -16,6 +16,7 @@ import pytest
 from PIL import Image
 
 from genbounds import __version__
+from genbounds.cli import main
 from tests.cli.conftest import listen_to_ctrl_c
 
 COMMAND = [sys.executable, "-m", "genbounds.cli"]
@@ -309,13 +310,13 @@ def test_a_signal_leaves_no_scratch_folder(tmp_path, name):
 DROPPED = """
 import signal, sys, time
 import typer
-from genbounds.cli._terminal import interruptible, tidy
+from genbounds.cli._terminal import heard, interruptible, tidy
 number = int(sys.argv[1])
 class Dropped:
     def __del__(self):
         signal.raise_signal(number)
 try:
-    with interruptible("again."), tidy():
+    with heard(), interruptible("again."), tidy():
         Dropped()
         time.sleep(50)
 except typer.Exit as end:
@@ -333,6 +334,18 @@ def test_a_signal_during_a_destructor_is_heard(name):
     )
     assert done.stderr == b"genbounds: interrupted: again.\n"
     assert done.returncode == 128 + number
+
+
+def test_a_signal_is_heard_wherever_a_command_is(monkeypatch):
+    """Also before its work begins: a library that it imports may drop the exception."""
+    seen = []
+    before = sys.unraisablehook
+    monkeypatch.setattr(
+        "genbounds.cli._app.typer.echo", lambda text: seen.append(sys.unraisablehook)
+    )
+    main(["--version"])
+    assert seen[0] is not before
+    assert sys.unraisablehook is before
 
 
 PATIENT = """

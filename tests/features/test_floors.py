@@ -115,6 +115,7 @@ def test_our_own_reader_runs_no_pickle(tmp_path, mark, form):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:Deprecated in 0.9.0:DeprecationWarning")  # by transformers 5.12
 @pytest.mark.parametrize("way", ["weights", "module", "code", "dense"])
 def test_a_folder_of_sentences_runs_nothing(tmp_path, monkeypatch, mark, way):
     """Pickled weights, a module of its own, code that it names, pickled weights of a last layer."""

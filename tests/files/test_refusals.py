@@ -276,6 +276,21 @@ def test_an_array_that_the_directory_hides_is_refused(tmp_path):
         files.read(path)
 
 
+def test_damaged_tensors_are_refused(tmp_path):
+    """PyTorch compares no checksums, and takes a member that is marked as a folder for junk."""
+    path = tmp_path / "x.pt"
+    save_torch(path, pytest.importorskip("torch").from_numpy(X))
+    whole = path.read_bytes()
+    (member,) = [one for one in zipfile.ZipFile(path).filelist if one.filename.endswith("data/0")]
+    attributes = whole.rindex(member.filename.encode()) - 8
+    for at, bit in ((whole.index(X[3].tobytes()), 1), (attributes, 0x10)):
+        assert (files.read(path) == X).all()
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ bit]) + whole[at + 1 :])
+        with refused("x.pt", "damaged"):
+            files.read(path)
+        path.write_bytes(whole)
+
+
 def test_a_page_of_a_table_that_is_damaged_is_refused(tmp_path):
     """Tables may have checksums; some writers keep them."""
     pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
@@ -468,10 +483,10 @@ SEEDS: dict[str, bytes] = {}
 
 
 def numpy_in_torch_file(path, put=b"f8"):
-    """Save a NumPy array with torch, its type then called `put`."""
+    """Save a NumPy array with torch, its type then called `put`; in the form without checksums."""
     torch = pytest.importorskip("torch")
     buffer = io.BytesIO()
-    torch.save({"features": np.ones((3, 2))}, buffer)
+    torch.save({"features": np.ones((3, 2))}, buffer, _use_new_zipfile_serialization=False)
     assert b"f8" in buffer.getvalue()
     path.write_bytes(buffer.getvalue().replace(b"f8", put))
     return path

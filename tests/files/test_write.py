@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import stat
 
+import numpy as np
 import pytest
 
 from genbounds import files
 from genbounds.validation import InputError
-from tests.files.made import COV, MEAN
+from tests.files.made import COV, MEAN, X
+from tests.refusal import refused
 
 
 def test_atomic_write(tmp_path):
@@ -88,6 +90,38 @@ def test_unusable_targets(tmp_path):
         files.atomic_write(tmp_path, "x")
     with pytest.raises(InputError, match=r"end the name in \.npz"):
         files.write_statistics(tmp_path / "stats.npy", MEAN, COV)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (X[3].tobytes(), X[4].tobytes()),
+        (np.array([0, 1, 1], "<i4").tobytes(), np.array([0, 1, 0], "<i4").tobytes()),
+        (b'\\"a\\"', b'\\"c\\"'),  # the name of a label
+        (b'"labels": {', b'"babels": {'),
+        (b'"features": {', b'"reps": {    '),
+    ],
+    ids=["a row", "labels", "a name", "no labels", "no features"],
+)
+def test_what_was_changed_in_a_file_of_ours_is_refused(tmp_path, old, new):
+    """.safetensors has no checksums of its own; ours are digests in its metadata."""
+    path = tmp_path / "x.safetensors"
+    labels = np.array(["a", "b", "b"] * 10)
+    with files.open_features_writer(
+        path, shape=X.shape, dtype=X.dtype, labels={"labels": labels}
+    ) as write:
+        write(X[:7])
+        write(X[7:])
+    assert (files.read_features(path) == X).all()
+    assert (files.read_labels(path, strata="labels").strata == labels).all()
+    assert files.read_metadata(path) == {}
+    content = path.read_bytes()
+    assert old in content
+    path.write_bytes(content.replace(old, new, 1))
+    for named in (path, [path]):
+        with refused("x.safetensors", "damaged"):
+            files.read_features(named)
+            files.read_labels(named, strata="labels")
 
 
 def test_display_is_one_printable_line():

@@ -1,9 +1,9 @@
 """Flip bits of stores and inputs: ``python -m tests.fuzz.flips --flips 10000`` (``make fuzz``).
 
 What is kept by a run has checksums: a flip ends in the true result or in one line. So it does in
-``.npz``, in archives of PNG images and in ``.parquet`` with checksums of its pages. ``.npy``,
-``.safetensors`` and ``.pt`` as PyTorch reads it are not checked: there a flip may also give other
-numbers, of the same shape.
+``.npz``, ``.pt``, in ``.safetensors`` of ours, in archives of PNG images and in ``.parquet`` with
+checksums of its pages. ``.npy`` and ``.safetensors`` of others are not checked: there a flip may
+also give other numbers, of the same shape.
 """
 
 from __future__ import annotations
@@ -213,8 +213,8 @@ TARGETS = {
         ".npz", lambda path: np.savez_compressed(path, features=ROWS), checked=True
     ),
     "features .npy": _input(".npy", lambda path: np.save(path, ROWS), checked=False),
-    "features .safetensors": _input(".safetensors", _save_safetensors, checked=False),
-    "features .pt": _input(".pt", _save_torch, checked=False),
+    "features .safetensors": _input(".safetensors", _save_safetensors, checked=True),
+    "features .pt": _input(".pt", _save_torch, checked=True),
     "features .parquet": _input(".parquet", _save_parquet, checked=True),
 }
 

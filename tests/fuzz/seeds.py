@@ -179,6 +179,13 @@ def _npz_files() -> list[bytes]:
         npz({"features": _npy_files()[24]}),
         npz({"features": good, "metadata": npy(np.frombuffer(b'{"encoder": "x"}', "u1"))}),
         npz({"features": good, "metadata": npy(np.frombuffer(b"[" * 5000, "u1"))}),
+        npz({"features": good, "metadata": npy(np.frombuffer(b"[[1, 2]]", "u1"))}),
+        npz(
+            {
+                "features": good,
+                "metadata": npy(np.frombuffer(b'{"genbounds.sha256.features": [1]}', "u1")),
+            }
+        ),
         npz({"arr_0": npy(np.zeros((2, 4, 4, 3), "u1"))}),
         renamed(npz({"features": good, "groups": npy(CODES)}), b"groups", b"gsoups"),
         bomb(),
@@ -204,6 +211,8 @@ def _safetensors_files() -> list[bytes]:
         save({"features": ROWS, "labels": CODES}, metadata={"labels.names": '["a", "b"]'}),
         save({"features": ROWS, "labels": CODES}, metadata={"labels.names": '["a"]'}),
         save({"features": ROWS, "labels": CODES}, metadata={"labels.names": "[" * 5000}),
+        save({"features": ROWS}, metadata={"genbounds.sha256.features": "0" * 64}),
+        save({"features": ROWS}, metadata={"genbounds.sha256.labels": "0" * 64}),
         save(
             {"features": ROWS}, metadata={"encoder": "\x1b]0;x\x07\x1b[2J", "libraries": "\u202e"}
         ),
@@ -228,6 +237,8 @@ def _torch_files() -> list[bytes]:
         torch.save(content, buffer, **options)
         return buffer.getvalue()
 
+    # Without checksums, which stop most mutations of an archive.
+    legacy = {"_use_new_zipfile_serialization": False}
     rows = torch.from_numpy(ROWS)
     return [
         save(rows),
@@ -235,13 +246,14 @@ def _torch_files() -> list[bytes]:
         save({"reps": rows.bfloat16()}),
         save({"mu": torch.from_numpy(MEAN), "sigma": torch.from_numpy(COV)}),
         save({"mu": MEAN, "sigma": COV}),
-        save({"mu": MEAN, "sigma": COV}).replace(b"f8", b"f9"),
-        save(rows, _use_new_zipfile_serialization=False),
+        save({"mu": MEAN, "sigma": COV}, **legacy).replace(b"f8", b"f9"),
+        save({"mu": MEAN, "sigma": COV}, **legacy),
+        save(rows, **legacy),
         save(torch.zeros(1).expand(10**9, 2048)),
         save(torch.zeros(3, 2, dtype=torch.complex64)),
         save(Payload()),
         save({"features": Punycode()}),
-        save(Payload(), _use_new_zipfile_serialization=False),
+        save(Payload(), **legacy),
         pickle.dumps(Payload()),
     ]
 

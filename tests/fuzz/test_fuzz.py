@@ -101,6 +101,8 @@ def test_safetensors_are_accepted_as_by_their_own_library(tmp_path):
         data = mutate(".safetensors", rng) or b"x"
         if set(re.findall(rb'"dtype": ?"([^"]*)"', data)) - READ_TYPES:
             continue  # ours leaves such an array alone until somebody asks for it
+        if b"genbounds.sha256." in data:
+            continue  # ours wants the arrays as well whose digests a file holds
         path.write_bytes(data)
         ours = taken(lambda: files.read_metadata(path))
         if not re.search(rb'"(\w+)":.*"\1":\{', data):  # theirs takes the last of two, ours neither

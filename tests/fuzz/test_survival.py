@@ -32,7 +32,7 @@ def test_kills():
 @pytest.mark.slow
 def test_a_loss_is_seen(monkeypatch):
     """Negative control: a run that does not see what is damaged."""
-    monkeypatch.setattr("genbounds.features._parts._named", lambda found: "sha256:0")
+    monkeypatch.setattr("genbounds.files._digest.compare", lambda found, known: None)
     monkeypatch.setattr(flips, "TARGETS", {"finished features": flips.TARGETS["finished features"]})
     with pytest.raises(flips.Broken, match="another result"):
         flips.run(200, seed=0)
