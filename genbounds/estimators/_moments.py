@@ -395,7 +395,7 @@ def _on_workers(
     blocks: list[Any], shape: tuple[int, int], chosen: NDArray[np.intp] | None
 ) -> Moments:
     """Moments of the `blocks` of a dask array, each of whole rows; merged in pairs by dask."""
-    from dask import delayed
+    from dask.delayed import delayed
 
     first, parts = 0, []
     for length, block in blocks:
