@@ -111,6 +111,14 @@ def is_dask_array(x: object) -> bool:
     return module is not None and isinstance(x, module.Array)
 
 
+def row_blocks_of_dask(x: Any) -> list[tuple[int, Any]] | None:
+    """Return lengths and blocks of whole rows of a dask array, uncomputed; None if it has none."""
+    if x.ndim != 2 or x.size == 0 or not all(math.isfinite(size) for size in x.shape):
+        return None
+    x = x.rechunk({1: -1})
+    return list(zip(x.chunks[0], x.to_delayed().ravel(), strict=True))
+
+
 def computed(x: Any) -> NDArray[Any]:
     """Compute a dask array where dask computes: a large one by blocks of rows, into a scratch file.
 

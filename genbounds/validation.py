@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from importlib.util import find_spec
 from numbers import Integral, Real
 from typing import Any
@@ -172,16 +172,21 @@ def _tensor_as_numpy(name: str, x: Any) -> NDArray[Any]:
 
 
 def _dask_as_numpy(name: str, x: Any) -> NDArray[Any]:
+    kept = f" and kept in {scratch_folder()} (TMPDIR)"
+    found: NDArray[Any] = on_dask(name, lambda: computed(x), kept)
+    return found
+
+
+def on_dask(name: str, compute: Callable[[], Any], kept: str = "") -> Any:
+    """Return what dask computes; its failures are errors about `name`, as `InputError` are."""
     try:
-        return computed(x)
-    except MemoryError:
+        return compute()
+    except (MemoryError, InputError):
         raise
     except Exception as error:  # whatever a worker raises, or the disk
         reason = said_by(error) or type(error).__name__
         raise InputError(
-            f"is a dask array that cannot be computed and kept in {scratch_folder()} (TMPDIR): "
-            f"{reason}.",
-            argument=name,
+            f"is a dask array that cannot be computed{kept}: {reason}.", argument=name
         ) from error
 
 

@@ -49,7 +49,7 @@ def assert_is(found, score, *, rtol=1e-9):
 
 @pytest.mark.parametrize("batch", [1, 7, 64, 10_000])
 def test_the_library_s_numbers(batch):
-    metric = FrechetDistance(d=D)
+    metric = FrechetDistance(d=D, keep=0)
     feed(metric, REAL, real=True, batch=batch)
     feed(metric, FAKE, real=False, batch=batch)
     assert_is(metric.compute(), reference())
@@ -57,15 +57,91 @@ def test_the_library_s_numbers(batch):
 
 def test_options_reach_the_estimator():
     for options in ({"level": 0.5}, {"estimator": "plugin"}):
-        metric = FrechetDistance(d=D, **options)
+        metric = FrechetDistance(d=D, keep=0, **options)
         feed(metric, REAL, real=True)
         feed(metric, FAKE, real=False)
         sides = gb.Moments.from_features(FAKE), gb.Moments.from_features(REAL)
         assert_is(metric.compute(), gb.frechet_distance(*sides, **options))
 
 
+# --- rows kept for their fourth moments ----------------------------------------------------------
+
+
+def loaded(x, keep, batch, side=True):
+    metric = FrechetDistance(d=x.shape[1], keep=keep)
+    feed(metric, x, real=side, batch=batch)
+    return metric
+
+
+def positions(metric, x, side="real"):
+    """Return which rows of `x` a metric keeps."""
+    rows = metric.moments(side).rows
+    found = [int(np.flatnonzero((x == row).all(axis=1))[0]) for row in rows]
+    assert len(set(found)) == len(found)
+    return sorted(found)
+
+
+def test_of_a_small_sample_all_rows_are_kept_and_no_caution_is_said():
+    metric = FrechetDistance(d=D)
+    feed(metric, REAL, real=True)
+    feed(metric, FAKE, real=False)
+    found = metric.compute()
+    assert positions(metric, REAL) == list(range(900))
+    assert positions(metric, FAKE, "fake") == list(range(700))
+    assert metric.result.warnings == ()
+    whole = gb.frechet_distance(gb.Sample(FAKE), gb.Sample(REAL))
+    # From all rows the bias is removed to third order, from moments to second.
+    assert found["value"] == pytest.approx(whole.value, abs=0.1 * whole.stderr)
+    assert metric.result.stderr == pytest.approx(whole.stderr, rel=0.05)
+
+
+def test_the_interval_is_right_where_features_are_not_gaussian():
+    """Rectified features: from Gaussian fourth moments it is a third too short."""
+    rng = np.random.default_rng(3)
+    weights = rng.normal(size=(12, 8))
+    x, y = (np.maximum(s * rng.normal(size=(4000, 12)) @ weights, 0.0) for s in (1.1, 1.0))
+    whole = gb.frechet_distance(gb.Sample(x), gb.Sample(y))
+    short = {}
+    for keep in (0, 1000):
+        metric = FrechetDistance(d=8, keep=keep)
+        feed(metric, x, real=False)
+        feed(metric, y, real=True)
+        metric.compute()
+        short[keep] = metric.result.stderr / whole.stderr
+    assert short[0] < 0.75
+    assert short[1000] == pytest.approx(1.0, abs=0.1)
+
+
+def test_the_kept_rows_are_a_random_part_whatever_the_batches():
+    x = np.arange(3000.0)[:, None] + [[0.0, 0.5]]
+    kept = positions(loaded(x, 300, 64), x)
+    assert len(kept) == 300
+    assert kept == positions(loaded(x, 300, 1000), x)
+    # Null: a random 300 of 3,000. Halves and evens hold 150 ± 8.2; limits of false alarm 1e-6 each.
+    for share in (np.array(kept) < 1500, np.array(kept) % 2 == 0):
+        assert abs(int(share.sum()) - 150) < 41
+
+
+def test_rows_of_two_jobs_are_merged_and_reset_with_the_real_samples():
+    x = np.arange(2000.0)[:, None] + [[0.0, 0.5]]
+    metric = FrechetDistance(d=2, keep=200, reset_real_features=False)
+    feed(metric, x[:1500], real=True)
+    metric.merge_state(loaded(x[1500:], 200, 64))
+    kept = np.array(positions(metric, x))
+    assert kept.size == 200
+    assert 10 < int((kept >= 1500).sum()) < 100  # 50 ± 5.8; beyond with probability below 1e-6
+    metric.reset()
+    assert positions(metric, x) == kept.tolist()
+
+
+@pytest.mark.parametrize("keep", [-1, 63, 1.5])
+def test_keep_is_none_or_enough(keep):
+    with pytest.raises(InputError, match="`keep` must be"):
+        FrechetDistance(d=D, keep=keep)
+
+
 def test_an_encoder():
-    metric = FrechetDistance(lambda images: images.flatten(1)[:, :D], d=D)
+    metric = FrechetDistance(lambda images: images.flatten(1)[:, :D], d=D, keep=0)
     images = torch.from_numpy(np.hstack([REAL, FAKE.repeat(2, axis=0)[:900]])).reshape(900, 2, D)
     metric.update(images, real=True)
     metric.update(images + 1.0, real=False)
@@ -74,7 +150,7 @@ def test_an_encoder():
 
 def test_reset_keeps_the_real_samples_on_request():
     for keep in (False, True):
-        metric = FrechetDistance(d=D, reset_real_features=not keep)
+        metric = FrechetDistance(d=D, keep=0, reset_real_features=not keep)
         feed(metric, REAL, real=True)
         feed(metric, FAKE, real=False)
         metric.reset()
@@ -87,11 +163,11 @@ def test_reset_keeps_the_real_samples_on_request():
 
 
 def test_copies_and_files():
-    metric = FrechetDistance(d=D)
+    metric = FrechetDistance(d=D, keep=0)
     metric.persistent(True)
     feed(metric, REAL, real=True)
     feed(metric, FAKE, real=False)
-    other = FrechetDistance(d=D)
+    other = FrechetDistance(d=D, keep=0)
     other.persistent(True)
     other.load_state_dict(metric.state_dict())
     other.update(torch.from_numpy(FAKE[:0]), real=False)  # an empty batch changes nothing
@@ -102,7 +178,7 @@ def test_copies_and_files():
 @pytest.mark.parametrize("keep", [False, True])
 def test_calling_it_is_update(keep):
     """Counted once, on both sides, whatever `reset` keeps."""
-    metric = FrechetDistance(d=D, reset_real_features=not keep)
+    metric = FrechetDistance(d=D, keep=0, reset_real_features=not keep)
     for start in range(0, 900, 100):
         assert metric(torch.from_numpy(REAL[start : start + 100]), real=True) is None
         assert metric(torch.from_numpy(FAKE[start : start + 100]), real=False) is None
@@ -117,7 +193,7 @@ def test_a_training_loop():
         def __init__(self):
             super().__init__()
             self.generator = torch.nn.Linear(2, D)
-            self.fid = FrechetDistance(d=D, reset_real_features=False)
+            self.fid = FrechetDistance(d=D, keep=0, reset_real_features=False)
 
         def on_fit_start(self):
             feed(self.fid, REAL, real=True)
@@ -147,7 +223,10 @@ def test_in_a_collection():
     from torchmetrics import MetricCollection
 
     both = MetricCollection(
-        {"plug-in": FrechetDistance(d=D, estimator="plugin"), "fid": FrechetDistance(d=D)}
+        {
+            "plug-in": FrechetDistance(d=D, keep=0, estimator="plugin"),
+            "fid": FrechetDistance(d=D, keep=0),
+        }
     )
     both.update(torch.from_numpy(REAL), real=True)
     both(torch.from_numpy(FAKE), real=False)
@@ -159,9 +238,9 @@ def test_in_a_collection():
 
 def test_merge_state():
     """Metrics of two jobs merged."""
-    metric = FrechetDistance(d=D, reset_real_features=False)
+    metric = FrechetDistance(d=D, keep=0, reset_real_features=False)
     feed(metric, REAL, real=True)
-    parts = [FrechetDistance(d=D) for _ in range(2)]
+    parts = [FrechetDistance(d=D, keep=0) for _ in range(2)]
     for part, rows in zip(parts, (FAKE[:200], FAKE[200:]), strict=True):
         feed(part, rows, real=False)
         metric.merge_state(part)
@@ -170,7 +249,7 @@ def test_merge_state():
 
 def test_precision_is_not_lost():
     """Half-precision features, and `.half()` on the whole module, leave float64 sums."""
-    metric = FrechetDistance(d=D).half()
+    metric = FrechetDistance(d=D, keep=0).half()
     metric.set_dtype(torch.float16)
     rows = {True: REAL.astype(np.float32), False: FAKE.astype(np.float32)}
     for real, x in rows.items():
@@ -189,7 +268,7 @@ def test_precision_is_not_lost():
 )
 def test_bad_features(samples, message):
     with pytest.raises(InputError, match=message):
-        FrechetDistance(d=D).update(samples, real=True)
+        FrechetDistance(d=D, keep=0).update(samples, real=True)
 
 
 def test_bad_options():
@@ -325,7 +404,7 @@ def test_groups_and_strata_of_batches():
 def worker(rank, address, results):
     torch.distributed.init_process_group("gloo", init_method=address, rank=rank, world_size=2)
     try:
-        moments, rows = FrechetDistance(d=D), FeatureMetric()
+        moments, rows = FrechetDistance(d=D, keep=0), FeatureMetric()
         cut = 150  # unequal shares, and the second process has no real samples at all
         found = []
         for metric in (moments, rows):
@@ -365,6 +444,6 @@ def test_two_processes(tmp_path):
 @pytest.mark.parametrize("real", ["fake", 1, None])
 def test_real_is_true_or_false(real):
     """A text would count as true, and generated samples as real ones."""
-    for metric in (FrechetDistance(d=D), FeatureMetric("kid")):
+    for metric in (FrechetDistance(d=D, keep=0), FeatureMetric("kid")):
         with pytest.raises(gb.InputError, match="`real` must be True or False"):
             metric.update(torch.zeros(3, D), real)

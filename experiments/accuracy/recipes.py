@@ -39,6 +39,7 @@ class Row:
     name: str
     draw: Callable[[Rng], Runs]
     truths: dict[str, float]
+    metric: str = "fd"
 
 
 def values(k: int, tau: float) -> Callable[[Rng], Runs]:
@@ -74,23 +75,45 @@ def values(k: int, tau: float) -> Callable[[Rng], Runs]:
     return draw
 
 
-def distances(k: int, tau: float, *, d: int = 8, n: int = 300, m: int = 1200) -> Row:
-    """Draw features: a seed widens the model by a normal amount with standard deviation `tau`."""
-    wide = {"a": 1.30, "b": 1.35}
+def distances(metric: str, k: int, tau: float, *, d: int = 8, n: int = 300, m: int = 1200) -> Row:
+    """Draw features: a seed widens the model (FD) or moves it (KID) by a normal amount."""
+    excess = {"a": 0.30, "b": 0.35}
+
+    def model(by: float, rng: Rng) -> gb.Sample:
+        by += tau * rng.normal()
+        x = rng.normal(size=(n, d))
+        return gb.Sample((1.0 + by) * x if metric == "fd" else by + x)
 
     def draw(rng: Rng) -> Runs:
         real = gb.Sample(rng.normal(size=(m, d)))
-        samples = {
-            f"{name}{i}": gb.Sample((scale + tau * rng.normal()) * rng.normal(size=(n, d)))
-            for name, scale in wide.items()
-            for i in range(k)
-        }
-        found = estimate_all(samples, real)
-        return {name: [found[f"{name}{i}"] for i in range(k)] for name in wide}
+        samples = {f"{name}{i}": model(by, rng) for name, by in excess.items() for i in range(k)}
+        found = estimate_all(samples, real, metric=metric)
+        return {name: [found[f"{name}{i}"] for i in range(k)] for name in excess}
 
-    truths = [d * ((scale - 1.0) ** 2 + tau**2) for scale in wide.values()]
-    name = f"runs: FD, {k} seeds, d = {d}, n = {n}, sd of seeds {tau:g} in scale"
-    return Row(name, draw, {"a": truths[0], "b": truths[1]})
+    truth = frechet_truth if metric == "fd" else kernel_truth
+    name = (
+        f"runs: {metric.upper()}, {k} seeds, d = {d}, n = {n}, "
+        f"sd of seeds {tau:g} in {'scale' if metric == 'fd' else 'mean'}"
+    )
+    truths = {recipe: truth(by, tau, d) for recipe, by in excess.items()}
+    return Row(name, draw, truths, metric=metric)
+
+
+def frechet_truth(by: float, tau: float, d: int) -> float:
+    """Mean FD of N(0, s² I) and N(0, I) over s with mean 1 + `by` and deviation `tau`."""
+    return d * (by**2 + tau**2)
+
+
+def kernel_truth(by: float, tau: float, d: int) -> float:
+    """Mean KID of N(s 1, I) and N(0, I) over s with mean `by` and deviation `tau`.
+
+    From the first three moments, which the kernel compares; a polynomial of degree 6 in s.
+    """
+    nodes, weights = np.polynomial.hermite_e.hermegauss(4)
+    square = d * (by + tau * nodes) ** 2  # squared length of the mean
+    third = square**3 + 6.0 * square**2 + (3.0 * d + 6.0) * square
+    distance = 3.0 * square / d + 3.0 * (square / d) ** 2 + third / d**3
+    return float(weights @ distance / weights.sum())
 
 
 def rows() -> Iterator[Row]:
@@ -99,9 +122,10 @@ def rows() -> Iterator[Row]:
         for tau in (0.0, 1.0, 3.0):
             name = f"values: {k} seeds, sd of seeds {tau:g} of that of samples"
             yield Row(name, values(k, tau), {"a": 0.0, "b": 0.0})
-    for k in (3, 5, 10):
-        for tau in (0.0, 0.02, 0.06):
-            yield distances(k, tau)
+    for metric in ("fd", "kid"):
+        for k in (3, 5, 10):
+            for tau in (0.0, 0.02, 0.06):
+                yield distances(metric, k, tau)
 
 
 COLUMNS = (
@@ -121,7 +145,7 @@ def measure(row: Row, count: int, seed: int) -> list[str]:
     for number in range(count):
         rng = np.random.default_rng([seed, crc32(row.name.encode()), number])
         runs = row.draw(rng)
-        ranking = rank_recipes(runs, metric="fd")
+        ranking = rank_recipes(runs, metric=row.metric)
         pair = ranking.difference("a", "b")
         covered += pair.low <= row.truths[pair.better] - row.truths[pair.worse] <= pair.high
         widths.append((pair.high - pair.low) / 2.0)

@@ -335,8 +335,8 @@ def _print(run: Run, *, verbose: bool) -> None:
     print_table(list(columns), list(zip(*columns.values(), strict=True)), numeric=("Score", "n"))
     if run.together:
         say("", TOGETHER)
-        columns, rows = together_table(run.together, scores)
-        print_table(columns, [[shown(row[0]), *row[1:]] for row in rows])
+        head, rows = together_table(run.together, scores)
+        print_table(head, [(shown(model), *cells) for model, *cells in rows])
     if ranking is not None:
         say("", verdict_line(ranking))
         if len(ranking.contenders) > 1:

@@ -11,6 +11,7 @@ import numpy as np
 import scipy  # its submodules are loaded at their first use
 from numpy.typing import NDArray
 
+from genbounds._scratch import is_dask_array, row_blocks_of_dask
 from genbounds.estimators._linalg import mirror_lower, symmetric_part
 from genbounds.files import Statistics, display, read_statistics, write_statistics
 from genbounds.origins import UNKNOWN, check_same_encoder, origin_of, together
@@ -22,6 +23,7 @@ from genbounds.validation import (
     check_count,
     check_features,
     check_finite,
+    on_dask,
 )
 
 _log = logging.getLogger("genbounds.estimators")
@@ -111,7 +113,8 @@ class Moments:
         Parameters
         ----------
         x : array_like of shape (n, d)
-            At least one row.
+            At least one row. The blocks of a dask array are summed up where dask computes them, and
+            only sums and kept rows leave a worker.
         keep : int, default 0
             How many rows, chosen at random, are kept beside the moments. A Fréchet distance takes
             the reference's fourth moments from them; without, they are borrowed from the model.
@@ -124,21 +127,23 @@ class Moments:
                 "itself to the score, or its features here.",
                 argument="x",
             )
-        rows = check_features("x", x, minimum=1)
-        moments = cls.empty(rows.shape[1])
-        for positions, block in row_blocks(rows):
-            check_finite("x", block, first_row=int(positions[0]))
-            moments.absorb_block(block)
-        moments._origin = origin_of(x)
         if 0 < check_count("keep", keep, minimum=0) < LEAST_KEPT:
             raise InputError(
                 f"must be 0 or at least {LEAST_KEPT}: fewer rows say nothing of fourth moments; "
                 f"got {keep}.",
                 argument="keep",
             )
+        blocks = row_blocks_of_dask(x) if is_dask_array(x) else None
+        rows = check_features("x", x, minimum=1) if blocks is None else x
+        chosen = None
         if keep:
-            chosen = np.random.default_rng(seed).choice(len(rows), min(keep, len(rows)), False)
-            moments._rows = np.array(rows[np.sort(chosen)])
+            n = len(rows)
+            chosen = np.sort(np.random.default_rng(seed).choice(n, min(keep, n), False))
+        if blocks is None:
+            moments = _of_rows(rows, 0, chosen)
+        else:
+            moments = _on_workers(blocks, x.shape, chosen)
+        moments._origin = origin_of(x)
         return moments
 
     @classmethod
@@ -369,6 +374,50 @@ def without(whole: Moments, part: Moments) -> Moments | None:
     rest._mean = whole._mean + gap * (part._n / left)
     rest._n = left
     return rest if (np.diagonal(rest._scatter) >= LEAST_LEFT * before).all() else None
+
+
+def _of_rows(rows: Any, first: int, chosen: NDArray[np.intp] | None) -> Moments:
+    """Moments of rows that come after `first` others; keep those whose number is `chosen`."""
+    rows = check_features("x", rows, minimum=1)
+    moments = Moments.empty(rows.shape[1])
+    for positions, block in row_blocks(rows):
+        check_finite("x", block, first_row=first + int(positions[0]))
+        moments.absorb_block(block)
+    if chosen is not None:
+        own = chosen[(chosen >= first) & (chosen < first + len(rows))] - first
+        moments._rows = np.array(rows[own])
+    return moments
+
+
+def _joined(one: Moments, two: Moments) -> Moments:
+    """Merge the moments of rows that follow one another, with the rows that they keep."""
+    moments = one.merge(two)
+    if one._rows is not None and two._rows is not None:
+        moments._rows = np.concatenate([one._rows, two._rows])
+    return moments
+
+
+def _on_workers(
+    blocks: list[Any], shape: tuple[int, int], chosen: NDArray[np.intp] | None
+) -> Moments:
+    """Moments of the `blocks` of a dask array, each of whole rows; merged in pairs by dask."""
+    from dask.delayed import delayed
+
+    first, parts = 0, []
+    for length, block in blocks:
+        if length:
+            parts.append(delayed(_of_rows)(block, first, chosen))
+        first += length
+    while len(parts) > 1:
+        alone = parts[-1:] if len(parts) % 2 else []
+        pairs = zip(parts[::2], parts[1::2], strict=False)
+        parts = [delayed(_joined)(*pair) for pair in pairs] + alone
+    found: Moments = on_dask("x", parts[0].compute)
+    if (found.n, found.d) != shape:
+        raise InputError(
+            f"has blocks that hold {(found.n, found.d)}, where {shape} was said.", argument="x"
+        )
+    return found
 
 
 def row_blocks(

@@ -97,13 +97,23 @@ def check_files(fake: NDArray[Any], pool: Pool) -> list[Diagnostic]:
 
 
 def check_strata(train: Any, heldout: Any) -> list[Diagnostic]:
-    """Warn where the classes of training and held-out rows differ by more than chance.
+    """Warn where the classes of training and held-out rows differ by more than chance, or may.
 
     For each class the number of training rows is hypergeometric; Bonferroni over classes.
     """
     one, two = (x.strata if isinstance(x, Sample) else None for x in (train, heldout))
-    if one is None or two is None:
+    if one is None and two is None:
         return []
+    if one is None or two is None:
+        told, other = ("held-out", "training") if one is None else ("training", "held-out")
+        return [
+            caution(
+                "split",
+                f"the {told} rows have strata and the {other} rows none: whether both have equal "
+                "shares of the classes was not checked",
+                "Give the strata of both, or of neither.",
+            )
+        ]
     classes, code = np.unique(np.concatenate([one, two]), return_inverse=True)
     sizes, drawn = np.bincount(code), np.bincount(code[: one.size], minlength=classes.size)
     given = (code.size, one.size, sizes)

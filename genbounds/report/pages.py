@@ -148,7 +148,7 @@ def score_page(
     page.add(Section("Scores", [*doubts, figure, *basis(scores)]))
     if together:
         columns, cells = together_table(together, scores if ranking is None else ranking.scores)
-        rows = [(Name(model), *rest) for model, *rest in cells]
+        rows: list[tuple[Cell, ...]] = [(Name(model), *rest) for model, *rest in cells]
         page.add(Section("All four scores", [Table(columns, rows, caption=TOGETHER)]))
     if convergence:
         names = scores if ranking is None else ranking.scores
@@ -209,8 +209,9 @@ def warning_blocks(
 ) -> list[Block]:
     """Warnings with the models that they concern, unreliable ones first."""
     items = warning_lines(scores, warnings, together)
-    results = (*scores.values(), *(together or {}).values())
-    trusted = all_reliable([*warnings, *(w for result in results for w in result.warnings)])
+    trusted = all_reliable(
+        [*warnings, *(w for score in scores.values() for w in score.warnings)]
+    ) and all(found.reliable for found in (together or {}).values())
     tone: Tone = "open" if trusted else "bad"
     return [Notes(items=items, title="Warnings", tone=tone)] if items else []
 

@@ -114,7 +114,7 @@ TOGETHER = "To be read together; as good as real is 1 in the last column"
 
 def together_table(
     together: Mapping[str, PrecisionRecall], order: Iterable[str]
-) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+) -> tuple[tuple[str, ...], list[tuple[str, str, str, str]]]:
     """Return the head and the rows of all four scores of every model, as text.
 
     Parameters
@@ -154,8 +154,10 @@ def warning_lines(
         Further scores of the models.
     """
     concerned: dict[Diagnostic, list[str]] = {warning: [] for warning in warnings}
-    for model, result in (*scores.items(), *(together or {}).items()):
-        for warning in result.warnings:
+    every = [(model, score.warnings) for model, score in scores.items()]
+    every += [(model, found.warnings) for model, found in (together or {}).items()]
+    for model, theirs in every:
+        for warning in theirs:
             models = concerned.setdefault(warning, [])
             if shown(model) not in models:
                 models.append(shown(model))

@@ -333,6 +333,10 @@ def test_splits_that_are_not_random_are_named(real):
     classes = np.arange(300) % 3
     told = [gb.Sample(x, strata=classes) for x in (train, heldout)]
     assert "split" not in codes(gb.memorisation(fresh, *told))
+    for one_sided in ((told[0], heldout), (train, told[1])):
+        found = gb.memorisation(fresh, *one_sided)
+        assert sorted(codes(found, "caution")) == ["few-samples", "split"]
+        assert found.reliable
     told[1] = gb.Sample(heldout, strata=np.arange(300) // 250)
     assert "split" in codes(gb.memorisation(fresh, *told), "unreliable")
 
