@@ -105,6 +105,7 @@ TRIALS = (
         module="selection.error_rate",
         arguments="certificates --runs 1 --scenario 'Gaussian, 2 tied, d=8'",
     ),
+    Trial(module="selection.error_rate", arguments="few-samples --runs 1"),
     Trial(module="selection.error_rate", arguments="rank-flip --runs 1"),
     Trial(module="selection.large", arguments="--runs 1 --dimension 16"),
     Trial(module="selection.factors", arguments="--steps 20 --trials 2"),

@@ -1,6 +1,7 @@
 """How often is an answer wrong? Exact upper limits, against the claim.
 
 python -m experiments.selection.error_rate certificates   # the guarantee, in every scenario
+python -m experiments.selection.error_rate few-samples    # the same, for short files
 python -m experiments.selection.error_rate rank-flip      # what plug-in scores do there
 
 Each run has its own seed, the reference included; runs are kept in OUT/STUDY.jsonl, and the same
@@ -20,7 +21,7 @@ import numpy as np
 
 from experiments.record import record, stamp, table
 from experiments.selection import store
-from experiments.selection.scenarios import Scenario, errors, rank_flip
+from experiments.selection.scenarios import Scenario, errors, few, rank_flip
 from experiments.selection.store import Key, Run
 from genbounds import select
 from genbounds.estimators import FrechetReference
@@ -45,7 +46,7 @@ def reference_of(scenario: Scenario, seed: int) -> Any:
 
 def certificate(name: str, policy: str, confidence: float, seed: int) -> Run:
     """Which arm one run certifies; None if none."""
-    scenario = errors()[name]
+    scenario = (errors() | few())[name]
     start = time.process_time()
     selection = select.run(
         scenario.arms,
@@ -141,7 +142,7 @@ def report(rows: dict[str, list[Run]], allowed: float, planned: int) -> list[str
 def main() -> None:
     """Run a study, print its table and record it."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("study", choices=("certificates", "rank-flip"))
+    parser.add_argument("study", choices=("certificates", "few-samples", "rank-flip"))
     parser.add_argument("--runs", type=int, default=1_000)
     parser.add_argument("--scenario", default="", help="only those whose name contains this")
     parser.add_argument("--policy", default="elimination", help="of the certificates")
@@ -163,8 +164,9 @@ def main() -> None:
     rows: dict[str, list[Run]] = {}
     spent = 0.0
     jobs: list[Key]
-    if options.study == "certificates":
-        for name, scenario in errors().items():
+    if options.study != "rank-flip":
+        scenarios = errors() if options.study == "certificates" else few()
+        for name, scenario in scenarios.items():
             if options.scenario in name:
                 jobs = [(name, options.policy, options.confidence, seed) for seed in seeds]
                 runs = runs_of(jobs, certificate)

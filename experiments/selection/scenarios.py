@@ -95,63 +95,59 @@ def shifted(kind: Callable[..., Any], d: int, distances: list[float], **options:
 def errors() -> dict[str, Scenario]:
     """Scenarios for the error rate. "tied": every arm but one would be a wrong answer."""
     flip = wide_and_narrow(16, 1.3, 0.7)
-    return (
-        few()
-        | early()
-        | {
-            "Gaussian, 2 tied, d=8": Scenario(
-                arms=shifted(GaussianArm, 8, [0.5, 0.5]), right=("a0",), reference=standard(8)
-            ),
-            "Gaussian, 2 tied, d=16": Scenario(
-                arms=shifted(GaussianArm, 16, [1.0, 1.0]), right=("a0",), reference=standard(16)
-            ),
-            "Gaussian, 5 tied, d=8": Scenario(
-                arms=shifted(GaussianArm, 8, [0.5] * 5), right=("a0",), reference=standard(8)
-            ),
-            "Gaussian, 5 near-tied (gap 4 %), d=8": Scenario(
-                arms=shifted(GaussianArm, 8, [0.5, 0.51, 0.51, 0.51, 0.51]),
-                right=("a0",),
-                reference=standard(8),
-            ),
-            "Student t8, 2 tied, d=8": Scenario(
-                arms=shifted(StudentArm, 8, [0.5, 0.5], df=8.0),
-                right=("a0",),
-                reference=standard(8),
-            ),
-            "Student t8, 5 near-tied (gap 4 %), d=8": Scenario(
-                arms=shifted(StudentArm, 8, [0.5, 0.51, 0.51, 0.51, 0.51], df=8.0),
-                right=("a0",),
-                reference=standard(8),
-            ),
-            "skewed gamma(1), 2 tied, d=8": Scenario(
-                arms=shifted(SkewedArm, 8, [0.5, 0.5], shape=1.0),
-                right=("a0",),
-                reference=standard(8),
-            ),
-            "rank flip, tied, d=16": Scenario(
-                arms=flip, right=("wide",), reference=standard(16), either=True
-            ),
-            "rank flip and 3 near-tied (gap 4 %), d=16": Scenario(
-                arms=flip
-                | shifted(GaussianArm, 16, [1.2, 1.224, 1.224])
-                | {"narrow": GaussianArm(np.zeros(16), np.full(16, 0.69**2))},
-                right=("wide", "a0"),
-                reference=standard(16),
-            ),
-            "2 tied at the reference (FD 0), d=8": Scenario(
-                arms=shifted(GaussianArm, 8, [0.0, 0.0]), right=("a0",), reference=standard(8)
-            ),
-            "rank flip, tied, sampled reference m=1000, d=16": Scenario(
-                arms=flip, right=("wide",), reference=sampled(16, 1_000), either=True
-            ),
-            "IS, 2 tied, 10 classes": Scenario(
-                arms={"a0": DirichletArm((0.2,) * 10), "a1": DirichletArm((0.2,) * 10)},
-                right=("a0",),
-                reference=lambda rng: None,
-                metric="is",
-            ),
-        }
-    )
+    return early() | {
+        "Gaussian, 2 tied, d=8": Scenario(
+            arms=shifted(GaussianArm, 8, [0.5, 0.5]), right=("a0",), reference=standard(8)
+        ),
+        "Gaussian, 2 tied, d=16": Scenario(
+            arms=shifted(GaussianArm, 16, [1.0, 1.0]), right=("a0",), reference=standard(16)
+        ),
+        "Gaussian, 5 tied, d=8": Scenario(
+            arms=shifted(GaussianArm, 8, [0.5] * 5), right=("a0",), reference=standard(8)
+        ),
+        "Gaussian, 5 near-tied (gap 4 %), d=8": Scenario(
+            arms=shifted(GaussianArm, 8, [0.5, 0.51, 0.51, 0.51, 0.51]),
+            right=("a0",),
+            reference=standard(8),
+        ),
+        "Student t8, 2 tied, d=8": Scenario(
+            arms=shifted(StudentArm, 8, [0.5, 0.5], df=8.0),
+            right=("a0",),
+            reference=standard(8),
+        ),
+        "Student t8, 5 near-tied (gap 4 %), d=8": Scenario(
+            arms=shifted(StudentArm, 8, [0.5, 0.51, 0.51, 0.51, 0.51], df=8.0),
+            right=("a0",),
+            reference=standard(8),
+        ),
+        "skewed gamma(1), 2 tied, d=8": Scenario(
+            arms=shifted(SkewedArm, 8, [0.5, 0.5], shape=1.0),
+            right=("a0",),
+            reference=standard(8),
+        ),
+        "rank flip, tied, d=16": Scenario(
+            arms=flip, right=("wide",), reference=standard(16), either=True
+        ),
+        "rank flip and 3 near-tied (gap 4 %), d=16": Scenario(
+            arms=flip
+            | shifted(GaussianArm, 16, [1.2, 1.224, 1.224])
+            | {"narrow": GaussianArm(np.zeros(16), np.full(16, 0.69**2))},
+            right=("wide", "a0"),
+            reference=standard(16),
+        ),
+        "2 tied at the reference (FD 0), d=8": Scenario(
+            arms=shifted(GaussianArm, 8, [0.0, 0.0]), right=("a0",), reference=standard(8)
+        ),
+        "rank flip, tied, sampled reference m=1000, d=16": Scenario(
+            arms=flip, right=("wide",), reference=sampled(16, 1_000), either=True
+        ),
+        "IS, 2 tied, 10 classes": Scenario(
+            arms={"a0": DirichletArm((0.2,) * 10), "a1": DirichletArm((0.2,) * 10)},
+            right=("a0",),
+            reference=lambda rng: None,
+            metric="is",
+        ),
+    }
 
 
 def pairs(spectrum: np.ndarray) -> dict[str, dict[str, Any]]:

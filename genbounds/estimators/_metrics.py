@@ -285,7 +285,7 @@ def _frechet(reference: Any, options: Mapping[str, Any], models: Sequence[Any]) 
         columns=prepared.d,
         # The noise of a sampled reference cancels row by row from four rows per feature on.
         samples_per_dimension=2 if prepared.n is None else 4,
-        few_samples_per_dimension=0.5,
+        few_samples_per_dimension=0.5 if prepared.serves_few_samples else None,
         reference=prepared,
         sampled_reference=prepared.n is not None,
     )

@@ -51,8 +51,10 @@ def check_enough_samples(metric: Prepared, columns: int, sizes: Mapping[str, int
     if sizes[largest] >= first:
         return
     ways = ["`genbounds score` (`compare`) gives scores with intervals"]
-    if metric.reference is not None:
+    if metric.reference is not None and metric.reference.has_rows:
         ways.append(f"metric 'kid' selects from {MINIMUM_LOOK} samples on")
+    elif metric.reference is not None and not metric.reference.serves_few_samples:
+        ways.append("the reference's features in place of its moments allow fewer")
     raise InputError(
         f"no arm has enough samples: with {columns} columns metric {metric.name!r} is certified "
         f"from {first} samples per arm on, and the largest, {largest!r}, has {sizes[largest]}; "

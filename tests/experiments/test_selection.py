@@ -12,13 +12,14 @@ import pytest
 from experiments.selection import error_rate, factors, large, norms, real, regret, sample_size
 from experiments.selection.embeddings import EMBEDDINGS, Builder, PosteriorArm, posteriors, spectrum
 from experiments.selection.floor import fewest_samples
-from experiments.selection.scenarios import errors, rank_flip, savings
+from experiments.selection.scenarios import errors, few, rank_flip, savings
 from experiments.selection.store import study
 from genbounds.estimators import FrechetReference, inception_estimate
 from genbounds.simulate import GaussianArm
 
 SECTIONS = (
     "error-certificates",
+    "error-few-samples",
     "error-rank-flip",
     "regret-main",
     "regret-ablation",
@@ -198,10 +199,10 @@ def test_joining_arms_come_one_after_the_other():
     assert 0.0 < run["ratio"][-1] <= 1.0
 
 
-@pytest.mark.parametrize("name", errors())
+@pytest.mark.parametrize("name", errors() | few())
 def test_right_answers_of_the_error_scenarios_are_right(name):
     """No arm has a truly smaller distance than an arm that counts as right (FD scenarios)."""
-    scenario = errors()[name]
+    scenario = (errors() | few())[name]
     assert set(scenario.right) <= set(scenario.arms)
     if scenario.metric != "fd":
         return

@@ -61,6 +61,21 @@ def test_too_few_samples_are_one_line_before_anything_is_drawn(lengths):
     assert "score" in line
 
 
+def test_a_reference_of_few_samples_needs_its_features_where_the_arms_have_few():
+    """By its moments alone no score is reliable then: nothing could ever be certified."""
+    arms = {f"a{i}": FeatureArm(features(300, 3.0 * i, 1 + i)) for i in range(2)}
+    small, large = (Moments.from_features(features(m, 0.0, 0)) for m in (400, 4 * D))
+    with pytest.raises(InputError) as refused:
+        select.run(arms, small, batch=50)
+    line = str(refused.value)
+    assert f"from {4 * D} samples per arm on" in line
+    assert "features in place of its moments" in line
+    assert "kid" not in line  # which takes no moments either
+    assert select.run(arms, large, batch=50).certified
+    enough = {f"a{i}": FeatureArm(features(4 * D, 3.0 * i, 1 + i)) for i in range(2)}
+    assert select.run(enough, small, batch=100).certified
+
+
 def test_what_works_instead_does_work():
     arms = {f"a{i}": FeatureArm(features(110, 3.0 * i, 1 + i)) for i in range(2)}
     result = select.run(arms, features(400, 0.0, 0), metric="kid", batch=50)

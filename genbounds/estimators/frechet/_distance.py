@@ -236,6 +236,20 @@ class FrechetReference:
         return self._side.n
 
     @property
+    def has_rows(self) -> bool:
+        """Whether the reference is known row by row, not by its moments alone."""
+        return self._side.rows is not None
+
+    @property
+    def serves_few_samples(self) -> bool:
+        """Whether models with fewer than four samples per dimension get reliable scores.
+
+        Not if the reference has as few itself and only its moments are known.
+        """
+        side = self._side
+        return self.has_rows or side.effective >= FEW_RATIO * side.directions
+
+    @property
     def moments(self) -> Moments:
         """Mean and covariance of the reference."""
         return self._side.moments
