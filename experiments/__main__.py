@@ -108,6 +108,7 @@ TRIALS = (
     Trial(module="selection.error_rate", arguments="few-samples --runs 1"),
     Trial(module="selection.error_rate", arguments="rank-flip --runs 1"),
     Trial(module="selection.large", arguments="--runs 1 --dimension 16"),
+    Trial(module="selection.planning", arguments="--runs 1 --cells '*Student*'"),
     Trial(module="selection.factors", arguments="--steps 20 --trials 2"),
     Trial(module="selection.noise", arguments="--steps 20 --trials 2 --pool 500"),
     Trial(module="selection.norms", arguments="--n 10 --trials 2"),

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from genbounds._text import number, percent
+from genbounds._text import interval, number, percent, shown
 from genbounds.cli._input import Drawing
-from genbounds.cli._inputs import choose_metric, renamed
+from genbounds.cli._inputs import choose_metric, options, renamed
 from genbounds.cli._models import files_named, metric_options, read_models, split_reference
 from genbounds.cli._options import (
     AsJson,
@@ -41,9 +41,12 @@ from genbounds.cli._terminal import (
     print_table,
     say,
 )
-from genbounds.decisions import check_targets, plan_from
+from genbounds.decisions import Plan, check_targets, plan_from
 from genbounds.estimators import estimate_each, prepare_all
-from genbounds.validation import InputError
+from genbounds.validation import InputError, check_open_unit
+
+if TYPE_CHECKING:
+    from genbounds.select import SelectionPlan
 
 EXAMPLES = """Examples:
 
@@ -52,6 +55,7 @@ genbounds plan real.npy pilot.npy --half-width 0.5
 genbounds plan real.npy gan-a.npy gan-b.npy --gap 0.3 --power 0.9
 genbounds plan real.npy gan-a.npz gan-b.npz --groups prompts --gap 0.3 --out results
 genbounds plan probs.npy --metric is --half-width 0.1
+genbounds plan real.npy gan.npy vae.npy diffusion.npy --confidence 0.95
 """
 
 NEGATIVE = 1
@@ -64,7 +68,8 @@ def plan(
         typer.Argument(
             metavar="FILE",
             help="Features of the real data (the reference) that will be used, then a pilot: "
-            "samples of one model, or of two that are to be told apart; as for `genbounds score`. "
+            "samples of one model, of two that are to be told apart, or of all from which "
+            "`genbounds select` is to find the best; as for `genbounds score`. "
             "For is, vendi, rke and mean only the pilot.",
             show_default=False,
         ),
@@ -87,9 +92,36 @@ def plan(
             show_default=False,
         ),
     ] = None,
+    confidence: Annotated[
+        float | None,
+        typer.Option(
+            "--confidence",
+            metavar="C",
+            help="Confidence with which `genbounds select` is to certify the best of the models.",
+            show_default=False,
+        ),
+    ] = None,
     power: Annotated[
-        float, typer.Option("--power", metavar="P", help="Probability with which it is found.")
+        float,
+        typer.Option(
+            "--power",
+            metavar="P",
+            help="Probability with which the difference is found, or the best is certified.",
+        ),
     ] = 0.8,
+    tolerance: Annotated[
+        float,
+        typer.Option("--tolerance", metavar="E", help="With --confidence: as for select."),
+    ] = 0.0,
+    limit: Annotated[
+        int | None,
+        typer.Option(
+            "--limit",
+            metavar="N",
+            help="With --confidence: most samples of a model, the rows of a file for one.",
+            show_default=False,
+        ),
+    ] = None,
     reference: Reference = None,
     metric: Metric = "fd",
     kernel: Kernel = None,
@@ -110,18 +142,29 @@ def plan(
     as_json: AsJson = False,
     verbose: Verbose = False,
 ) -> None:
-    """Say how many samples an interval, or finding a difference, takes.
+    """Say how many samples an interval, finding a difference, or finding the best model takes.
 
-    Exit status 0: so many; 1: no number suffices with this reference.
+    Exit status 0: so many; 1: no number suffices with this reference, or (with --confidence) not
+    with that probability.
     """
+    from genbounds.select._plan import check_power, plan_selection
+
     spec = choose_metric(metric, logits=logits)
     spec.check_growing("planning")
-    if (half_width is None) == (gap is None):
-        raise InputError("pass one target: --half-width or --gap.")
-    with files_named({}, None):
-        check_targets(half_width=half_width, gap=gap, power=power, level=level)
+    if sum(target is not None for target in (half_width, gap, confidence)) != 1:
+        raise InputError("pass one target: --half-width, --gap or --confidence.")
+    if confidence is None and (tolerance or limit is not None):
+        name = "--tolerance" if tolerance else "--limit"
+        raise InputError("is for --confidence: leave it out.", argument=name)
+    with files_named({}, None), renamed(options("confidence")):
+        if confidence is None:
+            check_targets(half_width=half_width, gap=gap, power=power, level=level)
+        else:
+            check_open_unit("confidence", confidence)
+            check_power(power)
     chosen = metric_options(spec, {"kernel": kernel, "bandwidth": bandwidth, "order": order})
-    real, models = split_reference(files, reference, spec, [1, 2])
+    counts = [1, 2] if confidence is None else None
+    real, models = split_reference(files, reference, spec, counts)
     drawing = Drawing(
         groups=groups,
         strata=strata,
@@ -140,31 +183,64 @@ def plan(
         pilot = {"pilot": next(iter(named.values())).path}
         with renamed(pilot), files_named(named, known):
             prepared = prepare_all(spec, samples, None if known is None else known.sample, chosen)
-            found = plan_from(
-                estimate_each(spec, prepared, samples),
-                samples,
-                prepared,
-                half_width=half_width,
-                gap=gap,
-                power=power,
-                level=level,
-            )
+            estimates = estimate_each(spec, prepared, samples)
+            found: Plan | SelectionPlan
+            if confidence is None:
+                found = plan_from(
+                    estimates,
+                    samples,
+                    prepared,
+                    half_width=half_width,
+                    gap=gap,
+                    power=power,
+                    level=level,
+                )
+            else:
+                with renamed(options("tolerance", "limit")):
+                    found = plan_selection(
+                        estimates,
+                        samples,
+                        prepared,
+                        confidence=confidence,
+                        power=power,
+                        tolerance=tolerance,
+                        limit=limit,
+                    )
         keep(out, found.to_dict())
         if out is not None:
-            from genbounds.report import plan_page
+            from genbounds.report import plan_page, selection_plan_page
 
-            keep_page(out, plan_page(found))
+            keep_page(
+                out, plan_page(found) if isinstance(found, Plan) else selection_plan_page(found)
+            )
     if as_json:
         print_json(found.to_dict())
     else:
         say(str(found), "")
-        rows = found.rows()
-        columns = ("n", "Half-width", *["Power"] * (found.gap is not None))
-        table = [
-            (number(n), number(width), *([] if chance is None else [percent(round(chance, 3))]))
-            for n, width, chance in rows
-        ]
-        print_table(columns, table, numeric=columns)
+        if isinstance(found, Plan):
+            _print_widths(found)
+        else:
+            _print_models(found)
         print_remarks({}, warnings=found.warnings, assumptions=found.assumptions, verbose=verbose)
     if not found.feasible:
         raise typer.Exit(NEGATIVE)
+
+
+def _print_widths(found: Plan) -> None:
+    columns = ("n", "Half-width", *["Power"] * (found.gap is not None))
+    table = [
+        (number(n), number(width), *([] if chance is None else [percent(round(chance, 3))]))
+        for n, width, chance in found.rows()
+    ]
+    print_table(columns, table, numeric=columns)
+
+
+def _print_models(found: SelectionPlan) -> None:
+    """Print the score of every pilot, and how far its model is likely to be drawn."""
+    table = [
+        (shown(name), number(score.value), interval(score.low, score.high), number(drawn))
+        for name, score in found.scores.items()
+        for drawn in [found.samples[name]]
+    ]
+    columns = ("Model", "Pilot", "Interval", "Samples, median")
+    print_table(columns, table, numeric=("Pilot", "Samples, median"))

@@ -22,10 +22,10 @@ from genbounds.results import Diagnostic
 
 if TYPE_CHECKING:
     from genbounds.decisions import Mixture, Plan, Verdict
-    from genbounds.select import MixtureSelection
+    from genbounds.select import MixtureSelection, SelectionPlan
 
 
-def _lead(result: Verdict | Mixture | MixtureSelection | Plan) -> str:
+def _lead(result: Verdict | Mixture | MixtureSelection | Plan | SelectionPlan) -> str:
     """Return what a result says as a sentence, its metric by its title."""
     return sentence(str(replace(result, metric=metric_title(result.metric))))
 
@@ -164,6 +164,30 @@ def plan_page(plan: Plan) -> Page:
     if reference is not None:
         page.add(Section("More reference samples", [reference]))
     return page
+
+
+def selection_plan_page(plan: SelectionPlan) -> Page:
+    """Build the page of `genbounds plan --confidence`.
+
+    Parameters
+    ----------
+    plan : genbounds.select.SelectionPlan
+    """
+    page = Page(title="How many samples until the best is known?", lead=_lead(plan), foot=FOOT)
+    answer: Tag | int = Tag("none", "bad") if plan.budget is None else plan.budget
+    page.facts = Facts(
+        items=[
+            ("Samples in all", answer, f"suffice with probability {percent(plan.power)}"),
+            ("Certified", percent(round(plan.certified, 3)), "of simulated runs"),
+            ("First look", plan.first_look, f"samples of a model; at most {number(plan.limit)}"),
+        ]
+    )
+    samples = [(Name(name), plan.samples[name]) for name in plan.scores]
+    blocks: list[Block] = [*warning_blocks({}, plan.warnings)]
+    blocks.append(Table(("Model", "Samples, median"), samples))
+    blocks.append(score_plot(plan.scores, metric=plan.metric, level=plan.confidence))
+    blocks.append(Notes(items=plan.assumptions, title="What this assumes"))
+    return page.add(Section("Models and their pilots", blocks))
 
 
 def _target(plan: Plan) -> str:

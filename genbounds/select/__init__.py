@@ -1,7 +1,8 @@
 """Online selection: the best model, certified, from as few samples as possible.
 
-`run` is the whole job. A policy decides who draws next, the certificate decides what is proven;
-the two know nothing of each other, so that any policy may be used without harm to the guarantee.
+`run` is the whole job; `plan` says from pilots how many samples it will take. A policy decides who
+draws next, the certificate decides what is proven; the two know nothing of each other, so that any
+policy may be used without harm to the guarantee.
 Method and measurements: docs/selection.md.
 """
 
@@ -13,8 +14,10 @@ from genbounds.select._boundary import critical_value, crossing_probability, loo
 from genbounds.select._certificate import Certificate
 from genbounds.select._context_selection import ContextSelection
 from genbounds.select._mixture_selection import MixtureSelection
+from genbounds.select._plan import plan
 from genbounds.select._run import run
 from genbounds.select._selection import ArmStatus, History, Look, Selection
+from genbounds.select._selection_plan import SelectionPlan
 from genbounds.select._state import State
 from genbounds.select.policies import (
     POLICIES,
@@ -39,7 +42,9 @@ from genbounds.select.policies import (
 
 __all__ = [
     "run",
+    "plan",
     "Selection",
+    "SelectionPlan",
     "MixtureSelection",
     "ContextSelection",
     "History",

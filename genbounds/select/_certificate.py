@@ -19,13 +19,11 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from genbounds.estimators import Estimate, difference
 from genbounds.select._boundary import critical_value
+from genbounds.select._evidence import Bools, leaders, transitive, undecided
 from genbounds.validation import Float
-
-Bools = NDArray[np.bool_]
 
 LARGEST_BEND = 0.6
 """Standard errors that curvature adds to a critical value at most: beyond, its expansion is not
@@ -84,7 +82,7 @@ class Certificate:
         # Row is not worse than column by more than the tolerance.
         self._near: Bools = np.zeros((arms, arms), dtype=bool)
         self._hopeless: Bools = np.zeros((arms, arms), dtype=bool)
-        self._looks: list[dict[int, _Look]] = [{} for _ in range(arms)]
+        self._looks: list[dict[int, Look]] = [{} for _ in range(arms)]
         # Policies ask at every step, the evidence changes at looks only.
         self._answer: tuple[int, ...] | None = None
         self._open: tuple[bytes, Bools] | None = None
@@ -98,7 +96,7 @@ class Certificate:
     def add(self, arm: int, estimate: Estimate) -> None:
         """Enter the `estimate` of the next look of `arm`; compare with all at the same look."""
         level = int(self.levels[arm])
-        self._looks[arm][level] = _Look.of(estimate)
+        self._looks[arm][level] = Look.of(estimate)
         self.latest[arm] = self._looks[arm][level].estimate
         self.doubtful[arm] += not is_evidence(estimate)
         self.levels[arm] = level + 1
@@ -121,33 +119,23 @@ class Certificate:
         return self._answer
 
     def _conclude(self) -> None:
-        beats = self._direct & self.live[:, None] & self.live[None, :]
-        for arm in np.flatnonzero(self.live):  # transitive closure (Warshall)
-            beats |= np.outer(beats[:, arm], beats[arm])
-        np.fill_diagonal(beats, False)
-        self.beats = beats
+        self.beats = transitive(self._direct & self.live[:, None] & self.live[None, :])
         self._answer = self._find_answer()
         self._open = None
 
     def _find_answer(self) -> tuple[int, ...] | None:
-        live = [int(arm) for arm in np.flatnonzero(self.live)]
-        if len(live) <= self.top:
+        live = np.flatnonzero(self.live)
+        if live.size <= self.top:
             return None  # an answer that leaves no arm out says nothing
-        proven = self.beats | self._near
-        wins = proven[:, live].sum(axis=1)
-        order = sorted(live, key=lambda i: (-int(wins[i]), _or_infinity(float(self.loss[i]))))
-        chosen, rest = order[: self.top], order[self.top :]
-        if all(proven[i, j] for i in chosen for j in rest):
-            return tuple(sorted(chosen, key=lambda i: _or_infinity(float(self.loss[i]))))
-        return None
+        proven = (self.beats | self._near)[np.ix_(live, live)]
+        chosen, holds = leaders(proven, self.loss[live], top=self.top)
+        best = live[chosen]
+        order = np.argsort(self.loss[best], kind="stable")  # NaN last
+        return tuple(int(arm) for arm in best[order]) if holds else None
 
     def undecided(self) -> Bools:
         """Arms neither proven to belong to the answer nor proven to be outside it."""
-        live = int(self.live.sum())
-        losses = self.beats[self.live].sum(axis=0)
-        wins = self.beats[:, self.live].sum(axis=1)
-        open_: Bools = self.live & (losses < self.top) & (wins < live - self.top)
-        return open_
+        return self.live & undecided(self.beats, top=self.top, arms=int(self.live.sum()))
 
     def open_pairs(self, available: Bools) -> Bools:
         """Pairs that more samples could still decide, as a symmetric (K, K) matrix.
@@ -240,7 +228,7 @@ def is_evidence(estimate: Estimate) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Look:
+class Look:
     """An estimate without its arm's influence, of which the third cumulant is kept.
 
     Attributes
@@ -260,7 +248,7 @@ class _Look:
         return reference.variance == 0.0 or reference.influence is not None
 
     @classmethod
-    def of(cls, estimate: Estimate) -> _Look:
+    def of(cls, estimate: Estimate) -> Look:
         influence = estimate.sample.influence
         third = 0.0 if influence is None else _third(influence)
         sample = replace(estimate.sample, influence=None)
@@ -273,7 +261,7 @@ def _third(influence: Float) -> float:
     return float(np.mean(centred**3)) / influence.size**2
 
 
-def third_cumulant(a: _Look, b: _Look) -> float:
+def third_cumulant(a: Look, b: Look) -> float:
     """Third cumulant of loss(b) - loss(a), as far as influences are known."""
     sign = -1.0 if a.estimate.higher_is_better else 1.0
     own = b.third - a.third
@@ -302,7 +290,3 @@ def studentised(critical: float, degrees_of_freedom: float) -> float:
     if math.isinf(degrees_of_freedom):
         return critical
     return float(-stdtrit(degrees_of_freedom, ndtr(-critical)))
-
-
-def _or_infinity(value: float) -> float:
-    return math.inf if math.isnan(value) else value

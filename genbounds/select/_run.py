@@ -242,7 +242,7 @@ def run(  # type: ignore[misc]  # the short overloads take the same parameters
             options=spec.checked(reference, options),
             policy=check_choice("policy", policy, ALLOCATIONS),
             confidence=check_open_unit("confidence", confidence),
-            tolerance=_tolerance(tolerance),
+            tolerance=check_tolerance(tolerance),
             batch=check_count("batch", batch),
             budget=None if budget is None else check_count("budget", budget),
             seed=check_count("seed", seed, minimum=0),
@@ -266,7 +266,7 @@ def run(  # type: ignore[misc]  # the short overloads take the same parameters
         "budget": None if budget is None else check_count("budget", budget),
         "seed": check_count("seed", seed, minimum=0),
         "top": check_count("top", top),
-        "tolerance": _tolerance(tolerance),
+        "tolerance": check_tolerance(tolerance),
         "limit": None if limit is None else check_count("limit", limit, minimum=2),
         "first_look": None
         if first_look is None
@@ -377,7 +377,8 @@ def _dtype(value: Any) -> np.dtype[Any] | None:
     return dtype
 
 
-def _tolerance(value: object) -> float:
+def check_tolerance(value: object) -> float:
+    """Check by how much worse than the best an arm may be."""
     if isinstance(value, bool) or not (isinstance(value, Real) and 0.0 <= float(value) < math.inf):
         raise InputError(
             f"must be a finite number of at least 0; got {value!r}.", argument="tolerance"

@@ -176,7 +176,8 @@ def _why_not(loop: Loop) -> str:
     live = int(certificate.live.sum())
     if live <= certificate.top:
         return f"arms that are live: {live}; none is left to compare with"
-    match _stopped(loop):
+    stopped = _stopped(loop)
+    match stopped:
         case "budget" if unscored := _named(loop, certificate.live & (certificate.levels == 0)):
             reason = (
                 f"the budget of {total} samples ended before the first look "
@@ -193,7 +194,8 @@ def _why_not(loop: Loop) -> str:
             reason = "arms were exhausted or set aside before the question was answered"
         case _:
             reason = f"the limit of {certificate.sizes[-1]} samples per arm is reached"
-    return f"{reason}; undecided: {_named(loop, certificate.undecided())}"
+    hint = "" if stopped == "reference" else " (select.plan says how many samples it may take)"
+    return f"{reason}; undecided: {_named(loop, certificate.undecided())}{hint}"
 
 
 def _named(loop: Loop, arms: NDArray[np.bool_]) -> str:

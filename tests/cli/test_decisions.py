@@ -139,11 +139,28 @@ def test_plan(run, files, tmp_path):
     assert posteriors.code == 0
 
 
+def test_plan_of_a_selection(run, files, tmp_path):
+    real, old, new = (files / f"{name}.npy" for name in ("real", "old", "new"))
+    found = run("plan", real, old, new, "--confidence", "0.95", "--power", "0.5", "--out", tmp_path)
+    told = gb.select.plan({"old": np.load(old), "new": np.load(new)}, np.load(real), power=0.5)
+    assert found.code == (0 if told.feasible else 1)
+    assert found.out.startswith(str(told))
+    document = json.loads((tmp_path / "results.json").read_text(encoding="utf-8"))
+    assert (document["budget"], document["samples"]) == (told.budget, told.samples)
+    assert "How many samples until" in (tmp_path / "report.html").read_text("utf-8")
+    never = run("plan", real, old, new, "--confidence", "0.95", "--limit", "100", "--json")
+    assert (never.code, never.json["budget"]) == (1, None)
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["real.npy", "old.npy"], "--half-width or --gap"),
-        (["real.npy", "old.npy", "--gap", "1", "--half-width", "1"], "--half-width or --gap"),
+        (["real.npy", "old.npy"], "--half-width, --gap or --confidence"),
+        (["real.npy", "old.npy", "--gap", "1", "--half-width", "1"], "--half-width, --gap or"),
+        (["real.npy", "old.npy", "new.npy", "--gap", "1", "--confidence", "0.9"], "one target"),
+        (["real.npy", "old.npy", "--confidence", "0.9"], "at least two models"),
+        (["real.npy", "old.npy", "new.npy", "--confidence", "2"], "`--confidence` must"),
+        (["real.npy", "old.npy", "--gap", "1", "--limit", "9"], "`--limit` is for --confidence"),
         (["real.npy", "old.npy", "--half-width", "-1"], "`--half-width` must be"),
         (["real.npy", "--gap", "1"], "1 model or 2 models; got 1 file"),
         (["real.npy", "old.npy", "--gap", "1", "--power", "1"], "`--power`"),

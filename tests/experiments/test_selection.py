@@ -20,6 +20,7 @@ from genbounds.simulate import GaussianArm
 SECTIONS = (
     "error-certificates",
     "error-few-samples",
+    "planned",
     "error-rank-flip",
     "regret-main",
     "regret-ablation",

@@ -66,6 +66,9 @@ def decisions() -> dict[str, report.Page]:
     return {
         "gate": report.gate_page(replace(verdict, candidate=a, baseline=b, scores=scores)),
         "plan": report.plan_page(gb.plan(old, real, half_width=0.3)),
+        "selection plan": report.selection_plan_page(
+            gb.select.plan({a: old, b: 2.0 * new}, real, limit=2_000)
+        ),
         "track": report.track_page(run),
         "mixture": report.mixture_page(gb.mixture({a: old, b: new, HOSTILE["image"]: real}, real)),
     }

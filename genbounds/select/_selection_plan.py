@@ -1,0 +1,120 @@
+"""The result of planning a selection."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from genbounds._tables import InHand, Line
+from genbounds._text import number, percent
+from genbounds.results import Diagnostic, Score, all_reliable, titled
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SelectionPlan(InHand):
+    """How many samples `run` will draw until the best model is certified.
+
+    Attributes
+    ----------
+    budget : int or None
+        Samples of all models together that suffice with probability `power`; None where the best
+        is certified with a smaller probability, whatever the budget.
+    feasible : bool
+        Whether there is such a budget.
+    median : int or None
+        Samples that suffice with probability 50 %; None where no number does.
+    certified : float
+        Probability that a run without a budget ends with a certificate.
+    ended : dict of str to float
+        Probability of every reason to end: "certified", "reference" (the reference is too small),
+        "limit" (samples of a model).
+    samples : dict of str to int
+        Median number of samples of each model.
+    scores : dict of str to Score
+        Of the pilots, best first, each with its own interval at `confidence`.
+    best : tuple of str
+        Models with the best pilots, as many as asked for.
+    confidence, power, tolerance : float
+        As asked for.
+    first_look, limit : int
+        Samples of a model at which it is scored first, and at most.
+    metric : str
+    warnings : tuple of Diagnostic
+        Of the pilots.
+    assumptions : tuple of str
+    """
+
+    _names: ClassVar[str] = "Model"
+
+    budget: int | None
+    feasible: bool
+    median: int | None
+    certified: float
+    ended: dict[str, float]
+    samples: dict[str, int]
+    scores: dict[str, Score]
+    best: tuple[str, ...]
+    confidence: float
+    power: float
+    tolerance: float
+    first_look: int
+    limit: int
+    metric: str
+    warnings: tuple[Diagnostic, ...] = ()
+    assumptions: tuple[str, ...] = ()
+
+    @property
+    def reliable(self) -> bool:
+        """False exactly if a warning is "unreliable"."""
+        return all_reliable(self.warnings)
+
+    def __str__(self) -> str:
+        """Return the answer as one line."""
+        what = f"the best {len(self.best)}" if len(self.best) > 1 else "the best"
+        of = f"{what} of {len(self.samples)} models, certified at {percent(self.confidence)}"
+        if self.budget is not None:
+            return (
+                f"{of}: {number(self.budget)} samples in all suffice with probability "
+                f"{percent(self.power)} (median {number(self.median)})"
+            )
+        return (
+            f"{of}: with probability {percent(self.certified)} only; otherwise the reference is "
+            f"too small ({percent(self.ended['reference'])}), or {number(self.limit)} samples of "
+            f"a model are not enough ({percent(self.ended['limit'])})"
+        )
+
+    def __repr__(self) -> str:
+        return "\n  ".join((f"SelectionPlan({self})", *map(str, self.warnings)))
+
+    def _lines(self) -> list[Line]:
+        return [
+            score._row(name, {"samples": self.samples[name]}) for name, score in self.scores.items()
+        ]
+
+    def _caption(self) -> str:
+        title = titled(self.scores.values(), self.metric)
+        at = f"{percent(self.confidence)} interval"
+        return f"{title} of the pilots, {at}, and samples of each model until it is out"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON types."""
+        return {
+            "target": "best",
+            "budget": self.budget,
+            "feasible": self.feasible,
+            "median": self.median,
+            "certified": self.certified,
+            "ended": dict(self.ended),
+            "samples": dict(self.samples),
+            "scores": {name: score.to_dict() for name, score in self.scores.items()},
+            "best": list(self.best),
+            "confidence": self.confidence,
+            "power": self.power,
+            "tolerance": self.tolerance,
+            "first_look": self.first_look,
+            "limit": self.limit,
+            "metric": self.metric,
+            "reliable": self.reliable,
+            "warnings": [warning.to_dict() for warning in self.warnings],
+            "assumptions": list(self.assumptions),
+        }

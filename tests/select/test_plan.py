@@ -1,0 +1,136 @@
+"""How many samples a certificate will take."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import genbounds as gb
+from genbounds import select
+from genbounds.estimators import FrechetReference
+from genbounds.select import critical_value, crossing_probability, look_sizes
+from genbounds.select._foreseen import _pairs, _reach, foresee
+from tests.select.arms import mean_metric
+
+D = 4
+REAL = gb.Moments(np.zeros(D), np.eye(D))
+
+
+def rows(n, scale, seed):
+    return scale * np.random.default_rng(seed).normal(size=(n, D))
+
+
+def pilots(*scales, n=300):
+    return {f"a{k}": rows(n, scale, k + 1) for k, scale in enumerate(scales)}
+
+
+def test_larger_gaps_and_larger_tolerances_need_fewer_samples():
+    near, far = (select.plan(pilots(1.2, other), REAL) for other in (1.35, 1.6))
+    assert near.best == far.best == ("a0",)
+    assert far.budget < near.budget
+    assert far.median <= far.budget
+    assert select.plan(pilots(1.2, 1.35), REAL, tolerance=0.5).budget < near.budget
+    assert select.plan(pilots(1.2, 1.35), REAL, power=0.95).budget > near.budget
+    assert select.plan(pilots(1.2, 1.35), REAL, confidence=0.999).median > near.median
+
+
+def test_poor_models_leave_at_the_first_look_and_the_best_stays():
+    plan = select.plan(pilots(1.2, 1.3, 3.0), REAL)
+    assert plan.samples["a2"] == plan.first_look == 100
+    assert plan.samples["a0"] == plan.samples["a1"] > 100
+    assert set(plan.scores) == set(plan.samples)
+
+
+def test_top_asks_for_the_best_so_many():
+    plan = select.plan(pilots(1.2, 1.21, 2.0), REAL, top=2)
+    assert set(plan.best) == {"a0", "a1"}
+    assert plan.feasible
+    assert plan.budget < 2_000  # the two that are alike need not be told apart
+    assert not select.plan(pilots(1.2, 1.21, 2.0), REAL, limit=500).feasible
+
+
+def test_a_small_reference_is_named_as_the_reason():
+    models = {"wide": rows(4_000, 1.5, 1), "moved": rows(4_000, 1.0, 2) + np.eye(D)[0]}
+    plan = select.plan(models, rows(150, 1.0, 9))
+    assert (plan.budget, plan.feasible) == (None, False)
+    assert plan.ended["reference"] > 0.5
+    assert "the reference is too small" in str(plan)
+    assert sum(plan.ended.values()) == pytest.approx(1.0)
+
+
+def test_leads_that_are_proof_are_those_of_the_certificate():
+    """At the pilots' own size, the comparison of `Certificate` at that look, to rounding."""
+    reference = FrechetReference(rows(500, 1.0, 9))
+    estimates = [reference.estimate(x) for x in pilots(1.2, 1.9).values()]
+    sizes = (300, 400)
+    evidence = select.Certificate(2, sizes, error=0.05, top=1, tolerance=0.0)
+    reach, shared = _reach(_pairs(estimates), 2, 300, evidence.critical)
+    lead = estimates[1].loss - estimates[0].loss
+    assert lead > reach[0, 1]
+    assert 0.0 < shared[0, 1] < reach[0, 1]
+    for moved, beats in ((1.001, True), (0.999, False)):
+        shift = estimates[1].value - lead + moved * reach[0, 1]
+        both = estimates[0], replace(estimates[1], value=shift)
+        found = select.Certificate(2, sizes, error=0.05, top=1, tolerance=0.0)
+        for arm, estimate in enumerate(both):
+            found.add(arm, estimate)
+        assert found.beats[0, 1] == beats
+
+
+@pytest.mark.statistical
+def test_equal_models_are_certified_as_often_as_noise_alone_crosses():
+    """H0: of two equal models either is certified with the probability that noise crosses.
+
+    That is `crossing_probability` of a mean on both sides, 7.4 %. Exact binomial limits at 1e-6 of
+    1,000 runs: 3.7 to 11.7 %. Seen: noise half or twice as large, which makes it 0.001 % or 65 %.
+    """
+    from scipy import stats
+
+    x = rows(400_000, 1.0, 3)[:, :1]  # so many that the centres are known
+    sizes = look_sizes(100, 1_000)
+    critical = critical_value(0.05, sizes, order=2)
+    runs = foresee(
+        [mean_metric(x), mean_metric(x)],
+        sizes,
+        critical=critical,
+        top=1,
+        tolerance=0.0,
+        rng=np.random.default_rng(0),
+    )
+    expected = crossing_probability(critical, sizes, sides=2, order=1)
+    low, high = stats.binom.ppf([5e-7, 1.0 - 5e-7], 1_000, expected) / 1_000
+    assert low <= runs.certified.mean() <= high
+    assert not runs.hopeless.any()
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"pilots": {"a": rows(300, 1.0, 0)}}, "more than 1 models"),
+        ({"pilots": [rows(300, 1.0, 0)] * 2}, "got list"),
+        ({"pilots": pilots(1, 2), "top": 2}, "more than 2"),
+        ({"pilots": pilots(1, 2), "power": 0.3}, "power"),
+        ({"pilots": pilots(1, 2), "confidence": 1.0}, "confidence"),
+        ({"pilots": pilots(1, 2), "tolerance": -1.0}, "tolerance"),
+        ({"pilots": pilots(1, 2), "limit": 20}, "limit"),
+        ({"pilots": {"a": REAL, "b": REAL}}, "exact moments"),
+    ],
+)
+def test_bad_input(given, words):
+    with pytest.raises(gb.InputError, match=words):
+        select.plan(**{"reference": REAL} | given)
+
+
+def test_views():
+    plan = select.plan(pilots(1.2, 1.5), REAL)
+    document = json.loads(json.dumps(plan.to_dict(), allow_nan=False))
+    assert document["budget"] == plan.budget
+    assert plan.reliable
+    assert "samples in all suffice with probability" in str(plan)
+    assert "| a0 |" in plan.to_markdown()
+    assert plan._repr_html_().startswith("<table>")
+    assert math.isclose(plan.certified, plan.ended["certified"])
