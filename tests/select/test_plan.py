@@ -51,6 +51,8 @@ def test_top_asks_for_the_best_so_many():
     assert plan.feasible
     assert plan.budget < 2_000  # the two that are alike need not be told apart
     assert not select.plan(pilots(1.2, 1.21, 2.0), REAL, limit=500).feasible
+    # One that has lost once is still to be compared with the third.
+    assert select.plan(pilots(1.2, 1.6, 1.8), REAL, top=2).feasible
 
 
 def test_a_small_reference_is_named_as_the_reason():
