@@ -63,7 +63,10 @@ TRIALS = (
     Trial(module="benchmarks", arguments="moments few --features 64 --repeats 1 --threads 1"),
     Trial(module="benchmarks.hard"),
     Trial(module="benchmarks.neighbours", arguments="--rows 300 --columns 8"),
-    Trial(module="benchmarks.selection", arguments="step --dimension 16 --rows 40 --repeats 1"),
+    Trial(
+        module="benchmarks.selection",
+        arguments="step products study --dimension 16 --rows 40 --repeats 1 --runs 1",
+    ),
     Trial(module="benchmarks.shards", arguments="--rows 2000 --features 8"),
     Trial(
         module="benchmarks.simulation",

@@ -1,6 +1,7 @@
 """Cost of online selection, against the plain way in the same run.
 
-python -m experiments.benchmarks.selection [step is kernel memory trial] [--dimension 2048]
+python -m experiments.benchmarks.selection [step products study is kernel memory trial]
+    [--dimension 2048]
 
 The plain way, written here from the published description: a d × d covariance for every arm that a
 batch updates by one outer product a row, `scipy.linalg.sqrtm` of its product with the reference
@@ -144,6 +145,51 @@ def bench_step(options: argparse.Namespace) -> None:
         print(f"  published code {PUBLISHED_FD} s (quoted): {PUBLISHED_FD / np.mean(ours):.0f} ×")
 
 
+def bench_products(options: argparse.Namespace) -> None:
+    """Processor time of a step that follows a score, against the products of its batch.
+
+    Those are what no step can do without: the batch times the root of the reference's covariance,
+    and twice times the eigenvectors found so far, of which there are as many as rows.
+    """
+    d, n = options.dimension, options.rows
+    reference = Moments(np.zeros(d), np.diag(spectrum(d)))
+    first = n - n // 10
+    rows = Gaussian(d, 0.5, 0.95).draw(n + n // 10, np.random.default_rng(0))
+    batch = rows[:BATCH].astype(np.float64)
+    root, vectors = (np.random.default_rng(1).normal(size=(d, k)) for k in (d, min(n, d)))
+    repeats = 20
+    start = time.process_time()
+    for _ in range(repeats):
+        batch @ root, batch @ vectors, batch @ vectors
+    products = (time.process_time() - start) / repeats
+    for policy in (Greedy(), FdUcb()):
+        state = state_of(rows[:first], "fd", reference)
+        state.rows[0] = rows[:first]
+        policy.index(state, 0)  # catches up
+        start = time.process_time()
+        steps = len(our_steps(policy, rows, first, state))
+        busy = (time.process_time() - start) / (steps + 1)
+        print(
+            f"{policy.name} step, d = {d:,}, n = {first:,} … {len(rows):,}, batch {BATCH}: mean "
+            f"{1e3 * busy:.1f} processor ms; products {1e3 * products:.1f} ms: "
+            f"{busy / products:.1f} ×"
+        )
+
+
+def bench_study(options: argparse.Namespace) -> None:
+    """Processor time of a run of 20 arms with 64 features to its certificate."""
+    d, runs = 64, options.runs
+    reference = Moments(np.zeros(d), np.diag(spectrum(d)))
+    start = time.process_time()
+    found = [select.run(lineup(20, d), reference, batch=50, seed=seed) for seed in range(runs)]
+    each = (time.process_time() - start) / runs
+    print(
+        f"{runs} runs to a certificate, 20 arms, d = {d}, batch 50: {each:.2f} processor s and "
+        f"{np.mean([one.total_samples for one in found]):,.0f} samples a run; 1,000 of them on two "
+        f"cores would take {1_000 * each / 2 / 60:.0f} min"
+    )
+
+
 def bench_is(options: argparse.Namespace) -> None:
     """One step of IS-UCB at 1,000 classes."""
     n, classes = 1_000, 1_000
@@ -230,6 +276,8 @@ def bench_trial(options: argparse.Namespace) -> None:
 
 CASES: dict[str, Callable[[argparse.Namespace], None]] = {
     "step": bench_step,
+    "products": bench_products,
+    "study": bench_study,
     "is": bench_is,
     "kernel": bench_kernel,
     "memory": bench_memory,
@@ -243,6 +291,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("cases", nargs="*", default=list(CASES), metavar="CASE")
     parser.add_argument("--dimension", type=int, default=2048)
     parser.add_argument("--rows", type=int, default=1_000, help="of the step benchmark")
+    parser.add_argument("--runs", type=int, default=20, help="of the study")
     parser.add_argument("--steps", type=int, default=1_000, help="of the trial")
     parser.add_argument("--per-arm", type=int, default=5_000, help="samples, of the memory run")
     parser.add_argument(
