@@ -17,6 +17,7 @@ from genbounds.estimators import (
     metric_spec,
     prepare_all,
 )
+from genbounds.results import Diagnostic, caution
 from genbounds.select._boundary import critical_value, look_sizes
 from genbounds.select._first_look import choose_first_look
 from genbounds.select._foreseen import foresee
@@ -26,6 +27,9 @@ from genbounds.select._settings import SAMPLES_PER_ARM
 from genbounds.validation import InputError, check_count, check_open_unit
 
 LEAST_POWER = 0.5
+
+SEEN = 2.0
+"""Standard errors by which the pilots of the last winner and the first loser should differ."""
 
 
 def plan(
@@ -162,6 +166,7 @@ def plan_selection(
     )
     order = sorted(names, key=lambda name: estimates[name].loss)
     warnings = dict.fromkeys(w for estimate in estimates.values() for w in estimate.warnings)
+    warnings |= dict.fromkeys(_unseen_gap(estimates, *order[top - 1 : top + 1]))
     return SelectionPlan(
         budget=budget,
         feasible=budget is not None,
@@ -185,5 +190,24 @@ def plan_selection(
         assumptions=(
             "the run draws as the pilots were drawn, and other samples than theirs",
             "the scores of the pilots are normal about the true ones, with their standard errors",
+        ),
+    )
+
+
+def _unseen_gap(estimates: Mapping[str, Estimate], best: str, rival: str) -> tuple[Diagnostic, ...]:
+    """Warn where the pilots do not see the gap that decides how long the run is.
+
+    Noise then makes up most of the gaps that runs are simulated with, and true ones are smaller.
+    """
+    one, two = estimates[best], estimates[rival]
+    noise = math.sqrt(one.sample.variance + two.sample.variance)
+    if two.loss - one.loss >= SEEN * noise:
+        return ()
+    return (
+        caution(
+            "few-samples",
+            f"the pilots do not tell {shown(best)} from {shown(rival)}: if their true gap is "
+            "smaller than it looks, the run takes several times as many samples",
+            "Use larger pilots, or a tolerance.",
         ),
     )

@@ -55,6 +55,14 @@ def test_top_asks_for_the_best_so_many():
     assert select.plan(pilots(1.2, 1.6, 1.8), REAL, top=2).feasible
 
 
+def test_a_gap_that_the_pilots_do_not_see_is_named():
+    warned = select.plan(pilots(1.2, 1.22, 2.0), REAL).warnings
+    assert [(warning.code, warning.severity) for warning in warned] == [("few-samples", "caution")]
+    assert "do not tell a0 from a1" in warned[0].message
+    assert select.plan(pilots(1.2, 1.22, 2.0), REAL, top=2).warnings == ()
+    assert select.plan(pilots(1.2, 1.7), REAL).warnings == ()
+
+
 def test_a_small_reference_is_named_as_the_reason():
     models = {"wide": rows(4_000, 1.5, 1), "moved": rows(4_000, 1.0, 2) + np.eye(D)[0]}
     plan = select.plan(models, rows(150, 1.0, 9))
