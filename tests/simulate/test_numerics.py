@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -164,6 +165,16 @@ def test_every_scenario_lies_within_the_assumptions():
             facts = scenario.arm.facts
             assert not any(bound.violated(facts, scenario.n, delta) for delta in scenario.deltas)
     assert used == set(POOLS)
+
+
+def test_arms_of_scenarios_are_what_their_names_say():
+    """Findings print the name alone."""
+    for arm in (arm for pool in POOLS.values() for arms, _ in pool() for arm in arms):
+        d = re.search(r"\(?d=(\d+)", arm.name) or re.search(r"(\d+) (?:equal )?classes", arm.name)
+        d = d or re.search(r"class.* (?:of|among) (\d+)", arm.name)
+        assert d is None or arm.facts["d"] == int(d[1]), arm.name
+        scale = re.match(r"(1e-6 )?I \(", arm.name)
+        assert scale is None or arm.facts["operator"] == (1e-6 if scale[1] else 1.0), arm.name
 
 
 @pytest.mark.parametrize("setting", POOLS)
