@@ -178,6 +178,18 @@ def test_arms_of_scenarios_are_what_their_names_say():
 
 
 @pytest.mark.parametrize("setting", POOLS)
+def test_arms_say_how_many_numbers_they_hold(setting):
+    """Not less than half of those that they return: chunks are cut by it, to fit in memory."""
+    n = 8
+    for bound in (bound for bound in STOCHASTIC if bound.setting == setting):
+        for arm in (arm for arms, _ in POOLS[setting]() for arm in arms if arm.d <= 64):
+            held = arm.size(bound.needs, n)
+            drawn = arm.statistics(bound.needs, n, 2, np.random.default_rng(0))
+            assert isinstance(held, int)
+            assert sum(np.size(values) / 2 for values in drawn.values()) <= 2 * held
+
+
+@pytest.mark.parametrize("setting", POOLS)
 def test_every_statement_and_every_arm_runs(setting):
     """Each statement in a scenario, each scenario under a statement: plain draws and tilted ones.
 
