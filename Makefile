@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 JOBS ?= auto
 
-.PHONY: help demo test test-all encoders experiments lint types docs bench fuzz package oldest newest floors clean
+.PHONY: help demo test test-all encoders experiments lint types docs bench fuzz package oldest newest floors mutants clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -105,6 +105,19 @@ floors: $(READY)  ## the libraries of encoders at their lowest versions: does an
 	@$(PYTHON) -m venv $(FLOORS)
 	@$(FLOORS)/bin/python -m pip install --quiet --disable-pip-version-check -r .cache/floors.txt -e . pytest pytest-xdist hypothesis scikit-learn
 	@GENBOUNDS_FLOORS=1 GENBOUNDS_NO_SKIP=1 $(FLOORS)/bin/python -m pytest -n $(JOBS) -p no:cacheprovider tests/features/test_floors.py
+
+# cosmic-ray and what it needs lie in a folder apart, which the tests themselves do not see.
+MUTANTS := .cache/mutants
+EACH ?= 50
+MINUTES ?= 60
+SEED ?= 0
+$(MUTANTS)/.ready: $(READY)
+	@rm -rf $(MUTANTS)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --target $(MUTANTS)/tool cosmic-ray
+	@touch $@
+
+mutants: $(MUTANTS)/.ready  ## plant faults at random in the code; which does no test see (EACH=50 MINUTES=60 SEED=0)
+	@PYTHONPATH=$(CURDIR)/$(MUTANTS)/tool $(BIN)/python -m tests.mutants --each $(EACH) --minutes $(MINUTES) --seed $(SEED)
 
 # Two builds must agree to the byte; the tests then run from the source archive against the installed wheel.
 PACKAGE := .cache/package

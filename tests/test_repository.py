@@ -76,3 +76,12 @@ def test_what_the_promises_name_exists():
     text = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
     for name in re.findall(r"`(tests/[\w/.]+)`", text):
         assert (ROOT / name).exists(), name
+
+
+def test_lines_listed_as_harmless_are_there():
+    """Else `make mutants` passes over what has become another line, or lists what is gone."""
+    listed = tomllib.loads((ROOT / "tests" / "mutants.toml").read_text(encoding="utf-8"))
+    for one in listed["harmless"]:
+        lines = (ROOT / one["module"]).read_text(encoding="utf-8").splitlines()
+        assert [line.strip() for line in lines].count(one["line"]) == 1, one
+        assert one["why"], one

@@ -24,6 +24,7 @@ from genbounds.select import (
     Thompson,
     Uniform,
 )
+from genbounds.select.policies._debiased import Twin
 from genbounds.simulate import GaussianArm
 from genbounds.validation import InputError
 from tests.select.arms import mean_metric
@@ -216,6 +217,31 @@ def test_an_arm_of_another_shape_is_scored_without_bias_once_it_has_rows_enough(
 
     assert error(d // 2) < 1.0
     assert error(d // 3) > 2.0
+
+
+def test_few_rows_are_scored_in_units_of_the_reference():
+    """By hand at one sample of four times the reference's covariance and another mean."""
+    d, n = 60, 12
+    variances = np.arange(1, d + 1) ** -1.0
+    rows = np.random.default_rng(11).standard_normal((n, d)) * 2.0 * np.sqrt(variances)
+    rows[:, 0] += 0.8
+    s = state([n])
+    s.metric = metric_spec("fd").prepared(Moments(np.zeros(d), np.diag(variances)))
+    s.rows[0] = rows
+    loss, stderr = known(s)
+    gap, cov = rows.mean(axis=0), np.cov(rows.T)
+    roots = np.sqrt(
+        np.clip(np.linalg.eigvalsh(cov * np.sqrt(np.outer(variances, variances))), 0, None)
+    )
+    share = Twin(s.metric.reference).share(n)
+    traces = np.trace(cov) + variances.sum()
+    assert loss == pytest.approx(
+        gap @ gap - np.trace(cov) / n + traces - 2.0 * roots.sum() / share, rel=1e-6
+    )
+    c = np.trace(cov) / variances.sum()
+    squares = c**2 * (variances**2).sum()
+    variance = 4.0 * gap @ cov @ gap + 2.0 * (1.0 - c**-0.5) ** 2 * squares + squares / n
+    assert stderr == pytest.approx(math.sqrt(variance / n), rel=1e-9)
 
 
 @pytest.mark.nightly

@@ -14,6 +14,7 @@ from scipy import stats
 import genbounds as gb
 from genbounds import InputError
 from genbounds.simulate import FrechetArm, GaussianArm, StudentArm, _engine, frechet_scores
+from genbounds.simulate._scores import FrechetScores
 from genbounds.simulate._wishart import White, draw_white, draw_white_on
 
 torch = pytest.importorskip("torch")
@@ -200,6 +201,19 @@ def test_scores_go_on_after_an_interruption(tmp_path):
     assert len(calls) == 2
     for field in ("values", "low", "high"):
         assert np.array_equal(getattr(found, field), getattr(plain, field))
+
+
+def test_bias_and_spread_with_their_errors_by_hand():
+    """Values 1, 2, 3, 6: squares of deviations 4, 1, 0, 9, of their own deviations 49 in all."""
+    values = np.array([1.0, 2.0, 3.0, 6.0])
+    found = FrechetScores(
+        arm="", n=2, d=1, estimator="plugin", level=0.9, truth=2.5, values=values,
+        low=values, high=values, device="cpu",
+    )  # fmt: skip
+    assert (found.replications, found.bias) == (4, 0.5)
+    assert found.spread == pytest.approx(np.sqrt(14 / 3), rel=1e-12)
+    assert found.bias_stderr == pytest.approx(np.sqrt(14 / 3) / 2, rel=1e-12)
+    assert found.spread_stderr == pytest.approx(np.sqrt(49 / 3) / 4 / np.sqrt(14 / 3), rel=1e-12)
 
 
 def test_the_level_changes_the_interval_only():

@@ -13,7 +13,7 @@ from genbounds import InputError
 from genbounds.bounds import catalog, exact_sides
 from genbounds.simulate import audit
 from genbounds.simulate.auditing._checks import exact_checks
-from genbounds.simulate.auditing._inputs import FAMILIES, as_floats
+from genbounds.simulate.auditing._inputs import FAMILIES
 from genbounds.simulate.auditing._search import DIMENSIONS, Target, ascend, search, shrunk
 
 BOUNDS = catalog()
@@ -257,33 +257,6 @@ def test_shrinking_ends_at_the_simplest_input():
     assert found.sides.left == "2"
     assert found.sides.right == "1.98"
     assert shrunk(Target(bound, 3), np.random.SeedSequence(8)) is None
-
-
-DETERMINISTIC = [name for name, bound in BOUNDS.items() if bound.form == "deterministic"]
-
-
-@pytest.mark.parametrize("name", DETERMINISTIC)
-@pytest.mark.parametrize("d", [1, 2, 4])
-def test_exact_sides_are_those_of_the_statement(name, d):
-    """Two evaluations that share no code, on random rational inputs; constants too."""
-    bound = BOUNDS[name]
-    changed = {key: 1.25 * value for key, value in bound.constants.items()}
-    rng = np.random.default_rng(d)
-    family = FAMILIES[bound.setting]
-    for constants in (dict(bound.constants), changed):
-        statement = dataclasses.replace(bound, constants=constants)
-        point = np.round(rng.standard_normal((1, family.size(d))) * 4.0, 1)
-        single = {key: value[0] for key, value in family.decode(point, d).items()}
-        inputs = family.rational(single, None)
-        assert not bound.violated(as_floats(inputs), 1, 0.5)
-        found = exact_sides(statement, inputs)
-        floats = {key: value[None] for key, value in as_floats(inputs).items()}
-        if "t" in floats:
-            floats["t"] = floats["t"].astype(int)
-        left = statement.error(**floats).ravel()[0]
-        right = np.ravel(statement.width(**floats))[0]
-        assert float(Fraction(found.left)) == pytest.approx(left, rel=1e-9, abs=1e-12)
-        assert float(Fraction(found.right)) == pytest.approx(right, rel=1e-9, abs=1e-12)
 
 
 def test_rounding_is_not_a_violation():

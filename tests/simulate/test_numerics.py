@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -164,6 +165,28 @@ def test_every_scenario_lies_within_the_assumptions():
             facts = scenario.arm.facts
             assert not any(bound.violated(facts, scenario.n, delta) for delta in scenario.deltas)
     assert used == set(POOLS)
+
+
+def test_arms_of_scenarios_are_what_their_names_say():
+    """Findings print the name alone."""
+    for arm in (arm for pool in POOLS.values() for arms, _ in pool() for arm in arms):
+        d = re.search(r"\(?d=(\d+)", arm.name) or re.search(r"(\d+) (?:equal )?classes", arm.name)
+        d = d or re.search(r"class.* (?:of|among) (\d+)", arm.name)
+        assert d is None or arm.facts["d"] == int(d[1]), arm.name
+        scale = re.match(r"(1e-6 )?I \(", arm.name)
+        assert scale is None or arm.facts["operator"] == (1e-6 if scale[1] else 1.0), arm.name
+
+
+@pytest.mark.parametrize("setting", POOLS)
+def test_arms_say_how_many_numbers_they_hold(setting):
+    """Not less than half of those that they return: chunks are cut by it, to fit in memory."""
+    n = 8
+    for bound in (bound for bound in STOCHASTIC if bound.setting == setting):
+        for arm in (arm for arms, _ in POOLS[setting]() for arm in arms if arm.d <= 64):
+            held = arm.size(bound.needs, n)
+            drawn = arm.statistics(bound.needs, n, 2, np.random.default_rng(0))
+            assert isinstance(held, int)
+            assert sum(np.size(values) / 2 for values in drawn.values()) <= 2 * held
 
 
 @pytest.mark.parametrize("setting", POOLS)
