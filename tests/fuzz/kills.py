@@ -120,13 +120,18 @@ def start(words: list[str], log: Path) -> int:
     """Run a command in a process of its own, which has everything imported already."""
     from genbounds.features import _extract
 
+    heard = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+    # A signal between the fork and `try` would raise in the child and run the parent's clean-up.
+    signal.pthread_sigmask(signal.SIG_BLOCK, heard)
     child = os.fork()
     if child:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, heard)
         return child
     try:
-        for name in ("SIGINT", "SIGTERM", "SIGHUP"):
-            signal.signal(getattr(signal, name), signal.SIG_DFL)
+        for number in heard:
+            signal.signal(number, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, heard)
         descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         os.dup2(descriptor, 1)
         os.dup2(descriptor, 2)
