@@ -333,6 +333,7 @@ class _Units:
         self.rows = 0
         self.pair_products: list[Float] = []
         self.diagonal = 0.0
+        self.step_centre: float | None = None
 
     def add(self, chunk: list[Index]) -> None:
         """Absorb the units of these cells."""
@@ -419,16 +420,20 @@ class _Units:
     ) -> None:
         """Σ G_I p_I over the units, of which the square is Σ G_I G_J M_IJ, and its diagonal."""
         assert self.sums is not None
-        size = loo.size
-        steps = loo
         if self.design.stratified:
             cell = np.repeat(np.arange(len(cells)), [one.size for one in cells])
             mates = np.bincount(cell).astype(np.float64)
             means = sums_by(cell, loo, len(cells)) / mates
             steps = (mates / (mates - 1.0))[cell] * (loo - means[cell])
+        else:
+            # A constant leaves the square as it is, h having mean zero, but not the diagonal. That
+            # of the first chunk is near enough to the one of all.
+            if self.step_centre is None:
+                self.step_centre = float(loo.mean())
+            steps = loo - self.step_centre
         self.sums.add(block, weights * steps[unit])
         self.diagonal += float(steps**2 @ own)
-        if size and pairs[0].size:
+        if pairs[0].size:
             self.diagonal += 2.0 * float((steps[pairs[0]] * steps[pairs[1]]) @ crossed)
 
     def error(self, noise_factor: float) -> tuple[SampleError, float]:

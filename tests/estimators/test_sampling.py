@@ -270,6 +270,33 @@ def test_variance_of_the_quadratic_part(design):
     assert 0.62 < np.mean(found) / expected < 1.3
 
 
+@pytest.mark.parametrize("design", ["groups", "unequal groups", "strata"])
+@pytest.mark.parametrize("moved", [0.0, 0.3])
+def test_curvature_is_a_sum_over_pairs_of_units(design, moved):
+    """Σ G_I G_J M_IJ over I ≠ J, M by differences of the plug-in along both steps.
+
+    Near a distance of 0 as well, where influences are small: there a constant in G, which h takes
+    out of the sum over all pairs and not out of its diagonal, would be all of it. The interval
+    knows it by its ratio to the standard error cubed.
+    """
+    rng = np.random.default_rng(8)
+    x = REAL.mean + moved + rng.normal(size=(72, 2)) @ np.linalg.cholesky(REAL.cov).T
+    told = DESIGNS[design]
+    w, units, steps, f, of_stratum = weight_steps(72, **told)
+    h = 1e-3 * w.min() / np.abs(steps).max()
+
+    def score(v):
+        return plugin_fd(x, v)
+
+    linear = derivatives(score, w, steps, steps, h)[0]
+    inside = np.array([derivatives(score, w, [p] * len(steps), steps, h)[1] / 2 for p in steps])
+    own = f * derivatives(score, w, units - units.sum(axis=1, keepdims=True) * w, steps, h)[1]
+    g = linear - f * (own - of_stratum @ own)
+    expected = g @ inside @ g - g**2 @ np.diagonal(inside)
+    found = FrechetReference(REAL).estimate(gb.Sample(x, **told), estimator="plugin").sample
+    assert found.curvature == pytest.approx(expected, rel=0.2, abs=0.1 * found.variance**1.5)
+
+
 @pytest.mark.parametrize("design", ["groups", "groups in strata"])
 @pytest.mark.parametrize("name", ["kid", "energy"])
 def test_units_that_both_samples_share_move_them_together(name, design):
