@@ -125,8 +125,9 @@ class SampleError:
     units : ndarray of shape (n,) or None
         What the rows (or groups of rows) of `influence` are called: two samples in which a name
         stands share that unit. None for rows that nothing else shares.
-    bias : float
-        Second-order bias of the plug-in value due to this sample.
+    bias, row_bias : float
+        Second-order bias of the plug-in value due to this sample, and what it would be if its rows
+        were independent.
     curvature : float
         E IF(x) IF(x') h(x, x') / n² with h the kernel of the quadratic part: a positive one means
         that value and estimated variance rise and fall together.
@@ -152,6 +153,7 @@ class SampleError:
     influence: Float | None = field(default=None, repr=False)
     units: NDArray[Any] | None = field(default=None, repr=False)
     bias: float = 0.0
+    row_bias: float = 0.0
     curvature: float = 0.0
     skewness: float = 0.0
     quadratic_variance: float = 0.0
@@ -174,6 +176,7 @@ class SampleError:
             variance=self.variance * factor**2,
             influence=None if self.influence is None else self.influence * factor,
             bias=self.bias * factor,
+            row_bias=self.row_bias * factor,
             curvature=self.curvature * factor**3,
             skewness=self.skewness * factor**3,
             quadratic_variance=self.quadratic_variance * factor**2,

@@ -238,12 +238,14 @@ def expand_rows(
     # Known means belong to exact coordinates: where all rows are used, their own mean is better.
     mean_own = float(own.mean()) if used == n else float(rest.mean()) + form.known_mean
     whole = used == n and part is None
+    bias = mean_own / form.bias_divisor
     error = SampleError(
         n=n,
         variance=variance + noise,
         degrees_of_freedom=used - 1.0,
         influence=loo if whole else None,
-        bias=mean_own / form.bias_divisor,
+        bias=bias,
+        row_bias=bias,
         curvature=0.0 if curved is None else curved.value(loo, own[:used]) / n**2,
         quadratic_variance=second,
         pairs=np.concatenate(products) if whole and products else None,
@@ -329,6 +331,7 @@ class _Units:
         self.numbers: list[Index] = []
         self.linear: list[Float] = []  # Σ w IF of every unit
         self.own: list[Float] = []  # Σ M_II over all units is that of these
+        self.own_rows: list[Float] = []  # Σ w² h(x, x) of the rows of every unit
         self.known: list[Float] = []
         self.rows = 0
         self.pair_products: list[Float] = []
@@ -350,8 +353,9 @@ class _Units:
         terms = form.terms(block, rows)
         linear = sums_by(unit, weights * (terms.influence - self.centre), units.size)
         own = sums_by(unit, weights**2 * terms.own, units.size)
+        self.own_rows.append(own)
         if (counts > 1).any():
-            own += 2.0 * self._products(block, weights, _pairs_within(local), units.size)
+            own = own + 2.0 * self._products(block, weights, _pairs_within(local), units.size)
         ends = np.cumsum([cell.size for cell in chunk])
         cells = [np.arange(end - cell.size, end) for cell, end in zip(chunk, ends, strict=True)]
         pairs, crossed = self._within_cells(block, weights, local, cells)
@@ -440,7 +444,9 @@ class _Units:
         """Bring together what was absorbed so far, and say what is noise of a part."""
         form, design = self.form, self.design
         numbers = np.concatenate(self.numbers)
-        linear, own, known = (np.concatenate(x) for x in (self.linear, self.own, self.known))
+        linear, own, own_rows, known = (
+            np.concatenate(x) for x in (self.linear, self.own, self.own_rows, self.known)
+        )
         used, units = numbers.size, design.units
         share = units / used
         part = design if used == units else design.of_units(numbers)
@@ -458,8 +464,8 @@ class _Units:
         if not form.bounded:  # a pair of outliers can make it anything
             second = min(second, first)
         variance = max(first - second, second)
-        rest = own if used == units else own - known
-        bias = share * float(rest.sum()) + (0.0 if used == units else form.known_mean / form.n)
+        of_known, mean = (0.0, 0.0) if used == units else (known, form.known_mean / form.n)
+        rest = own - of_known
         noise = noise_factor * (1.0 - 1.0 / share) * float(np.var(rest)) * used * share**2
         curvature = 0.0
         if self.sums is not None:
@@ -473,7 +479,8 @@ class _Units:
             degrees_of_freedom=part.degrees_of_freedom,
             influence=influence,
             units=design.labels,
-            bias=bias,
+            bias=share * float(rest.sum()) + mean,
+            row_bias=share * float((own_rows - of_known).sum()) + mean,
             curvature=curvature,
             quadratic_variance=second,
             pairs=pairs if used == units and self.pair_products else None,

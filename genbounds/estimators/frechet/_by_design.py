@@ -8,7 +8,12 @@ import numpy as np
 
 from genbounds.estimators._estimate import Estimate, SampleError
 from genbounds.estimators._second_order import HALVING_NOISE, halved, third_order
-from genbounds.estimators.frechet._by_expansion import EFFECTIVE_RATIO, half_values
+from genbounds.estimators.frechet._by_expansion import (
+    EFFECTIVE_RATIO,
+    doubted,
+    excess_of_tails,
+    half_values,
+)
 from genbounds.estimators.frechet._expansion import PAIRING_SEED, gaussian_bias
 from genbounds.estimators.frechet._outcome import joined
 from genbounds.estimators.frechet._pair import Pair
@@ -25,19 +30,19 @@ from genbounds.results import Diagnostic, Method, unreliable
 def designed(fake: FrechetSample, real: FrechetSample, regime: Regime, every_row: bool) -> Estimate:
     """Remove the bias of samples that were drawn otherwise than row by row, by expansion."""
     pair = Pair(fake, real)
-    found = pair.shared()
-    if found is None:
+    common = pair.shared()
+    if common is None:
         errors, shared = pair.errors(every_row=every_row), None
-        value = pair.plugin - errors[0].bias - errors[1].bias
+        second_order = pair.plugin - errors[0].bias - errors[1].bias
     else:
-        errors, shared, curvature = found
-        value = pair.plugin - errors[0].bias - errors[1].bias - shared.bias
+        errors, shared, curvature = common
+        second_order = pair.plugin - errors[0].bias - errors[1].bias - shared.bias
         own, theirs = shared.influences
         errors = (
             replace(errors[0], influence=own, curvature=curvature),
             replace(errors[1], influence=theirs, curvature=0.0),
         )
-    excess = _excess(pair, errors)
+    tails, excess = excess_of_tails(pair, errors), _excess(pair, errors)
     # Dependent rows are as good as fewer independent ones.
     fewer = [
         side.n / times / max(pair.directions[0].size, 1) if side.n is not None else np.inf
@@ -54,6 +59,7 @@ def designed(fake: FrechetSample, real: FrechetSample, regime: Regime, every_row
             ),
         )
     method: Method = "second-order"
+    value = second_order
     total = 0.0 if shared is None else shared.variance
     small = [
         sample
@@ -66,17 +72,17 @@ def designed(fake: FrechetSample, real: FrechetSample, regime: Regime, every_row
     if halves is not None:
         method = "third-order"
         if shared is None:
-            value = third_order(value, half_values(halves, every_row))
+            value = third_order(second_order, half_values(halves, every_row))
             one, two = (
                 halved(error, both=len(small) == 2) if sample in small else error
                 for sample, error in zip((fake, real), errors, strict=True)
             )
             errors = one, two
         else:
-            value = third_order(value, [_shared_value(half) for half in halves])
+            value = third_order(second_order, [_shared_value(half) for half in halves])
             total += HALVING_NOISE * shared.quadratic_variance
     apart = errors[0].variance + errors[1].variance
-    return joined(
+    found = joined(
         method,
         value,
         (fake, real),
@@ -84,6 +90,7 @@ def designed(fake: FrechetSample, real: FrechetSample, regime: Regime, every_row
         shared_variance=0.0 if shared is None else total - apart,
         warnings=warnings,
     )
+    return doubted(found, tails, value - second_order)
 
 
 def _halves(

@@ -26,7 +26,7 @@ def expanded(fake: FrechetSample, real: FrechetSample, regime: Regime, every_row
     pair = Pair(fake, real)
     errors = pair.errors(every_row=every_row)
     second_order = pair.plugin - errors[0].bias - errors[1].bias
-    excess = _excess(pair, errors)
+    excess = excess_of_tails(pair, errors)
     small = [
         side
         for side, ratio, times in zip((fake, real), (regime.fake, regime.real), excess, strict=True)
@@ -44,31 +44,44 @@ def expanded(fake: FrechetSample, real: FrechetSample, regime: Regime, every_row
         for side, error in zip((fake, real), errors, strict=True)
     )
     found = joined("third-order", value, (fake, real), (one, two))
-    left = (max(excess) - 1.0) * abs(value - second_order)
-    # An interval that reaches down to 0 covers a small distance whatever is left of the bias.
-    if left <= LARGEST_REMAINDER * found.stderr or value <= 2.0 * found.stderr:
-        return found
-    return found.warned(
-        unreliable(
-            "heavy-tails",
-            f"heavy tails or rare features make the bias {max(excess):.2g} times that of Gaussian "
-            f"rows: about {left:.2g} of it may be left, where the standard error is "
-            f"{found.stderr:.2g}",
-            "Use more samples, or features with lighter tails.",
-        )
-    )
+    return doubted(found, excess, value - second_order)
 
 
-def _excess(pair: Pair, errors: tuple[SampleError, SampleError]) -> list[float]:
-    """How many times the bias of Gaussian rows either sample's is; 1 where no rows are known."""
+def excess_of_tails(pair: Pair, errors: tuple[SampleError, SampleError]) -> list[float]:
+    """How many times the bias of Gaussian rows either sample's is; 1 where no rows are known.
+
+    Of rows as if they were independent: dependence is as fewer rows, which halving deals with.
+    """
     found = []
     for side, error in zip((pair.fake, pair.real), errors, strict=True):
         if side.rows is None or side.n is None:
             found.append(1.0)
             continue
-        gaussian = gaussian_bias(0.0, pair.directions[0], side.n)
-        found.append((error.bias - side.trace / side.n) / gaussian if gaussian > 0.0 else 1.0)
+        gaussian = gaussian_bias(0.0, pair.directions[0], side.effective)
+        own = error.row_bias - side.trace / side.effective
+        found.append(own / gaussian if gaussian > 0.0 else 1.0)
     return found
+
+
+def doubted(found: Estimate, excess: list[float], third: float) -> Estimate:
+    """Call an estimate unreliable where heavy tails leave much of the bias after the third order.
+
+    `third`: what the third order took off.
+    """
+    times = max(excess)
+    left = (times - 1.0) * abs(third)
+    # An interval that reaches down to 0 covers a small distance whatever is left of the bias.
+    if left <= LARGEST_REMAINDER * found.stderr or found.value <= 2.0 * found.stderr:
+        return found
+    return found.warned(
+        unreliable(
+            "heavy-tails",
+            f"heavy tails or rare features make the bias {times:.2g} times that of Gaussian "
+            f"rows: about {left:.2g} of it may be left, where the standard error is "
+            f"{found.stderr:.2g}",
+            "Use more samples, or features with lighter tails.",
+        )
+    )
 
 
 def half_values(halves: list[Pair], every_row: bool) -> list[float]:

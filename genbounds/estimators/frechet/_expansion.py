@@ -94,7 +94,7 @@ def low_rank_factor(roots: Float, dtype: np.dtype[Any]) -> Float:
     return factor
 
 
-def gaussian_bias(trace: float, roots: Float, n: int) -> float:
+def gaussian_bias(trace: float, roots: Float, n: float) -> float:
     """Second-order bias for Gaussian features, where Var(w_i w_j) = 1 + δ_ij.
 
     Tr Σ / n + (1/2n) Σ_ij s_i s_j (1 + δ_ij) / (s_i + s_j), with `trace` = Tr Σ, singular values
