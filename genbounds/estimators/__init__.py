@@ -51,6 +51,8 @@ from genbounds.estimators.frechet import FEW_RATIO as FEW_RATIO
 from genbounds.estimators.frechet import SPLIT_RATIO as SPLIT_RATIO
 from genbounds.estimators.frechet import ByClass as ByClass
 from genbounds.estimators.frechet import FrechetReference as FrechetReference
+from genbounds.estimators.frechet import MixtureDistance as MixtureDistance
+from genbounds.estimators.frechet import Potentials as Potentials
 from genbounds.estimators.frechet import frechet_by_class as frechet_by_class
 from genbounds.estimators.frechet import frechet_distance as frechet_distance
 from genbounds.estimators.frechet import frechet_infinity as frechet_infinity
@@ -62,6 +64,7 @@ from genbounds.estimators.frechet import (
 from genbounds.estimators.frechet import (
     gaussian_influence_variance as gaussian_influence_variance,
 )
+from genbounds.estimators.frechet import least_distance as least_distance
 from genbounds.estimators.frechet import transport_from_sums as transport_from_sums
 from genbounds.estimators.incremental import Running as Running
 from genbounds.estimators.incremental import RunningFrechet as RunningFrechet

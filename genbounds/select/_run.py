@@ -19,7 +19,7 @@ from genbounds.select._budget import Budget
 from genbounds.select._context_selection import Context, ContextSelection
 from genbounds.select._contexts import arms_in, check_contexts, run_in_contexts
 from genbounds.select._loop import Loop
-from genbounds.select._mixture import ALLOCATIONS, FIRST_LOOK, LIMIT, MixtureLoop, MixtureSettings
+from genbounds.select._mixture import ALLOCATIONS, MixtureLoop, MixtureSettings
 from genbounds.select._mixture_selection import MixtureSelection
 from genbounds.select._selection import Selection
 from genbounds.select._settings import Settings
@@ -178,10 +178,11 @@ def run(  # type: ignore[misc]  # the short overloads take the same parameters
         Called with the `State` after every round; with contexts, with that of the one in turn.
     target : {"best", "mixture"}
         "mixture": find weights with which drawing from all arms at random has a score that is at
-        most `tolerance` above that of the best mixture. For "kid", "cmmd", "kad" and "energy";
-        `tolerance` must be above 0; `policy` "lucb" draws where bounds above the tolerance gain
-        most, "uniform" equally. By default the first look is at 200 samples of each arm, and
-        `limit` is 5,000. `top`, `joins`, `record`, `progress` and `contexts` do not apply.
+        most `tolerance` above that of the best mixture. For "fd", "kid", "cmmd", "kad" and
+        "energy"; `tolerance` must be above 0; `policy` "lucb" draws where bounds above the
+        tolerance gain most, "uniform" equally. By default the first look is at 200 samples of each
+        arm, or 8 d for "fd", and `limit` is 5,000, or four first looks if that is more. `top`,
+        `joins`, `record`, `progress` and `contexts` do not apply.
     contexts : mapping of str or int to reference, or iterable of str or int, optional
         Kinds of prompts, each with a winner of its own: all certified winners are right together
         with probability `confidence`. A mapping gives each context its reference (then `reference`
@@ -246,8 +247,8 @@ def run(  # type: ignore[misc]  # the short overloads take the same parameters
             batch=check_count("batch", batch),
             budget=None if budget is None else check_count("budget", budget),
             seed=check_count("seed", seed, minimum=0),
-            limit=LIMIT if limit is None else check_count("limit", limit),
-            first_look=FIRST_LOOK if first_look is None else check_count("first_look", first_look),
+            limit=None if limit is None else check_count("limit", limit),
+            first_look=None if first_look is None else check_count("first_look", first_look),
             growth=growth,
             cost=np.array([costs.get(name, 1.0) for name in taking_part]),
             retries=check_count("retries", retries, minimum=0),

@@ -131,11 +131,14 @@ def start(words: list[str], log: Path) -> int:
         for number in heard:
             signal.signal(number, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, heard)
         descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         os.dup2(descriptor, 1)
         os.dup2(descriptor, 2)
         _extract.BLOCK = 8  # many blocks of few images
+        try:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, heard)
+        except KeyboardInterrupt:
+            os._exit(130)  # it came before the command began
         os._exit(cli.main(words))
     finally:
         os._exit(99)

@@ -12,7 +12,7 @@ import genbounds as gb
 from experiments.selection.mixtures import bounds, worlds
 from genbounds.estimators import KernelReference, crossed_distances
 from genbounds.select import FeatureArm
-from genbounds.select._mixture import FITTING, Gaps, gap_bound
+from genbounds.select._mixture_gap import FITTING, gap_bound, kernel_gaps
 from genbounds.validation import InputError
 
 RNG = np.random.default_rng(0)
@@ -81,11 +81,11 @@ def test_values_and_variances_are_those_of_the_definition():
 
     c = np.append(w, -1.0)
     exact = [value(c, c), *(2.0 * value(c, np.append(w - e, 0.0)) for e in np.eye(2))]
-    found = Gaps.at(w, crossed, 0.0, scale=0.0)
+    found = kernel_gaps(w, crossed, 0.0, scale=0.0)
     assert found.score == pytest.approx(exact[0], rel=1e-6)
     assert found.towards == pytest.approx(exact[1:], rel=1e-6)
     assert w @ found.towards == pytest.approx(0.0, abs=1e-9)
-    wide = Gaps.at(w, crossed, 2.0)
+    wide = kernel_gaps(w, crossed, 2.0)
     assert (wide.towards > found.towards + 1.9 * np.sqrt(found.parts[1:].sum(axis=1)) * 0.7).all()
 
 
@@ -118,12 +118,47 @@ def test_rows_that_certify_have_no_say_in_weights_and_sizes():
     assert one.gap_high != two.gap_high
 
 
+def test_the_frechet_distance_is_mixed_as_well():
+    found = go(metric="fd", tolerance=0.1)
+    assert (found.certified, found.metric) == (True, "fd")
+    assert found.weights["left"] == pytest.approx(0.5, abs=0.1)
+    assert found.weights["far"] < 0.02
+    assert 0.0 < found.gap_high <= 0.1
+    assert found.scores["left"].value > found.score.value + 1.0
+    assert found.score.low == 0.0
+    wide = go({f"a{k}": lambda n, rng: rng.normal(size=(n, 40)) for k in range(2)}, metric="fd",
+              reference=RNG.normal(size=(1000, 40)), tolerance=9.0)  # fmt: skip
+    assert set(wide.samples.values()) == {320}
+
+
+def test_rows_that_fit_a_frechet_distance_are_not_those_that_certify():
+    """A row that is far off in one part changes only what that part is for."""
+
+    def arms(at):
+        def draw(n, rng, given=[0]):  # noqa: B006
+            rows = rng.normal(-1.0, 1.0, size=(n, 2))
+            if not given[0]:
+                rows[at] += 3.0
+            given[0] += n
+            return rows
+
+        return {"left": draw, "right": ARMS["right"]}
+
+    given = {"metric": "fd", "tolerance": 1e-6, "batch": 200, "limit": 200}
+    plain, certifies, fits = (go(arms(at), **given) for at in ([], 0, FITTING - 1))
+    assert certifies.weights == plain.weights != fits.weights
+    assert certifies.gap_high != plain.gap_high
+
+
 def test_samples_go_to_the_arms_that_matter():
     adaptive, equal = (go(policy=policy, tolerance=0.3, batch=20) for policy in ("lucb", "uniform"))
     assert adaptive.certified
     assert equal.certified
     assert adaptive.samples["far"] < adaptive.samples["left"]
     assert adaptive.total_samples <= equal.total_samples
+    distance = go(metric="fd", tolerance=1e-3, batch=20, budget=1500)
+    assert distance.stopped == "budget"
+    assert distance.samples["far"] < min(distance.samples["left"], distance.samples["right"])
 
 
 def test_arms_that_fail_are_named_and_out_of_the_mixture():
@@ -169,8 +204,11 @@ def test_budget_limit_and_files_end_a_run():
     ("options", "words"),
     [
         ({"target": "worst"}, "target"),
-        ({"metric": "fd"}, "must be one of kid, cmmd, kad, energy"),
-        ({"metric": "rke"}, "must be one of kid, cmmd, kad, energy"),
+        ({"metric": "rke"}, "must be one of fd, kid, cmmd, kad, energy"),
+        (
+            {"metric": "fd", "reference": np.tile(REAL[:101], (1, 20))},
+            "101 rows of 40 features.*needs 320",
+        ),
         ({"policy": "greedy"}, "policy"),
         ({"tolerance": 0.0}, "above 0"),
         ({"top": 2}, "top.*does not apply"),
@@ -192,14 +230,15 @@ def test_what_does_not_apply_is_refused_in_one_line(options, words):
 @pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.statistical
-def test_the_bound_holds_at_all_looks_together():
+@pytest.mark.parametrize("metric", ["kad", "fd"])
+def test_the_bound_holds_at_all_looks_together(metric):
     """40 runs at 95 %: 12 errors or more have probability 4e-7 if 5 % err.
 
     Without the standard errors two runs of three err (65 % of 120), and fewer than 12 have
     probability 2e-6.
     """
     world = worlds()["exact mix, distance 0"]
-    runs = [bounds(world, seed, limit=150, reference=200) for seed in range(40)]
+    runs = [bounds(world, seed, limit=150, reference=200, metric=metric) for seed in range(40)]
     assert sum(any(high < true for high, true in run) for run in runs) < 12
 
 
@@ -208,7 +247,7 @@ def test_a_bound_without_standard_errors_is_seen():
     world, wrong = worlds()["exact mix, distance 0"], 0
     for seed in range(6):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("genbounds.select._mixture._reach", lambda *given: 0.0)
+            patch.setattr("genbounds.select._mixture_gap._reach", lambda *given: 0.0)
             wrong += any(
                 high < true for high, true in bounds(world, seed, limit=150, reference=200)
             )

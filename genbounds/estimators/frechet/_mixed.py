@@ -227,7 +227,8 @@ class MixtureDistance:
 
     def __init__(self, models: Sequence[Moments], real: Moments) -> None:
         self.models = len(models)
-        self._means = np.stack([one.mean - real.mean for one in models])  # the origin is free
+        self._origin = real.mean  # of all means: it is free
+        self._means = np.stack([one.mean - real.mean for one in models])
         self._seconds = np.stack(
             [one.cov + np.outer(gap, gap) for one, gap in zip(models, self._means, strict=True)]
         )
@@ -249,6 +250,12 @@ class MixtureDistance:
         inner = np.tensordot(self._seconds, transport, axes=2)
         gradient: Float = self._traces - inner + 2.0 * self._means @ (transport @ mean)
         return value, gradient
+
+    def mixed(self, shares: Float) -> Moments:
+        """Return mean and covariance of the mixture."""
+        gap = shares @ self._means
+        cov = np.tensordot(shares, self._seconds, axes=1) - np.outer(gap, gap)
+        return Moments(self._origin + gap, cov)
 
 
 def _at_mean_shares(estimate: Estimate, halves: Sequence[_Half], weights: Float) -> Estimate:

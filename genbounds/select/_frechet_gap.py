@@ -1,0 +1,162 @@
+"""How far a mixture's Fréchet distance is at most from that of the best mixture.
+
+For functions φ and ψ with E φ(x) + E ψ(y) <= FD whatever x and y are (`Potentials`), chosen from
+the rows that fit, the distance of a mixture v is at least Σ v_a E_a φ + E ψ. So
+
+    f(w) - f(v) <= Σ v_a g_a,  g_a = f(w) - E_a φ - E ψ:
+
+the noise of φ and ψ cancels most of that of f(w), and nothing depends on how well they were chosen
+but the length of the bound. Proof: docs/selection.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import scipy  # its submodules are loaded at their first use
+from numpy.typing import NDArray
+
+from genbounds.estimators import (
+    Estimate,
+    FrechetReference,
+    MixtureDistance,
+    Moments,
+    Potentials,
+    SampleError,
+    difference,
+    least_distance,
+)
+from genbounds.samples import Sample
+from genbounds.select._mixture_gap import FEWER, FITTING, Gaps, Weighed, parts
+from genbounds.validation import Float, InputError
+
+LEAST_RATIO = 2
+"""Rows that fit for each feature: with fewer the map of φ is noise, and the bound too long."""
+
+
+class FrechetJudge:
+    """Weights of a mixture, and its gap, by the Fréchet distance.
+
+    Parameters
+    ----------
+    real : ndarray of shape (m, d)
+        Rows of the reference.
+    rng : Generator
+        Decides which rows of the reference fit.
+    tail : float
+        Probability with which each bound of a look may be too small.
+
+    Raises
+    ------
+    InputError
+        If the reference has too few rows.
+    """
+
+    def __init__(self, real: NDArray[Any], *, rng: np.random.Generator, tail: float) -> None:
+        order = rng.permutation(len(real))
+        fitting, self._real = (real[np.sort(order[part])] for part in parts(len(real)))
+        if len(fitting) < LEAST_RATIO * real.shape[1]:
+            raise InputError(
+                f"has {len(real)} rows of {real.shape[1]} features; target 'mixture' needs "
+                f"{LEAST_RATIO * FITTING * real.shape[1]} for 'fd'.",
+                argument="reference",
+            )
+        self._fitting, self._fitting_rows = Moments.from_features(fitting), fitting
+        self._reference = FrechetReference(self._real)
+        self._level, self._critical = 1.0 - 2.0 * tail, -float(scipy.special.ndtri(tail))
+
+    def look(self, rows: Mapping[str, NDArray[Any]]) -> Weighed:
+        """Fit the weights of these arms to one part of the rows, and judge them by the other."""
+        fitting, certifying = (
+            [one[parts(len(one))[part]] for one in rows.values()] for part in range(2)
+        )
+        moments = [Moments.from_features(one) for one in fitting]
+        fitted = MixtureDistance(moments, self._fitting)
+        weights = least_distance(fitted) if len(rows) > 1 else np.ones(1)
+        bound = Potentials.between(fitted.mixed(weights), self._fitting)
+        # Rows are called by number, so that those of the mixture are known as those of an arm.
+        ends = np.cumsum([len(one) for one in certifying])
+        names = np.split(np.arange(ends[-1]), ends[:-1])
+        mixed = self._reference.estimate(_mixture(certifying, names, weights))
+        below = [
+            self._linear(bound, one, units) for one, units in zip(certifying, names, strict=True)
+        ]
+        alone = [self._reference.estimate(one, influences=False) for one in certifying]
+        gaps = Gaps(
+            score=max(mixed.value + self._critical * _stderr(mixed, weights, below), 0.0),
+            towards=np.array([difference(mixed, one).interval(self._level)[1] for one in below]),
+            parts=np.zeros((1 + len(rows), len(rows) + 1)),
+            bound=min,
+        )
+        return Weighed(
+            weights=weights,
+            estimates=[mixed, *alone],
+            gaps=gaps,
+            guess=self._guess(fitted(weights)[0], weights, bound, fitting),
+            warnings=(),
+        )
+
+    def _linear(self, bound: Potentials, rows: NDArray[Any], units: NDArray[np.intp]) -> Estimate:
+        """E_a φ + E ψ, which is free of bias."""
+        low, real = bound.of_fake(rows), bound.of_real(self._real)
+        return Estimate(
+            value=float(low.mean() + real.mean()),
+            sample=_error(low, units),
+            reference=_error(real),
+        )
+
+    def _guess(
+        self, score: float, weights: Float, bound: Potentials, fitting: list[NDArray[Any]]
+    ) -> Gaps:
+        """Foresee the bounds from the rows that fit: to first order f(w) is E φ, and ψ cancels."""
+        low = [bound.of_fake(one) for one in fitting]
+        real = bound.of_real(self._fitting_rows).mean()
+        per_row = np.array([float(one.var(ddof=1)) / one.size for one in low])
+        steps = np.vstack([weights, weights - np.eye(len(weights))]) ** 2 * per_row
+        high = FEWER * self._critical * np.sqrt(steps.sum(axis=1))
+        towards = np.array([score - one.mean() - real for one in low])
+        return Gaps(
+            score=score + float(high[0]),
+            towards=towards + high[1:],
+            parts=np.column_stack([steps, np.zeros(len(steps))]),
+            bound=min,
+        )
+
+
+def _stderr(mixed: Estimate, weights: Float, below: list[Estimate]) -> float:
+    """Return the standard error of f(w): its own, or that of the influences φ and ψ if it is more.
+
+    Near a distance of 0 its own is small where the distance is underestimated, and an upper bound
+    fails there; φ and ψ owe nothing to these rows.
+    """
+    rest = (mixed.sample, mixed.reference)
+    variance = below[0].reference.variance
+    variance += sum(w**2 * one.sample.variance for w, one in zip(weights, below, strict=True))
+    variance += sum(one.quadratic_variance + one.mixed_variance for one in rest)
+    return math.sqrt(max(variance, mixed.variance))
+
+
+def _mixture(rows: list[NDArray[Any]], names: list[NDArray[np.intp]], weights: Float) -> Sample:
+    """Rows of all arms with a share, weighted by it; the number of rows of each is fixed."""
+    kept = np.flatnonzero(weights)
+    sizes = [len(rows[arm]) for arm in kept]
+    return Sample(
+        np.concatenate([rows[arm] for arm in kept]),
+        groups=np.concatenate([names[arm] for arm in kept]),
+        strata=np.repeat(kept, sizes) if len(kept) > 1 else None,
+        weights=np.repeat(weights[kept] / sizes, sizes) if len(kept) > 1 else None,
+    )
+
+
+def _error(values: Float, units: NDArray[np.intp] | None = None) -> SampleError:
+    """Error of the mean of independent values."""
+    return SampleError(
+        n=values.size,
+        variance=float(values.var(ddof=1)) / values.size,
+        degrees_of_freedom=values.size - 1.0,
+        influence=values - values.mean(),
+        units=units,
+    )

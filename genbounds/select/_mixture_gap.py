@@ -1,0 +1,218 @@
+"""How far a mixture's kernel distance is at most from that of the best mixture.
+
+With m_a the mean embeddings of K arms and, last, of the reference, and c = (w, -1), the score is
+f(w) = ‖R‖², R = Σ c_a m_a. With v the best weights, g_a = ∇f(w)·(w - e_a) = 2 ⟨R, Σ w_b m_b - m_a⟩
+and G = Σ v_a g_a, the residual R' of v has ⟨R, R'⟩ = f(w) - G/2, so that by Cauchy and Schwarz
+
+    f(w) - f(v) <= f(w) - (f(w) - G/2)² / f(w) = G - G² / 4f(w)    (f(w) where G > 2 f(w)):
+
+less than the Frank–Wolfe gap, max g_a, and than the score itself. It needs upper bounds of f(w) and
+of each g_a; as v is fixed, whatever the samples are, the number of the latter costs nothing. Of the
+rows of every arm and of the reference a quarter decides the weights, and who draws next; the others
+certify. Proof: docs/selection.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy  # its submodules are loaded at their first use
+from numpy.typing import NDArray
+
+from genbounds.estimators import (
+    CrossedMeans,
+    Estimate,
+    KernelReference,
+    MetricSpec,
+    Quadratic,
+    crossed_distances,
+    heavy_tails,
+    median_bandwidth,
+    mixture_estimate,
+)
+from genbounds.results import Diagnostic
+from genbounds.select._certificate import skewed, studentised
+from genbounds.validation import Float
+
+FITTING = 4
+"""One row of so many fits the weights."""
+
+FEWER = math.sqrt(1.0 / (FITTING - 1.0))
+"""Standard errors of the rows that certify, in those of the rows that fit."""
+
+FOLDS = 5
+"""Parts between which inner products are estimated."""
+
+
+def parts(n: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Which of `n` rows fit the weights, and which certify: always the same ones."""
+    fitting = np.arange(n) % FITTING == FITTING - 1
+    return fitting, ~fitting
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weighed:
+    """What the rows say of the weights that their fitting part chose.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (K,)
+    estimates : list of Estimate
+        Of the mixture, then of every arm, from the rows that certify.
+    gaps, guess : Gaps
+        From those rows; and from the fitting ones, what as many rows as certify would give.
+    warnings : tuple of Diagnostic
+    """
+
+    weights: Float
+    estimates: list[Estimate]
+    gaps: Gaps
+    guess: Gaps
+    warnings: tuple[Diagnostic, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gaps:
+    """Bounds of a score, and of how steeply it falls towards each vertex of the simplex.
+
+    Attributes
+    ----------
+    score : float
+        Upper confidence bound of f(w).
+    towards : ndarray of shape (K,)
+        Upper confidence bounds of g_a.
+    parts : ndarray of shape (1 + K, K + 1)
+        Variance of the estimates of f(w) and each g_a due to each arm and, last, to the reference.
+    bound : callable
+        From bounds of f(w) and of the largest g_a to that of the gap; never above the first.
+    warnings : tuple of Diagnostic
+    """
+
+    score: float
+    towards: Float
+    parts: Float
+    bound: Callable[[float, float], float]
+    warnings: tuple[Diagnostic, ...] = ()
+
+    @property
+    def high(self) -> float:
+        """Upper bound of the gap."""
+        return self.bound(self.score, max(0.0, float(self.towards.max())))
+
+    def decisive(self, tolerance: float) -> NDArray[np.bool_]:
+        """Which of f(w) and the g_a keep the gap above the `tolerance`, or else its bound up."""
+        by_score = self.high >= self.score
+        level = min(tolerance, self.high)
+        open_ = [self.bound(self.score, max(0.0, one)) >= level for one in self.towards]
+        return np.array([by_score, *(one and not by_score for one in open_)])
+
+
+def kernel_gaps(weights: Float, crossed: CrossedMeans, critical: float, scale: float = 1.0) -> Gaps:
+    """Bound f(w) and each g_a at `weights` that owe nothing to the rows behind `crossed`.
+
+    `scale`: of standard errors, to tell what other rows would give.
+    """
+    c = np.append(weights, -1.0)
+    steps = [np.append(weights - vertex, 0.0) for vertex in np.eye(len(weights))]
+    found = [crossed.functional((np.outer(c, x) + np.outer(x, c))[None]) for x in (c / 2.0, *steps)]
+    high = [one.value + scale * _reach(crossed, one, critical) for one in found]
+    warnings = [warning for one in found for warning in _tails(crossed, one)]
+    return Gaps(
+        score=max(high[0], 0.0),
+        towards=np.array(high[1:]),
+        parts=np.array([one.parts for one in found]),
+        bound=gap_bound,
+        warnings=(*dict.fromkeys(warnings),),
+    )
+
+
+def gap_bound(score: float, steepest: float) -> float:
+    """Largest gap of a `score` f(w) and a G of at most so much: G - G²/4f, at most f."""
+    if steepest >= 2.0 * score:
+        return score
+    return steepest - steepest**2 / (4.0 * score)
+
+
+def _reach(crossed: CrossedMeans, found: Quadratic, critical: float) -> float:
+    """From the estimate to its upper bound: the lower tail of its error is the one that matters."""
+    if not found.parts.sum() > 0.0:
+        return 0.0  # the vertex is where the weights are
+    third = sum(float((steps**3).sum()) for steps in found.steps)
+    quantile = studentised(critical, crossed.degrees(found))
+    return skewed(quantile, -third / found.stderr**3) * found.stderr
+
+
+def _tails(crossed: CrossedMeans, found: Quadratic) -> tuple[Diagnostic, ...]:
+    models = len(crossed.samples) - 1
+    sides = (slice(None, models), slice(models, None))
+    arms, reference = (crossed.error(found, side, found.variance) for side in sides)
+    return heavy_tails(Estimate(value=found.value, sample=arms, reference=reference))
+
+
+class KernelJudge:
+    """Weights of a mixture, and its gap, by a kernel distance.
+
+    Parameters
+    ----------
+    real : ndarray of shape (m, d)
+        Rows of the reference.
+    metric : MetricSpec
+    options : mapping
+        Of the kernel.
+    rng : Generator
+        Decides which rows of the reference fit.
+    tail : float
+        Probability with which each bound of a look may be too small.
+    seed : int
+        Of the folds.
+    """
+
+    def __init__(
+        self,
+        real: NDArray[Any],
+        metric: MetricSpec,
+        options: Mapping[str, Any],
+        *,
+        rng: np.random.Generator,
+        tail: float,
+        seed: int,
+    ) -> None:
+        given = dict(options)
+        if metric.name == "kad" and given.get("bandwidth") is None:
+            given["bandwidth"] = median_bandwidth(real)  # one for both parts of the rows
+        kernel = "polynomial" if metric.name == "kid" else metric.name
+        order = rng.permutation(len(real))
+        self._references = [
+            KernelReference(real[np.sort(order[part])], kernel=kernel, **given)
+            for part in parts(len(real))
+        ]
+        self._critical = -float(scipy.special.ndtri(tail))
+        self._title, self._seed = metric.title, seed
+
+    def look(self, rows: Mapping[str, NDArray[Any]]) -> Weighed:
+        """Fit the weights of these arms to one part of the rows, and judge them by the other."""
+        (fitting, _), (certifying, warnings) = (self._crossed(rows, part) for part in range(2))
+        weights = np.ones(1)
+        if len(rows) > 1:
+            weights = fitting.fitted(range(FOLDS), reference=True)
+        return Weighed(
+            weights=weights,
+            estimates=[
+                mixture_estimate(certifying, np.append(row, -1.0)[None], title=self._title)
+                for row in (weights, *np.eye(len(rows)))
+            ],
+            gaps=kernel_gaps(weights, certifying, self._critical),
+            guess=kernel_gaps(weights, fitting, self._critical, FEWER),
+            warnings=warnings,
+        )
+
+    def _crossed(
+        self, rows: Mapping[str, NDArray[Any]], part: int
+    ) -> tuple[CrossedMeans, tuple[Diagnostic, ...]]:
+        """Return the kernel means of the fitting (0) or certifying (1) rows."""
+        chosen = {name: one[parts(len(one))[part]] for name, one in rows.items()}
+        return crossed_distances(chosen, self._references[part], folds=FOLDS, seed=self._seed)
