@@ -194,7 +194,17 @@ class _Part:
 
 
 def least_distance(distance: MixtureDistance) -> Float:
-    """Shares with the least (plug-in) distance of the mixture: a convex problem."""
+    """Find the shares with the least (plug-in) distance of the mixture: a convex problem.
+
+    Parameters
+    ----------
+    distance : MixtureDistance
+
+    Returns
+    -------
+    ndarray of shape (K,)
+        They add up to one.
+    """
     count = distance.models
     start = np.full(count, 1.0 / count)
     unit = max(distance(start)[0], 1e-300)
@@ -223,6 +233,18 @@ class MixtureDistance:
     Σ w_k M_k - μ μ'. Of the distance |μ_r|² - 2 μ_r·μ + Σ w_k Tr M_k + Tr Σ_r - 2 Tr (L'ΣL)^½, with
     Σ_r = LL', only the last term is not linear; it is convex, since the covariance is concave in
     the shares and the root of a matrix increasing and concave.
+
+    Parameters
+    ----------
+    models : sequence of Moments
+        Of K models, with d features.
+    real : Moments
+        Of the reference.
+
+    Attributes
+    ----------
+    models : int
+        K.
     """
 
     def __init__(self, models: Sequence[Moments], real: Moments) -> None:
@@ -238,7 +260,7 @@ class MixtureDistance:
         self._trace = float(values.sum())
 
     def __call__(self, shares: Float) -> tuple[float, Float]:
-        """Return the distance and its gradient."""
+        """Return the distance at `shares`, of shape (K,), and its gradient in them."""
         mean = shares @ self._means
         cov = np.tensordot(shares, self._seconds, axes=1) - np.outer(mean, mean)
         squares, vectors = np.linalg.eigh(self._factor.T @ cov @ self._factor)
@@ -252,7 +274,7 @@ class MixtureDistance:
         return value, gradient
 
     def mixed(self, shares: Float) -> Moments:
-        """Return mean and covariance of the mixture."""
+        """Return mean and covariance of the mixture with these `shares`, of shape (K,)."""
         gap = shares @ self._means
         cov = np.tensordot(shares, self._seconds, axes=1) - np.outer(gap, gap)
         return Moments(self._origin + gap, cov)

@@ -46,7 +46,17 @@ class Potentials:
 
     @classmethod
     def between(cls, fake: Moments, real: Moments) -> Potentials:
-        """Return those of the transport map from one Gaussian with these moments to the other."""
+        """Return those of the transport map from a Gaussian with the moments of `fake` to `real`.
+
+        Parameters
+        ----------
+        fake, real : Moments
+            Of d features.
+
+        Returns
+        -------
+        Potentials
+        """
         d = real.d
         ridge = RIDGE * np.trace(real.cov) / d
         lower = np.linalg.cholesky(real.cov + ridge * np.eye(d))
@@ -63,7 +73,7 @@ class Potentials:
         )
 
     def of_fake(self, x: NDArray[Any]) -> Float:
-        """φ of each row of shape (n, d)."""
+        """Return φ of each row of `x`, of shape (n, d)."""
         # Both may be moved together: what is large in φ and ψ and cancels is taken off.
         x = np.asarray(x, dtype=np.float64) - self.other_mean
         centred = x - (self.mean - self.other_mean)
@@ -71,7 +81,7 @@ class Potentials:
         return found
 
     def of_real(self, y: NDArray[Any]) -> Float:
-        """ψ of each row of shape (m, d)."""
+        """Return ψ of each row of `y`, of shape (m, d)."""
         y = np.asarray(y, dtype=np.float64) - self.other_mean
         gap = self.mean - self.other_mean
         square = (y**2).sum(axis=1) - ((y @ self.inverse) * y).sum(axis=1)
