@@ -31,7 +31,7 @@ OPTIONS = {"kad": {"bandwidth": BANDWIDTH}, "fd": None}
 
 TOLERANCES = {
     "kad": {"specialists": 0.9, "all the same": 0.5, "two specialists, six poor": 0.25},
-    "fd": {"specialists": 0.1, "all the same": 0.1, "two specialists, six poor": 0.05},
+    "fd": {"specialists": 0.25, "all the same": 0.25, "two specialists, six poor": 0.15},
 }
 
 
