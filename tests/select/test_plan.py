@@ -135,6 +135,14 @@ def test_bad_input(given, words):
         select.plan(**{"reference": REAL} | given)
 
 
+def test_only_ends_that_happen_are_named():
+    plan = select.plan(pilots(1.2, 1.21), REAL, limit=200)
+    assert (plan.feasible, plan.ended["reference"]) == (False, 0.0)
+    assert "200 samples of a model are not enough" in str(plan)
+    assert "reference" not in str(plan)
+    assert "(0" not in str(plan)
+
+
 def test_views():
     plan = select.plan(pilots(1.2, 1.5), REAL)
     document = json.loads(json.dumps(plan.to_dict(), allow_nan=False))
