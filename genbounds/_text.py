@@ -100,7 +100,9 @@ def percent(value: float, *, gap: str = _THIN) -> str:
 
 
 def interval(low: float | None, high: float | None) -> str:
-    """Format the interval from `low` to `high`."""
+    """Format the interval from `low` to `high`; say so where there is none."""
+    if number(low) == number(high) == "–":
+        return "no interval"
     return f"[{number(low)}, {number(high)}]"
 
 

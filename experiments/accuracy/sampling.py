@@ -577,9 +577,9 @@ def write(tallies: list[list[list[Tally]]], seed: int) -> None:
     ]
     heads = [
         "how the samples were drawn",
-        "told: coverage",
+        "as `gb.Sample`: covers",
         "flagged",
-        "untold: coverage",
+        "as plain arrays: covers",
         "flagged",
     ]
     record("sampling", [f"{head} {stamp()}", "", *table(heads, rows)], page=PAGE)
@@ -590,11 +590,11 @@ def write(tallies: list[list[list[Tally]]], seed: int) -> None:
     told = [pair[0] for pair in tallies[0]]
     summary = [
         "",
-        f"Plain arrays (this table, and the last columns of the one above): {flags(untold)}.",
+        f"As plain arrays (this table, and the last columns of the one above): {flags(untold)}.",
         "",
-        f"Told how they were drawn: {flags(told)}.",
+        f"As `gb.Sample` (first columns of the table above): {flags(told)}.",
     ]
-    heads = ["rows", "coverage", "flagged"]
+    heads = ["rows", "covers", "flagged"]
     record("warnings", [f"{head} {stamp()}", "", *table(heads, rows), *summary], page=PAGE)
 
 
@@ -608,8 +608,8 @@ def flags(tallies: list[Tally]) -> str:
     failing = [tally for tally in tallies if tally.coverage < LOW]
     holding = [tally for tally in tallies if tally.coverage >= HIGH]
     return (
-        f"of the results in the {len(failing)} cells that cover less than {LOW:.0%}, "
-        f"{share(failing)} are flagged as unreliable; in the {len(holding)} cells that cover "
+        f"of the results in the {len(failing)} rows that cover less than {LOW:.0%}, "
+        f"{share(failing)} are flagged; in the {len(holding)} rows that cover "
         f"{HIGH:.0%} or more, {share(holding)}"
     )
 

@@ -111,14 +111,20 @@ def plan(
     ] = 0.8,
     tolerance: Annotated[
         float,
-        typer.Option("--tolerance", metavar="E", help="With --confidence: as for select."),
+        typer.Option(
+            "--tolerance",
+            metavar="E",
+            help="With --confidence: as for select. A model counts as best if no other is better "
+            "by more than this.",
+        ),
     ] = 0.0,
     limit: Annotated[
         int | None,
         typer.Option(
             "--limit",
             metavar="N",
-            help="With --confidence: most samples of a model, the rows of a file for one.",
+            help="With --confidence: the most samples that a model can give. For models that are "
+            "files: the rows of the shortest.",
             show_default=False,
         ),
     ] = None,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from genbounds._tables import InHand, Line
-from genbounds._text import number, percent, shown
+from genbounds._text import number, percent, short, shown
 from genbounds.decisions._estimates import all_warnings, on_score_scale
 from genbounds.decisions._variance import FITTED, VarianceModel, smallest
 from genbounds.estimators import (
@@ -141,7 +141,9 @@ class Verdict(InHand):
 
     def __str__(self) -> str:
         """Return one line for a log."""
-        share = "" if self.relative_margin is None else f", {percent(self.relative_margin)}"
+        margin = short(self.margin)
+        if self.relative_margin is not None:
+            margin = f"{number(self.margin)} ({percent(self.relative_margin)} of the baseline)"
         if self.equivalence:
             limits = f"worse by {number(self.low)} to {number(self.high)}"
         elif self.decision == "fail":
@@ -155,7 +157,7 @@ class Verdict(InHand):
             f"{self.decision}: {self.metric} of {shown(self.candidate)} is "
             f"{number(self.scores[self.candidate].value)}, of {shown(self.baseline)} "
             f"{number(self.scores[self.baseline].value)}: {side} by {number(abs(self.worse_by))} "
-            f"({limits}, {percent(self.level)}); margin {number(self.margin)}{share}"
+            f"({limits}, {percent(self.level)}); margin {margin}"
         )
         if self.samples_needed is not None:
             text += f"; about {number(self.samples_needed)} samples of each would settle it"
@@ -442,7 +444,10 @@ def _samples_needed(
     """Return samples of each model with which it passes, if `worse_by` is the truth."""
     space = margin - abs(worse_by) if equivalence else margin - worse_by
     if not space > 0.0:
-        return None, "the difference looks larger than the margin: more samples would rather fail"
+        return (
+            None,
+            "the difference looks larger than the margin: more samples would probably fail it",
+        )
     if candidate.halves is not None:
         return None, "how many samples would settle it cannot be said: the score depends on n"
     if {candidate.method, allowed.method} & FITTED:

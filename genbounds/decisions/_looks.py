@@ -225,9 +225,10 @@ class Track(InHand):
             )
         if self.verdict == "improved":
             better = max(self.looks[-self.patience :], key=lambda look: len(look.better_than))
+            later = "" if better is last else "; no later step is better than all before it"
             return (
                 f"Improving: step {short(better.step)} is better than "
-                f"{_steps(better.better_than)} {at}."
+                f"{_steps(better.better_than)} {at}{later}."
             )
         if self.verdict == "plateau":
             return (

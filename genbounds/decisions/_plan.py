@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from genbounds._tables import InHand, Line, plain_log_ticks
-from genbounds._text import number, percent
+from genbounds._text import number, percent, short
 from genbounds.decisions._estimates import all_warnings, on_score_scale
 from genbounds.decisions._variance import FITTED, LARGEST, VarianceModel, smallest
 from genbounds.estimators import (
@@ -132,10 +132,10 @@ class Plan(InHand):
         """Return the answer as one line."""
         if self.target == "half_width":
             what = "difference" if self.two_models else self.metric
-            wanted = f"{what} ± {number(self.half_width)} ({percent(self.level)})"
+            wanted = f"{what} ± {short(self.half_width or 0.0)} ({percent(self.level)})"
         else:
             wanted = (
-                f"a difference of {number(self.gap)} in {self.metric} with power "
+                f"a difference of {short(self.gap or 0.0)} in {self.metric} with power "
                 f"{percent(self.power)} ({percent(self.level)})"
             )
         each = " of each model" if self.two_models else ""

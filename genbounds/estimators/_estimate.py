@@ -379,8 +379,8 @@ class Estimate:
                 caution(
                     "out-of-range",
                     f"the debiased estimate {number(self.value)} lies below the smallest possible "
-                    f"value {self.lower_limit:g} and is reported as that: the samples do not tell "
-                    "the two apart",
+                    f"value {self.lower_limit:g}, which is reported instead: the samples do not "
+                    "show that the score is larger",
                 )
             )
         elif self.value > self.upper_limit:

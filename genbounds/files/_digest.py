@@ -32,7 +32,7 @@ def check_complete(arrays: Collection[str], metadata: Mapping[str, Any]) -> None
     """Refuse a file that lacks an array of which it holds the digest."""
     for key in metadata:
         if key.startswith(DIGEST_KEY) and key.removeprefix(DIGEST_KEY) not in arrays:
-            raise ValueError("it lacks an array of which it holds the digest")
+            raise ValueError("it lacks an array of which it has the checksum")
 
 
 def checked(
@@ -64,7 +64,7 @@ def checked(
 def compare(found: str, known: str) -> None:
     """Refuse another digest than the file holds."""
     if found != known:
-        raise ValueError("its numbers are not those whose digest it holds")
+        raise ValueError("its numbers do not fit the checksum in it")
 
 
 class _Counted:

@@ -48,14 +48,18 @@ def contexts_page(result: ContextSelection, *, warnings: Sequence[Diagnostic] = 
             "Where nothing is certified, the recommended model is the best by estimates that are "
             "pooled over contexts: no guarantee."
         )
-    page.add(Section("Which model for which kind of prompt", blocks))
+    page.add(Section("The winner in each context", blocks))
+    selections = result.contexts.values()
+    first = {selection.notes[0] for selection in selections}
+    common = first | set.intersection(*(set(selection.notes) for selection in selections))
     for context, selection in result.contexts.items():
-        page.add(Section(shown(str(context)), _context(selection)))
-    notes = list(dict.fromkeys(n for one in result.contexts.values() for n in one.notes[:1]))
+        remarks = [note for note in selection.notes if note not in common]
+        page.add(Section(shown(str(context)), _context(selection, remarks)))
+    notes = dict.fromkeys(n for one in selections for n in one.notes if n in common)
     return page.add(
         Section(
             "What this rests on",
-            [*basis(scores), Notes(items=notes, title="What the answer assumes")],
+            [*basis(scores), Notes(items=[*notes], title="What the answer assumes")],
         )
     )
 
@@ -69,18 +73,17 @@ def _table(result: ContextSelection) -> Table:
             (
                 Name(str(context)),
                 Tag("undecided", "open") if winner is None else Name(winner),
-                ", ".join(map(shown, selection.undecided)) or "–",
                 Name(result.recommended[context] or "–"),
                 None if score is None else score.value,
                 "–" if score is None else interval(score.low, score.high),
                 selection.total_samples,
             )
         )
-    heads = ("Context", "Winner", "Undecided", "Recommended", "Its score", "Interval", "Samples")
+    heads = ("Context", "Winner", "Recommended", "Its score", "Interval", "Samples")
     return Table(heads, rows)
 
 
-def _context(selection: Selection) -> list[Block]:
+def _context(selection: Selection, remarks: Sequence[str]) -> list[Block]:
     """Return all scores of one context, and what went wrong in it."""
     blocks: list[Block] = [f"Stopped: {stop_reason(selection.stopped)}."]
     if selection.scores:
@@ -90,6 +93,4 @@ def _context(selection: Selection) -> list[Block]:
     if selection.set_aside:
         rows = [(Name(arm), display(why, limit=300)) for arm, why in selection.set_aside.items()]
         blocks.append(Table(("Arm", "Why"), rows, "Arms that were set aside"))
-    if len(selection.notes) > 1:
-        blocks.append(Notes(items=selection.notes[1:], title="Remarks"))
-    return blocks
+    return [*blocks, Notes(items=remarks, title="Remarks")]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from genbounds._text import display, interval, number, percent, shown
+from genbounds._text import display, interval, number, percent, short, shown
 from genbounds.report.blocks import Block, Cell, Facts, Name, Notes, Table, Tag
 from genbounds.report.figures import (
     DECISION_TONES,
@@ -30,6 +30,10 @@ def _lead(result: Verdict | Mixture | MixtureSelection | Plan | SelectionPlan) -
     return sentence(str(replace(result, metric=metric_title(result.metric))))
 
 
+_SHOWN = {"pass": "not worse", "fail": "worse", "inconclusive": "it may be worse"}
+"""What each decision says about the candidate."""
+
+
 def gate_page(verdict: Verdict) -> Page:
     """Build the page of `genbounds gate`.
 
@@ -40,18 +44,22 @@ def gate_page(verdict: Verdict) -> Page:
     page = Page(title="May the candidate replace the baseline?", lead=_lead(verdict), foot=FOOT)
     share = verdict.relative_margin
     pvalue = f"p = {number(verdict.difference.pvalue)} for no difference"
+    better = verdict.worse_by < 0.0
+    limits = (
+        interval(-verdict.high, -verdict.low) if better else interval(verdict.low, verdict.high)
+    )
     page.facts = Facts(
         items=[
             (
                 "Decision",
                 Tag(verdict.decision, DECISION_TONES[verdict.decision]),
-                f"{'neither worse nor better' if verdict.equivalence else 'not worse'} by more "
+                f"{_SHOWN[verdict.decision]}{' or better' if verdict.equivalence else ''} by more "
                 "than the margin",
             ),
-            ("Worse by", verdict.worse_by, f"{interval(verdict.low, verdict.high)}; {pvalue}"),
+            ("Better by" if better else "Worse by", abs(verdict.worse_by), f"{limits}; {pvalue}"),
             (
                 "Margin",
-                verdict.margin,
+                short(verdict.margin) if share is None else verdict.margin,
                 "in units of the score"
                 if share is None
                 else f"{percent(share)} of the score of {shown(verdict.baseline)}",
@@ -120,7 +128,7 @@ def mixture_selection_page(
     at, score = f"at {percent(result.confidence)}", result.score
     page.facts = Facts(
         items=[
-            ("Answer", answer, f"{at}; {stop_reason(result.stopped)}"),
+            ("Answer", answer, at if result.certified else f"{at}; {stop_reason(result.stopped)}"),
             ("Gap, at most", result.gap_high, f"to the best mixture, {at}"),
             ("Samples", result.total_samples, f"policy {result.policy}"),
         ]
@@ -147,12 +155,13 @@ def plan_page(plan: Plan) -> Page:
     """
     page = Page(title="How many samples does it take?", lead=_lead(plan), foot=FOOT)
     wanted = "half-width" if plan.gap is None else "difference"
+    least = wanted if plan.gap is None else "smallest difference that is found"
     answer: Tag | int = Tag("none", "bad") if plan.n is None else plan.n
     each = "of each model" if plan.two_models else ""
     facts: list[tuple[str, Cell, str]] = [
         ("Generated samples", answer, "no number suffices" if plan.n is None else each),
-        (f"Target {wanted}", plan.half_width if plan.gap is None else plan.gap, _target(plan)),
-        ("At best", plan.limit, f"{wanted} with any number of generated samples"),
+        (f"Target {wanted}", short(plan.half_width or plan.gap or 0.0), _target(plan)),
+        ("At best", plan.limit, f"{least} with any number of generated samples"),
     ]
     if plan.reference_needed is not None:
         facts.append(("Reference samples", plan.reference_needed, "at least"))
@@ -179,12 +188,17 @@ def selection_plan_page(plan: SelectionPlan) -> Page:
         items=[
             ("Samples in all", answer, f"suffice with probability {percent(plan.power)}"),
             ("Certified", percent(round(plan.certified, 3)), "of simulated runs"),
-            ("First look", plan.first_look, f"samples of a model; at most {number(plan.limit)}"),
+            (
+                "First look",
+                plan.first_look,
+                f"samples of each model; the run draws at most {number(plan.limit)} of one",
+            ),
         ]
     )
     samples = [(Name(name), plan.samples[name]) for name in plan.scores]
     blocks: list[Block] = [*warning_blocks({}, plan.warnings)]
-    blocks.append(Table(("Model", "Samples, median"), samples))
+    drawn = "Samples of each model in the simulated runs"
+    blocks.append(Table(("Model", "Samples, median"), samples, drawn))
     blocks.append(score_plot(plan.scores, metric=plan.metric, level=plan.confidence))
     blocks.append(Notes(items=plan.assumptions, title="What this assumes"))
     return page.add(Section("Models and their pilots", blocks))

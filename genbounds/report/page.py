@@ -66,6 +66,20 @@ class Page:
         return _environment().get_template("page.html").render(page=self)
 
 
+NO_VALUE = "–"
+"""What stands where there is no number."""
+
+MINUS = "−"
+SUPERSCRIPT = "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"
+FROM_SUPERSCRIPT = str.maketrans(SUPERSCRIPT, "-0123456789")
+
+FORMATTED = re.compile(
+    rf"\[?(?P<digits>(?!10[{SUPERSCRIPT}])[{MINUS}-]?\d[\d\N{{NARROW NO-BREAK SPACE}}]*(?:\.\d+)?)?"
+    rf"(?:·?10(?P<exponent>[{SUPERSCRIPT}]+))?(?<=[\d\s{SUPERSCRIPT}])(?![\w.])"
+)
+"""A number at the start of a text: of a share, of an interval, of a score with its interval."""
+
+
 def write_page(path: str | os.PathLike[str], page: Page) -> None:
     """Write `page` to an HTML file at `path`, whole or not at all.
 
@@ -94,7 +108,6 @@ def _environment() -> Environment:
         "sort_key": _sort_key,
         "numeric": _is_number,
         "name": lambda name: display(name, limit=120),
-        "unbroken": _unbroken,
         "code": lambda name: _cell(Code(display(name, limit=60))),
         "long": lambda cell: isinstance(cell, str) and len(cell) > 30,
         "kind": lambda block: type(block).__name__,
@@ -105,14 +118,15 @@ def _environment() -> Environment:
     return environment
 
 
-def _unbroken(text: str) -> str:
-    """Keep intervals in one line."""
-    return re.sub(r"\[(\S+), (\S+)\]", "[\\1,\N{NO-BREAK SPACE}\\2]", text)
-
-
 def _printable(value: object) -> object:
-    """Show control characters and marks that reorder text instead of obeying them."""
-    return display(value, limit=None) if type(value) is str else value  # mark-up stays
+    """Show control characters and marks that reorder text instead of obeying them.
+
+    An interval, and a letter with its value ("p = 0.03"), stay in one line.
+    """
+    if type(value) is not str:
+        return value  # mark-up stays
+    text = re.sub(r"\[(\S+), (\S+)\]", "[\\1,\N{NO-BREAK SPACE}\\2]", display(value, limit=None))
+    return re.sub(r"\b(\w) = (?=\S)", "\\1\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}", text)
 
 
 def _cell(cell: Cell) -> Markup:
@@ -138,13 +152,26 @@ def _sort_key(cell: Cell) -> str:
     match cell:
         case Name() | Tag() | Link() | Code():
             return cell.text[:72]
-    if cell is None or (isinstance(cell, float) and math.isnan(cell)):
+    if cell is None or cell == NO_VALUE or (isinstance(cell, float) and math.isnan(cell)):
         return ""
-    return repr(float(cell)) if isinstance(cell, (int, float)) else cell[:72]
+    if isinstance(cell, str):
+        found = FORMATTED.match(cell)
+        return cell[:72] if found is None else repr(_value(found))
+    return repr(float(cell))
 
 
 def _is_number(cell: Cell) -> bool:
+    if isinstance(cell, str):
+        found = FORMATTED.fullmatch(cell.removesuffix("%").rstrip())
+        return cell == NO_VALUE or found is not None
     return cell is None or (isinstance(cell, (int, float)) and not isinstance(cell, bool))
+
+
+def _value(found: re.Match[str]) -> float:
+    """Return the number that `genbounds._text` has written."""
+    digits = "".join((found["digits"] or "1").split())
+    exponent = (found["exponent"] or "0").translate(FROM_SUPERSCRIPT)
+    return float(f"{digits.replace(MINUS, '-')}e{exponent}")
 
 
 def _trusted(svg: str) -> Markup:

@@ -192,7 +192,7 @@ def _ranking_facts(ranking: Ranking) -> list[tuple[str, Cell, str]]:
         (
             "Better than the next by",
             f"{number(value)}{unit}",
-            f"{interval(*ends)} ahead of {shown(second)}{doubt}",
+            f"{interval(*ends)}, ahead of {shown(second)}{doubt}",
         ),
         (
             "May be the best",
@@ -251,7 +251,11 @@ def select_page(selection: Selection, *, warnings: Sequence[Diagnostic] = ()) ->
     page.facts = Facts(
         items=[
             ("Best" if selection.certified else "Ahead", Name(selection.best), title),
-            ("Answer", answer, f"at {at}; {stop_reason(selection.stopped)}"),
+            (
+                "Answer",
+                answer,
+                f"at {at}" + ("" if selection.certified else f"; {stop_reason(selection.stopped)}"),
+            ),
             (
                 "Samples",
                 selection.total_samples,

@@ -74,7 +74,7 @@ def verdict_line(ranking: Ranking) -> str:
 
 
 STOPPED = {
-    "certified": "stopped once it was certain",
+    "certified": "the certificate was reached",
     "budget": "the budget is spent",
     "limit": "the arms have given as many samples as they may",
     "reference": "the reference sample is too small to separate the leading models",
@@ -108,7 +108,7 @@ def mark(score: Score) -> str:
     return "caution" if score.warnings else ""
 
 
-TOGETHER = "To be read together; as good as real is 1 in the last column"
+TOGETHER = "Read all four together; in the last column 1 means as good as real data"
 """What stands above the four scores of precision and its like."""
 
 

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar
 
 from genbounds._tables import InHand, Line
-from genbounds._text import interval, number, percent, shown
+from genbounds._text import interval, number, percent, short, shown
 from genbounds.results import Diagnostic, Score, all_reliable, titled
 from genbounds.select._selection import ArmStatus
 
@@ -99,7 +99,7 @@ class MixtureSelection(InHand):
         verdict = "certified" if self.certified else f"not certified, stopped: {self.stopped}"
         return (
             f"{self.metric} of {shares}: {score}, {bound}; {verdict} at a tolerance of "
-            f"{number(self.tolerance)} from {number(self.total_samples)} samples"
+            f"{short(self.tolerance)} from {number(self.total_samples)} samples"
         )
 
     def __repr__(self) -> str:

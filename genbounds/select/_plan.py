@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from genbounds._text import shown
+from genbounds._text import number, shown
 from genbounds.estimators import (
     Estimate,
     Moments,
@@ -19,7 +19,7 @@ from genbounds.estimators import (
 )
 from genbounds.results import Diagnostic, caution
 from genbounds.select._boundary import critical_value, look_sizes
-from genbounds.select._first_look import choose_first_look
+from genbounds.select._first_look import choose_first_look, earliest_look
 from genbounds.select._foreseen import foresee
 from genbounds.select._run import check_tolerance
 from genbounds.select._selection_plan import SelectionPlan
@@ -188,8 +188,16 @@ def plan_selection(
         metric=prepared.name,
         warnings=tuple(sorted(warnings, key=lambda warning: warning.severity != "unreliable")),
         assumptions=(
-            "the run draws as the pilots were drawn, and other samples than theirs",
+            "the run draws its samples as those of the pilots were drawn, but new ones",
             "the scores of the pilots are normal about the true ones, with their standard errors",
+            *(
+                [
+                    f"each model can give the {number(first)} samples at which it is scored first; "
+                    "where one cannot (a short file), all are scored earlier: set the limit"
+                ]
+                if limit is None and earliest_look(prepared, columns) < first
+                else []
+            ),
         ),
     )
 

@@ -77,10 +77,18 @@ class SelectionPlan(InHand):
                 f"{of}: {number(self.budget)} samples in all suffice with probability "
                 f"{percent(self.power)} (median {number(self.median)})"
             )
+        reasons = {
+            "reference": "the reference is too small",
+            "limit": f"{number(self.limit)} samples of a model are not enough",
+        }
+        otherwise = [
+            f"{reason} ({percent(round(self.ended[end], 3))})"
+            for end, reason in reasons.items()
+            if self.ended[end] > 0.0
+        ]
         return (
-            f"{of}: with probability {percent(self.certified)} only; otherwise the reference is "
-            f"too small ({percent(self.ended['reference'])}), or {number(self.limit)} samples of "
-            f"a model are not enough ({percent(self.ended['limit'])})"
+            f"{of}: with probability {percent(round(self.certified, 3))} only; otherwise "
+            f"{', or '.join(otherwise)}"
         )
 
     def __repr__(self) -> str:

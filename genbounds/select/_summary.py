@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds._text import percent
+from genbounds._text import number, percent
 from genbounds.results import Diagnostic, Score, unreliable
 from genbounds.select._loop import Loop
 from genbounds.select._sampler import Sampler
@@ -148,8 +148,8 @@ def _notes(loop: Loop) -> tuple[str, ...]:
     notes = [
         f"{answer} is wrong with probability at most "
         f"{percent(round(1.0 - settings.confidence, 12))} at any stopping time, if the debiased "
-        f"scores at the planned looks (first: {certificate.sizes[0]} samples) are normal with "
-        "their stated standard errors and arms independent"
+        f"scores at the planned looks (the first at {number(certificate.sizes[0])} samples of an "
+        "arm) are normal with the stated standard errors and the arms are independent"
     ]
     if settings.metric.sampled_reference:
         notes.append(
@@ -194,7 +194,11 @@ def _why_not(loop: Loop) -> str:
             reason = "arms were exhausted or set aside before the question was answered"
         case _:
             reason = f"the limit of {certificate.sizes[-1]} samples per arm is reached"
-    hint = "" if stopped == "reference" else " (select.plan says how many samples it may take)"
+    hint = (
+        ""
+        if stopped == "reference"
+        else " (`genbounds plan --confidence` says how many samples it may take)"
+    )
     return f"{reason}; undecided: {_named(loop, certificate.undecided())}{hint}"
 
 

@@ -123,7 +123,7 @@ def test_plan(run, files, tmp_path):
     real, old, new = (files / f"{name}.npy" for name in ("real", "old", "new"))
     found = run("plan", real, old, "--half-width", "0.2", "--out", tmp_path)
     assert found.code == 0
-    assert found.out.startswith("fd ± 0.2000 (95\u202f%): ")
+    assert found.out.startswith("fd ± 0.2 (95\u202f%): ")
     document = json.loads((tmp_path / "results.json").read_text(encoding="utf-8"))
     told = gb.plan(np.load(old), np.load(real), half_width=0.2)
     assert (document["n"], document["limit"]) == (told.n, told.limit)

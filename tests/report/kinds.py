@@ -35,7 +35,7 @@ def pages() -> dict[str, report.Page]:
             Section(
                 "Samples",
                 [
-                    report.samples_plot({"a": 10, "b": 300}, best="a"),
+                    report.samples_plot({"a": 10, "b": 300, "c": 40}, best="a"),
                     report.spending_plot([5, 10, 310], {"a": [5, 5, 10], "b": [0, 5, 300]}),
                     report.rank_plot(spread()),
                 ],
@@ -43,6 +43,7 @@ def pages() -> dict[str, report.Page]:
         ),
         "hostile": everything(),
         **decisions(),
+        **selections(),
         **explained(),
     }
 
@@ -61,16 +62,37 @@ def decisions() -> dict[str, report.Page]:
     verdict = gb.gate(new, old, real, margin="30%")
     a, b = HOSTILE["script"], HOSTILE["rtl"]
     scores = dict(zip((a, b), verdict.scores.values(), strict=True))
-    widths = {100: 2.0, 200: 1.2, 300: 1.2, 400: 2.0}
+    widths = {400: 2.0, 800: 1.2, 1200: 1.2, 1600: 2.0}
     run = gb.track({step: w * rng.normal(size=(400, 3)) for step, w in widths.items()}, real)
     return {
         "gate": report.gate_page(replace(verdict, candidate=a, baseline=b, scores=scores)),
         "plan": report.plan_page(gb.plan(old, real, half_width=0.3)),
-        "selection plan": report.selection_plan_page(
+        "selection-plan": report.selection_plan_page(
             gb.select.plan({a: old, b: 2.0 * new}, real, limit=2_000)
         ),
         "track": report.track_page(run),
         "mixture": report.mixture_page(gb.mixture({a: old, b: new, HOSTILE["image"]: real}, real)),
+    }
+
+
+def selections() -> dict[str, report.Page]:
+    """Return the pages of selections with contexts and of mixtures."""
+    names = ["diffusion-xl-2", HOSTILE["emoji"]]
+    shifts = dict(zip(names, (0.0, 0.5), strict=True))
+    arms = {
+        name: lambda n, rng, context, shift=shift: rng.normal(
+            shift * (context != HOSTILE["rtl"]), size=(n, 2)
+        )
+        for name, shift in shifts.items()
+    }
+    real = np.random.default_rng(0).normal(size=(400, 2))
+    contexts = dict.fromkeys(("a portrait of a person, studio light", HOSTILE["rtl"]), real)
+    both = {name: lambda n, rng: rng.normal(size=(n, 2)) for name in names}
+    return {
+        "contexts": report.contexts_page(gb.select.run(arms, contexts=contexts, limit=200)),
+        "mixture-selection": report.mixture_selection_page(
+            gb.select.run(both, real, metric="kid", target="mixture", tolerance=0.5, limit=300)
+        ),
     }
 
 

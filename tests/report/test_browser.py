@@ -86,7 +86,8 @@ def folder(tmp_path_factory) -> Path:
 
 FIGURES = {
     "score": 4, "audit": 2, "statement": 1, "select": 3, "hostile": 2, "gate": 2, "plan": 2,
-    "track": 1, "mixture": 1, "modes": 0, "memorisation": 1,
+    "selection-plan": 1, "track": 1, "mixture": 1, "contexts": 2, "mixture-selection": 1,
+    "modes": 0, "memorisation": 1,
 }  # fmt: skip
 KINDS = tuple(FIGURES)
 
@@ -198,6 +199,111 @@ def test_tables_sort(folder, visit, how):
     assert "\u2193" in button.evaluate(arrow)
 
 
+SORTED_BY = """() => [...document.querySelectorAll("table")].flatMap((table) =>
+  [...table.tHead.rows[0].cells].map((head, column) => {
+    head.firstElementChild.click();
+    return [...table.tBodies[0].rows].map((row) => row.cells[column].textContent.trim());
+  }))"""
+"""The texts of every column, once it was sorted by itself."""
+
+
+def leading(text: str) -> float | None:
+    """Return the number that a cell begins with: of a share, a score, an interval."""
+    plain = text.replace("\u202f", "").replace("\u2212", "-").lstrip("[")
+    found = re.match(r"(-?[\d.]+)(?:·10([⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+))?(?![\w.])", plain)
+    if found is None:
+        return None
+    exponent = (found[2] or "0").translate(str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789"))
+    return float(f"{found[1]}e{exponent}")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_numbers_sort_by_value_however_they_are_written(folder, visit, kind):
+    """Shares, steps and intervals too: "9 %" comes before "10 %"."""
+    page, _ = visit(f"file://{folder}/{kind}.html")
+    columns = page.evaluate(SORTED_BY)
+    assert all(any(texts) for texts in columns)
+    for texts in columns:
+        values = list(map(leading, filter(lambda text: text not in ("", "–"), texts)))
+        if None not in values:
+            assert values == sorted(values)
+
+
+HEADS = """() => [...document.querySelectorAll("main > section table")].flatMap((table) =>
+  [...table.tHead.rows[0].cells].flatMap((head, column) => {
+    const cell = table.tBodies[0].rows[0].cells[column];
+    if (!head.classList.contains("number") || !cell.getBoundingClientRect().width) return [];
+    const range = document.createRange();
+    range.selectNodeContents(cell);
+    const text = head.firstElementChild.getBoundingClientRect();
+    return [text.right - range.getBoundingClientRect().right];
+  }))"""
+"""How far the head of each column of numbers ends right of its first number."""
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_heads_stand_above_their_numbers(folder, visit, kind):
+    page, _ = visit(f"file://{folder}/{kind}.html")
+    page.evaluate("document.querySelectorAll('details').forEach((d) => d.open = true)")
+    page.add_style_tag(content="th [role=button]::after { opacity: 1 !important; }")
+    gaps = page.evaluate(HEADS)
+    assert gaps or kind in ("audit", "statement", "hostile")
+    assert all(abs(gap) <= 1.5 for gap in gaps), gaps
+    arrows = page.evaluate(
+        "[...document.querySelectorAll('th.number [role=button]')]"
+        ".map((b) => getComputedStyle(b, '::after').position)"
+    )
+    assert set(arrows) <= {"absolute"}  # else the arrow takes the space above the numbers
+
+
+LINES = """(pattern) => {
+  const found = [];
+  const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walk.nextNode()) {
+    const node = walk.currentNode;
+    if (/script|style|title/i.test(node.parentElement.tagName)) continue;
+    for (const match of node.data.matchAll(new RegExp(pattern, "g"))) {
+      const range = document.createRange();
+      range.setStart(node, match.index);
+      range.setEnd(node, match.index + match[0].length);
+      const tops = new Set([...range.getClientRects()].map((box) => Math.round(box.top)));
+      if (tops.size > 1) found.push(match[0]);
+    }
+  }
+  return found;
+}"""
+"""Texts of a pattern that are broken over lines."""
+
+WHOLE = r"\[[^\s\[\]]+,\s[^\s\[\]]+\]|\b\w\s=\s\S+"
+"""An interval; a letter and its value."""
+
+
+@pytest.mark.parametrize("medium", ["screen", "print"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_intervals_and_p_values_stay_in_one_line(folder, visit, kind, medium):
+    page, _ = visit(f"file://{folder}/{kind}.html", width=400)
+    page.emulate_media(media=medium)
+    assert page.evaluate(LINES, WHOLE) == []
+
+
+def test_probe_sees_a_broken_interval(folder, visit):
+    """Negative control."""
+    page, _ = visit(f"file://{folder}/gate.html", width=400)
+    page.add_style_tag(content="dd.remark { width: 3rem; overflow-wrap: anywhere; }")
+    assert page.evaluate(LINES, WHOLE)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_wide_screen_shows_all_columns(folder, visit, kind):
+    """Of the tables that are not behind a fold."""
+    page, _ = visit(f"file://{folder}/{kind}.html")
+    hidden = page.evaluate(
+        "[...document.querySelectorAll('main section > .scroll')]"
+        ".map((s) => s.scrollWidth - s.clientWidth)"
+    )
+    assert all(pixels <= 4 for pixels in hidden), hidden
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_figure_has_words_and_numbers(folder, visit, kind):
     """Alt text; a table behind it that the keyboard opens; marks that tell their numbers."""
@@ -282,6 +388,9 @@ def test_print_shows_every_number(folder, visit):
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     assert page.locator("figure .wide svg").first.is_visible()
     assert page.evaluate("[...document.querySelectorAll('details')].every((d) => d.open)")
+    # No caption goes on overleaf, no short table is torn.
+    style = "(elements) => elements.map((e) => getComputedStyle(e).breakInside)"
+    assert set(page.locator("figcaption, table").evaluate_all(style)) == {"avoid"}
 
 
 @pytest.mark.skipif(shutil.which("pdftotext") is None, reason="no pdftotext (poppler-utils) here")

@@ -31,6 +31,31 @@ def test_gate_page_answers_first(equivalence):
     assert figure.wide.count("<title>") == 1
 
 
+@pytest.mark.parametrize("equivalence", [False, True])
+@pytest.mark.parametrize(
+    ("decision", "before"), [("pass", "not "), ("fail", ""), ("inconclusive", "it may be ")]
+)
+def test_gate_facts_say_what_was_shown_not_what_was_asked(verdict, decision, before, equivalence):
+    page = report.gate_page(replace(verdict, decision=decision, equivalence=equivalence))
+    remark = page.facts.items[0][2]
+    assert remark == f"{before}worse{' or better' * equivalence} by more than the margin"
+
+
+def test_gate_facts_have_no_negative_worse(verdict):
+    better = replace(verdict, worse_by=-0.5, low=-0.75, high=-0.25)
+    label, value, remark = report.gate_page(better).facts.items[1]
+    assert (label, value) == ("Better by", 0.5)
+    assert remark.startswith("[0.2500, 0.7500]")
+
+
+def test_targets_are_shown_as_they_were_given():
+    """Not "0.3000": those digits were not measured."""
+    wide, power = gb.plan(OLD, REAL, half_width=0.3), gb.plan((OLD, NEW), REAL, gap=0.3)
+    assert [report.plan_page(plan).facts.items[1][1] for plan in (wide, power)] == ["0.3", "0.3"]
+    figure = report.reference_plot(power)
+    assert "the difference of both models in Fréchet distance" in figure.caption
+
+
 def test_names_are_text(verdict):
     for name in list(HOSTILE.values())[:3]:
         scores = dict(zip((name, "b"), verdict.scores.values(), strict=True))
@@ -76,8 +101,8 @@ def test_the_page_of_a_certified_mixture_names_arms_as_text():
 def test_leads_are_sentences_with_the_title_of_the_metric(verdict):
     pages = [
         (report.gate_page(verdict), ("Fail: ", "Inconclusive: ", "Pass: ")),
-        (report.plan_page(gb.plan(OLD, REAL, half_width=0.3)), "Fréchet distance ± 0.3000"),
-        (report.plan_page(gb.plan((OLD, NEW), REAL, gap=0.3)), "A difference of 0.3000 in Fréchet"),
+        (report.plan_page(gb.plan(OLD, REAL, half_width=0.3)), "Fréchet distance ± 0.3 "),
+        (report.plan_page(gb.plan((OLD, NEW), REAL, gap=0.3)), "A difference of 0.3 in Fréchet"),
         (
             report.mixture_page(gb.mixture({"a": OLD, "b": NEW}, REAL)),
             "Kernel Inception distance of",

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 import re
 import xml.etree.ElementTree as ET
 from dataclasses import replace
@@ -146,6 +147,21 @@ def test_a_logarithmic_axis_has_ticks_and_a_place_for_zero():
     assert len(labels) >= 3
     assert arrows(report.score_plot(near, metric="fd", level=0.95).wide) == 0
     assert arrows(report.score_plot(scores, metric="fd", level=0.95).wide) == 2
+
+
+@pytest.mark.parametrize("low", [0.0, math.nan])
+def test_a_score_of_zero_stands_at_a_tick_with_0(low):
+    """Also where it has no interval."""
+    scores = {"a": between(0.3, 0.32, 0.34), "b": between(0.001, 0.0014, 0.002)}
+    scores["zero"] = between(low, 0.0, low)
+    assert ticks(report.score_plot(scores, metric="recall", level=0.95).wide)[0] == "0"
+
+
+def test_a_caption_explains_arrows_only_where_there_are_some():
+    scores = {"a": between(0.0, 0.3, 0.6), "b": between(19.0, 20.0, 21.0)}
+    for known, arrow in ((scores, True), ({"b": scores["b"]}, False)):
+        figure = report.score_plot(known, metric="fd", level=0.95)
+        assert ("arrow" in figure.caption, arrows(figure.wide) > 0) == (arrow, arrow)
 
 
 def arrows(svg: str) -> int:

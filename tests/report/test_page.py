@@ -236,7 +236,7 @@ def test_audit_page():
     for row in AUDIT:
         assert row["id"] in html
         assert row["id"] not in page.lead
-    assert "Counterexample: n = 10" in html
+    assert "Counterexample: n\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}10" in html
     text = texts_of(html)
     assert "not refuted" in text
     assert "upheld" not in text.replace("a.upheld", "")

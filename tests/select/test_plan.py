@@ -135,6 +135,23 @@ def test_bad_input(given, words):
         select.plan(**{"reference": REAL} | given)
 
 
+@pytest.mark.parametrize(("limit", "first"), [(None, 256), (300, 256), (200, 100)])
+def test_a_late_first_look_is_an_assumption(limit, first):
+    """Short files are scored earlier, so that a plan without their number of rows is too large."""
+    wide = {name: np.random.default_rng(k).normal(size=(300, 64)) for k, name in enumerate("ab")}
+    plan = select.plan(wide, wide["a"][::-1] + 1.0, limit=limit)
+    assert plan.first_look == first
+    assert any("256 samples at which" in line for line in plan.assumptions) == (limit is None)
+
+
+def test_only_ends_that_happen_are_named():
+    plan = select.plan(pilots(1.2, 1.21), REAL, limit=200)
+    assert (plan.feasible, plan.ended["reference"]) == (False, 0.0)
+    assert "200 samples of a model are not enough" in str(plan)
+    assert "reference" not in str(plan)
+    assert "(0" not in str(plan)
+
+
 def test_views():
     plan = select.plan(pilots(1.2, 1.5), REAL)
     document = json.loads(json.dumps(plan.to_dict(), allow_nan=False))

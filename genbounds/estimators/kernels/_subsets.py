@@ -52,8 +52,9 @@ def mean_of_subsets(
     return found.warned(
         caution(
             "subset-spread",
-            f"the standard deviation over subsets, {number(spread)}, is that of a score from "
-            f"{size:,} rows; the standard error of their mean is {number(found.stderr)}",
+            f"the standard deviation over subsets, {number(spread)}, which other tools print after "
+            f"±, is the spread of scores from {size:,} rows and no error of this score; its "
+            f"standard error is {number(found.stderr)}",
             "Quote the interval. Without `subsets` all pairs are used, and it is shorter.",
         )
     )

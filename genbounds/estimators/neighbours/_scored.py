@@ -146,8 +146,8 @@ class Scored:
             warnings.append(
                 unreliable(
                     "depends-on-n",
-                    f"{name} of half the rows is {drift:.2f} times that of all of them: halves do "
-                    "not show how it varies, and there is no interval",
+                    f"{name} of half the rows is {drift:.2f} times that of all of them; halves "
+                    "give the interval, so there is none",
                     "Use more rows of both samples.",
                 )
             )
@@ -194,9 +194,9 @@ class Scored:
         return (
             caution(
                 "hubs",
-                f"each generated row lies in {density:.3g} times as many balls as a real row does: "
-                "they crowd the middle of the data, where precision, density and coverage are high "
-                "however little of the data they span",
+                f"a generated row lies in {density:.3g} times as many neighbourhoods of real rows "
+                "as a real row does: generated rows crowd the middle of the data, where precision, "
+                "density and coverage are high however little of the data they span",
                 "Read recall.",
             ),
         )
@@ -208,8 +208,8 @@ class Scored:
         return (
             how,
             *([thinned] if self.given > self.m else []),
-            f"the interval is for the mean score of samples of these very sizes with k = {self.k}, "
-            "which is no property of the distributions alone",
+            f"the interval is for the expected score at these sample sizes with k = {self.k}; at "
+            "other sizes, or with another k, it is another score",
         )
 
     def _details(self, drift: float) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from genbounds._text import interval, number, percent, shown
+from genbounds._text import interval, number, percent, short, shown
 from genbounds.report._canvas import COLOUR, WIDE, Canvas, draw, rows_axes
 from genbounds.report.blocks import Figure, Name, Table, Tag, Tone
 from genbounds.report.figures._axes import (
@@ -121,7 +121,7 @@ def plan_plot(plan: Plan) -> Figure:
         at=plan.n,
         floor=floor,
     )
-    what = f"a difference of {number(plan.gap)}" if of_power else metric_title(plan.metric)
+    what = _measured(plan) if plan.gap is None else f"a difference of {short(plan.gap)}"
     rows = [(n, width, *([] if power is None else [power])) for n, width, power in plan.rows()]
     return Figure(
         wide=wide,
@@ -168,7 +168,8 @@ def reference_plot(plan: Plan) -> Figure | None:
         narrow=narrow,
         alt=f"Predicted half-width against m, with {generated} generated samples.",
         caption=(
-            f"Predicted half-width with {generated} generated samples against the number of "
+            f"Predicted half-width of the interval for {_measured(plan)}, with {generated} samples"
+            f"{' of each model' if plan.two_models else ' of the model'}, against the number of "
             "reference samples." + ("" if plan.half_width is None else " Dashed: the target.")
         ),
         table=Table(
@@ -176,6 +177,12 @@ def reference_plot(plan: Plan) -> Figure | None:
             [(round(m), w) for m, w in zip(sizes[::step], widths[::step], strict=True)],
         ),
     )
+
+
+def _measured(plan: Plan) -> str:
+    """Return what the interval is for."""
+    title = metric_title(plan.metric)
+    return f"the difference of both models in {title}" if plan.two_models else title
 
 
 def _curve(

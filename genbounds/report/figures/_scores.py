@@ -76,10 +76,13 @@ def _scores(
     title = metric_title(metric)
     widest = max((len(text) for text in letters.values()), default=0)
     right = 22 + max(40.0, 7.5 * widest) if letters else 22.0
+    cut: list[bool] = []
 
     def picture(width: float) -> Canvas:
         canvas, axes = rows_axes(width, names, right=right, top=24.0 if letters else 8.0)
         zero = _value_scale(canvas, axes, list(scored.values()))
+        start, stop = axes.get_xlim()
+        cut.extend(s.low < max(start, zero) or s.high > stop for s in scored.values())
         for row, (name, score) in enumerate(scored.items()):
             shape = "filled" if name in filled else "open"
             drawn = interval_mark(
@@ -110,8 +113,9 @@ def _scores(
             f"with {number(first.value)}, interval {interval(first.low, first.high)}."
         ),
         caption=(
-            f"{title}. Lines are {percent(level)} confidence intervals; an arrow: it goes on "
-            "beyond the axis." + (" Crosses: unreliable, see the warnings." if crosses else "")
+            f"{title}. Lines are {percent(level)} confidence intervals"
+            + ("; one with an arrow goes on, to 0 or beyond the axis." if any(cut) else ".")
+            + (" Crosses: unreliable, see the warnings." if crosses else "")
         ),
         table=_table(scored, letters),
     )
@@ -160,6 +164,6 @@ def _value_scale(canvas: Canvas, axes: Axes, scores: Sequence[Score]) -> float:
     margin = (top / floor) ** 0.03
     axes.set_xscale("log")
     axes.set_xlim(floor / margin, top * margin)
-    below = any(min(score.low, score.value) < floor for score in scores)
+    below = any(score.low < floor or score.value < floor for score in scores)
     log_ticks(canvas, axes, zero=floor if below else None)
     return floor
