@@ -146,6 +146,8 @@ def test_arms_that_fail_are_named_and_out_of_the_mixture():
     assert "60 samples" in reasons["short"]
     assert "groups" in reasons["grouped"]
     assert "take turns" in reasons["classes"]
+    two = go({"left": ARMS["left"], "right": ARMS["right"], "broken": broken})
+    assert (two.certified, two.weights.keys()) == (True, {"left", "right"})
     alone = go({"a": normal(0.0), "broken": broken})
     assert (alone.certified, alone.stopped, alone.weights) == (False, "no rival", {"a": 1.0})
     with pytest.raises(InputError, match="every arm had to be set aside"):

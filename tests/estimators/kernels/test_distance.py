@@ -301,6 +301,7 @@ def test_coverage_of_groups(kernel, d, shift):
         (lambda x: gb.kernel_distance(x, x, bandwidth=1.0), "'polynomial' has none"),
         (lambda x: gb.kernel_distance(x, x, kernel="rbf", bandwidth=[]), "empty"),
         (lambda x: gb.kernel_distance(x, x, kernel="rbf", bandwidth=[1.0, -1.0]), "positive"),
+        (lambda x: gb.kernel_distance(x, x, kernel="rbf", bandwidth=0.0), "positive"),
         (lambda x: gb.kernel_distance(x, x, kernel="rbf", bandwidth=1e-90), "too far"),
         (lambda x: gb.kernel_distance(np.vstack([x, 0 * x[:1]]), x, kernel="cmmd"), "row .10."),
         (lambda x: gb.kernel_distance(gb.Moments.from_features(x), x, kernel="kad"), "moments"),
