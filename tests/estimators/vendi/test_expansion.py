@@ -114,6 +114,21 @@ def test_errors_are_derivatives_of_the_score(order, kept, side, monkeypatch):
     assert error.variance == pytest.approx(expected, rel=1e-6)
 
 
+@pytest.mark.parametrize("slope", [-1.0, 1.9])
+def test_a_tied_largest_eigenvalue_varies_as_one_of_the_group_or_as_their_mean(slope):
+    """Squares that make up for each other leave the mean as it is, not the largest."""
+    n, first = 200, np.linspace(0.2, 0.6, 200)
+    squares = np.column_stack([first, 0.4 + slope * (first - 0.4), np.full(n, 0.1)])
+    count, variance = _expansion.leading_group(
+        lambda part: [(part, np.sqrt(squares))], squares.mean(axis=0), n
+    )
+    assert count == 2
+    relative = squares / 0.4
+    of_mean, of_one = relative[:, :2].mean(axis=1).var(), relative[:, 0].var()
+    assert (of_mean > of_one) == (slope > 0.0)
+    assert variance == pytest.approx(max(of_mean, of_one) / n)
+
+
 def test_a_remainder_stands_for_eigenpairs_that_are_not_known():
     """Truncated: the terms from four eigenpairs and the norms, against those from all of them.
 
