@@ -92,6 +92,17 @@ def test_values_and_variances_are_those_of_the_definition():
 PAIRS = list(combinations(range(5), 2))
 
 
+@pytest.mark.parametrize("whose", ["generated", "reference"])
+def test_heavy_tails_are_named_by_their_side(whose):
+    rng = np.random.default_rng(3)
+    models, real = {"a": ARMS["left"](60, rng), "b": ARMS["right"](50, rng)}, REAL[:80].copy()
+    (real if whose == "reference" else models["a"])[7] = 6.0
+    crossed, _ = crossed_distances(models, KernelReference(real), folds=5, seed=0)
+    warnings = Gaps.at(np.array([0.7, 0.3]), crossed, 2.0).warnings
+    assert warnings
+    assert all(one.message.startswith(f"{whose} rows have heavy tails") for one in warnings)
+
+
 def test_rows_that_certify_have_no_say_in_weights_and_sizes():
     """Other certifying rows: same weights, same sizes at every look, other bounds."""
 

@@ -493,6 +493,8 @@ def test_the_law_of_a_tie_is_that_of_the_largest_share():
     counts = rng.multinomial(2000, np.full(10, 0.1), size=20_000).max(axis=1)
     x = np.eye(10)[np.arange(2000) % 10] * math.sqrt(10.0)
     drawn = tie_excess(x)
+    found = vendi_estimate(x, order=math.inf, kernel="cosine").own_interval
+    assert_allclose(found.excess, drawn, rtol=1e-6, atol=1e-9)
     for level in (0.5, 0.95):
         expected = math.log(np.quantile(counts, level) / 200.0)
         assert np.quantile(drawn, level) == pytest.approx(expected, rel=0.08)
