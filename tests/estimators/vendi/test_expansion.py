@@ -186,6 +186,17 @@ def test_below_order_one_every_row_is_looked_at(monkeypatch):
     assert part.degrees_of_freedom < 2999
 
 
+def test_an_estimate_has_the_influence_of_every_row_unless_told_that_none_is_wanted(monkeypatch):
+    small_parts(monkeypatch, 100)
+    rows = np.random.default_rng(8).normal(size=(3000, 4))
+    whole, part = (
+        vendi_estimate(rows, kernel="cosine", **given).sample
+        for given in ({}, {"influences": False})
+    )
+    assert whole.influence.shape == (3000,)
+    assert part.influence is None
+
+
 @pytest.mark.parametrize("method", ["exact", "fkea"])
 def test_products_in_float32_are_accurate(monkeypatch, method):
     """Network features in float32 against the same in float64: far below a standard error."""
