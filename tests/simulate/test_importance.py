@@ -95,6 +95,8 @@ def test_arms_without_a_tilt():
     assert GaussianArm(0.0, np.ones(200)).tilted(["covariance"], 5, 10, rng) is None
     assert PLANE.tilted(["running_mean"], 5, 10, rng) is None
     assert SphereArm(3).tilted(["sample_spectrum"], 5, 10, rng) is None
+    assert UniformArm(0.0, 2.0).tilted(SCALAR_QUANTITIES, 5, 10, rng) is None
+    assert UniformArm(0.0, 1.0).tilted(SCALAR_QUANTITIES, 5, 10, rng) is not None
     fourier = VendiArm(CategoricalArm([0.5, 0.5]), order=2.0, frequencies=3)
     assert fourier.tilted(["fourier_spectrum"], 5, 10, rng) is None
 
