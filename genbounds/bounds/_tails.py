@@ -73,18 +73,11 @@ def weighted_chi_square_tail(
     def slope(c: float) -> float:
         return float((2.0 * half * values / (1.0 - 2.0 * c * values)).sum() - x - 1.0 / c)
 
-    if upper:
-        low, high = 0.25, 0.25
-        while slope(low) > 0.0:
-            low /= 2.0
-        while slope(high) < 0.0:
-            high = 0.5 * (0.5 + high)
-    else:
-        low, high = -1.0, -1.0
-        while slope(low) > 0.0:
-            low *= 2.0
-        while slope(high) < 0.0:
-            high /= 2.0
+    low = high = 0.25 if upper else -1.0
+    while slope(low) > 0.0:
+        low *= 0.5 if upper else 2.0
+    while slope(high) < 0.0:  # towards 1/2 or 0
+        high = 0.5 * (high + (0.5 if upper else 0.0))
     c = low if low == high else float(brentq(slope, low, high, xtol=1e-300, rtol=1e-12))
 
     gap = 1.0 - 2.0 * c * values

@@ -403,7 +403,7 @@ class _Units:
         if len(steps) < 2:
             return
         cost = float(np.mean([rows.size for rows, _ in steps])) ** 2 * len(steps)
-        shifts = int(np.clip(PAIR_BUDGET // max(cost, 1.0), 1, min(MOST_SHIFTS, len(steps) - 1)))
+        shifts = int(np.clip(PAIR_BUDGET // cost, 1, min(MOST_SHIFTS, len(steps) - 1)))
         kept = steps[: max(32, int(len(steps) * min(1.0, PAIR_BUDGET / cost)))]
         for shift in range(1, shifts + 1):
             others = [steps[(k + shift) % len(steps)] for k in range(len(kept))]

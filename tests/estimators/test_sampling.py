@@ -543,6 +543,17 @@ def test_models_share_units_by_name_in_whatever_order_their_rows_are(metric):
     assert stderr(b, ids + 300) > 1.2 * paired
 
 
+@pytest.mark.parametrize("metric", [gb.frechet_distance, gb.kernel_inception_distance])
+def test_both_samples_share_units_by_name_in_whatever_order_their_rows_are(metric):
+    rng = np.random.default_rng(7)
+    ids, order = np.repeat(np.arange(30), 2), rng.permutation(60)
+    x = rng.normal(size=(60, 3))
+    y = x + 0.3 * rng.normal(size=(60, 3))
+    found = metric(gb.Sample(x, groups=ids), gb.Sample(y, groups=ids))
+    other = metric(gb.Sample(x, groups=ids), gb.Sample(y[order], groups=ids[order]))
+    assert both(other) == pytest.approx(both(found), rel=1e-6)
+
+
 @pytest.mark.parametrize("design", ["groups", "strata"])
 def test_heavy_tails_are_seen_however_the_rows_were_drawn(design):
     """One group of rows, or one row, makes up most of the variance; without it nothing is said."""

@@ -92,6 +92,20 @@ def test_values_and_variances_are_those_of_the_definition():
 PAIRS = list(combinations(range(5), 2))
 
 
+@pytest.mark.parametrize(
+    ("where", "whose"), [("a", "generated"), ("b", "generated"), ("real", "reference")]
+)
+def test_heavy_tails_are_named_by_their_side(where, whose):
+    rng = np.random.default_rng(3)
+    rows = {"a": ARMS["left"](60, rng), "b": ARMS["right"](50, rng), "real": REAL[:80].copy()}
+    rows[where][7] = 6.0
+    models, real = {name: rows[name] for name in "ab"}, rows["real"]
+    crossed, _ = crossed_distances(models, KernelReference(real), folds=5, seed=0)
+    warnings = Gaps.at(np.array([0.5, 0.5]), crossed, 2.0).warnings
+    assert warnings
+    assert all(one.message.startswith(f"{whose} rows have heavy tails") for one in warnings)
+
+
 def test_rows_that_certify_have_no_say_in_weights_and_sizes():
     """Other certifying rows: same weights, same sizes at every look, other bounds."""
 
@@ -181,6 +195,8 @@ def test_arms_that_fail_are_named_and_out_of_the_mixture():
     assert "60 samples" in reasons["short"]
     assert "groups" in reasons["grouped"]
     assert "take turns" in reasons["classes"]
+    two = go({"left": ARMS["left"], "right": ARMS["right"], "broken": broken})
+    assert (two.certified, two.weights.keys()) == (True, {"left", "right"})
     alone = go({"a": normal(0.0), "broken": broken})
     assert (alone.certified, alone.stopped, alone.weights) == (False, "no rival", {"a": 1.0})
     with pytest.raises(InputError, match="every arm had to be set aside"):

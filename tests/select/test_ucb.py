@@ -9,7 +9,7 @@ from genbounds import InputError, select
 from genbounds.bounds import Bound, catalog
 from genbounds.estimators import FrechetReference, Moments, metric_spec
 from genbounds.select import FdUcb, FidUcb, IsUcb, NaiveUcb, Norms, fd_bonus
-from genbounds.select.policies._fd_ucb import bounded_bonus
+from genbounds.select.policies._fd_ucb import ReferenceSpectrum, bounded_bonus
 from genbounds.select.policies._norms import EntryNorms
 from genbounds.simulate import GaussianArm, SphereArm
 from tests.select.test_policies import state
@@ -235,6 +235,17 @@ def test_norms_are_refreshed_after_a_tenth(monkeypatch):
         s.rows[0] = rows[:n]
         FdUcb().index(s, 0)
     assert calls == [100, 110]
+
+
+def test_a_reference_of_low_rank_has_a_root():
+    """Rounding makes eigenvalues that are 0 negative."""
+    for seed in range(10):
+        direction = np.random.default_rng(seed).normal(size=6)
+        reference = Moments(np.zeros(6), np.outer(direction, direction))
+        found = ReferenceSpectrum.of(ucb_state(np.zeros((3, 6)), reference))
+        square = float(direction @ direction)
+        assert found.trace_root == pytest.approx(np.sqrt(square), rel=1e-6)
+        assert found.operator == pytest.approx(square)
 
 
 def posteriors_state(p, *, error, horizon=1, batches=None):

@@ -322,6 +322,14 @@ def test_kernel_spectra():
     assert drawn["sample_spectrum"][0] == pytest.approx(gram, abs=1e-12)
 
 
+def test_rows_of_clusters_lie_on_the_sphere_of_their_own_subspace():
+    rows = SphereClustersArm([0.5, 0.3, 0.2], [1, 2, 2]).draw(100, np.random.default_rng(0))
+    assert np.linalg.norm(rows, axis=1) == pytest.approx(np.ones(100))
+    lies_in = np.stack([(part != 0.0).any(axis=1) for part in np.split(rows, [1, 3], axis=1)])
+    assert (lies_in.sum(axis=0) == 1).all()
+    assert lies_in.any(axis=1).all()
+
+
 @pytest.mark.statistical
 def test_fourier_kernel_is_unbiased():
     """Null: mean FKEA kernel is [x = y]; its trace is exactly one. False alarm < 1e-6."""

@@ -156,6 +156,25 @@ def test_interval_coverage_of_an_exact_interval():
     assert control.refuted
 
 
+def test_coverage_of_intervals_by_hand():
+    """[k - 1/2, k + 1/2] for draws k = 0, …, 19 about 9: one hit, half widths of 1/2."""
+    drawn = iter(range(20))
+    found = interval_coverage(
+        lambda x: Interval(x - 0.5, x + 0.5),
+        lambda rng: next(drawn),
+        9.0,
+        replications=20,
+        seed=0,
+        level=0.5,
+        confidence=0.9,
+    )
+    assert (found.misses, found.replications, found.delta, found.claimed) == (19, 20, 0.5, 0.5)
+    assert (found.miss, found.width, found.tightness) == (0.95, 1.0, 0.5 / 5.0)
+    assert found.stderr == pytest.approx(np.sqrt(0.95 * 0.05 / 20))
+    assert found.miss_low == pytest.approx(stats.beta.ppf(0.05, 19, 2))
+    assert found.refuted
+
+
 def test_interval_of_nan_covers_nothing():
     found = interval_coverage(
         lambda x: Interval(np.nan, np.nan), draw_normal, 2.0, replications=20, seed=0, level=0.9

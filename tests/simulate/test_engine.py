@@ -99,6 +99,16 @@ def test_a_wrong_degree_of_freedom_is_seen():
     assert stats.ks_2samp(wrong["trace"], slow["trace"]).pvalue < ALARM
 
 
+@pytest.mark.parametrize("n", [2, 4, 7, 40])
+def test_triangles_have_the_rank_of_the_covariance(n):
+    here = draw_white(6, n, 3, np.random.default_rng(5)).triangle
+    there = draw_white_on("cpu", 6, n, 3, np.random.SeedSequence(5)).triangle
+    for triangle in (here, there.numpy()):
+        assert triangle.shape == (3, 6, min(6, n - 1))
+        assert (np.triu(triangle, 1) == 0.0).all()
+        assert (np.diagonal(triangle, axis1=1, axis2=2) > 0.0).all()
+
+
 @pytest.mark.parametrize("debias", [False, True])
 @pytest.mark.parametrize("n", [4, 60])
 @pytest.mark.parametrize("name", ARMS)

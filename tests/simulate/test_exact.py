@@ -12,6 +12,7 @@ import pytest
 from genbounds import InputError
 from genbounds.bounds import catalog, exact_sides
 from genbounds.simulate import audit
+from genbounds.simulate.auditing import _proofs
 from genbounds.simulate.auditing._checks import exact_checks
 from genbounds.simulate.auditing._inputs import FAMILIES
 from genbounds.simulate.auditing._search import DIMENSIONS, Target, ascend, search, shrunk
@@ -72,6 +73,16 @@ def test_a_planted_constant_turns_the_check(name, right, wrong):
     found = failed(name, **wrong)
     assert found
     assert found <= {("conversion", False), ("fact", False)}
+
+
+@pytest.mark.parametrize(
+    ("constants", "holds"),
+    [({}, True), ({"union": 3.0}, True), ({"linear": 1.99}, False), ({"union": 1.9}, False)],
+)
+def test_the_far_tail_asks_for_its_constants(constants, holds):
+    bound = BOUNDS["m25.sub-exponential-mean"]
+    bound = dataclasses.replace(bound, constants={**bound.constants, **constants})
+    assert _proofs._far_tail(2, "α")(bound).holds == holds
 
 
 def steps(name, **constants):

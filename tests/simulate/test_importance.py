@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 from scipy import integrate, special, stats
 
 from genbounds.bounds import catalog, weighted_chi_square_quantile
@@ -69,12 +70,33 @@ def test_weights_average_to_one_and_are_bounded(arm, names, n):
     assert np.array_equal(again.log_weights, drawn.log_weights)
 
 
+def test_a_tilted_class_leaves_the_others_their_shares_of_the_rest():
+    given = []
+
+    class Recording(np.random.Generator):
+        def multinomial(self, n, chances, size=None):
+            given.append(np.atleast_2d(chances))
+            return super().multinomial(n, chances, size)
+
+    arm = CategoricalArm([0.7, 0.1, 0.1, 0.1])
+    arm.tilted(["sample_spectrum"], 50, 200, Recording(np.random.PCG64(0)))
+    chances = np.concatenate(given[1:])  # the first drew how many of each tilt
+    assert_allclose(chances.sum(axis=1), 1.0)
+    ratios = np.sort(chances / arm.probabilities, axis=1)
+    assert_allclose(ratios[:, 1], ratios[:, 2])
+    assert_allclose(
+        np.minimum(ratios[:, 1] - ratios[:, 0], ratios[:, 3] - ratios[:, 2]), 0.0, atol=1e-9
+    )
+
+
 def test_arms_without_a_tilt():
     rng = np.random.default_rng(0)
     assert SkewedArm(0.0, 1.0, shape=2.0).tilted(["sample_mean"], 5, 10, rng) is None
     assert GaussianArm(0.0, np.ones(200)).tilted(["covariance"], 5, 10, rng) is None
     assert PLANE.tilted(["running_mean"], 5, 10, rng) is None
     assert SphereArm(3).tilted(["sample_spectrum"], 5, 10, rng) is None
+    assert UniformArm(0.0, 2.0).tilted(SCALAR_QUANTITIES, 5, 10, rng) is None
+    assert UniformArm(0.0, 1.0).tilted(SCALAR_QUANTITIES, 5, 10, rng) is not None
     fourier = VendiArm(CategoricalArm([0.5, 0.5]), order=2.0, frequencies=3)
     assert fourier.tilted(["fourier_spectrum"], 5, 10, rng) is None
 

@@ -175,6 +175,11 @@ def test_arms_of_scenarios_are_what_their_names_say():
         assert d is None or arm.facts["d"] == int(d[1]), arm.name
         scale = re.match(r"(1e-6 )?I \(", arm.name)
         assert scale is None or arm.facts["operator"] == (1e-6 if scale[1] else 1.0), arm.name
+        gap = re.search(r"reference mean ([\de.]+)|equal to the reference", arm.name)
+        if gap:
+            assert arm.facts["mean_gap"] == float(gap[1] or 0.0), arm.name
+            least = 1e-9 * arm.facts["trace"]
+            assert gap[1] or arm.facts["distance"] == pytest.approx(0.0, abs=least), arm.name
 
 
 @pytest.mark.parametrize("setting", POOLS)

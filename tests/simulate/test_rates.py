@@ -10,7 +10,7 @@ import pytest
 from genbounds import InputError
 from genbounds.bounds import catalog, truncate
 from genbounds.simulate import CategoricalArm, FrechetArm, GaussianArm, NystromArm, audit, coverage
-from genbounds.simulate.auditing import _infinity, _nystrom
+from genbounds.simulate.auditing import _infinity, _nystrom, _sobol
 
 BOUNDS = catalog()
 
@@ -36,6 +36,28 @@ def test_planted_rate_turns_the_verdict(name, wrong):
     row = verdict(name, **wrong)
     assert row.verdict == "refuted"
     assert row.counterexample
+
+
+@pytest.mark.parametrize("plain", [None, (1, 0), (1, 1), (2, 0), (2, 1)])
+def test_sobol_points_are_upheld_where_every_kind_of_them_gains(plain, monkeypatch):
+    """At 2 latents Sobol points are closer and better than iid ones but for one sampler and score.
+
+    Both scores must vary less; of the means that of FD_N alone must gain.
+    """
+
+    def networks(runs, n, rng):
+        for latent in (2, 8, 32):
+            scores = rng.standard_normal((runs, 3, 2))
+            for sampler, score in ((1, 0), (1, 1), (2, 0), (2, 1)):
+                if latent == 2 and (sampler, score) != plain:
+                    scores[:, sampler, score] *= 0.01
+                    scores[:, sampler, score] += (-10.0, 10.0)[score]
+            yield latent, scores
+
+    monkeypatch.setattr(_sobol, "_networks", networks)
+    bound, rng = BOUNDS["c20.sobol"], np.random.default_rng(0)
+    assert _sobol.variances(bound, 600, rng)[-1].holds == (plain is None)
+    assert _sobol.means(bound, 600, rng)[-1].holds == (plain not in ((1, 0), (2, 0)))
 
 
 def last_size_only(sizes):

@@ -98,7 +98,7 @@ class RbfArm(SyntheticArm):
         """All eigenvalues above 1e-14, largest first."""
         values: Float = np.ones(1)
         for largest, ratio in zip(*self._geometric(), strict=True):
-            powers = np.arange(int(np.ceil(-34.0 / np.log(ratio))) + 1)
+            powers = np.arange(int(np.ceil(-34.0 / np.log(ratio))))  # ratio^k > 2e-15
             values = np.outer(values, largest * ratio**powers).ravel()
             values = values[values > 1e-14]
         return np.sort(values)[::-1]

@@ -239,7 +239,7 @@ def _fourier_exponents(bound: Bound) -> Check:
     """V24 A.5: two vector Bernstein inequalities at ε/2."""
     import sympy
 
-    e, m = sympy.symbols("e m", positive=True)
+    e, m = sympy.symbols("e m")
     rest = sympy.expand((8 - m * e / 4) / 32 - (32 - m * e) / 128)
     return Check(
         kind="conversion",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.linalg import sqrtm
 from scipy.stats import binom
 
 import genbounds as gb
@@ -21,6 +22,28 @@ def coverage(fake, real, truth, *, runs):
         values.append(found.value)
         stderrs.append(found.stderr)
     return hits, np.array(values), np.array(stderrs)
+
+
+def test_curvature_of_known_moments_is_a_second_derivative():
+    """Along the influence of Gaussian rows, which moves μ by 2 Σ gap and Σ by 2 Σ (I - T) Σ."""
+    root = np.array([[1.2, 0.0, 0.0], [0.3, 1.0, 0.0], [0.1, 0.2, 0.9]])
+    mean, cov, n = np.array([0.5, 0.0, -0.2]), root @ root.T, 500
+    other = np.diag([1.0, 2.0, 0.5])
+    half = np.sqrt(other)
+    transport = half @ np.linalg.inv(sqrtm(half @ cov @ half)) @ half
+    moves = 2.0 * cov @ mean, 2.0 * cov @ (np.eye(3) - transport) @ cov
+
+    def distance(step):
+        mean_there, cov_there = mean + step * moves[0], cov + step * moves[1]
+        return mean_there @ mean_there + np.trace(
+            cov_there + other - 2.0 * sqrtm(half @ cov_there @ half)
+        )
+
+    h = 1e-3
+    expected = (distance(h) - 2.0 * distance(0.0) + distance(-h)) / (2.0 * h**2) / n**2
+    reference = FrechetReference(gb.Moments(np.zeros(3), other))
+    found = reference.estimate(gb.Moments(mean, cov, n=n)).sample.curvature
+    assert found == pytest.approx(expected, rel=1e-4, abs=0.0)
 
 
 @pytest.mark.parametrize("scale", [0.8, 1.4])

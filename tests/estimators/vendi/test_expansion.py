@@ -114,6 +114,21 @@ def test_errors_are_derivatives_of_the_score(order, kept, side, monkeypatch):
     assert error.variance == pytest.approx(expected, rel=1e-6)
 
 
+@pytest.mark.parametrize("slope", [-1.0, 1.9])
+def test_a_tied_largest_eigenvalue_varies_as_one_of_the_group_or_as_their_mean(slope):
+    """Squares that make up for each other leave the mean as it is, not the largest."""
+    n, first = 200, np.linspace(0.2, 0.6, 200)
+    squares = np.column_stack([first, 0.4 + slope * (first - 0.4), np.full(n, 0.1)])
+    count, variance = _expansion.leading_group(
+        lambda part: [(part, np.sqrt(squares))], squares.mean(axis=0), n
+    )
+    assert count == 2
+    relative = squares / 0.4
+    of_mean, of_one = relative[:, :2].mean(axis=1).var(), relative[:, 0].var()
+    assert (of_mean > of_one) == (slope > 0.0)
+    assert variance == pytest.approx(max(of_mean, of_one) / n)
+
+
 def test_a_remainder_stands_for_eigenpairs_that_are_not_known():
     """Truncated: the terms from four eigenpairs and the norms, against those from all of them.
 
@@ -169,6 +184,17 @@ def test_below_order_one_every_row_is_looked_at(monkeypatch):
     _, part, _ = spectral_error(spectrum.coordinates, spectrum.values, order=1.0, **given)
     assert part.influence is None
     assert part.degrees_of_freedom < 2999
+
+
+def test_an_estimate_has_the_influence_of_every_row_unless_told_that_none_is_wanted(monkeypatch):
+    small_parts(monkeypatch, 100)
+    rows = np.random.default_rng(8).normal(size=(3000, 4))
+    whole, part = (
+        vendi_estimate(rows, kernel="cosine", **given).sample
+        for given in ({}, {"influences": False})
+    )
+    assert whole.influence.shape == (3000,)
+    assert part.influence is None
 
 
 @pytest.mark.parametrize("method", ["exact", "fkea"])
@@ -478,6 +504,8 @@ def test_the_law_of_a_tie_is_that_of_the_largest_share():
     counts = rng.multinomial(2000, np.full(10, 0.1), size=20_000).max(axis=1)
     x = np.eye(10)[np.arange(2000) % 10] * math.sqrt(10.0)
     drawn = tie_excess(x)
+    found = vendi_estimate(x, order=math.inf, kernel="cosine").own_interval
+    assert_allclose(found.excess, drawn, rtol=1e-6, atol=1e-9)
     for level in (0.5, 0.95):
         expected = math.log(np.quantile(counts, level) / 200.0)
         assert np.quantile(drawn, level) == pytest.approx(expected, rel=0.08)
