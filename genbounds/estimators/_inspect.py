@@ -256,13 +256,13 @@ def _close_rows(rows: NDArray[Any], ids: NDArray[np.uint64], what: str) -> tuple
     order = np.arange(1, gaps.shape[1] + 1)
     whose = f"{what} " if what else ""
     near = _near_duplicates(gaps, order, whose)
-    if any(warning.severity == "unreliable" for warning in near):
-        return near
-    return _equal_groups(gaps * order, distinct.size, whose) or near
+    return near + _equal_groups(gaps * order, distinct.size, whose)
 
 
 def _near_duplicates(gaps: Float, order: Index, whose: str) -> tuple[Diagnostic, ...]:
-    dimension = math.log(2.0) / max(float(np.median(gaps[:, 0])), 1e-300)
+    # Gaps beyond the near duplicates: with these, a median of the first ones sees no dimension.
+    beyond = (gaps * order)[:, LARGEST_TWINS:]
+    dimension = math.log(2.0) / max(float(np.median(beyond)), 1e-300)
     wide = gaps * order * dimension > math.log(gaps.size / FALSE_ALARM)
     wide &= gaps > LEAST_GAP
     near = (order * wide).max(axis=1)

@@ -83,6 +83,7 @@ def mixed_sources(rng, share=0.88):
     [
         (lambda rng: near_copies(rng, 0.3, 0.02), "near-duplicates", False),
         (lambda rng: near_copies(rng, 0.05, 0.02), "near-duplicates", True),
+        (lambda rng: near_copies(rng, 0.9, 0.1), "near-duplicates", False),  # of most rows
         (sorted_by_class, "dependent-rows", False),
         (augmented, "dependent-rows", False),
         (mixed_sources, "dependent-rows", False),
