@@ -125,6 +125,24 @@ def test_rows_of_the_reference_are_noticed(share):
     assert "leak" in codes(ranking.scores["leaking"])
 
 
+@pytest.mark.parametrize(
+    "score",
+    [
+        gb.frechet_distance,
+        gb.kernel_inception_distance,
+        lambda fake, real: gb.precision_recall(fake, real).precision,
+    ],
+)
+def test_samples_of_the_same_prompts_are_noticed(score):
+    """Half of the variance is that of a prompt, which row i of both samples shares."""
+    rng = np.random.default_rng(33)
+    prompts = gauss(rng)
+    fake, real = prompts + gauss(rng), prompts + gauss(rng) + 0.5
+    assert "dependent-rows" in codes(score(fake, real), "unreliable")
+    assert not codes(score(gb.Sample(fake), real)) & NOTICED
+    assert not codes(score(rng.permutation(fake), real)) & NOTICED  # what cannot be seen
+
+
 def posteriors(k, classes, rng):
     p = rng.dirichlet(np.full(classes, 0.05), k.size)
     p[np.arange(k.size), k] += 4.0
