@@ -256,13 +256,13 @@ def _close_rows(rows: NDArray[Any], ids: NDArray[np.uint64], what: str) -> tuple
     order = np.arange(1, gaps.shape[1] + 1)
     whose = f"{what} " if what else ""
     near = _near_duplicates(gaps, order, whose)
-    if any(warning.severity == "unreliable" for warning in near):
-        return near
-    return _equal_groups(gaps * order, distinct.size, whose) or near
+    return near + _equal_groups(gaps * order, distinct.size, whose)
 
 
 def _near_duplicates(gaps: Float, order: Index, whose: str) -> tuple[Diagnostic, ...]:
-    dimension = math.log(2.0) / max(float(np.median(gaps[:, 0])), 1e-300)
+    # Gaps beyond the near duplicates: with these, a median of the first ones sees no dimension.
+    beyond = (gaps * order)[:, LARGEST_TWINS:]
+    dimension = math.log(2.0) / max(float(np.median(beyond)), 1e-300)
     wide = gaps * order * dimension > math.log(gaps.size / FALSE_ALARM)
     wide &= gaps > LEAST_GAP
     near = (order * wide).max(axis=1)
@@ -363,19 +363,7 @@ def _alike_in_order(rows: NDArray[Any], what: str) -> tuple[Diagnostic, ...]:
         return ()
     rng = np.random.default_rng(SEED)
     at = np.sort(rng.choice(n - 1, min(n - 1, ORDER_PAIRS), replace=False))
-    one, two = (np.array(rows[index], dtype=np.float64) for index in (at, at + 1))
-    centre = one.mean(axis=0)
-    if not np.isfinite(centre).all():
-        return ()
-    for part in (one, two):
-        part -= centre
-        norms = np.sqrt(np.einsum("ij,ij->i", part, part))
-        part /= np.where(norms > 0.0, norms, 1.0)[:, None]
-    alike = np.einsum("ij,ij->i", one, two)
-    shift = len(at) // 2
-    apart = np.einsum("ij,ij->i", one, np.roll(two, shift, axis=0))
-    noise = math.sqrt((float(alike.var()) + float(apart.var())) / len(at))
-    z = (float(alike.mean()) - float(apart.mean())) / noise if noise > 0.0 else 0.0
+    z = _likeness(rows[at], rows[at + 1])
     if z < Z_LIMIT:
         return ()
     whose = f"{what} " if what else ""
@@ -391,8 +379,44 @@ def _alike_in_order(rows: NDArray[Any], what: str) -> tuple[Diagnostic, ...]:
     )
 
 
+def _likeness(ones: NDArray[Any], twos: NDArray[Any]) -> float:
+    """Return by how many standard errors rows of one place are more alike than others, or 0."""
+    one, two = (np.array(part, dtype=np.float64) for part in (ones, twos))
+    for part in (one, two):
+        part -= part.mean(axis=0)
+        norms = np.sqrt(np.einsum("ij,ij->i", part, part))
+        if not np.isfinite(norms).all():
+            return 0.0
+        part /= np.where(norms > 0.0, norms, 1.0)[:, None]
+    alike = np.einsum("ij,ij->i", one, two)
+    apart = np.einsum("ij,ij->i", one, np.roll(two, len(two) // 2, axis=0))
+    noise = math.sqrt((float(alike.var()) + float(apart.var())) / len(alike))
+    return (float(alike.mean()) - float(apart.mean())) / noise if noise > 0.0 else 0.0
+
+
 Z_LIMIT = 5.0
 """Standard errors by which neighbours must be more alike than random pairs: 3e-7 by chance."""
+
+
+def alike_by_place(fake: Inspected, real: Inspected) -> tuple[Diagnostic, ...]:
+    """Warn of two plain samples whose rows are alike place by place: of the same prompts."""
+    n = len(fake.rows)
+    if fake.told or real.told or fake.rows.shape != real.rows.shape or n < 50:
+        return ()
+    rng = np.random.default_rng(SEED)
+    at = np.sort(rng.choice(n, min(n, ORDER_PAIRS), replace=False))
+    z = _likeness(fake.rows[at], real.rows[at])
+    if z < Z_LIMIT:
+        return ()
+    return (
+        unreliable(
+            "dependent-rows",
+            f"generated and reference rows of one place are alike (z = {z:.0f}): they come from "
+            "the same prompts, or both files are sorted",
+            "Pass genbounds.Sample(x, groups=prompts) for both samples, with the same ids "
+            "(--groups); if they are only sorted, genbounds.Sample(x) (--iid).",
+        ),
+    )
 
 
 def leaked(fake: NDArray[np.uint64], real: NDArray[np.uint64]) -> tuple[Diagnostic, ...]:

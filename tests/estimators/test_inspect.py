@@ -83,6 +83,7 @@ def mixed_sources(rng, share=0.88):
     [
         (lambda rng: near_copies(rng, 0.3, 0.02), "near-duplicates", False),
         (lambda rng: near_copies(rng, 0.05, 0.02), "near-duplicates", True),
+        (lambda rng: near_copies(rng, 0.9, 0.1), "near-duplicates", False),  # of most rows
         (sorted_by_class, "dependent-rows", False),
         (augmented, "dependent-rows", False),
         (mixed_sources, "dependent-rows", False),
@@ -122,6 +123,24 @@ def test_rows_of_the_reference_are_noticed(share):
     ranking = gb.compare({"leaking": fake, "honest": 1.1 * gauss(rng, 1000) + 0.1}, real)
     assert ranking.scores["honest"].reliable
     assert "leak" in codes(ranking.scores["leaking"])
+
+
+@pytest.mark.parametrize(
+    "score",
+    [
+        gb.frechet_distance,
+        gb.kernel_inception_distance,
+        lambda fake, real: gb.precision_recall(fake, real).precision,
+    ],
+)
+def test_samples_of_the_same_prompts_are_noticed(score):
+    """Half of the variance is that of a prompt, which row i of both samples shares."""
+    rng = np.random.default_rng(33)
+    prompts = gauss(rng)
+    fake, real = prompts + gauss(rng), prompts + gauss(rng) + 0.5
+    assert "dependent-rows" in codes(score(fake, real), "unreliable")
+    assert not codes(score(gb.Sample(fake), real)) & NOTICED
+    assert not codes(score(rng.permutation(fake), real)) & NOTICED  # what cannot be seen
 
 
 def posteriors(k, classes, rng):

@@ -8,7 +8,7 @@ import numpy as np
 
 from genbounds.estimators._design import drawn
 from genbounds.estimators._estimate import Estimate, SampleError, heavy_tails, small_sample
-from genbounds.estimators._inspect import leaked
+from genbounds.estimators._inspect import alike_by_place, leaked
 from genbounds.estimators.frechet._expansion import gaussian_bias
 from genbounds.estimators.frechet._pair import Pair, lends
 from genbounds.estimators.frechet._sample import SIDES, FrechetSample
@@ -102,7 +102,7 @@ def _drawing_warnings(samples: tuple[FrechetSample, FrechetSample]) -> tuple[Dia
     found = [warning for one in seen if one is not None for warning in one.warnings]
     fake, real = seen
     if fake is not None and real is not None:
-        found += leaked(fake.ids, real.ids)
+        found += (*leaked(fake.ids, real.ids), *alike_by_place(fake, real))
     return tuple(found)
 
 

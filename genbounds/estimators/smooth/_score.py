@@ -17,7 +17,7 @@ from genbounds.estimators._estimate import (
     heavy_tails,
     small_sample,
 )
-from genbounds.estimators._inspect import leaked
+from genbounds.estimators._inspect import alike_by_place, leaked
 from genbounds.estimators.smooth._engine import expand
 from genbounds.estimators.smooth._rows import (
     blamed,
@@ -230,7 +230,7 @@ class SmoothReference:
         )
         warnings = [warning for seen in samples for warning in seen.warnings]
         if len(samples) == 2:
-            warnings += leaked(samples[0].ids, samples[1].ids)
+            warnings += (*leaked(samples[0].ids, samples[1].ids), *alike_by_place(*samples))
         warnings += heavy_tails(found)
         for design, name in zip(designs, names, strict=True):
             warnings += small_sample(design.effective, name=name)
