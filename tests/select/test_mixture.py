@@ -101,7 +101,7 @@ def test_heavy_tails_are_named_by_their_side(where, whose):
     rows[where][7] = 6.0
     models, real = {name: rows[name] for name in "ab"}, rows["real"]
     crossed, _ = crossed_distances(models, KernelReference(real), folds=5, seed=0)
-    warnings = Gaps.at(np.array([0.5, 0.5]), crossed, 2.0).warnings
+    warnings = kernel_gaps(np.array([0.5, 0.5]), crossed, 2.0).warnings
     assert warnings
     assert all(one.message.startswith(f"{whose} rows have heavy tails") for one in warnings)
 
