@@ -83,5 +83,5 @@ def test_lines_listed_as_harmless_are_there():
     listed = tomllib.loads((ROOT / "tests" / "mutants.toml").read_text(encoding="utf-8"))
     for one in listed["harmless"]:
         lines = (ROOT / one["module"]).read_text(encoding="utf-8").splitlines()
-        assert [line.strip() for line in lines].count(one["line"]) == 1, one
+        assert one["line"] in [line.strip() for line in lines], one
         assert one["why"], one
