@@ -98,6 +98,11 @@ class Design:
         return float(self.units - self.sizes.size)
 
     @property
+    def free_units(self) -> float:
+        """As many units without strata have these degrees of freedom; infinite for single rows."""
+        return np.inf if self.independent else self.degrees_of_freedom + 1.0
+
+    @property
     def effective(self) -> float:
         """Kish's effective number of rows, 1 / Σ w²."""
         return 1.0 / float(self.weights @ self.weights)

@@ -246,7 +246,7 @@ def inception_estimate(
         error = replace(error, variance=error.variance + line.variance / score**2)
         details = (f"{line.sizes.size} subset sizes from {line.sizes[0]} to {line.sizes[-1]}",)
     classes = int((form.marginals[:, 0] > 0.0).sum())
-    warnings += small_sample(n)
+    warnings += small_sample(n, units=math.inf if design is None else design.free_units)
     if n < 2 * classes:
         warnings += (
             caution(

@@ -130,7 +130,9 @@ def mean_estimate(
         assumptions=(drawn(known),),
     )
     if bounds is None:
-        return found.warned(*heavy_tails(found), *small_sample(design.effective))
+        return found.warned(
+            *heavy_tails(found), *small_sample(design.effective, units=design.free_units)
+        )
     largest = int(design.row_counts.max())
     sizes = (f"no group can have more than {largest} rows",) if largest > 1 else ()
     return replace(

@@ -564,3 +564,14 @@ def test_heavy_tails_are_seen_however_the_rows_were_drawn(design):
     assert "heavy-tails" not in codes(gb.frechet_distance(gb.Sample(x, **labels), known))
     x[17] *= 40.0
     assert "heavy-tails" in codes(gb.frechet_distance(gb.Sample(x, **labels), known))
+
+
+@pytest.mark.parametrize("name", SCORES)
+@pytest.mark.parametrize(("groups", "doubted"), [(8, True), (10, False)])
+def test_so_few_groups_say_nothing_of_their_spread(name, groups, doubted):
+    """8 groups of 20 rows cover 77 to 91 % where 95 should."""
+    x = np.random.default_rng(0).normal(size=(20 * groups, 4))
+    score = SCORES[name](x, groups=np.arange(len(x)) % groups)
+    few = [one for one in score.warnings if "independent groups" in one.message]
+    assert [one.severity for one in few] == ["unreliable"] * doubted
+    assert all("Use 10 groups or more" in one.remedy for one in few)

@@ -111,7 +111,7 @@ def _size_warnings(samples: tuple[FrechetSample, FrechetSample]) -> tuple[Diagno
         warning
         for name, sample in zip(SIDES, samples, strict=True)
         if sample.n is not None
-        for warning in small_sample(sample.effective, name=name)
+        for warning in small_sample(sample.effective, name=name, units=sample.free_units)
     )
     fake = samples[0]
     if fake.n is not None or fake.moments.size_known:

@@ -96,6 +96,11 @@ class FrechetSample:
         return self.design is None or self.design.independent
 
     @property
+    def free_units(self) -> float:
+        """How many independent groups the rows come from; infinite for independent rows."""
+        return math.inf if self.design is None else self.design.free_units
+
+    @property
     def effective(self) -> float:
         """Kish's effective number of rows, 1 / Σ w²; infinite for exact moments."""
         if self.design is not None:

@@ -159,8 +159,8 @@ def designed_estimate(
         statistic=kernel.label,
         warnings=(
             *([bias_left(bias)] if estimator == "plugin" else []),
-            *small_sample(one.effective, name="generated"),
-            *small_sample(two.effective, name="reference"),
+            *small_sample(one.effective, name="generated", units=one.free_units),
+            *small_sample(two.effective, name="reference", units=two.free_units),
         ),
         assumptions=(
             f"{drawn(designs[0])} (generated)",

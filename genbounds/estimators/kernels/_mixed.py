@@ -57,6 +57,8 @@ def mixture_estimate(
         details=(f"{crossed.folds} folds, {len(crossed.pairs)} pairs of them",),
     )
     few = [
-        warning for sample in crossed.samples for warning in small_sample(sample.design.effective)
+        warning
+        for design in (sample.design for sample in crossed.samples)
+        for warning in small_sample(design.effective, units=design.free_units)
     ]
     return estimate.warned(*heavy_tails(estimate), *few[:1])

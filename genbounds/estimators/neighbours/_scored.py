@@ -185,7 +185,12 @@ class Scored:
             *real.warnings,
             *leaked(fake.ids, real.ids),
             *alike_by_place(fake, real),
-            *small_sample(few),
+            *small_sample(
+                few,
+                units=min(
+                    math.inf if d is None else d.free_units for d in (fake.design, real.design)
+                ),
+            ),
         )
 
     def _crowded(self, name: str) -> tuple[Diagnostic, ...]:

@@ -233,7 +233,7 @@ class SmoothReference:
             warnings += (*leaked(samples[0].ids, samples[1].ids), *alike_by_place(*samples))
         warnings += heavy_tails(found)
         for design, name in zip(designs, names, strict=True):
-            warnings += small_sample(design.effective, name=name)
+            warnings += small_sample(design.effective, name=name, units=design.free_units)
         if not repeatable:
             warnings.append(
                 unreliable(
