@@ -114,14 +114,9 @@ def start(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program and return its exit status, as `genbounds.cli.main`."""
-    for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:  # closed by the caller, who wants nothing from it
-            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # a terminal without Unicode gets "?"
-            stream.reconfigure(errors="replace")
-    given = list(sys.argv[1:] if arguments is None else arguments)
     try:
+        _prepare_streams()
+        given = list(sys.argv[1:] if arguments is None else arguments)
         _refuse_empty(given)
         with heard():
             code = typer.main.get_command(app).main(
@@ -146,6 +141,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.writelines(f"{display(line, limit=None)}\n" for line in _traceback())
         return BAD_INPUT
     return code if isinstance(code, int) else DONE
+
+
+def _prepare_streams() -> None:
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by the caller, who wants nothing from it
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal without Unicode gets "?"
+            stream.reconfigure(errors="replace")
 
 
 def _refuse_empty(arguments: Sequence[str]) -> None:

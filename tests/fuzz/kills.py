@@ -15,8 +15,10 @@ import os
 import random
 import signal
 import sqlite3
+import sys
 import tempfile
 import time
+import traceback
 from collections import Counter
 from collections.abc import Callable
 from contextlib import closing
@@ -140,6 +142,9 @@ def start(words: list[str], log: Path) -> int:
         except KeyboardInterrupt:
             os._exit(130)  # it came before the command began
         os._exit(cli.main(words))
+    except BaseException:
+        traceback.print_exc()
+        sys.stderr.flush()
     finally:
         os._exit(99)
 
