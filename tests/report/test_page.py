@@ -215,7 +215,9 @@ def test_methods_are_behind_a_fold(ranking):
         block for s in page.sections for block in s.blocks
         if isinstance(block, Notes) and block.folded
     ]  # fmt: skip
-    assert methods.items == ["diffusion, flow, gan, vae: second-order"]
+    assert methods.items == [
+        "diffusion, flow, gan, vae: second-order (bias removed by an expansion in 1/n)"
+    ]
 
 
 def test_a_model_alone_is_compared_with_none():
