@@ -80,7 +80,7 @@ def number(value: object, *, digits: int = 4) -> str:
 
 def short(value: float) -> str:
     """Format a `value` known exactly: no digits beyond its own, powers of ten as such."""
-    if value > 0 and not 1e-3 <= value < 1e5 and math.log10(value) % 1.0 < 1e-9:
+    if value > 0 and not 1e-3 <= value < 1e6 and math.log10(value) % 1.0 < 1e-9:
         return "10" + str(round(math.log10(value))).translate(_SUPERSCRIPT)
     mantissa, _, exponent = f"{value:,.6g}".partition("e")
     power = f"·10{str(int(exponent)).translate(_SUPERSCRIPT)}" if exponent else ""

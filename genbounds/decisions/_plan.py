@@ -402,8 +402,8 @@ def plan_from(
     scaled = [on_score_scale(estimate) for estimate in estimates.values()]
     if {estimate.method for estimate in scaled} & FITTED:
         raise InputError(
-            f"has {min(e.n or 0 for e in scaled):,} samples of {columns} features, too few to "
-            "predict from: use 8 per feature or more.",
+            f"has {min(e.n or 0 for e in scaled):,} samples of {columns:,} features, too few to "
+            f"predict from: use {8 * columns:,} or more (8 per feature).",
             argument="pilot",
         )
     joint: tuple[Diagnostic, ...] = ()

@@ -49,17 +49,13 @@ def contexts_page(result: ContextSelection, *, warnings: Sequence[Diagnostic] = 
             "pooled over contexts: no guarantee."
         )
     page.add(Section("The winner in each context", blocks))
-    selections = result.contexts.values()
-    first = {selection.notes[0] for selection in selections}
-    common = first | set.intersection(*(set(selection.notes) for selection in selections))
     for context, selection in result.contexts.items():
-        remarks = [note for note in selection.notes if note not in common]
-        page.add(Section(shown(str(context)), _context(selection, remarks)))
-    notes = dict.fromkeys(n for one in selections for n in one.notes if n in common)
+        page.add(Section(shown(str(context)), _context(selection)))
+    notes = list(dict.fromkeys(n for one in result.contexts.values() for n in one.notes[:1]))
     return page.add(
         Section(
             "What this rests on",
-            [*basis(scores), Notes(items=[*notes], title="What the answer assumes")],
+            [*basis(scores), Notes(items=notes, title="What the answer assumes")],
         )
     )
 
@@ -83,7 +79,7 @@ def _table(result: ContextSelection) -> Table:
     return Table(heads, rows)
 
 
-def _context(selection: Selection, remarks: Sequence[str]) -> list[Block]:
+def _context(selection: Selection) -> list[Block]:
     """Return all scores of one context, and what went wrong in it."""
     blocks: list[Block] = [f"Stopped: {stop_reason(selection.stopped)}."]
     if selection.scores:
@@ -93,4 +89,4 @@ def _context(selection: Selection, remarks: Sequence[str]) -> list[Block]:
     if selection.set_aside:
         rows = [(Name(arm), display(why, limit=300)) for arm, why in selection.set_aside.items()]
         blocks.append(Table(("Arm", "Why"), rows, "Arms that were set aside"))
-    return [*blocks, Notes(items=remarks, title="Remarks")]
+    return [*blocks, Notes(items=selection.notes[1:], title="Remarks")]

@@ -176,11 +176,24 @@ def assumption_lines(scores: Mapping[str, Score], assumptions: Iterable[str] = (
     return list(dict.fromkeys((*own, *assumptions)))
 
 
+METHOD_WORDS = {
+    "second-order": "bias removed by an expansion in 1/n",
+    "third-order": "bias removed by an expansion in 1/n, the next order by halving the samples",
+    "spectrum-fit": "few samples: bias removed by a fit of the population spectrum",
+    "joint-spectrum-fit": "few samples: bias removed by a fit of both population spectra",
+    "contour": "few samples: bias removed by a contour integral over the spectrum",
+    "joint-contour": "few samples: bias removed by a contour integral over both spectra",
+}
+"""What the methods do whose names do not say it; docs/choosing.md has when each is chosen."""
+
+
 def method_lines(scores: Mapping[str, Score]) -> list[str]:
     """Return how each score was computed, models with the same method in one line."""
     models: dict[tuple[str, ...], list[str]] = {}
     for model, score in scores.items():
-        models.setdefault((score.method, *score.details), []).append(shown(model))
+        words = METHOD_WORDS.get(score.method)
+        method = score.method if words is None else f"{score.method} ({words})"
+        models.setdefault((method, *score.details), []).append(shown(model))
     return [f"{', '.join(names)}: {'; '.join(method)}" for method, names in models.items()]
 
 

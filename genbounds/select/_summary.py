@@ -145,17 +145,18 @@ def _notes(loop: Loop) -> tuple[str, ...]:
     answer = "a certified answer"
     if settings.place is not None:
         answer = f"any of the certified answers in {settings.contexts} contexts"
-    notes = [
+    promise = (
         f"{answer} is wrong with probability at most "
         f"{percent(round(1.0 - settings.confidence, 12))} at any stopping time, if the debiased "
         f"scores at the planned looks (the first at {number(certificate.sizes[0])} samples of an "
         "arm) are normal with the stated standard errors and the arms are independent"
-    ]
+    )
     if settings.metric.sampled_reference:
-        notes.append(
-            "the reference is a sample: the target is the distance to its population, and its "
+        promise += (
+            "; the reference is a sample: the target is the distance to its population, and its "
             "noise is part of every comparison"
         )
+    notes = [promise]
     if certificate.answer() is None:
         notes.append("no certificate: " + _why_not(loop))
     notes += [

@@ -99,7 +99,7 @@ def test_bad_targets(given, words):
 
 
 def test_bad_pilots():
-    with pytest.raises(gb.InputError, match="too few to predict"):
+    with pytest.raises(gb.InputError, match=r"too few to predict from: use [0-9,]+ or more"):
         gb.plan(PILOT[:20], REAL, half_width=1)
     with pytest.raises(gb.InputError, match="exact"):
         gb.plan(gb.Moments(np.zeros(D), np.eye(D)), REAL, half_width=1)

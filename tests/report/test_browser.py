@@ -388,9 +388,20 @@ def test_print_shows_every_number(folder, visit):
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     assert page.locator("figure .wide svg").first.is_visible()
     assert page.evaluate("[...document.querySelectorAll('details')].every((d) => d.open)")
-    # No caption goes on overleaf, no short table is torn.
-    style = "(elements) => elements.map((e) => getComputedStyle(e).breakInside)"
-    assert set(page.locator("figcaption, table").evaluate_all(style)) == {"avoid"}
+
+
+def test_print_tears_nothing_apart(folder, visit):
+    """No caption goes on overleaf, no short table is torn, no heading stands alone."""
+    page, _ = visit(f"file://{folder}/contexts.html")
+    page.emulate_media(media="print")
+
+    def rule(selector: str, name: str) -> set[str]:
+        style = f"(elements) => elements.map((e) => getComputedStyle(e).{name})"
+        return set(page.locator(selector).evaluate_all(style))
+
+    assert rule("figcaption, table", "breakInside") == {"avoid"}
+    assert page.locator("h2 + p").count() > 0
+    assert rule("h2, h2 + p", "breakAfter") == {"avoid"}
 
 
 @pytest.mark.skipif(shutil.which("pdftotext") is None, reason="no pdftotext (poppler-utils) here")

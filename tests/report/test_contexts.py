@@ -29,3 +29,16 @@ def test_names_are_text_and_every_context_has_its_section():
     assert "Arms that were set aside" in html
     assert "1 of 2 contexts have a certified winner" in html
     assert "no guarantee" in html
+
+
+def test_what_holds_in_every_context_is_said_once():
+    rng = np.random.default_rng(0)
+    real = {name: rng.normal(size=(300, 2)) for name in ("cats", "dogs", "birds")}
+    arms = {
+        name: lambda n, rng, context, shift=shift: rng.normal(shift, size=(n, 2))
+        for name, shift in {"a": 0.0, "b": 3.0}.items()
+    }
+    html = report.contexts_page(gb.select.run(arms, contexts=real, limit=200)).render()
+    assert html.count("at any stopping time") == 1
+    assert html.count("the reference is a sample") == 1
+    assert "Remarks" not in html

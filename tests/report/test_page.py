@@ -8,8 +8,20 @@ from html.parser import HTMLParser
 import pytest
 
 from genbounds import bounds, report
-from genbounds.report import Facts, Formula, Link, Name, Notes, Page, Picture, Section, Table, Tag
-from genbounds.results import Diagnostic
+from genbounds.report import (
+    Facts,
+    Formula,
+    Link,
+    Name,
+    Notes,
+    Page,
+    Picture,
+    Section,
+    Table,
+    Tag,
+    wording,
+)
+from genbounds.results import METHODS, Diagnostic
 from genbounds.validation import InputError
 from tests.report.conftest import AUDIT, HOSTILE, make_ranking, make_score
 
@@ -203,7 +215,9 @@ def test_methods_are_behind_a_fold(ranking):
         block for s in page.sections for block in s.blocks
         if isinstance(block, Notes) and block.folded
     ]  # fmt: skip
-    assert methods.items == ["diffusion, flow, gan, vae: second-order"]
+    assert methods.items == [
+        "diffusion, flow, gan, vae: second-order (bias removed by an expansion in 1/n)"
+    ]
 
 
 def test_a_model_alone_is_compared_with_none():
@@ -297,3 +311,12 @@ def test_sources_are_links_to_the_papers():
     bound = bounds.catalog()["v24.nystrom"]
     page = report.statement_page(bound, AUDIT[0]).render()
     assert "https://arxiv.org/abs/2410.21719v1" in page
+
+
+def test_methods_whose_names_say_little_are_explained():
+    """Each of the table in docs/choosing.md that has a bias to remove."""
+    scores = {method: replace(make_score(1.0), method=method) for method in wording.METHOD_WORDS}
+    lines = wording.method_lines(scores)
+    assert set(wording.METHOD_WORDS) <= set(METHODS)
+    assert all("bias removed" in line for line in lines)
+    assert len(set(lines)) == len(scores)

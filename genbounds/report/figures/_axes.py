@@ -181,7 +181,11 @@ def interval_mark(
         start, stop = (min(max(end, left), right) for end in (low, high))
         style: Literal["dashed", "solid"] = "dashed" if mark == "cross" else "solid"
         axes.hlines(row, start, stop, color=colour, linewidth=2.4, linestyles=style)
-        for beyond, place, arrow in ((low < left, left, "<"), (high > right, right, ">")):
+        # Where the value stands itself at the end of the axis there is no place for an arrow.
+        for beyond, place, arrow in (
+            (low < left < value, left, "<"),
+            (high > right > value, right, ">"),
+        ):
             if beyond:
                 axes.plot(place, row, arrow, color=colour, markersize=7, clip_on=False)
     shape = ">" if value > right else "X" if mark == "cross" else "o"

@@ -82,7 +82,8 @@ def _scores(
         canvas, axes = rows_axes(width, names, right=right, top=24.0 if letters else 8.0)
         zero = _value_scale(canvas, axes, list(scored.values()))
         start, stop = axes.get_xlim()
-        cut.extend(s.low < max(start, zero) or s.high > stop for s in scored.values())
+        start = max(start, zero)
+        cut.extend(s.low < start < s.value or s.high > stop for s in scored.values())
         for row, (name, score) in enumerate(scored.items()):
             shape = "filled" if name in filled else "open"
             drawn = interval_mark(
