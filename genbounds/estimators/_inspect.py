@@ -383,10 +383,11 @@ def _likeness(ones: NDArray[Any], twos: NDArray[Any]) -> float:
     """Return by how many standard errors rows of one place are more alike than others, or 0."""
     one, two = (np.array(part, dtype=np.float64) for part in (ones, twos))
     for part in (one, two):
-        part -= part.mean(axis=0)
-        norms = np.sqrt(np.einsum("ij,ij->i", part, part))
-        if not np.isfinite(norms).all():
+        centre = part.mean(axis=0)
+        if not np.isfinite(centre).all():
             return 0.0
+        part -= centre
+        norms = np.sqrt(np.einsum("ij,ij->i", part, part))
         part /= np.where(norms > 0.0, norms, 1.0)[:, None]
     alike = np.einsum("ij,ij->i", one, two)
     apart = np.einsum("ij,ij->i", one, np.roll(two, len(two) // 2, axis=0))
