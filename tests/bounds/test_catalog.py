@@ -242,24 +242,25 @@ IDS_OF_DETERMINISTIC = {
 }
 
 
+# Exponent of the number of samples, or of the steps of a policy, where the claim has one.
 RATES = {
-    "c20.fid-bias",
-    "c20.fid-variance",
-    "c20.is-bias",
-    "c20.rank-flip",
-    "c20.fid-infinity",
-    "c20.fid-infinity-with-replacement",
-    "c20.spacing",
-    "c20.sobol",
-    "c20.sobol-mean",
-    "c20.sobol-rate",
-    "v24.nystrom",
-    "v24.nystrom-product",
-    "v24.nystrom-proof",
-    "o24.fid-ucb-regret",
-    "m25.fd-ucb-regret",
-    "o24.is-ucb-regret",
-    "m25.is-ucb-regret",
+    "c20.fid-bias": -1.0,
+    "c20.fid-variance": -1.0,
+    "c20.is-bias": -1.0,
+    "c20.rank-flip": -1.0,
+    "c20.fid-infinity": None,
+    "c20.fid-infinity-with-replacement": None,
+    "c20.spacing": None,
+    "c20.sobol": None,
+    "c20.sobol-mean": None,
+    "c20.sobol-rate": -1.0,
+    "v24.nystrom": -0.5,
+    "v24.nystrom-product": None,
+    "v24.nystrom-proof": -0.5,
+    "o24.fid-ucb-regret": 0.75,
+    "m25.fd-ucb-regret": 0.75,
+    "o24.is-ucb-regret": 0.5,
+    "m25.is-ucb-regret": 0.5,
 }
 PLUG_IN = {"o24.fd-bonus-plug-in", "m25.fd-bonus-plug-in"}
 
@@ -624,6 +625,12 @@ def test_spends_the_share_of_delta_that_its_claim_prints(name):
     spent = re.search(r"w\.p\. ≥ 1−(\d?)δ/(\d)", bound.claim)
     share = 1.0 if spent is None else int(spent[1] or 1) / int(spent[2])
     assert bound.failure == pytest.approx(share, rel=1e-15)
+
+
+@pytest.mark.parametrize("name", [name for name, exponent in RATES.items() if exponent])
+def test_rates_are_those_of_the_claims(name):
+    few, many = catalog()[name].width(n=np.array([16, 256]))
+    assert many / few == pytest.approx(16.0 ** RATES[name])
 
 
 def test_assumptions_are_checked():

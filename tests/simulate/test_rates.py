@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from genbounds import InputError
 from genbounds.bounds import catalog, truncate
@@ -56,7 +58,12 @@ def test_sobol_points_are_upheld_where_every_kind_of_them_gains(plain, monkeypat
 
     monkeypatch.setattr(_sobol, "_networks", networks)
     bound, rng = BOUNDS["c20.sobol"], np.random.default_rng(0)
-    assert _sobol.variances(bound, 600, rng)[-1].holds == (plain is None)
+    *ratios, both = _sobol.variances(bound, 600, rng)
+    assert both.holds == (plain is None)
+    # Twelve ratios, two sides; the last of 32 latents, where no score varies less.
+    ratio, low, high = (float(part) for part in re.findall(r"\d+\.\d+", ratios[-1].found))
+    assert high / ratio == pytest.approx(stats.f.isf(1e-6 / 24.0, 39, 39), rel=0.003)
+    assert low * high == pytest.approx(ratio**2, rel=0.01)
     assert _sobol.means(bound, 600, rng)[-1].holds == (plain not in ((1, 0), (2, 0)))
 
 
@@ -99,6 +106,8 @@ def test_no_constant_serves_the_product_of_the_main_text():
     row = verdict("v24.nystrom-product")
     assert row.verdict == "refuted"
     assert row.checks[0].decisive
+    least = np.hypot(51 / 101, 50 / 101) - np.sqrt(0.5)  # 101 rows of two equal classes
+    assert f"at least {least:.4g} in every sample" in row.checks[0].found
     assert verdict("v24.nystrom-product", offset=1.0).verdict == "upheld"
 
 
