@@ -446,6 +446,8 @@ def test_landmarks_that_may_miss_a_class_say_nothing():
     expected = (1 + sqrt(log(1 / left))) / sqrt(N)
     assert float(bound.width(**given, delta=0.05)) == pytest.approx(expected, rel=1e-13)
     assert float(bound.width(**given, delta=0.014)) == math.inf
+    nothing = {"n": N, "landmarks": 2, "kernel_spectrum": np.array([0.5, 0.5])}
+    assert float(bound.width(**nothing, delta=0.5)) == math.inf  # 2 · 0.5², to the last bit
 
 
 # What the field's bounds are to be compared with, and the statement that each one stands beside.

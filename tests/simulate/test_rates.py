@@ -67,6 +67,13 @@ def test_sobol_points_are_upheld_where_every_kind_of_them_gains(plain, monkeypat
     assert _sobol.means(bound, 600, rng)[-1].holds == (plain not in ((1, 0), (2, 0)))
 
 
+def test_integrals_of_the_study_are_known():
+    axis = (np.arange(100) + 0.5) / 100.0  # the steps lie between these points
+    for d, function, truth in _sobol._FUNCTIONS.values():
+        grid = np.stack(np.meshgrid(*[axis] * d), axis=-1).reshape(-1, d)
+        assert function(grid).mean() == pytest.approx(truth, rel=1e-4)
+
+
 def last_size_only(sizes):
     """The plain score of the pool in place of the line's value at 0."""
     return (sizes == sizes[-1]).astype(float)
