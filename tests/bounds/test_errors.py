@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from genbounds.bounds import catalog
+from genbounds.bounds._quantities import operator_norm
 
 SPECTRA = {
     "sample_spectrum": np.array([[0.6, 0.3, 0.1]]),
@@ -79,3 +80,11 @@ def test_error_is_what_its_text_says(name):
 def test_limit_is_what_its_text_says(name):
     known, expected = LIMITS[BOUNDS[name].limit.name]
     assert float(BOUNDS[name].most(**known)) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("shape", [(3, 3), (2, 1, 1), (2, 1, 3, 3), (1, 2, 1, 1)])
+def test_the_operator_norm_is_taken_over_the_last_two_axes(shape):
+    half = np.random.default_rng(0).normal(size=shape)
+    matrices = half + np.swapaxes(half, -1, -2)
+    expected = np.linalg.norm(matrices, 2, axis=(-2, -1))
+    np.testing.assert_allclose(operator_norm(matrices), expected, rtol=1e-12)
