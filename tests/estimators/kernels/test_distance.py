@@ -158,9 +158,7 @@ def test_a_far_centre_costs_no_digits(name):
     """Distances do not see it. CMMD sees directions, which are then nearly all one."""
     rng = np.random.default_rng(5)
     x, y = (np.round(rng.normal(m, 1.0, (60, 3)) * 2**20) / 2**20 for m in (0.5, 0.0))
-    here, far = (
-        KernelReference(y + c, **options_of(name)).estimate(x + c) for c in (0.0, 2.0**20)
-    )
+    here, far = (KernelReference(y + c, **options_of(name)).estimate(x + c) for c in (0.0, 2.0**20))
     if name == "cmmd":
         truth = direct(x + 2.0**20, y + 2.0**20, lambda a, b: -5.0 * of_angles(a, b), unbiased=True)
         assert far.value == pytest.approx(truth, rel=1e-3, abs=0.0)
