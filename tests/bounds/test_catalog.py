@@ -635,6 +635,14 @@ def test_rates_are_those_of_the_claims(name):
     assert many / few == pytest.approx(16.0 ** RATES[name])
 
 
+def test_a_standard_normal_variable_is_nothing_else():
+    (standard,) = catalog()["o24.chi-square-mean"].assumptions
+    facts = {"families": {"gaussian"}, "d": 1, "mean": 0.0, "variance": 1.0}
+    assert standard.predicate(facts, 5, 0.1)
+    for other in ({"families": {"bounded"}}, {"d": 2}, {"mean": 0.5}, {"variance": 2.0}):
+        assert not standard.predicate(facts | other, 5, 0.1)
+
+
 def test_assumptions_are_checked():
     facts = {"families": {"gaussian"}, "d": 2, "effective_rank": 2.0}
     assert catalog()["o24.gaussian-mean"].violated(facts, 10, 0.1) == ("d = 1",)
