@@ -438,6 +438,11 @@ def test_moment_of_a_sum_is_that_of_its_draws():
     assert near == pytest.approx((8 + 9) / (16 + 9), rel=1e-4)  # variances over ν²
 
 
+def test_the_repaired_tail_of_a_normal_mean():
+    width = catalog()["repaired.gaussian-mean"].width(n=N, delta=DELTA, variance=2.5)
+    assert float(width) == pytest.approx(sqrt(2 * 2.5 * log(2 / DELTA) / N), rel=1e-13)
+
+
 def test_landmarks_that_may_miss_a_class_say_nothing():
     """Two classes of 0.9 and 0.1, t = 40: 0.9⁴⁰ = 0.0148 of δ is spent."""
     bound = catalog()["repaired.nystrom-classes"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -94,6 +95,30 @@ def test_extrapolation_stands_without_replacement_and_falls_with_it_or_without_a
     assert not holds("c20.fid-infinity-with-replacement")
     monkeypatch.setattr(_infinity, "intercept_weights", last_size_only)
     assert not holds("c20.fid-infinity")
+
+
+def test_arms_of_the_study_of_extrapolation_are_what_their_names_say(monkeypatch):
+    monkeypatch.setattr(_infinity, "bias_left", lambda bound, arm, *rest: arm)
+    for arm in _infinity.fid_infinity(BOUNDS["c20.fid-infinity"], 100, np.random.default_rng(0)):
+        scale = 1.1 if "1.1 I" in arm.name else 1.0
+        assert f"d={arm.d}" in arm.name
+        assert arm.facts["distance"] == pytest.approx(arm.d * (1 - scale**0.5) ** 2, abs=1e-9)
+
+
+@pytest.mark.parametrize(("power", "holds"), [(-0.5, True), (-0.8, True), (-0.2, False)])
+def test_an_error_of_nystrom_that_falls_too_slowly_refutes(power, holds):
+    """Errors are n^power but for noise; quantiles come from 20 batches."""
+
+    def statistics(names, n, count, rng):
+        error = n**power * rng.uniform(0.9, 1.0, size=count)
+        return {"nystrom_spectrum": np.stack([0.5 + error, 0.5 - error], axis=1)}
+
+    facts = {"kernel_spectrum": np.array([0.5, 0.5])}
+    arm = SimpleNamespace(arm=None, landmarks=2, d=2, facts=facts, statistics=statistics)
+    case = (lambda n: arm, "planted")
+    rng = np.random.default_rng(0)
+    (check,) = _nystrom._falls(BOUNDS["v24.nystrom"], [case], 1000, rng)
+    assert check.holds == holds
 
 
 @pytest.mark.slow

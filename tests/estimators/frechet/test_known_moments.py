@@ -11,7 +11,8 @@ from scipy.stats import binom
 
 import genbounds as gb
 from genbounds.estimators import FrechetReference
-from genbounds.estimators.frechet._known_moments import _lowered
+from genbounds.estimators.frechet._expansion import Kernel
+from genbounds.estimators.frechet._known_moments import FourthMoments, _lowered, fourth_moments
 from tests.warnings_of import codes
 
 
@@ -63,6 +64,18 @@ def test_the_other_sample_lowers_the_roots_by_a_second_derivative():
         bent = trace_root(noise) - 2.0 * s.sum() + trace_root(-noise)
         lowered -= (2.0 if i == j else 1.0) * bent / (2.0 * h**2)
     assert _lowered(s).sum() == pytest.approx(lowered, rel=1e-5)
+
+
+def test_fourth_moments_by_their_definition():
+    rng = np.random.default_rng(1)
+    x, w, kernel = (
+        rng.normal(size=(20, 3)),
+        rng.normal(size=(20, 2)),
+        Kernel(np.ones(3), np.ones(2)),
+    )
+    found = fourth_moments(x, w, kernel, gaussian=FourthMoments(1.0, 2.0, 1.0))
+    influence = kernel(kernel.rows(x, w)).influence
+    assert found.influence == pytest.approx(np.var(influence, ddof=1) / 2.0, rel=1e-12)
 
 
 @pytest.mark.parametrize("scale", [0.8, 1.4])

@@ -14,7 +14,7 @@ from scipy import stats
 import genbounds as gb
 from genbounds.estimators import FrechetReference
 from genbounds.estimators.spectrum_fit import _one_sample
-from genbounds.estimators.spectrum_fit._marchenko_pastur import RowLaw
+from genbounds.estimators.spectrum_fit._marchenko_pastur import RowLaw, _Curve
 from tests.estimators.spectrum_fit.spectra import estimate, power_law
 from tests.warnings_of import codes
 
@@ -120,6 +120,16 @@ class TestRowScales:
         expected = 2.0 * (plain.trace - root.trace) * scales.noise_share
         assert expected != 0.0
         assert _one_sample.scale_doubt(side, root, [scaled], scales) == pytest.approx(expected)
+
+
+def test_a_fit_starts_at_the_known_shape_where_the_sample_has_it():
+    """A sample spectrum of thrice the shape: both starts are this spectrum."""
+    shape = power_law(20, 1.0)
+    curve = _Curve.of(20, shape)
+    for theta in curve.starts(3.0 * shape):
+        found = curve.spectrum(theta)
+        assert_allclose(found / np.exp(curve.offset), (found / np.exp(curve.offset))[0])
+        assert curve.weights @ found == pytest.approx(3.0 * shape.sum())
 
 
 class TestEdges:
