@@ -163,7 +163,7 @@ class _Pair:
         assert n is not None
         assert m is not None
         own = [a / size + b / size**2 for a, b in map(_parts, (one, two))]
-        reference = self.reference - self.mixed * max(0.0, 1.0 - max(n, m) / size)
+        reference = self.reference - self.mixed * (1.0 - max(n, m) / size)
         stderr = math.sqrt(sum(own) + reference)
         if not stderr > 0.0:
             return math.inf, math.inf, 0.0  # without any noise there is no test

@@ -242,24 +242,25 @@ IDS_OF_DETERMINISTIC = {
 }
 
 
+# Exponent of the number of samples, or of the steps of a policy, where the claim has one.
 RATES = {
-    "c20.fid-bias",
-    "c20.fid-variance",
-    "c20.is-bias",
-    "c20.rank-flip",
-    "c20.fid-infinity",
-    "c20.fid-infinity-with-replacement",
-    "c20.spacing",
-    "c20.sobol",
-    "c20.sobol-mean",
-    "c20.sobol-rate",
-    "v24.nystrom",
-    "v24.nystrom-product",
-    "v24.nystrom-proof",
-    "o24.fid-ucb-regret",
-    "m25.fd-ucb-regret",
-    "o24.is-ucb-regret",
-    "m25.is-ucb-regret",
+    "c20.fid-bias": -1.0,
+    "c20.fid-variance": -1.0,
+    "c20.is-bias": -1.0,
+    "c20.rank-flip": -1.0,
+    "c20.fid-infinity": None,
+    "c20.fid-infinity-with-replacement": None,
+    "c20.spacing": None,
+    "c20.sobol": None,
+    "c20.sobol-mean": None,
+    "c20.sobol-rate": -1.0,
+    "v24.nystrom": -0.5,
+    "v24.nystrom-product": None,
+    "v24.nystrom-proof": -0.5,
+    "o24.fid-ucb-regret": 0.75,
+    "m25.fd-ucb-regret": 0.75,
+    "o24.is-ucb-regret": 0.5,
+    "m25.is-ucb-regret": 0.5,
 }
 PLUG_IN = {"o24.fd-bonus-plug-in", "m25.fd-bonus-plug-in"}
 
@@ -437,6 +438,11 @@ def test_moment_of_a_sum_is_that_of_its_draws():
     assert near == pytest.approx((8 + 9) / (16 + 9), rel=1e-4)  # variances over ν²
 
 
+def test_the_repaired_tail_of_a_normal_mean():
+    width = catalog()["repaired.gaussian-mean"].width(n=N, delta=DELTA, variance=2.5)
+    assert float(width) == pytest.approx(sqrt(2 * 2.5 * log(2 / DELTA) / N), rel=1e-13)
+
+
 def test_landmarks_that_may_miss_a_class_say_nothing():
     """Two classes of 0.9 and 0.1, t = 40: 0.9⁴⁰ = 0.0148 of δ is spent."""
     bound = catalog()["repaired.nystrom-classes"]
@@ -445,6 +451,8 @@ def test_landmarks_that_may_miss_a_class_say_nothing():
     expected = (1 + sqrt(log(1 / left))) / sqrt(N)
     assert float(bound.width(**given, delta=0.05)) == pytest.approx(expected, rel=1e-13)
     assert float(bound.width(**given, delta=0.014)) == math.inf
+    nothing = {"n": N, "landmarks": 2, "kernel_spectrum": np.array([0.5, 0.5])}
+    assert float(bound.width(**nothing, delta=0.5)) == math.inf  # 2 · 0.5², to the last bit
 
 
 # What the field's bounds are to be compared with, and the statement that each one stands beside.
@@ -624,6 +632,20 @@ def test_spends_the_share_of_delta_that_its_claim_prints(name):
     spent = re.search(r"w\.p\. ≥ 1−(\d?)δ/(\d)", bound.claim)
     share = 1.0 if spent is None else int(spent[1] or 1) / int(spent[2])
     assert bound.failure == pytest.approx(share, rel=1e-15)
+
+
+@pytest.mark.parametrize("name", [name for name, exponent in RATES.items() if exponent])
+def test_rates_are_those_of_the_claims(name):
+    few, many = catalog()[name].width(n=np.array([16, 256]))
+    assert many / few == pytest.approx(16.0 ** RATES[name])
+
+
+def test_a_standard_normal_variable_is_nothing_else():
+    (standard,) = catalog()["o24.chi-square-mean"].assumptions
+    facts = {"families": {"gaussian"}, "d": 1, "mean": 0.0, "variance": 1.0}
+    assert standard.predicate(facts, 5, 0.1)
+    for other in ({"families": {"bounded"}}, {"d": 2}, {"mean": 0.5}, {"variance": 2.0}):
+        assert not standard.predicate(facts | other, 5, 0.1)
 
 
 def test_assumptions_are_checked():

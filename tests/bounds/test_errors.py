@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from math import inf, log, sqrt
 
+import mpmath
 import numpy as np
 import pytest
 
 from genbounds.bounds import catalog
+from genbounds.bounds._quantities import operator_norm
+from genbounds.bounds._scalars import log_moment
 
 SPECTRA = {
     "sample_spectrum": np.array([[0.6, 0.3, 0.1]]),
@@ -79,3 +82,21 @@ def test_error_is_what_its_text_says(name):
 def test_limit_is_what_its_text_says(name):
     known, expected = LIMITS[BOUNDS[name].limit.name]
     assert float(BOUNDS[name].most(**known)) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("shape", [(3, 3), (2, 1, 1), (2, 1, 3, 3), (1, 2, 1, 1)])
+def test_the_operator_norm_is_taken_over_the_last_two_axes(shape):
+    half = np.random.default_rng(0).normal(size=shape)
+    matrices = half + np.swapaxes(half, -1, -2)
+    expected = np.linalg.norm(matrices, 2, axis=(-2, -1))
+    np.testing.assert_allclose(operator_norm(matrices), expected, rtol=1e-12)
+
+
+def test_the_series_near_no_moment_keeps_all_digits():
+    """-log(1 - x) - x for a gamma variable of shape 1, on either side of where the series ends."""
+    one, none = np.ones(1), np.zeros(1)
+    for x in (-0.9e-3, 1e-5, 0.99e-3, 1.01e-3, 0.5):
+        with mpmath.workdps(40):
+            exact = float(-mpmath.log1p(-mpmath.mpf(x)) - mpmath.mpf(x))
+        found = float(log_moment(one, one, one, none, np.array(2.0 * x)))
+        assert found == pytest.approx(exact, rel=1e-10, abs=0.0)

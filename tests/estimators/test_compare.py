@@ -67,6 +67,8 @@ def test_noise_of_shared_prompts_cancels():
     assert paired.differences[0].stderr < 0.2 * loose.differences[0].stderr
     assert paired.differences[0].distinguishable
     assert not loose.differences[0].distinguishable
+    assert any("equal group ids share" in text for text in paired.assumptions)
+    assert "the samples of the models are independent of one another" in loose.assumptions
 
 
 @pytest.mark.nightly

@@ -279,6 +279,11 @@ def test_pairs_out_of_reach_are_closed():
     exhausted = np.array([True, False])
     assert not c.open_pairs(exhausted).any()  # arm 1 is behind and cannot be pulled
     assert c.open_pairs(~exhausted).any()  # arm 0 is ahead: its look is already there
+    c = certificate(2)
+    for _ in SIZES:
+        c.add(0, look(0.0))
+        c.add(1, look(0.0))
+    assert not c.open_pairs(ALL[:2]).any()  # after the last look there is none
 
 
 def test_no_noise_no_comparison():

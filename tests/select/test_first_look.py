@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 import genbounds.select as select
 from genbounds.estimators import Moments
 from genbounds.select import FeatureArm
+from genbounds.select._first_look import earliest_look, standard_look
 from genbounds.validation import InputError
 from tests.select.arms import mean_metric
 
@@ -90,6 +93,11 @@ def test_a_metric_without_methods_for_few_samples_keeps_its_look():
     arms = {str(a): FeatureArm(rng.standard_normal((90, 3))) for a in (0, 1)}
     with pytest.raises(InputError, match="100"):
         select.run(arms, metric=mean_metric)
+
+
+def test_a_metric_that_needs_many_rows_gets_twice_as_many_at_the_earliest_look():
+    metric = SimpleNamespace(samples_per_dimension=8, few_samples_per_dimension=0.5, minimum=150)
+    assert (earliest_look(metric, 10), standard_look(metric, 10)) == (300, 300)
 
 
 def test_arms_whose_length_nobody_knows_keep_the_standard_look():

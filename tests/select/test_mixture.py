@@ -86,6 +86,7 @@ def test_values_and_variances_are_those_of_the_definition():
     assert found.towards == pytest.approx(exact[1:], rel=1e-6)
     assert w @ found.towards == pytest.approx(0.0, abs=1e-9)
     wide = kernel_gaps(w, crossed, 2.0)
+    assert wide.score == kernel_gaps(w, crossed, 2.0, scale=1.0).score
     assert (wide.towards > found.towards + 1.9 * np.sqrt(found.parts[1:].sum(axis=1)) * 0.7).all()
 
 

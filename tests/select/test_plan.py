@@ -91,6 +91,18 @@ def test_leads_that_are_proof_are_those_of_the_certificate():
         assert found.beats[0, 1] == beats
 
 
+def test_fewer_samples_than_the_pilots_have_share_more_noise_with_the_reference():
+    """The mixed part of its variance goes with 1/n, up as well as down."""
+    reference = FrechetReference(rows(500, 1.0, 9))
+    pairs = _pairs([reference.estimate(x) for x in pilots(1.2, 1.9).values()])
+    pair = pairs[0, 1]
+    assert pair.mixed > 0.0
+    for size in (100, 300, 900):
+        (_, shared) = _reach(pairs, 2, size, 3.0)
+        expected = pair.reference + pair.mixed * (300 / size - 1.0)
+        assert shared[0, 1] == pytest.approx(np.sqrt(expected))
+
+
 @pytest.mark.statistical
 def test_equal_models_are_certified_as_often_as_noise_alone_crosses():
     """H0: of two equal models either is certified with the probability that noise crosses.

@@ -114,6 +114,7 @@ def test_greedy_takes_the_smallest_index(policy):
 def test_burn_in_comes_first():
     assert Greedy(burn_in=20).select(state([20, 10, 15], index=[0.0, 1.0, 2.0])) == (1,)
     assert Greedy(burn_in=10).select(state([20, 10, 15], index=[0.0, 1.0, 2.0])) == (0,)
+    assert {getattr(make(), "burn_in", 0) for make in POLICIES.values()} == {0}
 
 
 def test_plugin_index_is_the_score():

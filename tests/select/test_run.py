@@ -74,6 +74,16 @@ def test_result_is_json():
     assert keys <= set(document)
 
 
+def test_result_prints_a_line_for_each_arm():
+    result = go(CLEAR)
+    first, *rest = repr(result).splitlines()
+    assert first.startswith(f"Selection(best {result.best}: certified at 95%")
+    assert [line.split()[0] for line in rest] == list(result.scores)
+    for line, (name, score) in zip(rest, result.scores.items(), strict=True):
+        assert f"{score.value:.6g}  [{score.low:.6g}, {score.high:.6g}]" in line
+        assert line.endswith(f"{result.samples[name]} samples")
+
+
 @pytest.mark.parametrize("policy", ["lucb", "random", "thompson", "epsilon-greedy"])
 def test_deterministic_by_seed(policy):
     arms = {"a": Normal(0.0), "b": Normal(0.2), "c": Normal(0.3)}

@@ -322,6 +322,11 @@ def test_kernel_spectra():
     assert drawn["sample_spectrum"][0] == pytest.approx(gram, abs=1e-12)
 
 
+def test_moments_of_a_beta_variable_are_those_of_scipy():
+    facts = BetaArm(2.0, 3.5).facts
+    assert (facts["mean"], facts["variance"]) == pytest.approx(stats.beta.stats(2.0, 3.5))
+
+
 def test_rows_of_clusters_lie_on_the_sphere_of_their_own_subspace():
     rows = SphereClustersArm([0.5, 0.3, 0.2], [1, 2, 2]).draw(100, np.random.default_rng(0))
     assert np.linalg.norm(rows, axis=1) == pytest.approx(np.ones(100))

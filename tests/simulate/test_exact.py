@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import re
 from fractions import Fraction
 
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 from genbounds import InputError
 from genbounds.bounds import catalog, exact_sides
 from genbounds.simulate import audit
-from genbounds.simulate.auditing import _proofs
+from genbounds.simulate.auditing import _checks, _proofs
 from genbounds.simulate.auditing._checks import exact_checks
 from genbounds.simulate.auditing._inputs import FAMILIES
 from genbounds.simulate.auditing._search import DIMENSIONS, Target, ascend, search, shrunk
@@ -119,6 +120,22 @@ def test_a_width_that_shrinks_too_fast_refutes_though_n_is_out_of_reach():
     bound = dataclasses.replace(bound, width_function=constant)
     found = [check for check in exact_checks(bound) if check.kind == "samples"]
     assert [(check.holds, check.decisive) for check in found] == [(False, False)]
+
+
+def test_rates_of_errors_are_those_of_their_sharpest_statements():
+    """Of |FD_n - FD| none is sharp: all take the root of the covariance's error."""
+    shrink, grow = {}, {}
+    for bound in BOUNDS.values():
+        for found, checks in ((shrink, _checks._large_samples), (grow, _checks._growth)):
+            for check in checks(bound):
+                slope = re.search(r"\^(-?[\d.]+) between", check.found)[1]
+                found.setdefault(bound.quantity.name, []).append(float(slope))
+    rates = _checks._ERRORS
+    assert shrink.keys() == rates.keys()
+    assert grow.keys() == rates.keys() - {"distance-error"}
+    for name in grow:
+        assert min(shrink[name]) == pytest.approx(rates[name].samples, abs=0.01), name
+        assert max(grow[name]) == pytest.approx(rates[name].tail, abs=0.1), name
 
 
 def narrowed(wide):

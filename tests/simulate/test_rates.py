@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from genbounds import InputError
 from genbounds.bounds import catalog, truncate
@@ -56,8 +59,20 @@ def test_sobol_points_are_upheld_where_every_kind_of_them_gains(plain, monkeypat
 
     monkeypatch.setattr(_sobol, "_networks", networks)
     bound, rng = BOUNDS["c20.sobol"], np.random.default_rng(0)
-    assert _sobol.variances(bound, 600, rng)[-1].holds == (plain is None)
+    *ratios, both = _sobol.variances(bound, 600, rng)
+    assert both.holds == (plain is None)
+    # Twelve ratios, two sides; the last of 32 latents, where no score varies less.
+    ratio, low, high = (float(part) for part in re.findall(r"\d+\.\d+", ratios[-1].found))
+    assert high / ratio == pytest.approx(stats.f.isf(1e-6 / 24.0, 39, 39), rel=0.003)
+    assert low * high == pytest.approx(ratio**2, rel=0.01)
     assert _sobol.means(bound, 600, rng)[-1].holds == (plain not in ((1, 0), (2, 0)))
+
+
+def test_integrals_of_the_study_are_known():
+    axis = (np.arange(100) + 0.5) / 100.0  # the steps lie between these points
+    for d, function, truth in _sobol._FUNCTIONS.values():
+        grid = np.stack(np.meshgrid(*[axis] * d), axis=-1).reshape(-1, d)
+        assert function(grid).mean() == pytest.approx(truth, rel=1e-4)
 
 
 def last_size_only(sizes):
@@ -82,6 +97,30 @@ def test_extrapolation_stands_without_replacement_and_falls_with_it_or_without_a
     assert not holds("c20.fid-infinity")
 
 
+def test_arms_of_the_study_of_extrapolation_are_what_their_names_say(monkeypatch):
+    monkeypatch.setattr(_infinity, "bias_left", lambda bound, arm, *rest: arm)
+    for arm in _infinity.fid_infinity(BOUNDS["c20.fid-infinity"], 100, np.random.default_rng(0)):
+        scale = 1.1 if "1.1 I" in arm.name else 1.0
+        assert f"d={arm.d}" in arm.name
+        assert arm.facts["distance"] == pytest.approx(arm.d * (1 - scale**0.5) ** 2, abs=1e-9)
+
+
+@pytest.mark.parametrize(("power", "holds"), [(-0.5, True), (-0.8, True), (-0.2, False)])
+def test_an_error_of_nystrom_that_falls_too_slowly_refutes(power, holds):
+    """Errors are n^power but for noise; quantiles come from 20 batches."""
+
+    def statistics(names, n, count, rng):
+        error = n**power * rng.uniform(0.9, 1.0, size=count)
+        return {"nystrom_spectrum": np.stack([0.5 + error, 0.5 - error], axis=1)}
+
+    facts = {"kernel_spectrum": np.array([0.5, 0.5])}
+    arm = SimpleNamespace(arm=None, landmarks=2, d=2, facts=facts, statistics=statistics)
+    case = (lambda n: arm, "planted")
+    rng = np.random.default_rng(0)
+    (check,) = _nystrom._falls(BOUNDS["v24.nystrom"], [case], 1000, rng)
+    assert check.holds == holds
+
+
 @pytest.mark.slow
 def test_nystrom_falls_as_printed_and_stands_with_the_condition_of_its_proof():
     """t ≥ r τ log n asks for nothing where λ_r = 0: two landmarks among 101 classes suffice."""
@@ -99,6 +138,8 @@ def test_no_constant_serves_the_product_of_the_main_text():
     row = verdict("v24.nystrom-product")
     assert row.verdict == "refuted"
     assert row.checks[0].decisive
+    least = np.hypot(51 / 101, 50 / 101) - np.sqrt(0.5)  # 101 rows of two equal classes
+    assert f"at least {least:.4g} in every sample" in row.checks[0].found
     assert verdict("v24.nystrom-product", offset=1.0).verdict == "upheld"
 
 

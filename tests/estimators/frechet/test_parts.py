@@ -375,6 +375,13 @@ def test_subsets_with_replacement_lead_to_the_biased_score_of_the_pool(replace):
     assert (np.median(ratios) > 0.7) == replace  # the truth is 0
 
 
+@pytest.mark.parametrize("rank", [3, 5])
+def test_the_spectrum_has_as_many_eigenvalues_as_the_rank(rank):
+    values = np.array([5.0, 4.0, 3.0, 2.0, 1.0]) * (np.arange(5) < rank)
+    sample = sample_of("x", gb.Moments(np.zeros(5), np.diag(values[[2, 0, 4, 1, 3]])))
+    assert_allclose(sample.spectrum, values[:rank], rtol=1e-9)
+
+
 def test_moments_of_single_precision_blocks():
     """Against the textbook formula in double, where the mean in single precision is 0.03 off."""
     x = float32_rows(3, np.linspace(0.5, 1.0, 5), 1e6, n=300)  # rounded by up to 0.03

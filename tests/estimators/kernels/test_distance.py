@@ -12,6 +12,7 @@ from sklearn.preprocessing import normalize
 
 import genbounds as gb
 from genbounds.estimators import KernelReference, PolynomialKernel, median_bandwidth
+from genbounds.estimators.kernels import _pair_kernels
 from tests.estimators.kernels.test_kid import between_square, within_square
 from tests.warnings_of import codes
 
@@ -151,6 +152,23 @@ def test_variance_is_made_of_centred_matrices(name):
         np.testing.assert_allclose(
             error.influence, np.array(moved) - np.mean(moved), rtol=1e-5, atol=1e-5 * np.std(moved)
         )
+
+
+@pytest.mark.parametrize(
+    ("rows", "given", "used"), [(10, "f4", "f8"), (11, "f4", "f4"), (11, "f8", "f8")]
+)
+def test_single_precision_serves_many_rows_that_have_no_more(monkeypatch, rows, given, used):
+    monkeypatch.setattr(_pair_kernels, "SINGLE_ROWS", 10)
+    x = np.random.default_rng(0).normal(size=(rows, 3)).astype(given)
+    kernel = _pair_kernels.Polynomial(degree=3, gamma=1.0, offset=1.0)
+    for _, block in _pair_kernels.prepared_blocks(x, kernel):
+        assert block.dtype == used
+
+
+def test_pairs_of_outliers_are_relied_on_by_kernels_that_they_cannot_dominate():
+    """Radial kernels are at most 1, the energy kernel grows no faster than its linear part."""
+    kinds = _pair_kernels.Polynomial, _pair_kernels.Radial, _pair_kernels.Energy
+    assert [kind.bounded for kind in kinds] == [False, True, True]
 
 
 @pytest.mark.parametrize("name", KERNELS)
