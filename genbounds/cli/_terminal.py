@@ -164,8 +164,10 @@ def tidy() -> Iterator[None]:
     Only around work that has such: elsewhere these signals end the process at once, even in the
     middle of a long product of matrices.
     """
+    came: list[int] = []
 
     def end(number: int, frame: object) -> None:
+        came.append(number)
         raise Ended(number)
 
     changed = {}
@@ -177,6 +179,10 @@ def tidy() -> Iterator[None]:
                 changed[number] = signal.signal(number, end)
     try:
         yield
+    except Exception as error:
+        if came:  # compiled code made an error of its own of it
+            raise Ended(came[0]) from error
+        raise
     finally:
         for number, before in changed.items():
             signal.signal(number, before)
@@ -186,9 +192,14 @@ def tidy() -> Iterator[None]:
 def heard() -> Iterator[None]:
     """Send a signal once more where it came during a destructor, or in a library that goes on.
 
-    Python would print what was raised there, and go on as well.
+    Python would print what was raised there, and go on as well. Compiled code may make an error of
+    its own of Ctrl-C: it is Ctrl-C all the same.
     """
-    before = sys.unraisablehook
+    before, came = sys.unraisablehook, list[int]()
+
+    def ctrl_c(number: int, frame: object) -> None:
+        came.append(number)
+        raise KeyboardInterrupt
 
     def once_more(dropped: Any) -> None:
         error = dropped.exc_value
@@ -200,10 +211,24 @@ def heard() -> Iterator[None]:
             before(dropped)
 
     sys.unraisablehook = once_more
+    taken = (
+        threading.current_thread() is threading.main_thread()
+        and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    )
+    if taken:
+        signal.signal(signal.SIGINT, ctrl_c)
     try:
         yield
+    except typer.Exit:
+        raise
+    except Exception as error:
+        if came:
+            raise KeyboardInterrupt from error
+        raise
     finally:
         sys.unraisablehook = before
+        if taken:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _signal_of(error: KeyboardInterrupt) -> int:

@@ -336,6 +336,27 @@ def test_a_signal_during_a_destructor_is_heard(name):
     assert done.returncode == 128 + number
 
 
+@POSIX
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
+def test_a_signal_that_compiled_code_makes_another_error_of(name):
+    """As matplotlib did, in one of some 600 kills: a traceback and status 2."""
+    number = getattr(signal, name)
+    code = f"""
+import signal
+from genbounds.cli._terminal import Ended, heard, tidy
+try:
+    with heard(), tidy():
+        try:
+            signal.raise_signal({int(number)})
+        except KeyboardInterrupt:
+            raise ValueError("Invalid affine transformation matrix")
+except KeyboardInterrupt as error:
+    print(getattr(error, "number", signal.SIGINT) == {int(number)})
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, preexec_fn=listen)
+    assert (done.stdout, done.stderr) == (b"True\n", b"")
+
+
 def test_a_signal_is_heard_wherever_a_command_is(monkeypatch):
     """Also before its work begins: a library that it imports may drop the exception."""
     seen = []
