@@ -60,8 +60,9 @@ are Poisson: 2 at j = 2, less beyond."""
 LEAST_GAP = math.log(2.0)
 """Near duplicates are closer to one another than half of the way to the next row."""
 
-NEAR_ROWS = 5
-"""Rows with near duplicates without which no warning is given: real images have some."""
+NEAR_ROWS, NEAR_PART = 5, 0.1
+"""Rows with near duplicates, or their part of few rows, without which no warning is given: real
+images have some."""
 
 ORDER_PAIRS = 2000
 """Neighbours in file order that are compared with random pairs."""
@@ -270,7 +271,7 @@ def _near_duplicates(gaps: Float, order: Index, whose: str) -> tuple[Diagnostic,
         return ()
     near = np.where(near <= LARGEST_TWINS, near, 0)
     twins = float(near.mean())
-    if (near > 0).sum() < NEAR_ROWS or twins < NEAR_TWINS[0]:
+    if (near > 0).sum() < min(NEAR_ROWS, NEAR_PART * len(near)) or twins < NEAR_TWINS[0]:
         return ()
     warn = unreliable if twins >= NEAR_TWINS[1] else caution
     return (

@@ -215,3 +215,17 @@ def test_one_tight_kind_among_others_is_no_copies():
         x[:9] = rng.normal(size=(9, 8))
         x[:60] = np.repeat(x[:20], 3, axis=0) + 1e-3 * rng.normal(size=(60, 8))
         assert "near-duplicates" in {warning.code for warning in inspect("x", x).warnings}
+
+
+@pytest.mark.parametrize(("pairs", "seen"), [(2, True), (1, False)])
+def test_near_copies_among_few_rows(pairs, seen):
+    """Two of 32 rows that have one: the fit takes their differences for directions of features.
+
+    5 % of the intervals covered, where one such pair leaves all of them right.
+    """
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        x = rng.normal(size=(32, 64))
+        x[: 2 * pairs : 2] = x[1 : 2 * pairs : 2] + 0.01 * rng.normal(size=(pairs, 64))
+        found = {one.code for one in inspect("x", x).warnings if one.severity == "unreliable"}
+        assert found == ({"near-duplicates"} if seen else set())
