@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -13,6 +16,8 @@ from experiments.text import growth
 from experiments.text.corpus import PARAPHRASES, diluted, paraphrase, sentences
 from genbounds.features import load_encoder
 from genbounds.validation import InputError
+
+DOCS = Path(__file__).parents[2] / "docs"
 
 MODULES = {
     "sobol-latents": "digits.sobol_latents",
@@ -358,3 +363,11 @@ def test_misses_are_counted():
     lows, highs = np.array([[0.0, 2.0], [1.5, 0.0]]), np.array([[1.0, 3.0], [2.0, 5.0]])
     curve = Curve(values=lows, lows=lows, highs=highs)
     assert curve.misses(1.0).tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=lambda page: page.stem)
+def test_no_recorded_table_is_empty(page):
+    """Three were, for as long as nobody had run their command."""
+    text = page.read_text(encoding="utf-8")
+    found = re.findall(r"<!-- ([\w-]+): begin -->(.*?)<!-- \1: end -->", text, flags=re.DOTALL)
+    assert [name for name, lines in found if not lines.strip()] == []
