@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import sys
@@ -44,6 +45,8 @@ def program() -> NoReturn:
     code = _app.main()
     if code > 128:
         # Now and then the interpreter, on its way out, ends the process by the signal all the same.
+        # Workers' semaphores are given back at exit, else their tracker complains.
+        atexit._run_exitfuncs()
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
