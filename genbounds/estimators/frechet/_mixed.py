@@ -230,7 +230,7 @@ class MixtureDistance:
     """Fréchet distance of a mixture with given moments, and its gradient in the shares.
 
     With M_k = Σ_k + μ_k μ_k' the second moments, the mixture has μ = Σ w_k μ_k and the covariance
-    Σ w_k M_k - μ μ'. Of the distance |μ_r|² - 2 μ_r·μ + Σ w_k Tr M_k + Tr Σ_r - 2 Tr (L'ΣL)^½, with
+    Σ w_k M_k - μ μ'. Of the distance ‖μ_r‖² - 2 μ_r·μ + Σ w_k Tr M_k + Tr Σ_r - 2 Tr (L'ΣL)^½, with
     Σ_r = LL', only the last term is not linear; it is convex, since the covariance is concave in
     the shares and the root of a matrix increasing and concave.
 

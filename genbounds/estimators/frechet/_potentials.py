@@ -21,7 +21,7 @@ class Potentials:
     """Functions φ and ψ with E φ(x) + E ψ(y) <= FD for every two distributions of x and y.
 
     With u(x) = ½ (x-μ)'A(x-μ) + ν'x and its conjugate u*(y) = μ'(y-ν) + ½ (y-ν)'A⁻¹(y-ν), they are
-    φ = |x|² - 2u and ψ = |y|² - 2u*. As u(x) + u*(y) >= x'y, φ(x) + ψ(y) <= |x-y|², whose mean is
+    φ = ‖x‖² - 2u and ψ = ‖y‖² - 2u*. As u(x) + u*(y) >= x'y, φ(x) + ψ(y) <= ‖x-y‖², whose mean is
     the distance where x and y are Gaussian and coupled best; the means of φ and ψ depend on the
     first two moments alone. Equality holds if x -> ν + A(x-μ) is the transport map.
 
