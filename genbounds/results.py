@@ -22,6 +22,7 @@ Code = Literal[
     "leak",
     "same-rows",
     "dependent-rows",
+    "unrelated-labels",
     "balanced-classes",
     "reference-size-unknown",
     "random-weights",

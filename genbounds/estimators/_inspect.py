@@ -4,7 +4,8 @@ Identical rows, nearly identical ones, equally large groups and rows like their 
 file are signs that rows are not independent; rows of the sample that are rows of the reference,
 that there is nothing to compare. All checks together cost some hundredths of the time of a Fréchet
 distance of wide features; of narrow ones, whose distance takes a tenth of a second, up to a third.
-A `Sample` is taken at its word: ``gb.Sample(x)`` says that the rows are independent.
+A `Sample` is taken at its word: ``gb.Sample(x)`` says that the rows are independent. Of groups and
+strata only this is asked: are rows of one id more alike than others?
 """
 
 from __future__ import annotations
@@ -16,62 +17,31 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-import scipy  # its submodules are loaded at their first use
 from numpy.typing import NDArray
 
 from genbounds._text import display
+from genbounds.estimators._close_rows import SEED, close_rows
 from genbounds.estimators._design import Design, Index, design_of
 from genbounds.estimators._moments import Moments
 from genbounds.results import Diagnostic, caution, unreliable
 from genbounds.samples import Sample, features_of
-from genbounds.validation import Float, InputError, check_features
-
-SEED = 20_261_122
-"""Of the rows that are looked at, so that a result repeats."""
+from genbounds.validation import InputError, check_features
 
 CHANCE_ROWS = 256
 """Distinct rows that tell how often rows coincide by chance."""
 
-NEIGHBOUR_ROWS = (32, 1024)
-"""The nearest neighbours of at least and at most so many rows are looked for: of as many as cost
-some hundredths of the time of a Fréchet distance of the same sample."""
-
-LARGEST_GROUP = 25
-"""Rows of one source that are looked for: larger clusters are taken for what the distribution is
-made of."""
-
-FALSE_ALARM = 1e-6
-"""Probability of a warning about independent rows, for each of these checks."""
-
-NEAR_TWINS = (0.02, 0.1)
-"""Near duplicates that a row has on average, from which on a caution is given, and from which on
-the interval is called unreliable: bias and variance grow by about that share."""
-
-LARGEST_TWINS = 4
-MOST_TWINS = 2.0
-"""Near duplicates of one row, and of all rows on average, beyond which these are clusters, of which
-a distribution may well be made: independent rows of twelve kinds that lie far apart look the same.
-Only `_equal_groups` tells then."""
-
-LARGEST_PEAK = 2.0
-"""p(j)² / p(j-1) p(j+1) for p(j) the share of rows with j others in their cluster times j, if sizes
-are Poisson: 2 at j = 2, less beyond."""
-
-LEAST_GAP = math.log(2.0)
-"""Near duplicates are closer to one another than half of the way to the next row."""
-
-NEAR_ROWS, NEAR_PART = 5, 0.1
-"""Rows with near duplicates, or their part of few rows, without which no warning is given: real
-images have some."""
-
 ORDER_PAIRS = 2000
 """Neighbours in file order that are compared with random pairs."""
 
+LEAST_LIKENESS = 3.0
+"""Standard errors by which rows of one group or stratum should be more alike than others. Shuffled
+ids pass in one of 700 samples; rows that are alike by 6 standard errors fail as often."""
+
+LARGEST_NOISE = 0.04
+"""Standard error of that likeness from which on a likeness that matters would not be seen."""
+
 LEAK_SHARE = 0.01
 """Share of rows common to sample and reference from which on a score is no comparison."""
-
-ROW_BLOCK = 1 << 18
-"""Entries that are worked on at a time: they stay in the cache."""
 
 ID_WORDS = 1 << 15
 """Words of eight bytes that are digested at a time: half as many bytes would be slower as well."""
@@ -131,16 +101,12 @@ def inspect(
             order = np.argsort(design.unit)
             rows, ids = rows[order], ids[order]
             design = replace(design, unit=design.unit[order])
-        return Inspected(rows, design, True, ids)
+            return Inspected(rows, design, True, ids)
+        return Inspected(rows, design, True, ids, _unrelated(rows, x, ids, what, posteriors))
     # A distance from constant rows is the mistake of an encoder; no diversity is a finding.
     if what and len(rows) > 1 and (ids == ids[0]).all():
         return Inspected(rows, None, False, ids, (_constant(len(rows), what),))
-    design, warnings = _repeated(rows, ids, what)
-    if design is None:
-        if not posteriors:
-            warnings += _close_rows(rows, ids, what)
-        if not warnings:
-            warnings += _alike_in_order(rows, what)
+    design, warnings = _signs(rows, ids, what, posteriors)
     return Inspected(rows, design, False, ids, warnings)
 
 
@@ -157,6 +123,65 @@ def inspect_rows(
         )
     what = "generated" if name == "fake" else "reference"
     return inspect(name, x, minimum=minimum, what=what, posteriors=posteriors)
+
+
+def _signs(
+    rows: NDArray[Any], ids: NDArray[np.uint64], what: str, posteriors: bool
+) -> tuple[Design | None, tuple[Diagnostic, ...]]:
+    """Look for signs of dependence; identical rows are returned as groups."""
+    design, warnings = _repeated(rows, ids, what)
+    if design is None:
+        if not posteriors:
+            warnings += close_rows(rows, ids, what)
+        if not warnings:
+            warnings += _alike_in_order(rows, what)
+    return design, warnings
+
+
+def _unrelated(
+    rows: NDArray[Any], x: Sample, ids: NDArray[np.uint64], what: str, posteriors: bool
+) -> tuple[Diagnostic, ...]:
+    """Notice groups or strata that the rows know nothing of: ids in another order, another file's.
+
+    Then what a plain array shows counts. If it shows nothing either, rows may be independent.
+    """
+    found: tuple[Diagnostic, ...] = ()
+    for kind, one, labels in (("groups", "group", x.groups), ("strata", "stratum", x.strata)):
+        z = math.inf if labels is None else _likeness_within(rows, labels)
+        if z >= LEAST_LIKENESS:
+            continue
+        signs = _signs(rows, ids, what, posteriors)[1]
+        warn = unreliable if signs else caution
+        seen = f"; but {signs[0].message}" if signs else ""
+        whose = f"{what} " if what else ""
+        found += (
+            warn(
+                "unrelated-labels",
+                f"{whose}rows of one {one} are no more alike than others (z = {z:.1f}){seen}",
+                f"Check that {kind} has the ids of these rows, in their order.",
+            ),
+        )
+    return found
+
+
+def _likeness_within(rows: NDArray[Any], labels: NDArray[Any]) -> float:
+    """By how many standard errors rows with one label are alike; infinite if that is not known."""
+    _, number, counts = np.unique(labels, return_inverse=True, return_counts=True)
+    several = np.flatnonzero(counts[number] > 1)
+    if not several.size or counts.size < 2:
+        return math.inf
+    rng = np.random.default_rng(SEED)
+    order = np.argsort(number, kind="stable")
+    place = np.empty(number.size, dtype=np.intp)
+    place[order] = np.arange(number.size)
+    first = (np.cumsum(counts) - counts)[number]
+    one = np.sort(place[rng.choice(several, ORDER_PAIRS)])  # half a list on is another label
+    size, start = counts[number][order[one]], first[order[one]]
+    other = start + (one - start + rng.integers(1, size)) % size
+    likeness, noise = _likeness(rows[order[one]], rows[order[other]])
+    pairs = 0.5 * float((counts * (counts - 1.0)).sum())
+    noise *= math.sqrt(1.0 + ORDER_PAIRS / pairs)  # pairs are drawn with replacement from so many
+    return _z_if_known(likeness, noise)
 
 
 def _constant(n: int, what: str) -> Diagnostic:
@@ -236,127 +261,6 @@ def _surprising(rows: NDArray[Any], first: Index, repeated: int) -> bool:
     return repeated > 10.0 * n * (n - 1) / 2.0 * math.exp(logarithm)
 
 
-def _close_rows(rows: NDArray[Any], ids: NDArray[np.uint64], what: str) -> tuple[Diagnostic, ...]:
-    """Look for rows that lie closer to some others than to the rest.
-
-    Around a row of a distribution with k local dimensions, k j log(r_{j+1} / r_j) of its j-th and
-    next nearest distances are independent and exponential (E. Levina and P. Bickel, NeurIPS 2004).
-    Two things do not agree with that: a gap that is far too wide ends a group of near duplicates;
-    and if gaps are widest after the same j for many rows, so many share a source.
-    Distances are relative to the longer row, so that short rows of a distribution with heavy tails
-    are not near to one another.
-    """
-    n, d = rows.shape
-    _, distinct = np.unique(ids, return_index=True)
-    if d < 2 or distinct.size < max(8, n // 2):  # rows of few values coincide by chance
-        return ()
-    logs = _log_distances(rows, np.sort(distinct))
-    if logs is None:
-        return ()
-    gaps = np.diff(logs, axis=1)
-    order = np.arange(1, gaps.shape[1] + 1)
-    whose = f"{what} " if what else ""
-    near = _near_duplicates(gaps, order, whose)
-    return near + _equal_groups(gaps * order, distinct.size, whose)
-
-
-def _near_duplicates(gaps: Float, order: Index, whose: str) -> tuple[Diagnostic, ...]:
-    # Gaps beyond the near duplicates: with these, a median of the first ones sees no dimension.
-    beyond = (gaps * order)[:, LARGEST_TWINS:]
-    dimension = math.log(2.0) / max(float(np.median(beyond)), 1e-300)
-    wide = gaps * order * dimension > math.log(gaps.size / FALSE_ALARM)
-    wide &= gaps > LEAST_GAP
-    near = (order * wide).max(axis=1)
-    if near.mean() > MOST_TWINS:
-        return ()
-    near = np.where(near <= LARGEST_TWINS, near, 0)
-    twins = float(near.mean())
-    if (near > 0).sum() < min(NEAR_ROWS, NEAR_PART * len(near)) or twins < NEAR_TWINS[0]:
-        return ()
-    warn = unreliable if twins >= NEAR_TWINS[1] else caution
-    return (
-        warn(
-            "near-duplicates",
-            f"{whose}rows have {twins:.2g} nearly identical ones each, on average",
-            "Give rows of one source one id: genbounds.Sample(x, groups=...) (--groups); or drop "
-            "copies.",
-        ),
-    )
-
-
-def _equal_groups(spacings: Float, n: int, whose: str) -> tuple[Diagnostic, ...]:
-    """Notice that more rows have exactly j others near to them than have one more or less.
-
-    Clusters that are part of a distribution differ in size from sample to sample: their sizes are
-    Poisson, and give no peak above `LARGEST_PEAK`.
-    """
-    spacings = spacings[(spacings > 0.0).all(axis=1)]  # equal distances: features of few values
-    if len(spacings) < 2 or spacings.shape[1] < 3:
-        return ()
-    mean = spacings.mean(axis=0)
-    others = np.arange(1, mean.size + 1)
-    seen = np.minimum(len(spacings), n / (others + 1.0))  # rows of one group are one observation
-    error = spacings.var(axis=0, ddof=1) / (mean**2 * seen)
-    noise = np.sqrt(4.0 * error[1:-1] + error[:-2] + error[2:])
-    if not (noise > 0.0).all():  # rows on a regular grid
-        return ()
-    level = np.log(mean)
-    peak = 2.0 * level[1:-1] - level[:-2] - level[2:] - math.log(LARGEST_PEAK)
-    z = peak / noise
-    highest = int(z.argmax())
-    if z[highest] <= scipy.special.ndtri(1.0 - FALSE_ALARM / z.size):
-        return ()
-    return (
-        unreliable(
-            "dependent-rows",
-            f"{whose}rows tend to have exactly {others[highest + 1]} others near to them: these "
-            "come from one source, or the number of rows of each class was fixed",
-            "Pass genbounds.Sample(x, groups=sources) (--groups) or strata=classes (--strata); if "
-            "all rows are independent, genbounds.Sample(x) (--iid).",
-        ),
-    )
-
-
-def _log_distances(rows: NDArray[Any], distinct: Index) -> Float | None:
-    """Logarithms of the distances from some rows to their nearest neighbours and one more.
-
-    ‖x - y‖² / max(‖x‖², ‖y‖²), for centred rows with these squared norms. None where a row is the
-    centre or beyond floating point, which is said better where rows are read.
-    """
-    n, d = distinct.size, rows.shape[1]
-    rng = np.random.default_rng(SEED)
-    size = int(np.clip(0.15 * d + 4e7 / (n * (2.0 * d + 50.0)), *NEIGHBOUR_ROWS))
-    chosen = np.sort(rng.choice(n, min(n, size), replace=False))
-    kind = np.float32 if rows.dtype.itemsize <= 4 else np.float64
-    x: NDArray[np.floating[Any]] = np.array(rows[distinct[chosen]], dtype=kind)
-    centre: NDArray[np.floating[Any]] = np.median(x[:CHANCE_ROWS], axis=0).astype(
-        kind
-    )  # outliers would move a mean
-    x = x - centre
-    own = np.einsum("ij,ij->i", x, x).astype(np.float64)[:, None]
-    floor = 8.0 * float(np.finfo(kind).eps)  # below it the product is all rounding
-    kept = min(LARGEST_GROUP, n - 3) + 1
-    nearest = np.full((len(x), kept), np.inf)
-    step = max(kept, 2 * ROW_BLOCK // max(d, len(x)))
-    for start in range(0, n, step):
-        block: NDArray[np.floating[Any]] = np.array(
-            rows[distinct[start : start + step]], dtype=kind
-        )
-        block -= centre
-        squares = np.einsum("ij,ij->i", block, block).astype(np.float64)
-        if not (np.isfinite(squares).all() and squares.all()):
-            return None
-        distances = own + squares - 2.0 * (x @ block.T)
-        distances /= np.maximum(own, squares)
-        here = np.flatnonzero((chosen >= start) & (chosen < start + step))
-        distances[here, chosen[here] - start] = np.inf
-        joined = np.concatenate([nearest, distances], axis=1)
-        nearest = np.partition(joined, kept - 1, axis=1)[:, :kept]
-    nearest.sort(axis=1)
-    logs: Float = 0.5 * np.log(np.maximum(nearest, floor))
-    return logs
-
-
 def _alike_in_order(rows: NDArray[Any], what: str) -> tuple[Diagnostic, ...]:
     """Compare the angle between neighbours in file order with that of random pairs."""
     n = len(rows)
@@ -364,7 +268,7 @@ def _alike_in_order(rows: NDArray[Any], what: str) -> tuple[Diagnostic, ...]:
         return ()
     rng = np.random.default_rng(SEED)
     at = np.sort(rng.choice(n - 1, min(n - 1, ORDER_PAIRS), replace=False))
-    z = _likeness(rows[at], rows[at + 1])
+    z = _z(*_likeness(rows[at], rows[at + 1]))
     if z < Z_LIMIT:
         return ()
     whose = f"{what} " if what else ""
@@ -380,34 +284,56 @@ def _alike_in_order(rows: NDArray[Any], what: str) -> tuple[Diagnostic, ...]:
     )
 
 
-def _likeness(ones: NDArray[Any], twos: NDArray[Any]) -> float:
-    """Return by how many standard errors rows of one place are more alike than others, or 0."""
+def _likeness(ones: NDArray[Any], twos: NDArray[Any]) -> tuple[float, float]:
+    """Return how much more alike rows of one place are than others, and its standard error.
+
+    The cosine of their angle as seen from the mean; zeros where a row is beyond floating point.
+    """
     one, two = (np.array(part, dtype=np.float64) for part in (ones, twos))
     for part in (one, two):
         centre = part.mean(axis=0)
         if not np.isfinite(centre).all():
-            return 0.0
+            return 0.0, 0.0
         part -= centre
         norms = np.sqrt(np.einsum("ij,ij->i", part, part))
         part /= np.where(norms > 0.0, norms, 1.0)[:, None]
     alike = np.einsum("ij,ij->i", one, two)
     apart = np.einsum("ij,ij->i", one, np.roll(two, len(two) // 2, axis=0))
     noise = math.sqrt((float(alike.var()) + float(apart.var())) / len(alike))
-    return (float(alike.mean()) - float(apart.mean())) / noise if noise > 0.0 else 0.0
+    return float(alike.mean()) - float(apart.mean()), noise
+
+
+def _z(likeness: float, noise: float) -> float:
+    return likeness / noise if noise > 0.0 else 0.0
+
+
+def _z_if_known(likeness: float, noise: float) -> float:
+    """Return the standard errors of a likeness, infinite where one that matters may be missed."""
+    return likeness / noise if 0.0 < noise < LARGEST_NOISE else math.inf
 
 
 Z_LIMIT = 5.0
 """Standard errors by which neighbours must be more alike than random pairs: 3e-7 by chance."""
 
 
-def alike_by_place(fake: Inspected, real: Inspected) -> tuple[Diagnostic, ...]:
+def drawing_warnings(fake: Inspected, real: Inspected) -> tuple[Diagnostic, ...]:
+    """Say what the rows of two samples show of how they were drawn."""
+    found = (*fake.warnings, *real.warnings, *leaked(fake.ids, real.ids))
+    if not (fake.told or real.told):
+        return (*found, *_alike_by_place(fake.rows, real.rows))
+    if fake.design is None or real.design is None:
+        return found
+    return (*found, *_unlike_by_name(fake.rows, fake.design, real.rows, real.design))
+
+
+def _alike_by_place(fake: NDArray[Any], real: NDArray[Any]) -> tuple[Diagnostic, ...]:
     """Warn of two plain samples whose rows are alike place by place: of the same prompts."""
-    n = len(fake.rows)
-    if fake.told or real.told or fake.rows.shape != real.rows.shape or n < 50:
+    n = len(fake)
+    if fake.shape != real.shape or n < 50:
         return ()
     rng = np.random.default_rng(SEED)
     at = np.sort(rng.choice(n, min(n, ORDER_PAIRS), replace=False))
-    z = _likeness(fake.rows[at], real.rows[at])
+    z = _z(*_likeness(fake[at], real[at]))
     if z < Z_LIMIT:
         return ()
     return (
@@ -417,6 +343,35 @@ def alike_by_place(fake: Inspected, real: Inspected) -> tuple[Diagnostic, ...]:
             "the same prompts, or both files are sorted",
             "Pass genbounds.Sample(x, groups=prompts) for both samples, with the same ids "
             "(--groups); if they are only sorted, genbounds.Sample(x) (--iid).",
+        ),
+    )
+
+
+def _unlike_by_name(
+    fake: NDArray[Any], one: Design, real: NDArray[Any], two: Design
+) -> tuple[Diagnostic, ...]:
+    """Notice ids that two samples share and whose rows are not alike: ids in another order."""
+    if one.labels is None or two.labels is None:
+        return ()
+    _, ours, theirs = np.intersect1d(one.labels, two.labels, return_indices=True)
+    if ours.size < 2:
+        return ()
+    rng = np.random.default_rng(SEED)
+    at = np.sort(rng.choice(ours.size, min(ours.size, ORDER_PAIRS), replace=False))
+    first, others = (
+        np.unique(design.unit, return_index=True)[1][units[at]]
+        for design, units in ((one, ours), (two, theirs))
+    )
+    z = _z_if_known(*_likeness(fake[first], real[others]))
+    if z >= LEAST_LIKENESS:
+        return ()
+    return (
+        caution(
+            "unrelated-labels",
+            "generated and reference rows of one group are no more alike than others "
+            f"(z = {z:.1f})",
+            "Check that groups has the ids of these rows, in their order; groups that the samples "
+            "do not share need ids of their own.",
         ),
     )
 

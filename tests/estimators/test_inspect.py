@@ -106,6 +106,81 @@ def test_a_sample_is_taken_at_its_word():
             assert not codes(score(gb.Sample(x))) & NOTICED
 
 
+# Labels that the rows know nothing of ---------------------------------------------------------
+
+
+def labelled(rng, kind, alike=0.3):
+    """Rows in random order, and the ids of what they share: 4 of a group, 25 of a stratum."""
+    ids = rng.permutation(
+        np.repeat(np.arange(500 // 4 if kind == "groups" else 20), 4 if kind == "groups" else 25)
+    )
+    common = gauss(rng, ids.max() + 1)[ids]
+    return np.sqrt(alike) * common + np.sqrt(1.0 - alike) * gauss(rng, ids.size), ids
+
+
+def unrelated(score):
+    return [w for w in score.warnings if w.code == "unrelated-labels"]
+
+
+@pytest.mark.parametrize("kind", ["groups", "strata"])
+@pytest.mark.parametrize("name", ["fd", "kid", "vendi"])
+def test_shuffled_labels_are_noticed(kind, name):
+    """Of shuffled ids one in 700 passes; rows as alike as these are 20 standard errors from it."""
+    score = {"fd": distance, "kid": SCORES["kid"], "vendi": gb.vendi_score}[name]
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        x, ids = labelled(rng, kind)
+        assert not unrelated(score(gb.Sample(x, **{kind: ids})))
+    found = [
+        unrelated(score(gb.Sample(x, **{kind: np.random.default_rng(seed).permutation(ids)})))
+        for seed in range(7)
+    ]
+    assert sum(map(bool, found)) >= 5  # at least 3 of 7 pass with a probability of 1e-7
+    warning = next(one[0] for one in found if one)
+    assert warning.severity == "caution"
+    assert kind in warning.remedy
+
+
+def test_labels_in_another_order_than_their_rows_are_unreliable():
+    """The rows are in order, the ids are not: an array of another file, or sorted by itself."""
+    rng = np.random.default_rng(1)
+    ids = np.repeat(np.arange(125), 4)
+    x = augmented(rng)[:500]
+    assert not distance(gb.Sample(x, groups=ids)).warnings
+    (warning,) = unrelated(distance(gb.Sample(x, groups=rng.permutation(ids))))
+    assert warning.severity == "unreliable"
+    assert "neighbouring generated rows are alike" in warning.message
+
+
+def test_labels_are_not_blamed_where_little_can_be_seen():
+    """Few rows of two features, single rows, one stratum: nothing is known of such ids."""
+    rng = np.random.default_rng(2)
+    for x, labels in (
+        (gauss(rng, 100, 2), {"groups": np.repeat(np.arange(50), 2)}),
+        (gauss(rng, 500), {"groups": np.arange(500)}),
+        (gauss(rng, 500), {"strata": np.zeros(500, dtype=int)}),
+    ):
+        real = gb.Moments(np.zeros(x.shape[1]), np.eye(x.shape[1]))
+        assert not unrelated(gb.frechet_distance(gb.Sample(x, **labels), real))
+
+
+def test_ids_shared_by_accident_are_noticed():
+    """Both files number their rows from 0: only captions make row i of both alike."""
+    rng = np.random.default_rng(3)
+    captions = gauss(rng)
+    ids = np.arange(len(captions))
+    fake, real = captions + gauss(rng), captions + gauss(rng)
+    for score in (gb.frechet_distance, gb.kernel_inception_distance):
+        assert not unrelated(score(gb.Sample(fake, groups=ids), gb.Sample(real, groups=ids)))
+        found = [
+            unrelated(score(gb.Sample(fake, groups=np.roll(ids, k)), gb.Sample(real, groups=ids)))
+            for k in (1, 2, 3)
+        ]
+        assert any(found)  # each passes in one of 700 cases
+        own = gb.Sample(real, groups=ids + len(ids))
+        assert not unrelated(score(gb.Sample(fake, groups=ids), own))
+
+
 @pytest.mark.parametrize("share", [1.0, 0.3, 0.005])
 def test_rows_of_the_reference_are_noticed(share):
     """A leak withholds the verdict; it is no distance of 0 without width."""

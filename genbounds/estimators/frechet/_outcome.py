@@ -8,7 +8,7 @@ import numpy as np
 
 from genbounds.estimators._design import drawn
 from genbounds.estimators._estimate import Estimate, SampleError, heavy_tails, small_sample
-from genbounds.estimators._inspect import alike_by_place, leaked
+from genbounds.estimators._inspect import drawing_warnings
 from genbounds.estimators.frechet._expansion import gaussian_bias
 from genbounds.estimators.frechet._pair import Pair, lends
 from genbounds.estimators.frechet._sample import SIDES, FrechetSample
@@ -97,13 +97,10 @@ def _assumptions(samples: tuple[FrechetSample, FrechetSample]) -> tuple[str, ...
 
 
 def _drawing_warnings(samples: tuple[FrechetSample, FrechetSample]) -> tuple[Diagnostic, ...]:
-    """Say what the rows show of how they were drawn, where their user said nothing."""
-    seen = [sample.seen for sample in samples]
-    found = [warning for one in seen if one is not None for warning in one.warnings]
-    fake, real = seen
-    if fake is not None and real is not None:
-        found += (*leaked(fake.ids, real.ids), *alike_by_place(fake, real))
-    return tuple(found)
+    fake, real = (sample.seen for sample in samples)
+    if fake is None or real is None:  # known by its moments
+        return tuple(warning for one in (fake, real) if one is not None for warning in one.warnings)
+    return drawing_warnings(fake, real)
 
 
 def _size_warnings(samples: tuple[FrechetSample, FrechetSample]) -> tuple[Diagnostic, ...]:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from genbounds._text import quoted
 from genbounds.estimators._design import Design
 from genbounds.estimators._estimate import Estimate, heavy_tails
-from genbounds.estimators._inspect import Inspected, alike_by_place, inspect_rows, leaked
+from genbounds.estimators._inspect import Inspected, drawing_warnings, inspect_rows
 from genbounds.estimators._scale import scaled_back
 from genbounds.estimators._two_samples import shared_units
 from genbounds.estimators.kernels._choice import pair_kernel
@@ -307,10 +307,7 @@ class KernelReference:
     def _finished(self, found: Estimate, seen: Inspected, kernel: PairKernel) -> Estimate:
         """Add what the samples show of how they were drawn, in the units of the features."""
         warnings = (
-            *seen.warnings,
-            *self._seen.warnings,
-            *leaked(seen.ids, self._seen.ids),
-            *alike_by_place(seen, self._seen),
+            *drawing_warnings(seen, self._seen),
             *heavy_tails(found),
             *found.warnings,
         )

@@ -12,7 +12,7 @@ import numpy as np
 from genbounds._text import listed
 from genbounds.estimators._design import drawn
 from genbounds.estimators._estimate import Estimate, SampleError, small_sample
-from genbounds.estimators._inspect import Inspected, alike_by_place, leaked
+from genbounds.estimators._inspect import Inspected, drawing_warnings
 from genbounds.estimators.neighbours._counts import expected_coverage
 from genbounds.results import Diagnostic, caution, unreliable
 from genbounds.validation import Float
@@ -181,10 +181,7 @@ class Scored:
         real, fake = self.seen
         few = min(len(one.rows) if one.design is None else one.design.units for one in self.seen)
         return (
-            *fake.warnings,
-            *real.warnings,
-            *leaked(fake.ids, real.ids),
-            *alike_by_place(fake, real),
+            *drawing_warnings(fake, real),
             *small_sample(
                 few,
                 units=min(

@@ -17,7 +17,7 @@ from genbounds.estimators._estimate import (
     heavy_tails,
     small_sample,
 )
-from genbounds.estimators._inspect import alike_by_place, leaked
+from genbounds.estimators._inspect import drawing_warnings
 from genbounds.estimators.smooth._engine import expand
 from genbounds.estimators.smooth._rows import (
     blamed,
@@ -228,9 +228,7 @@ class SmoothReference:
             ),
             details=(f"{score.derivative} products along {score.probes} random directions",),
         )
-        warnings = [warning for seen in samples for warning in seen.warnings]
-        if len(samples) == 2:
-            warnings += (*leaked(samples[0].ids, samples[1].ids), *alike_by_place(*samples))
+        warnings = list(drawing_warnings(*samples) if len(samples) == 2 else samples[0].warnings)
         warnings += heavy_tails(found)
         for design, name in zip(designs, names, strict=True):
             warnings += small_sample(design.effective, name=name, units=design.free_units)

@@ -1,0 +1,174 @@
+"""Rows that lie closer to some others than to the rest: near duplicates, equally large groups."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import scipy  # its submodules are loaded at their first use
+from numpy.typing import NDArray
+
+from genbounds.estimators._design import Index
+from genbounds.results import Diagnostic, caution, unreliable
+from genbounds.validation import Float
+
+SEED = 20_261_122
+"""Of the rows that are looked at, so that a result repeats."""
+
+CENTRE_ROWS = 256
+"""Rows whose medians are the centre, from which outliers are far."""
+
+ROW_BLOCK = 1 << 18
+"""Entries that are worked on at a time: they stay in the cache."""
+
+NEIGHBOUR_ROWS = (32, 1024)
+"""The nearest neighbours of at least and at most so many rows are looked for: of as many as cost
+some hundredths of the time of a Fréchet distance of the same sample."""
+
+LARGEST_GROUP = 25
+"""Rows of one source that are looked for: larger clusters are taken for what the distribution is
+made of."""
+
+FALSE_ALARM = 1e-6
+"""Probability of a warning about independent rows, for each of these checks."""
+
+NEAR_TWINS = (0.02, 0.1)
+"""Near duplicates that a row has on average, from which on a caution is given, and from which on
+the interval is called unreliable: bias and variance grow by about that share."""
+
+LARGEST_TWINS = 4
+MOST_TWINS = 2.0
+"""Near duplicates of one row, and of all rows on average, beyond which these are clusters, of which
+a distribution may well be made: independent rows of twelve kinds that lie far apart look the same.
+Only `_equal_groups` tells then."""
+
+LARGEST_PEAK = 2.0
+"""p(j)² / p(j-1) p(j+1) for p(j) the share of rows with j others in their cluster times j, if sizes
+are Poisson: 2 at j = 2, less beyond."""
+
+LEAST_GAP = math.log(2.0)
+"""Near duplicates are closer to one another than half of the way to the next row."""
+
+NEAR_ROWS, NEAR_PART = 5, 0.1
+"""Rows with near duplicates, or their part of few rows, without which no warning is given: real
+images have some."""
+
+
+def close_rows(rows: NDArray[Any], ids: NDArray[np.uint64], what: str) -> tuple[Diagnostic, ...]:
+    """Look for rows that lie closer to some others than to the rest.
+
+    Around a row of a distribution with k local dimensions, k j log(r_{j+1} / r_j) of its j-th and
+    next nearest distances are independent and exponential (E. Levina and P. Bickel, NeurIPS 2004).
+    Two things do not agree with that: a gap that is far too wide ends a group of near duplicates;
+    and if gaps are widest after the same j for many rows, so many share a source.
+    Distances are relative to the longer row, so that short rows of a distribution with heavy tails
+    are not near to one another.
+    """
+    n, d = rows.shape
+    _, distinct = np.unique(ids, return_index=True)
+    if d < 2 or distinct.size < max(8, n // 2):  # rows of few values coincide by chance
+        return ()
+    logs = _log_distances(rows, np.sort(distinct))
+    if logs is None:
+        return ()
+    gaps = np.diff(logs, axis=1)
+    order = np.arange(1, gaps.shape[1] + 1)
+    whose = f"{what} " if what else ""
+    near = _near_duplicates(gaps, order, whose)
+    return near + _equal_groups(gaps * order, distinct.size, whose)
+
+
+def _near_duplicates(gaps: Float, order: Index, whose: str) -> tuple[Diagnostic, ...]:
+    # Gaps beyond the near duplicates: with these, a median of the first ones sees no dimension.
+    beyond = (gaps * order)[:, LARGEST_TWINS:]
+    dimension = math.log(2.0) / max(float(np.median(beyond)), 1e-300)
+    wide = gaps * order * dimension > math.log(gaps.size / FALSE_ALARM)
+    wide &= gaps > LEAST_GAP
+    near = (order * wide).max(axis=1)
+    if near.mean() > MOST_TWINS:
+        return ()
+    near = np.where(near <= LARGEST_TWINS, near, 0)
+    twins = float(near.mean())
+    if (near > 0).sum() < min(NEAR_ROWS, NEAR_PART * len(near)) or twins < NEAR_TWINS[0]:
+        return ()
+    warn = unreliable if twins >= NEAR_TWINS[1] else caution
+    return (
+        warn(
+            "near-duplicates",
+            f"{whose}rows have {twins:.2g} nearly identical ones each, on average",
+            "Give rows of one source one id: genbounds.Sample(x, groups=...) (--groups); or drop "
+            "copies.",
+        ),
+    )
+
+
+def _equal_groups(spacings: Float, n: int, whose: str) -> tuple[Diagnostic, ...]:
+    """Notice that more rows have exactly j others near to them than have one more or less.
+
+    Clusters that are part of a distribution differ in size from sample to sample: their sizes are
+    Poisson, and give no peak above `LARGEST_PEAK`.
+    """
+    spacings = spacings[(spacings > 0.0).all(axis=1)]  # equal distances: features of few values
+    if len(spacings) < 2 or spacings.shape[1] < 3:
+        return ()
+    mean = spacings.mean(axis=0)
+    others = np.arange(1, mean.size + 1)
+    seen = np.minimum(len(spacings), n / (others + 1.0))  # rows of one group are one observation
+    error = spacings.var(axis=0, ddof=1) / (mean**2 * seen)
+    noise = np.sqrt(4.0 * error[1:-1] + error[:-2] + error[2:])
+    if not (noise > 0.0).all():  # rows on a regular grid
+        return ()
+    level = np.log(mean)
+    peak = 2.0 * level[1:-1] - level[:-2] - level[2:] - math.log(LARGEST_PEAK)
+    z = peak / noise
+    highest = int(z.argmax())
+    if z[highest] <= scipy.special.ndtri(1.0 - FALSE_ALARM / z.size):
+        return ()
+    return (
+        unreliable(
+            "dependent-rows",
+            f"{whose}rows tend to have exactly {others[highest + 1]} others near to them: these "
+            "come from one source, or the number of rows of each class was fixed",
+            "Pass genbounds.Sample(x, groups=sources) (--groups) or strata=classes (--strata); if "
+            "all rows are independent, genbounds.Sample(x) (--iid).",
+        ),
+    )
+
+
+def _log_distances(rows: NDArray[Any], distinct: Index) -> Float | None:
+    """Logarithms of the distances from some rows to their nearest neighbours and one more.
+
+    ‖x - y‖² / max(‖x‖², ‖y‖²), for centred rows with these squared norms. None where a row is the
+    centre or beyond floating point, which is said better where rows are read.
+    """
+    n, d = distinct.size, rows.shape[1]
+    rng = np.random.default_rng(SEED)
+    size = int(np.clip(0.15 * d + 4e7 / (n * (2.0 * d + 50.0)), *NEIGHBOUR_ROWS))
+    chosen = np.sort(rng.choice(n, min(n, size), replace=False))
+    kind = np.float32 if rows.dtype.itemsize <= 4 else np.float64
+    x: NDArray[np.floating[Any]] = np.array(rows[distinct[chosen]], dtype=kind)
+    centre: NDArray[np.floating[Any]] = np.median(x[:CENTRE_ROWS], axis=0).astype(kind)
+    x = x - centre
+    own = np.einsum("ij,ij->i", x, x).astype(np.float64)[:, None]
+    floor = 8.0 * float(np.finfo(kind).eps)  # below it the product is all rounding
+    kept = min(LARGEST_GROUP, n - 3) + 1
+    nearest = np.full((len(x), kept), np.inf)
+    step = max(kept, 2 * ROW_BLOCK // max(d, len(x)))
+    for start in range(0, n, step):
+        block: NDArray[np.floating[Any]] = np.array(
+            rows[distinct[start : start + step]], dtype=kind
+        )
+        block -= centre
+        squares = np.einsum("ij,ij->i", block, block).astype(np.float64)
+        if not (np.isfinite(squares).all() and squares.all()):
+            return None
+        distances = own + squares - 2.0 * (x @ block.T)
+        distances /= np.maximum(own, squares)
+        here = np.flatnonzero((chosen >= start) & (chosen < start + step))
+        distances[here, chosen[here] - start] = np.inf
+        joined = np.concatenate([nearest, distances], axis=1)
+        nearest = np.partition(joined, kept - 1, axis=1)[:, :kept]
+    nearest.sort(axis=1)
+    logs: Float = 0.5 * np.log(np.maximum(nearest, floor))
+    return logs
