@@ -12,7 +12,7 @@ import argparse
 import json
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
@@ -66,13 +66,8 @@ def difference(data: tuple[Any, Any, Any]) -> Difference:
     pair = gb.compare({"first": first, "second": second}, real, level=LEVEL).differences[0]
     if pair.better == "first":
         return pair
-    return Difference(
-        better="first",
-        worse="second",
-        value=-pair.value,
-        low=-pair.high,
-        high=-pair.low,
-        stderr=pair.stderr,
+    return replace(
+        pair, better="first", worse="second", value=-pair.value, low=-pair.high, high=-pair.low
     )
 
 
