@@ -24,7 +24,7 @@ from genbounds import inception_score, select
 from genbounds.select import IsUcb, NaiveUcb
 
 BATCH, COLUMNS, POOL = 5, 20, 20_000
-POLICIES = {
+POLICIES: dict[str, Any] = {
     "IS-UCB": lambda: IsUcb(source="o24"),
     "naive UCB": lambda: NaiveUcb(source="o24"),
     "greedy": lambda: "greedy",

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -109,11 +110,10 @@ def cases() -> dict[str, Case]:
 @contextmanager
 def unchecked() -> Iterator[None]:
     """Switch the checks of a run off."""
-    import genbounds.select._loop as loop
-
+    loop: Any = import_module("genbounds.select._loop")
     kept = loop.copies, loop.order_effect
-    loop.copies = lambda *arguments: None  # type: ignore[assignment]
-    loop.order_effect = lambda *arguments, **options: None  # type: ignore[assignment]
+    loop.copies = lambda *arguments: None
+    loop.order_effect = lambda *arguments, **options: None
     try:
         yield
     finally:
