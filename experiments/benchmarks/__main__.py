@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 
 from experiments.benchmarks import cases
 
-NAMES = ("moments", "features", "few", "bias", "inception", "memory")
+NAMES = ("moments", "features", "designs", "few", "bias", "inception", "memory")
 
 
 def timed(
@@ -68,6 +68,8 @@ def chosen(names: list[str], d: int) -> Iterator[cases.Case]:
         yield from cases.bias_removal(d, 20_000)
     if "features" in names:
         yield from cases.from_features(d, 50_000, repeats=1)
+    if "designs" in names:
+        yield from cases.designs(d, 50_000, repeats=1)
 
 
 def main() -> None:

@@ -124,6 +124,32 @@ def from_features(d: int, n: int, *, repeats: int | None = None) -> Iterator[Cas
     )
 
 
+def designs(d: int, n: int, *, repeats: int | None = None) -> Iterator[Case]:
+    """Show what it costs to say how rows were drawn: 50 of each class, 20 of each group."""
+    x, y = Features(d=d).draw(n)
+    classes, groups = np.arange(n) // 50, np.arange(n) // 20
+    centres = np.random.default_rng(1).standard_normal((2, n // 20, d), dtype=np.float32)
+    for rows, found in zip((x, y), centres, strict=True):
+        rows += 0.4 * rows.std(axis=0) * found[groups]
+    ways: dict[str, tuple[dict[str, np.ndarray], dict[str, np.ndarray]]] = {
+        "independent rows": ({}, {}),
+        "strata": ({"strata": classes}, {}),
+        "strata, both": ({"strata": classes}, {"strata": classes}),
+        "groups": ({"groups": groups}, {}),
+        "groups, both": ({"groups": groups}, {"groups": groups + n}),
+    }
+    yield Case(
+        title=f"FD with its interval, n = {n:,} in both samples, d = {d}, by how rows were drawn",
+        ours={
+            name: lambda one=one, two=two: (
+                gb.frechet_distance(gb.Sample(x, **one), gb.Sample(y, **two)).value
+            )
+            for name, (one, two) in ways.items()
+        },
+        repeats=repeats,
+    )
+
+
 def bias_removal(d: int, n: int) -> Iterator[Case]:
     """Against the only published way to remove the bias."""
     features = Features(d=d)
