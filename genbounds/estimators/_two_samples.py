@@ -188,12 +188,7 @@ def shared_error(
         Names of the shared units, at least two.
     between : Between
     """
-    one, two = (side.design for side in sides)
-    assert one is not None
-    assert two is not None
-    assert one.labels is not None
-    assert two.labels is not None
-    at = np.searchsorted(one.labels, common), np.searchsorted(two.labels, common)
+    one, two, at = _shared_places(sides, common)
     own = _own_products(sides, at, between)
     # Influences in the units of the estimate, centred within strata.
     steps = [_unit_steps(error) for error in errors]
@@ -218,6 +213,24 @@ def shared_error(
         influences=(scaled[0], scaled[1]),
         steps=joint,
     )
+
+
+def shared_bias(sides: tuple[Side, Side], common: NDArray[Any], between: Between) -> float:
+    """Bias of the mixed term alone, as in `shared_error`."""
+    *_, at = _shared_places(sides, common)
+    return 2.0 * float(_own_products(sides, at, between).sum())
+
+
+def _shared_places(
+    sides: tuple[Side, Side], common: NDArray[Any]
+) -> tuple[Design, Design, tuple[Index, Index]]:
+    """Both designs, and the number of every shared unit in either."""
+    one, two = (side.design for side in sides)
+    assert one is not None
+    assert two is not None
+    assert one.labels is not None
+    assert two.labels is not None
+    return one, two, (np.searchsorted(one.labels, common), np.searchsorted(two.labels, common))
 
 
 def _unit_steps(error: SampleError) -> Float:
@@ -300,26 +313,28 @@ def _joint_square(sides: tuple[Side, Side], at: tuple[Index, Index], between: Be
     size = at[0].size
     stratified = any(design.stratified for design in designs)
     rows = float(max(design.row_counts.mean() for design in designs)) * (2.0 if stratified else 1.0)
-    count = int(np.clip(PAIR_BUDGET / rows**2, 32, MOST_SHIFTS * size))
-    one = rng.integers(size, size=count)
-    two = (one + 1 + rng.integers(size - 1, size=count)) % size
+    pairs = int(np.clip(PAIR_BUDGET / rows**2, 32, MOST_SHIFTS * size))
+    shifts = -(-pairs // size)
     mates = _mates(designs[0].stratum[at[0]], rng) if stratified else None
-    parts = [
-        [_step(design, place, k, mates) for k in range(size)]
-        for design, place in zip(designs, at, strict=True)
-    ]
-    total = np.zeros(count)
-    for a in (0, 1):
-        form = sides[a].form
-        ones, twos = [parts[a][k] for k in one], [parts[a][k] for k in two]
-        total += _by_unit((sides[a], sides[a]), ones, twos, _within(form))
-        total += _by_unit(
-            sides,
-            [parts[0][k] for k in (one, two)[a]],
-            [parts[1][k] for k in (two, one)[a]],
-            between,
+    order = rng.permutation(size)[:pairs]
+    # Units of one block are paired with one another: its rows are made once for all pairs.
+    blocks = max(1, order.size * max(int(rows), 1) // (PAIR_BUDGET // 8))
+    values = []
+    for units in np.array_split(order, blocks):
+        (x, ones), (y, twos) = (
+            _block_of(side.form, [_step(design, place, k, mates) for k in units])
+            for side, design, place in zip(sides, designs, at, strict=True)
         )
-    return size * (size - 1.0) * float(np.mean(total**2))
+        within = [_within(side.form) for side in sides]
+        for shift in range(1, min(shifts, units.size - 1) + 1):
+            next_ones, next_twos = (part[shift:] + part[:shift] for part in (ones, twos))
+            values.append(
+                _products(within[0], x, x, ones, next_ones)
+                + _products(within[1], y, y, twos, next_twos)
+                + _products(between, x, y, ones, next_twos)
+                + _products(between, x, y, next_ones, twos)
+            )
+    return size * (size - 1.0) * float(np.mean(np.concatenate(values) ** 2))
 
 
 def _within(form: QuadraticForm) -> Between:

@@ -120,11 +120,9 @@ def _halves(
 
 def _shared_value(pair: Pair) -> float:
     """Plug-in less its second-order bias, of two samples that share units; halves may not."""
-    found = pair.shared()
-    if found is None:
+    if pair.common is None:
         return half_values([pair], every_row=True)[0]
-    errors, shared, _ = found
-    return pair.plugin - errors[0].bias - errors[1].bias - shared.bias
+    return pair.shared_value(pair.common)
 
 
 def _excess(pair: Pair, errors: tuple[SampleError, SampleError]) -> list[float]:

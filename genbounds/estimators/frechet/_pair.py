@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import scipy  # its submodules are loaded at their first use
+from numpy.typing import NDArray
 
 from genbounds.estimators._design import Index
 from genbounds.estimators._estimate import EXACT, SampleError
@@ -25,6 +27,7 @@ from genbounds.estimators._two_samples import (
     SharedError,
     Side,
     mixed_square,
+    shared_bias,
     shared_error,
     shared_units,
     with_mixed_term,
@@ -207,14 +210,26 @@ class Pair:
         )
         return one, two
 
+    @cached_property
+    def common(self) -> NDArray[Any] | None:
+        """Names of the units that both samples share; None if they share fewer than two."""
+        common = shared_units(self.fake.design, self.real.design)
+        return None if common is None or common.size < 2 else common
+
     def shared(self) -> tuple[tuple[SampleError, SampleError], SharedError, float] | None:
         """Errors of two samples that share units, and their curvature; None if they do not."""
-        common = shared_units(self.fake.design, self.real.design)
-        if common is None or common.size < 2:
+        common = self.common
+        if common is None:
             return None
         errors = self.errors_alone(every_row=True)
         shared = shared_error(self._sides(), errors, common, self._between())
         return errors, shared, self._joint_curvature(errors, shared)
+
+    def shared_value(self, common: NDArray[Any]) -> float:
+        """Plug-in less its second-order bias, of samples that share these units."""
+        errors = self.errors_alone(every_row=True, bias_only=True)
+        mixed = shared_bias(self._sides(), common, self._between())
+        return self.plugin - errors[0].bias - errors[1].bias - mixed
 
     def _joint_curvature(
         self, errors: tuple[SampleError, SampleError], shared: SharedError
