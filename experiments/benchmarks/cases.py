@@ -137,6 +137,7 @@ def designs(d: int, n: int, *, repeats: int | None = None) -> Iterator[Case]:
         "strata, both": ({"strata": classes}, {"strata": classes}),
         "groups": ({"groups": groups}, {}),
         "groups, both": ({"groups": groups}, {"groups": groups + n}),
+        "prompts shared by both": ({"groups": np.arange(n)}, {"groups": np.arange(n)}),
     }
     yield Case(
         title=f"FD with its interval, n = {n:,} in both samples, d = {d}, by how rows were drawn",

@@ -314,11 +314,11 @@ def _joint_square(sides: tuple[Side, Side], at: tuple[Index, Index], between: Be
     stratified = any(design.stratified for design in designs)
     rows = float(max(design.row_counts.mean() for design in designs)) * (2.0 if stratified else 1.0)
     pairs = int(np.clip(PAIR_BUDGET / rows**2, 32, MOST_SHIFTS * size))
-    shifts = -(-pairs // size)
+    shifts = min(MOST_SHIFTS, size - 1)
     mates = _mates(designs[0].stratum[at[0]], rng) if stratified else None
-    order = rng.permutation(size)[:pairs]
+    order = rng.permutation(size)[: max(2, pairs // shifts)]
     # Units of one block are paired with one another: its rows are made once for all pairs.
-    blocks = max(1, order.size * max(int(rows), 1) // (PAIR_BUDGET // 8))
+    blocks = int(np.clip(order.size * rows * 8 // PAIR_BUDGET, 1, order.size // 2))
     values = []
     for units in np.array_split(order, blocks):
         (x, ones), (y, twos) = (

@@ -71,15 +71,14 @@ def designed(fake: FrechetSample, real: FrechetSample, regime: Regime, every_row
         halves = _halves(fake, real, small, joint=shared is not None)
     if halves is not None:
         method = "third-order"
+        value = third_order(second_order, half_values(halves, every_row))
         if shared is None:
-            value = third_order(second_order, half_values(halves, every_row))
             one, two = (
                 halved(error, both=len(small) == 2) if sample in small else error
                 for sample, error in zip((fake, real), errors, strict=True)
             )
             errors = one, two
         else:
-            value = third_order(second_order, [_shared_value(half) for half in halves])
             total += HALVING_NOISE * shared.quadratic_variance
     apart = errors[0].variance + errors[1].variance
     found = joined(
@@ -116,13 +115,6 @@ def _halves(
             names = sample.design.named_halves(index)
         parts.append(sample.halves(index))
     return [Pair(one, two) for one, two in zip(*parts, strict=True)]
-
-
-def _shared_value(pair: Pair) -> float:
-    """Plug-in less its second-order bias, of two samples that share units; halves may not."""
-    if pair.common is None:
-        return half_values([pair], every_row=True)[0]
-    return pair.shared_value(pair.common)
 
 
 def _excess(pair: Pair, errors: tuple[SampleError, SampleError]) -> list[float]:

@@ -97,8 +97,7 @@ def half_values(halves: list[Pair], every_row: bool) -> list[float]:
     values, rest = [], 0.0
     for k, half in enumerate(halves):
         if k == 0 or not costly:
-            errors = half.errors_alone(every_row=every_row, bias_only=True)
-            bias = sum(error.bias for error in errors)
+            bias = half.bias(every_row=every_row)
             if costly:
                 rest = bias - half.gaussian_bias()
         else:

@@ -225,11 +225,13 @@ class Pair:
         shared = shared_error(self._sides(), errors, common, self._between())
         return errors, shared, self._joint_curvature(errors, shared)
 
-    def shared_value(self, common: NDArray[Any]) -> float:
-        """Plug-in less its second-order bias, of samples that share these units."""
-        errors = self.errors_alone(every_row=True, bias_only=True)
-        mixed = shared_bias(self._sides(), common, self._between())
-        return self.plugin - errors[0].bias - errors[1].bias - mixed
+    def bias(self, *, every_row: bool) -> float:
+        """Second-order bias of both samples, and of the units that they share."""
+        errors = self.errors_alone(every_row=every_row, bias_only=True)
+        alone = errors[0].bias + errors[1].bias
+        if self.common is None:
+            return alone
+        return alone + shared_bias(self._sides(), self.common, self._between())
 
     def _joint_curvature(
         self, errors: tuple[SampleError, SampleError], shared: SharedError
