@@ -61,7 +61,7 @@ def run_on(
     ------
     InputError
         If a worker lacks genbounds or has other versions, a piece kills every worker that takes it,
-        or the connection is lost.
+        or the connection, or a worker that held a future, is lost.
     """
     from distributed import CancelledError, KilledWorker, as_completed
 
@@ -92,7 +92,9 @@ def run_on(
                 f"perhaps because memory ran out: ask for workers with more; {then}"
             ) from None
         except CancelledError:
-            raise InputError(f"the connection to the cluster was lost: {then}") from None
+            raise InputError(
+                f"the connection to the cluster, or what one of its workers held, was lost: {then}"
+            ) from None
         yield indices.pop(future), result
         future.release()
         submit()

@@ -10,6 +10,7 @@ from genbounds import _scratch
 from genbounds._cluster import active_client
 from genbounds._scratch import computed, is_from_dask
 from genbounds.estimators.kernels import _tiles
+from genbounds.estimators.vendi._spectrum import FeatureRows
 from tests.refusal import refused
 
 distributed = pytest.importorskip("distributed")
@@ -40,6 +41,13 @@ SCORES = {
     "function": (3, lambda x, _: gb.vendi_score(x, kernel=laplace, order=2.0, method="ustat")),
     "weights": (3, lambda x, _: gb.vendi_score(gb.Sample(x, weights=1.0 + PROMPTS), order=2.0)),
     "lanczos": (60, lambda fake, _: gb.vendi_score(fake, method="lanczos", components=20)),
+    # Products of features, of 2 parts.
+    "fkea": (2, lambda fake, _: gb.vendi_score(fake, method="fkea", components=20)),
+    "cosine": (2, lambda fake, _: gb.vendi_score(fake, kernel="cosine")),
+    "cosine, weights": (
+        2,
+        lambda x, _: gb.vendi_score(gb.Sample(x, weights=1.0 + PROMPTS), kernel="cosine"),
+    ),
 }
 
 
@@ -66,6 +74,7 @@ def client(workers):
 def tiles(monkeypatch):
     """Take tiles of 201 rows or more; return how many pairs of them were sent to workers."""
     monkeypatch.setattr(_tiles, "SINGLE_ROWS", 200)
+    monkeypatch.setattr(_tiles, "PART_ROWS", 201)
     sent = []
 
     def run_on(client, function, tasks, **options):
@@ -102,6 +111,20 @@ def test_a_cluster_gives_the_score_of_one_machine(client, tiles, name):
     found = score(array.from_array(FAKE, chunks=(97, D)), array.from_array(REAL, chunks=(97, D)))
     assert len(tiles) == count
     assert numbers(found) == pytest.approx(numbers(expected), rel=1e-9, abs=1e-12)
+
+
+def test_a_part_of_the_rows_is_summed_up_on_a_cluster(client, tiles):
+    rows = computed(array.from_array(FAKE, chunks=(97, D)))
+    index = np.random.default_rng(1).permutation(N)
+    features = FeatureRows.of(rows).subset(index[:500])
+    for found, chosen in (
+        (features, index[:500]),
+        (features.subset(np.arange(0, 500, 2)), index[:500:2]),
+    ):
+        np.testing.assert_allclose(
+            found.gram(), FeatureRows.of(FAKE[chosen]).gram(), rtol=1e-12, atol=1e-14
+        )
+    assert len(tiles) == 3
 
 
 @pytest.mark.slow

@@ -153,8 +153,8 @@ class KernelRows:
             self._scale_by_degree(rows, poly)
         else:
             self._take_function(rows, kernel)
-        if is_from_dask(given) and self.name != "cosine":  # which needs no blocks of its matrix
-            remember_dask(self.rows)
+        if is_from_dask(given):
+            remember_dask(self._given if self.name == "cosine" else self.rows)
 
     @cached_property
     def rows(self) -> NDArray[Any]:
@@ -165,8 +165,13 @@ class KernelRows:
         """Return some rows of the cosine kernel, of norm one."""
         if "rows" in self.__dict__:
             return np.asarray(self.rows[part])
-        units: NDArray[Any] = self._given[part] / self._norms[part, None]
+        units = divided(*(column[part] for column in self.norms_of))
         return units.astype(self.dtype, copy=False)
+
+    @property
+    def norms_of(self) -> Columns:
+        """Rows as they were given and their norms, of the cosine kernel."""
+        return self._given, self._norms
 
     def _scale_by_bandwidth(self, rows: Any, bandwidth: float | None) -> None:
         if bandwidth is None:
@@ -432,6 +437,12 @@ class KernelRows:
         if held:
             copy.n = len(held["rows"])
         return copy
+
+
+def divided(rows: NDArray[Any], norms: NDArray[Any]) -> NDArray[Any]:
+    """Return rows of norm one."""
+    units: NDArray[Any] = rows / norms[:, None]
+    return units
 
 
 def _on_tile(

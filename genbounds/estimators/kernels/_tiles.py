@@ -1,13 +1,13 @@
-"""Sums over all pairs of rows: here, or tile by tile on the workers of a Dask cluster.
+"""Sums over rows, or over all pairs of them: here, or part by part on workers of a Dask cluster.
 
-What compares all pairs grows with the square of the rows, while what is sent grows with the rows.
+Only what takes much longer than to send the rows: all pairs, and products of wide feature maps.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,8 +22,11 @@ Columns = tuple[NDArray[Any], ...]
 SINGLE_ROWS = 4096
 """Above so many rows of a sample, kernels of float32 features are evaluated in float32."""
 
-MOST_TILES = 64
-"""Parts of a sample: tiles of larger samples are larger, so that their number stays bounded."""
+PART_ROWS = 16_384
+"""Rows, at least, whose products a worker sums up: these are sent back, however few the rows."""
+
+MOST_PARTS = 64
+"""Parts of a sample: those of larger samples are larger, so that their number stays bounded."""
 
 
 def over_pairs(
@@ -45,7 +48,7 @@ def over_pairs(
     """
     samples = (one,) if two is None else (one, two)
     rows = tuple(slice(0, len(columns[0])) for columns in samples)
-    client = active_client() if any(is_from_dask(columns[0]) for columns in samples) else None
+    client = _client_of(*(columns[0] for columns in samples))
     if client is None:
         yield rows[0], rows[-1], function(one, two, *constants)
         return
@@ -58,24 +61,68 @@ def over_pairs(
                 sent[key] = client.scatter(np.array(column[where]), hash=False)
         return tuple(sent[id(column), where.start] for column in columns)
 
-    cuts = [_cut(columns) for columns in samples]
+    # Large enough to have the precision of the whole.
+    cuts = [_cut(len(columns[0]), SINGLE_ROWS + 1) for columns in samples]
     places = [(i, j) for i in cuts[0] for j in cuts[-1] if two is not None or i.start <= j.start]
     others = one if two is None else two
     tasks = (
         (part(one, i), None if two is None and i == j else part(others, j), *constants)
         for i, j in places
     )
+    for (i, j), found in zip(places, _in_order(client, function, tasks), strict=True):
+        yield i, j, found
+
+
+class Parts(Protocol):
+    """Rows that are computed when they are asked for.
+
+    Attributes
+    ----------
+    n : int
+    source : ndarray
+        What they are computed from.
+    """
+
+    n: int
+    source: NDArray[Any]
+
+    def part(self, where: slice) -> Any:
+        """Return some of the rows, with what they are computed from."""
+
+
+def over_rows(
+    function: Callable[..., Result], rows: Parts, *columns: NDArray[Any]
+) -> Iterator[Result]:
+    """Yield function(some of the rows, *their part of the columns), as `over_pairs` does."""
+    client = _client_of(rows.source)
+    if client is None:
+        yield function(rows, *columns)
+        return
+    tasks = (
+        (client.scatter(rows.part(where), hash=False), *(column[where] for column in columns))
+        for where in _cut(rows.n, PART_ROWS)
+    )
+    yield from _in_order(client, function, tasks)
+
+
+def _client_of(*rows: NDArray[Any]) -> Any:
+    return active_client() if any(is_from_dask(x) for x in rows) else None
+
+
+def _in_order(
+    client: Any, function: Callable[..., Result], tasks: Iterable[tuple[Any, ...]]
+) -> Iterator[Result]:
+    """Yield results in the order of the tasks, so that sums do not depend on who is faster."""
     waiting: dict[int, Result] = {}
     due = 0
     for index, result in run_on(client, function, tasks, threads=1, then="call again."):
         waiting[index] = result
-        while due in waiting:  # in their order, so that sums do not depend on who is faster
-            yield *places[due], waiting.pop(due)
+        while due in waiting:
+            yield waiting.pop(due)
             due += 1
 
 
-def _cut(columns: Columns) -> list[slice]:
-    """Cut a sample into parts, each large enough to have the precision of the whole."""
-    n = len(columns[0])
-    ends = np.linspace(0, n, min(max(1, n // (SINGLE_ROWS + 1)), MOST_TILES) + 1).astype(int)
+def _cut(n: int, least: int) -> list[slice]:
+    """Cut n rows into at most `MOST_PARTS` parts of at least so many rows."""
+    ends = np.linspace(0, n, min(max(1, n // least), MOST_PARTS) + 1).astype(int)
     return [slice(int(a), int(b)) for a, b in pairwise(ends)]
