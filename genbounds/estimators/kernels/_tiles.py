@@ -22,9 +22,6 @@ Columns = tuple[NDArray[Any], ...]
 SINGLE_ROWS = 4096
 """Above so many rows of a sample, kernels of float32 features are evaluated in float32."""
 
-PART_ROWS = 16_384
-"""Rows, at least, whose products a worker sums up: these are sent back, however few the rows."""
-
 MOST_PARTS = 64
 """Parts of a sample: those of larger samples are larger, so that their number stays bounded."""
 
@@ -35,7 +32,7 @@ def over_pairs(
     """Yield (i, j, function(rows i of one, rows j of two, *constants)) for tiles of all pairs.
 
     Here all pairs are one tile. Where rows were computed by dask and a client of a cluster is
-    active, its workers take many.
+    active, its workers take many: results come in the same order whoever is faster.
 
     Parameters
     ----------
@@ -47,10 +44,12 @@ def over_pairs(
         Further arguments of every call, small ones.
     """
     samples = (one,) if two is None else (one, two)
-    rows = tuple(slice(0, len(columns[0])) for columns in samples)
-    client = _client_of(*(columns[0] for columns in samples))
+    cuts = [_cut(len(columns[0])) for columns in samples]
+    places = [(i, j) for i in cuts[0] for j in cuts[-1] if two is not None or i.start <= j.start]
+    client = _client_of(*(columns[0] for columns in samples)) if len(places) > 1 else None
     if client is None:
-        yield rows[0], rows[-1], function(one, two, *constants)
+        i, j = (slice(0, len(columns[0])) for columns in (samples[0], samples[-1]))
+        yield i, j, function(one, two, *constants)
         return
     sent: dict[tuple[int, int], Any] = {}
 
@@ -61,9 +60,6 @@ def over_pairs(
                 sent[key] = client.scatter(np.array(column[where]), hash=False)
         return tuple(sent[id(column), where.start] for column in columns)
 
-    # Large enough to have the precision of the whole.
-    cuts = [_cut(len(columns[0]), SINGLE_ROWS + 1) for columns in samples]
-    places = [(i, j) for i in cuts[0] for j in cuts[-1] if two is not None or i.start <= j.start]
     others = one if two is None else two
     tasks = (
         (part(one, i), None if two is None and i == j else part(others, j), *constants)
@@ -94,13 +90,14 @@ def over_rows(
     function: Callable[..., Result], rows: Parts, *columns: NDArray[Any]
 ) -> Iterator[Result]:
     """Yield function(some of the rows, *their part of the columns), as `over_pairs` does."""
-    client = _client_of(rows.source)
+    places = _cut(rows.n)
+    client = _client_of(rows.source) if len(places) > 1 else None
     if client is None:
         yield function(rows, *columns)
         return
     tasks = (
         (client.scatter(rows.part(where), hash=False), *(column[where] for column in columns))
-        for where in _cut(rows.n, PART_ROWS)
+        for where in places
     )
     yield from _in_order(client, function, tasks)
 
@@ -122,7 +119,7 @@ def _in_order(
             due += 1
 
 
-def _cut(n: int, least: int) -> list[slice]:
-    """Cut n rows into at most `MOST_PARTS` parts of at least so many rows."""
-    ends = np.linspace(0, n, min(max(1, n // least), MOST_PARTS) + 1).astype(int)
+def _cut(n: int) -> list[slice]:
+    """Cut a sample into parts that are large enough to have the precision of the whole."""
+    ends = np.linspace(0, n, min(max(1, n // (SINGLE_ROWS + 1)), MOST_PARTS) + 1).astype(int)
     return [slice(int(a), int(b)) for a, b in pairwise(ends)]
