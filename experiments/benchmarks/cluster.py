@@ -47,14 +47,15 @@ def measured(score, samples, client=None):
 
 def main(argv: list[str] | None = None) -> int:
     """Print the table."""
-    from dask import array, delayed
+    from dask import array
+    from dask.delayed import delayed
     from distributed import Client, LocalCluster, wait
 
     parser = argparse.ArgumentParser(
         prog="python -m experiments.benchmarks.cluster", description=__doc__
     )
     parser.add_argument("scores", nargs="*", default=["kernel distance"], metavar="SCORE")
-    parser.add_argument("--rows", type=int, default=20_000, help="of either side")
+    parser.add_argument("--rows", type=int, default=20_000, help="of each sample")
     parser.add_argument("--features", type=int, default=256)
     parser.add_argument("--most", type=int, default=2, help="workers")
     options = parser.parse_args(argv)
@@ -63,7 +64,7 @@ def main(argv: list[str] | None = None) -> int:
     blocks = [[(side, k, size, shape[1]) for k, size in enumerate(sizes)] for side in (0, 1)]
     rows = [np.concatenate([block_of(*block) for block in side]) for side in blocks]
     print(
-        f"{shape[0]:,} × {shape[1]} rows a side; {os.cpu_count()} cores, load "
+        f"{shape[0]:,} × {shape[1]} rows per sample; {os.cpu_count()} cores, load "
         f"{os.getloadavg()[0]:.1f}.\n\n| score | workers | s | processor of the caller, s "
         "| of the workers, s | difference, standard errors |\n|---|---|---|---|---|---|"
     )
