@@ -7,6 +7,7 @@ import math
 import os
 import sys
 import tempfile
+import weakref
 from collections.abc import Callable, Iterable, Iterator
 from typing import IO, Any, Literal
 
@@ -19,6 +20,8 @@ _IN_MEMORY = 1 << 26
 _CHUNK = 1 << 22
 _AT_ONCE = 1 << 29
 """Bytes of a dask array that are computed together, so that many workers have something to do."""
+_FROM_DASK: dict[int, weakref.ref[NDArray[Any]]] = {}
+"""Arrays that were computed by dask, as long as they are in use."""
 
 
 def fits_in_memory(size: int) -> bool:
@@ -119,8 +122,28 @@ def row_blocks_of_dask(x: Any) -> list[tuple[int, Any]] | None:
     return list(zip(x.chunks[0], x.to_delayed().ravel(), strict=True))
 
 
+def is_from_dask(x: NDArray[Any]) -> bool:
+    """Whether an array, or what it is a view of, is a dask array that was `computed`."""
+    return id(_owner(x)) in _FROM_DASK
+
+
+def remember_dask(x: NDArray[Any]) -> None:
+    """Take an array for one that was computed by dask: it was made of one, row by row."""
+    owner = _owner(x)
+    key = id(owner)
+    _FROM_DASK[key] = weakref.ref(owner, lambda _: _FROM_DASK.pop(key, None))
+
+
+def _owner(x: NDArray[Any]) -> NDArray[Any]:
+    while isinstance(x.base, np.ndarray):
+        x = x.base
+    return x
+
+
 def computed(x: Any) -> NDArray[Any]:
     """Compute a dask array where dask computes: a large one by blocks of rows, into a scratch file.
+
+    The result is known for one of dask (`is_from_dask`).
 
     Raises
     ------
@@ -129,6 +152,12 @@ def computed(x: Any) -> NDArray[Any]:
     Exception
         Whatever computing it raises.
     """
+    found = _computed(x)
+    remember_dask(found)
+    return found
+
+
+def _computed(x: Any) -> NDArray[Any]:
     if not all(math.isfinite(size) for size in x.shape):
         raise ValueError("the sizes of its blocks are unknown, call x.compute_chunk_sizes() first")
     if x.ndim != 2 or x.dtype.hasobject or fits_in_memory(x.nbytes):

@@ -8,17 +8,12 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any, TypeVar
 
-from genbounds._process import blas_threads, searching_installed_packages_only
+from genbounds._cluster import run_on
+from genbounds._process import searching_installed_packages_only
 from genbounds.files import display
-from genbounds.simulate._versions import versions
 from genbounds.validation import InputError
 
 Result = TypeVar("Result")
-
-# Enough pieces wait at the scheduler to keep every thread busy; the rest stay here, so that the
-# memory of the scheduler does not grow with the study.
-_QUEUED_PER_THREAD = 4
-_LEAST_QUEUED = 64
 
 LONGEST_WAIT = 600
 """Seconds until a scheduler without workers is an error: those of a batch system start late."""
@@ -55,39 +50,7 @@ def run_on_dask(
         genbounds or has other versions, or a piece kills every worker that takes it.
     """
     with _client(jobs, scheduler) as client:
-        from distributed import CancelledError, KilledWorker, as_completed
-
-        _require_package(client)
-        expected = versions()
-        coming = enumerate(tasks)
-        queued = max(_LEAST_QUEUED, _QUEUED_PER_THREAD * sum(client.nthreads().values()))
-        indices: dict[Any, int] = {}
-        finished = as_completed(loop=client.loop)
-
-        def submit() -> None:
-            for index, task in coming:
-                future = client.submit(
-                    _guarded, function, task, threads, expected, pure=False, retries=0
-                )
-                indices[future] = index
-                finished.add(future)
-                return
-
-        for _ in range(queued):
-            submit()
-        for future in finished:
-            try:
-                result = future.result()
-            except KilledWorker as error:
-                raise InputError(
-                    f"a piece of work killed {error.allowed_failures + 1} workers in a row, "
-                    f"perhaps because memory ran out: ask for workers with more; {_RESUME}"
-                ) from None
-            except CancelledError:
-                raise InputError(f"the connection to the cluster was lost: {_RESUME}") from None
-            yield indices.pop(future), result
-            future.release()
-            submit()
+        yield from run_on(client, function, tasks, threads=threads, then=_RESUME)
 
 
 @contextmanager
@@ -122,7 +85,15 @@ def _client(jobs: int, scheduler: str | None) -> Iterator[Any]:
         else:
             _check_reachable(scheduler)
             address = scheduler
-        yield stack.enter_context(Client(address, security=security, set_as_default=False))
+        client = stack.enter_context(Client(address, security=security, set_as_default=False))
+        try:
+            client.wait_for_workers(1, timeout=LONGEST_WAIT)
+        except TimeoutError:
+            raise InputError(
+                f"no worker joined the Dask scheduler within {LONGEST_WAIT} s: look for the reason "
+                "in what the workers print, then run the same command again."
+            ) from None
+        yield client
 
 
 def _temporary_credentials() -> Any:
@@ -162,51 +133,3 @@ def _check_reachable(scheduler: str) -> None:
             "`dask scheduler` prints, such as tls://10.0.0.1:8786.",
             argument="scheduler",
         ) from None
-
-
-def _require_package(client: Any) -> None:
-    """Raise if a worker cannot import genbounds: it would die of the first piece it unpacks.
-
-    The question is a function within a function, which is sent as it is, not by name.
-    """
-
-    def reason() -> str | None:
-        try:
-            import genbounds.simulate  # noqa: F401
-        except ImportError as error:
-            return str(error)
-        return None
-
-    try:
-        client.wait_for_workers(1, timeout=LONGEST_WAIT)
-    except TimeoutError:
-        raise InputError(
-            f"no worker joined the Dask scheduler within {LONGEST_WAIT} s: look for the reason in "
-            "what the workers print, then run the same command again."
-        ) from None
-    for worker, why in client.run(reason).items():
-        if why is not None:
-            raise InputError(
-                f"the Dask worker {display(worker)} cannot import genbounds ({display(why)}): "
-                "install there the "
-                f"version of this machine, {versions()['genbounds']}."
-            )
-
-
-def _guarded(
-    function: Callable[..., Result],
-    task: tuple[Any, ...],
-    threads: int,
-    expected: dict[str, str],
-) -> Result:
-    """Run on a worker: no other versions, no other number of threads than asked."""
-    here = versions()
-    if here != expected:
-        differences = ", ".join(
-            f"{name} {here[name]} there, {expected[name]} here"
-            for name in expected
-            if here[name] != expected[name]
-        )
-        raise InputError(f"a Dask worker runs other versions ({differences}): make them the same.")
-    with blas_threads(threads):
-        return function(*task)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from genbounds._versions import versions
 from genbounds.simulate._store import open_store
-from genbounds.simulate._versions import versions
 from genbounds.simulate._workers import Workers
 
 Progress = Callable[[int, int, str], None]

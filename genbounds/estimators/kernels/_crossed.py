@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from genbounds.estimators._design import Design, Index, drawn
 from genbounds.estimators._estimate import EXACT, SampleError, Tails, welch_degrees_of_freedom
 from genbounds.estimators.kernels._pair_kernels import PairKernel, kernel_blocks, upper_blocks
+from genbounds.estimators.kernels._tiles import over_pairs
 from genbounds.validation import Float
 
 SECOND_ORDER_UNITS = 400
@@ -123,14 +124,18 @@ class CrossedMeans:
         weights = [sample.indicator(folds) for sample in self.samples]
         self.means = [np.zeros((len(one), count, folds)) for one in weights]
         for a, one in enumerate(self.samples):
-            for i, j, values in upper_blocks(one.rows, kernel):
-                self.means[a][i, a] += values @ weights[a][j]
+            columns = (one.rows, weights[a])
+            for i, j, (over_others, over_rows) in over_pairs(_weighted, columns, None, kernel):
+                self.means[a][i, a] += over_others
                 if i != j:
-                    self.means[a][j, a] += values.T @ weights[a][i]
+                    self.means[a][j, a] += over_rows
             for b in range(a + 1, count):
-                for i, j, values in kernel_blocks(one.rows, self.samples[b].rows, kernel):
-                    self.means[a][i, b] += values @ weights[b][j]
-                    self.means[b][j, a] += values.T @ weights[a][i]
+                others = (self.samples[b].rows, weights[b])
+                for i, j, (over_others, over_rows) in over_pairs(
+                    _weighted, columns, others, kernel
+                ):
+                    self.means[a][i, b] += over_others
+                    self.means[b][j, a] += over_rows
         for means in self.means:
             means *= factor
         self.gram = np.stack(
@@ -245,6 +250,29 @@ class CrossedMeans:
         apart = "" if self.shared else "the samples are independent of one another"
         found = (*drawings, apart, moments, *self.kernel.assumptions)
         return tuple(dict.fromkeys(text for text in found if text))
+
+
+def _weighted(
+    one: tuple[NDArray[Any], Float], two: tuple[NDArray[Any], Float] | None, kernel: PairKernel
+) -> tuple[Float, Float]:
+    """Return sums of the kernel with the weights of the others, and with those of the rows.
+
+    Each of shape (rows, folds). Of rows with themselves both are one array.
+    """
+    rows, weights = one
+    over_others = np.zeros_like(weights)
+    if two is None:
+        for i, j, values in upper_blocks(rows, kernel):
+            over_others[i] += values @ weights[j]
+            if i != j:
+                over_others[j] += values.T @ weights[i]
+        return over_others, over_others
+    others, theirs = two
+    over_rows = np.zeros_like(theirs)
+    for i, j, values in kernel_blocks(rows, others, kernel):
+        over_others[i] += values @ theirs[j]
+        over_rows[j] += values.T @ weights[i]
+    return over_others, over_rows
 
 
 def unit_steps(values: Float, weights: Float, design: Design) -> Float:

@@ -19,6 +19,7 @@ from genbounds.estimators._two_samples import (
     with_mixed_term,
 )
 from genbounds.estimators.kernels._pair_kernels import PairKernel, kernel_blocks
+from genbounds.estimators.kernels._tiles import over_pairs
 from genbounds.validation import Float
 
 PAIRING_SEED = 20_240_105
@@ -176,6 +177,16 @@ def _weighted_means(
 ) -> Float:
     """Weighted mean over `others` of the kernel, for each row."""
     means = np.zeros(len(rows))
+    for i, _, tile in over_pairs(_tile_means, (rows,), (others, weights), kernel):
+        means[i] += tile
+    return means
+
+
+def _tile_means(
+    one: tuple[NDArray[Any]], two: tuple[NDArray[Any], Float], kernel: PairKernel
+) -> Float:
+    (rows,), (others, weights) = one, two
+    means = np.zeros(len(rows))
     for i, j, values in kernel_blocks(rows, others, kernel):
         means[i] += values @ weights[j]
     return means
@@ -185,5 +196,4 @@ def _double_sum(
     rows: NDArray[Any], others: NDArray[Any], v: Float, u: Float, kernel: PairKernel
 ) -> float:
     """Σ_ij v_i u_j k(x_i, y_j)."""
-    blocks = kernel_blocks(rows, others, kernel)
-    return sum(float(v[i] @ values @ u[j]) for i, j, values in blocks)
+    return float(v @ _weighted_means(rows, others, u, kernel))

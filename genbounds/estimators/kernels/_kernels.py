@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations_with_replacement
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds._scratch import by_rows
+from genbounds._scratch import by_rows, is_from_dask, remember_dask
 from genbounds._text import quoted
 from genbounds.estimators._moments import is_narrow
+from genbounds.estimators.kernels._tiles import SINGLE_ROWS, Columns, over_pairs
 from genbounds.validation import (
     Float,
     InputError,
@@ -30,9 +31,6 @@ KERNELS = ("rbf", "laplace", "cosine", "polynomial")
 BLOCK_ROWS = 1024
 """Side of the square blocks of the kernel matrix that exist at any one time."""
 
-SINGLE_ROWS = 4096
-"""Above so many rows, kernels of float32 features are evaluated in float32."""
-
 TINY = 1e-30
 """Squared norms below this are computed again in float64."""
 
@@ -46,6 +44,11 @@ BANDWIDTH_ROWS = 1000
 """Rows whose pairwise distances the median heuristic looks at."""
 
 BANDWIDTH_SEED = 20_240_101
+
+PER_ROW = ("rows", "_half_squares", "_diagonal")
+"""Arrays of a `KernelRows` with one entry for every row."""
+
+Result = TypeVar("Result")
 
 KernelFunction = Callable[[Any, Any], Any]
 
@@ -150,6 +153,8 @@ class KernelRows:
             self._scale_by_degree(rows, poly)
         else:
             self._take_function(rows, kernel)
+        if is_from_dask(given):
+            remember_dask(self._given if self.name == "cosine" else self.rows)
 
     @cached_property
     def rows(self) -> NDArray[Any]:
@@ -160,8 +165,13 @@ class KernelRows:
         """Return some rows of the cosine kernel, of norm one."""
         if "rows" in self.__dict__:
             return np.asarray(self.rows[part])
-        units: NDArray[Any] = self._given[part] / self._norms[part, None]
+        units = divided(*(column[part] for column in self.norms_of))
         return units.astype(self.dtype, copy=False)
+
+    @property
+    def norms_of(self) -> Columns:
+        """Rows as they were given and their norms, of the cosine kernel."""
+        return self._given, self._norms
 
     def _scale_by_bandwidth(self, rows: Any, bandwidth: float | None) -> None:
         if bandwidth is None:
@@ -359,44 +369,111 @@ class KernelRows:
         if self.name == "cosine":
             return np.asarray(self.rows @ (self.rows.T @ vectors.astype(self.rows.dtype)), float)
         out = np.zeros(vectors.shape)
-        v = vectors.astype(self.rows.dtype)
-        for one, two, values in self.upper_blocks():
-            out[one] += values @ v[two]
+        for one, two, (over_others, over_rows) in self.over_pairs(
+            _products, vectors.astype(self.rows.dtype)
+        ):
+            out[one] += over_others
             if one != two:
-                out[two] += values.T @ v[one]
+                out[two] += over_rows
         return out
+
+    def over_pairs(
+        self, function: Callable[..., Result], *columns: NDArray[Any]
+    ) -> Iterator[tuple[slice, slice, Result]]:
+        """Yield (i, j, function(…)) for tiles of all pairs, once each, as `over_pairs` does.
+
+        The function is called with rows i, with their part of each of `columns`, with rows j or
+        None, and with their part or None.
+        """
+        held = self._held
+        bare = self._holding({})
+        for name in (*held, "_given", "_norms"):
+            bare.__dict__.pop(name, None)
+        rows = (*held.values(), *columns)
+        yield from over_pairs(_on_tile, rows, None, function, bare, tuple(held))
+
+    def blocks(self, other: KernelRows | None) -> Iterator[tuple[slice, slice, NDArray[Any]]]:
+        """Blocks of the kernel of all rows and those of another one, or on and above the diagonal.
+
+        `other`: None, or rows under the same kernel and bandwidth.
+        """
+        if other is None:
+            yield from self.upper_blocks()
+            return
+        for two in other._slices():
+            chosen = other.subset(two)
+            for one in self._slices():
+                yield one, two, self._against(one, chosen)
 
     def columns(self, index: NDArray[np.intp]) -> Iterator[tuple[slice, Float]]:
         """Blocks of rows of the columns ``K[:, index]``."""
         chosen = self.subset(index)
         for one in self._slices():
-            yield one, self._against(one, chosen)
+            yield one, self._against(one, chosen).astype(np.float64)
 
-    def _against(self, one: slice, chosen: KernelRows) -> Float:
-        pair = self._empty()
+    def _against(self, one: slice, chosen: KernelRows) -> NDArray[Any]:
         count = one.stop - one.start
-        pair.n = count + chosen.n
-        pair.rows = np.concatenate([self.rows[one], chosen.rows])
-        for name in ("_half_squares", "_diagonal"):
-            if getattr(self, name, None) is not None:
-                joined = np.concatenate([getattr(self, name)[one], getattr(chosen, name)])
-                setattr(pair, name, joined)
-        return pair.block(slice(0, count), slice(count, pair.n)).astype(np.float64)
+        theirs = chosen._held
+        pair = self._holding(
+            {name: np.concatenate([x[one], theirs[name]]) for name, x in self._held.items()}
+        )
+        return pair.block(slice(0, count), slice(count, pair.n))
 
-    def subset(self, index: NDArray[np.intp]) -> KernelRows:
+    def subset(self, index: NDArray[np.intp] | slice) -> KernelRows:
         """Return some of the rows under the same kernel and bandwidth."""
-        part = self._empty()
-        part.n = index.size
-        part.rows = self.rows[index]
-        for name in ("_half_squares", "_diagonal"):
-            if getattr(self, name, None) is not None:
-                setattr(part, name, getattr(self, name)[index])
-        return part
+        return self._holding({name: x[index] for name, x in self._held.items()})
 
-    def _empty(self) -> KernelRows:
+    @property
+    def _held(self) -> dict[str, NDArray[Any]]:
+        """What there is for every row; `rows` come first."""
+        found = {name: getattr(self, name, None) for name in PER_ROW}
+        return {name: x for name, x in found.items() if x is not None}
+
+    def _holding(self, held: Mapping[str, NDArray[Any]]) -> KernelRows:
+        """Return a copy for other rows, of which this is held."""
         copy = type(self).__new__(type(self))
         copy.__dict__.update(self.__dict__)
+        copy.__dict__.update(held)
+        if held:
+            copy.n = len(held["rows"])
         return copy
+
+
+def divided(rows: NDArray[Any], norms: NDArray[Any]) -> NDArray[Any]:
+    """Return rows of norm one."""
+    units: NDArray[Any] = rows / norms[:, None]
+    return units
+
+
+def _on_tile(
+    one: Columns,
+    two: Columns | None,
+    function: Callable[..., Result],
+    bare: KernelRows,
+    names: Sequence[str],
+) -> Result:
+    """Call a function of `KernelRows.over_pairs`."""
+    arguments: list[Any] = []
+    for columns in (one, two):
+        if columns is None:
+            arguments += [None, None]
+        else:
+            held = dict(zip(names, columns, strict=False))
+            arguments += [bare._holding(held), columns[len(names) :]]
+    return function(*arguments)
+
+
+def _products(
+    one: KernelRows, v: Columns, two: KernelRows | None, u: Columns | None
+) -> tuple[Float, Float]:
+    """K v of the others, and that of the rows; of rows with themselves both are one array."""
+    over_others = np.zeros(v[0].shape)
+    others, over_rows = (v, over_others) if u is None else (u, np.zeros(u[0].shape))
+    for i, j, values in one.blocks(two):
+        over_others[i] += values @ others[0][j]
+        if two is not None or i != j:
+            over_rows[j] += values.T @ v[0][i]
+    return over_others, over_rows
 
 
 def check_bandwidth(bandwidth: Any) -> float:

@@ -23,13 +23,11 @@ from numpy.typing import NDArray
 
 from genbounds.estimators._moments import is_narrow
 from genbounds.estimators._scale import power_of, unit_of
+from genbounds.estimators.kernels._tiles import SINGLE_ROWS
 from genbounds.validation import Float
 
 BLOCK_ROWS = 1024
 """Side of the square blocks of the kernel matrix that exist at any one time."""
-
-SINGLE_ROWS = 4096
-"""Above so many rows of a sample, kernels of float32 features are evaluated in float32."""
 
 SINGLE_DECADES = 30
 """Decades that sums of squared kernels may reach in float32."""

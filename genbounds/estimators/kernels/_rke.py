@@ -13,6 +13,7 @@ from genbounds.estimators._estimate import SampleError
 from genbounds.estimators._moments import row_blocks
 from genbounds.estimators._second_order import NumberedRows, RowTerms, expand_design
 from genbounds.estimators.kernels._kernels import BLOCK_ROWS, Kernel, KernelRows
+from genbounds.estimators.kernels._tiles import Columns
 from genbounds.validation import Float
 
 SHIFTS, PAIRING_SEED = 8, 20_240_103
@@ -64,7 +65,7 @@ def frobenius(rows: KernelRows) -> Frobenius:
     n = rows.n
     features = rows.features() if rows.dimension is not None and rows.dimension < n else None
     if features is None:
-        squares, fourth = _from_blocks(rows)
+        squares, fourth = _from_blocks(rows, np.ones(n))
     else:
         squares, fourth = _from_features(features)
     projection = (squares - 1.0) / (n - 1.0)  # k(x, x) = 1
@@ -91,12 +92,7 @@ def frobenius_design(rows: KernelRows, design: Design) -> tuple[float, SampleErr
     """
     features = rows.features() if rows.dimension is not None and rows.dimension < rows.n else None
     if features is None:
-        sums = np.zeros(rows.n)
-        for one, two, values in rows.upper_blocks():
-            values *= values
-            sums[one] += values @ design.weights[two]
-            if one != two:
-                sums[two] += values.T @ design.weights[one]
+        sums, _ = _from_blocks(rows, design.weights)
     else:
         scaled = features * np.sqrt(design.weights)[:, None]
         sums = np.einsum("ij,ij->i", features @ (scaled.T @ scaled), features)
@@ -167,20 +163,35 @@ def squared_kernel_sum(
     return total
 
 
-def _from_blocks(rows: KernelRows) -> tuple[Float, float]:
-    """Row sums of K∘K, and the sum of all k⁴."""
-    squares, fourth = np.zeros(rows.n), 0.0
-    for one, two, values in rows.upper_blocks():
+def _from_blocks(rows: KernelRows, weights: Float) -> tuple[Float, float]:
+    """Weighted row sums of K∘K, and the sum of all k⁴."""
+    sums, fourth = np.zeros(rows.n), 0.0
+    for one, two, (over_others, over_rows, quartic) in rows.over_pairs(_squares, weights):
+        sums[one] += over_others
+        fourth += quartic
+        if one != two:
+            sums[two] += over_rows
+            fourth += quartic
+    return sums, fourth
+
+
+def _squares(
+    one: KernelRows, w: Columns, two: KernelRows | None, u: Columns | None
+) -> tuple[Float, Float, float]:
+    """Return sums of k² with the weights of the others and of the rows, and of k⁴."""
+    over_others, fourth = np.zeros(one.n), 0.0
+    others, over_rows = (w, over_others) if two is None or u is None else (u, np.zeros(two.n))
+    for i, j, values in one.blocks(two):
         values *= values
-        squares[one] += values.sum(axis=1, dtype=np.float64)
+        over_others[i] += values @ others[0][j]
         flat = values.ravel()
         quartic = float(np.dot(flat, flat))
-        if one == two:
-            fourth += quartic
-        else:
-            squares[two] += values.sum(axis=0, dtype=np.float64)
-            fourth += 2.0 * quartic
-    return squares, fourth
+        fourth += quartic
+        if two is not None or i != j:
+            over_rows[j] += values.T @ w[0][i]
+            if two is None:
+                fourth += quartic
+    return over_others, over_rows, fourth
 
 
 def _from_features(features: NDArray[Any]) -> tuple[Float, float]:

@@ -20,6 +20,7 @@ from genbounds.estimators.kernels._kernels import (
     PolynomialKernel,
     median_bandwidth,
 )
+from genbounds.estimators.kernels._precomputed import inspect_kernel
 from genbounds.estimators.vendi._exact import exact
 from genbounds.estimators.vendi._expansion import PAIRING_SEED
 from genbounds.estimators.vendi._job import Job
@@ -74,9 +75,10 @@ def vendi_score(
     ----------
     x : array_like of shape (n, d) or Sample
         Features; a `Sample` says how rows depend on one another or are weighted.
-    kernel : {"rbf", "laplace", "cosine", "polynomial"}, PolynomialKernel or callable
+    kernel : {"rbf", "laplace", "cosine", "polynomial"}, PolynomialKernel, callable, "precomputed"
         "rbf" is ``exp(-‖x-y‖²/(2σ²))``, "laplace" ``exp(-‖x-y‖₁/σ)``; a callable takes blocks
-        (a, d) and (b, d) and returns (a, b). All are normalised to k(x, x) = 1.
+        (a, d) and (b, d) and returns (a, b). "precomputed": `x` is the kernel matrix itself, of
+        shape (n, n), of samples that need no features. All are normalised to k(x, x) = 1.
     bandwidth : float, optional
         σ. None: median of the pairwise distances. Scores with different bandwidths measure
         different things.
@@ -169,7 +171,10 @@ def vendi_estimate(
     if method is not None:
         check_choice("method", method, METHODS)
     check_count("seed", seed, minimum=0)
-    seen = inspect("x", x)
+    if isinstance(kernel, str) and kernel == "precomputed":
+        seen, kernel = inspect_kernel("x", x)
+    else:
+        seen = inspect("x", x)
     design = seen.design
     labels = None if design is None else design.labels
     rows = KernelRows(seen.rows, kernel, bandwidth)

@@ -15,6 +15,7 @@ from genbounds.estimators._design import Index
 from genbounds.estimators._moments import BLOCK_BYTES
 from genbounds.estimators.kernels._kernels import KernelRows
 from genbounds.estimators.kernels._rke import frobenius
+from genbounds.estimators.kernels._tiles import Columns, over_rows
 from genbounds.estimators.vendi._expansion import ZERO, Coordinates
 from genbounds.validation import Float
 
@@ -29,32 +30,59 @@ KRYLOV_EXTRA = 32
 class FeatureRows:
     """Rows of a feature map, made when they are asked for.
 
-    Attributes
+    Parameters
     ----------
-    n, d : int
-        Rows, and dimension of the feature map.
+    columns : tuple of ndarray
+        What they are made of, with one entry per row; rows come first.
+    d : int
+        Dimension of the feature map.
     dtype : numpy dtype
         Precision of products with them.
+    make : callable
+        Returns features, from some entries of every column.
+    index : ndarray of int, optional
+        Which of the rows there are.
+
+    Attributes
+    ----------
+    n : int
     """
 
     def __init__(
-        self, n: int, d: int, dtype: Any, make: Callable[[slice | NDArray[np.intp]], NDArray[Any]]
+        self,
+        columns: Columns,
+        d: int,
+        dtype: Any,
+        make: Callable[..., NDArray[Any]],
+        index: Index | None = None,
     ) -> None:
-        self.n, self.d, self.dtype = n, d, np.dtype(dtype)
-        self._make = make
+        self.n = len(columns[0]) if index is None else len(index)
+        self.source, self.d, self.dtype = columns[0], d, np.dtype(dtype)
+        self._columns, self._make, self._index = columns, make, index
 
     @classmethod
     def of(cls, rows: NDArray[Any]) -> FeatureRows:
         """Wrap an array of shape (n, d)."""
-        return cls(len(rows), rows.shape[1], rows.dtype, rows.__getitem__)
+        return cls((rows,), rows.shape[1], rows.dtype, lambda rows: rows)
 
     def double(self) -> FeatureRows:
         """Return the same rows for products in float64."""
-        return FeatureRows(self.n, self.d, np.float64, self._make)
+        return FeatureRows(self._columns, self.d, np.float64, self._make, self._index)
 
-    def subset(self, index: NDArray[np.intp]) -> FeatureRows:
+    def subset(self, index: Index) -> FeatureRows:
         """Return some of the rows."""
-        return FeatureRows(len(index), self.d, self.dtype, lambda part: self._make(index[part]))
+        index = index if self._index is None else self._index[index]
+        return FeatureRows(self._columns, self.d, self.dtype, self._make, index)
+
+    def part(self, where: slice) -> FeatureRows:
+        """Return some of the rows, without what the others are made of."""
+        chosen = where if self._index is None else self._index[where]
+        columns = tuple(np.array(column[chosen]) for column in self._columns)
+        return FeatureRows(columns, self.d, self.dtype, self._make)
+
+    def _rows(self, where: slice | Index) -> NDArray[Any]:
+        chosen = where if self._index is None else self._index[where]
+        return self._make(*(column[chosen] for column in self._columns))
 
     def blocks(
         self, index: Index | None = None, *, copies: int = 1
@@ -68,23 +96,28 @@ class FeatureRows:
         for start in range(0, n, size):
             stop = min(start + size, n)
             part = slice(start, stop) if index is None else index[start:stop]
-            rows = self._make(part).astype(self.dtype, copy=False)
+            rows = self._rows(part).astype(self.dtype, copy=False)
             yield np.arange(start, stop), rows
 
     def gram(self, weights: Float | None = None) -> Float:
         """Return ΦᵀΦ/n or ΦΦᵀ/n, whichever is smaller, in float64; with weights Φᵀ diag(w) Φ."""
         if self.n <= self.d:
-            rows = self._make(slice(0, self.n)).astype(np.float64, copy=False)
+            rows = self._rows(slice(0, self.n)).astype(np.float64, copy=False)
             return weighted_gram(np.asarray(rows @ rows.T), weights)
         out = np.zeros((self.d, self.d))
-        for positions, block in self.blocks():
-            if weights is None:
-                out += block.T @ block
-            else:
-                out += (block.T * weights[positions]) @ block
+        for products in over_rows(_products, self, *([] if weights is None else [weights])):
+            out += products
         if weights is None:
             out /= self.n
         return out
+
+
+def _products(features: FeatureRows, weights: Float | None = None) -> Float:
+    """Return ΦᵀΦ, or Φᵀ diag(w) Φ."""
+    out = np.zeros((features.d, features.d))
+    for positions, block in features.blocks():
+        out += (block if weights is None else block * weights[positions, None]).T @ block
+    return out
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,15 +263,15 @@ def fourier_features(rows: KernelRows, frequencies: int, seed: int) -> FeatureRo
     omega = omega.astype(dtype)
     scale = dtype.type(1.0 / math.sqrt(frequencies))
 
-    def make(part: slice | NDArray[np.intp]) -> NDArray[Any]:
-        angle = rows.rows[part] @ omega
+    def make(part: NDArray[Any]) -> NDArray[Any]:
+        angle = part @ omega
         features = np.empty((len(angle), 2 * frequencies), dtype)
         np.cos(angle, out=features[:, :frequencies])
         np.sin(angle, out=features[:, frequencies:])
         features *= scale
         return features
 
-    return FeatureRows(rows.n, 2 * frequencies, dtype, make)
+    return FeatureRows((rows.rows,), 2 * frequencies, dtype, make)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

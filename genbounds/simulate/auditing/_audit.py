@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
+from genbounds._versions import versions
 from genbounds.bounds import Bound, catalog
 from genbounds.simulate._pieces import Piece, Progress, work
 from genbounds.simulate._store import AUDIT
 from genbounds.simulate._trials import chunk_sizes, exact_misses, run_chunk, stream
-from genbounds.simulate._versions import versions
 from genbounds.simulate._workers import Workers
 from genbounds.simulate.auditing._checks import exact_checks
 from genbounds.simulate.auditing._importance import rare_misses

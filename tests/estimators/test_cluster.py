@@ -1,0 +1,176 @@
+"""Scores of dask arrays on a cluster: its workers take the pairs of rows, the value stays."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import genbounds as gb
+from genbounds import _scratch
+from genbounds._cluster import active_client
+from genbounds._scratch import computed, is_from_dask
+from genbounds.estimators.kernels import _tiles
+from genbounds.estimators.vendi._spectrum import FeatureRows
+from tests.refusal import refused
+
+distributed = pytest.importorskip("distributed")
+array = pytest.importorskip("dask.array")
+
+N, D = 600, 5
+RNG = np.random.default_rng(0)
+REAL = RNG.normal(size=(700, D))
+FAKE = RNG.normal(0.2, 1.0, size=(N, D))
+PROMPTS = np.arange(N) // 3
+
+
+def laplace(a, b):
+    return np.exp(-np.abs(a[:, None] - b).sum(axis=2))
+
+
+# With the number of pairs of parts that workers take: the model has 2 parts and the reference 3, so
+# that these are 3 and 6 within them and 6 between. What has one part alone stays here.
+SCORES = {
+    "kid": (15, lambda fake, real: gb.kernel_inception_distance(fake, real)),
+    "cmmd": (15, lambda fake, real: gb.kernel_distance(fake, real, kernel="cmmd")),
+    "energy": (15, lambda fake, real: gb.kernel_distance(fake, real, kernel="energy")),
+    "plug-in": (15, lambda fake, real: gb.kernel_distance(fake, real, estimator="plugin")),
+    "groups": (44, lambda x, y: gb.kernel_distance(gb.Sample(x, groups=PROMPTS), y, kernel="rbf")),
+    "mixture": (28, lambda x, y: gb.mixture({"a": x, "b": 2.0 * x[::-1]}, y, metric="kid")),
+    "an array": (21, lambda x, y: gb.compare({"a": x, "b": 2.0 * FAKE}, y, metric="kid")),
+    "rke": (3, lambda fake, _: gb.vendi_score(fake, order=2.0, method="ustat")),
+    "function": (3, lambda x, _: gb.vendi_score(x, kernel=laplace, order=2.0, method="ustat")),
+    "weights": (3, lambda x, _: gb.vendi_score(gb.Sample(x, weights=1.0 + PROMPTS), order=2.0)),
+    "lanczos": (120, lambda _, real: gb.vendi_score(real, method="lanczos", components=20)),
+    # Products of features, of 2 parts.
+    "fkea": (2, lambda fake, _: gb.vendi_score(fake, method="fkea", components=20)),
+    "cosine": (2, lambda fake, _: gb.vendi_score(fake, kernel="cosine")),
+    "cosine, weights": (
+        2,
+        lambda x, _: gb.vendi_score(gb.Sample(x, weights=1.0 + PROMPTS), kernel="cosine"),
+    ),
+}
+
+
+def cluster(**options):
+    return distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0", **options
+    )
+
+
+@pytest.fixture(scope="module")
+def workers():
+    """Two workers in this process, which start at once."""
+    with cluster(processes=False) as found:
+        yield found
+
+
+@pytest.fixture
+def client(workers):
+    with distributed.Client(workers) as found:
+        yield found
+
+
+@pytest.fixture
+def tiles(monkeypatch):
+    """Take tiles of 201 rows or more; return how many pairs of them were sent to workers."""
+    monkeypatch.setattr(_tiles, "SINGLE_ROWS", 200)
+    sent = []
+
+    def run_on(client, function, tasks, **options):
+        for index, result in _run_on(client, function, tasks, **options):
+            sent.append(index)
+            yield index, result
+
+    _run_on = _tiles.run_on
+    monkeypatch.setattr(_tiles, "run_on", run_on)
+    return sent
+
+
+def numbers(found):
+    """All floating-point numbers of a result, by where they stand."""
+
+    def walk(at, where):
+        if isinstance(at, dict):
+            for key, value in at.items():
+                yield from walk(value, f"{where}/{key}")
+        elif isinstance(at, (list, tuple)):
+            for key, value in enumerate(at):
+                yield from walk(value, f"{where}/{key}")
+        elif isinstance(at, float):
+            yield where, at
+
+    return dict(walk(found.to_dict(), ""))
+
+
+@pytest.mark.parametrize("name", SCORES)
+def test_a_cluster_gives_the_score_of_one_machine(client, tiles, name):
+    count, score = SCORES[name]
+    expected = score(FAKE, REAL)
+    assert not tiles
+    found = score(array.from_array(FAKE, chunks=(97, D)), array.from_array(REAL, chunks=(97, D)))
+    assert len(tiles) == count
+    assert numbers(found) == pytest.approx(numbers(expected), rel=1e-9, abs=1e-12)
+
+
+def test_a_part_of_the_rows_is_summed_up_on_a_cluster(client, tiles):
+    rows = computed(array.from_array(FAKE, chunks=(97, D)))
+    index = np.random.default_rng(1).permutation(N)
+    features = FeatureRows.of(rows).subset(index[:500])
+    for found, chosen in (
+        (features, index[:500]),
+        (features.subset(np.arange(0, 500, 2)), index[:500:2]),
+    ):
+        np.testing.assert_allclose(
+            found.gram(), FeatureRows.of(FAKE[chosen]).gram(), rtol=1e-12, atol=1e-14
+        )
+    assert len(tiles) == 2  # those of one alone stay here
+
+
+@pytest.mark.slow
+def test_processes_of_their_own_give_the_score_of_one_machine(tiles, monkeypatch):
+    """In single precision, which is chosen by the size of the sample, not by that of its parts."""
+    monkeypatch.setattr(_tiles, "SINGLE_ROWS", 4096)
+    fake, real = (
+        RNG.normal(shift, size=(n, 64)).astype(np.float32) for shift, n in ((0.1, 8200), (0, 9000))
+    )
+    expected = gb.kernel_distance(fake, real, kernel="cmmd")
+    with cluster(processes=True) as found, distributed.Client(found):
+        found = gb.kernel_distance(array.from_array(fake), array.from_array(real), kernel="cmmd")
+    assert len(tiles) == 10
+    assert numbers(found) == pytest.approx(numbers(expected), rel=1e-9)
+
+
+def test_without_a_client_the_caller_does_the_work(tiles):
+    """As dask computes the array in its threads."""
+    rows = array.from_array(FAKE, chunks=(97, D))
+    assert active_client() is None
+    assert gb.kernel_inception_distance(rows, REAL) == gb.kernel_inception_distance(FAKE, REAL)
+    assert not tiles
+
+
+def test_a_piece_of_work_asks_no_others(client):
+    """It would hold the thread that they wait for."""
+    assert active_client() is client
+    assert client.submit(active_client, pure=False).result() is None
+
+
+def test_a_sample_is_known_for_one_of_dask_as_long_as_it_is_there():
+    rows = computed(array.from_array(FAKE, chunks=(97, D)))
+    assert is_from_dask(rows)
+    assert is_from_dask(rows[3:100])
+    assert not is_from_dask(rows[[1, 2]])
+    assert not is_from_dask(FAKE)
+    count = len(_scratch._FROM_DASK)
+    del rows
+    assert len(_scratch._FROM_DASK) == count - 1
+
+
+def test_what_a_worker_refuses_is_one_line(client, tiles):
+    rows = array.from_array(FAKE, chunks=(97, D))
+    with refused("kernel", "NaN"):
+        gb.vendi_score(
+            rows,
+            kernel=lambda a, b: a @ b.T + np.where(len(a) > 110, np.nan, 5.0),
+            order=2.0,
+            method="ustat",
+        )
