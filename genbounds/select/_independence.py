@@ -110,6 +110,10 @@ def rows_of_another(
     """Say that rows are those of one of the `others`, arms with the fingerprints of their rows."""
     distinct, first = np.unique(fingerprints, return_index=True)
     allowed = max(COPIES, COPIED_SHARE * len(rows))
+    everyone = np.sort(np.concatenate([distinct[:0], *others.values()]))
+    first_at, last_at = (np.searchsorted(everyone, distinct, side) for side in ("left", "right"))
+    if (last_at > first_at).sum() < allowed:  # rows of all others together
+        return None
     for name, theirs in others.items():
         common = np.isin(distinct, theirs)
         if common.sum() < allowed:
@@ -195,7 +199,7 @@ def _summaries(rows: NDArray[Any], influence: Float | None) -> Float:
     """
     n, d = rows.shape
     mean = rows.mean(axis=0, dtype=np.float64)
-    scale = max(float(np.abs(x).max()) for x in _blocks(rows, mean)) or 1.0
+    scale = float(np.maximum(rows.max(axis=0) - mean, mean - rows.min(axis=0)).max()) or 1.0
     axes: Float = np.eye(d)
     if d > COMPONENTS:
         # The leading directions by one step of subspace iteration; the rest matters little.
@@ -212,7 +216,7 @@ def _summaries(rows: NDArray[Any], influence: Float | None) -> Float:
     return np.column_stack(found)
 
 
-def _blocks(rows: NDArray[Any], mean: Float, scale: float = 1.0) -> Iterator[Float]:
+def _blocks(rows: NDArray[Any], mean: Float, scale: float) -> Iterator[Float]:
     """Rows less their mean, over `scale`, a block at a time: all of them may be too large."""
     step = max(1, BLOCK // rows.shape[1])
     for start in range(0, len(rows), step):
@@ -222,16 +226,23 @@ def _blocks(rows: NDArray[Any], mean: Float, scale: float = 1.0) -> Iterator[Flo
 def _normal_scores(summaries: Float) -> Float:
     """Return normal quantiles of the ranks, uncorrelated and with variance 1, without constants."""
     n = len(summaries)
-    ranked = []
-    for column in summaries.T:
-        step = RELATIVE_ROUNDING * float(np.abs(column).max())
-        values = np.round(column / step) if step > 0.0 else column
-        _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
-        middle = np.cumsum(counts) - (counts + 1) / 2.0  # rank from 0, of equals the mean one
-        ranked.append(scipy.special.ndtri((middle + 0.5) / n)[inverse])
-    scores = np.column_stack(ranked)
+    step = RELATIVE_ROUNDING * np.abs(summaries).max(axis=0)
+    values = np.round(summaries / np.where(step > 0.0, step, 1.0))
+    quantiles = scipy.special.ndtri((np.arange(2 * n - 1) + 1.0) / (2 * n))
+    scores = np.column_stack([quantiles[_double_ranks(column)] for column in values.T])
     scores -= scores.mean(axis=0)
     values, axes = np.linalg.eigh(scores.T @ scores / (n - 1))
     kept = values > RELATIVE_ROUNDING * n
     whitened: Float = scores @ (axes[:, kept] / np.sqrt(values[kept]))
     return whitened
+
+
+def _double_ranks(values: Float) -> NDArray[np.intp]:
+    """Twice the ranks from 0; equal values share the mean of theirs."""
+    order = np.argsort(values)
+    ordered = values[order]
+    first = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
+    counts = np.diff(first, append=values.size)
+    ranks = np.empty(values.size, dtype=np.intp)
+    ranks[order] = np.repeat(2 * first + counts - 1, counts)
+    return ranks

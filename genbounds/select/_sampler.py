@@ -266,10 +266,9 @@ class Sampler:
             self._buffer = larger
         self._buffer[self.n : end] = rows
         self.n = end
-        for row in np.ascontiguousarray(rows, dtype=np.float64):
-            key = fingerprint(row)
-            self._digest.update(key)
-            self._fingerprints.append(int.from_bytes(key, "little"))
+        keys = b"".join(map(fingerprint, np.ascontiguousarray(rows, dtype=np.float64)))
+        self._digest.update(keys)
+        self._fingerprints.frombytes(keys)
 
 
 def _reason(error: BaseException) -> str:

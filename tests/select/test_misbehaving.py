@@ -14,7 +14,12 @@ import genbounds.select as select
 from genbounds.estimators import Moments
 from genbounds.report import select_page, write_page
 from genbounds.select import FeatureArm
-from genbounds.select._independence import copies, order_effect
+from genbounds.select._independence import (
+    _double_ranks,
+    copies,
+    order_effect,
+    rows_of_another,
+)
 from genbounds.simulate import GaussianArm
 from genbounds.validation import InputError
 from tests.select.arms import Faulty, Finite, Normal, mean_metric
@@ -387,3 +392,21 @@ def test_classes_in_turn_are_seen_early(kind):
         order_effect(Mixture(kind).draw(200, rng), None, error=1e-5) is not None for _ in range(200)
     )
     assert seen >= 170
+
+
+def test_rows_that_others_have_together_are_no_sign_of_one_arm():
+    """Two rows of each of two rivals, where three of one are too many."""
+    rows = np.random.default_rng(0).normal(size=(100, 4))
+    numbers = np.arange(100, dtype=np.uint64)
+    apart = {"a": numbers[:2], "b": numbers[2:4], "c": numbers[50:50]}
+    assert rows_of_another(rows, numbers, apart) is None
+    assert rows_of_another(rows, numbers, {}) is None
+    found = rows_of_another(rows, numbers, {**apart, "d": numbers[97:]})
+    assert found is not None
+    assert "3 of its first 100 rows are also rows of d" in found.message
+
+
+def test_ranks_are_those_of_scipy():
+    rng = np.random.default_rng(0)
+    for values in (rng.normal(size=50), rng.integers(5, size=50).astype(float), np.zeros(3)):
+        assert (_double_ranks(values) == 2 * (stats.rankdata(values) - 1)).all()
