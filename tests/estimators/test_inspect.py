@@ -7,6 +7,7 @@ import pytest
 from scipy.stats import binom
 
 import genbounds as gb
+from genbounds.estimators._close_rows import CENTRE_ROWS, LARGEST_GROUP, _log_distances
 from genbounds.estimators._inspect import inspect
 from tests.warnings_of import codes
 
@@ -304,3 +305,27 @@ def test_near_copies_among_few_rows(pairs, seen):
         x[: 2 * pairs : 2] = x[1 : 2 * pairs : 2] + 0.01 * rng.normal(size=(pairs, 64))
         found = {one.code for one in inspect("x", x).warnings if one.severity == "unreliable"}
         assert found == ({"near-duplicates"} if seen else set())
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n", [40, 230, 231, 700])
+def test_nearest_rows_are_found_in_pieces(n, dtype):
+    """As a sort of all distances finds them, whatever number of rows is compared at a time."""
+    rows = np.random.default_rng(0).normal(size=(n, 3)).astype(dtype)
+    centred = rows - np.median(rows[:CENTRE_ROWS], axis=0)
+    norms = np.square(centred).sum(axis=1)
+    apart = np.square(centred[:, None] - centred).sum(axis=2)
+    relative = np.sort(apart / np.maximum.outer(norms, norms), axis=1)[:, 1 : LARGEST_GROUP + 2]
+    found = _log_distances(rows, np.arange(n))
+    assert found.shape == (n, min(LARGEST_GROUP, n - 3) + 1)
+    near = 2e-3 if dtype is np.float32 else 1e-9
+    np.testing.assert_allclose(np.exp(2.0 * found), relative, rtol=near, atol=1e-3 * near)
+
+
+@pytest.mark.parametrize("size", [0.0, 1e19])
+def test_rows_whose_distances_leave_single_precision_are_left_alone(size):
+    rows = np.random.default_rng(0).normal(size=(40, 4)).astype(np.float32)
+    rows[7] = np.median(rows, axis=0) if size == 0.0 else size
+    if size:
+        assert _log_distances(rows, np.arange(40)) is None
+    assert inspect("x", rows[:40]).warnings == ()
