@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 import scipy  # its submodules are loaded at their first use
+from numpy.typing import NDArray
 
 from genbounds.validation import Float, InputError
 
@@ -26,9 +29,15 @@ def is_lower(matrix: Float) -> bool:
         return False
     return not any(
         matrix[:start, start : start + PANEL].any()
-        or np.triu(matrix[start : start + PANEL, start : start + PANEL], 1).any()
+        or matrix[start : start + PANEL, start : start + PANEL][_above(min(PANEL, d - start))].any()
         for start in range(0, d, PANEL)
     )
+
+
+@lru_cache(maxsize=8)
+def _above(d: int) -> NDArray[np.bool_]:
+    """Mask of the entries above the diagonal."""
+    return ~np.tri(d, dtype=bool)
 
 
 def mirror_lower(matrix: Float) -> Float:
@@ -37,7 +46,7 @@ def mirror_lower(matrix: Float) -> Float:
     for start in range(0, d, PANEL):
         stop = min(start + PANEL, d)
         square = matrix[start:stop, start:stop]
-        square[...] = np.tril(square) + np.tril(square, -1).T
+        np.copyto(square, square.T.copy(), where=_above(stop - start))
         matrix[start:stop, stop:] = matrix[stop:, start:stop].T
     return matrix
 

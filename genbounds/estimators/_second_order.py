@@ -222,7 +222,6 @@ def expand_rows(
             if curved is not None:
                 curved.add(block, rows)
         used += count
-        rest = own[:used] - known[:used]
         loo = influence[:used] - (2.0 / n) * own[:used]
         loo -= loo.mean()
         first = float(np.var(loo, ddof=1)) / n
@@ -232,7 +231,9 @@ def expand_rows(
         if not form.bounded:  # a pair of outliers can make it anything
             second = min(second, first)
         variance = max(first - second, second)
-        noise = noise_factor * (1.0 - used / n) * float(np.var(rest)) / used / n**2
+        if used < n:
+            rest = own[:used] - known[:used]
+            noise = noise_factor * (1.0 - used / n) * float(np.var(rest)) / used / n**2
         if noise <= PART_NOISE * variance:
             break
     # Known means belong to exact coordinates: where all rows are used, their own mean is better.

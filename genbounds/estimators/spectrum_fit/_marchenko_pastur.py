@@ -16,10 +16,10 @@ what the spectrum is beside that one. Derivations: docs/few_samples.md.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
-import scipy  # its submodules are loaded at their first use
 
 from genbounds.estimators._linalg import EPS
 from genbounds.validation import Float
@@ -151,7 +151,7 @@ def fit_spectrum(
     sizes = [law.n_effective for law in rows]
     x, rho, noise = _measure(lam, sizes)
     spread = np.sqrt(np.diagonal(noise))
-    inertia, axes = scipy.linalg.eigh(noise / np.outer(spread, spread), check_finite=False)
+    inertia, axes = np.linalg.eigh(noise / np.outer(spread, spread))
     whiten = (axes / np.sqrt(np.maximum(inertia, 0.0) + RIDGE)).T / spread
     maps = [_equal_rows if law.radii is None else _row_scale_map(law.radii) for law in rows]
     shares = [sizes[0] / size for size in sizes]
@@ -224,7 +224,8 @@ def _minimise(evaluate: Callable[[_Curve, Float, Float], _State], state: _State)
     damping = 1e-2
     for _ in range(STEPS):
         hessian = state.jacobian.T @ state.jacobian + state.prior
-        damped = hessian + damping * np.diag(np.diagonal(hessian))
+        damped = hessian.copy()
+        np.fill_diagonal(damped, (1.0 + damping) * np.diagonal(hessian))
         step = _solve(damped, state.jacobian.T @ state.residual - state.prior @ state.theta)
         step *= min(1.0, 2.0 / max(float(np.abs(step).max()), EPS))
         trial = evaluate(state.curve, state.theta + step, state.model.value)
@@ -264,7 +265,10 @@ def _measure(lam: Float, sizes: Sequence[int]) -> tuple[Float, Float, Float]:
     low = LOWEST * float(np.quantile(lam, LOWEST_QUANTILE))
     x = np.geomspace(low, 30.0 * lam[0], POINTS)
     inverse = 1.0 / (lam + x[:, None])
-    powers = [(inverse**k).sum(axis=1) for k in (1, 2, 3, 4)]
+    squares = inverse * inverse
+    powers = [
+        power.sum(axis=1) for power in (inverse, squares, squares * inverse, squares * squares)
+    ]
     count = (lam * inverse).sum(axis=1)
     noise = np.zeros((POINTS, POINTS))
     for size in sizes:
@@ -297,8 +301,12 @@ def _moments_of_noise(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Curve:
-    """log t_j, less that of a known shape, piecewise linear in log j, with a prior on its bends."""
+    """log t_j, less that of a known shape, piecewise linear in log j, with a prior on its bends.
 
+    `places` are the log j at which it is evaluated, for as many eigenvalues each as `weights` say.
+    """
+
+    places: Float
     weights: Float
     basis: Float
     bends: Float
@@ -308,31 +316,12 @@ class _Curve:
 
     @classmethod
     def of(cls, rank: int, shape: Float | None = None) -> _Curve:
-        edges = np.arange(0.5, min(rank, EXACT_NODES) + 1.0)
-        if rank > EXACT_NODES:
-            grouped = np.geomspace(EXACT_NODES + 0.5, rank + 0.5, GROUPED_NODES)
-            # Whole eigenvalues in every group: half-integer edges, without repeats.
-            edges = np.concatenate([edges, np.unique(np.floor(grouped[1:]) + 0.5)])
-            edges = np.unique(edges[edges <= rank + 0.5])
-        weights = np.diff(edges)
-        index = np.sqrt((edges[:-1] + 0.5) * (edges[1:] - 0.5))
-        count = int(np.ceil(np.log(rank) / KNOT_STEP)) + 1
-        logs = np.zeros(rank) if shape is None else np.log(shape)
-        offset = np.interp(np.log(index), np.log(np.arange(1, rank + 1)), logs)
-        if count == 1:
-            one, knots = np.ones((1, 1)), np.zeros(1)
-            return cls(
-                weights=weights, basis=one, bends=0.0 * one, knots=knots, shape=logs, offset=offset
-            )
-        knots = np.linspace(0.0, np.log(rank), count)
-        basis = np.column_stack(
-            [np.interp(np.log(index), knots, unit) for unit in np.eye(count)],
-        )
-        step = knots[1] - knots[0]
-        bends = np.diff(np.eye(count), 2, axis=0) / (BEND * step**1.5)
-        return cls(
-            weights=weights, basis=basis, bends=bends, knots=knots, shape=logs, offset=offset
-        )
+        curve = _smooth_curve(rank)
+        if shape is None:
+            return curve
+        logs = np.log(shape)
+        offset = np.interp(curve.places, np.log(np.arange(1, rank + 1)), logs)
+        return replace(curve, shape=logs, offset=offset)
 
     def starts(self, lam: Float) -> list[Float]:
         """Power law through the upper half of the sample spectrum; the sample spectrum itself.
@@ -358,6 +347,34 @@ class _Curve:
         return values
 
 
+@lru_cache(maxsize=16)
+def _smooth_curve(rank: int) -> _Curve:
+    """Curve without a known shape."""
+    edges = np.arange(0.5, min(rank, EXACT_NODES) + 1.0)
+    if rank > EXACT_NODES:
+        grouped = np.geomspace(EXACT_NODES + 0.5, rank + 0.5, GROUPED_NODES)
+        # Whole eigenvalues in every group: half-integer edges, without repeats.
+        edges = np.concatenate([edges, np.unique(np.floor(grouped[1:]) + 0.5)])
+        edges = np.unique(edges[edges <= rank + 0.5])
+    places = np.log(np.sqrt((edges[:-1] + 0.5) * (edges[1:] - 0.5)))
+    count = int(np.ceil(np.log(rank) / KNOT_STEP)) + 1
+    if count == 1:
+        knots, basis, bends = np.zeros(1), np.ones((1, 1)), np.zeros((1, 1))
+    else:
+        knots = np.linspace(0.0, np.log(rank), count)
+        basis = np.column_stack([np.interp(places, knots, unit) for unit in np.eye(count)])
+        bends = np.diff(np.eye(count), 2, axis=0) / (BEND * (knots[1] - knots[0]) ** 1.5)
+    return _Curve(
+        places=places,
+        weights=np.diff(edges),
+        basis=basis,
+        bends=bends,
+        knots=knots,
+        shape=np.zeros(rank),
+        offset=np.zeros(places.size),
+    )
+
+
 RowMap = Callable[[Float], tuple[Float, Float]]
 """ρ -> (E/ρ, its derivative), where ρ = mean_i b_i E / (1 + b_i E)."""
 
@@ -370,9 +387,10 @@ def _equal_rows(rho: Float) -> tuple[Float, Float]:
 def _row_scale_map(radii: Float) -> RowMap:
     """Invert ρ = mean b E/(1 + b E) once, as a smooth offset of log E from logit ρ."""
     log_e = np.linspace(-25.0, 25.0, 301)
-    kept = 1.0 / (1.0 + radii * np.exp(log_e)[:, None])
+    odds = radii * np.exp(log_e)[:, None]
+    kept = 1.0 / (1.0 + odds)
     rest = kept.mean(axis=1)
-    rho = (radii * np.exp(log_e)[:, None] * kept).mean(axis=1)
+    rho = (odds * kept).mean(axis=1)
     logit = np.log(rho) - np.log(rest)
     from scipy.interpolate import CubicSpline  # half a second that only this method should pay
 
@@ -424,28 +442,29 @@ def _fraction(
     inside (0, 1) finds it.
     """
     t = curve.spectrum(theta)
+    mass = curve.weights * t / n_effective
     rho = guess
     for _ in range(60):
         k, k_slope = _product(maps, shares, rho)
         u = x * k
         inverse = 1.0 / (t + u[:, None])
-        mass = (curve.weights * t) * inverse / n_effective
-        pull = (mass * inverse).sum(axis=1) * x
+        squares = inverse * inverse
+        pull = (squares @ mass) * x
         damp = 1.0 + pull * k_slope
-        step = (mass.sum(axis=1) - rho) / damp
-        new = np.clip(rho + step, 0.3 * rho, 1.0 - 0.3 * (1.0 - rho))
+        step = (inverse @ mass - rho) / damp
+        new = np.minimum(np.maximum(rho + step, 0.3 * rho), 1.0 - 0.3 * (1.0 - rho))
         change = float(np.abs(new - rho).max())
         rho = new
         if change < 1e-11:
             break
-    slope = ((u[:, None] * mass * inverse) @ curve.basis) / damp[:, None]
+    slope = (squares @ (mass[:, None] * curve.basis)) * (u / damp)[:, None]
     return _Fraction(value=rho, slope=slope, pull=pull / damp, ratio=k)
 
 
 def _solve(matrix: Float, vector: Float) -> Float:
     """Solve a symmetric positive semidefinite system, scaled to a unit diagonal."""
     scale = 1.0 / np.sqrt(np.maximum(np.diagonal(matrix), EPS**2))
-    values, vectors = scipy.linalg.eigh(matrix * np.outer(scale, scale), check_finite=False)
+    values, vectors = np.linalg.eigh(matrix * np.outer(scale, scale))
     kept = np.maximum(values, EPS * max(float(values[-1]), EPS))
     solution: Float = scale * (vectors @ ((vectors.T @ (scale * vector)) / kept))
     return solution

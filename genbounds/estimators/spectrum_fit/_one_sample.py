@@ -468,11 +468,9 @@ class Side:
         if not projected.any():
             return None
         if n <= r:
-            values, vectors = scipy.linalg.eigh(
-                projected @ projected.T / (n - 1), check_finite=False
-            )
+            values, vectors = np.linalg.eigh(projected @ projected.T / (n - 1))
         else:
-            values, axes = scipy.linalg.eigh(projected.T @ projected / (n - 1), check_finite=False)
+            values, axes = np.linalg.eigh(projected.T @ projected / (n - 1))
         kept, rank = kept_ranks(values[::-1], n, r, distinct=distinct)
         values = values[::-1][:kept]
         if n <= r:
@@ -511,11 +509,17 @@ def row_scales(side: Side) -> Scales | None:
     spread = float(np.var(relative, ddof=1))
     rows = np.unique(np.linspace(0, n - 1, min(n, PAIRED_ROWS)).astype(int))
     some = side.vectors[rows]
-    rest = np.eye(rows.size) - (some * share) @ some.T - 1.0 / n
-    own = np.maximum(np.diagonal(rest), EPS)
-    determinant = np.maximum(np.outer(own, own) - rest**2, EPS**2)
-    crossed = (rest / determinant) ** 2 / np.outer(leverage[rows], leverage[rows])
-    noise = 2.0 * float(crossed[np.triu_indices(rows.size, 1)].mean())
+    hat = (some * share) @ some.T + 1.0 / n
+    own = np.maximum(1.0 - np.diagonal(hat), EPS)
+    hat *= hat
+    determinant = np.outer(own, own)
+    determinant -= hat
+    np.maximum(determinant, EPS**2, out=determinant)
+    hat /= determinant
+    hat /= determinant
+    np.fill_diagonal(hat, 0.0)
+    weight = 1.0 / leverage[rows]
+    noise = 2.0 * float(weight @ hat @ weight) / (rows.size * (rows.size - 1.0))
     excess = (spread - noise) / (1.0 + noise)
     if not excess > 0.0:
         return None
