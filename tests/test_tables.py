@@ -72,6 +72,12 @@ def test_every_way_out_has_every_number(kind):
             assert f"{abs(one.value):#.4g}" in text
 
 
+def test_a_difference_has_its_p_value():
+    pair = results()["ranking"].differences[0]
+    assert list(pair.to_frame()["p, adjusted"]) == [pair.pvalue_adjusted]
+    assert "p, adjusted" in pair.to_markdown()
+
+
 def test_a_frame_without_pandas_is_one_line(monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(gb.InputError, match="pip install pandas"):
