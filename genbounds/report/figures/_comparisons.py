@@ -89,7 +89,7 @@ def difference_matrix(ranking: Ranking) -> Figure:
                     _answer(p),
                 )
                 for p in pairs
-            ],  # fmt: skip
+            ],
             caption=f"Differences with simultaneous {percent(ranking.level)} intervals"
             + (" (of logarithms)" if ranking.log_scale else ""),
         ),
