@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from genbounds._tables import InHand, Line, plain_log_ticks
-from genbounds._text import number, percent, short
+from genbounds._text import number, percent, quoted, short
 from genbounds.decisions._estimates import all_warnings, on_score_scale
 from genbounds.decisions._variance import LARGEST, OF_N, VarianceModel, smallest
 from genbounds.estimators import (
@@ -348,7 +348,7 @@ def check_targets(
     except (TypeError, ValueError):
         legal = False
     if not legal or (wanted == half_width and not float(wanted) > 0.0):  # type: ignore[arg-type]
-        raise InputError(f"must be a positive number; got {wanted!r}.", argument=name)
+        raise InputError(f"must be a positive number; got {quoted(wanted)}.", argument=name)
 
 
 def _pilots_of(pilot: Any) -> dict[str, Any]:

@@ -98,6 +98,12 @@ def test_bad_targets(given, words):
         gb.plan(PILOT, REAL, **given)
 
 
+def test_a_target_that_is_an_array_is_quoted_in_brief():
+    with pytest.raises(gb.InputError) as caught:
+        gb.plan(PILOT, REAL, half_width=PILOT)
+    assert len(str(caught.value)) < 200
+
+
 def test_bad_pilots():
     with pytest.raises(gb.InputError, match="exact"):
         gb.plan(gb.Moments(np.zeros(D), np.eye(D)), REAL, half_width=1)
