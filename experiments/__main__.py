@@ -127,6 +127,7 @@ TRIALS = (
     Trial(module="text", arguments="--n 40"),
     Trial(module="text.growth", arguments="--sizes 50 100"),
     Trial(module="vendi", arguments="--sizes 125 250 --dial 120 --few 10"),
+    Trial(module="vendi.large", arguments="--sizes 60 120"),
     Trial(module="vendi.spread", arguments="--sizes 60 120 --samples 2"),
     Trial(module="vendi.coverage", arguments="--replications 4"),
     Trial(module="vendi.third_order", arguments="--samples 2 --orders 1"),

@@ -71,6 +71,16 @@ class InHand:
         """Return what the values are."""
         raise NotImplementedError
 
+    def __format__(self, spec: str) -> str:
+        """Return a line for every value, formatted by `spec`; a result with one value, that one."""
+        if not spec:
+            return str(self)
+        return "\n".join(
+            f"{display(line.name)} {line.value:{spec}}"
+            + (f" [{line.low:{spec}}, {line.high:{spec}}]" if line.bounded else "")
+            for line in self._lines()
+        )
+
     def to_frame(self) -> pandas.DataFrame:
         """Return a pandas data frame with one row per name.
 

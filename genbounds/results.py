@@ -321,6 +321,7 @@ class Difference(InHand):
                 high=self.high,
                 more={
                     "stderr": self.stderr,
+                    "p, adjusted": self.pvalue_adjusted,
                     "significant": "yes" if self.distinguishable else "no",
                 },
             )

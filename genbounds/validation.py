@@ -272,10 +272,12 @@ def check_installed(purpose: str, extra: str, *modules: str) -> None:
     """Refuse to go on without modules that only an extra of the package brings."""
     missing = [name for name in modules if not _is_installed(name)]
     if missing:
-        raise InputError(
-            f"{purpose} needs {', '.join(missing)}: pip install 'genbounds[{extra}]' "
-            f"(from a checkout: pip install '.[{extra}]')."
-        )
+        raise InputError(f"{purpose} needs {', '.join(missing)}: {how_to_install(extra)}.")
+
+
+def how_to_install(extra: str) -> str:
+    """Return the command that installs an extra of the package."""
+    return f"pip install 'genbounds[{extra}]' (from a checkout: pip install '.[{extra}]')"
 
 
 def _is_installed(module: str) -> bool:

@@ -78,6 +78,14 @@ def test_what_the_promises_name_exists():
         assert (ROOT / name).exists(), name
 
 
+def test_no_address_is_invented():
+    """The project is on no index and has no address of its own yet: nobody is sent to another's."""
+    pages = [ROOT / "README.md", ROOT / "pyproject.toml", *ROOT.glob("docs/**/*.md")]
+    for path in pages:
+        text = path.read_text(encoding="utf-8")
+        assert not re.search(r"github\.com/genbounds|pip install genbounds\b(?!-)", text), path
+
+
 def test_lines_listed_as_harmless_are_there():
     """Else `make mutants` passes over what has become another line, or lists what is gone."""
     listed = tomllib.loads((ROOT / "tests" / "mutants.toml").read_text(encoding="utf-8"))

@@ -72,6 +72,22 @@ def test_every_way_out_has_every_number(kind):
             assert f"{abs(one.value):#.4g}" in text
 
 
+def test_a_result_of_several_values_is_formatted_line_by_line():
+    ranking = results()["ranking"]
+    lines = f"{ranking:.1f}".splitlines()
+    assert lines == [
+        f"{name} {score.value:.1f} [{score.low:.1f}, {score.high:.1f}]"
+        for name, score in ranking.scores.items()
+    ]
+    assert f"{ranking}" == str(ranking)
+
+
+def test_a_difference_has_its_p_value():
+    pair = results()["ranking"].differences[0]
+    assert list(pair.to_frame()["p, adjusted"]) == [pair.pvalue_adjusted]
+    assert "p, adjusted" in pair.to_markdown()
+
+
 def test_a_frame_without_pandas_is_one_line(monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(gb.InputError, match="pip install pandas"):

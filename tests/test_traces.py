@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import sys
 import threading
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -115,6 +117,36 @@ def test_filters_that_overlap_are_put_back():
     before = list(warnings.filters)
     overlap(lambda: silenced(UserWarning, "a"), lambda: silenced(UserWarning, "b"))
     assert warnings.filters == before
+
+
+def test_images_are_decoded_by_several_threads_without_a_trace(tmp_path):
+    """Filters of Python's own, set and put back for every image, stayed after some runs."""
+    from PIL import Image
+
+    from genbounds.features.sources._images import decode_image
+
+    path = tmp_path / "x.png"
+    Image.fromarray(np.random.default_rng(0).integers(0, 256, (64, 64, 3), np.uint8)).save(path)
+    content = path.read_bytes()
+    before = list(warnings.filters)
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(8) as threads:
+            list(threads.map(lambda k: decode_image(content), range(800)))
+    finally:
+        sys.setswitchinterval(interval)
+    assert warnings.filters == before
+
+
+def test_filters_are_changed_in_one_place_only():
+    package = Path(gb.__file__).parent
+    users = {
+        path.relative_to(package).as_posix()
+        for path in package.rglob("*.py")
+        if re.search(r"catch_warnings|filterwarnings\(|simplefilter\(", path.read_text("utf-8"))
+    }
+    assert users == {"_process.py"}
 
 
 def test_overlapping_filters_of_python_itself_stay():

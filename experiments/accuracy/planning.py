@@ -98,6 +98,8 @@ def cells() -> tuple[Cell, ...]:
             degrees=8.0,
             **{**small, "sizes": (1000, 4000), "pilot": 1000, "scales": (1.2, 1.26)},
         ),
+        Cell(kind="one score, small pilot", single=True, **small | {"pilot": 96}),
+        Cell(kind="difference, small pilots", **small | {"pilot": 96}),
         Cell(kind="one score", single=True, **large),
         Cell(kind="difference", **large),
         Cell(kind="difference, same latents", common=0.7, **large),

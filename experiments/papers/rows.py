@@ -270,7 +270,8 @@ C20 = (
 
 _VENDI = "python -m experiments.vendi"
 _KINETICS = (
-    "on known spectra and digits, n to 2,000; ImageNet, FFHQ and Kinetics cannot be had here: with "
+    "on known spectra and digits, n to 2,000, and to 20,000 by `experiments.vendi.large`; "
+    "ImageNet, FFHQ and Kinetics cannot be had here: with "
     "the features, `genbounds score features.npy --metric vendi`"
 )
 V24 = (

@@ -182,6 +182,10 @@ def score(
         _print(run, verbose=verbose)
 
 
+SMALLEST_P = 0.0001
+"""Smaller p-values are shown as below it."""
+
+
 @dataclass(slots=True, kw_only=True)
 class Run:
     """One run: what was asked, what was read, and what has come out so far."""
@@ -330,9 +334,11 @@ def _print(run: Run, *, verbose: bool) -> None:
     }
     if ranking is not None:
         columns["Group"] = [ranking.letters.get(name, "") for name in scores]
+        columns["p"] = [_pvalue(ranking, name) for name in scores]
     if any(score.warnings for score in scores.values()):
         columns["Warnings"] = [mark(score) for score in scores.values()]
-    print_table(list(columns), list(zip(*columns.values(), strict=True)), numeric=("Score", "n"))
+    cells = list(zip(*columns.values(), strict=True))
+    print_table(list(columns), cells, numeric=("Score", "n", "p"))
     if run.together:
         say("", TOGETHER)
         head, rows = together_table(run.together, scores)
@@ -341,6 +347,9 @@ def _print(run: Run, *, verbose: bool) -> None:
         say("", verdict_line(ranking))
         if len(ranking.contenders) > 1:
             say("Models that share a group letter do not differ significantly.")
+        pairs = len(ranking.differences)
+        adjusted = f", adjusted for all {pairs} pairs" if pairs > 1 else ""
+        say(f"p: of no difference from {shown(ranking.best)}{adjusted}.")
     print_remarks(
         scores,
         warnings=[*run.warnings, *(() if ranking is None else ranking.warnings)],
@@ -348,3 +357,11 @@ def _print(run: Run, *, verbose: bool) -> None:
         together=run.together,
         verbose=verbose,
     )
+
+
+def _pvalue(ranking: Ranking, name: str) -> str:
+    """Return the adjusted p-value of a model's difference from the best one."""
+    if name == ranking.best or name not in ranking.scores:
+        return "–"
+    found = ranking.difference(ranking.best, name).pvalue_adjusted
+    return f"<{SMALLEST_P}" if found < SMALLEST_P else number(found, digits=2)

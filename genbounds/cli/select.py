@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,7 +55,7 @@ from genbounds.results import Diagnostic
 from genbounds.validation import InputError, check_choice, check_finite
 
 if TYPE_CHECKING:
-    from genbounds.select import ContextSelection, MixtureSelection, Selection, State
+    from genbounds.select import ContextSelection, MixtureSelection, Policy, Selection, State
 
 EXAMPLES = """Examples:
 
@@ -110,6 +111,17 @@ def select(
             "spend the whole budget.",
         ),
     ] = "lucb",
+    policy_option: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--policy-option",
+            metavar="NAME=VALUE",
+            help="Option of the policy, such as constants=printed, kappa=1.6, threshold=none, "
+            "burn_in=50 or refresh=0 of fd-ucb; may be repeated. All of them: the documentation of "
+            "its class, gb.select.FdUcb and so on.",
+            show_default=False,
+        ),
+    ] = None,
     metric: Metric = "fd",
     confidence: Annotated[
         float,
@@ -241,7 +253,7 @@ def select(
                 line_up.arms,
                 line_up.reference,
                 contexts=line_up.contexts,
-                policy=policy,
+                policy=policy if not policy_option else _policy(policy, policy_option),
                 metric=spec,
                 confidence=confidence,
                 batch=batch,
@@ -414,6 +426,43 @@ class _LineUp:
             contexts=names if names is None or real is None else rows_by_context(real, names),
             warnings=[*origin_warnings(origins), *doubts],
         )
+
+
+def _policy(name: str, given: Iterable[str]) -> Policy:
+    """Build a policy with the options NAME=VALUE."""
+    from genbounds.select import POLICIES
+
+    known = inspect.signature(POLICIES[name]).parameters
+    chosen: dict[str, Any] = {}
+    for text in given:
+        key, _, value = text.partition("=")
+        if key not in known:
+            has = f"its options are {', '.join(known)}" if known else "it has none"
+            raise InputError(
+                f"{name} has no option {display(key)}: {has}.", argument="--policy-option"
+            )
+        kind = str(known[key].annotation).removesuffix(" | None")
+        if value.lower() == "none" and kind != known[key].annotation:
+            chosen[key] = None
+            continue
+        what, read = VALUES[kind]
+        try:
+            chosen[key] = read(value)
+        except (ValueError, KeyError):
+            raise InputError(
+                f"{key} must be {what}; got {display(value)}.", argument="--policy-option"
+            ) from None
+    with renamed({key: f"--policy-option {key}" for key in known}):
+        return POLICIES[name](**chosen)
+
+
+VALUES: dict[str, tuple[str, Callable[[str], object]]] = {
+    "str": ("a word", str),
+    "int": ("a whole number", int),
+    "float": ("a number", float),
+    "bool": ("true or false", lambda text: {"true": True, "false": False}[text.lower()]),
+}
+"""How the value of a policy's option is read, by its type."""
 
 
 def _costs(given: Iterable[str], names: Mapping[str, str]) -> dict[str, float]:

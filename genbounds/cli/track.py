@@ -142,6 +142,7 @@ def track(
     checkpoints = list(files)
     if reference is None and spec.reference == "required":
         reference = checkpoints.pop(0)
+        _check_reference(reference, checkpoints)
     if not checkpoints:
         raise InputError(
             f"--metric {spec.name} needs a reference and at least one checkpoint; got one file."
@@ -242,6 +243,16 @@ def steps_of(paths: list[Path]) -> dict[Path, int]:
     if len(steps) < len(paths):
         raise InputError("one file is given twice: give one file per step.")
     return steps
+
+
+def _check_reference(reference: Path, checkpoints: list[Path]) -> None:
+    """Refuse a first file that is named as all others are: the real data were forgotten."""
+    named = [re.sub("[0-9]+", "#", str(path)) for path in (reference, *checkpoints)]
+    if checkpoints and len(set(named)) == 1:
+        raise InputError(
+            f"{display(reference)} is named as the checkpoints are, but the first file is the "
+            "reference: put the features of the real data there, or pass them as --reference."
+        )
 
 
 def _followed(

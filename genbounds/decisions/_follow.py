@@ -17,7 +17,7 @@ from numbers import Real
 
 import numpy as np
 
-from genbounds._text import percent
+from genbounds._text import percent, quoted
 from genbounds.decisions._choice import choice_bias
 from genbounds.decisions._limits import Limits
 from genbounds.decisions._looks import Checkpoint, Look, Outcome, State, Track
@@ -77,12 +77,12 @@ class Following:
         """Refuse a step that does not follow, or one look too many."""
         number = step.item() if isinstance(step, (np.integer, np.floating)) else step
         if isinstance(number, bool) or not isinstance(number, (int, float)):
-            raise InputError(f"must be a number; got {step!r}.", argument="step")
+            raise InputError(f"must be a number; got {quoted(step)}.", argument="step")
         if not math.isfinite(number):
-            raise InputError(f"must be finite; got {step!r}.", argument="step")
+            raise InputError(f"must be finite; got {quoted(step)}.", argument="step")
         if self.looks and not number > self.looks[-1].step:
             raise InputError(
-                f"must grow from look to look; got {step!r} after {self.looks[-1].step!r}.",
+                f"must grow from look to look; got {quoted(step)} after {self.looks[-1].step!r}.",
                 argument="step",
             )
         if len(self.looks) == self.planned:
@@ -280,5 +280,5 @@ def is_above(gap: EstimateDifference, limit: float) -> bool:
 def check_gain(name: str, value: object) -> float:
     """Return `value` as a float if it is a number of at least 0."""
     if isinstance(value, bool) or not (isinstance(value, Real) and 0.0 <= float(value) < math.inf):
-        raise InputError(f"must be a number of at least 0; got {value!r}.", argument=name)
+        raise InputError(f"must be a number of at least 0; got {quoted(value)}.", argument=name)
     return float(value)

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from genbounds._tables import InHand, Line
-from genbounds._text import number, percent, short, shown
+from genbounds._text import number, percent, quoted, short, shown
 from genbounds.decisions._estimates import all_warnings, on_score_scale
-from genbounds.decisions._variance import FITTED, VarianceModel, smallest
+from genbounds.decisions._variance import OF_N, VarianceModel, smallest
 from genbounds.estimators import (
     Estimate,
     EstimateDifference,
@@ -63,7 +63,7 @@ class Margin:
         if not 0.0 <= value < (1.0 if relative else math.inf):
             raise InputError(
                 "must be a number of at least 0, in units of the score, or a share of the "
-                f"baseline's score below 100 %, such as '2%'; got {given!r}.",
+                f"baseline's score below 100 %, such as '2%'; got {quoted(given)}.",
                 argument="margin",
             )
         return cls(value=value, relative=relative)
@@ -448,10 +448,8 @@ def _samples_needed(
             None,
             "the difference looks larger than the margin: more samples would probably fail it",
         )
-    if candidate.halves is not None:
+    if candidate.halves is not None or {candidate.method, allowed.method} & OF_N:
         return None, "how many samples would settle it cannot be said: the score depends on n"
-    if {candidate.method, allowed.method} & FITTED:
-        return None, "how many samples would settle it cannot be said from so few per dimension"
     model = VarianceModel.of_difference(candidate, allowed)
     if math.isinf(model.n):
         return None, "the moments of both models are exact: more samples change nothing"

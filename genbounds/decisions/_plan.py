@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from genbounds._tables import InHand, Line, plain_log_ticks
-from genbounds._text import number, percent, short
+from genbounds._text import number, percent, quoted, short
 from genbounds.decisions._estimates import all_warnings, on_score_scale
-from genbounds.decisions._variance import FITTED, LARGEST, VarianceModel, smallest
+from genbounds.decisions._variance import LARGEST, OF_N, VarianceModel, smallest
 from genbounds.estimators import (
     Estimate,
     Moments,
     Prepared,
     estimate_each,
+    from_few,
     metric_spec,
     prepare_all,
     rank,
@@ -296,13 +297,16 @@ def plan(
     Raises
     ------
     InputError
-        As `compare`; if not exactly one target is given, or it is not positive; or if the pilot
-        has too few samples per dimension to predict from.
+        As `compare`; if not exactly one target is given, or it is not positive; or if the score
+        is one of so many samples.
 
     Notes
     -----
     Variance a/n + b/n² + c/m + e/m² + f/nm with coefficients from the influences and the quadratic
-    part of the pilot. Measured accuracy: docs/decisions.md.
+    part of the pilot. From few samples per dimension, of the pilot or of the reference, all of it
+    is taken to fall with 1/n, which asks for too many samples rather than too few, and a warning
+    says so.
+    Measured accuracy: docs/decisions.md.
 
     Examples
     --------
@@ -344,7 +348,7 @@ def check_targets(
     except (TypeError, ValueError):
         legal = False
     if not legal or (wanted == half_width and not float(wanted) > 0.0):  # type: ignore[arg-type]
-        raise InputError(f"must be a positive number; got {wanted!r}.", argument=name)
+        raise InputError(f"must be a positive number; got {quoted(wanted)}.", argument=name)
 
 
 def _pilots_of(pilot: Any) -> dict[str, Any]:
@@ -400,12 +404,13 @@ def plan_from(
     """
     columns = max(_columns_of(sample) for sample in samples.values())
     scaled = [on_score_scale(estimate) for estimate in estimates.values()]
-    if {estimate.method for estimate in scaled} & FITTED:
+    if {estimate.method for estimate in scaled} & OF_N:
         raise InputError(
-            f"has {min(e.n or 0 for e in scaled):,} samples of {columns:,} features, too few to "
-            f"predict from: use {8 * columns:,} or more (8 per feature).",
+            "has a score that depends on the number of samples: nothing follows from it for "
+            "another number.",
             argument="pilot",
         )
+    few = from_few(scaled)
     joint: tuple[Diagnostic, ...] = ()
     two_models = gap is not None or len(scaled) == 2
     if len(scaled) == 2:
@@ -429,8 +434,9 @@ def plan_from(
         assert half_width is not None
         return model.half_width(level, n, m) <= half_width
 
-    # With fewer the score is another one: the expansion does not hold.
-    least = max(2.0, prepared.minimum, prepared.samples_per_dimension * columns)
+    # With fewer the expansion does not hold, or what was said of 1/n.
+    least = float(prepared.samples_per_dimension * columns)
+    least = max(2.0, prepared.minimum, min(least, model.n) if few else least)
     found = smallest(reached, low=least)
     n = None if math.isinf(found) else int(found)
     needed = None
@@ -466,7 +472,7 @@ def plan_from(
         reference_half_widths=reference_half_widths,
         metric=prepared.name,
         two_models=two_models,
-        warnings=all_warnings(*(estimate.warnings for estimate in scaled), joint),
+        warnings=all_warnings(*(estimate.warnings for estimate in scaled), joint, few),
         assumptions=_assumptions(scaled, twins=two_models and len(scaled) == 1),
         model=model,
     )

@@ -28,18 +28,8 @@ from genbounds.estimators import (
 from genbounds.results import Method
 from genbounds.validation import Float
 
-FITTED: frozenset[Method] = frozenset(
-    {
-        "spectrum-fit",
-        "joint-spectrum-fit",
-        "contour",
-        "joint-contour",
-        "one-by-one",
-        "empirical",
-        "extrapolation",
-    }
-)
-"""Methods for few samples, whose variance says nothing of larger ones."""
+OF_N: frozenset[Method] = frozenset({"empirical", "extrapolation"})
+"""Methods whose value is one of so many samples: others say nothing of it."""
 
 LARGEST = 1e12
 """Samples beyond which none are thought of."""

@@ -25,6 +25,7 @@ from genbounds.estimators._estimate import small_sample as small_sample
 from genbounds.estimators._estimate import student_quantile as student_quantile
 from genbounds.estimators._estimate import welch_degrees_of_freedom as welch_degrees_of_freedom
 from genbounds.estimators._extrapolation import Subsets as Subsets
+from genbounds.estimators._few import from_few as from_few
 from genbounds.estimators._inception import inception_estimate as inception_estimate
 from genbounds.estimators._inception import inception_infinity as inception_infinity
 from genbounds.estimators._inception import inception_score as inception_score

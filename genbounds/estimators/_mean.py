@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genbounds._betting import betting_lower_limit
+from genbounds._text import quoted
 from genbounds.estimators._design import Design, Index, design_of, drawn, row_design, sums_by
 from genbounds.estimators._estimate import Estimate, OwnInterval, heavy_tails, skewed, small_sample
 from genbounds.estimators._second_order import NumberedRows, RowTerms, expand_design
@@ -222,7 +223,7 @@ def _check_bounds(bounds: Any) -> tuple[float, float]:
         low = high = math.nan
     if not (-math.inf < low < high < math.inf):
         raise InputError(
-            f"must be two finite numbers, the smaller one first; got {bounds!r}.",
+            f"must be two finite numbers, the smaller one first; got {quoted(bounds)}.",
             argument="bounds",
         )
     return low, high

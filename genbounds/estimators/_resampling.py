@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from genbounds._text import quoted
 from genbounds.estimators._estimate import EXACT, Estimate, SampleError
 from genbounds.estimators._moments import random_groups
 from genbounds.results import Score
@@ -76,7 +77,7 @@ def check_interval(interval: Any) -> Jackknife | Bootstrap | None:
         return named[interval]
     raise InputError(
         f"must be one of {', '.join(map(repr, INTERVALS))}, a Jackknife or a Bootstrap; "
-        f"got {interval!r}.",
+        f"got {quoted(interval)}.",
         argument="interval",
     )
 

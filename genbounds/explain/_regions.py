@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from genbounds._process import silenced
 from genbounds.validation import Float, seeded
 
 CELLS = (10, 20, 40)
@@ -128,8 +128,7 @@ def _fitted(
         if LEAST_ROWS * k > len(rows):
             break
         model = KMeans(k, n_init=1, max_iter=50, random_state=int(rng.integers(2**31)))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # fewer distinct rows than cells: some stay empty
+        with silenced(Warning):  # fewer distinct rows than cells: some stay empty
             found.append((k, model.fit(rows, sample_weight=weights)))
     return found
 

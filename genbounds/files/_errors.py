@@ -13,7 +13,7 @@ from typing import Any
 
 from genbounds._scratch import scratch_folder
 from genbounds._text import display
-from genbounds.validation import InputError
+from genbounds.validation import InputError, how_to_install
 
 # What the readers below are known to raise on a damaged file.
 _DAMAGE: tuple[type[Exception], ...] = (
@@ -108,6 +108,6 @@ def optional_library(module: str, extra: str, title: str, shown: str) -> Any:
         return check_safe(importlib.import_module(module), shown)
     except ImportError as error:
         raise InputError(
-            f"{shown}: reading it needs {title}: pip install 'genbounds[{extra}]', "
+            f"{shown}: reading it needs {title}: {how_to_install(extra)}, "
             "or save the features as .npy."
         ) from error

@@ -14,6 +14,7 @@ from genbounds.estimators import (
     Moments,
     Prepared,
     estimate_each,
+    from_few,
     metric_spec,
     prepare_all,
 )
@@ -166,6 +167,7 @@ def plan_selection(
     )
     order = sorted(names, key=lambda name: estimates[name].loss)
     warnings = dict.fromkeys(w for estimate in estimates.values() for w in estimate.warnings)
+    warnings |= dict.fromkeys(from_few(estimates.values()))
     warnings |= dict.fromkeys(_unseen_gap(estimates, *order[top - 1 : top + 1]))
     return SelectionPlan(
         budget=budget,

@@ -11,6 +11,7 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
+from genbounds._text import quoted
 from genbounds.arms import Arm
 from genbounds.estimators import CustomMetric, Estimate, MetricSpec, metric_spec
 from genbounds.origins import check_same_encoder, origin_of
@@ -330,7 +331,7 @@ def _arms(arms: Mapping[str, Any]) -> dict[str, Arm]:
     found: dict[str, Arm] = {}
     for name, arm in arms.items():
         if not isinstance(name, str):
-            raise InputError(f"must have names (str) as keys; got {name!r}.", argument="arms")
+            raise InputError(f"must have names (str) as keys; got {quoted(name)}.", argument="arms")
         if isinstance(arm, type):
             raise InputError(
                 f"must be arms, not classes: make an instance of {arm.__name__} for {name!r}.",
@@ -359,7 +360,7 @@ def _by_arm(name: str, given: Any, arms: Mapping[str, Any]) -> dict[str, float]:
             check_count(f"joins[{arm!r}]", value, minimum=0)
         elif not (isinstance(value, Real) and 0.0 < float(value) < math.inf):
             raise InputError(
-                f"must be positive and finite; got {value!r} for {arm!r}.", argument=name
+                f"must be positive and finite; got {quoted(value)} for {arm!r}.", argument=name
             )
     return {arm: float(value) for arm, value in given.items()}
 
@@ -373,7 +374,7 @@ def _dtype(value: Any) -> np.dtype[Any] | None:
         dtype = np.dtype(object)
     if dtype.kind != "f":
         raise InputError(
-            f"must be a floating type such as 'float32'; got {value!r}.", argument="dtype"
+            f"must be a floating type such as 'float32'; got {quoted(value)}.", argument="dtype"
         )
     return dtype
 
@@ -382,6 +383,6 @@ def check_tolerance(value: object) -> float:
     """Check by how much worse than the best an arm may be."""
     if isinstance(value, bool) or not (isinstance(value, Real) and 0.0 <= float(value) < math.inf):
         raise InputError(
-            f"must be a finite number of at least 0; got {value!r}.", argument="tolerance"
+            f"must be a finite number of at least 0; got {quoted(value)}.", argument="tolerance"
         )
     return float(value)

@@ -55,15 +55,17 @@ class RunningScores:
 
 
 class Refreshed(Generic[T]):
-    """A value of every arm, computed anew whenever its sample has grown by `GROWTH`."""
+    """A value of every arm, computed anew whenever its sample has grown by a share of itself."""
 
     def __init__(self) -> None:
         self._kept: dict[int, tuple[int, T]] = {}
 
-    def of(self, arm: int, n: int, compute: Callable[[], T]) -> tuple[int, T]:
+    def of(
+        self, arm: int, n: int, compute: Callable[[], T], *, growth: float = GROWTH
+    ) -> tuple[int, T]:
         """Return the value of `arm` and the rows that it was computed from; now it has `n`."""
         known = self._kept.get(arm)
-        if known is None or n - known[0] >= GROWTH * known[0]:
+        if known is None or n - known[0] >= growth * known[0]:
             known = self._kept[arm] = n, compute()
         return known
 

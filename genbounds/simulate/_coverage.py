@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from genbounds._text import quoted
 from genbounds.bounds import Bound
 from genbounds.simulate._pieces import Piece, Progress, work
 from genbounds.simulate._store import COVERAGE
@@ -202,7 +203,7 @@ def _check_study(bound: Bound, arm: SyntheticArm, n: int, delta: float) -> None:
     if not isinstance(bound, Bound):
         raise InputError(
             f"`bound` must be a statement such as genbounds.bounds.catalog()['o24.gaussian-mean']; "
-            f"got {bound!r}."
+            f"got {quoted(bound)}."
         )
     if not isinstance(arm, SyntheticArm):
         raise InputError(

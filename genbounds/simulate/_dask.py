@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from genbounds._cluster import run_on
 from genbounds._process import searching_installed_packages_only
 from genbounds.files import display
-from genbounds.validation import InputError
+from genbounds.validation import InputError, how_to_install
 
 Result = TypeVar("Result")
 
@@ -60,7 +60,7 @@ def _client(jobs: int, scheduler: str | None) -> Iterator[Any]:
         from distributed import Client, LocalCluster
     except ImportError:
         raise InputError(
-            "backend 'dask' needs the package distributed: pip install 'genbounds[dask]'."
+            f"backend 'dask' needs the package distributed: {how_to_install('dask')}."
         ) from None
     with ExitStack() as stack:
         security = None
@@ -104,7 +104,7 @@ def _temporary_credentials() -> Any:
         return Security.temporary()
     except ImportError:
         raise InputError(
-            "backend 'dask' needs the package cryptography: pip install 'genbounds[dask]'."
+            f"backend 'dask' needs the package cryptography: {how_to_install('dask')}."
         ) from None
 
 

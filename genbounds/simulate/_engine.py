@@ -25,7 +25,7 @@ from genbounds.estimators import (
     gaussian_influence_variance,
 )
 from genbounds.simulate._wishart import Array, White
-from genbounds.validation import Float, InputError
+from genbounds.validation import Float, InputError, how_to_install
 
 _EPS = float(np.finfo(np.float64).eps)
 
@@ -221,7 +221,7 @@ def check_device(device: str | None) -> str | None:
     try:
         import torch
     except ImportError:
-        raise InputError("`device` needs torch: pip install 'genbounds[torch]'.") from None
+        raise InputError(f"`device` needs torch: {how_to_install('torch')}.") from None
     try:
         torch.zeros(1, device=device)
     except (RuntimeError, AssertionError, TypeError) as error:

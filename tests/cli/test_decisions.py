@@ -173,10 +173,12 @@ def test_plan_refuses_with_one_line(run, files, arguments, words):
     assert words in found.err
 
 
-def test_a_pilot_that_is_too_small_is_named(run, files, tmp_path):
-    path = tmp_path / "few.npy"
-    np.save(path, np.load(files / "old.npy")[:8])
-    found = run("plan", files / "real.npy", path, "--half-width", "1")
-    assert found.code == 2
-    assert "few.npy" in found.err
-    assert "too few to predict" in found.err
+@pytest.mark.parametrize("target", [("--half-width", "9"), ("--gap", "9"), ("--confidence", "0.5")])
+def test_a_small_pilot_is_taken_whatever_is_planned(run, files, tmp_path, target):
+    """With --confidence it always was; the others refused it."""
+    pilots = [tmp_path / f"{name}.npy" for name in ("few", "less")]
+    for path, name in zip(pilots, ("old", "new"), strict=True):
+        np.save(path, np.load(files / f"{name}.npy")[:8])
+    found = run("plan", files / "real.npy", *pilots, *target, "--json")
+    assert found.code in (0, 1)
+    assert any("too many samples rather" in w["message"] for w in found.json["warnings"])

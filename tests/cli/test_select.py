@@ -182,6 +182,43 @@ def test_a_live_model_that_takes_turns_is_named(run, live):
     assert "turns" in reason
 
 
+def test_options_of_a_policy(run, zoo):
+    files = [zoo / f"{name}.npy" for name in ("good", "close", "bad")]
+    base = ["select", "--reference", zoo / "real.npy", *files, "--budget", "300", "--json"]
+    printed = ["constants=printed", "threshold=none", "kappa=0.5", "refresh=0", "burn_in=20"]
+    asked = [word for text in printed for word in ("--policy-option", text)]
+    found = run(*base, "--policy", "fd-ucb", *asked)
+    policy = gb.select.FdUcb(
+        constants="printed", threshold=None, kappa=0.5, refresh=0.0, burn_in=20
+    )
+    arms = {path.stem: gb.select.FeatureArm(np.load(path)) for path in files}
+    expected = gb.select.run(arms, np.load(zoo / "real.npy"), policy=policy, budget=300)
+    assert found.json["samples"] == expected.samples
+    assert found.json["samples"] != run(*base, "--policy", "fd-ucb").json["samples"]
+
+
+@pytest.mark.parametrize(
+    ("policy", "text", "words"),
+    [
+        ("fd-ucb", "kapa=1", "fd-ucb has no option kapa: its options are constants, kappa"),
+        ("lucb", "kappa=1", "lucb has no option kappa: it has none"),
+        ("fd-ucb", "kappa=x", "kappa must be a number; got x"),
+        ("fd-ucb", "kappa=-1", "--policy-option kappa"),
+        ("fd-ucb", "refresh=none", "refresh must be a number"),
+        ("is-ucb", "naive=maybe", "naive must be true or false"),
+        ("greedy", "burn_in=1.5", "burn_in must be a whole number"),
+        ("fd-ucb", "constants", "--policy-option constants"),
+    ],
+)
+def test_bad_options_of_a_policy(run, zoo, policy, text, words):
+    real = zoo / "real.npy"
+    found = run("select", "--reference", real, real, real, "--policy", policy,
+                "--policy-option", text)  # fmt: skip
+    assert (found.code, found.out) == (2, "")
+    assert words in found.err
+    assert found.err.count("\n") == 1
+
+
 def test_interrupted_live_models_go_on_from_their_record(run, live, tmp_path):
     kept = ["--record", tmp_path / "kept"]
     broken = run(*live("steady", "interrupted", options=kept))

@@ -53,6 +53,16 @@ def test_the_table_and_the_verdict(run, folder):
     assert "the number of looks (5) was fixed beforehand" in out
 
 
+def test_a_forgotten_reference_is_refused(run, folder):
+    """The first checkpoint would be taken for the real data."""
+    result = run("track", *checkpoints(folder))
+    assert (result.code, result.out) == (2, "")
+    assert "step-100.npy" in result.err
+    assert "named as the checkpoints are" in result.err
+    one, *others = checkpoints(folder)
+    assert run("track", "--reference", one, *others, "--json").code == 0  # said in so many words
+
+
 def test_fresh_samples(run, folder):
     again = ("--fresh", folder / "again.npy")
     result = run("track", folder / "real.npy", *checkpoints(folder), *again, "--json")

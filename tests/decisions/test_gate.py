@@ -93,6 +93,12 @@ def test_margins_that_are_none(margin, words):
     assert caught.value.argument == "margin"
 
 
+def test_a_margin_that_is_an_array_is_quoted_in_brief():
+    with pytest.raises(gb.InputError) as caught:
+        gb.gate(SAME, GOOD, REAL, margin=GOOD)
+    assert len(str(caught.value)) < 300
+
+
 def test_margins_are_read():
     assert Margin.of("2%") == Margin.of(" 2% ") == Margin(value=0.02, relative=True)
     assert Margin.of("0.5") == Margin.of(0.5) == Margin(value=0.5)

@@ -98,13 +98,41 @@ def test_bad_targets(given, words):
         gb.plan(PILOT, REAL, **given)
 
 
+def test_a_target_that_is_an_array_is_quoted_in_brief():
+    with pytest.raises(gb.InputError) as caught:
+        gb.plan(PILOT, REAL, half_width=PILOT)
+    assert len(str(caught.value)) < 200
+
+
 def test_bad_pilots():
-    with pytest.raises(gb.InputError, match=r"too few to predict from: use [0-9,]+ or more"):
-        gb.plan(PILOT[:20], REAL, half_width=1)
     with pytest.raises(gb.InputError, match="exact"):
         gb.plan(gb.Moments(np.zeros(D), np.eye(D)), REAL, half_width=1)
     with pytest.raises(gb.InputError, match="one model, or of two"):
         gb.plan((PILOT, OTHER, PILOT), REAL, gap=1)
+
+
+@pytest.mark.parametrize("real", [REAL, REAL[:20]], ids=["few of the pilot", "of either"])
+def test_a_pilot_of_few_samples_asks_for_too_many_and_says_so(real):
+    few = gb.plan(PILOT[:20], real, half_width=2.0)
+    assert any("too many samples rather than too few" in w.message for w in few.warnings)
+    assert (few.model.stated.b, few.model.stated.f) == (0.0, 0.0)  # all of it falls with 1/n
+    # Planned from enough of both, the same samples give narrower intervals than was said.
+    whole = gb.plan(PILOT, REAL, half_width=1.0)
+    assert whole.predict(200, len(real)) < few.predict(200)
+    assert not any("planned from few" in w.message for w in whole.warnings)
+
+
+def test_no_fewer_samples_than_a_small_pilot_has_are_planned():
+    """Below them the variance rises by more than was said."""
+    plan = gb.plan(PILOT[:20], REAL, half_width=100.0)
+    assert (plan.n, plan.sizes[0]) == (20, 20)
+
+
+def test_a_small_reference_is_not_blamed_on_the_pilot():
+    """It was: "600 samples of 64 features, too few to predict from: use 512 or more"."""
+    found = gb.plan(PILOT, REAL[: 2 * D], half_width=5.0)
+    (warning,) = [w for w in found.warnings if "planned from few" in w.message]
+    assert "reference" in warning.remedy
 
 
 def test_views():

@@ -114,28 +114,32 @@ def assert_agrees(printed: str, stated: str) -> None:
 @pytest.fixture
 def folder(tmp_path, monkeypatch) -> Path:
     """Return the working directory, with every file that an example names."""
+    write_files(tmp_path, n=600, d=4)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def write_files(tmp_path: Path, *, n: int, d: int) -> None:
+    """Write every file that an example names, with n rows of d features."""
     rng = np.random.default_rng(0)
-    d = 4
     features = {
         "real": 1.0, "model_a": 1.2, "model_b": 2.0, "gan": 1.3, "vae": 1.8, "diffusion": 1.05,
         "generated": 1.1, "train": 1.0, "heldout": 1.0,
     }  # fmt: skip
-    (tmp_path / "models").mkdir()
+    (tmp_path / "models").mkdir(exist_ok=True)
     for name, scale in features.items():
-        np.save(tmp_path / f"{name}.npy", scale * rng.normal(size=(600, d)))
+        np.save(tmp_path / f"{name}.npy", scale * rng.normal(size=(n, d)))
         if name != "real":
-            np.save(tmp_path / "models" / f"{name}.npy", scale * rng.normal(size=(600, d)))
-    (tmp_path / "probs").mkdir()
+            np.save(tmp_path / "models" / f"{name}.npy", scale * rng.normal(size=(n, d)))
+    (tmp_path / "probs").mkdir(exist_ok=True)
     for name, alpha in {"real-probs": 0.05, "gan-probs": 0.1, "posteriors": 0.2}.items():
-        np.save(tmp_path / f"{name}.npy", rng.dirichlet([alpha] * 5, size=600))
-        np.save(tmp_path / "probs" / f"{name}.npy", rng.dirichlet([alpha] * 5, size=600))
+        np.save(tmp_path / f"{name}.npy", rng.dirichlet([alpha] * 5, size=n))
+        np.save(tmp_path / "probs" / f"{name}.npy", rng.dirichlet([alpha] * 5, size=n))
     for name in ("real-stats", "statistics"):
         np.savez(tmp_path / f"{name}.npz", mu=np.zeros(d), sigma=np.eye(d))
     for step, scale in {500: 2.0, 1000: 1.5, 1500: 1.2, 2000: 1.2, 2500: 1.2, 3000: 1.2}.items():
-        np.save(tmp_path / f"step-{step}.npy", scale * rng.normal(size=(600, d)))
-    np.save(tmp_path / "again.npy", 1.2 * rng.normal(size=(600, d)))
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+        np.save(tmp_path / f"step-{step}.npy", scale * rng.normal(size=(n, d)))
+    np.save(tmp_path / "again.npy", 1.2 * rng.normal(size=(n, d)))
 
 
 def commands(block: Block) -> Iterator[tuple[list[str], str | None]]:
@@ -189,6 +193,11 @@ def check_other_program(words: list[str]) -> None:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_page(page, folder):
+    run_page(page)
+
+
+def run_page(page: str) -> None:
+    """Run the blocks of a page one after the other, and compare what they print."""
     found = blocks((ROOT / page).read_text(encoding="utf-8"))
     namespace: dict[str, Any] = {"__name__": "__main__"}
     printed = ""
@@ -224,6 +233,14 @@ def test_page_as_a_script_of_its_own(page, folder):
         text=True,
     )
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.nightly
+@pytest.mark.slow
+def test_the_readme_s_python_at_the_size_of_inception_features(folder):
+    """With 2,048 features and half as many rows: some minutes."""
+    write_files(folder, n=1024, d=2048)
+    test_page_as_a_script_of_its_own("README.md", folder)
 
 
 # --- the checks can fail -------------------------------------------------------------------------

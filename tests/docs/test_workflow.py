@@ -12,7 +12,7 @@ import genbounds as gb
 from genbounds.cli import main
 
 PAGE = Path(__file__).parents[2] / "docs" / "decisions.md"
-OTHERS = ("pip install genbounds", "python sample.py")
+OTHERS = ("pip install genbounds-*.whl", "python sample.py")
 
 
 def workflow() -> str:

@@ -7,7 +7,7 @@ import pytest
 
 from experiments.sobol import variance_ratio
 from experiments.vendi import __main__ as vendi
-from experiments.vendi import coverage, spread
+from experiments.vendi import coverage, large, spread
 from genbounds.simulate import SphereClustersArm
 
 
@@ -17,7 +17,7 @@ def page(tmp_path):
     path = tmp_path / "page.md"
     edges = [
         f"<!-- {name}: {edge} -->"
-        for name in ("coverage", "ratios", "vendi", "vendi-spread")
+        for name in ("coverage", "ratios", "vendi", "vendi-large", "vendi-spread")
         for edge in ("begin", "end")
     ]
     path.write_text("# A\n" + "\n".join(edges) + "\nlast\n")
@@ -51,6 +51,17 @@ def test_every_study_of_coverage_runs(page, small):
     truths = {row[0].strip(): float(row[4]) for row in rows}
     assert truths["10 equal clusters, cosine, order 1, n=500"] == 10.0
     assert 1.0 < min(truths.values()) < max(truths.values()) < 300.0
+
+
+@pytest.mark.slow
+def test_large_samples_are_scored_by_what_can(page, small):
+    assert large.main(["--sizes", "60", "150", "--page", str(page)]) == 0
+    rows = table_rows(page, "vendi-large")[2:]
+    assert len(rows) == sum(map(large.affordable, vendi.lines())) == 16
+    assert not any(
+        row[1].strip() == "rbf" and row[2].strip().startswith(("exact", "lanczos", "truncated"))
+        for row in rows
+    )
 
 
 @pytest.mark.slow

@@ -261,6 +261,12 @@ def test_matrix_colours_exactly_the_distinguishable_pairs(ranking):
     assert len(re.findall(r'd="[^"]*"[^>]*fill: var\(--accent\)', svg)) == certain
 
 
+def test_matrix_lists_the_p_value_of_every_pair(ranking):
+    table = report.difference_matrix(ranking).table
+    listed = [row[table.columns.index("p, adjusted")] for row in table.rows]
+    assert listed == [pair.pvalue_adjusted for pair in ranking.differences]
+
+
 def growth(*points, level=0.95):
     return [
         (n, replace(make_score(value), low=low, high=high, n=n, level=level))

@@ -237,6 +237,25 @@ def test_norms_are_refreshed_after_a_tenth(monkeypatch):
     assert calls == [100, 110]
 
 
+@pytest.mark.parametrize(("policy", "norms"), [(FdUcb, Norms), (FidUcb, EntryNorms)])
+def test_norms_are_refreshed_at_every_step_on_request(policy, norms):
+    """As both papers' algorithms have it: the index is then that of a fresh run."""
+    rows = np.random.default_rng(3).normal(size=(109, 3))
+    rows[100:] *= 5.0
+    reference = Moments(np.zeros(3), np.eye(3))
+    for refresh, same in ((0.0, True), (0.1, False)):
+        s = ucb_state(rows[:100], reference)
+        one = policy(refresh=refresh)
+        one.index(s, 0)
+        s.rows[0] = rows
+        whole = ucb_state(rows[:100], reference)
+        whole.running(0)
+        whole.rows[0] = rows
+        assert (one.index(s, 0) == one.index(whole, 0)) is same
+    with pytest.raises(InputError, match="refresh"):
+        policy(refresh=-1.0)
+
+
 def test_a_reference_of_low_rank_has_a_root():
     """Rounding makes eigenvalues that are 0 negative."""
     for seed in range(10):

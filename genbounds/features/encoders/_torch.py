@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import math
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from zipfile import is_zipfile
 import numpy as np
 from numpy.typing import NDArray
 
+from genbounds._process import silenced
 from genbounds.features._encoder import Kind
 from genbounds.features._preprocessing import Preprocessing, stack_images
 from genbounds.features.encoders._request import Request
@@ -175,12 +175,11 @@ def building(request: Request, weights: Path | None = None) -> Iterator[None]:
     The global random generator is left as it was.
     """
     torch = library("torch", extra="torch", needed_for=request.name)
-    silenced = logging.root.manager.disable
+    disabled = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:
-        with warnings.catch_warnings(), torch.random.fork_rng(devices=[]):
-            # About what a user of the model cannot change.
-            warnings.simplefilter("ignore")
+        # About what a user of the model cannot change.
+        with silenced(Warning), torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(_SEED)
             yield
     except InputError:
@@ -192,4 +191,4 @@ def building(request: Request, weights: Path | None = None) -> Iterator[None]:
         reason = display(" ".join(str(error).split()), limit=160)
         raise InputError(f"{subject} ({reason}).") from error
     finally:
-        logging.disable(silenced)
+        logging.disable(disabled)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 
+from genbounds._process import silenced
 from genbounds.features._encoder import Encoder
 from genbounds.features.encoders._request import Request
 from genbounds.features.encoders._torch import torch_encoder
@@ -22,8 +22,7 @@ def torchscript_encoder(request: Request) -> Encoder:
     if request.weights is not None or request.random:
         raise InputError(f"{display(path)}: has its own weights: leave --weights out.")
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # PyTorch prefers other formats
+        with silenced(DeprecationWarning):  # PyTorch prefers other formats
             model = torch.jit.load(str(path), map_location="cpu")
     except (RuntimeError, ValueError) as error:
         raise InputError(

@@ -12,7 +12,7 @@ from typing import Any
 
 from genbounds.files import check_safe, display
 from genbounds.origins import RANDOM
-from genbounds.validation import InputError
+from genbounds.validation import InputError, how_to_install
 
 _SWITCHES = {
     "HF_HUB_OFFLINE": "1",
@@ -171,7 +171,7 @@ def library(module: str, *, extra: str, needed_for: str) -> Any:
     except ImportError as error:
         raise InputError(
             f"{needed_for} needs {module.partition('.')[0]}, which cannot be imported "
-            f"({display(error, limit=120)}): pip install 'genbounds[{extra}]'."
+            f"({display(error, limit=120)}): {how_to_install(extra)}."
         ) from error
 
 

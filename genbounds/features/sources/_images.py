@@ -6,10 +6,10 @@ import io
 import math
 import os
 import stat
-import warnings
 from pathlib import Path
 from typing import IO, Any
 
+from genbounds._process import silenced
 from genbounds.files import display, open_at_once
 from genbounds.validation import InputError
 
@@ -40,30 +40,29 @@ def decode_image(content: Path | bytes) -> Any:
 def _decode(file: IO[bytes], stored: int) -> Any:
     from PIL import Image, UnidentifiedImageError
 
-    with warnings.catch_warnings():
-        # Between once and twice Pillow's limit it warns; that may still be a photograph.
-        warnings.simplefilter("ignore", Image.DecompressionBombWarning)
-        try:
-            with Image.open(file, formats=_FORMATS) as image:
-                pixels = math.prod(image.size) * len(image.getbands())
-                if pixels > _BOMB_PIXELS and pixels > _BOMB_RATIO * stored:
-                    width, height = image.size
-                    raise InputError(
-                        f"is an image of {width} × {height} in {stored:,} bytes, which no "
-                        "photograph is: if it is genuine, save it at the encoder's size"
-                    )
-                image.load()
-                return image.copy()
-        except InputError:
-            raise
-        except UnidentifiedImageError as error:  # its text holds an address, or the path once more
-            raise InputError(
-                f"is not an image of a known format ({', '.join(_FORMATS)})"
-            ) from error
-        except Image.DecompressionBombError as error:
-            raise InputError(f"is too large an image ({display(error, limit=80)})") from error
-        except Exception as error:  # every plug-in has its own
-            raise InputError(f"is a damaged image ({display(error, limit=80)})") from error
+    try:
+        # Between once and twice Pillow's limit it warns; that may still be a photograph. It
+        # does when it opens a file, not when it decodes it, which several threads do at once.
+        with silenced(Image.DecompressionBombWarning):
+            opened = Image.open(file, formats=_FORMATS)
+        with opened as image:
+            pixels = math.prod(image.size) * len(image.getbands())
+            if pixels > _BOMB_PIXELS and pixels > _BOMB_RATIO * stored:
+                width, height = image.size
+                raise InputError(
+                    f"is an image of {width} × {height} in {stored:,} bytes, which no "
+                    "photograph is: if it is genuine, save it at the encoder's size"
+                )
+            image.load()
+            return image.copy()
+    except InputError:
+        raise
+    except UnidentifiedImageError as error:  # its text holds an address, or the path once more
+        raise InputError(f"is not an image of a known format ({', '.join(_FORMATS)})") from error
+    except Image.DecompressionBombError as error:
+        raise InputError(f"is too large an image ({display(error, limit=80)})") from error
+    except Exception as error:  # every plug-in has its own
+        raise InputError(f"is a damaged image ({display(error, limit=80)})") from error
 
 
 def is_image(name: str) -> bool:

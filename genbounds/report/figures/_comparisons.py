@@ -77,9 +77,18 @@ def difference_matrix(ranking: Ranking) -> Figure:
             + (f" {count(left_out, 'model')} ranked lower are left out." if left_out else "")
         ),
         table=Table(
-            columns=("Better", "Difference", "Worse", "Low", "High", "Significant"),
+            columns=("Better", "Difference", "Worse", "Low", "High", "p, adjusted", "Significant"),
             rows=[
-                (Name(p.better), p.value, Name(p.worse), p.low, p.high, _answer(p)) for p in pairs
+                (
+                    Name(p.better),
+                    p.value,
+                    Name(p.worse),
+                    p.low,
+                    p.high,
+                    p.pvalue_adjusted,
+                    _answer(p),
+                )
+                for p in pairs
             ],
             caption=f"Differences with simultaneous {percent(ranking.level)} intervals"
             + (" (of logarithms)" if ranking.log_scale else ""),

@@ -9,10 +9,15 @@ from typing import Any
 import numpy as np
 
 from genbounds.estimators import Prepared, RunningFrechet
-from genbounds.select._state import Refreshed, State
+from genbounds.select._state import GROWTH, Refreshed, State
 from genbounds.select.policies._catalogue import CONSTANTS, mean_part, statement
 from genbounds.select.policies._norms import Norms
-from genbounds.select.policies._policy import IndexPolicy, check_metric, check_positive
+from genbounds.select.policies._policy import (
+    IndexPolicy,
+    check_metric,
+    check_not_negative,
+    check_positive,
+)
 from genbounds.validation import InputError, check_choice, check_count
 
 KAPPA_GAUSSIAN = math.sqrt(8.0 / 3.0)
@@ -179,14 +184,18 @@ class FdUcb(IndexPolicy):
         Largest norm that a row of features can have, where it is known, as 1 for normalised
         embeddings: the bonus of M25 Theorem 5 (`m25.fd-bounded-bonus`), with nothing estimated but
         ``‖μ̂ - μ_r‖``. An arm with a longer row is set aside. None: the bonus (6).
+    refresh : float
+        The norms are estimated anew when the sample has grown by this share of itself; 0: at every
+        step, as the paper has it.
     burn_in : int
         Samples of every arm before the first choice; 0 (as in the paper's experiments): one batch.
 
     Notes
     -----
-    With printed constants δ is divided by the number of steps, as Algorithm 1 says. The norms are
-    estimated anew whenever the sample has grown by a tenth; n in the bonus is always the present
-    one. A known `radius` says nothing of κ, nor whether n ≥ 4 r(Σ) + log(3/δ), as the theorem asks.
+    With printed constants δ is divided by the number of steps, as Algorithm 1 says. n in the bonus
+    is always the present one. ``FdUcb(constants="printed", threshold=None, refresh=0)`` is
+    Algorithm 1 as printed, but for the divisor n - 1 of covariances. A
+    known `radius` says nothing of κ, nor whether n ≥ 4 r(Σ) + log(3/δ), as the theorem asks.
     """
 
     name = "fd-ucb"
@@ -194,11 +203,13 @@ class FdUcb(IndexPolicy):
     kappa: float | None = None
     threshold: float | None = 2.0
     radius: float | None = None
+    refresh: float = GROWTH
     burn_in: int = 0
 
     def __post_init__(self) -> None:
         check_choice("constants", self.constants, CONSTANTS)
         check_count("burn_in", self.burn_in, minimum=0)
+        check_not_negative("refresh", self.refresh)
         for name in ("kappa", "threshold", "radius"):
             value = getattr(self, name)
             if value is not None:
@@ -238,7 +249,10 @@ class FdUcb(IndexPolicy):
     def _norms(self, state: State, arm: int) -> Norms:
         rows = state.rows[arm]
         _, norms = state.memory(NormsMemory).norms.of(
-            arm, len(rows), lambda: Norms.of_sample(rows, threshold=self.threshold)
+            arm,
+            len(rows),
+            lambda: Norms.of_sample(rows, threshold=self.threshold),
+            growth=self.refresh,
         )
         return norms
 

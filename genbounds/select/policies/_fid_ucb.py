@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field
 
 from genbounds.estimators import Prepared, RunningFrechet
-from genbounds.select._state import Refreshed, State
+from genbounds.select._state import GROWTH, Refreshed, State
 from genbounds.select.policies._catalogue import CONSTANTS, mean_part, statement
 from genbounds.select.policies._fd_ucb import ReferenceSpectrum, running_distance
 from genbounds.select.policies._norms import EntryNorms
@@ -46,13 +46,15 @@ class FidUcb(IndexPolicy):
         Constant in place of ``‖μ - μ_r‖`` (App. D.5: "e.g., 0.5").
     operator_slack, trace_factor : float
         The constants of the O(·) of App. D.5 (`EntryNorms.truncated`).
+    refresh : float
+        The norms are estimated anew when the sample has grown by this share of itself; 0: at every
+        step, as the paper has it.
     burn_in : int
         Samples of every arm before the first choice; 0 (as in the paper): one batch.
 
     Notes
     -----
-    ``‖μ - μ̂‖`` in C_n is unknown to a user; its printed bound (22) stands for it. Norms are
-    estimated anew whenever the sample has grown by a tenth.
+    ``‖μ - μ̂‖`` in C_n is unknown to a user; its printed bound (22) stands for it.
     """
 
     name = "fid-ucb"
@@ -62,12 +64,14 @@ class FidUcb(IndexPolicy):
     assumed_gap: float = 0.5
     operator_slack: float = 1.0
     trace_factor: float = 1.0
+    refresh: float = GROWTH
     burn_in: int = 0
 
     def __post_init__(self) -> None:
         check_choice("constants", self.constants, CONSTANTS)
         check_choice("estimates", self.estimates, ESTIMATES)
         check_count("burn_in", self.burn_in, minimum=0)
+        check_not_negative("refresh", self.refresh)
         for name in ("truncation", "assumed_gap", "trace_factor"):
             check_positive(name, getattr(self, name))
         check_not_negative("operator_slack", self.operator_slack)
@@ -112,7 +116,9 @@ class FidUcb(IndexPolicy):
 
     def _norms(self, state: State, arm: int) -> EntryNorms:
         n = state.rows[arm].shape[0]
-        _, norms = state.memory(Memory).norms.of(arm, n, lambda: self._estimate(state, arm))
+        _, norms = state.memory(Memory).norms.of(
+            arm, n, lambda: self._estimate(state, arm), growth=self.refresh
+        )
         return norms
 
     def _estimate(self, state: State, arm: int) -> EntryNorms:

@@ -11,6 +11,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from genbounds._text import quoted
 from genbounds.estimators import Prepared
 from genbounds.select._state import State
 from genbounds.validation import InputError
@@ -94,13 +95,15 @@ def check_positive(name: str, value: float, alternative: str = "") -> None:
     """Refuse anything but a positive finite number."""
     if not (math.isfinite(value) and value > 0.0):
         what = " ".join(("a positive number", *filter(None, (alternative,))))
-        raise InputError(f"must be {what}; got {value!r}.", argument=name)
+        raise InputError(f"must be {what}; got {quoted(value)}.", argument=name)
 
 
 def check_not_negative(name: str, value: float) -> None:
     """Refuse anything but a finite number of at least 0."""
     if not (math.isfinite(value) and value >= 0.0):
-        raise InputError(f"must be a finite number of at least 0; got {value!r}.", argument=name)
+        raise InputError(
+            f"must be a finite number of at least 0; got {quoted(value)}.", argument=name
+        )
 
 
 def check_metric(policy: str, metric: Prepared, legal: tuple[str, ...]) -> None:
