@@ -3,6 +3,7 @@
 python -m experiments.selection.regret main            # 3 encoders and IS, 5 and 20 arms
 python -m experiments.selection.regret ablation        # batch, κ, threshold of FD-UCB
 python -m experiments.selection.regret joining         # a new model every 200 steps
+python -m experiments.selection.regret full --trials 5  # 5 arms, all directions and classes
 python -m experiments.selection.regret tables          # again from the runs on disk
 
 Arms: experiments/selection/embeddings.py. ``--dimension 64`` keeps 64 leading eigenvalues of each
@@ -39,7 +40,7 @@ from genbounds.select import (
 )
 
 PAGE = Path(__file__).parents[2] / "docs" / "regret.md"
-STUDIES = ("main", "ablation", "joining")
+STUDIES = ("main", "ablation", "joining", "full")
 BATCH, JOIN_EVERY, CLASSES = 5, 200, 1_000
 OURS = ("debiased-ucb", "thompson")
 PUBLISHED = (
@@ -97,7 +98,7 @@ def one_trial(kind: str, scenario: str, policy: str, trial: int, steps: int, dim
 
     Parameters
     ----------
-    kind : {"main", "ablation", "joining"}
+    kind : {"main", "ablation", "joining", "full"}
     scenario : str
         Encoder (or "is") and number of arms, such as "clip 5".
     policy : str
@@ -157,8 +158,9 @@ def jobs(options: argparse.Namespace) -> list[Key]:
     trials = range(options.trials)
     found: list[Key] = []
     for kind in STUDIES if options.study == "tables" else [options.study]:
-        if kind == "main":
-            scenarios = [f"{name} {arms}" for name in (*EMBEDDINGS, "is") for arms in (5, 20)]
+        if kind in ("main", "full"):
+            sizes = (5, 20) if kind == "main" else (5,)
+            scenarios = [f"{name} {arms}" for name in (*EMBEDDINGS, "is") for arms in sizes]
             wanted = {
                 scenario: IS_POLICIES if scenario.startswith("is") else FD_POLICIES
                 for scenario in scenarios
@@ -225,9 +227,8 @@ def lead(policies: Mapping[str, list[Run]], policy: str) -> tuple[float, float]:
     return interval(theirs - ours)
 
 
-def verdict(groups: Mapping[tuple[str, str], Mapping[str, list[Run]]]) -> list[str]:
+def verdict(main: Mapping[str, Mapping[str, list[Run]]]) -> list[str]:
     """Sentences about the claims: ours against every other policy, FD-UCB against its rivals."""
-    main = {scenario: found for (kind, scenario), found in groups.items() if kind == "main"}
     below, doubtful, pairs = [], [], 0
     for scenario, policies in main.items():
         for policy in policies:
@@ -387,9 +388,9 @@ def report(
             f"{sum(run['seconds'] for run in every) / 60:.0f} processor minutes.",
             "",
         ]
-        if kind == "main":
-            lines += [*verdict(groups), ""]
-        if pictures:
+        if kind in ("main", "full"):
+            lines += [*verdict(found), ""]
+        if pictures and kind != "full":
             scenario, policies = next(iter(found.items()))
             show = partial(curves, title=f"{scenario} arms", policies=policies, highlight=OURS)
             if kind == "main":

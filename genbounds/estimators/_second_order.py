@@ -231,9 +231,8 @@ def expand_rows(
         if not form.bounded:  # a pair of outliers can make it anything
             second = min(second, first)
         variance = max(first - second, second)
-        if used < n:
-            rest = own[:used] - known[:used]
-            noise = noise_factor * (1.0 - used / n) * float(np.var(rest)) / used / n**2
+        rest = own[:used] - known[:used]
+        noise = noise_factor * (1.0 - used / n) * float(np.var(rest)) / used / n**2
         if noise <= PART_NOISE * variance:
             break
     # Known means belong to exact coordinates: where all rows are used, their own mean is better.
