@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Iterable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +34,7 @@ def study(
     left = [job for job in wanted if job not in known]
     if left and out is not None:
         _end_line(out)
+    work = _importable(work)
     results = Parallel(n_jobs=workers, return_as="generator_unordered")(
         delayed(_named)(work, job) for job in left
     )
@@ -41,6 +44,15 @@ def study(
             with out.open("a", encoding="utf-8") as file:
                 file.write(json.dumps({"job": job, "run": run}) + "\n")
     return {job: known[job] for job in wanted}
+
+
+def _importable(work: Callable[..., Run]) -> Callable[..., Run]:
+    """Return the same function of the module of its name: workers know no `__main__` of ours."""
+    spec = getattr(sys.modules["__main__"], "__spec__", None)
+    if work.__module__ != "__main__" or spec is None:
+        return work
+    found: Callable[..., Run] = getattr(import_module(spec.name), work.__name__)
+    return found
 
 
 def _end_line(out: Path) -> None:

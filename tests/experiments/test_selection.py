@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -25,6 +27,7 @@ SECTIONS = (
     "regret-main",
     "regret-ablation",
     "regret-joining",
+    "regret-full",
     "norms",
     "factors",
     "noise",
@@ -119,6 +122,18 @@ def test_study_does_each_job_once(tmp_path):
     assert len(done) == 3
 
 
+@pytest.mark.slow
+def test_a_study_that_is_run_as_a_script_has_workers(tmp_path):
+    """Its functions belong to `__main__`, which is another module there."""
+    command = "full --steps 10 --trials 1 --dimension 4 --jobs 2 --policy random --scenario clip"
+    done = subprocess.run(
+        [sys.executable, "-m", "experiments.selection.regret", *command.split(), "--out", tmp_path],
+        cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "### full: clip 5 arms" in done.stdout
+
+
 def test_no_exponent_of_a_regret_that_begins_late():
     samples = list(range(5, 505, 5))
     run = {"samples": samples, "regret": [max(0.0, n - 100) / n for n in samples]}
@@ -182,7 +197,7 @@ def test_verdicts_say_where_ours_is_not_ahead():
     runs = regrets(**ours, greedy=[0.5, 0.5, 0.6, 0.4]) | regrets(
         **{"naive-ucb M25": [1.0, 3.0, 0.9, 1.2], "fd-ucb as tuned": [2.0, 2.1, 2.0, 2.2]}
     )
-    lines = regret.verdict({("main", "clip 5"): runs})
+    lines = regret.verdict({"clip 5": runs})
     assert lines[0].startswith(
         "* Of 3 pairs of a scenario and a published or naive policy, debiased-ucb has the smaller "
         "average regret in 2; not against greedy on clip 5 (-0.5 ± 0.23)."
