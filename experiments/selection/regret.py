@@ -3,7 +3,7 @@
 python -m experiments.selection.regret main            # 3 encoders and IS, 5 and 20 arms
 python -m experiments.selection.regret ablation        # batch, κ, threshold of FD-UCB
 python -m experiments.selection.regret joining         # a new model every 200 steps
-python -m experiments.selection.regret full --trials 5  # 5 arms, all directions and classes
+python -m experiments.selection.regret full --trials 3  # 5 arms, all directions and classes
 python -m experiments.selection.regret tables          # again from the runs on disk
 
 Arms: experiments/selection/embeddings.py. ``--dimension 64`` keeps 64 leading eigenvalues of each
