@@ -55,7 +55,7 @@ def images(item: str, what: str, data: str, here: str, command: str = REGRET) ->
 
 _NORMS = "Gaussian arms with the printed norms of that encoder stand for them"
 _NOISE = "digits with a probability of noise of each arm stand for them"
-_POSTERIORS = "Dirichlet posteriors stand for them"
+_POSTERIORS = "Dirichlet posteriors, and the digits' generators, stand for them"
 _DIALS = "no recorded study has the dial of truncation 0.01 … 0.1 on real images"
 
 O24 = (

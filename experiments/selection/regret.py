@@ -4,6 +4,7 @@ python -m experiments.selection.regret main            # 3 encoders and IS, 5 an
 python -m experiments.selection.regret ablation        # batch, κ, threshold of FD-UCB
 python -m experiments.selection.regret joining         # a new model every 200 steps
 python -m experiments.selection.regret full --trials 3  # 5 arms, all directions and classes
+python -m experiments.selection.regret digits          # IS, the digits' generators
 python -m experiments.selection.regret tables          # again from the runs on disk
 
 Arms: experiments/selection/embeddings.py. ``--dimension 64`` keeps 64 leading eigenvalues of each
@@ -27,7 +28,7 @@ import numpy as np
 from experiments import record
 from experiments.selection.embeddings import EMBEDDINGS, Builder, posteriors
 from experiments.selection.store import Key, Run, read, study
-from genbounds import select
+from genbounds import inception_score, select
 from genbounds.select import (
     DebiasedUcb,
     FdUcb,
@@ -40,8 +41,13 @@ from genbounds.select import (
 )
 
 PAGE = Path(__file__).parents[2] / "docs" / "regret.md"
-STUDIES = ("main", "ablation", "joining", "full")
+STUDIES = ("main", "ablation", "joining", "full", "digits")
+LINE_UPS = ("main", "full", "digits")
+"""Studies of policies, whose claims are judged."""
+
 BATCH, JOIN_EVERY, CLASSES = 5, 200, 1_000
+DIGITS_POOL = 20_000
+"""Images behind the true score of each generator of digits."""
 OURS = ("debiased-ucb", "thompson")
 PUBLISHED = (
     "naive-ucb M25",
@@ -93,14 +99,25 @@ def builder(embedding: str, dimension: int) -> Builder:
     return Builder(embedding, dimension or None)
 
 
+@lru_cache(maxsize=1)
+def digits() -> tuple[dict[str, Any], dict[str, float]]:
+    """Return the generators of digits as arms, and their Inception scores."""
+    from experiments.digits.train import prepare
+
+    arms = {name: arm for name, arm in prepare().arms("posteriors").items() if not arm.control}
+    return arms, {
+        name: inception_score(arm.draw(DIGITS_POOL, 0)).value for name, arm in arms.items()
+    }
+
+
 def one_trial(kind: str, scenario: str, policy: str, trial: int, steps: int, dimension: int) -> Run:
     """Regret and share of optimal picks at some steps of one run.
 
     Parameters
     ----------
-    kind : {"main", "ablation", "joining", "full"}
+    kind : {"main", "ablation", "joining", "full", "digits"}
     scenario : str
-        Encoder (or "is") and number of arms, such as "clip 5".
+        Encoder (or "is", or "digits") and number of arms, such as "clip 5".
     policy : str
         Of the tables above.
     trial : int
@@ -117,6 +134,10 @@ def one_trial(kind: str, scenario: str, policy: str, trial: int, steps: int, dim
     problem: dict[str, Any]
     if name == "is":
         built, truth = posteriors(int(arms), min(dimension or CLASSES, CLASSES), trial)
+        problem, higher = {"arms": built, "metric": "is"}, True
+        chosen = IS_POLICIES[policy]
+    elif name == "digits":
+        built, truth = digits()
         problem, higher = {"arms": built, "metric": "is"}, True
         chosen = IS_POLICIES[policy]
     else:
@@ -165,6 +186,8 @@ def jobs(options: argparse.Namespace) -> list[Key]:
                 scenario: IS_POLICIES if scenario.startswith("is") else FD_POLICIES
                 for scenario in scenarios
             }
+        elif kind == "digits":
+            wanted = {"digits 9": IS_POLICIES}
         elif kind == "ablation":
             wanted = {"clip 5": ABLATION}
         else:
@@ -388,9 +411,9 @@ def report(
             f"{sum(run['seconds'] for run in every) / 60:.0f} processor minutes.",
             "",
         ]
-        if kind in ("main", "full"):
+        if kind in LINE_UPS:
             lines += [*verdict(found), ""]
-        if pictures and kind != "full":
+        if pictures and kind not in ("full", "digits"):
             scenario, policies = next(iter(found.items()))
             show = partial(curves, title=f"{scenario} arms", policies=policies, highlight=OURS)
             if kind == "main":

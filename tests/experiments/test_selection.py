@@ -28,6 +28,7 @@ SECTIONS = (
     "regret-ablation",
     "regret-joining",
     "regret-full",
+    "regret-digits",
     "norms",
     "factors",
     "noise",
