@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from genbounds.estimators._design import Design, Index, drawn
 from genbounds.estimators._estimate import EXACT, SampleError, Tails, welch_degrees_of_freedom
 from genbounds.estimators.kernels._pair_kernels import PairKernel, kernel_blocks, upper_blocks
-from genbounds.estimators.kernels._tiles import over_pairs
+from genbounds.estimators.kernels._tiles import over_pairs, weighted_sums
 from genbounds.validation import Float
 
 SECOND_ORDER_UNITS = 400
@@ -260,19 +260,10 @@ def _weighted(
     Each of shape (rows, folds). Of rows with themselves both are one array.
     """
     rows, weights = one
-    over_others = np.zeros_like(weights)
     if two is None:
-        for i, j, values in upper_blocks(rows, kernel):
-            over_others[i] += values @ weights[j]
-            if i != j:
-                over_others[j] += values.T @ weights[i]
-        return over_others, over_others
+        return weighted_sums(upper_blocks(rows, kernel), weights, None)
     others, theirs = two
-    over_rows = np.zeros_like(theirs)
-    for i, j, values in kernel_blocks(rows, others, kernel):
-        over_others[i] += values @ theirs[j]
-        over_rows[j] += values.T @ weights[i]
-    return over_others, over_rows
+    return weighted_sums(kernel_blocks(rows, others, kernel), weights, theirs)
 
 
 def unit_steps(values: Float, weights: Float, design: Design) -> Float:

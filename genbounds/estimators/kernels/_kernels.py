@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from genbounds._scratch import by_rows, is_from_dask, remember_dask
 from genbounds._text import quoted
 from genbounds.estimators._moments import is_narrow
-from genbounds.estimators.kernels._tiles import SINGLE_ROWS, Columns, over_pairs
+from genbounds.estimators.kernels._tiles import SINGLE_ROWS, Columns, over_pairs, weighted_sums
 from genbounds.validation import (
     Float,
     InputError,
@@ -467,13 +467,7 @@ def _products(
     one: KernelRows, v: Columns, two: KernelRows | None, u: Columns | None
 ) -> tuple[Float, Float]:
     """K v of the others, and that of the rows; of rows with themselves both are one array."""
-    over_others = np.zeros(v[0].shape)
-    others, over_rows = (v, over_others) if u is None else (u, np.zeros(u[0].shape))
-    for i, j, values in one.blocks(two):
-        over_others[i] += values @ others[0][j]
-        if two is not None or i != j:
-            over_rows[j] += values.T @ v[0][i]
-    return over_others, over_rows
+    return weighted_sums(one.blocks(two), v[0], None if u is None else u[0])
 
 
 def check_bandwidth(bandwidth: Any) -> float:

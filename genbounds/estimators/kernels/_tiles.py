@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from genbounds._cluster import active_client, run_on
 from genbounds._scratch import is_from_dask
+from genbounds.validation import Float
 
 Result = TypeVar("Result")
 Columns = tuple[NDArray[Any], ...]
@@ -67,6 +68,38 @@ def over_pairs(
     )
     for (i, j), found in zip(places, _in_order(client, function, tasks), strict=True):
         yield i, j, found
+
+
+def weighted_sums(
+    blocks: Iterable[tuple[slice, slice, NDArray[Any]]],
+    weights: NDArray[Any],
+    others: NDArray[Any] | None,
+) -> tuple[Float, Float]:
+    """Sum blocks of a kernel with the weights of the others, and with those of the rows.
+
+    Parameters
+    ----------
+    blocks : iterable of (slice of the rows, slice of the others, ndarray)
+        Without `others`, those on and above the diagonal of the kernel of rows with themselves.
+    weights : ndarray of shape (n, ...)
+        Of the rows.
+    others : ndarray of shape (m, ...) or None
+        Weights of the others.
+
+    Returns
+    -------
+    over_others : ndarray of shape (n, ...)
+    over_rows : ndarray of shape (m, ...)
+        Of rows with themselves, the same array.
+    """
+    over_others = np.zeros(weights.shape)
+    over_rows = over_others if others is None else np.zeros(others.shape)
+    theirs = weights if others is None else others
+    for i, j, values in blocks:
+        over_others[i] += values @ theirs[j]
+        if others is not None or i != j:
+            over_rows[j] += values.T @ weights[i]
+    return over_others, over_rows
 
 
 class Parts(Protocol):
