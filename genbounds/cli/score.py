@@ -349,7 +349,7 @@ def _print(run: Run, *, verbose: bool) -> None:
             say("Models that share a group letter do not differ significantly.")
         pairs = len(ranking.differences)
         adjusted = f", adjusted for all {pairs} pairs" if pairs > 1 else ""
-        say(f"p: of no difference from {shown(ranking.best)}{adjusted}.")
+        say(f"p is the p-value of no difference from {shown(ranking.best)}{adjusted}.")
     print_remarks(
         scores,
         warnings=[*run.warnings, *(() if ranking is None else ranking.warnings)],

@@ -157,8 +157,9 @@ def _unrelated(
         found += (
             warn(
                 "unrelated-labels",
-                f"{whose}rows of one {one} are no more alike than others (z = {z:.1f}){seen}",
-                f"Check that {kind} has the ids of these rows, in their order.",
+                f"{whose}rows of one {one} are hardly more alike than others (z = {z:.1f}){seen}",
+                f"Check that {kind} has the ids of these rows, in their order. If it has, the "
+                "interval is right as it is.",
             ),
         )
     return found
@@ -368,10 +369,10 @@ def _unlike_by_name(
     return (
         caution(
             "unrelated-labels",
-            "generated and reference rows of one group are no more alike than others "
+            "generated and reference rows of one group are hardly more alike than others "
             f"(z = {z:.1f})",
             "Check that groups has the ids of these rows, in their order; groups that the samples "
-            "do not share need ids of their own.",
+            "do not share need ids of their own. If all is so, the interval is right as it is.",
         ),
     )
 

@@ -144,7 +144,7 @@ def test_the_table_is_the_ranking(run, zoo):
     assert chance[0] > 0.0001 > chance[1]
     assert [table["p"][0], table["p"][2]] == ["–", "<0.0001"]
     assert float(table["p"][1]) == pytest.approx(chance[0], abs=0.05)
-    assert f"p: of no difference from {best}, adjusted for all 3 pairs." in result.out
+    assert f"p is the p-value of no difference from {best}, adjusted for all 3 pairs." in result.out
     by_name = {row["model"]: row for row in document["rows"]}
     for name, value in zip(table["Model"], table["Score"], strict=True):
         assert float(value) == pytest.approx(by_name[name]["value"], rel=1e-3)
