@@ -49,8 +49,8 @@ def designed(fake: FrechetSample, real: FrechetSample, regime: Regime, every_row
         for side, times in zip((fake, real), excess, strict=True)
     ]
     warnings = _dependence(pair, excess, fewer)
-    if regime.smaller < FEW_RATIO:
-        warnings += (
+    if regime.smaller < FEW_RATIO:  # says all: too few even if rows were independent
+        warnings = (
             unreliable(
                 "few-samples",
                 f"{regime.smaller:.2g} samples per dimension: the methods for so few assume "
