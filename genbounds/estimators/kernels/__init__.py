@@ -3,7 +3,6 @@
 from genbounds.estimators.kernels._crossed import CrossedMeans as CrossedMeans
 from genbounds.estimators.kernels._crossed import FoldedSample as FoldedSample
 from genbounds.estimators.kernels._crossed import Quadratic as Quadratic
-from genbounds.estimators.kernels._distance import KernelReference as KernelReference
 from genbounds.estimators.kernels._distance import kernel_distance as kernel_distance
 from genbounds.estimators.kernels._folds import crossed_distances as crossed_distances
 from genbounds.estimators.kernels._folds import crossed_squares as crossed_squares
@@ -14,4 +13,5 @@ from genbounds.estimators.kernels._kernels import PolynomialKernel as Polynomial
 from genbounds.estimators.kernels._kernels import median_bandwidth as median_bandwidth
 from genbounds.estimators.kernels._kid import kernel_inception_distance as kernel_inception_distance
 from genbounds.estimators.kernels._mixed import mixture_estimate as mixture_estimate
+from genbounds.estimators.kernels._reference import KernelReference as KernelReference
 from genbounds.estimators.kernels._rke import squared_kernel_sum as squared_kernel_sum

@@ -1,0 +1,230 @@
+"""Kernel distances from one reference, prepared once: checks, sums over pairs, and the variance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import sqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genbounds.estimators._design import Design
+from genbounds.estimators._estimate import Estimate, heavy_tails
+from genbounds.estimators._inspect import Inspected, drawing_warnings, inspect_rows
+from genbounds.estimators._scale import scaled_back
+from genbounds.estimators._two_samples import shared_units
+from genbounds.estimators.kernels._choice import pair_kernel
+from genbounds.estimators.kernels._designed import designed_estimate
+from genbounds.estimators.kernels._kernels import PolynomialKernel
+from genbounds.estimators.kernels._pair_kernels import BLOCK_ROWS, PairKernel, kernel_blocks
+from genbounds.estimators.kernels._rows import Between, Within, curvatures, rows_estimate
+from genbounds.estimators.kernels._subsets import RandomSubsets, mean_of_subsets
+from genbounds.origins import check_same_encoder, origin_of
+from genbounds.validation import (
+    Float,
+    InputError,
+    check_choice,
+    check_features,
+    check_finite,
+    check_same_dimension,
+)
+
+ESTIMATORS = ("debiased", "plugin")
+
+MINIMUM = 4
+"""Minimum number of rows: the unbiased variance of the doubly centred kernel divides by n - 3."""
+
+NEEDS = "the kernel distance needs"
+"""What cannot do with moments, in an error."""
+
+
+class KernelReference:
+    """Reference features prepared once, against which any number of models can be scored.
+
+    Parameters
+    ----------
+    real : array_like of shape (m, d) or Sample
+    degree, gamma, offset
+        Of the polynomial kernel, as in `kernel_inception_distance`.
+    kernel, bandwidth
+        As in `kernel_distance`.
+    """
+
+    def __init__(
+        self,
+        real: Any,
+        *,
+        degree: int = 3,
+        gamma: float | None = None,
+        offset: float = 1.0,
+        kernel: str | PolynomialKernel = "polynomial",
+        bandwidth: float | Sequence[float] | None = None,
+    ) -> None:
+        if kernel == "polynomial":
+            kernel = PolynomialKernel(degree=degree, gamma=gamma, offset=offset)
+        elif (degree, gamma, offset) != (3, None, 1.0):
+            raise InputError(
+                "gamma and offset are for kernel 'polynomial'; a PolynomialKernel has its own.",
+                argument="degree",
+            )
+        self._seen = checked_sample("real", real)
+        self._rows, self._design = self._seen.rows, self._seen.design
+        self._origin = origin_of(real)
+        self._directions = kernel == "cmmd"
+        self._largest = self._checked("real", self._rows)
+        self._kernel = pair_kernel(kernel, bandwidth, self._rows, largest=self._largest)
+        self._within: tuple[tuple[float, bool], Within] | None = None
+
+    @property
+    def d(self) -> int:
+        """Number of features."""
+        return int(self._rows.shape[1])
+
+    @property
+    def n(self) -> int:
+        """Reference samples."""
+        return len(self._rows)
+
+    @property
+    def sample(self) -> Inspected:
+        """The reference, and how it was drawn."""
+        return self._seen
+
+    def kernel_of(self, models: Mapping[str, NDArray[Any]]) -> PairKernel:
+        """Check the rows of several models; return the kernel that is fit for all of them."""
+        largest = self._largest
+        for name, rows in models.items():
+            try:
+                check_same_dimension("fake", rows.shape[1], "real", self.d)
+                largest = max(largest, self._checked("fake", rows))
+            except InputError as error:
+                raise error.of_model(name) from error
+        return self._kernel.for_rows(largest)
+
+    @property
+    def v_statistic(self) -> float:
+        """Mean of the kernel over all pairs of reference rows, each with itself included."""
+        within = self._prepared(self._kernel)
+        return (within.mean * (within.n - 1) + within.diagonal) / within.n
+
+    def pair_sum(self, one: Any, two: Any = None) -> float:
+        """Sum of the kernel, less its constant, over all pairs of a row of `one` and one of `two`.
+
+        Parameters
+        ----------
+        one : array_like of shape (n, d)
+        two : array_like of shape (k, d), optional
+            By default the reference rows.
+
+        Returns
+        -------
+        float
+        """
+        rows = check_features("one", one, minimum=1)
+        others = self._rows if two is None else check_features("two", two, minimum=1)
+        blocks = kernel_blocks(rows, others, self._kernel)
+        return sum(float(values.sum(dtype=np.float64)) for _, _, values in blocks)
+
+    def _checked(self, name: str, rows: NDArray[Any]) -> float:
+        """Check the rows; return the largest length of one."""
+        largest = _largest(name, rows)
+        if self._directions:
+            zero = np.flatnonzero(~np.asarray(rows, dtype=bool).any(axis=1))
+            if zero.size:
+                raise InputError(
+                    f"has a zero row ({zero[0]}), which has no direction: drop it, or take another "
+                    "kernel.",
+                    argument=name,
+                )
+        return largest
+
+    def _prepared(self, kernel: PairKernel) -> Within:
+        key = kernel.unit, kernel.in_single
+        if self._within is None or self._within[0] != key:
+            self._within = key, Within.of(self._rows, kernel)
+        return self._within[1]
+
+    def estimate(
+        self, fake: Any, *, estimator: str = "debiased", subsets: RandomSubsets | None = None
+    ) -> Estimate:
+        """Estimate of `fake` with its variance and influences, before any level is chosen.
+
+        `estimator` as for `kernel_distance`; with `subsets` the value is their mean.
+        """
+        check_choice("estimator", estimator, ESTIMATORS)
+        check_same_encoder({"`fake`": origin_of(fake), "`real`": self._origin})
+        seen = checked_sample("fake", fake)
+        rows, design = seen.rows, seen.design
+        check_same_dimension("fake", rows.shape[1], "real", self.d)
+        kernel = self._kernel.for_rows(max(self._largest, self._checked("fake", rows)))
+        if self._must_expand(design):
+            if subsets is not None:
+                raise InputError(
+                    "are of independent rows: leave them out with groups, strata or weights, or "
+                    "where rows repeat (gb.Sample(x) says that they are independent all the same).",
+                    argument="subsets",
+                )
+            found = designed_estimate(
+                (rows, self._rows), (design, self._design), kernel, estimator=estimator
+            )
+            return self._finished(found, seen, kernel)
+        found = rows_estimate(
+            Within.of(rows, kernel),
+            self._prepared(kernel),
+            Between.of(rows, self._rows, kernel),
+            kernel=kernel,
+            estimator=estimator,
+        )
+        own, other = curvatures(found, rows, self._rows, kernel)
+        found = replace(
+            found,
+            sample=replace(found.sample, curvature=own, units=_labels(design)),
+            reference=replace(found.reference, curvature=other, units=_labels(self._design)),
+        )
+        found = self._finished(found, seen, kernel)
+        if subsets is None:
+            return found
+        return mean_of_subsets(found, (rows, self._rows), kernel, subsets)
+
+    def _finished(self, found: Estimate, seen: Inspected, kernel: PairKernel) -> Estimate:
+        """Add what the samples show of how they were drawn, in the units of the features."""
+        warnings = (
+            *drawing_warnings(seen, self._seen),
+            *heavy_tails(found),
+            *found.warnings,
+        )
+        sample = replace(found.sample, row_ids=seen.ids)
+        found = replace(found, sample=sample, warnings=warnings)
+        return scaled_back(found, kernel.unit, power=kernel.power)
+
+    def _must_expand(self, design: Design | None) -> bool:
+        """Whether the samples are more than independent rows of their own."""
+        common = shared_units(design, self._design)
+        designs = (design, self._design)
+        plain = all(one is None or one.independent for one in designs)
+        return not plain or (common is not None and common.size > 1)
+
+
+def _labels(design: Design | None) -> NDArray[Any] | None:
+    return None if design is None else design.labels
+
+
+def checked_sample(name: str, x: Any) -> Inspected:
+    """Look at a sample of rows; refuse one that is known by its moments."""
+    return inspect_rows(name, x, needs=NEEDS, minimum=MINIMUM)
+
+
+def _largest(name: str, rows: NDArray[Any]) -> float:
+    """Check the rows; return the largest length of one."""
+    largest = 0.0
+    for start in range(0, len(rows), BLOCK_ROWS):
+        with np.errstate(invalid="ignore", over="ignore"):  # `check_finite` says it better
+            block: Float = np.array(rows[start : start + BLOCK_ROWS], dtype=np.float64)
+        check_finite(name, block, first_row=start)
+        entry = float(np.abs(block).max())
+        if entry > largest / sqrt(block.shape[1]):  # else no row of it can be longer
+            squares = ((block / entry) ** 2).sum(axis=1)
+            largest = max(largest, entry * sqrt(float(squares.max())))
+    return largest
