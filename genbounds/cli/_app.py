@@ -26,7 +26,10 @@ from genbounds.cli import (
     select,
     track,
 )
+from genbounds.cli._options import GROWING, metric_lines
 from genbounds.cli._terminal import complain, heard
+from genbounds.decisions import MIXTURE_METRICS
+from genbounds.estimators import metric_names
 from genbounds.files import display
 from genbounds.validation import InputError
 
@@ -75,22 +78,39 @@ class _Command(TyperCommand):
         return [self.options_metavar or ""]
 
 
-def _register(name: str, function: Callable[..., None], usage: str, examples: str) -> None:
-    app.command(name, cls=_Command, options_metavar=f"{usage} [OPTIONS]", epilog=examples)(function)
+def _register(
+    name: str, function: Callable[..., None], usage: str, examples: str, metrics: str = ""
+) -> None:
+    ending = f"{metrics}\n{examples}" if metrics else examples
+    app.command(name, cls=_Command, options_metavar=f"{usage} [OPTIONS]", epilog=ending)(function)
 
 
-_register("score", score.score, "[REFERENCE] GENERATED...", score.EXAMPLES)
-_register("select", select.select, "--reference REFERENCE ARM...", select.EXAMPLES)
-_register("gate", gate.gate, "[REFERENCE] BASELINE CANDIDATE --margin M|P%", gate.EXAMPLES)
-_register("plan", plan.plan, "[REFERENCE] PILOT [PILOT] --half-width H | --gap G", plan.EXAMPLES)
-_register("track", track.track, "[REFERENCE] STEP...", track.EXAMPLES)
+EVERY, SELECTABLE = metric_lines(metric_names()), metric_lines(GROWING)
+
+_register("score", score.score, "[REFERENCE] GENERATED...", score.EXAMPLES, EVERY)
+_register("select", select.select, "--reference REFERENCE ARM...", select.EXAMPLES, SELECTABLE)
+_register("gate", gate.gate, "[REFERENCE] BASELINE CANDIDATE --margin M|P%", gate.EXAMPLES, EVERY)
+_register(
+    "plan",
+    plan.plan,
+    "[REFERENCE] PILOT... --half-width H | --gap G | --confidence C",
+    plan.EXAMPLES,
+    SELECTABLE,
+)
+_register("track", track.track, "[REFERENCE] STEP...", track.EXAMPLES, EVERY)
 _register(
     "memorisation",
     memorisation.memorisation,
     "FAKE --train FILE --heldout FILE",
     memorisation.EXAMPLES,
 )
-_register("mixture", mixture.mixture, "[REFERENCE] MODEL MODEL...", mixture.EXAMPLES)
+_register(
+    "mixture",
+    mixture.mixture,
+    "[REFERENCE] MODEL MODEL...",
+    mixture.EXAMPLES,
+    metric_lines(MIXTURE_METRICS, own=False),
+)
 _register("modes", modes.modes, "REAL FAKE...", modes.EXAMPLES)
 _register("features", features.features, "INPUT... --encoder NAME --out FILE", features.EXAMPLES)
 _register("audit", audit.audit, "[ID-or-glob]...", audit.EXAMPLES)

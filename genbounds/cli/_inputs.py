@@ -67,7 +67,7 @@ def _own_metric(name: str) -> MetricSpec:
         raise InputError(f"{display(name)}: fails when it is imported: {what}.") from error
     if not isinstance(target, (SmoothScore, MetricSpec, CustomMetric)):
         raise InputError(
-            f"{display(name)}: is no score: name a genbounds.SmoothScore.", argument="--metric"
+            f"{display(name)} is no score: name a genbounds.SmoothScore.", argument="--metric"
         )
     return metric_spec(target)
 

@@ -36,15 +36,28 @@ def policies() -> Iterable[str]:
 
 
 METRICS = "|".join(metric_names())
-_SUMMARIES = "; ".join(f"{name}: {metric_spec(name).summary}" for name in metric_names())
+GROWING = tuple(name for name in metric_names() if not metric_spec(name).fixed_size)
+"""The metrics that selection and planning take."""
+
+
+def metric_lines(names: Iterable[str], *, own: bool = True) -> str:
+    """Return the end of a help text: a line for each metric."""
+    lines = {name: metric_spec(name).summary for name in names}
+    if own:
+        lines["module:name"] = "a score of your own (a SmoothScore)"
+    width = max(map(len, lines))
+    return "Metrics:\n\n\b\n" + "".join(
+        f"{name:<{width}}  {summary}\n" for name, summary in lines.items()
+    )
+
 
 Metric = Annotated[
     str,
     typer.Option(
         "--metric",
-        metavar=METRICS,
+        metavar="NAME",
         autocompletion=offer(METRICS),
-        help=f"{_SUMMARIES}; or module:name of a SmoothScore of your own.",
+        help="Score by which the models are judged: one of those listed below.",
     ),
 ]
 KERNELS = "rbf|laplace|cosine|polynomial"

@@ -74,10 +74,9 @@ def mixture(
         str,
         typer.Option(
             "--metric",
-            metavar=METRICS,
+            metavar="NAME",
             autocompletion=offer(METRICS),
-            help="; ".join(f"{name}: {metric_spec(name).summary}" for name in MIXTURE_METRICS)
-            + ".",
+            help="Score by which the models are judged: one of those listed below.",
         ),
     ] = "kid",
     bandwidth: Bandwidth = None,

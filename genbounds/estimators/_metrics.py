@@ -496,7 +496,7 @@ for _spec in (
     MetricSpec(
         name="fd",
         title="Fréchet distance",
-        summary="distance of the Gaussians with the features' moments (FID)",
+        summary="Fréchet distance of means and covariances (FID); `fid` is the same",
         unit="squared feature units",
         prepare=_frechet,
         moments=True,
@@ -506,14 +506,14 @@ for _spec in (
     MetricSpec(
         name="kid",
         title="Kernel Inception distance",
-        summary="squared MMD with a polynomial kernel, from all pairs",
+        summary="kernel Inception distance: squared MMD, polynomial kernel, all pairs",
         prepare=_kernel("polynomial"),
         options=("degree", "gamma", "offset"),
     ),
     MetricSpec(
         name="is",
         title="Inception score",
-        summary="confidence and variety of class posteriors",
+        summary="Inception score: confidence and variety of class probabilities",
         prepare=_inception,
         higher_is_better=True,
         data="posteriors",
@@ -523,7 +523,7 @@ for _spec in (
     MetricSpec(
         name="vendi",
         title="Vendi score",
-        summary="effective number of different samples, of any order",
+        summary="Vendi score: effective number of different samples, of any order",
         prepare=_vendi("vendi"),
         higher_is_better=True,
         reference="optional",
@@ -533,7 +533,7 @@ for _spec in (
     MetricSpec(
         name="rke",
         title="Vendi score of order 2 (RKE)",
-        summary="the Vendi score of order 2, unbiased at any number of samples",
+        summary="Vendi score of order 2, unbiased at any number of samples",
         prepare=_vendi("rke"),
         higher_is_better=True,
         reference="optional",
@@ -542,21 +542,21 @@ for _spec in (
     MetricSpec(
         name="cmmd",
         title="CMMD",
-        summary="squared MMD of directions, RBF kernel of bandwidth 10, times 1000",
+        summary="squared MMD of rows of length one, RBF kernel of bandwidth 10, × 1000",
         prepare=_kernel("cmmd"),
         options=("bandwidth",),
     ),
     MetricSpec(
         name="kad",
         title="Kernel audio distance",
-        summary="squared MMD, RBF kernel of the reference's median distance, times 100",
+        summary="kernel audio distance: squared MMD, RBF kernel of median width, × 100",
         prepare=_kernel("kad"),
         options=("bandwidth",),
     ),
     MetricSpec(
         name="energy",
         title="Energy distance",
-        summary="squared MMD with the kernel -‖x-y‖, without parameters",
+        summary="energy distance: squared MMD with the kernel -‖x-y‖, no parameters",
         unit="feature units",
         prepare=_kernel("energy"),
     ),
@@ -580,7 +580,7 @@ for _spec in (
     MetricSpec(
         name="mind",
         title="Sliced Wasserstein distance (MIND)",
-        summary="squared transport distances on 1,000 lines (needs torch)",
+        summary="sliced Wasserstein distance along 1,000 random lines (needs torch)",
         unit="squared feature units",
         prepare=_sliced,
         options=("directions", "seed"),

@@ -67,7 +67,7 @@ def test_every_command_takes_it(run, zoo):
             r"`function` of <b>mine</b> fails: KeyError: 'two\nlines \x1b[31m'.",
         ),
         ("own_scores:leaving", "`function` of <b>mine</b> fails: SystemExit: 0."),
-        ("own_scores:gap", "`--metric` own_scores:gap: is no score"),
+        ("own_scores:gap", "`--metric` own_scores:gap is no score"),
         ("own_scores:nothing", "the module has no 'nothing'"),
         ("own_boom:x", "own_boom:x: fails when it is imported: ValueError: not now."),
         ("own_quits:x", "the module ends the program when it is imported"),

@@ -353,8 +353,15 @@ def test_model_names_are_short_and_unique(run, zoo, tmp_path, monkeypatch, paths
 
 
 def test_every_metric_of_the_library_is_on_offer(run):
+    names = gb.estimators.metric_names()
     text = run("score", "--help").out
-    assert f"--metric {'|'.join(gb.estimators.metric_names())}" in text
+    for name in names:  # on a line of its own
+        summary = gb.estimators.metric_spec(name).summary
+        assert re.search(rf"^  {name} +{re.escape(summary)}$", text, flags=re.MULTILINE), name
+    assert "\n  module:name  " in text
+    selectable = run("select", "--help").out
+    listed = [name for name in names if f"\n  {name} " in selectable]
+    assert listed == [name for name in names if not gb.estimators.metric_spec(name).fixed_size]
 
 
 def test_diversity_needs_no_reference_and_one_bandwidth(run, zoo):
