@@ -30,7 +30,8 @@ def common_contexts(inputs: Sequence[Input]) -> list[Any]:
             if names:
                 raise InputError(
                     f"{display(lacks.path)} has no rows of context {display(min(names), limit=40)},"
-                    f" which {display(has.path)} has: every file needs rows of each.",
+                    f" which {display(has.path)} has: add some, or leave that context out of all "
+                    "files.",
                     argument="--contexts",
                 )
     return sorted(known)

@@ -202,7 +202,8 @@ class Loop:
         reach = math.inf if settings.limit is None else float(settings.limit)
         if settings.budget is not None and settings.policy.certifies:
             reach = min(reach, settings.budget / float(settings.costs.sum() * settings.contexts))
-        if len(totals) == len(self._arms):
+        # A rare context is left undecided; it does not end the runs of the others.
+        if len(totals) == len(self._arms) and settings.contexts == 1:
             check_enough_samples(settings.metric, self._columns, totals)
         return choose_first_look(settings.metric, self._columns, [reach, *totals.values()])
 

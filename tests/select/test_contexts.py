@@ -214,13 +214,21 @@ def test_refusals_are_one_line(options, words):
     assert "\n" not in str(caught.value)
 
 
-def test_a_context_with_too_few_rows_is_named():
+def test_a_context_with_too_few_rows_is_undecided_and_the_others_are_not():
     rng = np.random.default_rng(0)
     real = {c: rng.normal(size=(500, 2)) for c in "ab"}
-    arms = {name: {"a": FeatureArm(rng.normal(size=(300, 2))),
-                   "b": FeatureArm(rng.normal(size=(30, 2)))} for name in "xy"}  # fmt: skip
-    with pytest.raises(InputError, match="context 'b': no arm has enough samples"):
-        gb.select.run(arms, contexts=real)
+
+    def arms(rows):
+        return {name: {c: FeatureArm(rng.normal(mean, 1.0, size=(n, 2))) for c, n in rows.items()}
+                for name, mean in {"x": 0.0, "y": 1.0}.items()}  # fmt: skip
+
+    found = gb.select.run(arms({"a": 300, "b": 30}), contexts=real)
+    assert found.winners == {"a": "x", "b": None}
+    assert found.recommended["b"] is None and not found.certified
+    reason = "exhausted after 30 samples; the first look needs 100"
+    assert found.set_aside == {"b": {"x": reason, "y": reason}}
+    with pytest.raises(InputError, match=reason):
+        gb.select.run(arms({"a": 30, "b": 30}), contexts=real)
 
 
 def test_hostile_names_are_text_everywhere():
