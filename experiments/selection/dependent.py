@@ -1,11 +1,12 @@
 """Arms whose rows are not independent draws: what they do to a certificate, and when they are seen.
 
 python -m experiments.selection.dependent certificates   # two tied arms, one of them odd
+python -m experiments.selection.dependent sampled        # the same against a sampled reference
 python -m experiments.selection.dependent unchecked      # the same with both checks switched off
 python -m experiments.selection.dependent seen           # how soon, and honest rows accused
 
-Runs of the first two are kept in OUT/STUDY.jsonl, and the same command goes on where it was
-stopped. Both tables are recorded in docs/selection.md.
+Runs of the first three are kept in OUT/STUDY.jsonl, and the same command goes on where it was
+stopped. All tables are recorded in docs/selection.md.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ from genbounds.estimators import CustomMetric, Moments
 from genbounds.select import FeatureArm
 
 D, CLASSES = 16, 10
+REFERENCE = 2_000
+"""Rows of a sampled reference."""
 
 
 def class_means(spread: float) -> np.ndarray:
@@ -124,7 +127,10 @@ def certificate(name: str, study: str, seed: int) -> Run:
     """Which arm one run certifies; None if none."""
     case = cases()[name]
     means = class_means(case.spread)
-    reference = Moments(np.zeros(D), np.eye(D) + means.T @ means / CLASSES)
+    reference: Any = Moments(np.zeros(D), np.eye(D) + means.T @ means / CLASSES)
+    if study == "sampled":
+        real = Classes("independent", case.spread, 0.0)
+        reference = real.draw(REFERENCE, np.random.default_rng([1, seed]))
     arms = {"honest": case.honest(), "odd": case.odd()}
     start = time.process_time()
 
@@ -245,7 +251,7 @@ def seen(options: argparse.Namespace) -> list[str]:
 def main() -> None:
     """Run a study, print its table and record it."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("study", choices=("certificates", "unchecked", "seen"))
+    parser.add_argument("study", choices=("certificates", "sampled", "unchecked", "seen"))
     parser.add_argument("--runs", type=int, default=500)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--out", type=Path, default=Path("out/dependent"))

@@ -224,7 +224,8 @@ def test_a_context_with_too_few_rows_is_undecided_and_the_others_are_not():
 
     found = gb.select.run(arms({"a": 300, "b": 30}), contexts=real)
     assert found.winners == {"a": "x", "b": None}
-    assert found.recommended["b"] is None and not found.certified
+    assert found.recommended["b"] is None
+    assert not found.certified
     reason = "exhausted after 30 samples; the first look needs 100"
     assert found.set_aside == {"b": {"x": reason, "y": reason}}
     with pytest.raises(InputError, match=reason):
