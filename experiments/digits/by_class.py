@@ -47,9 +47,18 @@ def made_by_class(digits: Digits, *, pool: int = POOL) -> dict[str, ByClass]:
         if arm.control:
             continue
         images = arm.images(pool, np.random.default_rng([4, number]))
-        rows = digits.encoder.features(images)
-        classes = digits.encoder.posteriors(images).argmax(axis=1)
-        if np.bincount(classes, minlength=CLASSES).min() >= LEAST * pool // POOL:
+        found[name] = (digits.encoder.features(images), digits.encoder.posteriors(images))
+    return sorted_by_class(found)
+
+
+def sorted_by_class(
+    images: Mapping[str, tuple[NDArray[Any], NDArray[Any]]],
+) -> dict[str, ByClass]:
+    """Sort features by their posteriors; a generator that hardly makes some class is left out."""
+    found = {}
+    for name, (rows, posteriors) in images.items():
+        classes = posteriors.argmax(axis=1)
+        if np.bincount(classes, minlength=CLASSES).min() * POOL >= LEAST * len(rows):
             found[name] = {k: rows[classes == k] for k in range(CLASSES)}
     return found
 

@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 
 import genbounds as gb
 from experiments.digits.arm import encode
-from experiments.digits.data import SIDE, Images
+from experiments.digits.by_class import cosines, real_by_class, select_by_class, sorted_by_class
+from experiments.digits.data import CLASSES, SIDE, Images
 from experiments.digits.progress import bars
 from experiments.digits.train import DEFAULT_CACHE, Digits, prepare
 from genbounds import report
@@ -32,7 +33,7 @@ from genbounds.estimators import FrechetReference, growing_scores
 from genbounds.features.thumbnails import Pictures
 from genbounds.files import atomic_write
 from genbounds.report.blocks import Block
-from genbounds.select import Selection
+from genbounds.select import ContextSelection, Selection
 from genbounds.simulate import AuditReport, Coverage, audit, interval_coverage
 
 SEED = 2026
@@ -51,6 +52,8 @@ COVERAGE_N = 512
 """Images of one interval in the coverage check: eight a feature."""
 CERTIFYING = ("lucb", "uniform")
 POLICIES = (*CERTIFYING, "greedy", "fd-ucb")
+BY_CLASS = 10_000
+"""Images of each generator that are sorted into digits."""
 MODES_N = 2_000
 """Images a model in which kinds of digits are counted."""
 SHOWN = 3
@@ -79,6 +82,8 @@ class Findings:
     truth: dict[str, float]
     coverage: dict[str, Coverage]
     selections: dict[str, Selection]
+    by_class: ContextSelection
+    mixture: gb.Mixture
     modes: dict[str, gb.Modes]
     pictures: dict[str, Pictures]
     trial: AuditReport
@@ -92,6 +97,8 @@ class Findings:
             "offline": self.offline.to_dict(),
             "coverage": {name: result.to_dict() for name, result in self.coverage.items()},
             "selections": {name: run.to_dict() for name, run in self.selections.items()},
+            "by_class": self.by_class.to_dict(),
+            "mixture": self.mixture.to_dict(),
             "modes": {name: result.to_dict() for name, result in self.modes.items()},
             "audit": self.trial.to_dict(),
         }
@@ -181,6 +188,30 @@ def examine(digits: Digits, *, jobs: int = 1) -> Findings:
             else selections[POLICIES[0]].total_samples,
             seed=SEED,
         )
+    _say("a generator for each digit, and the best mixture")
+    made = sorted_by_class(
+        {
+            name: (
+                features[name][:BY_CLASS],
+                encode(digits.encoder, pools[name][:BY_CLASS], "posteriors"),
+            )
+            for name in contenders
+        }
+    )
+    by_class = select_by_class(
+        cosines(made, real_by_class(digits)),
+        contexts=list(range(CLASSES)),
+        metric="mean",
+        confidence=LEVEL,
+        seed=SEED,
+    )
+    mixture = gb.mixture(
+        {name: features[name][:EVERYDAY] for name in contenders},
+        real,
+        metric="fd",
+        level=LEVEL,
+        seed=SEED,
+    )
     _say("kinds of digits")
     modes = {
         name: gb.modes(features[name][:MODES_N], real, level=LEVEL, seed=SEED)
@@ -198,6 +229,8 @@ def examine(digits: Digits, *, jobs: int = 1) -> Findings:
         truth=truth,
         coverage=coverage,
         selections=selections,
+        by_class=by_class,
+        mixture=mixture,
         modes=modes,
         pictures={name: Pictures(contents=pools[name][:MODES_N]) for name in contenders},
         trial=trial,
@@ -344,6 +377,8 @@ def build_page(digits: Digits, found: Findings) -> report.Page:
             ],
         ),
         _selection_section(found),
+        _by_class_section(found.by_class),
+        _mixture_section(found.mixture),
         _modes_section(digits, found),
         report.Section(
             "Five inequalities on trial",
@@ -414,6 +449,73 @@ def _selection_section(found: Findings) -> report.Section:
             report.samples_plot(run.samples, best=run.best),
             report.spending_plot(steps, spent),
             report.Notes(items=run.notes),
+        ],
+    )
+
+
+def _by_class_section(found: ContextSelection) -> report.Section:
+    """Say which generator is best at which digit, as far as that is certified."""
+    winners, scores = found.winners, found.recommended_scores
+    decided = sum(winner is not None for winner in winners.values())
+    rows = []
+    for digit, winner in winners.items():
+        score = scores[str(digit)]
+        rows.append(
+            (
+                report.Name(str(digit)),
+                report.Tag("undecided", "open") if winner is None else report.Name(winner),
+                ", ".join(found.undecided.get(digit, ())) or "–",
+                report.Name(found.recommended[digit] or "–"),
+                score.value,
+                report.interval(score.low, score.high),
+                found.contexts[digit].total_samples,
+            )
+        )
+    columns = ("Digit", "Winner", "Undecided", "Recommended", "Its score", "Interval", "Images")
+    return report.Section(
+        "Which generator for which digit?",
+        [
+            f"{decided} of {len(winners)} digits have a certified winner, all of them right "
+            f"together at {report.percent(found.confidence)}. An image is of the digit that the "
+            "classifier sees in it. Its score is the cosine between its features and the mean of "
+            "the real ones of that digit, as CLIPScore has it for a prompt: it tells how typical "
+            "single images are, not how varied. Images were drawn until a digit was decided or a "
+            "generator had no more of it; the recommendation is then an estimate.",
+            report.Table(columns=columns, rows=rows),
+        ],
+    )
+
+
+def _mixture_section(found: gb.Mixture) -> report.Section:
+    """Say what share of each generator makes the best mixture, and how much it gains."""
+    score = found.score
+    return report.Section(
+        "Would several generators together be better?",
+        [
+            f"{found}. It gains at least {report.number(found.gain_low)} "
+            f"({report.percent(found.level)}; a negative number: it may be worse).",
+            report.Table(
+                columns=("Model", "Share", "FD"),
+                rows=[
+                    (
+                        "the mixture",
+                        "",
+                        f"{report.number(score.value)} {report.interval(score.low, score.high)}",
+                    ),
+                    *(
+                        (
+                            report.Name(name),
+                            report.percent(round(share, 3)),
+                            f"{report.number(alone.value)} "
+                            f"{report.interval(alone.low, alone.high)}",
+                        )
+                        for name, share in sorted(found.weights.items(), key=lambda row: -row[1])
+                        for alone in [found.scores[name]]
+                    ),
+                ],
+                caption=f"From {EVERYDAY:,} images of each, shares found on some of them and "
+                "judged on others",
+            ),
         ],
     )
 

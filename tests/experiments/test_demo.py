@@ -72,6 +72,18 @@ def test_the_intervals_cover(results):
 
 @pytest.mark.nightly
 @pytest.mark.slow
+def test_the_page_says_which_generator_for_which_digit_and_what_a_mixture_gains(out, results):
+    page = (out / "report.html").read_text()
+    assert sorted(results["by_class"]["winners"]) == [str(digit) for digit in range(10)]
+    assert any(results["by_class"]["winners"].values())
+    assert "memoriser" not in results["by_class"]["recommended"].values()
+    assert "Which generator for which digit?" in page
+    assert sum(results["mixture"]["weights"].values()) == pytest.approx(1.0)
+    assert f"It gains at least {number(results['mixture']['gain_low'])}" in page
+
+
+@pytest.mark.nightly
+@pytest.mark.slow
 def test_the_trial_turns_out_as_known(results):
     verdicts = {row["id"]: row["verdict"] for row in results["audit"]["rows"]}
     assert verdicts == {
