@@ -37,8 +37,8 @@ class Drawing:
         Samples behind a reference that is known by its statistics.
     reference_exact : bool
         Those statistics are exact.
-    contexts : str or None
-        Array of the files that says which context each row belongs to, or "folders".
+    contexts, by : str or None
+        Array of the files that says which context, or class, each row belongs to, or "folders".
     """
 
     groups: str | None = None
@@ -47,6 +47,7 @@ class Drawing:
     reference_n: int | None = None
     reference_exact: bool = False
     contexts: str | None = None
+    by: str | None = None
 
     def __post_init__(self) -> None:
         if self.iid and (self.groups is not None or self.strata is not None):
@@ -76,8 +77,8 @@ class Input:
 
     `content` is an array (n, d), or `Moments` where the file holds statistics; `sample` is what a
     score takes: the same, or a `Sample` that says how the rows were drawn. `origin` is what the
-    file says about where its features came from; `contexts` the context of each row, where they
-    were asked for.
+    file says about where its features came from; `contexts` the context of each row and `classes`
+    its class, where they were asked for.
     """
 
     path: Path
@@ -86,6 +87,7 @@ class Input:
     sample: Any
     origin: Mapping[str, str] = field(default_factory=dict)
     contexts: NDArray[Any] | None = None
+    classes: NDArray[Any] | None = None
 
     @property
     def n(self) -> int | None:

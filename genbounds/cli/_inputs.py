@@ -145,9 +145,12 @@ def _input(
         found = None
         if isinstance(held, np.ndarray) and not drawing.iid:
             found = _labels(path, contents, drawing, needed=not is_reference)
-        contexts = None
-        if drawing.contexts is not None:
-            contexts = pick_label(contents, _label_name(path, contents, "contexts", drawing))
+        contexts, classes = (
+            None
+            if getattr(drawing, role) is None
+            else pick_label(contents, _label_name(path, contents, role, drawing))
+            for role in ("contexts", "by")
+        )
         origin = contents.origin
     content: Any = held
     if isinstance(held, Statistics):
@@ -160,7 +163,13 @@ def _input(
             content = probabilities(path, held, logits=logits)
     sample = content if isinstance(held, Statistics) else drawing.sample(content, found or {})
     return Input(
-        path=given, name=name, content=content, sample=sample, origin=origin, contexts=contexts
+        path=given,
+        name=name,
+        content=content,
+        sample=sample,
+        origin=origin,
+        contexts=contexts,
+        classes=classes,
     )
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from genbounds._text import interval, number, percent, shown
+from genbounds.cli._by_class import check_by_class, check_images, print_by_class
 from genbounds.cli._input import Drawing, Input
 from genbounds.cli._inputs import choose_metric
 from genbounds.cli._models import doubts_of, files_named, metric_options, read_models
@@ -72,6 +73,7 @@ genbounds score real.npy gan/*.npz --level 0.99 --json
 genbounds score real-stats.npz gan.npy --out results --convergence
 genbounds score gan-probs.npy diffusion-probs.npy --metric is
 genbounds score gan.npy diffusion.npy --metric rke --reference real.npy
+genbounds score real.npz gan.npz --by labels --out results
 genbounds score photos/ gan/ diffusion.zip --encoder timm:vit_small_patch14_dinov2 --out results
 """
 
@@ -118,6 +120,27 @@ def score(
     iid: Iid = False,
     reference_n: ReferenceN = None,
     reference_exact: ReferenceExact = False,
+    by: Annotated[
+        str | None,
+        typer.Option(
+            "--by",
+            metavar="NAME",
+            help="Array of the files that says which class each row is of: the fd of every class, "
+            "worst first, all intervals together at --level; 'folders': each sub-folder of images "
+            "is a class.",
+            show_default=False,
+        ),
+    ] = None,
+    images: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--images",
+            metavar="PATH",
+            help="With --by: folder, archive or array of the images that a file is of, for the "
+            "page; once for every file, the reference first.",
+            show_default="as the files say",
+        ),
+    ] = None,
     convergence: Annotated[
         bool,
         typer.Option(
@@ -149,6 +172,10 @@ def score(
         raise InputError(
             f"--metric {spec.name} needs a reference and at least one model; got one file."
         )
+    if by is not None:
+        check_by_class(spec, estimator=estimator, convergence=convergence)
+    if images:
+        check_images(images, 1 + len(models), by=by, out=out)
     run = Run(spec=spec, estimator=estimator, level=level, options=chosen, out=out)
     drawing = Drawing(
         groups=groups,
@@ -156,6 +183,7 @@ def score(
         iid=iid,
         reference_n=reference_n,
         reference_exact=reference_exact,
+        by=by,
     )
     how = {"weights": weights, "device": device, "precision": precision}
     with interruptible("run the same command again."):
@@ -169,6 +197,12 @@ def score(
             how=how,
             out=out,
         )
+        if by is not None:
+            real, *others = inputs
+            print_by_class(
+                real, others, level=level, images=images, out=out, as_json=as_json, verbose=verbose
+            )
+            return
         run.take(inputs, referenced=reference is not None)
         run.score()
         if convergence:

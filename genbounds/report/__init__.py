@@ -4,6 +4,7 @@ from genbounds._text import interval as interval
 from genbounds._text import number as number
 from genbounds._text import percent as percent
 from genbounds._text import short as short
+from genbounds.report._by_class import by_class_page as by_class_page
 from genbounds.report._contexts import contexts_page as contexts_page
 from genbounds.report._decisions import gate_page as gate_page
 from genbounds.report._decisions import mixture_page as mixture_page

@@ -1,0 +1,174 @@
+"""`genbounds score --by NAME`: the Fréchet distance of every class."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from genbounds._text import interval, number, percent, shown
+from genbounds.cli._input import Input
+from genbounds.cli._models import doubts_of, files_named, reads_rows
+from genbounds.cli._terminal import (
+    keep,
+    keep_page,
+    print_json,
+    print_remarks,
+    print_table,
+    progress,
+    say,
+)
+from genbounds.files import display
+from genbounds.origins import origin_warnings
+from genbounds.results import Diagnostic
+from genbounds.validation import InputError
+
+if TYPE_CHECKING:
+    from genbounds.estimators import ByClass, MetricSpec
+    from genbounds.report import Page
+
+
+def check_by_class(spec: MetricSpec, *, estimator: str, convergence: bool) -> None:
+    """Refuse options that the distance by class does not have.
+
+    Raises
+    ------
+    InputError
+    """
+    if spec.name != "fd":
+        raise InputError(f"is for --metric fd; got {spec.name}.", argument="--by")
+    if estimator != "debiased":
+        raise InputError(f"is for --estimator debiased; got {estimator}.", argument="--by")
+    if convergence:
+        raise InputError("does not apply with --by: leave one of them out.", "--convergence")
+
+
+def check_images(images: Sequence[Path], files: int, *, by: str | None, out: Path | None) -> None:
+    """Refuse pictures that no page would show, or not one source for every file.
+
+    Raises
+    ------
+    InputError
+    """
+    if by is None or out is None:
+        raise InputError("is for the page by class: add --by and --out.", "--images")
+    if len(images) != files:
+        raise InputError(
+            f"is given once for every file, {files} times; got {len(images)}.", "--images"
+        )
+
+
+def print_by_class(
+    real: Input,
+    models: Sequence[Input],
+    *,
+    level: float,
+    images: Sequence[Path] | None,
+    out: Path | None,
+    as_json: bool,
+    verbose: bool,
+) -> None:
+    """Score every class of every model, print the result, keep it and its page."""
+    found: dict[str, ByClass] = {}
+    with progress("models") as advance:
+        for done, model in enumerate(models):
+            advance(done, len(models), model.name)
+            with files_named({model.name: model}, real):
+                found[model.name] = _of_model(model, real, level=level)
+    inputs = {shown(one.name): one for one in (real, *models)}
+    warnings = [
+        *origin_warnings({name: one.origin for name, one in inputs.items()}),
+        *dict.fromkeys(
+            doubt
+            for doubts in doubts_of(reads_rows("fd"), {m.name: m for m in models}, real).values()
+            for doubt in doubts
+        ),
+    ]
+    document = _document(found, warnings)
+    keep(out, document)
+    if out is not None:
+        keep_page(out, _page(found, models, real, images, warnings))
+    if as_json:
+        print_json(document)
+    else:
+        _print(found, warnings, verbose=verbose)
+
+
+def _of_model(model: Input, real: Input, *, level: float) -> ByClass:
+    from genbounds.estimators import frechet_by_class
+
+    try:
+        return frechet_by_class(model.sample, real.sample, model.classes, real.classes, level=level)
+    except InputError as error:
+        of = {"labels": model, "real_labels": real}.get(error.argument)
+        if of is not None:
+            raise InputError(f"{display(of.path)} {error.text}") from error
+        raise error.of_model(model.name) if error.argument != "real" else error from error
+
+
+def _document(found: dict[str, ByClass], warnings: Sequence[Diagnostic]) -> dict[str, Any]:
+    documents = {name: result.to_dict() for name, result in found.items()}
+    rows = [
+        {"model": name, "metric": "fd", "class": label, "share": document["shares"][label], **score}
+        for name, document in documents.items()
+        for label, score in document["classes"].items()
+    ]
+    models = [
+        {"model": name}
+        | {key: document[key] for key in ("mean", "whole", "worst", "reliable", "level")}
+        for name, document in documents.items()
+    ]
+    return {
+        "rows": rows,
+        "models": models,
+        "warnings": [warning.to_dict() for warning in warnings],
+        "notes": [warning.message for warning in warnings],
+    }
+
+
+def _page(
+    found: dict[str, ByClass],
+    models: Sequence[Input],
+    real: Input,
+    images: Sequence[Path] | None,
+    warnings: Sequence[Diagnostic],
+) -> Page:
+    from genbounds.features.thumbnails import pictures_of
+    from genbounds.report import by_class_page
+
+    inputs = [real, *models]
+    where: list[Path | None] = [*images] if images else [None] * len(inputs)
+    pictures = [
+        (pictures_of(one.path, one.shape[0], path), one.classes)
+        for one, path in zip(inputs, where, strict=True)
+    ]
+    fake = {model.name: held for model, held in zip(models, pictures[1:], strict=True)}
+    return by_class_page(found, fake=fake, real=pictures[0], warnings=warnings)
+
+
+def _print(found: dict[str, ByClass], warnings: Sequence[Diagnostic], *, verbose: bool) -> None:
+    from genbounds.report.wording import mark
+
+    level = percent(next(iter(found.values())).level)
+    say(f"Fréchet distance by class (smaller is better), {level} intervals that hold together")
+    for name, result in found.items():
+        scores = {str(label): score for label, score in result.classes.items()}
+        say("", f"{shown(name)}: {result}", "")
+        rows = [
+            (
+                shown(label),
+                number(score.value),
+                interval(score.low, score.high),
+                number(score.n),
+                percent(round(share, 4)),
+                mark(score),
+            )
+            for (label, score), share in zip(scores.items(), result.shares.values(), strict=True)
+        ]
+        columns = ("Class", "FD", "Interval", "n", "Share of real", "Warnings")
+        print_table(columns, rows, numeric=("FD", "n", "Share of real"))
+        beside = {"mean over classes": result.mean, "without classes": result.whole}
+        for what, score in beside.items():
+            doubt = f", {mark(score)}" if mark(score) else ""
+            say(f"{what}: {number(score.value)} {interval(score.low, score.high)}{doubt}")
+        print_remarks(scores | beside, warnings=warnings, verbose=verbose)

@@ -1,0 +1,85 @@
+"""`genbounds score --by NAME`: every class, worst first, with pictures on the page."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import genbounds as gb
+
+KINDS = np.array(["cat", "dog", "owl"])
+BAD_NAME = '<script>alert("x")&.npz'
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("classes")
+    rng = np.random.default_rng(0)
+    for name, shift in {"real.npz": 0.0, "gan.npz": 1.5, BAD_NAME: 0.0}.items():
+        kind = rng.integers(3, size=900)
+        rows = rng.normal(size=(900, 4)) + shift * (kind == 2)[:, None]
+        np.savez(folder / name, features=rows, kind=KINDS[kind])
+        shades = np.broadcast_to((60 * kind)[:, None, None], (900, 8, 8)).astype(np.uint8)
+        np.save(folder / f"{name}-images.npy", shades)
+    np.savez(folder / "two.npz", features=rng.normal(size=(300, 4)), kind=KINDS[np.arange(300) % 2])
+    np.save(folder / "bare.npy", rng.normal(size=(300, 4)))
+    np.savez(folder / "stats.npz", mu=np.zeros(4), sigma=np.eye(4), n=100)
+    return folder
+
+
+def held(path):
+    with np.load(path) as found:
+        return found["features"], found["kind"]
+
+
+def test_the_classes_are_those_of_the_library_and_on_the_page_with_pictures(run, folder, tmp_path):
+    files = [folder / "real.npz", folder / "gan.npz", folder / BAD_NAME]
+    shades = [word for f in files for word in ("--images", folder / f"{f.name}-images.npy")]
+    document = run("score", *files, "--by", "kind", *shades, "--out", tmp_path, "--json").json
+    (x, labels), (real, real_labels) = held(files[1]), held(files[0])
+    told = gb.frechet_by_class(x, real, labels, real_labels)
+    rows = [row for row in document["rows"] if row["model"] == "gan"]
+    assert [row["class"] for row in rows] == [str(name) for name in told.classes]
+    assert [row["low"] for row in rows] == [score.low for score in told.classes.values()]
+    model = document["models"][0]
+    assert (model["worst"], model["whole"]["value"]) == (["owl"], told.whole.value)
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "<script>alert" not in page
+    for kind in KINDS:  # of both models
+        assert page.count(f"{kind}: real") == page.count(f"{kind}: generated") == 2
+    assert "data:image/png" in page
+
+
+def test_the_table(run, folder):
+    found = run("score", folder / "real.npz", folder / "gan.npz", "--by", "kind")
+    assert (found.code, found.err) == (0, "")
+    lines = found.out.splitlines()
+    assert lines[2].startswith("gan: owl is the worst of 3 classes")
+    assert next(line for line in lines if line.startswith("owl")) == lines[6]
+    assert any(line.startswith("mean over classes: ") for line in lines)
+
+
+def test_without_pictures_the_page_says_how_to_show_them(run, folder, tmp_path):
+    run("score", folder / "real.npz", folder / "gan.npz", "--by", "kind", "--out", tmp_path)
+    assert "pass --images" in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["real.npz", "gan.npz", "--by", "nope"], "has no array nope, only: features, kind"),
+        (["real.npz", "bare.npy", "--by", "kind"], "bare.npy"),
+        (["real.npz", "two.npz", "--by", "kind"], "two.npz has 0 rows of class owl"),
+        (["two.npz", "real.npz", "--by", "kind"], "two.npz has 0 rows of class owl"),
+        (["stats.npz", "gan.npz", "--by", "kind"], "stats.npz"),
+        (["real.npz", "gan.npz", "--by", "kind", "--metric", "kid"], "`--by` is for --metric fd"),
+        (["real.npz", "gan.npz", "--by", "kind", "--estimator", "plugin"], "--estimator debiased"),
+        (["real.npz", "gan.npz", "--images", "x"], "`--images` is for the page by class"),
+    ],
+)
+def test_refusals_are_one_line(run, folder, monkeypatch, words, expected):
+    monkeypatch.chdir(folder)
+    found = run("score", *words)
+    assert found.code == 2
+    assert found.err.count("\n") == 1
+    assert expected in found.err
