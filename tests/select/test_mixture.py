@@ -224,7 +224,7 @@ def test_budget_limit_and_files_end_a_run():
         ({"metric": "rke"}, "must be one of fd, kid, cmmd, kad, energy"),
         (
             {"metric": "fd", "reference": np.tile(REAL[:101], (1, 20))},
-            "101 rows of 40 features.*needs 320",
+            "101 rows of 40 features.*needs 320 .*'kid' and 'energy' take fewer",
         ),
         ({"policy": "greedy"}, "policy"),
         ({"tolerance": 0.0}, "above 0"),

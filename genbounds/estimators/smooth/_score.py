@@ -37,7 +37,8 @@ from genbounds.validation import (
     check_same_dimension,
 )
 
-DERIVATIVES = ("hessian", "secant")
+_SHAPES = {"hessian": "smooth", "secant": "continuous, piecewise linear"}
+DERIVATIVES = tuple(_SHAPES)
 ESTIMATORS = ("debiased", "plugin")
 
 DOUBLED = 200
@@ -224,7 +225,8 @@ class SmoothReference:
                     drawn(seen.design) + (f" ({name})" if name else "")
                     for seen, name in zip(samples, names, strict=True)
                 ),
-                f"{score.name} is a smooth function of the weights of the rows",
+                f"{score.name} is a {_SHAPES[score.derivative]} function of the weights of the "
+                "rows",
             ),
             details=(f"{score.derivative} products along {score.probes} random directions",),
         )

@@ -90,6 +90,13 @@ def test_the_metric_is_the_function_and_knows_its_directions():
             gb.sliced_distance(x, y, **wrong)
 
 
+def test_its_assumption_is_not_that_it_is_smooth():
+    rng = np.random.default_rng(0)
+    found = gb.sliced_distance(rng.normal(size=(60, 3)), rng.normal(size=(60, 3)), directions=8)
+    assert any("piecewise linear function of the weights" in text for text in found.assumptions)
+    assert not any("smooth function" in text for text in found.assumptions)
+
+
 def test_rows_that_repeat_and_constant_ones():
     """Levels of both samples coincide: every weight is at a kink."""
     x = np.repeat(RNG.normal(size=(20, D)), 3, axis=0)
