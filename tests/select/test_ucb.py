@@ -353,6 +353,19 @@ def test_thresholded_norms_against_the_full_matrix(threshold, d):
     assert norms.operator == pytest.approx(np.linalg.eigvalsh(kept)[-1], rel=1e-6)
 
 
+@pytest.mark.parametrize("scale", [1e-25, 1e22])
+def test_thresholded_norms_of_any_scale_in_single_precision(scale):
+    """Products of features of this size would leave single precision; correlations do not."""
+    rng = np.random.default_rng(7)
+    rows = (rng.normal(size=(400, 20)) + rng.normal(size=(400, 1))).astype(np.float32)
+    rows[:, 3] = 0.0
+    plain, scaled = (Norms.of_sample(x, threshold=0.6) for x in (rows, rows * np.float32(scale)))
+    assert scaled.operator == pytest.approx(scale**2 * plain.operator, rel=1e-6, abs=0.0)
+    assert scaled.trace_of_square == pytest.approx(
+        scale**4 * plain.trace_of_square, rel=1e-6, abs=0
+    )
+
+
 def test_a_threshold_above_every_correlation_leaves_the_diagonal():
     rows = np.random.default_rng(6).normal(size=(20, 500))
     rows[:, 1] = rows[:, 0]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from genbounds.estimators._linalg import is_lower, times_lower
 from genbounds.estimators.frechet import FrechetReference
 from genbounds.estimators.incremental._trace_root import TraceRoot
 from genbounds.validation import Float
@@ -38,6 +39,7 @@ class RunningFrechet:
         self._target: Float = moments.mean
         self._target_trace = float(np.trace(moments.cov))
         self._lower = reference.factor
+        self._triangular = is_lower(self._lower)
         self._root = TraceRoot(self._lower.shape[1])
 
     @property
@@ -61,7 +63,10 @@ class RunningFrechet:
         rows -= before
         rows *= np.sqrt(counts / (counts + 1.0))[:, None]
         self.scatter_trace += float(np.einsum("ij,ij->", rows, rows))
-        self._root.add(rows @ self._lower)
+        if self._triangular:
+            self._root.add(times_lower(rows, self._lower))
+        else:
+            self._root.add(rows @ self._lower)
         self.n += b
         self.mean = self.mean + total / self.n
 

@@ -2,12 +2,13 @@
 
 With A = S as it was at the last eigendecomposition and V the rows since then,
 
-    Tr √(A + VᵀV) - Tr √A = (1/π) ∫₀^∞ log det(I + V (A + x²)⁻¹ Vᵀ) dx,
+    Tr √(A + VᵀV) - Tr √A = (1/π) ∫₀^∞ log det M(x) dx,  M(x) = I + V (A + x²)⁻¹ Vᵀ,
 
 from √λ = (2/π) ∫ λ/(λ + x²) dx and an integration by parts. In the eigenvectors of A a row costs
-two products with a matrix of as many rows as the rank, and the determinants are as large as V has
-rows. A is decomposed anew when V has grown to an eighth of the rank: one eigenproblem of the order
-of the rank for many steps, and never a d × d root.
+products with matrices of as many rows as the rank. M gains a row and a column for each row of V;
+its determinant gains a factor, of the part that the rows before it do not explain. A is decomposed
+anew when V has grown to a fifth of the rank: one eigenproblem of the order of the rank for many
+steps, and never a d × d root.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from genbounds.validation import Float
 DENSE = 128
 """Up to this dimension all eigenvalues are cheaper than anything cleverer."""
 
-SHARE, LEAST_PENDING, MOST_PENDING = 8, 16, 256
+SHARE, LEAST_PENDING, MOST_PENDING = 5, 16, 256
 """Rows that may wait for the next eigendecomposition: rank / SHARE, within these limits."""
 
 STEP = 0.35
@@ -35,13 +36,20 @@ SMALLEST = 1e-12
 """Eigenvalues below this share of the largest are integrated less exactly: they add next to
 nothing."""
 
-SPAN_RTOL = 1e-12
+SMALLEST_NODE = 1e-13
+"""Nodes below this share of the root of the trace weigh nothing, and M is all rounding there."""
+
+SPAN_RTOL = 1e-10
 """Part of a row outside the span of the earlier ones that is taken for rounding."""
 
 LARGEST_GROWTH = 4.0
 """The nodes are good until the trace has grown by this factor."""
 
-_CHUNK = 256
+IN_CACHE = 48
+"""Rows of the span that are read from memory once for both products with them."""
+
+AT_ONCE = 8
+"""Rows that are added to M together: an eigenproblem of so many for every node."""
 
 
 class TraceRoot:
@@ -55,26 +63,31 @@ class TraceRoot:
 
     def __init__(self, r: int) -> None:
         self.r = r
-        self._values: Float = np.zeros(0)
-        self._basis: Float = np.zeros((0, r))
-        self._root = 0.0
-        self._rows = 0
         self._scatter: Float | None = np.zeros((r, r)) if r <= DENSE else None
+        self._rows = 0
+        self._trace = 0.0
+        # A: orthonormal rows that span it (None: all directions), eigenvectors in their terms.
+        self._span: Float | None = np.zeros((0, r))
+        self._values: Float = np.zeros(0)
+        self._vectors: Float = np.zeros((0, 0))
+        self._root = 0.0
+        # V in the eigenvectors of A and outside its span; W(x) with W M Wᵀ = I; log det M(x).
         self._pending = 0
         self._inside: Float = np.zeros((0, 0))
         self._outside: Float = np.zeros((0, r))
-        self._kernel: Float = np.zeros((0, 0, 0))
+        self._whitening: Float = np.zeros((0, 0, 0))
+        self._logs: Float = np.zeros(0)
         self._nodes: Float = np.zeros(0)
         self._weights: Float = np.zeros(0)
-        self._trace = 0.0
         self._reach = 0.0
 
     @property
     def nbytes(self) -> int:
         """Memory held."""
-        parts = (self._basis, self._inside, self._outside, self._kernel)
-        held = sum(part.nbytes for part in parts)
-        return held if self._scatter is None else self._scatter.nbytes
+        if self._scatter is not None:
+            return self._scatter.nbytes
+        parts = (self._span, self._vectors, self._inside, self._outside, self._whitening)
+        return sum(part.nbytes for part in parts if part is not None)
 
     def add(self, rows: Float) -> None:
         """Add rows of shape (b, r) to V."""
@@ -90,71 +103,74 @@ class TraceRoot:
         if self._pending + b > self._inside.shape[0] or self._trace > self._reach:
             self._decompose(rows)
         else:
-            self._append(rows)
+            within, outside = self._split(rows)
+            inside = within @ self._vectors
+            for start in range(0, b, AT_ONCE):
+                block = slice(start, start + AT_ONCE)
+                self._append(inside[block], outside[block])
 
     def value(self) -> float:
         """Tr √(VᵀV)."""
-        if self._scatter is not None:
-            values = scipy.linalg.eigvalsh(self._scatter, check_finite=False)
-            kept = values[max(self.r - self._rows, 0) :]  # the others are zero but for rounding
-            return float(np.sqrt(np.clip(kept, 0.0, None)).sum())
-        k = self._pending
-        if k == 0:
-            return self._root
-        logs = np.linalg.slogdet(self._kernel[:, :k, :k] + np.eye(k))[1]
-        # Never below 0; repeated rows lose the identity at the smallest nodes, which weigh nothing.
-        return self._root + float(self._weights @ np.maximum(logs, 0.0))
+        if self._scatter is None:
+            return self._root + float(self._weights @ self._logs)
+        values = scipy.linalg.eigvalsh(self._scatter, check_finite=False)
+        kept = values[max(self.r - self._rows, 0) :]  # the others are zero but for rounding
+        return float(np.sqrt(np.clip(kept, 0.0, None)).sum())
 
     def _split(self, rows: Float) -> tuple[Float, Float]:
-        """Coordinates in the basis, and what lies outside its span."""
-        inside = rows @ self._basis.T
-        outside = np.zeros_like(rows) if self._full else rows - inside @ self._basis
-        return inside, outside
+        """Coordinates in the span of A, and what lies outside it."""
+        if self._span is None:
+            return rows, rows[:, :0]
+        within, outside = np.empty((len(rows), len(self._span))), rows.copy()
+        for start in range(0, len(self._span), IN_CACHE):
+            part = self._span[start : start + IN_CACHE]
+            within[:, start : start + IN_CACHE] = here = rows @ part.T
+            outside -= here @ part
+        return within, outside
 
-    @property
-    def _full(self) -> bool:
-        return self._values.size == self.r
-
-    def _append(self, rows: Float) -> None:
-        start, stop = self._pending, self._pending + rows.shape[0]
-        inside, outside = self._split(rows)
+    def _append(self, inside: Float, outside: Float) -> None:
+        """Take rows into V and M: their coordinates in the eigenvectors, the rest of them."""
+        start, stop = self._pending, self._pending + inside.shape[0]
         self._inside[start:stop], self._outside[start:stop] = inside, outside
-        earlier = self._inside[:stop].T
-        beyond = outside @ self._outside[:stop].T
-        size = max(1, _CHUNK // rows.shape[0])
-        for first in range(0, self._nodes.size, size):
-            nodes = self._nodes[first : first + size, None, None]
-            weighted = inside / (self._values + nodes)
-            block = (weighted.reshape(-1, self._values.size) @ earlier).reshape(
-                nodes.size, stop - start, stop
-            )
-            block += beyond / nodes
-            self._kernel[first : first + size, start:stop, :stop] = block
-            self._kernel[first : first + size, :stop, start:stop] = np.swapaxes(block, 1, 2)
+        nodes = self._nodes[:, None, None]
+        # The new rows of M - I: V (A + x²)⁻¹ Vᵀ, in which x⁻² stands for A outside its span.
+        weighted = (inside / (self._values + nodes)).reshape(-1, inside.shape[1])
+        fresh = (weighted @ self._inside[:stop].T).reshape(nodes.size, -1, stop)
+        fresh += (outside @ self._outside[:stop].T) / nodes
+        earlier = self._whitening[:, :start, :start]
+        explained = fresh[:, :, :start] @ np.swapaxes(earlier, 1, 2)
+        left = fresh[:, :, start:] - explained @ np.swapaxes(explained, 1, 2)
+        values, vectors = np.linalg.eigh(left)
+        # Without the identity, beside which they are lost at the largest nodes, which weigh most.
+        # They are below 0 by rounding: of repeated rows at the smallest, which weigh nothing.
+        values = np.maximum(values, 0.0)
+        self._logs += np.log1p(values).sum(axis=1)
+        whiten = np.swapaxes(vectors / np.sqrt(1.0 + values)[:, None, :], 1, 2)
+        self._whitening[:, start:stop, start:stop] = whiten
+        self._whitening[:, start:stop, :start] = -(whiten @ explained) @ earlier
+        self._whitening[:, :start, start:stop] = 0.0
         self._pending = stop
 
     def _decompose(self, rows: Float) -> None:
         """Take up the pending rows and `rows` into the eigendecomposition."""
-        inside, outside = self._split(rows)
-        inside = np.concatenate([self._inside[: self._pending], inside])
+        within, outside = self._split(rows)
+        within = np.concatenate([self._inside[: self._pending] @ self._vectors.T, within])
         outside = np.concatenate([self._outside[: self._pending], outside])
-        m = self._values.size
-        if self._full or m + inside.shape[0] < self.r:
-            fresh, lifted = (np.zeros((0, self.r)), inside[:, :0])
-            if not self._full:
-                fresh, lifted = self._orthonormal(outside)
-            both = np.concatenate([inside, lifted], axis=1)
-            matrix = both.T @ both
-            matrix[np.arange(m), np.arange(m)] += self._values
-            basis = np.concatenate([self._basis, fresh]) if fresh.size else self._basis
-            self._values, vectors = _eigh(matrix)
-            self._basis = vectors.T @ basis
-        else:  # from now on every direction is spanned
-            whole = inside @ self._basis + outside
-            matrix = (self._basis.T * self._values) @ self._basis + whole.T @ whole
-            self._values, vectors = _eigh(matrix)
-            self._basis = np.ascontiguousarray(vectors.T)
-        self._values = np.clip(self._values, 0.0, None)
+        m, b = self._values.size, len(within)
+        fresh, lifted = within[:0], within[:, :0]
+        if self._span is not None and m + b < self.r:
+            fresh, lifted = self._orthonormal(outside)
+            self._span = np.concatenate([self._span, fresh])
+        # Rows whose scatter is A, and those that come to them, in the terms of the span.
+        whole = np.zeros((m + b, m + len(fresh)))
+        whole[:m, :m] = (self._vectors * np.sqrt(self._values)).T
+        whole[m:, :m], whole[m:, m:] = within, lifted
+        if self._span is not None and m + b >= self.r:  # from now on every direction is spanned
+            whole = whole @ self._span
+            whole[m:] += outside
+            self._span = None
+        values, self._vectors = _eigh(whole.T @ whole)
+        self._values = np.clip(values, 0.0, None)
         self._root = float(np.sqrt(self._values[-min(self._rows, self._values.size) :]).sum())
         self._start_pending()
 
@@ -167,7 +183,8 @@ class TraceRoot:
         kept = int((np.abs(np.diagonal(upper)) > SPAN_RTOL * scale).sum())
         coordinates = np.zeros((outside.shape[0], kept))
         coordinates[order] = upper[:kept].T
-        return q[:, :kept].T, coordinates
+        # Of rows near to the span more than rounding of it is left: it goes, or it would grow.
+        return self._split(q[:, :kept].T)[1], coordinates
 
     def _start_pending(self) -> None:
         m = self._values.size
@@ -176,12 +193,16 @@ class TraceRoot:
         self._nodes, self._weights = _quadrature(self._values, self._trace)
         capacity = min(max(m // SHARE, LEAST_PENDING), MOST_PENDING)
         self._inside = np.empty((capacity, m))
-        self._outside = np.empty((capacity, self.r))
-        self._kernel = np.empty((self._nodes.size, capacity, capacity))
+        self._outside = np.empty((capacity, 0 if self._span is None else self.r))
+        self._whitening = np.empty((self._nodes.size, capacity, capacity))
+        self._logs = np.zeros(self._nodes.size)
 
 
 def _eigh(matrix: Float) -> tuple[Float, Float]:
-    values, vectors = scipy.linalg.eigh(matrix, driver="evd", check_finite=False, overwrite_a=True)
+    # The transpose, the same matrix in Fortran's order, is not copied.
+    values, vectors = scipy.linalg.eigh(
+        matrix.T, driver="evd", check_finite=False, overwrite_a=True
+    )
     return values, vectors
 
 
@@ -199,4 +220,5 @@ def _quadrature(values: Float, trace: float) -> tuple[Float, Float]:
     rise, fall = np.exp(w - high), np.exp(low - w)
     x = np.exp(w + rise - fall)
     weights: Float = STEP / math.pi * x * (1.0 + rise + fall)
-    return x * x, weights
+    kept = x > SMALLEST_NODE * math.sqrt(trace)
+    return x[kept] ** 2, weights[kept]

@@ -464,7 +464,8 @@ def _fraction(
 def _solve(matrix: Float, vector: Float) -> Float:
     """Solve a symmetric positive semidefinite system, scaled to a unit diagonal."""
     scale = 1.0 / np.sqrt(np.maximum(np.diagonal(matrix), EPS**2))
-    values, vectors = np.linalg.eigh(matrix * np.outer(scale, scale))
-    kept = np.maximum(values, EPS * max(float(values[-1]), EPS))
-    solution: Float = scale * (vectors @ ((vectors.T @ (scale * vector)) / kept))
+    scaled = matrix * np.outer(scale, scale)
+    # More than rounding can take off the smallest eigenvalue.
+    scaled[np.diag_indices_from(scaled)] += scaled.shape[0] * EPS
+    solution: Float = scale * np.linalg.solve(scaled, scale * vector)
     return solution

@@ -58,7 +58,15 @@ class Norms:
         variances = np.einsum("ij,ij->j", centred, centred) / n
         factor = threshold * math.sqrt(2.0 * math.log(d) / n)
         spread = np.sqrt(variances)
-        entries = _entries_above(centred, factor * spread, spread) if factor < 1.0 else None
+        entries = None
+        if factor < 1.0:
+            # Products in single precision where features come in it: a bonus needs no more.
+            scaled: NDArray[np.floating[Any]] = centred / np.where(spread > 0.0, spread, 1.0)
+            if rows.dtype.itemsize <= 4:
+                scaled = scaled.astype(np.float32)
+            entries = _correlations_above(scaled, factor)
+            i, j = entries.coords
+            entries.data *= spread[i] * spread[j]
         squares = float(variances @ variances)
         if entries is None or entries.nnz == 0:  # by Cauchy and Schwarz, if factor >= 1
             return cls(
@@ -174,7 +182,9 @@ def _mean_norm(centred: Float) -> float:
     return float(np.sqrt(np.einsum("ij,ij->i", centred, centred)).mean())
 
 
-def _upper_panels(centred: Float) -> Iterator[tuple[int, Float]]:
+def _upper_panels(
+    centred: NDArray[np.floating[Any]],
+) -> Iterator[tuple[int, NDArray[np.floating[Any]]]]:
     """Covariance entries above the diagonal: (first row, panel of its rows from that column on)."""
     n, d = centred.shape
     for start in range(0, d, PANEL):
@@ -185,17 +195,15 @@ def _upper_panels(centred: Float) -> Iterator[tuple[int, Float]]:
         yield start, panel
 
 
-def _entries_above(centred: Float, row_cut: Float, column_cut: Float) -> Any:
-    """Upper off-diagonal covariances of at least ``row_cut[i] * column_cut[j]``, sparse."""
-    d = centred.shape[1]
+def _correlations_above(scaled: NDArray[np.floating[Any]], least: float) -> Any:
+    """Upper off-diagonal entries of at least `least`, sparse; columns have variance 1."""
+    d = scaled.shape[1]
     found: list[tuple[NDArray[np.intp], NDArray[np.intp], Float]] = []
-    for start, panel in _upper_panels(centred):
-        stop = start + panel.shape[0]
-        cut = np.outer(row_cut[start:stop], column_cut[start:])
-        i, j = np.nonzero((np.abs(panel) >= cut) & (panel != 0.0))
-        found.append((i + start, j + start, panel[i, j]))
+    for start, panel in _upper_panels(scaled):
+        i, j = np.nonzero(np.abs(panel) >= least)
+        found.append((i + start, j + start, panel[i, j].astype(np.float64)))
     rows, columns, values = (np.concatenate(parts) for parts in zip(*found, strict=True))
-    return scipy.sparse.csr_array((values, (rows, columns)), shape=(d, d))
+    return scipy.sparse.coo_array((values, (rows, columns)), shape=(d, d))
 
 
 def _largest_eigenvalue(variances: Float, entries: Any) -> float:
