@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Generator, Iterable
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from genbounds._process import blas_threads
@@ -17,6 +19,9 @@ Result = TypeVar("Result")
 # memory of the scheduler does not grow with the work.
 _QUEUED_PER_THREAD = 4
 _LEAST_QUEUED = 64
+
+# Of a sum, whose tasks bring rows along: the memory of the workers must not grow with them either.
+_AHEAD_PER_THREAD = 3
 
 
 def active_client() -> Any:
@@ -63,20 +68,20 @@ def run_on(
         If a worker lacks genbounds or has other versions, a piece kills every worker that takes it,
         or the connection, or a worker that held a future, is lost.
     """
-    from distributed import CancelledError, KilledWorker, as_completed
+    from distributed import as_completed
 
-    _require_package(client)
-    expected = versions()
+    why = unlike_here(client)
+    if why is not None:
+        raise InputError(f"{why}.")
+    submitted = _submitter(client, threads)
     coming = enumerate(tasks)
-    queued = max(_LEAST_QUEUED, _QUEUED_PER_THREAD * sum(client.nthreads().values()))
+    queued = max(_LEAST_QUEUED, _QUEUED_PER_THREAD * _threads_of(client))
     indices: dict[Any, int] = {}
     finished = as_completed(loop=client.loop)
 
     def submit() -> None:
         for index, task in coming:
-            future = client.submit(
-                _guarded, function, task, threads, expected, pure=False, retries=0
-            )
+            future = submitted(function, task)
             indices[future] = index
             finished.add(future)
             return
@@ -84,44 +89,124 @@ def run_on(
     for _ in range(queued):
         submit()
     for future in finished:
-        try:
+        with _explained(then):
             result = future.result()
-        except KilledWorker as error:
-            raise InputError(
-                f"a piece of work killed {error.allowed_failures + 1} workers in a row, "
-                f"perhaps because memory ran out: ask for workers with more; {then}"
-            ) from None
-        except CancelledError:
-            raise InputError(
-                f"the connection to the cluster, or what one of its workers held, was lost: {then}"
-            ) from None
         yield indices.pop(future), result
         future.release()
         submit()
 
 
-def _require_package(client: Any) -> None:
-    """Raise if a worker cannot import genbounds: it would die of the first piece it unpacks.
+def sum_on(
+    client: Any,
+    function: Callable[..., Result],
+    add: Callable[[Result, Result], Result],
+    tasks: Iterable[tuple[Any, ...]],
+    *,
+    threads: int,
+    then: str,
+) -> Result:
+    """Return the sum of ``function(*task)`` over one task or more; the workers add up as well.
 
-    The question is a function within a function, which is sent as it is, not by name.
+    Neighbours are added first, then neighbouring sums: the order is that of the tasks, whichever
+    worker is faster. Tasks are asked for as workers come to them. ``add(a, b)`` returns a + b; the
+    other arguments and the errors are those of `run_on`.
+    """
+    from distributed import wait
+
+    submitted = _submitter(client, threads)
+    most = _AHEAD_PER_THREAD * max(1, _threads_of(client))
+    running: deque[Any] = deque()
+    sums: list[tuple[int, Any]] = []  # of how many tasks, and the future of their sum
+
+    def join() -> None:
+        (first, one), (second, two) = sums[-2:]
+        sums[-2:] = [(first + second, submitted(add, (one, two)))]
+
+    with _explained(then):
+        for task in tasks:
+            running.append(submitted(function, task))
+            sums.append((1, running[-1]))
+            while len(sums) > 1 and sums[-2][0] == sums[-1][0]:
+                join()
+            if len(running) == most:
+                oldest = running.popleft()
+                wait(oldest)
+                if oldest.status != "finished":  # nor will the sum be
+                    break
+        while len(sums) > 1:
+            join()
+        found: Result = sums[0][1].result()
+    return found
+
+
+def unlike_here(client: Any) -> str | None:
+    """Say which worker has another genbounds, NumPy or SciPy, or lacks one; None if none does.
+
+    A worker would die of the first piece of a package that it lacks. The question is a function
+    within a function, which is sent as it is, not by name.
     """
 
-    def reason() -> str | None:
+    def installed(names: tuple[str, ...]) -> dict[str, str] | str:
         from importlib import import_module
 
         try:
-            import_module("genbounds")
+            return {name: str(import_module(name).__version__) for name in names}
         except ImportError as error:
             return str(error)
-        return None
 
-    for worker, why in client.run(reason).items():
-        if why is not None:
-            raise InputError(
-                f"the Dask worker {display(worker)} cannot import genbounds ({display(why)}): "
-                "install there the "
-                f"version of this machine, {versions()['genbounds']}."
+    here = versions()
+    for worker, there in client.run(installed, tuple(here)).items():
+        if isinstance(there, str):
+            return (
+                f"the Dask worker {display(worker)} cannot import genbounds ({display(there)}): "
+                f"install there the version of this machine, {here['genbounds']}"
             )
+        if there != here:
+            return (
+                f"the Dask worker {display(worker)} runs other versions "
+                f"({_differences(there, here)}): make them the same"
+            )
+    return None
+
+
+def _differences(there: dict[str, str], here: dict[str, str]) -> str:
+    return ", ".join(
+        f"{name} {display(there[name])} there, {here[name]} here"
+        for name in here
+        if there[name] != here[name]
+    )
+
+
+def _threads_of(client: Any) -> int:
+    return sum(client.nthreads().values())
+
+
+def _submitter(client: Any, threads: int) -> Callable[..., Any]:
+    """Return what submits a function with its arguments, and returns the future."""
+    expected = versions()
+
+    def submitted(function: Callable[..., Any], task: tuple[Any, ...]) -> Any:
+        return client.submit(_guarded, function, task, threads, expected, pure=False, retries=0)
+
+    return submitted
+
+
+@contextmanager
+def _explained(then: str) -> Iterator[None]:
+    """Say in one line that workers or the connection were lost, and what to do then."""
+    from distributed import CancelledError, KilledWorker
+
+    try:
+        yield
+    except KilledWorker as error:
+        raise InputError(
+            f"a piece of work killed {error.allowed_failures + 1} workers in a row, "
+            f"perhaps because memory ran out: ask for workers with more; {then}"
+        ) from None
+    except CancelledError:
+        raise InputError(
+            f"the connection to the cluster, or what one of its workers held, was lost: {then}"
+        ) from None
 
 
 def _guarded(
@@ -133,11 +218,7 @@ def _guarded(
     """Run on a worker: no other versions, no other number of threads than asked."""
     here = versions()
     if here != expected:
-        differences = ", ".join(
-            f"{name} {here[name]} there, {expected[name]} here"
-            for name in expected
-            if here[name] != expected[name]
-        )
+        differences = _differences(here, expected)
         raise InputError(f"a Dask worker runs other versions ({differences}): make them the same.")
     with blas_threads(threads):
         return function(*task)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import io
 import math
+import mmap
 import os
 import sys
 import tempfile
-import weakref
 from collections.abc import Callable, Iterable, Iterator
 from typing import IO, Any, Literal
 
@@ -20,8 +20,10 @@ _IN_MEMORY = 1 << 26
 _CHUNK = 1 << 22
 _AT_ONCE = 1 << 29
 """Bytes of a dask array that are computed together, so that many workers have something to do."""
-_FROM_DASK: dict[int, weakref.ref[NDArray[Any]]] = {}
-"""Arrays that were computed by dask, as long as they are in use."""
+
+
+class _Computed(mmap.mmap):
+    """Memory of a dask array that was computed: by it the array, and views of it, are known."""
 
 
 def fits_in_memory(size: int) -> bool:
@@ -35,8 +37,9 @@ def gather(
     dtype: np.dtype[Any],
     shape: tuple[int, ...],
     fortran: bool = False,
+    computed: bool = False,
 ) -> NDArray[Any]:
-    """Gather exactly prod(shape) items from chunks of bytes.
+    """Gather exactly prod(shape) items from chunks of bytes; `computed`: by dask.
 
     Returns
     -------
@@ -66,6 +69,9 @@ def gather(
         if size == 0:  # nothing to map
             return np.empty(shape, dtype=dtype)
         buffer.flush()
+        if computed:
+            memory = _Computed(buffer.fileno(), size, access=mmap.ACCESS_READ)
+            return np.ndarray(shape, dtype, memory, order=order)
         return np.memmap(buffer, dtype=dtype, mode="r", shape=shape, order=order)
 
 
@@ -99,9 +105,8 @@ def row_parts(x: NDArray[Any]) -> Iterator[slice]:
 
 def is_mapped(x: Any) -> bool:
     """Whether an array lies in a file."""
-    while isinstance(x, np.ndarray) and not isinstance(x, np.memmap):
-        x = x.base
-    return isinstance(x, np.memmap)
+    memory = _memory_of(x)
+    return isinstance(memory, mmap.mmap) and not fits_in_memory(len(memory))
 
 
 def _bytes_of(rows: NDArray[Any]) -> memoryview:
@@ -124,18 +129,11 @@ def row_blocks_of_dask(x: Any) -> list[tuple[int, Any]] | None:
 
 def is_from_dask(x: NDArray[Any]) -> bool:
     """Whether an array, or what it is a view of, is a dask array that was `computed`."""
-    return id(_owner(x)) in _FROM_DASK
+    return isinstance(_memory_of(x), _Computed)
 
 
-def remember_dask(x: NDArray[Any]) -> None:
-    """Take an array for one that was computed by dask: it was made of one, row by row."""
-    owner = _owner(x)
-    key = id(owner)
-    _FROM_DASK[key] = weakref.ref(owner, lambda _: _FROM_DASK.pop(key, None))
-
-
-def _owner(x: NDArray[Any]) -> NDArray[Any]:
-    while isinstance(x.base, np.ndarray):
+def _memory_of(x: Any) -> Any:
+    while isinstance(x, np.ndarray):
         x = x.base
     return x
 
@@ -152,19 +150,18 @@ def computed(x: Any) -> NDArray[Any]:
     Exception
         Whatever computing it raises.
     """
-    found = _computed(x)
-    remember_dask(found)
-    return found
-
-
-def _computed(x: Any) -> NDArray[Any]:
     if not all(math.isfinite(size) for size in x.shape):
         raise ValueError("the sizes of its blocks are unknown, call x.compute_chunk_sizes() first")
     if x.ndim != 2 or x.dtype.hasobject or fits_in_memory(x.nbytes):
         found = np.asarray(x)
         if found.shape != x.shape:
             raise ValueError(f"its blocks hold {found.shape}, where {x.shape} was said")
-        return found
+        if found.dtype.hasobject or not found.size:
+            return found
+        kept = np.ndarray(found.shape, found.dtype, _Computed(-1, found.nbytes))
+        kept[...] = found
+        kept.flags.writeable = False
+        return kept
 
     def blocks() -> Iterator[memoryview]:
         dask = sys.modules["dask"]
@@ -179,7 +176,7 @@ def _computed(x: Any) -> NDArray[Any]:
                 yield _bytes_of(np.ascontiguousarray(part, dtype=x.dtype))
             first = last
 
-    return gather(blocks(), dtype=x.dtype, shape=x.shape)
+    return gather(blocks(), dtype=x.dtype, shape=x.shape, computed=True)
 
 
 def scratch_file() -> Any:

@@ -27,15 +27,16 @@ bias.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 
 from genbounds.estimators._design import Design, Index, chunks, row_pairs, sums_by, weighted_pairs
 from genbounds.estimators._estimate import SampleError, Tails
 from genbounds.estimators._moments import BLOCK_BYTES, random_parts
+from genbounds.estimators._tiles import ChosenRows, client_for, over_rows
 from genbounds.validation import Float
 
 PART_NOISE = 0.02
@@ -158,6 +159,36 @@ class QuadraticForm(ABC):
         return None
 
 
+class DivisibleForm(QuadraticForm):
+    """A form of which workers of a cluster can take parts of the rows.
+
+    Attributes
+    ----------
+    chosen : ChosenRows
+        Its rows.
+    step : int
+        Rows of a block.
+    """
+
+    chosen: ChosenRows
+    step: int
+
+    @abstractmethod
+    def holding(self, chosen: ChosenRows) -> Self:
+        """Return the form of the same sample with a part of its rows at hand."""
+
+    @abstractmethod
+    def weighted(self) -> DivisibleSums:
+        """Return empty sums."""
+
+
+class DivisibleSums(Weighted, Protocol):
+    """Sums that can be added to those over other rows."""
+
+    def joined(self, other: Self) -> Self:
+        """Return the sums over the rows of both."""
+
+
 class NumberedRows(QuadraticForm):
     """A form whose blocks are the numbers of their rows: all of them are held anyway."""
 
@@ -204,23 +235,20 @@ def expand_rows(
     n = form.n
     rows_here = n if known_rows is None else known_rows
     size = rows_here if part_rows is None else part_rows
-    influence, own, known = np.empty((3, rows_here))
+    terms = influence, own, known = np.empty((3, rows_here))
     used, noise = 0, 0.0
     products: list[Float] = []
     sums = None if bias_only else form.weighted()
     curved = None if sums is None else _Curvature(sums, n)
     shuffler = np.random.default_rng(form.seed)
+    orders = None if bias_only else lambda at: shuffler.permutation(at.size)
     for part in random_parts(form.seed, rows_here, size):
         count = rows_here if part is None else part.size
-        for positions, block in form.blocks(part):
-            at = used + positions
-            rows = form.terms(block, positions)
-            influence[at], own[at], known[at] = rows.influence, rows.own, rows.known
-            order = shuffler.permutation(len(at))  # pairs must not follow the order of a file
-            if not bias_only:
-                products.append(_cross(form, block, *form.pairing(order, count)))
-            if curved is not None:
-                curved.add(block, rows)
+        mine = terms[:, used : used + count]
+        if part is None and isinstance(form, DivisibleForm) and client_for(form.chosen, form.step):
+            products += _on_workers(form, mine, curved, orders)
+        else:
+            products += _absorb(form, part, mine, curved, orders)
         used += count
         loo = influence[:used] - (2.0 / n) * own[:used]
         loo -= loo.mean()
@@ -254,23 +282,101 @@ def expand_rows(
     return error, noise
 
 
+Orders = Callable[[Index], Index]
+"""Returns a random order of the rows of a block, from their positions."""
+
+
+def _absorb(
+    form: QuadraticForm,
+    part: Index | None,
+    terms: Float,
+    curved: _Curvature | None,
+    orders: Orders | None,
+) -> list[Float]:
+    """Fill in the terms of rows; return h(x, x') of random pairs of them, if `orders` are given."""
+    influence, own, known = terms
+    products = []
+    for at, block in form.blocks(part):
+        rows = form.terms(block, at)
+        influence[at], own[at], known[at] = rows.influence, rows.own, rows.known
+        if orders is not None:  # pairs must not follow the order of a file
+            products.append(_cross(form, block, *form.pairing(orders(at), own.size)))
+        if curved is not None:
+            curved.add(block, rows)
+    return products
+
+
+def _on_workers(
+    form: DivisibleForm, terms: Float, curved: _Curvature | None, orders: Orders | None
+) -> list[Float]:
+    """Do the same for all rows, in the same blocks, on the workers of a cluster."""
+    n, step = form.chosen.n, form.step
+    order = np.arange(n)
+    if orders is not None:
+        order = np.concatenate([orders(order[k : k + step]) for k in range(0, n, step)])
+    if curved is not None:
+        at, block = next(form.blocks(None))
+        curved.start(form.terms(block, at))
+    bare = form.holding(form.chosen.part(slice(0, 0)))
+    found = over_rows(
+        _absorbed,
+        _Absorbed.joined,
+        form.chosen,
+        order,
+        constants=(bare, curved and curved.own_centre, orders is not None),
+        step=step,
+    )
+    terms[:] = found.terms
+    if curved is not None:
+        curved.sums = found.sums
+    return found.products
+
+
+@dataclass(frozen=True, slots=True)
+class _Absorbed:
+    """What `_absorb` finds of some rows, with the sums for their curvature."""
+
+    terms: Float
+    products: list[Float]
+    sums: Any
+
+    def joined(self, other: _Absorbed) -> _Absorbed:
+        return _Absorbed(
+            np.concatenate([self.terms, other.terms], axis=1),
+            self.products + other.products,
+            None if self.sums is None else self.sums.joined(other.sums),
+        )
+
+
+def _absorbed(
+    rows: ChosenRows, order: Index, bare: DivisibleForm, own_centre: float | None, pairs: bool
+) -> _Absorbed:
+    form, terms = bare.holding(rows), np.empty((3, rows.n))
+    curved = None if own_centre is None else _Curvature(form.weighted(), form.n, own_centre)
+    products = _absorb(form, None, terms, curved, order.__getitem__ if pairs else None)
+    return _Absorbed(terms, products, None if curved is None else curved.sums)
+
+
 class _Curvature:
     """Mean of IF(x) IF(x') h(x, x') over pairs of different rows, in one pass."""
 
-    def __init__(self, sums: Weighted, n: int) -> None:
-        self._sums, self._n = sums, n
-        self._own_centre: float | None = None
+    def __init__(self, sums: Weighted, n: int, own_centre: float | None = None) -> None:
+        self.sums, self._n, self.own_centre = sums, n, own_centre
+
+    def start(self, rows: RowTerms) -> float:
+        """Take the first block for the centre of all."""
+        self.own_centre = float(rows.own.mean())
+        return self.own_centre
 
     def add(self, block: Any, rows: RowTerms) -> None:
         # Influences are centred before all of them are known, near enough: h has mean zero, so
         # that a constant hardly matters.
-        if self._own_centre is None:
-            self._own_centre = float(rows.own.mean())
-        loo = rows.influence - self._sums.centre - (2.0 / self._n) * (rows.own - self._own_centre)
-        self._sums.add(block, loo)
+        own = rows.own - (self.start(rows) if self.own_centre is None else self.own_centre)
+        loo = rows.influence - self.sums.centre - (2.0 / self._n) * own
+        self.sums.add(block, loo)
 
     def value(self, loo: Float, own: Float) -> float:
-        return (self._sums.square() - float((loo**2) @ own)) / (loo.size * (loo.size - 1.0))
+        return (self.sums.square() - float((loo**2) @ own)) / (loo.size * (loo.size - 1.0))
 
 
 def _cross(form: QuadraticForm, block: Any, i: Index, j: Index) -> Float:

@@ -8,8 +8,8 @@ import pytest
 import genbounds as gb
 from genbounds import _scratch
 from genbounds._cluster import active_client
-from genbounds._scratch import computed, is_from_dask
-from genbounds.estimators.kernels import _tiles
+from genbounds._scratch import computed, is_from_dask, is_mapped
+from genbounds.estimators import _moments, _tiles
 from genbounds.estimators.vendi._spectrum import FeatureRows
 from tests.refusal import refused
 
@@ -27,6 +27,11 @@ def laplace(a, b):
     return np.exp(-np.abs(a[:, None] - b).sum(axis=2))
 
 
+def wide(x):
+    """15 features: so few rows a feature that the third order is removed, by halving."""
+    return np.concatenate([x, x[:, ::-1] ** 2, x[:, 2:3] * x], axis=1)
+
+
 # With the number of pairs of parts that workers take: the model has 2 parts and the reference 3, so
 # that these are 3 and 6 within them and 6 between. What has one part alone stays here.
 SCORES = {
@@ -41,6 +46,14 @@ SCORES = {
     "function": (3, lambda x, _: gb.vendi_score(x, kernel=laplace, order=2.0, method="ustat")),
     "weights": (3, lambda x, _: gb.vendi_score(gb.Sample(x, weights=1.0 + PROMPTS), order=2.0)),
     "lanczos": (120, lambda _, real: gb.vendi_score(real, method="lanczos", components=20)),
+    # Of parts: the moments and the influence of every row, those of groups without the latter.
+    "fd": (10, lambda fake, real: gb.frechet_distance(fake, real)),
+    "fd, halves": (10, lambda x, y: gb.frechet_distance(wide(x), wide(y))),
+    "fd, compared": (17, lambda x, y: gb.compare({"a": x, "b": 2.0 * x}, y, metric="fd")),
+    "fd, an array": (6, lambda _, y: gb.frechet_distance(FAKE, y, estimator="plugin")),
+    "fd, groups": (8, lambda x, y: gb.frechet_distance(gb.Sample(x, groups=PROMPTS), y)),
+    "fd, strata": (8, lambda x, y: gb.frechet_distance(gb.Sample(x, strata=PROMPTS % 9), y)),
+    "fd, weights": (8, lambda x, y: gb.frechet_distance(gb.Sample(x, weights=1 + PROMPTS), y)),
     # Products of features, of 2 parts.
     "fkea": (2, lambda fake, _: gb.vendi_score(fake, method="fkea", components=20)),
     "cosine": (2, lambda fake, _: gb.vendi_score(fake, kernel="cosine")),
@@ -72,8 +85,9 @@ def client(workers):
 
 @pytest.fixture
 def tiles(monkeypatch):
-    """Take tiles of 201 rows or more; return how many pairs of them were sent to workers."""
+    """Take parts of 201 rows or more; return how many of them, or pairs, were sent to workers."""
     monkeypatch.setattr(_tiles, "SINGLE_ROWS", 200)
+    monkeypatch.setattr(_moments, "BLOCK_BYTES", 8 * D * 30)
     sent = []
 
     def run_on(client, function, tasks, **options):
@@ -81,8 +95,14 @@ def tiles(monkeypatch):
             sent.append(index)
             yield index, result
 
-    _run_on = _tiles.run_on
+    def sum_on(client, function, add, tasks, **options):
+        tasks = list(tasks)
+        sent.extend(tasks)
+        return _sum_on(client, function, add, tasks, **options)
+
+    _run_on, _sum_on = _tiles.run_on, _tiles.sum_on
     monkeypatch.setattr(_tiles, "run_on", run_on)
+    monkeypatch.setattr(_tiles, "sum_on", sum_on)
     return sent
 
 
@@ -115,7 +135,7 @@ def test_a_cluster_gives_the_score_of_one_machine(client, tiles, name):
 def test_a_part_of_the_rows_is_summed_up_on_a_cluster(client, tiles):
     rows = computed(array.from_array(FAKE, chunks=(97, D)))
     index = np.random.default_rng(1).permutation(N)
-    features = FeatureRows.of(rows).subset(index[:500])
+    features = FeatureRows.of(rows, from_dask=True).subset(index[:500])
     for found, chosen in (
         (features, index[:500]),
         (features.subset(np.arange(0, 500, 2)), index[:500:2]),
@@ -154,15 +174,17 @@ def test_a_piece_of_work_asks_no_others(client):
     assert client.submit(active_client, pure=False).result() is None
 
 
-def test_a_sample_is_known_for_one_of_dask_as_long_as_it_is_there():
-    rows = computed(array.from_array(FAKE, chunks=(97, D)))
-    assert is_from_dask(rows)
-    assert is_from_dask(rows[3:100])
-    assert not is_from_dask(rows[[1, 2]])
+@pytest.mark.parametrize("in_memory", [1 << 26, 1000])
+def test_a_sample_is_known_for_one_of_dask(monkeypatch, in_memory):
+    monkeypatch.setattr(_scratch, "_IN_MEMORY", in_memory)
+    for chunks in ((97, D), -1):
+        rows = computed(array.from_array(FAKE, chunks=chunks))
+        assert (rows == FAKE).all()
+        assert is_from_dask(rows)
+        assert is_from_dask(rows[3:100])
+        assert not is_from_dask(rows[[1, 2]])
+        assert is_mapped(rows) == (in_memory == 1000)
     assert not is_from_dask(FAKE)
-    count = len(_scratch._FROM_DASK)
-    del rows
-    assert len(_scratch._FROM_DASK) == count - 1
 
 
 def test_what_a_worker_refuses_is_one_line(client, tiles):

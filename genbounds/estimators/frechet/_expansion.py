@@ -14,6 +14,7 @@ docs/frechet.md.
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Iterator
 from dataclasses import replace
@@ -26,13 +27,14 @@ from numpy.typing import NDArray
 from genbounds.estimators._design import Design, Index
 from genbounds.estimators._estimate import SampleError
 from genbounds.estimators._linalg import EPS
-from genbounds.estimators._moments import is_narrow, row_blocks
+from genbounds.estimators._moments import block_size, is_narrow, row_blocks
 from genbounds.estimators._second_order import (
-    QuadraticForm,
+    DivisibleForm,
     RowTerms,
     expand_design,
     expand_rows,
 )
+from genbounds.estimators._tiles import ChosenRows
 from genbounds.estimators.spectrum_fit._contour import contour_trace_root
 from genbounds.validation import Float
 
@@ -211,8 +213,7 @@ def rows_error(
     As in `_second_order`, with one addition: the fitted transport map errs on average by O(d/n),
     so that the influence is taken along `transport_roots`.
     """
-    width = max(form.rows.shape[1], form.kernel.roots.size)
-    part_rows = None if every_row else max(PART_ROWS, PART_WORK // width**2)
+    part_rows = None if every_row else max(PART_ROWS, PART_WORK // form.widest**2)
     if design is None or design.independent:
         error, _ = expand_rows(
             form,
@@ -236,7 +237,7 @@ class Rows(NamedTuple):
     diagonal: Float
 
 
-class FrechetRows(QuadraticForm):
+class FrechetRows(DivisibleForm):
     """The rows of one sample as a `QuadraticForm`; a block is `Rows`.
 
     Parameters
@@ -269,9 +270,11 @@ class FrechetRows(QuadraticForm):
         projection: Float,
         n: int | None = None,
     ) -> None:
-        self._known_rows = rows.shape[0] if index is None else index.size
-        self.n = self._known_rows if n is None else n
-        self.rows, self.index, self.mean, self.kernel = rows, index, mean, kernel
+        self.chosen = ChosenRows(rows, index)
+        self.n = self.chosen.n if n is None else n
+        self.mean, self.kernel = mean, kernel
+        self.widest = max(rows.shape[1], kernel.roots.size)
+        self.step = block_size(self.widest)
         self.projection = projection.astype(kernel.dtype, copy=False)
         # Covariances have divisor n - 1, so that mean(x xᵀ) is smaller than they are; those of a
         # design are the means themselves.
@@ -283,7 +286,13 @@ class FrechetRows(QuadraticForm):
     @property
     def known_rows(self) -> int:
         """How many of the n rows are at hand."""
-        return self._known_rows
+        return self.chosen.n
+
+    def holding(self, chosen: ChosenRows) -> FrechetRows:
+        """Return the form of the same sample with a part of its rows at hand."""
+        other = copy.copy(self)
+        other.chosen = chosen
+        return other
 
     @property
     def bias_divisor(self) -> float:
@@ -293,12 +302,11 @@ class FrechetRows(QuadraticForm):
     @property
     def width(self) -> int:
         """Numbers a row."""
-        return int(self.rows.shape[1]) + self.kernel.roots.size
+        return self.mean.size + self.kernel.roots.size
 
     def block(self, rows: Index) -> Rows:
         """Return the rows with these numbers, centred, with their coordinates."""
-        chosen = rows if self.index is None else self.index[rows]
-        x = np.array(self.rows[chosen], dtype=np.float64)
+        x = np.array(self.chosen[rows], dtype=np.float64)
         x -= self.mean
         return self._of(x)
 
@@ -307,9 +315,9 @@ class FrechetRows(QuadraticForm):
 
     def blocks(self, part: Index | None) -> Iterator[tuple[Index, Rows]]:
         """Yield centred rows x with their coordinates w."""
-        chosen = self.index if part is None else part if self.index is None else self.index[part]
-        width = max(self.rows.shape[1], self.kernel.roots.size)
-        for positions, x in row_blocks(self.rows, chosen, width=width):
+        rows, index = self.chosen.rows, self.chosen.index
+        index = index if part is None else part if index is None else index[part]
+        for positions, x in row_blocks(rows, index, width=self.widest):
             x -= self.mean
             yield positions, self._of(x)
 
@@ -354,6 +362,15 @@ class _WeightedRows:
         self.with_w += part.T @ part
         part = scaled[v <= 0.0]
         self.with_w -= part.T @ part
+
+    def joined(self, other: _WeightedRows) -> _WeightedRows:
+        """Return the sums over the rows of both."""
+        both = _WeightedRows(self.kernel, self.centre)
+        both.total = self.total + other.total
+        both.with_x = self.with_x + other.with_x
+        both.linear = self.linear + other.linear
+        both.with_w = self.with_w + other.with_w
+        return both
 
     def inner(self, other: _WeightedRows) -> float:
         """Σ_ij v_i u_j h(x_i, y_j) with the rows y of another sample."""

@@ -14,7 +14,15 @@ from numpy.typing import NDArray
 from genbounds.estimators._design import Design
 from genbounds.estimators._inspect import Inspected, inspect
 from genbounds.estimators._linalg import factor, triangle
-from genbounds.estimators._moments import Moments, is_narrow, random_groups, row_blocks, without
+from genbounds.estimators._moments import (
+    Moments,
+    block_size,
+    is_narrow,
+    random_groups,
+    row_blocks,
+    without,
+)
+from genbounds.estimators._tiles import ChosenRows, over_rows
 from genbounds.estimators.frechet._expansion import PAIRING_SEED, SINGLE_WIDTH
 from genbounds.validation import Float, check_finite
 
@@ -254,23 +262,55 @@ def moments_of(sample: FrechetSample, index: NDArray[np.intp]) -> Moments:
 
 def _sum_of(sample: FrechetSample, index: NDArray[np.intp]) -> Moments:
     assert sample.rows is not None
-    moments = Moments.empty(sample.d)
-    for _, block in row_blocks(sample.rows, index, dtype=sample.precision):
-        moments.absorb_block(block)
+    rows = ChosenRows(sample.rows, index)
+    (found,) = _moments(rows, np.zeros(rows.n, dtype=np.int8), 1, sample.precision)
+    return found
+
+
+def _moments(
+    rows: ChosenRows,
+    label: NDArray[np.integer[Any]],
+    groups: int,
+    precision: Precision,
+    name: str | None = None,
+) -> list[Moments]:
+    """Moments of groups of rows; `name`: of the argument, whose entries are still to be checked."""
+    return over_rows(
+        _moments_of_part,
+        _merged,
+        rows,
+        label,
+        constants=(groups, precision, name),
+        step=block_size(rows.rows.shape[1], precision),
+    )
+
+
+def _moments_of_part(
+    rows: ChosenRows,
+    label: NDArray[np.integer[Any]],
+    groups: int,
+    precision: Precision,
+    name: str | None,
+) -> list[Moments]:
+    moments = [Moments.empty(rows.rows.shape[1]) for _ in range(groups)]
+    for positions, block in row_blocks(rows.rows, rows.index, dtype=precision):
+        if name is not None:
+            check_finite(name, block, first_row=rows.first + int(positions[0]))
+        for k, group in enumerate(moments):
+            chosen = block if groups == 1 else block[label[positions] == k]
+            if chosen.size:
+                group.absorb_block(chosen)
     return moments
+
+
+def _merged(ones: list[Moments], twos: list[Moments]) -> list[Moments]:
+    return [one.merge(two) for one, two in zip(ones, twos, strict=True)]
 
 
 def _whole(name: str, rows: NDArray[Any], parts: int, precision: Precision) -> FrechetSample:
     """Moments of all rows, and of random groups of equal size, in one pass."""
-    n, d = rows.shape
-    label = random_groups(PAIRING_SEED, n, parts)
-    moments = [Moments.empty(d) for _ in range(parts)]
-    for positions, block in row_blocks(rows, dtype=precision):
-        check_finite(name, block, first_row=int(positions[0]))
-        for k, group in enumerate(moments):
-            chosen = block if parts == 1 else block[label[positions] == k]
-            if chosen.size:
-                group.absorb_block(chosen)
+    label = random_groups(PAIRING_SEED, len(rows), parts)
+    moments = _moments(ChosenRows(rows), label, parts, precision, name)
     whole = moments[0]
     if parts == 1:
         return FrechetSample(whole, rows, precision=precision)
@@ -381,13 +421,22 @@ def weighted_moments(
     rows: NDArray[Any], weights: Float, index: NDArray[np.intp] | None = None, *, name: str
 ) -> Moments:
     """Mean and covariance of the distribution that puts these weights on the rows."""
-    d = rows.shape[1]
-    mean, cov = np.zeros(d), np.zeros((d, d))
+    mean = np.zeros(rows.shape[1])
     for positions, block in row_blocks(rows, index):
         check_finite(name, block, first_row=int(positions[0]))
         mean += weights[positions] @ block
-    for positions, block in row_blocks(rows, index):
+    step = block_size(mean.size)
+    cov = over_rows(
+        _scatter, np.add, ChosenRows(rows, index), weights, constants=(mean,), step=step
+    )
+    return Moments(mean, cov, weights.size)
+
+
+def _scatter(rows: ChosenRows, weights: Float, mean: Float) -> Float:
+    """Weighted sum of squares and products about the mean."""
+    cov: Float = np.zeros((mean.size, mean.size))
+    for positions, block in row_blocks(rows.rows, rows.index):
         block -= mean
         block *= np.sqrt(weights[positions])[:, None]
         cov += block.T @ block
-    return Moments(mean, cov, weights.size)
+    return cov

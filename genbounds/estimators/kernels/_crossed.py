@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from genbounds.estimators._design import Design, Index, drawn
 from genbounds.estimators._estimate import EXACT, SampleError, Tails, welch_degrees_of_freedom
+from genbounds.estimators._tiles import over_pairs, weighted_sums
 from genbounds.estimators.kernels._pair_kernels import PairKernel, kernel_blocks, upper_blocks
-from genbounds.estimators.kernels._tiles import over_pairs, weighted_sums
 from genbounds.validation import Float
 
 SECOND_ORDER_UNITS = 400

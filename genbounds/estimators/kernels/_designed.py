@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from genbounds.estimators._design import Design, Index, drawn, row_design
 from genbounds.estimators._estimate import Estimate, bias_left, skewed, small_sample
 from genbounds.estimators._second_order import NumberedRows, RowTerms, Weighted, expand_design
+from genbounds.estimators._tiles import over_pairs
 from genbounds.estimators._two_samples import (
     Side,
     mixed_square,
@@ -19,7 +20,6 @@ from genbounds.estimators._two_samples import (
     with_mixed_term,
 )
 from genbounds.estimators.kernels._pair_kernels import PairKernel, kernel_blocks
-from genbounds.estimators.kernels._tiles import over_pairs
 from genbounds.validation import Float
 
 PAIRING_SEED = 20_240_105

@@ -13,10 +13,10 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds._scratch import by_rows, is_from_dask, remember_dask
+from genbounds._scratch import by_rows, is_from_dask
 from genbounds._text import quoted
 from genbounds.estimators._moments import is_narrow
-from genbounds.estimators.kernels._tiles import SINGLE_ROWS, Columns, over_pairs, weighted_sums
+from genbounds.estimators._tiles import SINGLE_ROWS, Columns, over_pairs, weighted_sums
 from genbounds.validation import (
     Float,
     InputError,
@@ -132,7 +132,7 @@ class KernelRows:
             if _name_of(kernel) != "cosine":  # which looks at every norm
                 check_finite("x", rows)
         self.n, d = rows.shape
-        self.width, self.dtype = d, rows.dtype
+        self.width, self.dtype, self.from_dask = d, rows.dtype, is_from_dask(given)
         self.dimension: int | None = None
         self.bandwidth: float | None = None
         self.chosen_by_median = False
@@ -153,8 +153,6 @@ class KernelRows:
             self._scale_by_degree(rows, poly)
         else:
             self._take_function(rows, kernel)
-        if is_from_dask(given):
-            remember_dask(self._given if self.name == "cosine" else self.rows)
 
     @cached_property
     def rows(self) -> NDArray[Any]:
@@ -390,7 +388,9 @@ class KernelRows:
         for name in (*held, "_given", "_norms"):
             bare.__dict__.pop(name, None)
         rows = (*held.values(), *columns)
-        yield from over_pairs(_on_tile, rows, None, function, bare, tuple(held))
+        yield from over_pairs(
+            _on_tile, rows, None, function, bare, tuple(held), from_dask=self.from_dask
+        )
 
     def blocks(self, other: KernelRows | None) -> Iterator[tuple[slice, slice, NDArray[Any]]]:
         """Blocks of the kernel of all rows and those of another one, or on and above the diagonal.

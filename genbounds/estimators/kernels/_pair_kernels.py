@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from genbounds.estimators._moments import is_narrow
 from genbounds.estimators._scale import power_of, unit_of
-from genbounds.estimators.kernels._tiles import SINGLE_ROWS
+from genbounds.estimators._tiles import SINGLE_ROWS
 from genbounds.validation import Float
 
 BLOCK_ROWS = 1024

@@ -12,8 +12,8 @@ from genbounds.estimators._design import Design, Index
 from genbounds.estimators._estimate import SampleError
 from genbounds.estimators._moments import row_blocks
 from genbounds.estimators._second_order import NumberedRows, RowTerms, expand_design
+from genbounds.estimators._tiles import Columns
 from genbounds.estimators.kernels._kernels import BLOCK_ROWS, Kernel, KernelRows
-from genbounds.estimators.kernels._tiles import Columns
 from genbounds.validation import Float
 
 SHIFTS, PAIRING_SEED = 8, 20_240_103

@@ -18,8 +18,8 @@ from genbounds.estimators._estimate import (
     bias_left,
     small_sample,
 )
+from genbounds.estimators._tiles import over_pairs
 from genbounds.estimators.kernels._pair_kernels import PairKernel, kernel_blocks, upper_blocks
-from genbounds.estimators.kernels._tiles import over_pairs
 from genbounds.results import Diagnostic
 from genbounds.validation import Float
 

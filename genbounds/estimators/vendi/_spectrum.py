@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from genbounds.estimators._design import Index
 from genbounds.estimators._moments import BLOCK_BYTES
+from genbounds.estimators._tiles import Columns, over_rows
 from genbounds.estimators.kernels._kernels import KernelRows
 from genbounds.estimators.kernels._rke import frobenius
-from genbounds.estimators.kernels._tiles import Columns, over_rows
 from genbounds.estimators.vendi._expansion import ZERO, Coordinates
 from genbounds.validation import Float
 
@@ -42,10 +42,13 @@ class FeatureRows:
         Returns features, from some entries of every column.
     index : ndarray of int, optional
         Which of the rows there are.
+    from_dask : bool, optional
+        Whether dask computed what they are made of.
 
     Attributes
     ----------
-    n : int
+    n, row_bytes : int
+        How many, and the size of what one is made of.
     """
 
     def __init__(
@@ -55,24 +58,31 @@ class FeatureRows:
         dtype: Any,
         make: Callable[..., NDArray[Any]],
         index: Index | None = None,
+        *,
+        from_dask: bool = False,
     ) -> None:
         self.n = len(columns[0]) if index is None else len(index)
-        self.source, self.d, self.dtype = columns[0], d, np.dtype(dtype)
+        self.row_bytes = sum(column[:1].nbytes for column in columns)
+        self.d, self.dtype, self.from_dask = d, np.dtype(dtype), from_dask
         self._columns, self._make, self._index = columns, make, index
 
     @classmethod
-    def of(cls, rows: NDArray[Any]) -> FeatureRows:
+    def of(cls, rows: NDArray[Any], *, from_dask: bool = False) -> FeatureRows:
         """Wrap an array of shape (n, d)."""
-        return cls((rows,), rows.shape[1], rows.dtype, lambda rows: rows)
+        return cls((rows,), rows.shape[1], rows.dtype, _as_they_are, from_dask=from_dask)
 
     def double(self) -> FeatureRows:
         """Return the same rows for products in float64."""
-        return FeatureRows(self._columns, self.d, np.float64, self._make, self._index)
+        return self._with(np.dtype(np.float64), self._index)
 
     def subset(self, index: Index) -> FeatureRows:
         """Return some of the rows."""
-        index = index if self._index is None else self._index[index]
-        return FeatureRows(self._columns, self.d, self.dtype, self._make, index)
+        return self._with(self.dtype, index if self._index is None else self._index[index])
+
+    def _with(self, dtype: np.dtype[Any], index: Index | None) -> FeatureRows:
+        return FeatureRows(
+            self._columns, self.d, dtype, self._make, index, from_dask=self.from_dask
+        )
 
     def part(self, where: slice) -> FeatureRows:
         """Return some of the rows, without what the others are made of."""
@@ -104,12 +114,14 @@ class FeatureRows:
         if self.n <= self.d:
             rows = self._rows(slice(0, self.n)).astype(np.float64, copy=False)
             return weighted_gram(np.asarray(rows @ rows.T), weights)
-        out = np.zeros((self.d, self.d))
-        for products in over_rows(_products, self, *([] if weights is None else [weights])):
-            out += products
+        out: Float = over_rows(_products, np.add, self, *([] if weights is None else [weights]))
         if weights is None:
             out /= self.n
         return out
+
+
+def _as_they_are(rows: NDArray[Any]) -> NDArray[Any]:
+    return rows
 
 
 def _products(features: FeatureRows, weights: Float | None = None) -> Float:
@@ -271,7 +283,7 @@ def fourier_features(rows: KernelRows, frequencies: int, seed: int) -> FeatureRo
         features *= scale
         return features
 
-    return FeatureRows((rows.rows,), 2 * frequencies, dtype, make)
+    return FeatureRows((rows.rows,), 2 * frequencies, dtype, make, from_dask=rows.from_dask)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
