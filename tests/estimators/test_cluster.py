@@ -196,3 +196,22 @@ def test_what_a_worker_refuses_is_one_line(client, tiles):
             order=2.0,
             method="ustat",
         )
+
+
+def test_a_row_that_cannot_be_used_has_its_number(client, tiles):
+    rows = np.where(np.arange(N)[:, None] == 450, np.nan, FAKE)
+    with refused("fake", "NaN in row 450"):
+        gb.frechet_distance(array.from_array(rows, chunks=(97, D)), REAL)
+    assert tiles
+
+
+def test_workers_with_other_versions_leave_the_work_here(client, tiles, monkeypatch):
+    """All they have to do then is to compute the array."""
+    there = np.__version__
+    monkeypatch.setattr("genbounds._cluster.versions", lambda: {"numpy": "1.0"})
+    rows = array.from_array(FAKE, chunks=(97, D))
+    for score in (gb.frechet_distance, gb.kernel_inception_distance):
+        with pytest.warns(UserWarning, match=f"numpy {there} there, 1.0 here"):
+            found = score(rows, REAL)
+        assert found == score(FAKE, REAL)
+    assert not tiles
