@@ -22,8 +22,8 @@ _AT_ONCE = 1 << 29
 """Bytes of a dask array that are computed together, so that many workers have something to do."""
 
 
-class _Computed(mmap.mmap):
-    """Memory of a dask array that was computed: by it the array, and views of it, are known."""
+class _FromDask(mmap.mmap):
+    """Memory of rows that dask computed: by it the array, and views of it, are known."""
 
 
 def fits_in_memory(size: int) -> bool:
@@ -37,9 +37,11 @@ def gather(
     dtype: np.dtype[Any],
     shape: tuple[int, ...],
     fortran: bool = False,
-    computed: bool = False,
+    from_dask: bool = False,
 ) -> NDArray[Any]:
-    """Gather exactly prod(shape) items from chunks of bytes; `computed`: by dask.
+    """Gather exactly prod(shape) items from chunks of bytes.
+
+    `from_dask`: whether they are what dask computed, or made of it row by row (`is_from_dask`).
 
     Returns
     -------
@@ -64,15 +66,24 @@ def gather(
             buffer.write(chunk)
         if written != size:
             raise ValueError(f"{size} bytes were announced, another number is there")
-        if isinstance(buffer, io.BytesIO):
-            return np.frombuffer(buffer.getvalue(), dtype=dtype).reshape(shape, order=order)
         if size == 0:  # nothing to map
             return np.empty(shape, dtype=dtype)
         buffer.flush()
-        if computed:
-            memory = _Computed(buffer.fileno(), size, access=mmap.ACCESS_READ)
-            return np.ndarray(shape, dtype, memory, order=order)
+        if from_dask:
+            found: NDArray[Any] = np.ndarray(shape, dtype, _known(buffer, size), order=order)
+            found.flags.writeable = False
+            return found
+        if isinstance(buffer, io.BytesIO):
+            return np.frombuffer(buffer.getvalue(), dtype=dtype).reshape(shape, order=order)
         return np.memmap(buffer, dtype=dtype, mode="r", shape=shape, order=order)
+
+
+def _known(buffer: Any, size: int) -> _FromDask:
+    if not isinstance(buffer, io.BytesIO):
+        return _FromDask(buffer.fileno(), size, access=mmap.ACCESS_READ)
+    memory = _FromDask(-1, size)
+    memory.write(buffer.getbuffer())
+    return memory
 
 
 def chunks_of(stream: IO[bytes], size: int) -> Iterator[bytes]:
@@ -88,12 +99,13 @@ def by_rows(
     """Return what `change` makes of all rows of x, one by one and as many features as before.
 
     Of an array that is mapped from a file, block by block, into a scratch file: it may be larger
-    than the memory.
+    than the memory. What is made of rows from dask is known for that as well.
     """
-    if not is_mapped(x):
+    from_dask = is_from_dask(x)
+    if not (is_mapped(x) or from_dask):
         return change(slice(None))
     blocks = (_bytes_of(np.ascontiguousarray(change(part), dtype)) for part in row_parts(x))
-    return np.asarray(gather(blocks, dtype=dtype, shape=x.shape))
+    return np.asarray(gather(blocks, dtype=dtype, shape=x.shape, from_dask=from_dask))
 
 
 def row_parts(x: NDArray[Any]) -> Iterator[slice]:
@@ -129,7 +141,7 @@ def row_blocks_of_dask(x: Any) -> list[tuple[int, Any]] | None:
 
 def is_from_dask(x: NDArray[Any]) -> bool:
     """Whether an array, or what it is a view of, is a dask array that was `computed`."""
-    return isinstance(_memory_of(x), _Computed)
+    return isinstance(_memory_of(x), _FromDask)
 
 
 def _memory_of(x: Any) -> Any:
@@ -156,12 +168,10 @@ def computed(x: Any) -> NDArray[Any]:
         found = np.asarray(x)
         if found.shape != x.shape:
             raise ValueError(f"its blocks hold {found.shape}, where {x.shape} was said")
-        if found.dtype.hasobject or not found.size:
+        if x.ndim != 2 or x.dtype.hasobject:
             return found
-        kept = np.ndarray(found.shape, found.dtype, _Computed(-1, found.nbytes))
-        kept[...] = found
-        kept.flags.writeable = False
-        return kept
+        rows = _bytes_of(np.ascontiguousarray(found))
+        return gather([rows], dtype=found.dtype, shape=found.shape, from_dask=True)
 
     def blocks() -> Iterator[memoryview]:
         dask = sys.modules["dask"]
@@ -176,7 +186,7 @@ def computed(x: Any) -> NDArray[Any]:
                 yield _bytes_of(np.ascontiguousarray(part, dtype=x.dtype))
             first = last
 
-    return gather(blocks(), dtype=x.dtype, shape=x.shape, computed=True)
+    return gather(blocks(), dtype=x.dtype, shape=x.shape, from_dask=True)
 
 
 def scratch_file() -> Any:

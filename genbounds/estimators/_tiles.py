@@ -40,7 +40,6 @@ def over_pairs(
     one: Columns,
     two: Columns | None,
     *constants: Any,
-    from_dask: bool | None = None,
 ) -> Iterator[tuple[slice, slice, Result]]:
     """Yield (i, j, function(rows i of one, rows j of two, *constants)) for tiles of all pairs.
 
@@ -55,14 +54,11 @@ def over_pairs(
         then called with None as well. The same array in both is the same one for the function.
     constants
         Further arguments of every call, small ones.
-    from_dask : bool, optional
-        Whether rows come from dask, where they are not the arrays that it computed.
     """
     samples = (one,) if two is None else (one, two)
     cuts = [_cut(len(columns[0])) for columns in samples]
     places = [(i, j) for i in cuts[0] for j in cuts[-1] if two is not None or i.start <= j.start]
-    if from_dask is None:
-        from_dask = any(is_from_dask(columns[0]) for columns in samples)
+    from_dask = any(is_from_dask(columns[0]) for columns in samples)
     client = _client() if from_dask and len(places) > 1 else None
     if client is None:
         i, j = (slice(0, len(columns[0])) for columns in (samples[0], samples[-1]))
@@ -124,20 +120,15 @@ class Parts(Protocol):
     Attributes
     ----------
     n : int
-    row_bytes : int
-        Size of a row that is sent.
-    from_dask : bool
-        Whether dask computed them, or what they are made of.
+    rows : ndarray
+        What they are made of, row by row.
     """
 
     @property
     def n(self) -> int: ...
 
     @property
-    def row_bytes(self) -> int: ...
-
-    @property
-    def from_dask(self) -> bool: ...
+    def rows(self) -> NDArray[Any]: ...
 
     def part(self, where: slice) -> Any:
         """Return a copy of some of the rows, without the others."""
@@ -164,16 +155,6 @@ class ChosenRows:
     def n(self) -> int:
         """How many."""
         return len(self.rows) if self.index is None else self.index.size
-
-    @property
-    def row_bytes(self) -> int:
-        """Size of one."""
-        return int(self.rows[:1].nbytes)
-
-    @property
-    def from_dask(self) -> bool:
-        """Whether dask computed the array."""
-        return is_from_dask(self.rows)
 
     def __getitem__(self, where: slice | NDArray[np.intp]) -> NDArray[Any]:
         return self.rows[where if self.index is None else self.index[where]]
@@ -225,11 +206,11 @@ def over_rows(
 
 def client_for(rows: Parts, step: int = 1) -> Any:
     """Return the client whose workers `over_rows` asks; None where it stays here."""
-    return _client() if rows.from_dask and len(_parts(rows, step)) > 1 else None
+    return _client() if is_from_dask(rows.rows) and len(_parts(rows, step)) > 1 else None
 
 
 def _parts(rows: Parts, step: int) -> list[slice]:
-    return _cut(rows.n, step, max(MOST_PARTS, rows.n * rows.row_bytes // PART_BYTES))
+    return _cut(rows.n, step, max(MOST_PARTS, rows.n * rows.rows[:1].nbytes // PART_BYTES))
 
 
 def _client() -> Any:

@@ -27,6 +27,9 @@ def laplace(a, b):
     return np.exp(-np.abs(a[:, None] - b).sum(axis=2))
 
 
+STEEP = gb.estimators.PolynomialKernel(degree=12, offset=1.0)
+
+
 def wide(x):
     """15 features: so few rows a feature that the third order is removed, by halving."""
     return np.concatenate([x, x[:, ::-1] ** 2, x[:, 2:3] * x], axis=1)
@@ -43,6 +46,8 @@ SCORES = {
     "mixture": (28, lambda x, y: gb.mixture({"a": x, "b": 2.0 * x[::-1]}, y, metric="kid")),
     "an array": (21, lambda x, y: gb.compare({"a": x, "b": 2.0 * FAKE}, y, metric="kid")),
     "rke": (3, lambda fake, _: gb.vendi_score(fake, order=2.0, method="ustat")),
+    "rke, cosine": (4, lambda x, _: gb.vendi_score(x, kernel="cosine", order=2.0, method="ustat")),
+    "polynomial": (3, lambda x, _: gb.vendi_score(x, kernel=STEEP, order=2.0, method="ustat")),
     "function": (3, lambda x, _: gb.vendi_score(x, kernel=laplace, order=2.0, method="ustat")),
     "weights": (3, lambda x, _: gb.vendi_score(gb.Sample(x, weights=1.0 + PROMPTS), order=2.0)),
     "lanczos": (120, lambda _, real: gb.vendi_score(real, method="lanczos", components=20)),
@@ -135,7 +140,7 @@ def test_a_cluster_gives_the_score_of_one_machine(client, tiles, name):
 def test_a_part_of_the_rows_is_summed_up_on_a_cluster(client, tiles):
     rows = computed(array.from_array(FAKE, chunks=(97, D)))
     index = np.random.default_rng(1).permutation(N)
-    features = FeatureRows.of(rows, from_dask=True).subset(index[:500])
+    features = FeatureRows.of(rows).subset(index[:500])
     for found, chosen in (
         (features, index[:500]),
         (features.subset(np.arange(0, 500, 2)), index[:500:2]),

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds._scratch import by_rows, is_from_dask
+from genbounds._scratch import by_rows
 from genbounds._text import quoted
 from genbounds.estimators._moments import is_narrow
 from genbounds.estimators._tiles import SINGLE_ROWS, Columns, over_pairs, weighted_sums
@@ -132,7 +132,7 @@ class KernelRows:
             if _name_of(kernel) != "cosine":  # which looks at every norm
                 check_finite("x", rows)
         self.n, d = rows.shape
-        self.width, self.dtype, self.from_dask = d, rows.dtype, is_from_dask(given)
+        self.width, self.dtype = d, rows.dtype
         self.dimension: int | None = None
         self.bandwidth: float | None = None
         self.chosen_by_median = False
@@ -219,7 +219,8 @@ class KernelRows:
         d = rows.shape[1]
         gamma = 1.0 / d if poly.gamma is None else poly.gamma
         self._poly = poly
-        self.rows = rows * rows.dtype.type(math.sqrt(gamma))
+        root = rows.dtype.type(math.sqrt(gamma))
+        self.rows = by_rows(rows, lambda part: rows[part] * root, rows.dtype)
         square = np.einsum("ij,ij->i", self.rows, self.rows) + poly.offset
         if not square.all():
             raise InputError(
@@ -388,9 +389,7 @@ class KernelRows:
         for name in (*held, "_given", "_norms"):
             bare.__dict__.pop(name, None)
         rows = (*held.values(), *columns)
-        yield from over_pairs(
-            _on_tile, rows, None, function, bare, tuple(held), from_dask=self.from_dask
-        )
+        yield from over_pairs(_on_tile, rows, None, function, bare, tuple(held))
 
     def blocks(self, other: KernelRows | None) -> Iterator[tuple[slice, slice, NDArray[Any]]]:
         """Blocks of the kernel of all rows and those of another one, or on and above the diagonal.

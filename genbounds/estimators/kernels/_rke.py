@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from genbounds.estimators._design import Design, Index
 from genbounds.estimators._estimate import SampleError
-from genbounds.estimators._moments import row_blocks
+from genbounds.estimators._moments import block_size, row_blocks
 from genbounds.estimators._second_order import NumberedRows, RowTerms, expand_design
-from genbounds.estimators._tiles import Columns
+from genbounds.estimators._tiles import ChosenRows, Columns, over_rows
 from genbounds.estimators.kernels._kernels import BLOCK_ROWS, Kernel, KernelRows
 from genbounds.validation import Float
 
@@ -166,11 +166,11 @@ def squared_kernel_sum(
 def _from_blocks(rows: KernelRows, weights: Float) -> tuple[Float, float]:
     """Weighted row sums of K∘K, and the sum of all k⁴."""
     sums, fourth = np.zeros(rows.n), 0.0
-    for one, two, (over_others, over_rows, quartic) in rows.over_pairs(_squares, weights):
+    for one, two, (over_others, over_those, quartic) in rows.over_pairs(_squares, weights):
         sums[one] += over_others
         fourth += quartic
         if one != two:
-            sums[two] += over_rows
+            sums[two] += over_those
             fourth += quartic
     return sums, fourth
 
@@ -180,7 +180,7 @@ def _squares(
 ) -> tuple[Float, Float, float]:
     """Return sums of k² with the weights of the others and of the rows, and of k⁴."""
     over_others, fourth = np.zeros(one.n), 0.0
-    others, over_rows = (w, over_others) if two is None or u is None else (u, np.zeros(two.n))
+    others, over_those = (w, over_others) if two is None or u is None else (u, np.zeros(two.n))
     for i, j, values in one.blocks(two):
         values *= values
         over_others[i] += values @ others[0][j]
@@ -188,25 +188,53 @@ def _squares(
         quartic = float(np.dot(flat, flat))
         fourth += quartic
         if two is not None or i != j:
-            over_rows[j] += values.T @ w[0][i]
+            over_those[j] += values.T @ w[0][i]
             if two is None:
                 fourth += quartic
-    return over_others, over_rows, fourth
+    return over_others, over_those, fourth
 
 
 def _from_features(features: NDArray[Any]) -> tuple[Float, float]:
     """Compute the same from the smaller side; k⁴, wanted only for the variance, from some pairs."""
-    n = len(features)
-    gram = np.zeros((features.shape[1], features.shape[1]))
-    for _, block in row_blocks(features):
-        gram += block.T @ block
-    squares, total, pairs = np.empty(n), 0.0, 0
+    n, d = features.shape
+    rows, step = ChosenRows(features), block_size(d)
+    gram = over_rows(_gram, np.add, rows, step=step)
     shuffler = np.random.default_rng(PAIRING_SEED)
-    for positions, block in row_blocks(features):
+    order = np.concatenate([shuffler.permutation(min(step, n - k)) for k in range(0, n, step)])
+    found = over_rows(_forms, _Forms.joined, rows, order, constants=(gram,), step=step)
+    return found.squares, n + n * (n - 1.0) * found.fourth / max(found.pairs, 1)
+
+
+def _gram(rows: ChosenRows) -> Float:
+    """ΦᵀΦ."""
+    d = rows.rows.shape[1]
+    gram = np.zeros((d, d))
+    for _, block in row_blocks(rows.rows):
+        gram += block.T @ block
+    return gram
+
+
+@dataclass(frozen=True, slots=True)
+class _Forms:
+    """φᵀ ΦᵀΦ φ of every row, and the sum of k⁴ over so many random pairs."""
+
+    squares: Float
+    fourth: float
+    pairs: int
+
+    def joined(self, other: _Forms) -> _Forms:
+        squares = np.concatenate([self.squares, other.squares])
+        return _Forms(squares, self.fourth + other.fourth, self.pairs + other.pairs)
+
+
+def _forms(rows: ChosenRows, order: Index, gram: Float) -> _Forms:
+    """`order`: a random one of the rows of every block."""
+    squares, total, pairs = np.empty(rows.n), 0.0, 0
+    for positions, block in row_blocks(rows.rows):
         squares[positions] = np.einsum("ij,ij->i", block @ gram, block)
-        shuffled = block[shuffler.permutation(len(block))]
+        shuffled = block[order[positions]]
         for shift in range(1, min(SHIFTS, len(block) - 1) + 1):
             values = np.einsum("ij,ij->i", shuffled, np.roll(shuffled, shift, axis=0))
             total += float((values**4).sum())
             pairs += values.size
-    return squares, n + n * (n - 1.0) * total / max(pairs, 1)
+    return _Forms(squares, total, pairs)

@@ -110,18 +110,12 @@ class Job:
     def features(self) -> FeatureRows | None:
         """Feature map, in float32 where the rows are and no power of an eigenvalue below one is."""
         if self.rows.name == "cosine":
-            rows = FeatureRows(
-                self.rows.norms_of,
-                self.rows.width,
-                self.rows.dtype,
-                divided,
-                from_dask=self.rows.from_dask,
-            )
+            rows = FeatureRows(self.rows.norms_of, self.rows.width, self.rows.dtype, divided)
         else:
             features = self.rows.features()
             if features is None:
                 return None
-            rows = FeatureRows.of(features, from_dask=self.rows.from_dask)
+            rows = FeatureRows.of(features)
         return rows if self.order >= 1.0 else rows.double()
 
 

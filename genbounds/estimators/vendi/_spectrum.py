@@ -42,13 +42,12 @@ class FeatureRows:
         Returns features, from some entries of every column.
     index : ndarray of int, optional
         Which of the rows there are.
-    from_dask : bool, optional
-        Whether dask computed what they are made of.
 
     Attributes
     ----------
-    n, row_bytes : int
-        How many, and the size of what one is made of.
+    n : int
+    rows : ndarray
+        The first of the columns.
     """
 
     def __init__(
@@ -58,31 +57,24 @@ class FeatureRows:
         dtype: Any,
         make: Callable[..., NDArray[Any]],
         index: Index | None = None,
-        *,
-        from_dask: bool = False,
     ) -> None:
         self.n = len(columns[0]) if index is None else len(index)
-        self.row_bytes = sum(column[:1].nbytes for column in columns)
-        self.d, self.dtype, self.from_dask = d, np.dtype(dtype), from_dask
+        self.rows, self.d, self.dtype = columns[0], d, np.dtype(dtype)
         self._columns, self._make, self._index = columns, make, index
 
     @classmethod
-    def of(cls, rows: NDArray[Any], *, from_dask: bool = False) -> FeatureRows:
+    def of(cls, rows: NDArray[Any]) -> FeatureRows:
         """Wrap an array of shape (n, d)."""
-        return cls((rows,), rows.shape[1], rows.dtype, _as_they_are, from_dask=from_dask)
+        return cls((rows,), rows.shape[1], rows.dtype, lambda rows: rows)
 
     def double(self) -> FeatureRows:
         """Return the same rows for products in float64."""
-        return self._with(np.dtype(np.float64), self._index)
+        return FeatureRows(self._columns, self.d, np.float64, self._make, self._index)
 
     def subset(self, index: Index) -> FeatureRows:
         """Return some of the rows."""
-        return self._with(self.dtype, index if self._index is None else self._index[index])
-
-    def _with(self, dtype: np.dtype[Any], index: Index | None) -> FeatureRows:
-        return FeatureRows(
-            self._columns, self.d, dtype, self._make, index, from_dask=self.from_dask
-        )
+        index = index if self._index is None else self._index[index]
+        return FeatureRows(self._columns, self.d, self.dtype, self._make, index)
 
     def part(self, where: slice) -> FeatureRows:
         """Return some of the rows, without what the others are made of."""
@@ -118,10 +110,6 @@ class FeatureRows:
         if weights is None:
             out /= self.n
         return out
-
-
-def _as_they_are(rows: NDArray[Any]) -> NDArray[Any]:
-    return rows
 
 
 def _products(features: FeatureRows, weights: Float | None = None) -> Float:
@@ -283,7 +271,7 @@ def fourier_features(rows: KernelRows, frequencies: int, seed: int) -> FeatureRo
         features *= scale
         return features
 
-    return FeatureRows((rows.rows,), 2 * frequencies, dtype, make, from_dask=rows.from_dask)
+    return FeatureRows((rows.rows,), 2 * frequencies, dtype, make)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
