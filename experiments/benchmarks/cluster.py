@@ -1,4 +1,4 @@
-"""What the workers of a Dask cluster save: seconds of scores that compare all pairs of rows.
+"""What the workers of a Dask cluster save: seconds of scores of pairs and of wide products.
 
 ``python -m experiments.benchmarks.cluster`` scores the same rows as arrays and as dask arrays, on
 clusters of one worker and of two processes, each with one BLAS thread, and prints a table.
@@ -17,6 +17,8 @@ import genbounds as gb
 from genbounds._process import blas_threads
 
 SCORES = {
+    "Fréchet distance": lambda fake, real: gb.frechet_distance(fake, real),
+    "Fréchet distance, compared": lambda fake, real: gb.compare({"a": fake}, real).scores["a"],
     "kernel distance": lambda fake, real: gb.kernel_inception_distance(fake, real),
     "Vendi, order 2": lambda fake, real: gb.vendi_score(fake, order=2.0),
     "Vendi, fkea": lambda fake, real: gb.vendi_score(fake, method="fkea"),
@@ -24,11 +26,13 @@ SCORES = {
 }
 
 
-def block_of(side: int, number: int, size: int, d: int) -> np.ndarray:
-    """Make some rows, all positive and summing to one, so that every score takes them."""
-    rows = np.random.default_rng([side, number]).normal(size=(size, d))
-    rows = np.exp((1.0 + 0.2 * side) * rows)
-    return (rows / rows.sum(axis=1, keepdims=True)).astype(np.float32)
+def block_of(side: int, number: int, size: int, d: int, posteriors: bool) -> np.ndarray:
+    """Make some rows, for the Inception score ones that sum to one."""
+    rows = np.random.default_rng([side, number]).normal(size=(size, d), scale=1.0 + 0.2 * side)
+    if posteriors:
+        rows = np.exp(rows)
+        rows /= rows.sum(axis=1, keepdims=True)
+    return rows.astype(np.float32)
 
 
 def measured(score, samples, client=None):
@@ -61,14 +65,17 @@ def main(argv: list[str] | None = None) -> int:
     options = parser.parse_args(argv)
     shape = (options.rows, options.features)
     sizes = np.diff(np.linspace(0, shape[0], 11).astype(int))
-    blocks = [[(side, k, size, shape[1]) for k, size in enumerate(sizes)] for side in (0, 1)]
-    rows = [np.concatenate([block_of(*block) for block in side]) for side in blocks]
     print(
         f"{shape[0]:,} × {shape[1]} rows per sample; {os.cpu_count()} cores, load "
         f"{os.getloadavg()[0]:.1f}.\n\n| score | workers | s | processor of the caller, s "
         "| of the workers, s | difference, standard errors |\n|---|---|---|---|---|---|"
     )
     for name in options.scores:
+        blocks = [
+            [(side, k, size, shape[1], name == "Inception score") for k, size in enumerate(sizes)]
+            for side in (0, 1)
+        ]
+        rows = [np.concatenate([block_of(*block) for block in side]) for side in blocks]
         SCORES[name](*(x[:64] for x in rows))  # imports what it needs
         expected, alone, processor, _ = measured(SCORES[name], rows)
         print(f"| {name} | – | {alone:.1f} | {processor:.1f} | – | – |", flush=True)
@@ -87,7 +94,7 @@ def main(argv: list[str] | None = None) -> int:
                 given = []
                 for side in blocks:
                     parts = [
-                        array.from_delayed(delayed(block_of)(*block), block[2:], np.float32)
+                        array.from_delayed(delayed(block_of)(*block), block[2:4], np.float32)
                         for block in side
                     ]
                     given.append(client.persist(array.concatenate(parts)))

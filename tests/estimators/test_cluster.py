@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 
 import genbounds as gb
-from genbounds import _scratch
-from genbounds._cluster import active_client
+from genbounds import _cluster, _scratch
+from genbounds._cluster import active_client, sum_on
 from genbounds._scratch import computed, is_from_dask, is_mapped
 from genbounds.estimators import _moments, _tiles
 from genbounds.estimators.vendi._spectrum import FeatureRows
 from tests.refusal import refused
 
+dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
 array = pytest.importorskip("dask.array")
 
@@ -28,6 +31,9 @@ def laplace(a, b):
 
 
 STEEP = gb.estimators.PolynomialKernel(degree=12, offset=1.0)
+
+
+REFERENCE = gb.Moments(np.zeros(600), 1.2 * np.eye(600))
 
 
 def wide(x):
@@ -155,14 +161,26 @@ def test_a_part_of_the_rows_is_summed_up_on_a_cluster(client, tiles):
 def test_processes_of_their_own_give_the_score_of_one_machine(tiles, monkeypatch):
     """In single precision, which is chosen by the size of the sample, not by that of its parts."""
     monkeypatch.setattr(_tiles, "SINGLE_ROWS", 4096)
+    monkeypatch.setattr(_moments, "BLOCK_BYTES", 1 << 25)
     fake, real = (
         RNG.normal(shift, size=(n, 64)).astype(np.float32) for shift, n in ((0.1, 8200), (0, 9000))
     )
+
+    def block(k):
+        return np.random.default_rng(k).normal(size=(7_000, 600)).astype(np.float32)
+
+    wide = np.concatenate([block(0), block(1)])
     expected = gb.kernel_distance(fake, real, kernel="cmmd")
+    other = gb.compare({"a": wide}, REFERENCE, metric="fd")
     with cluster(processes=True) as found, distributed.Client(found):
         found = gb.kernel_distance(array.from_array(fake), array.from_array(real), kernel="cmmd")
-    assert len(tiles) == 10
-    assert numbers(found) == pytest.approx(numbers(expected), rel=1e-9)
+        assert len(tiles) == 10
+        assert numbers(found) == pytest.approx(numbers(expected), rel=1e-9)
+        blocks = [array.from_delayed(dask.delayed(block)(k), (7_000, 600), "f4") for k in (0, 1)]
+        found = gb.compare({"a": array.concatenate(blocks)}, REFERENCE, metric="fd")
+        assert len(tiles) == 10 + 2 + 3  # moments, and the influence of every row
+    # Products in single precision, whose rounding depends on the number of threads.
+    assert numbers(found) == pytest.approx(numbers(other), rel=1e-5, abs=1e-5)
 
 
 def test_without_a_client_the_caller_does_the_work(tiles):
@@ -171,6 +189,40 @@ def test_without_a_client_the_caller_does_the_work(tiles):
     assert active_client() is None
     assert gb.kernel_inception_distance(rows, REAL) == gb.kernel_inception_distance(FAKE, REAL)
     assert not tiles
+
+
+DONE: list[int] = []
+"""Numbers that `noted`, which is sent by name, was called with by workers of this process."""
+
+
+def noted(k, bad=-1):
+    time.sleep(0.01 * (k == 0))  # others are faster than the first one
+    DONE.append(k)
+    return [k / (k != bad)]
+
+
+@pytest.mark.parametrize("count", [1, 2, 5, 20])
+def test_sums_are_added_up_in_the_order_of_the_tasks(client, count):
+    """And tasks, whose rows workers hold, are made as workers come to them."""
+    DONE.clear()
+
+    def tasks():
+        for k in range(count):
+            assert k - len(DONE) <= _cluster._AHEAD_PER_THREAD * 2
+            yield (k,)
+
+    found = sum_on(client, noted, lambda a, b: [a, b], tasks(), threads=1, then="")
+    order = {1: [0], 2: [[0], [1]], 5: [[[[0], [1]], [[2], [3]]], [4]]}
+    assert found == order.get(count, found)
+    assert sorted(DONE) == list(range(count))
+
+
+def test_the_first_task_that_fails_ends_a_sum(client):
+    DONE.clear()
+    tasks = ((k, 3) for k in range(1000))
+    with pytest.raises(ZeroDivisionError):
+        sum_on(client, noted, list.__add__, tasks, threads=1, then="")
+    assert len(DONE) < 100
 
 
 def test_a_piece_of_work_asks_no_others(client):
