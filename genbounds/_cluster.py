@@ -80,11 +80,12 @@ def run_on(
     finished = as_completed(loop=client.loop)
 
     def submit() -> None:
-        for index, task in coming:
-            future = submitted(function, task)
-            indices[future] = index
-            finished.add(future)
-            return
+        with _explained(then):  # tasks may send rows
+            for index, task in coming:
+                future = submitted(function, task)
+                indices[future] = index
+                finished.add(future)
+                return
 
     for _ in range(queued):
         submit()
@@ -195,6 +196,7 @@ def _submitter(client: Any, threads: int) -> Callable[..., Any]:
 def _explained(then: str) -> Iterator[None]:
     """Say in one line that workers or the connection were lost, and what to do then."""
     from distributed import CancelledError, KilledWorker
+    from distributed.comm import CommClosedError
 
     try:
         yield
@@ -203,7 +205,7 @@ def _explained(then: str) -> Iterator[None]:
             f"a piece of work killed {error.allowed_failures + 1} workers in a row, "
             f"perhaps because memory ran out: ask for workers with more; {then}"
         ) from None
-    except CancelledError:
+    except (CancelledError, CommClosedError):
         raise InputError(
             f"the connection to the cluster, or what one of its workers held, was lost: {then}"
         ) from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import time
 
 import numpy as np
@@ -9,10 +10,11 @@ import pytest
 
 import genbounds as gb
 from genbounds import _cluster, _scratch
-from genbounds._cluster import active_client, sum_on
+from genbounds._cluster import active_client, run_on, sum_on
 from genbounds._scratch import computed, is_from_dask, is_mapped
 from genbounds.estimators import _moments, _tiles
 from genbounds.estimators.vendi._spectrum import FeatureRows
+from genbounds.validation import InputError
 from tests.refusal import refused
 
 dask = pytest.importorskip("dask")
@@ -199,6 +201,17 @@ def noted(k, bad=-1):
     time.sleep(0.01 * (k == 0))  # others are faster than the first one
     DONE.append(k)
     return [k / (k != bad)]
+
+
+def test_a_connection_that_is_lost_is_one_line(client):
+    def tasks():
+        yield (1,)
+        raise distributed.comm.CommClosedError("the worker that rows were sent to is gone")
+
+    with pytest.raises(InputError, match="was lost: call again"):
+        sum_on(client, abs, operator.add, tasks(), threads=1, then="call again.")
+    with pytest.raises(InputError, match="was lost: call again"):
+        list(run_on(client, abs, tasks(), threads=1, then="call again."))
 
 
 @pytest.mark.parametrize("count", [1, 2, 5, 20])
