@@ -248,7 +248,7 @@ def expand_rows(
         if part is None and isinstance(form, DivisibleForm) and client_for(form.chosen, form.step):
             products += _on_workers(form, mine, curved, orders)
         else:
-            products += _absorb(form, part, mine, curved, orders)
+            products += _absorb(form, part, count, mine, curved, orders)
         used += count
         loo = influence[:used] - (2.0 / n) * own[:used]
         loo -= loo.mean()
@@ -289,18 +289,22 @@ Orders = Callable[[Index], Index]
 def _absorb(
     form: QuadraticForm,
     part: Index | None,
+    count: int,
     terms: Float,
     curved: _Curvature | None,
     orders: Orders | None,
 ) -> list[Float]:
-    """Fill in the terms of rows; return h(x, x') of random pairs of them, if `orders` are given."""
+    """Fill in the terms of rows; return h(x, x') of random pairs of them, if `orders` are given.
+
+    `count` rows are asked for, here or by others.
+    """
     influence, own, known = terms
     products = []
     for at, block in form.blocks(part):
         rows = form.terms(block, at)
         influence[at], own[at], known[at] = rows.influence, rows.own, rows.known
         if orders is not None:  # pairs must not follow the order of a file
-            products.append(_cross(form, block, *form.pairing(orders(at), own.size)))
+            products.append(_cross(form, block, *form.pairing(orders(at), count)))
         if curved is not None:
             curved.add(block, rows)
     return products
@@ -323,7 +327,7 @@ def _on_workers(
         _Absorbed.joined,
         form.chosen,
         order,
-        constants=(bare, curved and curved.own_centre, orders is not None),
+        constants=(bare, n, curved and curved.own_centre, orders is not None),
         step=step,
     )
     terms[:] = found.terms
@@ -349,11 +353,16 @@ class _Absorbed:
 
 
 def _absorbed(
-    rows: ChosenRows, order: Index, bare: DivisibleForm, own_centre: float | None, pairs: bool
+    rows: ChosenRows,
+    order: Index,
+    bare: DivisibleForm,
+    count: int,
+    own_centre: float | None,
+    pairs: bool,
 ) -> _Absorbed:
     form, terms = bare.holding(rows), np.empty((3, rows.n))
     curved = None if own_centre is None else _Curvature(form.weighted(), form.n, own_centre)
-    products = _absorb(form, None, terms, curved, order.__getitem__ if pairs else None)
+    products = _absorb(form, None, count, terms, curved, order.__getitem__ if pairs else None)
     return _Absorbed(terms, products, None if curved is None else curved.sums)
 
 

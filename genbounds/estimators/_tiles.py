@@ -192,16 +192,23 @@ def over_rows(
     client = client_for(rows, step)
     if client is None:
         return function(rows, *columns, *constants)
-    everywhere = tuple(client.scatter([one], hash=False)[0] for one in constants)
+
+    def sent(*together: Any) -> Any:
+        return client.scatter([together], hash=False)[0]
+
+    everywhere = sent(*constants)
     tasks = (
-        (
-            client.scatter(rows.part(where), hash=False),
-            *(column[where] for column in columns),
-            *everywhere,
-        )
+        (function, sent(rows.part(where), *(column[where] for column in columns)), everywhere)
         for where in _parts(rows, step)
     )
-    return sum_on(client, function, add, tasks, threads=1, then=THEN)
+    found: Result = sum_on(client, _on_part, add, tasks, threads=1, then=THEN)
+    return found
+
+
+def _on_part(
+    function: Callable[..., Any], part: tuple[Any, ...], constants: tuple[Any, ...]
+) -> Any:
+    return function(*part, *constants)
 
 
 def client_for(rows: Parts, step: int = 1) -> Any:
