@@ -13,7 +13,14 @@ import numpy as np
 
 from genbounds._text import quoted
 from genbounds.arms import Arm
-from genbounds.estimators import CustomMetric, Estimate, MetricSpec, metric_spec
+from genbounds.estimators import (
+    CustomMetric,
+    Estimate,
+    MetricSpec,
+    Moments,
+    inspect,
+    metric_spec,
+)
 from genbounds.origins import check_same_encoder, origin_of
 from genbounds.select._arms import FunctionArm, digest_of
 from genbounds.select._budget import Budget
@@ -201,8 +208,9 @@ def run(  # type: ignore[misc]  # the short overloads take the same parameters
     ------
     InputError
         If an argument is not legal, no arm has enough samples, every arm was set aside before it
-        was scored, or files that the features of arms and reference were read from name different
-        encoders.
+        was scored, the rows of the reference depend on one another (sorted by class, several of one
+        source) and nothing was said of it, or files that the features of arms and reference were
+        read from name different encoders.
 
     Notes
     -----
@@ -239,6 +247,7 @@ def run(  # type: ignore[misc]  # the short overloads take the same parameters
         )
         taking_part = line_up[None]
         costs = _by_arm("cost", cost, arms)
+        _check_reference(spec, reference, "reference")
         wanted = MixtureSettings(
             metric=spec,
             options=spec.checked(reference, options),
@@ -291,6 +300,8 @@ def run(  # type: ignore[misc]  # the short overloads take the same parameters
                 raise
             raise InputError(error.text, argument=f"contexts[{context!r}]") from error
         chosen.check(prepared)
+        if chosen.certifies:
+            _check_reference(spec, real, f"contexts[{context!r}]" if within else "reference")
         settings = Settings(
             **common,
             names=tuple(line_up[context]),
@@ -306,6 +317,18 @@ def run(  # type: ignore[misc]  # the short overloads take the same parameters
         return run_in_contexts(loops, progress)
     loops[None].run(progress)
     return summarise(loops[None])
+
+
+def _check_reference(spec: MetricSpec, real: Any, name: str) -> None:
+    """Refuse rows that depend on one another: no look could be evidence, whatever is drawn."""
+    if spec.reference != "required" or isinstance(real, Moments):
+        return
+    seen = inspect("reference", real, what="reference", posteriors=spec.data == "posteriors")
+    for warning in seen.warnings:
+        if warning.severity == "unreliable":
+            raise InputError(
+                f"can certify nothing: {warning.message}. {warning.remedy}", argument=name
+            )
 
 
 def _does_not_apply(where: str, **given: Any) -> None:

@@ -350,6 +350,9 @@ def test_nothing_is_recommended_where_every_arm_is_set_aside():
 
 
 def test_a_bad_reference_is_named_by_its_context():
-    real = {"a": np.zeros((300, 2)), "b": np.full((300, 2), np.nan)}
+    rows = np.random.default_rng(0).normal(size=(300, 2))
+    real = {"a": rows, "b": np.full((300, 2), np.nan)}
     with pytest.raises(InputError, match=r"`contexts\['b'\]` has NaN"):
         gb.select.run(ARMS, contexts=real)
+    with pytest.raises(InputError, match=r"`contexts\['b'\]` can certify nothing: all 300"):
+        gb.select.run(ARMS, contexts={"a": rows, "b": np.zeros((300, 2))})

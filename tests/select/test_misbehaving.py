@@ -13,6 +13,7 @@ from scipy import stats
 import genbounds.select as select
 from genbounds.estimators import Moments
 from genbounds.report import select_page, write_page
+from genbounds.samples import Sample
 from genbounds.select import FeatureArm
 from genbounds.select._independence import (
     _double_ranks,
@@ -411,3 +412,33 @@ def test_ranks_are_those_of_scipy():
     rng = np.random.default_rng(0)
     for values in (rng.normal(size=50), rng.integers(5, size=50).astype(float), np.zeros(3)):
         assert (_double_ranks(values) == 2 * (stats.rankdata(values) - 1)).all()
+
+
+@pytest.mark.parametrize("metric", ["fd", "kid"])
+@pytest.mark.parametrize("target", ["best", "mixture"])
+def test_a_reference_sorted_by_class_is_refused_before_samples_are_drawn(metric, target):
+    """No look at it could be evidence; said to be only sorted, it is taken."""
+    centres = 6.0 * np.random.default_rng(0).normal(size=(5, 4))
+    rng = np.random.default_rng(1)
+    real = np.repeat(centres, 200, axis=0) + rng.normal(size=(1000, 4))
+    drawn = []
+
+    def arm(n, rng):
+        drawn.append(n)
+        return centres[rng.integers(5, size=n)] + rng.normal(size=(n, 4))
+
+    def run(reference):
+        return select.run(
+            {"a": arm, "b": arm},
+            reference,
+            metric=metric,
+            target=target,
+            tolerance=1.0,
+            batch=100,
+            budget=1000,
+        )
+
+    with pytest.raises(InputError, match=r"reference. can certify nothing.*sorted by class"):
+        run(real)
+    assert not drawn
+    assert run(Sample(real)).samples
