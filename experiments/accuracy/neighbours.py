@@ -1,4 +1,4 @@
-"""Whether intervals of precision, recall, density and coverage hold their means.
+"""Whether intervals of precision, recall and their like hold their means.
 
     python -m experiments.accuracy.neighbours [--replications 100] [--jobs 2]
 
@@ -24,11 +24,11 @@ from experiments.accuracy.coverage import PAGE
 from experiments.accuracy.sampling import digits
 from experiments.record import record, recorded_rows, stamp, table
 from genbounds.estimators import NeighbourReference, difference
-from genbounds.estimators.neighbours import estimate_four
+from genbounds.estimators.neighbours import neighbour_estimates
 
 N, K = 500, 5
-NAMES = ("precision", "recall", "density", "coverage")
-HEADS = (*NAMES, "precision / real", "recall / real")
+NAMES = ("precision", "recall", "density", "coverage", "f_score")
+HEADS = (*NAMES, "precision / real", "recall / real", "f_score / real")
 
 Rng = np.random.Generator
 Float = np.ndarray
@@ -115,12 +115,12 @@ def run(cell: str, replication: int, seed: int) -> list[tuple[float, float, floa
     with threadpool_limits(1):
         if len(given) == 3:
             reference = NeighbourReference(given[2], k=K)
-            one, two = (estimate_four(reference, fake) for fake in given[:2])
+            one, two = (neighbour_estimates(reference, fake) for fake in given[:2])
             gaps = [difference(one[name], two[name]) for name in NAMES]
             return [(gap.value, *gap.interval(0.95)) for gap in gaps]
         found = gb.precision_recall(*given, k=K)
         assert found.calibrated is not None
-        ratios = [found.calibrated.precision, found.calibrated.recall]
+        ratios = [found.calibrated[name] for name in ("precision", "recall", "f_score")]
         scores = [*(getattr(found, name) for name in NAMES), *ratios]
         return [(score.value, score.low, score.high) for score in scores]
 

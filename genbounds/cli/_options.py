@@ -94,7 +94,7 @@ Neighbours = Annotated[
     typer.Option(
         "--k",
         metavar="K",
-        help="Neighbours of precision, recall, density and coverage.",
+        help="Neighbours of precision, recall, density, coverage and f_score.",
         show_default="5",
     ),
 ]

@@ -85,8 +85,8 @@ from genbounds.estimators.kernels import median_bandwidth as median_bandwidth
 from genbounds.estimators.kernels import mixture_estimate as mixture_estimate
 from genbounds.estimators.kernels import squared_kernel_sum as squared_kernel_sum
 from genbounds.estimators.neighbours import Ceiling as Ceiling
-from genbounds.estimators.neighbours import Four as Four
 from genbounds.estimators.neighbours import NeighbourReference as NeighbourReference
+from genbounds.estimators.neighbours import NeighbourScores as NeighbourScores
 from genbounds.estimators.neighbours import PrecisionRecall as PrecisionRecall
 from genbounds.estimators.neighbours import precision_recall as precision_recall
 from genbounds.estimators.neighbours import precision_recall_ceiling as precision_recall_ceiling

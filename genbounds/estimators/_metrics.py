@@ -27,7 +27,7 @@ from genbounds.estimators.incremental import (
     RunningRke,
 )
 from genbounds.estimators.kernels import KernelReference, squared_kernel_sum
-from genbounds.estimators.neighbours import NeighbourReference, estimate_four
+from genbounds.estimators.neighbours import TITLES, NeighbourReference, neighbour_estimates
 from genbounds.estimators.smooth import SmoothReference, SmoothScore, sliced_score
 from genbounds.estimators.vendi import vendi_metric, vendi_options
 from genbounds.samples import features_of
@@ -363,14 +363,14 @@ def _all_empirical(estimates: Iterable[Estimate]) -> str | None:
 
 
 def _neighbours(name: str) -> Prepare:
-    """One of precision, recall, density and coverage."""
+    """One of precision, recall, density, coverage and the F-score."""
 
     def prepare(reference: Any, options: Mapping[str, Any], models: Sequence[Any]) -> Prepared:
         prepared = NeighbourReference(reference, **options)
 
         def estimate(x: Any, *, estimator: str = "debiased") -> Estimate:
             check_choice("estimator", estimator, ("debiased", "plugin"))
-            return replace(estimate_four(prepared, x)[name], estimator=estimator)
+            return replace(neighbour_estimates(prepared, x)[name], estimator=estimator)
 
         return Prepared(
             estimate=estimate,
@@ -563,7 +563,7 @@ for _spec in (
     *(
         MetricSpec(
             name=name,
-            title=name.capitalize(),
+            title=TITLES[name],
             summary=summary,
             prepare=_neighbours(name),
             higher_is_better=True,
@@ -575,6 +575,7 @@ for _spec in (
             ("recall", "share of real rows in a neighbourhood of a generated one"),
             ("density", "generated rows per neighbourhood of a real one, over k"),
             ("coverage", "share of neighbourhoods of real rows that hold a generated one"),
+            ("f_score", "harmonic mean of precision and recall"),
         )
     ),
     MetricSpec(

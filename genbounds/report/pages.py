@@ -112,7 +112,7 @@ def score_page(
     reference : Score or None
         Score of the real data themselves, for orientation.
     together : mapping of str to PrecisionRecall, optional
-        All four scores of every model, where one of them is shown.
+        Precision and its like of every model, where one of them is shown.
     convergence : mapping of str to sequence of (int, Score), optional
         Scores of growing parts of the models' samples, as `genbounds.estimators.convergence`
         returns them.
@@ -149,7 +149,9 @@ def score_page(
     if together:
         columns, cells = together_table(together, scores if ranking is None else ranking.scores)
         rows: list[tuple[Cell, ...]] = [(Name(model), *rest) for model, *rest in cells]
-        page.add(Section("All four scores", [Table(columns, rows, caption=TOGETHER)]))
+        page.add(
+            Section("Precision, recall and their like", [Table(columns, rows, caption=TOGETHER)])
+        )
     if convergence:
         names = scores if ranking is None else ranking.scores
         growth = {name: convergence[name] for name in names if name in convergence}

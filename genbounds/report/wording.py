@@ -108,14 +108,14 @@ def mark(score: Score) -> str:
     return "caution" if score.warnings else ""
 
 
-TOGETHER = "Read all four together; in the last column 1 means as good as real data"
-"""What stands above the four scores of precision and its like."""
+TOGETHER = "Read them together; in the last column 1 means as good as real data"
+"""What stands above the scores of precision and its like."""
 
 
 def together_table(
     together: Mapping[str, PrecisionRecall], order: Iterable[str]
 ) -> tuple[tuple[str, ...], list[tuple[str, str, str, str]]]:
-    """Return the head and the rows of all four scores of every model, as text.
+    """Return the head and the rows of precision and its like of every model, as text.
 
     Parameters
     ----------

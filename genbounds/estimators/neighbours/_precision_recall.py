@@ -1,4 +1,4 @@
-"""Precision, recall, density and coverage together, with intervals, and against real data."""
+"""Precision, recall and their like together, with intervals, and against real data."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from genbounds._tables import InHand, Line
 from genbounds._text import percent, quoted
 from genbounds.estimators._estimate import Estimate
 from genbounds.estimators.neighbours._reference import LARGEST_GROUP, NeighbourReference
-from genbounds.estimators.neighbours._scored import Four, Scored, not_alone
+from genbounds.estimators.neighbours._scored import NeighbourScores, Scored, not_alone
 from genbounds.origins import origin_of
 from genbounds.results import Diagnostic, Score, all_reliable, unreliable
 from genbounds.samples import Sample, features_of
@@ -35,13 +35,15 @@ class PrecisionRecall(InHand):
     ----------
     precision, recall, density, coverage : Score
         As published.
-    calibrated : Four of Score, or None
+    f_score : Score
+        Harmonic mean of precision and recall.
+    calibrated : NeighbourScores of Score, or None
         The same as ratios to what real rows get at the same sizes: 1 is as good as real. By
         attribute or name (``calibrated.recall``, ``calibrated["recall"]``). Never cut off at 1:
         above, generated rows are more central than real ones. None without a `null`.
-    null : Four of float, or None
+    null : NeighbourScores of float, or None
         What real rows get.
-    drift : Four of float
+    drift : NeighbourScores of float
         Mean score of random halves of both samples, over that of all rows.
     k, n, m : int
         Neighbours, real rows, generated rows as used.
@@ -54,9 +56,10 @@ class PrecisionRecall(InHand):
     recall: Score
     density: Score
     coverage: Score
-    calibrated: Four[Score] | None
-    null: Four[float] | None
-    drift: Four[float]
+    f_score: Score
+    calibrated: NeighbourScores[Score] | None
+    null: NeighbourScores[float] | None
+    drift: NeighbourScores[float]
     k: int
     n: int
     m: int
@@ -64,7 +67,7 @@ class PrecisionRecall(InHand):
 
     @property
     def scores(self) -> dict[str, Score]:
-        """The four scores by name, then the calibrated ones as "precision / real" and so on."""
+        """The scores by name, then the calibrated ones as "precision / real" and so on."""
         found = {name: getattr(self, name) for name in self.drift}
         ratios = {} if self.calibrated is None else self.calibrated
         return found | {f"{name} / real": score for name, score in ratios.items()}
@@ -110,7 +113,7 @@ class PrecisionRecall(InHand):
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types."""
 
-        def plain(values: Four[float]) -> dict[str, float | None]:
+        def plain(values: NeighbourScores[float]) -> dict[str, float | None]:
             return {name: x if math.isfinite(x) else None for name, x in values.items()}
 
         calibrated = self.calibrated
@@ -183,7 +186,8 @@ def precision_recall(
     With distances d_k to the k-th nearest other row of the same sample and closed balls
     B(x) = {z : ‖z - x‖ <= d_k(x)}: precision is the share of generated rows in a B(x), x real;
     recall that of real rows in a B(y), y generated; density the number of pairs with y in B(x) over
-    k m; coverage the share of B(x) that hold a y. Neighbours are exact; ties and copies count.
+    k m; coverage the share of B(x) that hold a y; the F-score is 2 P R / (P + R) of precision and
+    recall. Neighbours are exact; ties and copies count.
 
     The interval is for the mean score of samples of these sizes: value ± t · s with s² the mean of
     (S_A - S_B)² / 4 over random halves A and B, t of `splits` degrees of freedom. Halves consist of
@@ -214,8 +218,8 @@ def precision_recall(
     return _read(scored, reference, null, level=level, origins=origins)
 
 
-def estimate_four(reference: NeighbourReference, fake: Any) -> Four[Estimate]:
-    """Estimate the four scores of `fake` as published; each knows the other three.
+def neighbour_estimates(reference: NeighbourReference, fake: Any) -> NeighbourScores[Estimate]:
+    """Estimate the scores of `fake` as published; each knows the others.
 
     The `together` of each gives all of them, and their ratios to what the reference gets.
     """
@@ -225,7 +229,7 @@ def estimate_four(reference: NeighbourReference, fake: Any) -> Four[Estimate]:
     def together(level: float) -> PrecisionRecall:
         return _read(scored, reference, null, level=level, origins={})
 
-    return Four.of(
+    return NeighbourScores.of(
         replace(one, assumptions=(*one.assumptions, not_alone(name)), together=together)
         for name, one in scored.estimates().items()
     )
@@ -241,22 +245,22 @@ def _read(
 ) -> PrecisionRecall:
     """Turn what was counted into scores, and into ratios to those of the `null`, if any."""
 
-    def scores(four: Four[Estimate]) -> Four[Score]:
-        made = (one.made_from(origins) for one in four.values())
-        return Four.of(replace(one, estimator="plugin").score(level) for one in made)
+    def scores(found: NeighbourScores[Estimate]) -> NeighbourScores[Score]:
+        made = (one.made_from(origins) for one in found.values())
+        return NeighbourScores.of(replace(one, estimator="plugin").score(level) for one in made)
 
     against = None if null is None else _null_of(null, reference, scored)
     ratios = None if against is None else scored.ratios(against)
     if ratios is not None and isinstance(null, str) and reference.grouped:
-        ratios = Four.of(
+        ratios = NeighbourScores.of(
             one.warned(UNKNOWN_NULL) if name in ("density", "coverage") else one
             for name, one in ratios.items()
         )
     return PrecisionRecall(
         **scores(scored.estimates()),
         calibrated=None if ratios is None else scores(ratios),
-        null=None if against is None else Four.of(float(x) for x in against[0]),
-        drift=Four.of(float(x) for x in scored.drift),
+        null=None if against is None else NeighbourScores.of(float(x) for x in against[0]),
+        drift=NeighbourScores.of(float(x) for x in scored.drift),
         k=reference.k,
         n=scored.n,
         m=scored.m,

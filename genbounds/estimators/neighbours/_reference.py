@@ -1,4 +1,4 @@
-"""A real sample prepared once, against which models get precision, recall, density, coverage.
+"""A real sample prepared once, against which models get precision, recall and their like.
 
 Cut both samples at random into halves: the scores of the halves are two independent repeats at half
 the size, so that the mean of (S_A - S_B)² / 4 over the cuts estimates the variance of the score.
@@ -93,7 +93,7 @@ class NeighbourReference:
         design = seen.design or row_design(len(seen.rows))
         sided = self._sided(seen.rows, design)
         return Scored(
-            values=four_scores(self._real, sided, self.k),
+            four=four_scores(self._real, sided, self.k),
             sizes=(sizes(self._real.half), sizes(sided.half)),
             k=self.k,
             given=given,

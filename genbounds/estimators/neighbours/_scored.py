@@ -1,4 +1,4 @@
-"""The four scores of two samples and of their halves, turned into estimates with their warnings."""
+"""The scores of two samples and of their halves, turned into estimates with their warnings."""
 
 from __future__ import annotations
 
@@ -17,7 +17,14 @@ from genbounds.estimators.neighbours._counts import expected_coverage
 from genbounds.results import Diagnostic, caution, unreliable
 from genbounds.validation import Float
 
-NAMES = ("precision", "recall", "density", "coverage")
+TITLES = {
+    "precision": "Precision",
+    "recall": "Recall",
+    "density": "Density",
+    "coverage": "Coverage",
+    "f_score": "F-score of precision and recall",
+}
+NAMES = tuple(TITLES)
 
 
 LARGEST_DRIFT = 0.15
@@ -31,18 +38,19 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Four(Mapping[str, T], Generic[T]):
-    """The four scores, by attribute or by name.
+class NeighbourScores(Mapping[str, T], Generic[T]):
+    """What is counted by neighbours, by attribute or by name.
 
     Attributes
     ----------
-    precision, recall, density, coverage : object
+    precision, recall, density, coverage, f_score : object
     """
 
     precision: T
     recall: T
     density: T
     coverage: T
+    f_score: T
 
     def __getitem__(self, name: str) -> T:
         if name not in NAMES:
@@ -57,20 +65,20 @@ class Four(Mapping[str, T], Generic[T]):
         return len(NAMES)
 
     @classmethod
-    def of(cls, values: Any) -> Four[T]:
-        """Take four values in order."""
-        precision, recall, density, coverage = values
-        return cls(precision, recall, density, coverage)
+    def of(cls, values: Any) -> NeighbourScores[T]:
+        """Take the values in order."""
+        return cls(*values)
 
 
 @dataclass(frozen=True)
 class Scored:
-    """The four scores of two samples and of their halves.
+    """The scores of two samples and of their halves.
 
     Attributes
     ----------
-    values : ndarray of shape (1 + 2 splits, 4)
-        Of all rows, then of both halves of every cut in turns.
+    four : ndarray of shape (1 + 2 splits, 4)
+        Precision, recall, density and coverage of all rows, then of both halves of every cut in
+        turns.
     sizes : tuple of ndarray
         Real and generated rows behind each.
     k : int
@@ -80,11 +88,16 @@ class Scored:
         Both samples.
     """
 
-    values: Float
+    four: Float
     sizes: tuple[Float, Float]
     k: int
     given: int
     seen: tuple[Inspected, Inspected]
+
+    @property
+    def values(self) -> Float:
+        """The `four` and the F-score."""
+        return with_f_score(self.four)
 
     @property
     def n(self) -> int:
@@ -101,31 +114,36 @@ class Scored:
         """Mean of the scores at half the size, over those of all rows."""
         return _drift(self.values)
 
-    def estimates(self) -> Four[Estimate]:
+    def estimates(self) -> NeighbourScores[Estimate]:
         """Estimate the scores as published."""
-        stuck = np.ptp(self.values, axis=0) == 0.0
-        return Four.of(self._estimate(at, self.values[:, at], bool(stuck[at])) for at in range(4))
+        values = self.values
+        stuck = np.ptp(values, axis=0) == 0.0
+        return NeighbourScores.of(
+            self._estimate(at, values[:, at], bool(stuck[at])) for at in range(len(NAMES))
+        )
 
-    def ratios(self, null: Float) -> Four[Estimate]:
+    def ratios(self, null: Float) -> NeighbourScores[Estimate]:
         """Estimate the scores as multiples of the `null`, of the same shape, in every half."""
         stuck = np.ptp(self.values, axis=0) == 0.0
         with np.errstate(divide="ignore", invalid="ignore"):
             values = self.values / null
-        return Four.of(
+        return NeighbourScores.of(
             replace(
                 self._estimate(at, values[:, at], bool(stuck[at])),
-                title=f"{NAMES[at].capitalize()} relative to real rows",
+                title=f"{TITLES[NAMES[at]]} relative to real rows",
                 statistic="",
                 upper_limit=math.inf,
             )
-            for at in range(4)
+            for at in range(len(NAMES))
         )
 
     def exact_nulls(self, held: Float) -> Float:
         """Return what real rows get: `held` for precision and recall, known for the others."""
         n, m = self.sizes
-        return np.stack(
-            [held[:, 0], held[:, 1], np.ones_like(n), expected_coverage(n, m, self.k)], axis=1
+        return with_f_score(
+            np.stack(
+                [held[:, 0], held[:, 1], np.ones_like(n), expected_coverage(n, m, self.k)], axis=1
+            )
         )
 
     def _estimate(self, at: int, values: Float, stuck: bool) -> Estimate:
@@ -137,9 +155,8 @@ class Scored:
             warnings.append(
                 unreliable(
                     "no-variation",
-                    f"{name} is {self.values[0, at]:g} in all rows and in every half: there is no "
-                    "interval",
-                    "Use more real rows, or look at the other three scores.",
+                    f"{name} is {value:g} in all rows and in every half: there is no interval",
+                    "Use more real rows, or look at the other scores.",
                 )
             )
         elif not abs(drift - 1.0) <= LARGEST_DRIFT:
@@ -156,7 +173,7 @@ class Scored:
             halves = np.full_like(halves, math.nan)
         fake = self.seen[1]
         return Estimate(
-            title=name.capitalize(),
+            title=TITLES[name],
             method="neighbours",
             value=value,
             sample=SampleError(
@@ -191,8 +208,8 @@ class Scored:
         )
 
     def _crowded(self, name: str) -> tuple[Diagnostic, ...]:
-        density = float(self.values[0, 2])
-        if density <= CENTRAL or name == "recall":
+        density = float(self.four[0, 2])
+        if density <= CENTRAL or name in ("recall", "f_score"):
             return ()
         return (
             caution(
@@ -216,12 +233,12 @@ class Scored:
         )
 
     def _details(self, drift: float) -> tuple[str, ...]:
-        four = ", ".join(
+        every = ", ".join(
             f"{name} {value:.4g}" for name, value in zip(NAMES, self.values[0], strict=True)
         )
-        cuts = len(self.values) // 2
+        cuts = len(self.four) // 2
         return (
-            f"all four: {four}",
+            f"all together: {every}",
             f"k = {self.k}, {self.n} real and {self.m} generated rows",
             f"standard error from {cuts} random halvings of both samples",
             *([f"half the rows score {drift:.3f} times as much"] if math.isfinite(drift) else []),
@@ -229,9 +246,17 @@ class Scored:
 
 
 def not_alone(name: str) -> str:
-    """Say with which scores one of the four is read."""
-    others = listed([other for other in NAMES if other != name])
+    """Say with which of the four scores another is read."""
+    others = listed([other for other in NAMES[:4] if other != name])
     return f"{name} says little alone: read it with {others}"
+
+
+def with_f_score(four: Float) -> Float:
+    """Append the harmonic mean of precision and recall, the first two columns; 0 if both are."""
+    precision, recall = four[:, 0], four[:, 1]
+    both = precision + recall
+    f_score = np.divide(2.0 * precision * recall, both, out=np.zeros_like(both), where=both > 0.0)
+    return np.column_stack([four, f_score])
 
 
 def _drift(values: Float) -> Float:

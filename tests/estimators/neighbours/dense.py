@@ -1,4 +1,4 @@
-"""Precision, recall, density and coverage as in the papers, from whole matrices of distances."""
+"""Precision and its like as in the papers and tools, from whole matrices of distances."""
 
 from __future__ import annotations
 
@@ -20,6 +20,11 @@ def four(fake, real, k):
         in_real.sum() / (k * len(fake)),
         in_real.any(axis=1).mean(),
     ]
+
+
+def scores(fake, real, k):
+    precision, recall, *others = four(fake, real, k)
+    return [precision, recall, *others, 2 * precision * recall / max(1e-5, precision + recall)]
 
 
 def left_out(real, groups, k):
