@@ -59,11 +59,11 @@ def test_scores_of_the_whole_and_of_every_half_are_those_of_the_papers(kind, k):
     fake_half = random_halves(row_design(len(fake)), 3, 4)
     unit = 1e140 if kind == "huge" else 1.0
     x, y = real.astype(float) / unit, fake.astype(float) / unit
-    expected = [dense.four(y, x, k)]
+    expected = [dense.scores(y, x, k)]
     nulls = [dense.left_out(x, np.arange(len(x)), k)]
     for a, b in zip(real_half[1:], fake_half[1:], strict=True):
         for side in (False, True):
-            expected.append(dense.four(y[b == side], x[a == side], k))
+            expected.append(dense.scores(y[b == side], x[a == side], k))
             nulls.append(dense.left_out(x[a == side], np.arange(np.sum(a == side)), k))
     np.testing.assert_allclose(scored.values, expected, rtol=1e-12)
     np.testing.assert_allclose(reference.null(len(x))[:, 0], nulls, rtol=1e-12)
@@ -121,7 +121,7 @@ def test_density_and_coverage_of_equal_distributions_are_known(d):
     for _ in range(300):
         x, y = rng.normal(size=(110, d)) ** 3, rng.normal(size=(100, d)) ** 3
         reference = NeighbourReference(gb.Sample(x), splits=2)
-        found.append(reference.scored("fake", gb.Sample(y)).values[0, 2:])
+        found.append(reference.scored("fake", gb.Sample(y)).four[0, 2:])
     truth = [1.0, expected_coverage(np.array([110]), np.array([100]), 5)[0]]
     z = (np.mean(found, axis=0) - truth) / (np.std(found, axis=0, ddof=1) / sqrt(len(found)))
     assert (np.abs(z) < -ndtri(2.5e-7)).all(), z
