@@ -109,6 +109,22 @@ def neighbours_and_radii(
         kept *= 2
 
 
+def nearest_rows(x: Rows, y: Rows) -> tuple[Index, Float]:
+    """Find the row of `y` that is nearest to each row of `x`, and their squared distance.
+
+    Rounding can exchange candidates that are about equally near: the nearest few are looked at.
+    """
+    from sklearn.neighbors import NearestNeighbors
+
+    kept = min(4, len(y))
+    near = NearestNeighbors(n_neighbors=kept, algorithm="brute").fit(y)
+    index = near.kneighbors(x, return_distance=False)
+    squares = squared_distances(x, np.repeat(np.arange(len(x)), kept), y, index.ravel())
+    squares = squares.reshape(index.shape)
+    at = np.arange(len(x)), squares.argmin(axis=1)
+    return index[at], squares[at]
+
+
 def close_pairs(
     x: Rows, y: Rows, limit_x: Float, limit_y: Float | None = None
 ) -> Iterator[tuple[Index, Index, Float]]:

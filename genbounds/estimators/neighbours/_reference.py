@@ -7,7 +7,6 @@ Derivation, and why nothing else does: docs/precision_recall.md.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from genbounds.estimators.neighbours._counts import (
     held_by_others,
     sizes,
 )
+from genbounds.estimators.neighbours._frame import BLOCK_ROWS, Frame
 from genbounds.estimators.neighbours._halves import random_halves
 from genbounds.estimators.neighbours._pairs import Rows, neighbours_and_radii
 from genbounds.estimators.neighbours._scored import Scored
@@ -41,11 +41,6 @@ ROWS_PER_NEIGHBOUR = 20
 LARGEST_GROUP = 100
 """Rows of one group up to which real rows are measured against those of other groups."""
 
-FAR = 100.0
-"""Distance from the origin, in standard deviations, from which rows are centred first."""
-
-BLOCK_ROWS = 1024
-
 
 class NeighbourReference:
     """Real features prepared once, against which any number of models can be scored.
@@ -64,7 +59,7 @@ class NeighbourReference:
         self._origin = origin_of(real)
         self._seen = self._inspected("real", real)
         self._design = self._seen.design or row_design(len(self._seen.rows))
-        self._shift, self._unit = _frame(self._seen.rows)
+        self._frame = Frame.of(self._seen.rows)
         self._real = self._sided(self._seen.rows, self._design)
         self._nulls: dict[int, Float] = {}
 
@@ -153,22 +148,11 @@ class NeighbourReference:
 
     def _sided(self, rows: Rows, design: Design) -> Sided:
         half = random_halves(design, self.splits, self.seed)
-        framed = self._framed(rows)
+        framed = self._frame.rows(rows)
         largest = min(int(design.row_counts.max()), LARGEST_GROUP)
         kept = max(64, 8 * self.k, 4 * (self.k + largest) if largest > 1 else 0)
         near, radii = neighbours_and_radii(framed, half, self.k, kept=kept)
         return Sided(framed, near, half, radii)
-
-    def _framed(self, rows: Rows) -> Rows:
-        """Rows about the reference and in its unit, where double precision asks for it."""
-        kind = np.float64 if rows.dtype.itemsize > 4 else np.float32
-        if self._shift is None and self._unit == 1.0:
-            return np.asarray(rows, dtype=kind)
-        out = np.array(rows, dtype=np.float64)
-        if self._shift is not None:
-            out -= self._shift
-        out /= self._unit
-        return out
 
     def _thinned(self, name: str, fake: Any) -> Any:
         """Take as many rows as the reference has, where there are more."""
@@ -201,24 +185,3 @@ def inspected(name: str, x: Any, least: int, what: str) -> Inspected:
     for start in range(0, len(rows), BLOCK_ROWS):
         check_finite(name, rows[start : start + BLOCK_ROWS], first_row=start)
     return seen
-
-
-def _frame(rows: Rows) -> tuple[Float | None, float]:
-    """Return the mean to subtract, if it is far off, and the unit to divide by.
-
-    Products of matrices lose digits far from the origin, squares of numbers of extreme size all of
-    them. Single precision is multiplied out in double precision and has no digits to lose.
-    """
-    largest = max(
-        float(np.abs(rows[start : start + BLOCK_ROWS]).max())
-        for start in range(0, len(rows), BLOCK_ROWS)
-    )
-    exponent = math.frexp(largest)[1] if largest > 0.0 else 0
-    unit = math.ldexp(1.0, exponent) if abs(exponent) > 30 else 1.0
-    if rows.dtype.itemsize <= 4:
-        return None, unit
-    few = np.asarray(rows[:: max(1, len(rows) // BLOCK_ROWS)], dtype=np.float64) / unit
-    centre = few.mean(axis=0)
-    spread = float(few.var(axis=0).sum())
-    far = float(centre @ centre) > FAR**2 * spread
-    return (centre * unit if far else None), unit
