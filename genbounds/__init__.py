@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from genbounds.estimators import Moments as Moments
     from genbounds.estimators import PrecisionRecall as PrecisionRecall
     from genbounds.estimators import SmoothScore as SmoothScore
+    from genbounds.estimators import authpct as authpct
     from genbounds.estimators import check_score as check_score
     from genbounds.estimators import compare as compare
     from genbounds.estimators import frechet_by_class as frechet_by_class
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from genbounds.estimators import kernel_distance as kernel_distance
     from genbounds.estimators import kernel_inception_distance as kernel_inception_distance
     from genbounds.estimators import mean_score as mean_score
+    from genbounds.estimators import mifid as mifid
     from genbounds.estimators import precision_recall as precision_recall
     from genbounds.estimators import precision_recall_ceiling as precision_recall_ceiling
     from genbounds.estimators import score_over_scramblings as score_over_scramblings
@@ -94,6 +96,7 @@ _NAMES = {
         "Moments",
         "PrecisionRecall",
         "SmoothScore",
+        "authpct",
         "check_score",
         "compare",
         "frechet_by_class",
@@ -102,6 +105,7 @@ _NAMES = {
         "kernel_distance",
         "kernel_inception_distance",
         "mean_score",
+        "mifid",
         "precision_recall",
         "precision_recall_ceiling",
         "score_over_scramblings",

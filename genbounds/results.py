@@ -40,6 +40,7 @@ Code = Literal[
     "copies",
     "split",
     "hubs",
+    "threshold",
     "not-smooth",
     "subset-spread",
 ]

@@ -49,6 +49,10 @@ from genbounds.estimators._sobol import SobolNormal as SobolNormal
 from genbounds.estimators._sobol import score_over_scramblings as score_over_scramblings
 from genbounds.estimators._sobol import sobol_cache as sobol_cache
 from genbounds.estimators._sobol import sobol_normal as sobol_normal
+from genbounds.estimators.copies import MifidReference as MifidReference
+from genbounds.estimators.copies import TrainingRows as TrainingRows
+from genbounds.estimators.copies import authpct as authpct
+from genbounds.estimators.copies import mifid as mifid
 from genbounds.estimators.frechet import FEW_RATIO as FEW_RATIO
 from genbounds.estimators.frechet import SPLIT_RATIO as SPLIT_RATIO
 from genbounds.estimators.frechet import ByClass as ByClass

@@ -116,20 +116,9 @@ def mean_estimate(
     column = _column(name, features_of(values))
     check_finite(name, column)
     x = column[:, 0]
-    known = design_of(name, values)
-    design = known or row_design(x.size)
-    error, _ = expand_design(MeanRows(x, design.weights), design)
+    design = design_of(name, values) or row_design(x.size)
     interval = None if bounds is None else _bounded(name, x, design, bounds)
-    found = Estimate(
-        title="mean",
-        estimator=estimator,
-        method="mean",
-        value=float(design.weights @ x),
-        sample=skewed(replace(error, bias=0.0)),
-        higher_is_better=True,
-        own_interval=interval,
-        assumptions=(drawn(known),),
-    )
+    found = replace(mean_by_design(x, design), estimator=estimator, own_interval=interval)
     if bounds is None:
         return found.warned(
             *heavy_tails(found), *small_sample(design.effective, units=design.free_units)
@@ -145,6 +134,19 @@ def mean_estimate(
             f"all values lie within [{bounds[0]:g}, {bounds[1]:g}]",
             *sizes,
         ),
+    )
+
+
+def mean_by_design(x: Float, design: Design) -> Estimate:
+    """Mean of one value per row, with its variance by the `design` of the rows."""
+    error, _ = expand_design(MeanRows(x, design.weights), design)
+    return Estimate(
+        title="mean",
+        method="mean",
+        value=float(design.weights @ x),
+        sample=skewed(replace(error, bias=0.0)),
+        higher_is_better=True,
+        assumptions=(drawn(design),),
     )
 
 

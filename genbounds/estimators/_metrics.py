@@ -18,6 +18,7 @@ from genbounds.estimators._estimate import Estimate, SampleError
 from genbounds.estimators._inception import inception_estimate
 from genbounds.estimators._mean import mean_estimate
 from genbounds.estimators._moments import Moments
+from genbounds.estimators.copies import MifidReference, TrainingRows
 from genbounds.estimators.frechet import FrechetReference
 from genbounds.estimators.incremental import (
     Running,
@@ -382,6 +383,21 @@ def _neighbours(name: str) -> Prepare:
     return prepare
 
 
+def _authpct(reference: Any, options: Mapping[str, Any], models: Sequence[Any]) -> Prepared:
+    prepared = TrainingRows(reference)
+    return Prepared(estimate=prepared.estimate, columns=prepared.d)
+
+
+def _mifid(reference: Any, options: Mapping[str, Any], models: Sequence[Any]) -> Prepared:
+    prepared = MifidReference(reference, **options)
+    return Prepared(
+        estimate=prepared.estimate,
+        columns=prepared.d,
+        samples_per_dimension=4,
+        sampled_reference=True,
+    )
+
+
 def _sliced(reference: Any, options: Mapping[str, Any], models: Sequence[Any]) -> Prepared:
     return _smooth(sliced_score(**options)).prepare(reference, {}, models)
 
@@ -585,6 +601,22 @@ for _spec in (
         unit="squared feature units",
         prepare=_sliced,
         options=("directions", "seed"),
+    ),
+    MetricSpec(
+        name="authpct",
+        title="AuthPct",
+        summary="percentage of rows that are no near copies of a training row (the reference)",
+        unit="%",
+        prepare=_authpct,
+        higher_is_better=True,
+    ),
+    MetricSpec(
+        name="mifid",
+        title="MIFID",
+        summary="Fréchet distance over the mean cosine distance to the nearest training row",
+        unit="squared feature units",
+        prepare=_mifid,
+        options=("threshold",),
     ),
     MetricSpec(
         name="mean",

@@ -4,6 +4,10 @@ from genbounds.estimators.neighbours._ceiling import Ceiling as Ceiling
 from genbounds.estimators.neighbours._ceiling import (
     precision_recall_ceiling as precision_recall_ceiling,
 )
+from genbounds.estimators.neighbours._ceiling import share_limit as share_limit
+from genbounds.estimators.neighbours._frame import Frame as Frame
+from genbounds.estimators.neighbours._pairs import Neighbours as Neighbours
+from genbounds.estimators.neighbours._pairs import nearest_rows as nearest_rows
 from genbounds.estimators.neighbours._precision_recall import PrecisionRecall as PrecisionRecall
 from genbounds.estimators.neighbours._precision_recall import (
     neighbour_estimates as neighbour_estimates,

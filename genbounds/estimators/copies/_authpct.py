@@ -1,0 +1,169 @@
+"""AuthPct: the share of generated rows that are no near copies of a training row."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genbounds.estimators._design import row_design
+from genbounds.estimators._estimate import Estimate, OwnInterval, heavy_tails, small_sample
+from genbounds.estimators._inspect import inspect_rows
+from genbounds.estimators._mean import mean_by_design
+from genbounds.estimators._moments import Moments
+from genbounds.estimators.neighbours import Frame, Neighbours, nearest_rows, share_limit
+from genbounds.origins import check_same_encoder, origin_of
+from genbounds.results import Diagnostic, Score, caution
+from genbounds.samples import features_of
+from genbounds.validation import (
+    InputError,
+    check_choice,
+    check_features,
+    check_finite,
+    check_open_unit,
+    check_same_dimension,
+)
+
+PERCENT = 100.0
+
+ADDED = 2.0
+"""Rows of either kind that the variance of independent rows is estimated with (A. Agresti and
+B. A. Coull, Am. Stat. 52, 1998): differences of models of which all rows are of one kind hold."""
+
+
+def authpct(fake: Any, train: Any, *, level: float = 0.95) -> Score:
+    """Percentage of generated rows that are authentic: no near copies of a training row.
+
+    Parameters
+    ----------
+    fake : array_like of shape (n, d) or Sample
+        Generated features.
+    train : array_like of shape (m, d)
+        Features of the rows that the model was trained on, all of them.
+    level : float
+        Coverage of the interval, in (0, 1).
+
+    Returns
+    -------
+    Score
+        Between 0 and 100; larger is better. The interval is for this very training set: exact
+        (Clopper-Pearson) for independent rows, Student's by groups, strata or weights.
+
+    Raises
+    ------
+    InputError
+        If a shape, a type or a value is not legal.
+
+    Notes
+    -----
+    A generated row is authentic if it is farther from its nearest training row than that row is
+    from its own nearest other training row [1]_. Distances are Euclidean; ties are not authentic.
+    Not even new real rows are all authentic: score held-out rows as well, and compare. Whether
+    there are copies at all `memorisation` tests exactly.
+
+    References
+    ----------
+    .. [1] A. Alaa et al., "How faithful is your synthetic data? Sample-level metrics for evaluating
+       and auditing generative models", ICML 2022, section 3 (authenticity).
+
+    Examples
+    --------
+    >>> import numpy as np, genbounds as gb
+    >>> rng = np.random.default_rng(0)
+    >>> train, fresh = rng.normal(size=(2, 300, 16))
+    >>> copies = train + 0.1 * rng.normal(size=(300, 16))
+    >>> gb.authpct(copies, train).high < 2.0 < 50.0 < gb.authpct(fresh, train).low
+    True
+    """
+    level = check_open_unit("level", level)
+    found = TrainingRows(train, name="train").estimate(fake)
+    return found.made_from({"`fake`": origin_of(fake), "`train`": origin_of(train)}).score(level)
+
+
+class TrainingRows:
+    """Training rows prepared once, against which any number of models can be scored.
+
+    Parameters
+    ----------
+    train : array_like of shape (m, d) or Sample
+        How they were drawn does not matter: they are what they are.
+    name : str
+        What they are called in an error.
+    """
+
+    def __init__(self, train: Any, *, name: str = "real") -> None:
+        if isinstance(train, Moments):
+            raise InputError("is given by its moments; AuthPct needs the rows.", argument=name)
+        rows = check_features(name, features_of(train), minimum=2)
+        check_finite(name, rows)
+        self._name, self._origin = name, origin_of(train)
+        self._frame = Frame.of(rows)
+        self._rows = self._frame.rows(rows)
+        self._squares = Neighbours.of(self._rows, min(4, len(rows) - 1)).squares[:, 0]
+
+    @property
+    def d(self) -> int:
+        """Number of features."""
+        return int(self._rows.shape[1])
+
+    def authentic(self, rows: NDArray[Any]) -> NDArray[np.bool_]:
+        """Say of each row whether it is farther from its nearest training row than any other is."""
+        index, squares = nearest_rows(self._frame.rows(rows), self._rows)
+        found: NDArray[np.bool_] = squares > self._squares[index]
+        return found
+
+    def estimate(self, fake: Any, *, estimator: str = "debiased") -> Estimate:
+        """Estimate with its variance and influences; the `estimator` makes no difference."""
+        check_choice("estimator", estimator, ("debiased", "plugin"))
+        check_same_encoder({"`fake`": origin_of(fake), f"`{self._name}`": self._origin})
+        seen = inspect_rows("fake", fake, needs="AuthPct needs")
+        check_same_dimension("fake", seen.rows.shape[1], self._name, self.d)
+        check_finite("fake", seen.rows)
+        authentic = self.authentic(seen.rows)
+        hits, n = int(authentic.sum()), authentic.size
+        design = seen.design or row_design(n)
+        found = mean_by_design(PERCENT * authentic.astype(np.float64), design)
+        found = replace(
+            found,
+            title="AuthPct",
+            estimator=estimator,
+            sample=replace(found.sample, n=n, units=design.labels, row_ids=seen.ids),
+            lower_limit=0.0,
+            upper_limit=PERCENT,
+            warnings=(*seen.warnings, *self._twins()),
+            assumptions=(*found.assumptions, "the interval is for this training set"),
+            details=(f"{hits} of {n} generated rows are authentic",),
+        )
+        if design.independent:
+            share = (hits + ADDED) / (n + 2.0 * ADDED)
+            variance = max(found.variance, PERCENT**2 * share * (1.0 - share) / n)
+            error = replace(found.sample, variance=variance, skewness=0.0)
+            return replace(found, sample=error, own_interval=_binomial(hits, n))
+        few = small_sample(design.effective, units=design.free_units)
+        return found.warned(*heavy_tails(found), *few)
+
+    def _twins(self) -> tuple[Diagnostic, ...]:
+        """Warn of training rows near which every generated row is authentic."""
+        twins = int(np.sum(self._squares == 0.0))
+        if not twins:
+            return ()
+        return (
+            caution(
+                "duplicates",
+                f"{twins} of {len(self._rows)} training rows equal another one: near them every "
+                "generated row that is no exact copy counts as authentic",
+                "Keep one of each.",
+            ),
+        )
+
+
+def _binomial(hits: int, n: int) -> OwnInterval:
+    """Clopper-Pearson limits of a percentage."""
+
+    def interval(level: float) -> tuple[float, float]:
+        most, rest = (float(share_limit(k, n, (1.0 - level) / 2.0)) for k in (hits, n - hits))
+        return PERCENT * (1.0 - rest), PERCENT * most
+
+    return interval

@@ -1,0 +1,238 @@
+"""MIFID: the Fréchet distance over a penalty for rows that point where reference rows point."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genbounds._text import number
+from genbounds.estimators._design import row_design
+from genbounds.estimators._estimate import Estimate
+from genbounds.estimators._inspect import inspect_rows
+from genbounds.estimators._mean import mean_by_design
+from genbounds.estimators._moments import Moments
+from genbounds.estimators.frechet import FrechetReference
+from genbounds.origins import origin_of
+from genbounds.results import Diagnostic, Score, caution, unreliable
+from genbounds.samples import converted, features_of
+from genbounds.validation import (
+    Float,
+    InputError,
+    check_choice,
+    check_features,
+    check_finite,
+    check_open_unit,
+)
+
+THRESHOLD = 0.1
+
+TINY = 1e-14
+"""What the published score adds to the penalty."""
+
+NEAR = 3.0
+"""Standard errors of the mean cosine distance within which its threshold may be on either side."""
+
+BLOCK_ROWS = 2048
+
+
+def mifid(
+    fake: Any,
+    real: Any,
+    *,
+    threshold: float = THRESHOLD,
+    estimator: str = "debiased",
+    level: float = 0.95,
+) -> Score:
+    """Memorisation-informed Fréchet distance, with interval.
+
+    Parameters
+    ----------
+    fake : array_like of shape (n, d) or Sample
+        Generated features.
+    real : array_like of shape (m, d) or Sample
+        Features of the rows that the model was trained on.
+    threshold : float
+        In (0, 1): a mean cosine distance from here on is no sign of copies, and the score is the
+        Fréchet distance.
+    estimator : {"debiased", "plugin"}
+        "plugin": the published number.
+    level : float
+        Coverage of the interval, in (0, 1).
+
+    Returns
+    -------
+    Score
+        Smaller is better. The interval is for the distance between the distributions, over the mean
+        cosine distance of the model to these very reference rows.
+
+    Raises
+    ------
+    InputError
+        If a shape, a type or a value is not legal, or a row is zero: it has no direction.
+
+    Notes
+    -----
+    With D the Fréchet distance and m the mean over generated rows of the smallest cosine distance
+    1 - |cos(x, y)| to a reference row y, the score is D / m if m < `threshold`, else D [1]_. The
+    variance is that of the ratio by the delta method, with the covariance of D and m from the
+    influence of every row on both; the bias of D and that of the ratio are removed. Where m is
+    within three standard errors of the threshold the score is unreliable: it jumps there.
+
+    References
+    ----------
+    .. [1] C.-Y. Bai et al., "On training sample memorization: lessons from benchmarking generative
+       modeling with a large-scale competition", KDD 2021, section 3.
+
+    Examples
+    --------
+    >>> import numpy as np, genbounds as gb
+    >>> rng = np.random.default_rng(0)
+    >>> fake, real = 2.0 + rng.normal(size=(2, 500, 8))
+    >>> gb.mifid(fake, real).low < 0.5
+    True
+    """
+    level = check_open_unit("level", level)
+    found = MifidReference(real, threshold=threshold).estimate(fake, estimator=estimator)
+    return found.made_from({"`fake`": origin_of(fake), "`real`": origin_of(real)}).score(level)
+
+
+class MifidReference:
+    """A reference prepared once, against which any number of models can be scored.
+
+    Parameters
+    ----------
+    real, threshold
+        As in `mifid`.
+    """
+
+    def __init__(self, real: Any, *, threshold: float = THRESHOLD) -> None:
+        if isinstance(real, Moments):
+            raise InputError("is given by its moments; MIFID needs the rows.", argument="real")
+        self.threshold = check_open_unit("threshold", threshold)
+        real = converted("real", real)
+        self._rows = check_features("real", features_of(real))
+        check_finite("real", self._rows)
+        _check_directions("real", self._rows)
+        self._distance = FrechetReference(real)
+
+    @property
+    def d(self) -> int:
+        """Number of features."""
+        return self._distance.d
+
+    def estimate(self, fake: Any, *, estimator: str = "debiased") -> Estimate:
+        """Estimate with its variance and influences, before any level is chosen."""
+        check_choice("estimator", estimator, ("debiased", "plugin"))
+        fake = converted("fake", fake)
+        distance = self._distance.estimate(fake, estimator=estimator)
+        seen = inspect_rows("fake", fake, needs="MIFID needs")
+        _check_directions("fake", seen.rows)
+        design = seen.design or row_design(len(seen.rows))
+        cosine = mean_by_design(cosine_distances(seen.rows, self._rows), design)
+        penalised = cosine.value < self.threshold
+        found = _ratio(distance, cosine, estimator) if penalised else distance
+        size = f"mean cosine distance to the nearest reference row: {number(cosine.value)}"
+        what = "the distance is divided by it" if penalised else "no penalty"
+        return replace(
+            found,
+            title="MIFID",
+            warnings=(*found.warnings, *self._warnings(cosine)),
+            assumptions=(*found.assumptions, "the penalty is for these reference rows"),
+            details=(*found.details, f"{size}; {what} (threshold {self.threshold:g})"),
+        )
+
+    def _warnings(self, cosine: Estimate) -> tuple[Diagnostic, ...]:
+        """Warn of the jump of the score, and of what copies do to the distance."""
+        if abs(cosine.value - self.threshold) <= NEAR * cosine.stderr:
+            return (
+                unreliable(
+                    "threshold",
+                    f"the mean cosine distance {number(cosine.value)} is near the threshold "
+                    f"{self.threshold:g}, where the score jumps by a factor of "
+                    f"{number(1.0 / self.threshold)}",
+                    "Use more generated rows, or another threshold.",
+                ),
+            )
+        if cosine.value >= self.threshold:
+            return ()
+        return (
+            caution(
+                "copies",
+                f"the mean cosine distance to the nearest reference row, {number(cosine.value)}, "
+                "is below the threshold: copies, or features that all point one way. Copies are "
+                "not independent of the reference, and make the distance too small",
+                "Test for copies with genbounds.memorisation, which needs held-out rows.",
+            ),
+        )
+
+
+def _ratio(distance: Estimate, cosine: Estimate, estimator: str) -> Estimate:
+    """Divide a distance by a mean over the same rows, by the delta method."""
+    penalty = cosine.value + TINY
+    found = distance.scaled(1.0 / penalty)
+    slope = -found.value / penalty  # of the ratio in the penalty
+    one, two = found.sample.influence, cosine.sample.influence
+    own = slope**2 * cosine.variance
+    if one is None or two is None or distance.shared_variance != 0.0:
+        # Of units that stand in both samples the covariance is not known: the worst there can be.
+        added = own + 2.0 * abs(slope) * cosine.stderr * found.stderr
+        error = replace(found.sample, variance=found.sample.variance + added)
+        return replace(found, sample=error)
+    covariance = float(one @ two) / (one.size * (one.size - 1.0))
+    variance = max(found.sample.variance + own + 2.0 * slope * covariance, 0.0)
+    error = replace(found.sample, influence=one + slope * two, variance=variance)
+    # E[D/m] exceeds the ratio of the means by D Var(m)/m³ - Cov(D, m)/m².
+    bias = 0.0 if estimator == "plugin" else -(slope * cosine.variance + covariance) / penalty
+    return replace(found, value=found.value - bias, sample=error)
+
+
+def cosine_distances(x: NDArray[Any], y: NDArray[Any]) -> Float:
+    """Smallest 1 - |cos(x, y)| of each row of `x` to a row of `y`.
+
+    Parameters
+    ----------
+    x, y : ndarray of shapes (n, d) and (m, d)
+        Without zero rows.
+    """
+    largest, nearest = np.full(len(x), -1.0), np.zeros(len(x), dtype=np.intp)
+    for first in range(0, len(y), BLOCK_ROWS):
+        directions = _directions(y[first : first + BLOCK_ROWS]).T
+        for start in range(0, len(x), BLOCK_ROWS):
+            rows = slice(start, start + BLOCK_ROWS)
+            cosines = np.abs(_directions(x[rows]) @ directions)
+            at = cosines.argmax(axis=1)
+            best = cosines[np.arange(at.size), at]
+            better = best > largest[rows]
+            largest[rows][better] = best[better]
+            nearest[rows][better] = first + at[better]
+    found = np.empty(len(x))
+    for start in range(0, len(x), BLOCK_ROWS):  # of directions, whose products lose digits
+        rows = slice(start, start + BLOCK_ROWS)
+        one, two = _directions(x[rows]), _directions(y[nearest[rows]])
+        one *= np.where(np.einsum("ij,ij->i", one, two) < 0.0, -1.0, 1.0)[:, None]
+        gap = one - two
+        found[rows] = np.einsum("ij,ij->i", gap, gap) / 2.0
+    return found
+
+
+def _directions(rows: NDArray[Any]) -> Float:
+    """Rows of length one."""
+    found = np.array(rows, dtype=np.float64)
+    found /= np.abs(found).max(axis=1, keepdims=True)
+    found /= np.linalg.norm(found, axis=1, keepdims=True)
+    return found
+
+
+def _check_directions(name: str, rows: NDArray[Any]) -> None:
+    """Refuse zero rows."""
+    for start in range(0, len(rows), BLOCK_ROWS):
+        zero = ~rows[start : start + BLOCK_ROWS].any(axis=1)
+        if zero.any():
+            raise InputError(
+                f"has zeros only in row {start + int(zero.argmax())}: it has no direction, and no "
+                "cosine distance. Leave such rows out.",
+                argument=name,
+            )
