@@ -109,13 +109,13 @@ class TrainingRows:
         return int(self._rows.shape[1])
 
     def authentic(self, rows: NDArray[Any]) -> NDArray[np.bool_]:
-        """Say of each row whether it is farther from its nearest training row than any other is."""
+        """Say which `rows` are farther from their nearest training row than that is from others."""
         index, squares = nearest_rows(self._frame.rows(rows), self._rows)
         found: NDArray[np.bool_] = squares > self._squares[index]
         return found
 
     def estimate(self, fake: Any, *, estimator: str = "debiased") -> Estimate:
-        """Estimate with its variance and influences; the `estimator` makes no difference."""
+        """Estimate for `fake` with its variance; the `estimator` makes no difference."""
         check_choice("estimator", estimator, ("debiased", "plugin"))
         check_same_encoder({"`fake`": origin_of(fake), f"`{self._name}`": self._origin})
         seen = inspect_rows("fake", fake, needs="AuthPct needs")
@@ -133,7 +133,11 @@ class TrainingRows:
             lower_limit=0.0,
             upper_limit=PERCENT,
             warnings=(*seen.warnings, *self._twins()),
-            assumptions=(*found.assumptions, "the interval is for this training set"),
+            assumptions=(
+                *found.assumptions,
+                "the interval is for this training set; a low score is no proof of copies: a "
+                "model that is sharper than the data has one as well",
+            ),
             details=(f"{hits} of {n} generated rows are authentic",),
         )
         if design.independent:

@@ -124,7 +124,7 @@ class MifidReference:
         return self._distance.d
 
     def estimate(self, fake: Any, *, estimator: str = "debiased") -> Estimate:
-        """Estimate with its variance and influences, before any level is chosen."""
+        """Estimate for `fake` by the `estimator` of `mifid`, before any level is chosen."""
         check_choice("estimator", estimator, ("debiased", "plugin"))
         fake = converted("fake", fake)
         distance = self._distance.estimate(fake, estimator=estimator)
