@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from genbounds.estimators import mifid as mifid
     from genbounds.estimators import precision_recall as precision_recall
     from genbounds.estimators import precision_recall_ceiling as precision_recall_ceiling
+    from genbounds.estimators import realism as realism
     from genbounds.estimators import score_over_scramblings as score_over_scramblings
     from genbounds.estimators import sliced_distance as sliced_distance
     from genbounds.estimators import sobol_cache as sobol_cache
@@ -108,6 +109,7 @@ _NAMES = {
         "mifid",
         "precision_recall",
         "precision_recall_ceiling",
+        "realism",
         "score_over_scramblings",
         "sliced_distance",
         "sobol_cache",

@@ -94,6 +94,7 @@ from genbounds.estimators.neighbours import NeighbourScores as NeighbourScores
 from genbounds.estimators.neighbours import PrecisionRecall as PrecisionRecall
 from genbounds.estimators.neighbours import precision_recall as precision_recall
 from genbounds.estimators.neighbours import precision_recall_ceiling as precision_recall_ceiling
+from genbounds.estimators.neighbours import realism as realism
 from genbounds.estimators.smooth import ScoreCheck as ScoreCheck
 from genbounds.estimators.smooth import SmoothScore as SmoothScore
 from genbounds.estimators.smooth import check_score as check_score

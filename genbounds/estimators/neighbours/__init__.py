@@ -13,6 +13,7 @@ from genbounds.estimators.neighbours._precision_recall import (
     neighbour_estimates as neighbour_estimates,
 )
 from genbounds.estimators.neighbours._precision_recall import precision_recall as precision_recall
+from genbounds.estimators.neighbours._realism import realism as realism
 from genbounds.estimators.neighbours._reference import NeighbourReference as NeighbourReference
 from genbounds.estimators.neighbours._scored import TITLES as TITLES
 from genbounds.estimators.neighbours._scored import NeighbourScores as NeighbourScores
