@@ -60,7 +60,7 @@ BENT = (
 POLICY_NAMES = ", ".join(map(repr, POLICIES))
 METRICS = (
     "'fd', 'kid', 'is', 'vendi', 'rke', 'cmmd', 'kad', 'energy', 'precision', 'recall', 'density', "
-    "'coverage', 'mind', 'mean'"
+    "'coverage', 'f_score', 'mind', 'authpct', 'mifid', 'mean'"
 )
 
 CALLS = {

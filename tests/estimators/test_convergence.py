@@ -127,7 +127,8 @@ def test_the_whole_scores_as_ever(metric):
     ranking = gb.compare(fakes, real, metric=metric, level=0.9)
     # A hundred eigenvalues, which "vendi" keeps of this kernel, are not to be had of fewer rows.
     # Neighbours take 100 rows.
-    least = {"vendi": 200} | dict.fromkeys(("precision", "recall", "density", "coverage"), 100)
+    neighbours = ("precision", "recall", "density", "coverage", "f_score")
+    least = {"vendi": 200} | dict.fromkeys(neighbours, 100)
     sizes = [n for n in (50, 100, 200, 400) if n >= least.get(metric, 50)]
     for name in fakes:
         assert [n for n, _ in grown[name]] == sizes
