@@ -10,7 +10,7 @@ import pytest
 from scipy import linalg
 
 import genbounds as gb
-from genbounds.estimators import MifidReference
+from genbounds.estimators import FrechetReference, MifidReference
 from genbounds.estimators.copies._mifid import cosine_distances
 from tests.refusal import refused
 from tests.warnings_of import codes
@@ -101,22 +101,26 @@ def test_near_the_threshold_it_is_unreliable():
     assert codes(score, "unreliable") == {"threshold"}
 
 
-def test_covariance_is_that_of_the_rows():
-    """Leaving out rows in turn (the jackknife) shows the variance of the plug-in ratio.
-
-    Rows that stand aside make the distance and the angle large: variances alone would add up to
-    eight times that.
+def test_variance_and_bias_are_those_of_the_jackknife():
+    """Rows that stand aside make the distance and the angle large: the variances alone would add
+    up to several times that of the ratio. Its bias is that beyond the bias of the distance.
     """
-    reference = MifidReference(drawn(400, seed=1, shift=0.0, scale=0.5))
-    fake = drawn(400, seed=7, shift=0.0, scale=0.5)
+    real, fake = (drawn(400, seed=seed, shift=0.0, scale=0.5) for seed in (1, 7))
     fake[:40, 1] += 3.0
+    reference = MifidReference(real)
     found = reference.estimate(gb.Sample(fake), estimator="plugin")
-    without = [
-        reference.estimate(gb.Sample(np.delete(fake, i, axis=0)), estimator="plugin").value
-        for i in range(400)
-    ]
-    jackknife = 399.0 / 400.0 * np.sum((without - np.mean(without)) ** 2)
-    assert found.sample.variance == pytest.approx(jackknife, rel=0.25)
+    whole = FrechetReference(real)
+    angles = cosine_distances(fake, real)
+    distances = np.array([whole.plugin(np.delete(fake, i, axis=0)) for i in range(400)])
+    ratios = distances / ((angles.sum() - angles) / 399.0)
+    assert found.value == pytest.approx(whole.plugin(fake) / angles.mean(), rel=1e-9)
+    jackknife = 399.0 / 400.0 * np.sum((ratios - ratios.mean()) ** 2)
+    assert found.sample.variance == pytest.approx(jackknife, rel=0.1)
+    own = distances.mean() - whole.plugin(fake)
+    bias = 399.0 * (ratios.mean() - found.value - own / angles.mean())
+    debiased = whole.estimate(gb.Sample(fake)).value / angles.mean()
+    left = debiased - reference.estimate(gb.Sample(fake)).value
+    assert left == pytest.approx(bias, rel=0.1)
 
 
 def test_scale_does_not_matter():
