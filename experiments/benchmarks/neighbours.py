@@ -1,6 +1,6 @@
 """Time and memory of the four scores with intervals, beside the way of whole distance matrices.
 
-    python -m experiments.benchmarks.neighbours [--rows 8000] [--columns 512]
+    python -m experiments.benchmarks.neighbours [--rows 8000]
 
 The dense way is that of the reference code of Naeem et al. (2020): three matrices of distances,
 without intervals. Each runs in a process of its own; memory is the growth of the peak of the
@@ -13,6 +13,7 @@ import argparse
 import resource
 import sys
 import time
+from collections.abc import Callable
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -54,11 +55,13 @@ def dense(fake: np.ndarray, real: np.ndarray) -> list[float]:
 WAYS = {"four scores with intervals": ours, "whole matrices, no intervals": dense}
 
 
-def measured(way: str, rows: int, columns: int) -> tuple[float, float, list[float]]:
+Way = Callable[[np.ndarray, np.ndarray], list[float]]
+
+
+def measured(function: Way, rows: int, columns: int) -> tuple[float, float, list[float]]:
     """Seconds, MiB and scores of one way, in this process."""
     rng = np.random.default_rng(0)
     fake, real = (rng.standard_normal((rows, columns), dtype="f4") for _ in range(2))
-    function = WAYS[way]
     with threadpool_limits(1):
         function(fake[:200], real[:200])  # imports
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -69,28 +72,32 @@ def measured(way: str, rows: int, columns: int) -> tuple[float, float, list[floa
     return seconds, (peak - before) / 1024.0, scores
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Measure both ways and write the table."""
-    parser = argparse.ArgumentParser(
-        prog="python -m experiments.benchmarks.neighbours", description=__doc__.splitlines()[0]
-    )
-    parser.add_argument("--rows", type=int, default=8000)
-    parser.add_argument("--columns", type=int, default=512)
-    options = parser.parse_args(argv)
+def measure_all(name: str, ways: dict[str, Way], page: Path, scored: str, rows: int) -> None:
+    """Measure every way in a process of its own, and write the table."""
+    columns = 512
     lines = []
-    for way in WAYS:
+    for way, function in ways.items():
         with get_context("spawn").Pool(1) as pool:
-            found = pool.apply(measured, (way, options.rows, options.columns))
+            found = pool.apply(measured, (function, rows, columns))
         seconds, mebibytes, scores = found
         values = " ".join(f"{score:.4f}" for score in scores)
         lines.append([way, f"{seconds:.1f}", f"{mebibytes:.0f}", values])
         print(lines[-1], file=sys.stderr, flush=True)
     head = (
-        f"n = m = {options.rows:,}, d = {options.columns}, single precision, one core: seconds of "
+        f"n = m = {rows:,}, d = {columns}, single precision, one core: seconds of "
         f"processor time, peak memory beside the features. {stamp()}"
     )
-    heads = ["", "seconds", "MiB", "precision, recall, density, coverage"]
-    record("neighbours-cost", [head, "", *table(heads, lines)], page=PAGE)
+    record(name, [head, "", *table(["", "seconds", "MiB", scored], lines)], page=page)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Measure both ways."""
+    parser = argparse.ArgumentParser(
+        prog="python -m experiments.benchmarks.neighbours", description=__doc__.splitlines()[0]
+    )
+    parser.add_argument("--rows", type=int, default=8000)
+    rows = parser.parse_args(argv).rows
+    measure_all("neighbours-cost", WAYS, PAGE, "precision, recall, density, coverage", rows)
     return 0
 
 
