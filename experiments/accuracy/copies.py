@@ -10,6 +10,7 @@ exact moments of both distributions.
 from __future__ import annotations
 
 import argparse
+import fnmatch
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ from threadpoolctl import threadpool_limits
 
 import genbounds as gb
 from experiments.accuracy.coverage import PAGE
-from experiments.record import record, stamp, table
+from experiments.record import record, recorded_rows, stamp, table
 from genbounds.estimators import TrainingRows
 from genbounds.estimators.copies import cosine_distances
 
@@ -151,6 +152,9 @@ CELLS: dict[str, tuple[Score, tuple[Model, ...], int]] = {
     "AuthPct, four rows a prompt, untold": (
         authpct, (Model(share=0.1, design="prompts", told=False),), 300,
     ),
+    "AuthPct, four rows a prompt, 97 % copies, 200 rows": (
+        authpct, (Model(share=0.97, design="prompts"),), 200,
+    ),
     "AuthPct, ten classes, fixed numbers, told": (
         authpct, (Model(share=0.1, design="classes"),), 300,
     ),
@@ -202,16 +206,19 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--replications", type=int, default=400)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--cells", default="*", help="shell pattern of the rows to run")
     options = parser.parse_args(argv)
     columns = ["samples", "runs", "mean truth", "coverage", "bias / spread", "stderr / spread"]
-    rows: list[list[str]] = []
+    kept = recorded_rows("copies", key=1, page=PAGE)
+    rows = {cell: kept[(cell,)] for cell in CELLS if (cell,) in kept}
     with Parallel(n_jobs=options.jobs) as pool:
-        for cell in CELLS:
+        for cell in fnmatch.filter(CELLS, options.cells):
             jobs = (delayed(run)(cell, r, options.seed) for r in range(options.replications))
-            rows.append(summarised(cell, np.array(pool(jobs))))
-            print(rows[-1], file=sys.stderr, flush=True)
+            rows[cell] = table(columns, [summarised(cell, np.array(pool(jobs)))])[-1]
+            print(rows[cell], file=sys.stderr, flush=True)
             head = f"Seed {options.seed}; limits are exact (Clopper–Pearson, 95 %). {stamp()}"
-            record("copies", [head, "", *table(columns, rows)], page=PAGE)
+            lines = [rows[one] for one in CELLS if one in rows]
+            record("copies", [head, "", *table(columns, []), *lines], page=PAGE)
     return 0
 
 

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds.estimators._design import row_design
-from genbounds.estimators._estimate import Estimate, OwnInterval, heavy_tails, small_sample
+from genbounds.estimators._design import Design, row_design
+from genbounds.estimators._estimate import (
+    Estimate,
+    OwnInterval,
+    small_sample,
+    student_quantile,
+)
 from genbounds.estimators._inspect import inspect_rows
 from genbounds.estimators._mean import mean_by_design
 from genbounds.estimators._moments import Moments
@@ -29,8 +35,8 @@ from genbounds.validation import (
 PERCENT = 100.0
 
 ADDED = 2.0
-"""Rows of either kind that the variance of independent rows is estimated with (A. Agresti and
-B. A. Coull, Am. Stat. 52, 1998): differences of models of which all rows are of one kind hold."""
+"""Rows of either kind that the variance is estimated with (A. Agresti and B. A. Coull, Am. Stat.
+52, 1998): differences of models of which nearly all rows are of one kind hold."""
 
 
 def authpct(fake: Any, train: Any, *, level: float = 0.95) -> Score:
@@ -49,7 +55,8 @@ def authpct(fake: Any, train: Any, *, level: float = 0.95) -> Score:
     -------
     Score
         Between 0 and 100; larger is better. The interval is for this very training set: exact
-        (Clopper-Pearson) for independent rows, Student's by groups, strata or weights.
+        (Clopper-Pearson) for independent rows; with groups, strata or weights that of the number
+        of independent rows that show as much.
 
     Raises
     ------
@@ -122,31 +129,39 @@ class TrainingRows:
         check_same_dimension("fake", seen.rows.shape[1], self._name, self.d)
         check_finite("fake", seen.rows)
         authentic = self.authentic(seen.rows)
-        hits, n = int(authentic.sum()), authentic.size
-        design = seen.design or row_design(n)
-        found = mean_by_design(PERCENT * authentic.astype(np.float64), design)
+        design = seen.design or row_design(authentic.size)
+        found = mean_by_design(authentic.astype(np.float64), design)
+        n = _effective(found, design)
+        share = (found.value * n + ADDED) / (n + 2.0 * ADDED)
+        error = replace(
+            found.sample,
+            n=authentic.size,
+            variance=max(found.variance, share * (1.0 - share) / n),
+            skewness=0.0,
+            units=design.labels,
+            row_ids=seen.ids,
+        )
         found = replace(
             found,
             title="AuthPct",
             estimator=estimator,
-            sample=replace(found.sample, n=n, units=design.labels, row_ids=seen.ids),
+            sample=error,
             lower_limit=0.0,
-            upper_limit=PERCENT,
-            warnings=(*seen.warnings, *self._twins()),
+            upper_limit=1.0,
+            own_interval=_limits(found.value, n, design),
+            warnings=(
+                *seen.warnings,
+                *self._twins(),
+                *small_sample(math.inf, units=design.free_units),
+            ),
             assumptions=(
                 *found.assumptions,
                 "the interval is for this training set; a low score is no proof of copies: a "
                 "model that is sharper than the data has one as well",
             ),
-            details=(f"{hits} of {n} generated rows are authentic",),
+            details=(f"{authentic.sum()} of {authentic.size} generated rows are authentic",),
         )
-        if design.independent:
-            share = (hits + ADDED) / (n + 2.0 * ADDED)
-            variance = max(found.variance, PERCENT**2 * share * (1.0 - share) / n)
-            error = replace(found.sample, variance=variance, skewness=0.0)
-            return replace(found, sample=error, own_interval=_binomial(hits, n))
-        few = small_sample(design.effective, units=design.free_units)
-        return found.warned(*heavy_tails(found), *few)
+        return _percent(found)
 
     def _twins(self) -> tuple[Diagnostic, ...]:
         """Warn of training rows near which every generated row is authentic."""
@@ -163,11 +178,41 @@ class TrainingRows:
         )
 
 
-def _binomial(hits: int, n: int) -> OwnInterval:
-    """Clopper-Pearson limits of a percentage."""
+def _effective(found: Estimate, design: Design) -> float:
+    """Return how many independent rows would show the share with this variance."""
+    if design.independent:
+        return float(design.n)
+    spread = found.value * (1.0 - found.value)
+    return spread / found.variance if found.variance > 0.0 else float(design.units)
+
+
+def _limits(share: float, n: float, design: Design) -> OwnInterval:
+    """Clopper-Pearson limits of a share in `n` rows, fewer where few units tell the variance.
+
+    E. Korn and B. Graubard, Survey Methodology 24, 1998.
+    """
 
     def interval(level: float) -> tuple[float, float]:
-        most, rest = (float(share_limit(k, n, (1.0 - level) / 2.0)) for k in (hits, n - hits))
-        return PERCENT * (1.0 - rest), PERCENT * most
+        rows = n
+        if not design.independent:
+            free = (design.n - 1.0, design.degrees_of_freedom)
+            plain, wide = (student_quantile(level, degrees) for degrees in free)
+            rows *= (plain / wide) ** 2
+        tail = (1.0 - level) / 2.0
+        hits = (share * rows, (1.0 - share) * rows)
+        most, rest = (float(share_limit(k, rows, tail)) for k in hits)
+        return 1.0 - rest, most
 
     return interval
+
+
+def _percent(found: Estimate) -> Estimate:
+    """Turn a share into a percentage, with its limits."""
+    interval = found.own_interval
+    assert interval is not None
+
+    def limits(level: float) -> tuple[float, float]:
+        low, high = interval(level)
+        return PERCENT * low, PERCENT * high
+
+    return replace(found.scaled(PERCENT), upper_limit=PERCENT, own_interval=limits)

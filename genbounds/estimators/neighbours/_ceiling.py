@@ -361,8 +361,8 @@ def ceiling_at(cut: float, real: Float, fake: Float, *, lam: float, delta: float
     return min(float(kept + lam * lost), 1.0, lam)
 
 
-def share_limit(hits: Any, n: int, delta: float) -> Float:
-    """Clopper-Pearson upper limit of a share; `hits` need not be whole."""
+def share_limit(hits: Any, n: float, delta: float) -> Float:
+    """Clopper-Pearson upper limit of a share; `hits` and `n` need not be whole."""
     from scipy.special import betaincinv
 
     hits = np.asarray(hits, dtype=np.float64)
