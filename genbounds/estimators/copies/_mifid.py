@@ -76,7 +76,7 @@ def mifid(
     Notes
     -----
     With D the Fréchet distance and m the mean over generated rows of the smallest cosine distance
-    1 - |cos(x, y)| to a reference row y, the score is D / m if m < `threshold`, else D [1]_. The
+    1 - abs(cos(x, y)) to a reference row y, the score is D / m if m < `threshold`, else D [1]_. The
     variance is that of the ratio by the delta method, with the covariance of D and m from the
     influence of every row on both; the bias of D and that of the ratio are removed. Where m is
     within three standard errors of the threshold the score is unreliable: it jumps there.
