@@ -12,14 +12,12 @@ from numpy.typing import NDArray
 from genbounds.estimators._design import Design, row_design
 from genbounds.estimators._estimate import (
     Estimate,
-    OwnInterval,
     small_sample,
-    student_quantile,
 )
 from genbounds.estimators._inspect import inspect_rows
 from genbounds.estimators._mean import mean_by_design
 from genbounds.estimators._moments import Moments
-from genbounds.estimators.neighbours import Frame, Neighbours, nearest_rows, share_limit
+from genbounds.estimators.neighbours import Frame, Neighbours, nearest_rows, share_interval
 from genbounds.origins import check_same_encoder, origin_of
 from genbounds.results import Diagnostic, Score, caution
 from genbounds.samples import features_of
@@ -148,7 +146,11 @@ class TrainingRows:
             sample=error,
             lower_limit=0.0,
             upper_limit=1.0,
-            own_interval=_limits(found.value, n, design),
+            own_interval=share_interval(
+                found.value,
+                n,
+                degrees=math.inf if design.independent else design.degrees_of_freedom,
+            ),
             warnings=(
                 *seen.warnings,
                 *self._twins(),
@@ -184,26 +186,6 @@ def _effective(found: Estimate, design: Design) -> float:
         return float(design.n)
     spread = found.value * (1.0 - found.value)
     return spread / found.variance if found.variance > 0.0 else float(design.units)
-
-
-def _limits(share: float, n: float, design: Design) -> OwnInterval:
-    """Clopper-Pearson limits of a share in `n` rows, fewer where few units tell the variance.
-
-    E. Korn and B. Graubard, Survey Methodology 24, 1998.
-    """
-
-    def interval(level: float) -> tuple[float, float]:
-        rows = n
-        if not design.independent:
-            free = (design.n - 1.0, design.degrees_of_freedom)
-            plain, wide = (student_quantile(level, degrees) for degrees in free)
-            rows *= (plain / wide) ** 2
-        tail = (1.0 - level) / 2.0
-        hits = (share * rows, (1.0 - share) * rows)
-        most, rest = (float(share_limit(k, rows, tail)) for k in hits)
-        return 1.0 - rest, most
-
-    return interval
 
 
 def _percent(found: Estimate) -> Estimate:

@@ -23,6 +23,7 @@ from genbounds.estimators._inspect import Inspected, leaked
 from genbounds.estimators.neighbours._halves import unit_keys
 from genbounds.estimators.neighbours._pairs import Rows
 from genbounds.estimators.neighbours._reference import inspected
+from genbounds.estimators.neighbours._shares import share_limit
 from genbounds.origins import check_same_encoder, origin_of, origin_warnings
 from genbounds.results import Diagnostic, all_reliable
 from genbounds.validation import (
@@ -359,13 +360,3 @@ def ceiling_at(cut: float, real: Float, fake: Float, *, lam: float, delta: float
     kept = share_limit(np.sum(fake <= cut), fake.size, delta / 2.0)
     lost = share_limit(np.sum(real > cut), real.size, delta / 2.0)
     return min(float(kept + lam * lost), 1.0, lam)
-
-
-def share_limit(hits: Any, n: float, delta: float) -> Float:
-    """Clopper-Pearson upper limit of a share; `hits` and `n` need not be whole."""
-    from scipy.special import betaincinv
-
-    hits = np.asarray(hits, dtype=np.float64)
-    rest = np.maximum(n - hits, 1e-9)
-    found: Float = np.where(hits >= n, 1.0, betaincinv(hits + 1.0, rest, 1.0 - delta))
-    return found

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from genbounds._tables import InHand, Line
-from genbounds._text import percent, quoted
+from genbounds._text import quoted
 from genbounds.estimators._estimate import Estimate
 from genbounds.estimators.neighbours._reference import LARGEST_GROUP, NeighbourReference
-from genbounds.estimators.neighbours._scored import NeighbourScores, Scored, not_alone
+from genbounds.estimators.neighbours._result import NeighbourScores, PrecisionRecall
+from genbounds.estimators.neighbours._scored import Scored, not_alone
 from genbounds.origins import origin_of
-from genbounds.results import Diagnostic, Score, all_reliable, unreliable
+from genbounds.results import Score, unreliable
 from genbounds.samples import Sample, features_of
 from genbounds.validation import Float, InputError, check_features, check_open_unit, seeded
 
@@ -25,114 +24,6 @@ UNKNOWN_NULL = unreliable(
     "groups of them the ratio of a perfect model is below 1",
     "Pass a second real sample, null=gb.Sample(more, groups=...).",
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PrecisionRecall(InHand):
-    """Precision, recall, density and coverage of one model: to be read together.
-
-    Attributes
-    ----------
-    precision, recall, density, coverage : Score
-        As published.
-    f_score : Score
-        Harmonic mean of precision and recall.
-    calibrated : NeighbourScores of Score, or None
-        The same as ratios to what real rows get at the same sizes: 1 is as good as real. By
-        attribute or name (``calibrated.recall``, ``calibrated["recall"]``). Never cut off at 1:
-        above, generated rows are more central than real ones. None without a `null`.
-    null : NeighbourScores of float, or None
-        What real rows get.
-    drift : NeighbourScores of float
-        Mean score of random halves of both samples, over that of all rows.
-    k, n, m : int
-        Neighbours, real rows, generated rows as used.
-    level : float
-    """
-
-    _names: ClassVar[str] = "Score"
-
-    precision: Score
-    recall: Score
-    density: Score
-    coverage: Score
-    f_score: Score
-    calibrated: NeighbourScores[Score] | None
-    null: NeighbourScores[float] | None
-    drift: NeighbourScores[float]
-    k: int
-    n: int
-    m: int
-    level: float
-
-    @property
-    def scores(self) -> dict[str, Score]:
-        """The scores by name, then the calibrated ones as "precision / real" and so on."""
-        found = {name: getattr(self, name) for name in self.drift}
-        ratios = {} if self.calibrated is None else self.calibrated
-        return found | {f"{name} / real": score for name, score in ratios.items()}
-
-    @property
-    def warnings(self) -> tuple[Diagnostic, ...]:
-        """The warnings of all scores, each once."""
-        return tuple(dict.fromkeys(w for score in self.scores.values() for w in score.warnings))
-
-    @property
-    def assumptions(self) -> tuple[str, ...]:
-        """What the intervals assume."""
-        return tuple(dict.fromkeys(a for score in self.scores.values() for a in score.assumptions))
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """The messages of all warnings, the assumptions, and how the scores were computed."""
-        messages = tuple(warning.message for warning in self.warnings)
-        return (*messages, *self.assumptions, *self.precision.details[:3])
-
-    @property
-    def reliable(self) -> bool:
-        """False exactly if a warning is "unreliable"."""
-        return all_reliable(self.warnings)
-
-    def _lines(self) -> list[Line]:
-        return [score._line(name) for name, score in self.scores.items()]
-
-    def _caption(self) -> str:
-        return (
-            f"k = {self.k}, {self.n} real and {self.m} generated rows, "
-            f"{percent(self.level)} confidence intervals"
-        )
-
-    def __repr__(self) -> str:
-        lines = [f"PrecisionRecall({self._caption()})"]
-        for name, score in self.scores.items():
-            doubt = "" if score.reliable else "  unreliable"
-            interval = f"[{score.low:.4g}, {score.high:.4g}]"
-            lines.append(f"  {name:<16}  {score.value:>8.4g}  {interval}{doubt}")
-        return "\n".join((*lines, *(f"  {warning}" for warning in self.warnings)))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types."""
-
-        def plain(values: NeighbourScores[float]) -> dict[str, float | None]:
-            return {name: x if math.isfinite(x) else None for name, x in values.items()}
-
-        calibrated = self.calibrated
-        return {
-            **{name: getattr(self, name).to_dict() for name in self.drift},
-            "calibrated": None
-            if calibrated is None
-            else {name: score.to_dict() for name, score in calibrated.items()},
-            "null": None if self.null is None else plain(self.null),
-            "drift": plain(self.drift),
-            "k": self.k,
-            "n": self.n,
-            "m": self.m,
-            "level": self.level,
-            "reliable": self.reliable,
-            "warnings": [warning.to_dict() for warning in self.warnings],
-            "assumptions": list(self.assumptions),
-            "notes": list(self.notes),
-        }
 
 
 def precision_recall(
@@ -189,10 +80,11 @@ def precision_recall(
     k m; coverage the share of B(x) that hold a y; the F-score is 2 P R / (P + R) of precision and
     recall. Neighbours are exact; ties and copies count.
 
-    The interval is for the mean score of samples of these sizes: value ± t · s with s² the mean of
-    (S_A - S_B)² / 4 over random halves A and B, t of `splits` degrees of freedom. Halves consist of
-    whole groups, and divide every stratum. For single-precision features memory stays below 1 GiB
-    beside them at n = m = 50,000 (docs/precision_recall.md).
+    The interval is for the mean score of samples of these sizes. The variance s² is the mean of
+    (S_A - S_B)² / 4 over random halves A and B, which consist of whole groups and divide every
+    stratum, more where shares of halves are nearer to 1. Density and ratios: value ± t · s, t of
+    `splits` degrees of freedom; shares: Clopper and Pearson's limits [3]_. For single-precision
+    features memory stays below 1 GiB beside them at n = m = 50,000 (docs/precision_recall.md).
 
     References
     ----------
@@ -200,6 +92,8 @@ def precision_recall(
        models", NeurIPS 2019, §3.
     .. [2] M. F. Naeem et al., "Reliable fidelity and diversity metrics for generative models",
        ICML 2020, §3 and Lemma 2 (expected coverage).
+    .. [3] E. Korn and B. Graubard, "Confidence intervals for proportions with small expected number
+       of positive counts estimated from survey data", Survey Methodology 24, 1998.
 
     Examples
     --------

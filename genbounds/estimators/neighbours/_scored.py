@@ -3,71 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Generic, TypeVar
 
 import numpy as np
 
 from genbounds._text import listed
 from genbounds.estimators._design import drawn
-from genbounds.estimators._estimate import Estimate, SampleError, small_sample
+from genbounds.estimators._estimate import Estimate, OwnInterval, SampleError, small_sample
 from genbounds.estimators._inspect import Inspected, drawing_warnings
 from genbounds.estimators.neighbours._counts import expected_coverage
+from genbounds.estimators.neighbours._result import DENSITY, NAMES, TITLES, NeighbourScores
+from genbounds.estimators.neighbours._shares import share_interval
 from genbounds.results import Diagnostic, caution, unreliable
 from genbounds.validation import Float
-
-TITLES = {
-    "precision": "Precision",
-    "recall": "Recall",
-    "density": "Density",
-    "coverage": "Coverage",
-    "f_score": "F-score of precision and recall",
-}
-NAMES = tuple(TITLES)
-
 
 LARGEST_DRIFT = 0.15
 """Relative change of a score at half the size beyond which halves say nothing of the whole. A
 judgement: measured scores whose intervals hold drift by up to 7 %, one that fails by 28 %."""
 
+LARGEST_WIDENING = 2.0
+"""Factor beyond which halves of a share near 1 say nothing of the whole: a judgement."""
+
 CENTRAL = 1.5
 """Density from which on generated rows are said to crowd the middle of the data."""
-
-T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class NeighbourScores(Mapping[str, T], Generic[T]):
-    """What is counted by neighbours, by attribute or by name.
-
-    Attributes
-    ----------
-    precision, recall, density, coverage, f_score : object
-    """
-
-    precision: T
-    recall: T
-    density: T
-    coverage: T
-    f_score: T
-
-    def __getitem__(self, name: str) -> T:
-        if name not in NAMES:
-            raise KeyError(name)
-        found: T = getattr(self, name)
-        return found
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(NAMES)
-
-    def __len__(self) -> int:
-        return len(NAMES)
-
-    @classmethod
-    def of(cls, values: Any) -> NeighbourScores[T]:
-        """Take the values in order."""
-        return cls(*values)
 
 
 @dataclass(frozen=True)
@@ -114,12 +72,29 @@ class Scored:
         """Mean of the scores at half the size, over those of all rows."""
         return _drift(self.values)
 
+    @property
+    def widening(self) -> Float:
+        """Factors by which all rows move more than halves do; 1 where they move less.
+
+        A share v varies as sqrt(v (1 - v)). If the k neighbours are a good part of a class, shares
+        of half the rows are nearer to 1, where less is left to vary.
+        """
+        whole, half = self.values[0], self.values[1:].mean(axis=0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found: Float = np.sqrt(whole * (1.0 - whole) / (half * (1.0 - half)))
+        found[DENSITY] = 1.0  # no share
+        return np.fmax(found, 1.0)
+
     def estimates(self) -> NeighbourScores[Estimate]:
         """Estimate the scores as published."""
         values = self.values
         stuck = np.ptp(values, axis=0) == 0.0
+        found = (self._estimate(at, values[:, at], bool(stuck[at])) for at in range(len(NAMES)))
         return NeighbourScores.of(
-            self._estimate(at, values[:, at], bool(stuck[at])) for at in range(len(NAMES))
+            replace(
+                one, own_interval=None if at == DENSITY else _share_interval(one, values[:, at])
+            )
+            for at, one in enumerate(found)
         )
 
     def ratios(self, null: Float) -> NeighbourScores[Estimate]:
@@ -149,7 +124,7 @@ class Scored:
     def _estimate(self, at: int, values: Float, stuck: bool) -> Estimate:
         name = NAMES[at]
         value, found = float(values[0]), values[1:]
-        drift = float(_drift(values[:, None])[0])
+        drift, widening = float(_drift(values[:, None])[0]), float(self.widening[at])
         warnings: list[Diagnostic] = []
         if stuck:
             warnings.append(
@@ -159,18 +134,16 @@ class Scored:
                     "Use more real rows, or look at the other scores.",
                 )
             )
-        elif not abs(drift - 1.0) <= LARGEST_DRIFT:
+        elif not (abs(drift - 1.0) <= LARGEST_DRIFT and widening <= LARGEST_WIDENING):
             warnings.append(
                 unreliable(
                     "depends-on-n",
-                    f"{name} of half the rows is {drift:.2f} times that of all of them; halves "
-                    "give the interval, so there is none",
-                    "Use more rows of both samples.",
+                    f"{name} is {value:.4g}, and {drift * value:.4g} in half the rows; halves give "
+                    "the interval, so there is none",
+                    "Use more rows of both samples, or a smaller k.",
                 )
             )
-        halves = (found[::2] - found[1::2]) / 2.0
-        if warnings:
-            halves = np.full_like(halves, math.nan)
+        halves = (math.nan if warnings else widening) * (found[::2] - found[1::2]) / 2.0
         fake = self.seen[1]
         return Estimate(
             title=TITLES[name],
@@ -243,6 +216,19 @@ class Scored:
             f"standard error from {cuts} random halvings of both samples",
             *([f"half the rows score {drift:.3f} times as much"] if math.isfinite(drift) else []),
         )
+
+
+def _share_interval(found: Estimate, values: Float) -> OwnInterval | None:
+    """Limits of a share by as many independent rows as would vary as halves do; None without them.
+
+    Limits about a share near 0 or 1 are far from symmetrical.
+    """
+    if not math.isfinite(found.variance):
+        return None
+    half = values[1:].mean()
+    differences = (values[1::2] - values[2::2]) / 2.0
+    rows = float(half * (1.0 - half) / np.mean(differences**2))
+    return share_interval(found.value, rows, degrees=float(differences.size))
 
 
 def not_alone(name: str) -> str:

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 import genbounds as gb
-from genbounds.estimators.neighbours._ceiling import share_limit
+from genbounds.estimators.neighbours._shares import share_limit
 from tests.refusal import refused
 
 MODES = np.eye(10, 16) * 12.0

@@ -43,14 +43,45 @@ def test_scores_are_the_published_ones_and_ratios_are_to_real_rows():
     assert 0.9 < found.drift.precision < 1.1
 
 
-def test_interval_is_students_from_halves():
+def halves_of(name):
+    """A score of all rows, its mean in halves, and the standard error that these show."""
     found = NeighbourReference(REAL, splits=12).scored("fake", FAKE)
-    values = found.values[:, 1]
-    spread = sqrt(np.mean((values[1::2] - values[2::2]) ** 2) / 4.0)
-    score = scored(level=0.9).recall
+    values = found.values[:, NAMES.index(name)]
+    return values[0], values[1:].mean(), sqrt(np.mean((values[1::2] - values[2::2]) ** 2) / 4.0)
+
+
+def test_interval_of_density_is_students_from_halves():
+    value, _, spread = halves_of("density")
+    score = scored(level=0.9).density
     assert score.stderr == pytest.approx(spread, rel=1e-12)
     half = spread * stats.t.ppf(0.95, 12)
-    assert (score.low, score.high) == pytest.approx((values[0] - half, values[0] + half))
+    assert (score.low, score.high) == pytest.approx((value - half, value + half))
+
+
+@pytest.mark.parametrize("name", ["precision", "recall", "coverage", "f_score"])
+def test_interval_of_a_share_is_that_of_as_many_rows_as_vary_like_halves(name):
+    """Halves nearer to 1 than the whole vary less: v (1 - v) tells by how much."""
+    value, half, spread = halves_of(name)
+    score = getattr(scored(level=0.9), name)
+    wider = max(1.0, sqrt(value * (1.0 - value) / (half * (1.0 - half))))
+    assert score.stderr == pytest.approx(wider * spread, rel=1e-12)
+    rows = half * (1.0 - half) / spread**2
+    rows *= (stats.norm.ppf(0.95) / stats.t.ppf(0.95, 12)) ** 2
+    hits = value * rows
+    assert score.low == pytest.approx(stats.beta.ppf(0.05, hits, rows - hits + 1.0), rel=1e-9)
+    assert score.high == pytest.approx(stats.beta.ppf(0.95, hits + 1.0, rows - hits), rel=1e-9)
+
+
+def test_halves_that_are_all_1_have_no_interval():
+    """Ten rows a class and five neighbours: every half is covered, the whole is not."""
+    rng = np.random.default_rng(3)
+    centres = 8.0 * rng.normal(size=(20, 8))
+    kind = np.repeat(np.arange(20), 10)
+    fake, real = (
+        gb.Sample(centres[kind] + s * rng.normal(size=(200, 8)), strata=kind) for s in (0.6, 1.0)
+    )
+    found = gb.precision_recall(fake, real, null=None).coverage
+    assert (found.reliable, math.isnan(found.low)) == (False, True)
 
 
 def test_it_is_a_table_in_every_form():
@@ -224,9 +255,11 @@ def test_models_are_compared_in_the_same_halves():
     }
     ranking = gb.compare(models, REAL, metric="coverage", level=0.9)
     reference = NeighbourReference(REAL)
-    one, two = (reference.scored("fake", x).values[:, 3] for x in models.values())
+    each = [reference.scored("fake", x) for x in models.values()]
+    one, two = (one.values[:, 3] for one in each)
     gap = one - two
-    spread = sqrt(np.mean((gap[1::2] - gap[2::2]) ** 2) / 4.0)
+    moved = [one.widening[3] * (one.values[1::2, 3] - one.values[2::2, 3]) for one in each]
+    spread = sqrt(np.mean((moved[0] - moved[1]) ** 2) / 4.0)
     found = ranking.difference("a", "b")
     assert found.stderr == pytest.approx(spread, rel=1e-12)
     assert abs(found.value) == pytest.approx(abs(gap[0]), rel=1e-12)
