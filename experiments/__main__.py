@@ -57,6 +57,8 @@ TRIALS = (
     ),
     Trial(module="accuracy.any_score", arguments="--replications 2"),
     Trial(module="accuracy.neighbours", arguments="--replications 2 --jobs 1"),
+    Trial(module="accuracy.copies", arguments="--replications 1 --jobs 1 --cells 'AuthPct*'"),
+    Trial(module="accuracy.every_score", arguments="--replications 2 --scores mean authpct"),
     Trial(module="accuracy.ceilings", arguments="--replications 1"),
     Trial(module="accuracy.mixtures", arguments="--runs 1 --sizes 4x40"),
     Trial(module="accuracy.tracking", arguments="--curves 1 --runs 1"),
@@ -66,6 +68,7 @@ TRIALS = (
         module="benchmarks.cluster",
         arguments="'kernel distance' 'Vendi, fkea' --rows 9000 --features 4 --most 1",
     ),
+    Trial(module="benchmarks.copies", arguments="--rows 300"),
     Trial(module="benchmarks.hard"),
     Trial(module="benchmarks.neighbours", arguments="--rows 300 --columns 8"),
     Trial(

@@ -30,7 +30,6 @@ from genbounds.estimators._inception import inception_estimate as inception_esti
 from genbounds.estimators._inception import inception_infinity as inception_infinity
 from genbounds.estimators._inception import inception_score as inception_score
 from genbounds.estimators._inception import inception_splits as inception_splits
-from genbounds.estimators._inspect import inspect as inspect
 from genbounds.estimators._inspect import row_ids as row_ids
 from genbounds.estimators._inspect import shared_rows as shared_rows
 from genbounds.estimators._mean import mean_score as mean_score

@@ -18,9 +18,9 @@ from genbounds.estimators import (
     Estimate,
     MetricSpec,
     Moments,
-    inspect,
     metric_spec,
 )
+from genbounds.estimators._inspect import inspect
 from genbounds.origins import check_same_encoder, origin_of
 from genbounds.select._arms import FunctionArm, digest_of
 from genbounds.select._budget import Budget
