@@ -60,6 +60,7 @@ TRIALS = (
     Trial(module="accuracy.copies", arguments="--replications 1 --jobs 1 --cells 'AuthPct*'"),
     Trial(module="accuracy.every_score", arguments="--replications 2 --scores mean authpct"),
     Trial(module="accuracy.ceilings", arguments="--replications 1"),
+    Trial(module="accuracy.sanity_checks", arguments="--repeats 1 --rows 100"),
     Trial(module="accuracy.mixtures", arguments="--runs 1 --sizes 4x40"),
     Trial(module="accuracy.tracking", arguments="--curves 1 --runs 1"),
     Trial(module="accuracy.recipes", arguments="--values 1 --runs 1"),
