@@ -62,8 +62,9 @@ def precision_recall(
     Returns
     -------
     PrecisionRecall
-        The interval of a score that is 0 or 1 in every half, or differs by more than 15 % between
-        halves and the whole, is not given (NaN), and the score is marked as unreliable.
+        The interval of a score that is always the same in both halves, or differs by more than
+        15 % between halves and the whole, is not given (NaN), and the score is marked as
+        unreliable.
 
     Raises
     ------

@@ -87,29 +87,27 @@ class Scored:
 
     def estimates(self) -> NeighbourScores[Estimate]:
         """Estimate the scores as published."""
-        values = self.values
-        stuck = np.ptp(values, axis=0) == 0.0
-        found = (self._estimate(at, values[:, at], bool(stuck[at])) for at in range(len(NAMES)))
+        columns = self.values.T
         return NeighbourScores.of(
             replace(
-                one, own_interval=None if at == DENSITY else _share_interval(one, values[:, at])
+                found := self._estimate(at, values),
+                own_interval=None if at == DENSITY else _share_interval(found, values),
             )
-            for at, one in enumerate(found)
+            for at, values in enumerate(columns)
         )
 
     def ratios(self, null: Float) -> NeighbourScores[Estimate]:
         """Estimate the scores as multiples of the `null`, of the same shape, in every half."""
-        stuck = np.ptp(self.values, axis=0) == 0.0
         with np.errstate(divide="ignore", invalid="ignore"):
-            values = self.values / null
+            columns = (self.values / null).T
         return NeighbourScores.of(
             replace(
-                self._estimate(at, values[:, at], bool(stuck[at])),
+                self._estimate(at, values),
                 title=f"{TITLES[NAMES[at]]} relative to real rows",
                 statistic="",
                 upper_limit=math.inf,
             )
-            for at in range(len(NAMES))
+            for at, values in enumerate(columns)
         )
 
     def exact_nulls(self, held: Float) -> Float:
@@ -121,16 +119,18 @@ class Scored:
             )
         )
 
-    def _estimate(self, at: int, values: Float, stuck: bool) -> Estimate:
+    def _estimate(self, at: int, values: Float) -> Estimate:
         name = NAMES[at]
         value, found = float(values[0]), values[1:]
         drift, widening = float(_drift(values[:, None])[0]), float(self.widening[at])
         warnings: list[Diagnostic] = []
-        if stuck:
+        counted = self.values[:, at]
+        if (counted[1::2] == counted[2::2]).all():
             warnings.append(
                 unreliable(
                     "no-variation",
-                    f"{name} is {value:g} in all rows and in every half: there is no interval",
+                    f"{name} is {counted[0]:g}, and the same in both halves whichever way the rows "
+                    "are halved: there is no interval",
                     "Use more real rows, or look at the other scores.",
                 )
             )

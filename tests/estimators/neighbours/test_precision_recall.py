@@ -72,6 +72,18 @@ def test_interval_of_a_share_is_that_of_as_many_rows_as_vary_like_halves(name):
     assert score.high == pytest.approx(stats.beta.ppf(0.95, hits + 1.0, rows - hits), rel=1e-9)
 
 
+def test_halves_that_agree_by_chance_have_no_interval():
+    """With two cuts of few rows both halves of either may score the same, unlike the whole."""
+    agreed = 0
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        fake, real = rng.normal(size=(100, 2)), rng.normal(size=(100, 2))
+        for score in gb.precision_recall(fake, real, splits=2).scores.values():
+            agreed += "no-variation" in {warning.code for warning in score.warnings}
+            assert math.isnan(score.low) or score.low < score.high
+    assert agreed
+
+
 def test_halves_that_are_all_1_have_no_interval():
     """Ten rows a class and five neighbours: every half is covered, the whole is not."""
     rng = np.random.default_rng(3)
