@@ -58,7 +58,7 @@ docs: $(READY)  ## build the documentation, strictly
 	@$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build
 
 # The peers' own dependencies would bring torchvision, which is not used: it is stubbed out.
-PEERS := pytorch-fid==0.3.0 torch-fidelity==0.4.0 clean-fid==0.1.35 torchmetrics==1.9.0 lightning-utilities==0.15.3 vendi-score==0.0.3
+PEERS := pytorch-fid==0.3.0 torch-fidelity==0.4.0 clean-fid==0.1.35 torchmetrics==1.9.0 lightning-utilities==0.15.3 vendi-score==0.0.3 clip-mmd==0.0.2 pot==0.9.7.post1
 bench: $(READY)  ## time against the usual tools in the same run
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt packaging pillow requests tqdm \
 	  && $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps $(PEERS) \

@@ -66,6 +66,10 @@ TRIALS = (
     Trial(module="accuracy.recipes", arguments="--values 1 --runs 1"),
     Trial(module="benchmarks", arguments="moments few --features 64 --repeats 1 --threads 1"),
     Trial(
+        module="benchmarks",
+        arguments="scores --rows 200 --columns 8 --repeats 1 --threads 1",
+    ),
+    Trial(
         module="benchmarks.cluster",
         arguments="'kernel distance' 'Vendi, fkea' --rows 9000 --features 4 --most 1",
     ),

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 STATUS = Path("/proc/self/status")
+PEAK = Path("/proc/self/clear_refs")
 
 
 def peak_gib() -> float:
@@ -21,3 +22,12 @@ def peak_gib() -> float:
         return int(peak) / 2**20  # kB
     taken = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return taken / (2**30 if sys.platform == "darwin" else 2**20)
+
+
+def forget_peak() -> bool:
+    """Let the peak start again from the present size; return whether the kernel does that."""
+    try:
+        PEAK.write_text("5", encoding="ascii")
+    except OSError:
+        return False
+    return True

@@ -22,8 +22,8 @@ class Case:
     """One table: calls that return their value, ours first."""
 
     title: str
-    ours: dict[str, Callable[[], float]]
-    peers: dict[str, Callable[[], float]] = field(default_factory=dict)
+    ours: dict[str, Callable[[], float | str]]
+    peers: dict[str, Callable[[], float | str]] = field(default_factory=dict)
     floor: Callable[[], object] | None = None
     floor_text: str = ""
     quoted: dict[str, float] = field(default_factory=dict)
