@@ -99,8 +99,15 @@ class Design:
 
     @property
     def free_units(self) -> float:
-        """As many units without strata have these degrees of freedom; infinite for single rows."""
-        return np.inf if self.independent else self.degrees_of_freedom + 1.0
+        """As many units without strata tell the variance; infinite for independent rows.
+
+        No more than Kish's effective number: if few units have nearly all of the weight, the others
+        tell nothing.
+        """
+        if self.independent:
+            return np.inf
+        kish = 1.0 / float(self.mass @ self.mass)
+        return min(self.degrees_of_freedom + 1.0, kish * (1.0 + 1e-9))  # equal units: their number
 
     @property
     def effective(self) -> float:

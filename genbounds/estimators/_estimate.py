@@ -607,11 +607,11 @@ def _any_shared(units: list[NDArray[Any]]) -> bool:
 
 
 SMALL = 50
+"""Samples below which intervals are less exact than they say, whatever the score."""
 
 FEW_UNITS = 10
 """Independent units, fewer than which no quantile of Student's t makes up for the noise of a
 standard error: of rows in 8 groups of 20 up to 23 % of the intervals miss."""
-"""Samples below which intervals are less exact than they say, whatever the score."""
 
 
 def small_sample(n: float, *, name: str = "", units: float = math.inf) -> tuple[Diagnostic, ...]:
@@ -624,7 +624,7 @@ def small_sample(n: float, *, name: str = "", units: float = math.inf) -> tuple[
         return (
             unreliable(
                 "few-samples",
-                f"the {what} come from only {units:.0f} independent groups: the interval misses "
+                f"the {what} count as only {units:.3g} independent groups: the interval misses "
                 "more often than it says",
                 f"Use {FEW_UNITS} groups or more, better {SMALL}.",
             ),

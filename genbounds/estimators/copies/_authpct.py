@@ -14,7 +14,7 @@ from genbounds.estimators._estimate import (
     Estimate,
     small_sample,
 )
-from genbounds.estimators._inspect import inspect_rows
+from genbounds.estimators._inspect import inspect_rows, row_ids
 from genbounds.estimators._mean import mean_by_design
 from genbounds.estimators._moments import Moments
 from genbounds.estimators.neighbours import Frame, Neighbours, nearest_rows, share_interval
@@ -103,7 +103,7 @@ class TrainingRows:
             raise InputError("is given by its moments; AuthPct needs the rows.", argument=name)
         rows = check_features(name, features_of(train), minimum=2)
         check_finite(name, rows)
-        self._name, self._origin = name, origin_of(train)
+        self._name, self._origin, self._ids = name, origin_of(train), row_ids(rows)
         self._frame = Frame.of(rows)
         self._rows = self._frame.rows(rows)
         self._squares = Neighbours.of(self._rows, min(4, len(rows) - 1)).squares[:, 0]
@@ -154,6 +154,7 @@ class TrainingRows:
             warnings=(
                 *seen.warnings,
                 *self._twins(),
+                *self._copies(seen.ids),
                 *small_sample(math.inf, units=design.free_units),
             ),
             assumptions=(
@@ -164,6 +165,19 @@ class TrainingRows:
             details=(f"{authentic.sum()} of {authentic.size} generated rows are authentic",),
         )
         return _percent(found)
+
+    def _copies(self, ids: NDArray[np.uint64]) -> tuple[Diagnostic, ...]:
+        """Tell of exact copies, which may be the wrong file."""
+        copies = int(np.isin(ids, self._ids).sum())
+        if not copies:
+            return ()
+        return (
+            caution(
+                "copies",
+                f"{copies} of {ids.size} generated rows are training rows",
+                "Check that the generated file is the right one.",
+            ),
+        )
 
     def _twins(self) -> tuple[Diagnostic, ...]:
         """Warn of training rows near which every generated row is authentic."""

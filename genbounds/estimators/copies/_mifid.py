@@ -32,6 +32,9 @@ THRESHOLD = 0.1
 TINY = 1e-14
 """What the published score adds to the penalty."""
 
+NO_DISTANCE = 1e-12
+"""Mean cosine distance that is rounding."""
+
 NEAR = 3.0
 """Standard errors of the mean cosine distance within which its threshold may be on either side."""
 
@@ -146,6 +149,17 @@ class MifidReference:
 
     def _warnings(self, cosine: Estimate) -> tuple[Diagnostic, ...]:
         """Warn of the jump of the score, and of what copies do to the distance."""
+        if cosine.value <= NO_DISTANCE:
+            return (
+                unreliable(
+                    "copies",
+                    "the mean cosine distance to the nearest reference row, "
+                    f"{number(cosine.value)}, is 0 but for rounding: every row points where a "
+                    "reference row does (copies, one feature, features far from 0), and the score "
+                    "divides by nothing",
+                    "Read the distance, and test for copies with genbounds.memorisation.",
+                ),
+            )
         if abs(cosine.value - self.threshold) <= NEAR * cosine.stderr:
             return (
                 unreliable(

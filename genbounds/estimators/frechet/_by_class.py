@@ -173,6 +173,7 @@ def frechet_by_class(
     mean = replace(
         mean,
         title="Fréchet distance, mean over classes",
+        details=(*mean.details, "the mean takes each class's estimate before it is cut off at 0"),
         assumptions=(*mean.assumptions, "classes are independent of one another"),
     )
     return ByClass(

@@ -10,6 +10,7 @@ import numpy as np
 
 from genbounds._text import quoted
 from genbounds.estimators._estimate import Estimate
+from genbounds.estimators._inspect import leaked
 from genbounds.estimators.neighbours._reference import LARGEST_GROUP, NeighbourReference
 from genbounds.estimators.neighbours._result import NeighbourScores, PrecisionRecall
 from genbounds.estimators.neighbours._scored import Scored, not_alone
@@ -187,4 +188,13 @@ def _null_of(null: Any, reference: NeighbourReference, scored: Scored) -> Float:
     if len(rows) > scored.m:
         chosen = seeded(reference.seed, "null").choice(len(rows), scored.m, replace=False)
         null = null[np.sort(chosen)] if isinstance(null, Sample) else rows[np.sort(chosen)]
-    return reference.scored("null", null).values
+    second = reference.scored("null", null)
+    real, more = second.seen
+    for warning in leaked(more.ids, real.ids):
+        if warning.severity == "unreliable":
+            raise InputError(
+                "must be a second real sample: it has rows of `real`. Pass other real rows, or "
+                "null='real'.",
+                argument="null",
+            )
+    return second.values

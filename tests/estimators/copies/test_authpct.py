@@ -167,3 +167,17 @@ def test_intervals_hold_the_share_of_the_model():
         score = gb.authpct(gb.Sample(fake[:, None]), train)
         misses += not score.low <= 97.0 <= score.high
     assert misses < stats.binom.isf(1e-6, 400, 0.05)
+
+
+def test_a_file_of_training_rows_and_a_dominating_weight_are_named():
+    score = gb.authpct(TRAIN, TRAIN)
+    assert codes(score, "caution") >= {"copies"}
+    assert any(
+        f"{len(TRAIN)} of {len(TRAIN)} generated rows are training rows" in str(w)
+        for w in score.warnings
+    )
+    weights = np.ones(len(FRESH))
+    weights[0] = 1e5
+    heavy = gb.authpct(gb.Sample(FRESH, weights=weights), TRAIN)
+    assert not heavy.reliable
+    assert "few-samples" in codes(heavy, "unreliable")

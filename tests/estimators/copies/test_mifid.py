@@ -191,3 +191,11 @@ def test_selection_takes_it():
         {"near": arm(0.1), "far": arm(1.5)}, REAL, metric="mifid", seed=1, budget=4000
     )
     assert (found.best, found.certified) == ("near", True)
+
+
+def test_no_cosine_distance_is_unreliable():
+    """With one feature of one sign all directions are the same: a distance over rounding."""
+    rng = np.random.default_rng(1)
+    score = gb.mifid(3.0 + 0.1 * rng.normal(size=(300, 1)), 3.0 + 0.1 * rng.normal(size=(400, 1)))
+    assert not score.reliable
+    assert any(w.code == "copies" and w.severity == "unreliable" for w in score.warnings)

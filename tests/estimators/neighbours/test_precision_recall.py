@@ -338,3 +338,8 @@ def test_with_groups_of_real_rows_the_null_of_density_and_coverage_is_unknown():
                 for s in (fake, real)
             )
         )
+
+
+def test_a_null_of_the_reference_s_own_rows_is_refused():
+    with refused("`null` must be a second real sample"):
+        gb.precision_recall(FAKE, REAL, null=REAL)
