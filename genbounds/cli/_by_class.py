@@ -25,6 +25,7 @@ from genbounds.validation import InputError
 
 if TYPE_CHECKING:
     from genbounds.estimators import ByClass, MetricSpec
+    from genbounds.features.thumbnails import Pictures
     from genbounds.report import Page
 
 
@@ -69,6 +70,8 @@ def print_by_class(
     verbose: bool,
 ) -> None:
     """Score every class of every model, print the result, keep it and its page."""
+    # Before anything is computed: pictures that do not fit are a mistake in the command.
+    pictures = None if out is None else _pictures([real, *models], images)
     found: dict[str, ByClass] = {}
     with progress("models") as advance:
         for done, model in enumerate(models):
@@ -86,8 +89,8 @@ def print_by_class(
     ]
     document = _document(found, warnings)
     keep(out, document)
-    if out is not None:
-        keep_page(out, _page(found, models, real, images, warnings))
+    if out is not None and pictures is not None:
+        keep_page(out, _page(found, models, pictures, warnings))
     if as_json:
         print_json(document)
     else:
@@ -126,22 +129,28 @@ def _document(found: dict[str, ByClass], warnings: Sequence[Diagnostic]) -> dict
     }
 
 
+def _pictures(inputs: Sequence[Input], images: Sequence[Path] | None) -> list[tuple[Pictures, Any]]:
+    """Find the pictures of every file, with the class of each; those that were named must fit."""
+    from genbounds.features.thumbnails import pictures_of
+
+    found = []
+    where: list[Path | None] = [*images] if images else [None] * len(inputs)
+    for one, path in zip(inputs, where, strict=True):
+        pictures = pictures_of(one.path, one.shape[0], path)
+        if path is not None and pictures.problem:
+            raise InputError(f"{pictures.problem}.", "--images")
+        found.append((pictures, one.classes))
+    return found
+
+
 def _page(
     found: dict[str, ByClass],
     models: Sequence[Input],
-    real: Input,
-    images: Sequence[Path] | None,
+    pictures: Sequence[tuple[Pictures, Any]],
     warnings: Sequence[Diagnostic],
 ) -> Page:
-    from genbounds.features.thumbnails import pictures_of
     from genbounds.report import by_class_page
 
-    inputs = [real, *models]
-    where: list[Path | None] = [*images] if images else [None] * len(inputs)
-    pictures = [
-        (pictures_of(one.path, one.shape[0], path), one.classes)
-        for one, path in zip(inputs, where, strict=True)
-    ]
     fake = {model.name: held for model, held in zip(models, pictures[1:], strict=True)}
     return by_class_page(found, fake=fake, real=pictures[0], warnings=warnings)
 

@@ -186,10 +186,10 @@ class MetricSpec:
         given = dict(options or {})
         unknown = [name for name in given if name not in self.options]
         if unknown:
-            legal = ", ".join(self.options) or "none"
+            legal = ", ".join(self.options)
+            which = f"must be among: {legal}" if legal else "must be empty: it takes none"
             raise InputError(
-                f"of metric {self.name!r} must be among: {legal}; got {unknown[0]!r}.",
-                argument="options",
+                f"of metric {self.name!r} {which}; got {unknown[0]!r}.", argument="options"
             )
         return given
 

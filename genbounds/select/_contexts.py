@@ -159,7 +159,7 @@ def run_in_contexts(
             loop.save()
     failures = [loop.failure for loop in loops.values()]
     if all(failures):
-        raise InputError(failures[0])
+        raise InputError(f"no context has a result; {quoted(next(iter(loops)))}: {failures[0]}")
     settings = next(iter(loops.values())).settings
     return ContextSelection(
         contexts={context: ended[context] for context in loops},

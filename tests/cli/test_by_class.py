@@ -22,6 +22,8 @@ def folder(tmp_path_factory):
         shades = np.broadcast_to((60 * kind)[:, None, None], (900, 8, 8)).astype(np.uint8)
         np.save(folder / f"{name}-images.npy", shades)
     np.savez(folder / "two.npz", features=rng.normal(size=(300, 4)), kind=KINDS[np.arange(300) % 2])
+    numbers = rng.integers(3, size=300)
+    np.savez(folder / "numbers.npz", features=rng.normal(size=(300, 4)), kind=numbers)
     np.save(folder / "bare.npy", rng.normal(size=(300, 4)))
     np.savez(folder / "stats.npz", mu=np.zeros(4), sigma=np.eye(4), n=100)
     return folder
@@ -75,6 +77,10 @@ def test_without_pictures_the_page_says_how_to_show_them(run, folder, tmp_path):
         (["real.npz", "gan.npz", "--by", "kind", "--metric", "kid"], "`--by` is for --metric fd"),
         (["real.npz", "gan.npz", "--by", "kind", "--estimator", "plugin"], "--estimator debiased"),
         (["real.npz", "gan.npz", "--images", "x"], "`--images` is for the page by class"),
+        (
+            ["real.npz", "numbers.npz", "--by", "kind"],
+            "no class of the reference: its first one is 0",
+        ),
     ],
 )
 def test_refusals_are_one_line(run, folder, monkeypatch, words, expected):
@@ -83,3 +89,16 @@ def test_refusals_are_one_line(run, folder, monkeypatch, words, expected):
     assert found.code == 2
     assert found.err.count("\n") == 1
     assert expected in found.err
+
+
+@pytest.mark.parametrize("given", ["nowhere", "gan.npz-images.npy"])
+def test_pictures_that_do_not_fit_are_refused_before_anything_is_computed(
+    run, folder, tmp_path, given
+):
+    """There are none there, or of another number of rows."""
+    images = ["--images", folder / "real.npz-images.npy", "--images", folder / given]
+    files = [folder / "real.npz", folder / "two.npz"]
+    found = run("score", *files, "--by", "kind", *images, "--out", tmp_path / "out")
+    assert (found.code, found.err.count("\n")) == (2, 1)
+    assert "--images" in found.err
+    assert not (tmp_path / "out" / "results.json").exists()

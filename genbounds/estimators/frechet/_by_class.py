@@ -198,6 +198,12 @@ def _common_classes(
     fake: Mapping[Label, NDArray[np.intp]], real: Mapping[Label, NDArray[np.intp]]
 ) -> list[Label]:
     """Return the classes, each of which has rows enough on both sides."""
+    if not fake.keys() & real.keys():
+        raise InputError(
+            f"has no class of the reference: its first one is {next(iter(fake))!r}, that of the "
+            f"reference {next(iter(real))!r}. Give both the same names, of one type.",
+            argument="labels",
+        )
     names = list(dict.fromkeys((*fake, *real)))
     for argument, side in (("labels", fake), ("real_labels", real)):
         few = [name for name in names if name not in side or side[name].size < LEAST_ROWS]
