@@ -62,6 +62,22 @@ def picture(name: str, paint: Callable[[Any], None], *, page: Path = PAGE, panel
     return f"![{name}](images/{path.name})"
 
 
+def exact_limits(hits: int, runs: int, level: float = 0.95) -> tuple[float, float]:
+    """Return Clopper and Pearson's limits of a rate."""
+    from scipy.stats import binomtest
+
+    found = binomtest(int(hits), runs).proportion_ci(level, "exact")
+    return float(found.low), float(found.high)
+
+
+def rate(
+    hits: int, runs: int, *, share: str = ".1%", limits: str = ".1%", level: float = 0.95
+) -> str:
+    """Return a rate with its exact limits; `share` and `limits` say how they are written."""
+    low, high = exact_limits(hits, runs, level)
+    return f"{hits / runs:{share}} ({low:{limits}} – {high:{limits}})"
+
+
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     """Return the lines of a table."""
     lines = [f"| {' | '.join(columns)} |", "|" + "---|" * len(columns)]

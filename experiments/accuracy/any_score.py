@@ -17,10 +17,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from scipy import stats
 
 import genbounds as gb
-from experiments.record import record, stamp, table
+from experiments.record import exact_limits, record, stamp, table
 from genbounds.estimators.smooth import sliced_score
 
 PAGE = Path(__file__).parents[2] / "docs" / "any_score.md"
@@ -197,13 +196,13 @@ def measured(row: Row, design: str, replications: int, truth: float) -> list[str
             own += other.low <= truth <= other.high
     error, bias, stderr, covers = np.array(found).T
     hits = int(covers.sum())
-    limits = stats.binomtest(hits, replications).proportion_ci(0.95)
+    low, high = exact_limits(hits, replications)
     sd = error.std()
     return [
         row.label,
         design,
         f"{hits / replications:.3f}",
-        f"{limits.low:.3f} – {limits.high:.3f}",
+        f"{low:.3f} – {high:.3f}",
         "" if row.by_hand is None else f"{own / replications:.3f}",
         f"{(error + bias).mean() / sd:+.2f}",
         f"{error.mean() / sd:+.2f}",

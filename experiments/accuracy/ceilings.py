@@ -13,12 +13,11 @@ import sys
 from zlib import crc32
 
 import numpy as np
-from scipy import stats
 from threadpoolctl import threadpool_limits
 
 import genbounds as gb
 from experiments.accuracy.coverage import PAGE
-from experiments.record import record, stamp, table
+from experiments.record import exact_limits, record, stamp, table
 
 N, D = 2000, 16
 LAM = (10.0, 1.0, 0.1)
@@ -67,7 +66,7 @@ def main(argv: list[str] | None = None) -> int:
         for values, lam in zip(np.transpose(found), LAM, strict=True):
             true = min(truth(weights, lam), 1.0)
             misses = int((values < true - 1e-12).sum())
-            high = stats.binomtest(misses, len(values)).proportion_ci(0.95, "exact").high
+            high = exact_limits(misses, len(values))[1]
             cells.append(f"{values.mean():.3f} ({true:.3f}), {misses} (up to {high:.0%})")
         lines.append([model, *cells])
         print(lines[-1], file=sys.stderr, flush=True)

@@ -19,12 +19,11 @@ from zlib import crc32
 
 import numpy as np
 from joblib import Parallel, delayed
-from scipy import stats
 from threadpoolctl import threadpool_limits
 
 import genbounds as gb
 from experiments.accuracy.coverage import PAGE
-from experiments.record import record, recorded_rows, stamp, table
+from experiments.record import rate, record, recorded_rows, stamp, table
 from genbounds.estimators import TrainingRows
 from genbounds.estimators.copies import cosine_distances
 
@@ -185,14 +184,13 @@ def summarised(cell: str, found: Float) -> list[str]:
     """Coverage with exact limits, what is left of bias, and standard error over true spread."""
     truth, value, low, high, stderr = found.T
     hits = int(((low <= truth) & (truth <= high)).sum())
-    limits = stats.binomtest(hits, len(found)).proportion_ci(0.95, "exact")
     error = value - truth
     spread = error.std(ddof=1)
     return [
         cell,
         str(len(found)),
         f"{truth.mean():.4g}",
-        f"{hits / len(found):.1%} ({limits.low:.0%} – {limits.high:.0%})",
+        rate(hits, len(found), limits=".0%"),
         f"{error.mean() / spread:+.2f}",
         f"{np.sqrt(np.mean(stderr**2)) / spread:.2f}",
     ]

@@ -20,12 +20,11 @@ from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
-from statsmodels.stats.proportion import proportion_confint
 from threadpoolctl import threadpool_limits
 
 import genbounds as gb
 from experiments.accuracy.laws import Law, make_law
-from experiments.record import record, recorded_rows
+from experiments.record import exact_limits, record, recorded_rows
 from genbounds.estimators import frechet_infinity
 from genbounds.files import atomic_write
 
@@ -132,7 +131,7 @@ def row(result: dict[str, Any]) -> str:
     spread = float(plugin.std(ddof=1))
     rmse = float(np.sqrt(((value - truth) ** 2).mean()))
     covered = sum(run["low"] <= truth <= run["high"] for run in runs)
-    low, high = proportion_confint(covered, len(runs), alpha=0.05, method="beta")
+    low, high = exact_limits(covered, len(runs))
     lines = [run["infinity"] for run in runs if run["infinity"] is not None]
     published = f"{np.sqrt(((np.array(lines) - truth) ** 2).mean()) / rmse:.1f}" if lines else ""
     flagged = np.mean([run["flagged"] for run in runs])

@@ -18,10 +18,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
 import genbounds as gb
-from experiments.record import record, recorded_rows, stamp, table
+from experiments.record import rate, record, recorded_rows, stamp, table
 from genbounds.estimators import metric_names, metric_spec
 
 PAGE = Path(__file__).parents[2] / "docs" / "accuracy.md"
@@ -157,8 +156,7 @@ def pair(design: str, n: int, replication: int) -> tuple[Drawn, Drawn]:
 def cell(covers: Any, ratio: float | None, flagged: float) -> str:
     """Say how often intervals covered, with exact limits."""
     hits, tried = int(np.sum(covers)), len(covers)
-    limits = stats.binomtest(hits, tried).proportion_ci(0.95)
-    text = f"{hits / tried:.1%} ({limits.low:.0%} – {limits.high:.0%})"
+    text = rate(hits, tried, limits=".0%")
     text += "" if ratio is None else f", {ratio:.2f}"
     return text + (f", flagged {flagged:.0%}" if flagged else "")
 

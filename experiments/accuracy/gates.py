@@ -19,11 +19,10 @@ from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 from threadpoolctl import threadpool_limits
 
 import genbounds as gb
-from experiments.record import record, stamp, table
+from experiments.record import rate, record, stamp, table
 from genbounds.simulate import DirichletArm
 
 PAGE = Path(__file__).parents[2] / "docs" / "decisions.md"
@@ -95,11 +94,6 @@ def decisions(name: str, runs: int, seed: int) -> list[str]:
     """Return what is decided in so many independent runs."""
     streams = np.random.SeedSequence([seed, crc32(name.encode())]).spawn(runs)
     return [EDGES[name](np.random.default_rng(stream)).decision for stream in streams]
-
-
-def rate(count: int, runs: int) -> str:
-    limits = stats.binomtest(count, runs).proportion_ci(0.95, "exact")
-    return f"{count / runs:.1%} ({limits.low:.1%} – {limits.high:.1%})"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.stats import binomtest
 
 import genbounds as gb
 from experiments.accuracy.sampling import digit_images, photographs
-from experiments.record import record, stamp, table
+from experiments.record import exact_limits, record, stamp, table
 from genbounds.estimators._inspect import inspect
 from genbounds.validation import Float
 
@@ -90,8 +89,8 @@ def rows(runs: int) -> Iterator[list[str]]:
             missed += not unrelated(x, kind, rng.permutation(ids))
         cells = []
         for count in (named, missed):
-            limits = binomtest(count, runs).proportion_ci(0.95, "exact")
-            cells.append(f"{count} ({limits.low:.1%} – {limits.high:.1%})")
+            low, high = exact_limits(count, runs)
+            cells.append(f"{count} ({low:.1%} – {high:.1%})")
         yield [label, *cells]
 
 

@@ -22,9 +22,9 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from scipy.stats import beta
 
 import genbounds as gb
+from experiments.record import exact_limits
 
 D = 4
 BANDWIDTH = 2.5
@@ -167,13 +167,6 @@ def worlds(k, n) -> Iterator[World]:
         yield World(f"{at} heavy tails, KID", heavy, target, "kid", moments @ moments.T, n)
 
 
-def exact(hits, runs):
-    """Clopper-Pearson interval at 95 %."""
-    low = beta.ppf(0.025, hits, runs - hits + 1) if hits else 0.0
-    high = beta.ppf(0.975, hits + 1, runs - hits) if hits < runs else 1.0
-    return float(low), float(high)
-
-
 def measure(world: World, runs: int, find: Callable[..., gb.Mixture] = gb.mixture):
     """Return (holds, below the upper end, width, false certificate, certified, true) a run."""
     singles = [world.truth(row) for row in np.eye(len(world.models))]
@@ -213,8 +206,8 @@ def main(argv: list[str] | None = None) -> None:
                 continue
             rows, unreliable = measure(world, options.runs)
             holds, upper, width, false, certified, gain = rows.mean(axis=0)
-            low, high = exact(int(rows[:, 0].sum()), len(rows))
-            bad_low, bad_high = exact(int(rows[:, 3].sum()), len(rows))
+            low, high = exact_limits(int(rows[:, 0].sum()), len(rows))
+            bad_low, bad_high = exact_limits(int(rows[:, 3].sum()), len(rows))
             mark = f" ({unreliable} unreliable)" if unreliable else ""
             print(
                 f"| {world.name}{mark} | {holds:.3f} [{low:.3f}, {high:.3f}] | {upper:.3f} | "

@@ -16,13 +16,12 @@ from zlib import crc32
 
 import numpy as np
 from joblib import Parallel, delayed
-from scipy import stats
 from threadpoolctl import threadpool_limits
 
 import genbounds as gb
 from experiments.accuracy.coverage import PAGE
 from experiments.accuracy.sampling import digits
-from experiments.record import record, recorded_rows, stamp, table
+from experiments.record import rate, record, recorded_rows, stamp, table
 from genbounds.estimators import NeighbourReference, difference
 from genbounds.estimators.neighbours import neighbour_estimates
 
@@ -109,27 +108,27 @@ CELLS: dict[str, Draw] = {
 }
 
 
-def run(cell: str, replication: int, seed: int) -> list[tuple[float, float, float]]:
-    """Value and both ends of all intervals of one replication."""
+def run(cell: str, replication: int, seed: int) -> list[tuple[float, float, float, float]]:
+    """Value, both ends of the interval and standard error of all scores of one replication."""
     given = CELLS[cell](np.random.default_rng([seed, crc32(cell.encode()), replication]))
     with threadpool_limits(1):
         if len(given) == 3:
             reference = NeighbourReference(given[2], k=K)
             one, two = (neighbour_estimates(reference, fake) for fake in given[:2])
             gaps = [difference(one[name], two[name]) for name in NAMES]
-            return [(gap.value, *gap.interval(0.95)) for gap in gaps]
+            return [(gap.value, *gap.interval(0.95), gap.stderr) for gap in gaps]
         found = gb.precision_recall(*given, k=K)
         assert found.calibrated is not None
         ratios = [found.calibrated[name] for name in ("precision", "recall", "f_score")]
         scores = [*(getattr(found, name) for name in NAMES), *ratios]
-        return [(score.value, score.low, score.high) for score in scores]
+        return [(score.value, score.low, score.high, score.stderr) for score in scores]
 
 
 def summarised(cell: str, intervals: Float) -> list[str]:
-    """Coverage with exact limits of every score, from (replications, scores, 3)."""
+    """Coverage with exact limits of every score, from (replications, scores, 4)."""
     cells = []
     for at in range(intervals.shape[1]):
-        value, low, high = intervals[:, at].T
+        value, low, high, stderr = intervals[:, at].T
         truth = value.mean()
         if cell.startswith("equal") and HEADS[at] == "density":
             truth = 1.0
@@ -138,10 +137,8 @@ def summarised(cell: str, intervals: Float) -> list[str]:
             cells.append(f"refused in {1.0 - given.mean():.0%}")
             continue
         hits = int(((low <= truth) & (truth <= high))[given].sum())
-        limits = stats.binomtest(hits, int(given.sum())).proportion_ci(0.95, "exact")
-        text = f"{hits / given.sum():.0%} ({limits.low:.0%} – {limits.high:.0%})"
-        stderr = (high - low)[given] / 2.0 / stats.t.ppf(0.975, 40)
-        ratio = np.sqrt(np.mean(stderr**2)) / value.std(ddof=1)
+        text = rate(hits, int(given.sum()), share=".0%", limits=".0%")
+        ratio = np.sqrt(np.mean(stderr[given] ** 2)) / value.std(ddof=1)
         refused = f", refused in {1.0 - given.mean():.0%}" if not given.all() else ""
         cells.append(f"{text}, {ratio:.2f}{refused}")
     return [cell, str(len(intervals)), *cells, *["–"] * (len(HEADS) - len(cells))]

@@ -21,11 +21,10 @@ from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 from threadpoolctl import threadpool_limits
 
 import genbounds as gb
-from experiments.record import record, recorded_rows, stamp, table
+from experiments.record import rate, record, recorded_rows, stamp, table
 from genbounds.estimators import FrechetReference, difference
 
 PAGE = Path(__file__).parents[2] / "docs" / "decisions.md"
@@ -123,8 +122,7 @@ class Row:
         if single:
             return [*out, "", ""]
         hits, runs = sum(self.found), len(self.found)
-        limits = stats.binomtest(hits, runs).proportion_ci(0.95, "exact")
-        power = f"{hits / runs:.0%} ({limits.low:.0%} – {limits.high:.0%})"
+        power = rate(hits, runs, share=".0%", limits=".0%")
         return [*out, power, f"{np.median(self.power):.0%}"]
 
 

@@ -19,10 +19,9 @@ from pathlib import Path
 from zlib import crc32
 
 import numpy as np
-from scipy import stats
 
 import genbounds as gb
-from experiments.record import record, recorded_rows, stamp, table
+from experiments.record import rate, record, recorded_rows, stamp, table
 from genbounds.decisions import rank_recipes
 from genbounds.estimators import Estimate, SampleError, estimate_all
 from genbounds.validation import Float
@@ -163,12 +162,6 @@ def measure(row: Row, count: int, seed: int) -> list[str]:
         rate(each, 2 * count),
         f"{ignored / count:.0%}",
     ]
-
-
-def rate(count: int, runs: int) -> str:
-    """Return a rate with its exact 95 % limits."""
-    limits = stats.binomtest(count, runs).proportion_ci(0.95, "exact")
-    return f"{count / runs:.1%} ({limits.low:.1%} – {limits.high:.1%})"
 
 
 BEST = ("evaluations", "replications", "bias", "corrected", "plain covers", "covers", "half-width")

@@ -22,13 +22,12 @@ from zlib import crc32
 
 import numpy as np
 from joblib import Parallel, delayed
-from scipy import stats
 from threadpoolctl import threadpool_limits
 
 import genbounds as gb
 from experiments.accuracy.coverage import PAGE
 from experiments.accuracy.laws import Float, root
-from experiments.record import record, stamp, table
+from experiments.record import rate, record, stamp, table
 
 ROUND = 5
 D = 64
@@ -85,9 +84,8 @@ class Tally:
 
     def cells(self) -> list[str]:
         """Coverage with exact 99 % limits, and the share of results flagged."""
-        limits = stats.binomtest(self.covered, self.runs).proportion_ci(0.99, "exact")
         return [
-            f"{self.coverage:.1%} ({limits.low:.0%} – {limits.high:.0%})",
+            rate(self.covered, self.runs, limits=".0%", level=0.99),
             f"{self.flagged / self.runs:.0%}",
         ]
 

@@ -20,10 +20,9 @@ from typing import Any
 from zlib import crc32
 
 import numpy as np
-from scipy import stats
 
 import genbounds as gb
-from experiments.record import record, recorded_rows, stamp, table
+from experiments.record import rate, record, recorded_rows, stamp, table
 from genbounds.decisions import Track, track_estimates
 from genbounds.decisions._follow import Following
 from genbounds.estimators import EXACT, Estimate, SampleError, difference, estimate_all
@@ -129,12 +128,6 @@ COLUMNS = (
     "corrected",
     "its interval covers",
 )
-
-
-def rate(count: int, runs: int) -> str:
-    """Return a rate with its exact 95 % limits."""
-    limits = stats.binomtest(count, runs).proportion_ci(0.95, "exact")
-    return f"{count / runs:.1%} ({limits.low:.1%} – {limits.high:.1%})"
 
 
 def naive_alarm(scores: list[gb.Score], loss: Float, sign: float) -> bool:

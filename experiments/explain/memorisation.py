@@ -22,10 +22,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 import genbounds as gb
-from experiments.record import record, stamp, table
+from experiments.record import exact_limits, record, stamp, table
 
 PAGE = Path(__file__).parents[2] / "docs" / "memorisation.md"
 ROWS = 1000
@@ -150,8 +149,8 @@ def run(world: str, kind: str, rng: Rng) -> Outcome:
 
 def rate(values: list[bool]) -> str:
     """Return a rate with its exact 95 % interval."""
-    limits = stats.binomtest(sum(values), len(values)).proportion_ci(0.95)
-    return f"{np.mean(values):.3f} [{limits.low:.3f}, {limits.high:.3f}]"
+    low, high = exact_limits(sum(values), len(values))
+    return f"{np.mean(values):.3f} [{low:.3f}, {high:.3f}]"
 
 
 def row(world: str, kind: str, runs: int, seed: int) -> tuple[str, ...]:

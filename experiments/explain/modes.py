@@ -19,10 +19,9 @@ from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 import genbounds as gb
-from experiments.record import record, recorded_rows, stamp, table
+from experiments.record import exact_limits, record, recorded_rows, stamp, table
 
 PAGE = Path(__file__).parents[2] / "docs" / "modes.md"
 Rng = np.random.Generator
@@ -124,8 +123,8 @@ def null_row(name: str, runs: int) -> list[str]:
     for run in range(runs):
         fake, real = NULLS[name](np.random.default_rng([run, crc32(name.encode())]))
         wrong += bool(gb.modes(fake, real, seed=run).found)
-    found = stats.binomtest(wrong, runs).proportion_ci(0.95, "exact")
-    return [name, str(runs), f"{wrong / runs:.3f}", f"{found.low:.3f} to {found.high:.3f}"]
+    low, high = exact_limits(wrong, runs)
+    return [name, str(runs), f"{wrong / runs:.3f}", f"{low:.3f} to {high:.3f}"]
 
 
 def power_row(name: str, runs: int) -> list[str]:

@@ -23,8 +23,7 @@ from typing import Any
 import numpy as np
 
 import genbounds as gb
-from experiments.accuracy.mixtures import exact
-from experiments.record import record, stamp, table
+from experiments.record import exact_limits, record, stamp, table
 from experiments.selection.store import Run, study
 from genbounds.estimators import Estimate, SampleError
 
@@ -155,7 +154,7 @@ def winners(name: str, seed: int, together: bool) -> Run:
 def rate(runs: list[Run], right: str) -> str:
     """Return the share of runs with a wrong winner in any context, with its exact interval."""
     wrong = sum(any(found not in (None, right) for found in run["winners"]) for run in runs)
-    low, high = exact(wrong, len(runs))
+    low, high = exact_limits(wrong, len(runs))
     return f"{wrong} of {len(runs)}: {wrong / len(runs):.3f} [{low:.3f}, {high:.3f}]"
 
 

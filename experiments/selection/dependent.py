@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.record import record, stamp, table
+from experiments.record import exact_limits, record, stamp, table
 from experiments.selection import store
 from experiments.selection.error_rate import PAGE
 from experiments.selection.store import Run
@@ -154,8 +154,6 @@ def certificate(name: str, study: str, seed: int) -> Run:
 
 def certificates(options: argparse.Namespace) -> list[str]:
     """Tabulate how often either of two tied arms is certified to be the better one."""
-    from statsmodels.stats.proportion import proportion_confint
-
     rows = []
     for name in cases():
         jobs = [(name, options.study, seed) for seed in range(options.runs)]
@@ -164,7 +162,7 @@ def certificates(options: argparse.Namespace) -> list[str]:
         cells = [name, f"{len(runs):,}"]
         for arm in ("odd", "honest"):
             wrong = sum(run["certified"] == arm for run in runs)
-            low, high = proportion_confint(wrong, len(runs), alpha=0.05, method="beta")
+            low, high = exact_limits(wrong, len(runs))
             cells.append(f"{wrong} ({low:.1%} – {high:.1%})")
         cells.append(str(sum("odd" in run["set aside"] for run in runs)))
         cells.append(f"{np.median([run['samples'] for run in runs]):,.0f}")

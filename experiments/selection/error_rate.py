@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.record import record, stamp, table
+from experiments.record import exact_limits, record, stamp, table
 from experiments.selection import store
 from experiments.selection.scenarios import Scenario, errors, few, rank_flip
 from experiments.selection.store import Key, Run
@@ -103,13 +103,11 @@ def flip(rule: str, confidence: float, seed: int) -> Run:
 
 def summary(runs: Iterable[Run]) -> tuple[Counter[str], float, float]:
     """Return the outcomes, the exact 95 % upper limit of the rate of wrong ones, and the time."""
-    from statsmodels.stats.proportion import proportion_confint
-
     found = list(runs)
     outcomes = Counter(run["outcome"] for run in found)
-    # One-sided 95 % Clopper-Pearson limit: the upper end of the two-sided 90 % interval.
-    upper = proportion_confint(outcomes["wrong"], len(found), alpha=0.1, method="beta")[1]
-    return outcomes, float(upper), sum(run["seconds"] for run in found)
+    # The upper end of a two-sided interval at 90 % is a one-sided limit at 95 %.
+    upper = exact_limits(outcomes["wrong"], len(found), level=0.9)[1]
+    return outcomes, upper, sum(run["seconds"] for run in found)
 
 
 COLUMNS = ("", "runs", "certified or decided", "wrong", "rate", "95 % upper limit")

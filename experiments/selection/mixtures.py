@@ -21,7 +21,8 @@ from unittest.mock import patch
 import numpy as np
 
 import genbounds as gb
-from experiments.accuracy.mixtures import BANDWIDTH, Gaussians, World, exact, gaussian
+from experiments.accuracy.mixtures import BANDWIDTH, Gaussians, World, gaussian
+from experiments.record import exact_limits
 from genbounds.estimators import MixtureDistance, least_distance
 from genbounds.estimators.kernels._crossed import simplex_minimum
 from genbounds.select._mixture import MixtureLoop
@@ -116,7 +117,7 @@ def errors(runs: int, cells: list[str], metric: str) -> None:
             bounds(world, seed, limit=300, reference=400, metric=metric) for seed in range(runs)
         ]
         wrong = sum(any(high < true - 1e-12 for high, true in run) for run in found)
-        low, high = exact(wrong, runs)
+        low, high = exact_limits(wrong, runs)
         first, last = (np.mean([run[at] for run in found], axis=0) for at in (0, -1))
         print(
             f"| {name} | {wrong} of {runs}: {wrong / runs:.3f} [{low:.3f}, {high:.3f}] | "

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from experiments.record import record, recorded_rows, stamp, table
+from experiments.record import rate, record, recorded_rows, stamp, table
 from experiments.selection.scenarios import graded, sampled, shifted, standard
 from experiments.selection.store import Run, study
 from genbounds import select
@@ -111,8 +111,7 @@ def replicate(name: str, seed: int) -> Run:
 
 def share(hits: list[bool]) -> str:
     """Return a share with its exact interval."""
-    limits = stats.binomtest(sum(hits), len(hits)).proportion_ci(0.95, "exact")
-    return f"{np.mean(hits):.0%} ({limits.low:.0%} – {limits.high:.0%})"
+    return rate(sum(hits), len(hits), share=".0%", limits=".0%")
 
 
 def middle(values: list[float]) -> str:

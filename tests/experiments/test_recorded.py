@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from experiments import record
+from experiments.accuracy import neighbours
 from experiments.embeddings import __main__ as embeddings
 from experiments.gpu import __main__ as gpu
 from experiments.text import __main__ as text
@@ -371,3 +372,20 @@ def test_no_recorded_table_is_empty(page):
     text = page.read_text(encoding="utf-8")
     found = re.findall(r"<!-- ([\w-]+): begin -->(.*?)<!-- \1: end -->", text, flags=re.DOTALL)
     assert [name for name, lines in found if not lines.strip()] == []
+
+
+def test_limits_of_a_rate_are_clopper_and_pearsons():
+    # With no hit the upper limit solves (1 - p)^n = 0.025, in closed form.
+    low, high = record.exact_limits(0, 100)
+    assert low == 0.0
+    assert high == pytest.approx(1.0 - 0.025**0.01, rel=1e-12)
+    assert record.exact_limits(100, 100) == pytest.approx((1.0 - high, 1.0), rel=1e-12)
+    assert record.rate(0, 100, limits=".0%") == "0.0% (0% – 4%)"
+
+
+def test_spread_is_compared_with_the_standard_error_not_with_the_length_of_an_interval():
+    value = np.array([-1.0, 1.0] * 50)
+    stderr = np.full(100, np.std(value, ddof=1))
+    one = np.stack([value, value - 1.0, value + 9.0, stderr], axis=1)
+    (cell,) = [text for text in neighbours.summarised("a cell", one[:, None]) if "%" in text]
+    assert cell.endswith(", 1.00")
