@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from genbounds._text import interval, number, percent, shown
 from genbounds.cli._input import Input
 from genbounds.cli._models import doubts_of, files_named, reads_rows
+from genbounds.cli._pictures import pictures_for_page
 from genbounds.cli._terminal import (
     keep,
     keep_page,
@@ -44,21 +45,6 @@ def check_by_class(spec: MetricSpec, *, estimator: str, convergence: bool) -> No
         raise InputError("does not apply with --by: leave one of them out.", "--convergence")
 
 
-def check_images(images: Sequence[Path], files: int, *, by: str | None, out: Path | None) -> None:
-    """Refuse pictures that no page would show, or not one source for every file.
-
-    Raises
-    ------
-    InputError
-    """
-    if by is None or out is None:
-        raise InputError("is for the page by class: add --by and --out.", "--images")
-    if len(images) != files:
-        raise InputError(
-            f"is given once for every file, {files} times; got {len(images)}.", "--images"
-        )
-
-
 def print_by_class(
     real: Input,
     models: Sequence[Input],
@@ -70,8 +56,7 @@ def print_by_class(
     verbose: bool,
 ) -> None:
     """Score every class of every model, print the result, keep it and its page."""
-    # Before anything is computed: pictures that do not fit are a mistake in the command.
-    pictures = None if out is None else _pictures([real, *models], images)
+    pictures = pictures_for_page([real, *models], images, out)
     found: dict[str, ByClass] = {}
     with progress("models") as advance:
         for done, model in enumerate(models):
@@ -89,8 +74,8 @@ def print_by_class(
     ]
     document = _document(found, warnings)
     keep(out, document)
-    if out is not None and pictures is not None:
-        keep_page(out, _page(found, models, pictures, warnings))
+    if out is not None:
+        keep_page(out, _page(found, models, real, pictures, warnings))
     if as_json:
         print_json(document)
     else:
@@ -129,30 +114,18 @@ def _document(found: dict[str, ByClass], warnings: Sequence[Diagnostic]) -> dict
     }
 
 
-def _pictures(inputs: Sequence[Input], images: Sequence[Path] | None) -> list[tuple[Pictures, Any]]:
-    """Find the pictures of every file, with the class of each; those that were named must fit."""
-    from genbounds.features.thumbnails import pictures_of
-
-    found = []
-    where: list[Path | None] = [*images] if images else [None] * len(inputs)
-    for one, path in zip(inputs, where, strict=True):
-        pictures = pictures_of(one.path, one.shape[0], path)
-        if path is not None and pictures.problem:
-            raise InputError(f"{pictures.problem}.", "--images")
-        found.append((pictures, one.classes))
-    return found
-
-
 def _page(
     found: dict[str, ByClass],
     models: Sequence[Input],
-    pictures: Sequence[tuple[Pictures, Any]],
+    real: Input,
+    pictures: Sequence[Pictures],
     warnings: Sequence[Diagnostic],
 ) -> Page:
     from genbounds.report import by_class_page
 
-    fake = {model.name: held for model, held in zip(models, pictures[1:], strict=True)}
-    return by_class_page(found, fake=fake, real=pictures[0], warnings=warnings)
+    first, *others = pictures
+    fake = {model.name: (held, model.classes) for model, held in zip(models, others, strict=True)}
+    return by_class_page(found, fake=fake, real=(first, real.classes), warnings=warnings)
 
 
 def _print(found: dict[str, ByClass], warnings: Sequence[Diagnostic], *, verbose: bool) -> None:

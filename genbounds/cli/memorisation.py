@@ -24,6 +24,7 @@ from genbounds.cli._options import (
     Verbose,
     Weights,
 )
+from genbounds.cli._pictures import check_images, pictures_for_page
 from genbounds.cli._terminal import (
     interruptible,
     keep,
@@ -35,7 +36,6 @@ from genbounds.cli._terminal import (
 )
 from genbounds.features import check_same_encoder
 from genbounds.files import display
-from genbounds.validation import InputError
 
 EXAMPLES = """Examples:
 
@@ -118,13 +118,7 @@ def memorisation(
     """
     from genbounds.explain import memorisation as test
 
-    if images and len(images) != 2:
-        raise InputError(
-            f"is given twice, of the generated and of the training images; got {len(images)}.",
-            "--images",
-        )
-    if images and out is None:
-        raise InputError("is for the page: add --out.", "--images")
+    check_images(images, out, files=2, each="the generated and once for the training images")
     drawing = Drawing(groups=groups, strata=strata, iid=iid)
     how = {"weights": weights, "device": device, "precision": precision}
     spec = reads_rows("memorisation")
@@ -139,20 +133,17 @@ def memorisation(
             (made,) = load([fake], spec, drawing=Drawing(iid=True), encoder=loaded, **given)
         inputs = dict(zip(("train", "heldout", "fake"), (*real, made), strict=True))
         check_same_encoder({display(one.path): one.origin for one in inputs.values()})
+        pictures = pictures_for_page([made, inputs["train"]], images, out)
         paths = {name: one.path for name, one in inputs.items()}
         with renamed({**options("level", "fdr", "closer"), **paths}):
             samples = {name: one.sample for name, one in inputs.items()}
             found = test(**samples, level=level, fdr=fdr, closer=closer)
         keep(out, found.to_dict())
         if out is not None:
-            from genbounds.features.thumbnails import pictures_of
             from genbounds.report import memorisation_page
 
-            pictures = {
-                name: pictures_of(inputs[name].path, inputs[name].shape[0], path)
-                for name, path in zip(("fake", "train"), images or (None, None), strict=True)
-            }
-            keep_page(out, memorisation_page(found, **pictures))
+            of_fake, of_train = pictures
+            keep_page(out, memorisation_page(found, fake=of_fake, train=of_train))
     if as_json:
         print_json(found.to_dict())
         return

@@ -24,6 +24,7 @@ from genbounds.cli._options import (
     Strata,
     Weights,
 )
+from genbounds.cli._pictures import check_images, pictures_for_page
 from genbounds.cli._terminal import (
     interruptible,
     keep,
@@ -38,6 +39,7 @@ from genbounds.validation import InputError, check_count, check_open_unit
 
 if TYPE_CHECKING:
     from genbounds.explain import Modes
+    from genbounds.features.thumbnails import Pictures
 
 EXAMPLES = """Examples:
 
@@ -93,12 +95,7 @@ def modes(
     check_count("--seed", seed, minimum=0)
     if len(files) < 2:
         raise InputError("modes takes a file of real data and at least one model; got one file.")
-    if images and len(images) != len(files):
-        raise InputError(
-            f"is given once for every file, {len(files)} times; got {len(images)}.", "--images"
-        )
-    if images and out is None:
-        raise InputError("is for the page: add --out.", "--images")
+    check_images(images, out, files=len(files))
     drawing = Drawing(groups=groups, strata=strata, iid=iid)
     how = {"weights": weights, "device": device, "precision": precision}
     with interruptible("run the same command again."):
@@ -106,6 +103,7 @@ def modes(
             files[1:], files[0], READ_AS, logits=False, drawing=drawing, encoder=encoder, how=how,
             out=out,
         )  # fmt: skip
+        pictures = pictures_for_page([real, *models], images, out)
         found: dict[str, Modes] = {}
         with progress("models") as advance:
             for done, model in enumerate(models):
@@ -115,7 +113,7 @@ def modes(
         document = _document(found, level=level, seed=seed)
         keep(out, document)
         if out is not None:
-            keep_page(out, _page(found, models, real, images or []))
+            keep_page(out, _page(found, models, pictures))
     if as_json:
         print_json(document)
     else:
@@ -149,17 +147,12 @@ def _document(found: dict[str, Modes], *, level: float, seed: int) -> dict[str, 
     }
 
 
-def _page(found: dict[str, Modes], models: list[Input], real: Input, images: list[Path]) -> Any:
-    from genbounds.features.thumbnails import pictures_of
+def _page(found: dict[str, Modes], models: list[Input], pictures: list[Pictures]) -> Any:
     from genbounds.report import modes_page
 
-    inputs = [real, *models]
-    where: list[Path | None] = [*images] if images else [None] * len(inputs)
-    pictures = [
-        pictures_of(one.path, one.shape[0], path) for one, path in zip(inputs, where, strict=True)
-    ]
-    fake = {model.name: held for model, held in zip(models, pictures[1:], strict=True)}
-    return modes_page(found, fake=fake, real=pictures[0])
+    real, *others = pictures
+    fake = {model.name: held for model, held in zip(models, others, strict=True)}
+    return modes_page(found, fake=fake, real=real)
 
 
 def _print(found: dict[str, Modes]) -> None:

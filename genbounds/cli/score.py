@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from genbounds._text import interval, number, percent, shown
-from genbounds.cli._by_class import check_by_class, check_images, print_by_class
+from genbounds.cli._by_class import check_by_class, print_by_class
 from genbounds.cli._input import Drawing, Input
 from genbounds.cli._inputs import choose_metric
 from genbounds.cli._models import doubts_of, files_named, metric_options, read_models
@@ -37,6 +37,7 @@ from genbounds.cli._options import (
     Weights,
     offer,
 )
+from genbounds.cli._pictures import check_images
 from genbounds.cli._terminal import (
     interruptible,
     keep,
@@ -174,8 +175,9 @@ def score(
         )
     if by is not None:
         check_by_class(spec, estimator=estimator, convergence=convergence)
-    if images:
-        check_images(images, 1 + len(models), by=by, out=out)
+    if images and by is None:
+        raise InputError("is for the page by class: add --by.", "--images")
+    check_images(images, out, files=1 + len(models))
     run = Run(spec=spec, estimator=estimator, level=level, options=chosen, out=out)
     drawing = Drawing(
         groups=groups,

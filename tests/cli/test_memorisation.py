@@ -114,7 +114,14 @@ def test_pictures_of_both_sides(run, files, tmp_path):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--images", "x", "--out", "o"], "`--images` is given twice"),
+        (
+            ["--images", "x", "--out", "o"],
+            "`--images` is given once for the generated and once for the training images, 2 times",
+        ),
+        (
+            ["--images", "x", "--images", "y", "--out", "o"],
+            "`--images` x: no such file or folder: check the path.\n",
+        ),
         (["--images", "x", "--images", "y"], "add --out"),
     ],
 )

@@ -114,6 +114,10 @@ def test_groups(run, folder):
         (["real.npy", "gan.npy", "--seed", "-1"], "`--seed`"),
         (["real.npy", "gan.npy", "--images", "x", "--out", "o"], "`--images` is given once"),
         (["real.npy", "gan.npy", "--images", "x", "--images", "y"], "add --out"),
+        (
+            ["real.npy", "gan.npy", "--images", "x", "--images", "y", "--out", "o"],
+            "`--images` x: no such file or folder: check the path.\n",
+        ),
         (["real.npy", "gan.npy", "--groups", "g"], "gan.npy"),
     ],
 )
