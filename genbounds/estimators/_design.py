@@ -106,8 +106,7 @@ class Design:
         """
         if self.independent:
             return np.inf
-        kish = 1.0 / float(self.mass @ self.mass)
-        return min(self.degrees_of_freedom + 1.0, kish * (1.0 + 1e-9))  # equal units: their number
+        return min(self.degrees_of_freedom + 1.0, 1.0 / float(self.mass @ self.mass))
 
     @property
     def effective(self) -> float:

@@ -613,6 +613,9 @@ FEW_UNITS = 10
 """Independent units, fewer than which no quantile of Student's t makes up for the noise of a
 standard error: of rows in 8 groups of 20 up to 23 % of the intervals miss."""
 
+ROUNDING = 1e-6
+"""By how much Kish's number of equal weights may fall short of their count."""
+
 
 def small_sample(n: float, *, name: str = "", units: float = math.inf) -> tuple[Diagnostic, ...]:
     """Warn of `n` samples, fewer than `SMALL`; `name`: which ones, where there are two kinds.
@@ -620,7 +623,7 @@ def small_sample(n: float, *, name: str = "", units: float = math.inf) -> tuple[
     `units`: independent ones, where samples depend on one another.
     """
     what = f"{name} samples" if name else "samples"
-    if units < FEW_UNITS:
+    if units < FEW_UNITS - ROUNDING:
         return (
             unreliable(
                 "few-samples",
@@ -629,7 +632,7 @@ def small_sample(n: float, *, name: str = "", units: float = math.inf) -> tuple[
                 f"Use {FEW_UNITS} groups or more, better {SMALL}.",
             ),
         )
-    if n >= SMALL:
+    if n >= SMALL - ROUNDING:
         return ()
     return (
         caution(

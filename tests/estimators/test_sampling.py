@@ -575,3 +575,12 @@ def test_so_few_groups_say_nothing_of_their_spread(name, groups, doubted):
     few = [one for one in score.warnings if "independent groups" in one.message]
     assert [one.severity for one in few] == ["unreliable"] * doubted
     assert all("Use 10 groups or more" in one.remedy for one in few)
+
+
+@pytest.mark.parametrize("factor", range(1, 8))
+def test_rounding_makes_no_sample_too_small(factor):
+    """1 / Σ w² of equal weights is now and then a little less than their number."""
+    weights = np.full(50, 0.1 * factor)
+    x = np.random.default_rng(0).normal(size=(50, 4))
+    known = gb.Moments(np.zeros(4), np.eye(4))
+    assert "few-samples" not in codes(gb.frechet_distance(gb.Sample(x, weights=weights), known))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +13,7 @@ from genbounds.estimators._design import Design, Index
 from genbounds.estimators._estimate import SampleError
 from genbounds.estimators._moments import block_size, row_blocks
 from genbounds.estimators._second_order import NumberedRows, RowTerms, expand_design
-from genbounds.estimators._tiles import ChosenRows, Columns, over_rows
+from genbounds.estimators._tiles import ChosenRows, Columns, over_rows, weighted_sums
 from genbounds.estimators.kernels._kernels import BLOCK_ROWS, Kernel, KernelRows
 from genbounds.validation import Float
 
@@ -179,18 +180,18 @@ def _squares(
     one: KernelRows, w: Columns, two: KernelRows | None, u: Columns | None
 ) -> tuple[Float, Float, float]:
     """Return sums of k² with the weights of the others and of the rows, and of k⁴."""
-    over_others, fourth = np.zeros(one.n), 0.0
-    others, over_those = (w, over_others) if two is None or u is None else (u, np.zeros(two.n))
-    for i, j, values in one.blocks(two):
-        values *= values
-        over_others[i] += values @ others[0][j]
-        flat = values.ravel()
-        quartic = float(np.dot(flat, flat))
-        fourth += quartic
-        if two is not None or i != j:
-            over_those[j] += values.T @ w[0][i]
-            if two is None:
-                fourth += quartic
+    fourth = 0.0
+
+    def squared() -> Iterator[tuple[slice, slice, NDArray[Any]]]:
+        nonlocal fourth
+        for i, j, values in one.blocks(two):
+            values *= values
+            flat = values.ravel()
+            # Blocks off the diagonal of rows with themselves stand for their mirror image too.
+            fourth += float(np.dot(flat, flat)) * (2.0 if two is None and i != j else 1.0)
+            yield i, j, values
+
+    over_others, over_those = weighted_sums(squared(), w[0], None if u is None else u[0])
     return over_others, over_those, fourth
 
 

@@ -36,7 +36,7 @@ SLACK = 1e-6
 
 @dataclass(frozen=True)
 class Neighbours:
-    """The nearest other rows of each row, nearest first.
+    """The nearest rows of each row, nearest first.
 
     Attributes
     ----------
@@ -49,14 +49,16 @@ class Neighbours:
     squares: Float
 
     @classmethod
-    def of(cls, rows: Rows, kept: int) -> Neighbours:
-        """Find the `kept` nearest other rows of every row."""
+    def of(cls, rows: Rows, kept: int, *, among: Rows | None = None) -> Neighbours:
+        """Find the `kept` nearest rows among others, or the nearest other ones of the same rows."""
         from sklearn.neighbors import NearestNeighbors
 
-        near = NearestNeighbors(n_neighbors=kept, algorithm="brute").fit(rows)
-        index = near.kneighbors(return_distance=False)
+        others = rows if among is None else among
+        near = NearestNeighbors(n_neighbors=kept, algorithm="brute").fit(others)
+        # Without rows of their own the search leaves out each row itself.
+        index = near.kneighbors(None if among is None else rows, return_distance=False)
         n = len(rows)
-        squares = squared_distances(rows, np.repeat(np.arange(n), kept), rows, index.ravel())
+        squares = squared_distances(rows, np.repeat(np.arange(n), kept), others, index.ravel())
         squares = squares.reshape(n, kept)
         order = np.argsort(squares, axis=1, kind="stable")
         return cls(np.take_along_axis(index, order, 1), np.take_along_axis(squares, order, 1))
@@ -114,15 +116,8 @@ def nearest_rows(x: Rows, y: Rows) -> tuple[Index, Float]:
 
     Rounding can exchange candidates that are about equally near: the nearest few are looked at.
     """
-    from sklearn.neighbors import NearestNeighbors
-
-    kept = min(4, len(y))
-    near = NearestNeighbors(n_neighbors=kept, algorithm="brute").fit(y)
-    index = near.kneighbors(x, return_distance=False)
-    squares = squared_distances(x, np.repeat(np.arange(len(x)), kept), y, index.ravel())
-    squares = squares.reshape(index.shape)
-    at = np.arange(len(x)), squares.argmin(axis=1)
-    return index[at], squares[at]
+    near = Neighbours.of(x, min(4, len(y)), among=y)
+    return near.index[:, 0], near.squares[:, 0]
 
 
 def close_pairs(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -52,7 +53,7 @@ class Scored:
     given: int
     seen: tuple[Inspected, Inspected]
 
-    @property
+    @cached_property
     def values(self) -> Float:
         """The `four` and the F-score."""
         return with_f_score(self.four)
@@ -72,7 +73,7 @@ class Scored:
         """Mean of the scores at half the size, over those of all rows."""
         return _drift(self.values)
 
-    @property
+    @cached_property
     def widening(self) -> Float:
         """Factors by which all rows move more than halves do; 1 where they move less.
 
