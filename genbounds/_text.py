@@ -50,8 +50,8 @@ def _text_of(value: object, otherwise: str | None = None, *, form: Callable[...,
 
 
 def shown(name: str) -> str:
-    """Return a model's name as one printable, reasonably short line."""
-    return display(name, limit=60)
+    """Return the name of a model or class as one printable, reasonably short line."""
+    return display(name, limit=60) or "''"
 
 
 def number(value: object, *, digits: int = 4) -> str:

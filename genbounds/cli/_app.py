@@ -64,8 +64,12 @@ app = typer.Typer(
 )
 
 
+METRICS_OF: dict[str, str] = {}
+"""The metrics of each command that has some, a line for each."""
+
+
 class _Command(TyperCommand):
-    """A command whose usage line reads as in the documentation."""
+    """A command whose usage line reads as in the documentation, and which lists its metrics."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -77,11 +81,21 @@ class _Command(TyperCommand):
         """Return what follows the name of the command."""
         return [self.options_metavar or ""]
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Print the metrics for `--metric` with nothing after it, or with `help`."""
+        lines = METRICS_OF.get(self.name or "")
+        asked = args[-1:] == ["--metric"] or args[-2:] == ["--metric", "help"]
+        if lines and asked and not ctx.resilient_parsing:  # completion parses as well
+            typer.echo(lines.replace("\n\b\n", ""), nl=False)
+            ctx.exit()
+        return super().parse_args(ctx, args)
+
 
 def _register(
     name: str, function: Callable[..., None], usage: str, examples: str, metrics: str = ""
 ) -> None:
     ending = f"{metrics}\n{examples}" if metrics else examples
+    METRICS_OF[name] = metrics
     app.command(name, cls=_Command, options_metavar=f"{usage} [OPTIONS]", epilog=ending)(function)
 
 

@@ -102,3 +102,12 @@ def test_pictures_that_do_not_fit_are_refused_before_anything_is_computed(
     assert (found.code, found.err.count("\n")) == (2, 1)
     assert "--images" in found.err
     assert not (tmp_path / "out" / "results.json").exists()
+
+
+def test_a_class_without_a_name_is_seen(run, folder, tmp_path):
+    kind = np.array(["", "owl"] * 60)
+    for name in ("a", "b"):
+        rows = np.random.default_rng(0).normal(size=(120, 3))
+        np.savez(tmp_path / f"{name}.npz", features=rows, kind=kind)
+    found = run("score", tmp_path / "a.npz", tmp_path / "b.npz", "--by", "kind")
+    assert any(line.startswith("'' ") for line in found.out.splitlines())

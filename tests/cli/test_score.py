@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import genbounds as gb
+from genbounds.estimators import metric_names
 
 ROW = {
     "model", "metric", "estimator", "value", "low", "high", "level", "stderr", "n", "method",
@@ -452,3 +453,16 @@ def test_other_metrics_have_one_score_and_no_neighbours(run, zoo):
     refused = run("score", *files, "--k", "3")
     assert refused.code == 2
     assert "`--k` is for --metric precision, recall, density, coverage and f_score" in refused.err
+
+
+@pytest.mark.parametrize("words", [["--metric"], ["--metric", "help"], ["a.npy", "--metric"]])
+def test_metric_without_a_name_lists_all_of_them(run, words):
+    found = run("score", *words)
+    names = [line.split()[0] for line in found.out.splitlines()[1:]]
+    assert (found.code, found.err) == (0, "")
+    assert names == [*metric_names(), "module:name"]
+
+
+def test_a_command_lists_its_own_metrics(run):
+    assert "precision" not in run("mixture", "--metric").out
+    assert run("modes", "--metric").code == 2

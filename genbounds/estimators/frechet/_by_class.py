@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genbounds._tables import InHand, Line
-from genbounds._text import count, display, listed, number, percent
+from genbounds._text import count, listed, number, percent, shown
 from genbounds.estimators._average import average
 from genbounds.estimators._estimate import Estimate
 from genbounds.estimators._moments import Moments
@@ -66,7 +66,7 @@ class ByClass(InHand):
         return tuple(dict.fromkeys(found))
 
     def __str__(self) -> str:
-        named = [display(label) for label in self.worst]
+        named = [shown(str(label)) for label in self.worst]
         several = len(named) > 1
         text = (
             f"{listed(named[:5])}{' …' if len(named) > 5 else ''} "
@@ -163,7 +163,7 @@ def frechet_by_class(
             of_class = FrechetReference(_part(reference, sides[1][label]))
             found[label] = of_class.estimate(_part(generated, sides[0][label]), influences=False)
         except InputError as error:
-            raise InputError(f"class {display(label)}: {error}") from error
+            raise InputError(f"class {shown(str(label))}: {error}") from error
     m = sum(sides[1][label].size for label in names)
     shares = {label: sides[1][label].size / m for label in names}
     scores = {label: estimate.score(joint) for label, estimate in found.items()}
@@ -210,7 +210,7 @@ def _common_classes(
         if few:
             rows = side[few[0]].size if few[0] in side else 0
             raise InputError(
-                f"has {count(rows, 'row')} of class {display(few[0])}"
+                f"has {count(rows, 'row')} of class {shown(str(few[0]))}"
                 f"{f' (and {len(few) - 1} more such classes)' if few[1:] else ''}: a distance "
                 f"needs {LEAST_ROWS} on both sides. Drop the class, or merge it with another.",
                 argument=argument,
