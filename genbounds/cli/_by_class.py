@@ -103,7 +103,10 @@ def _document(found: dict[str, ByClass], warnings: Sequence[Diagnostic]) -> dict
     ]
     models = [
         {"model": name}
-        | {key: document[key] for key in ("mean", "whole", "worst", "reliable", "level")}
+        | {
+            key: document[key]
+            for key in ("mean", "whole", "difference", "worst", "reliable", "level")
+        }
         for name, document in documents.items()
     ]
     return {
@@ -149,8 +152,7 @@ def _print(found: dict[str, ByClass], warnings: Sequence[Diagnostic], *, verbose
         ]
         columns = ("Class", "FD", "Interval", "n", "Share of real", "Warnings")
         print_table(columns, rows, numeric=("FD", "n", "Share of real"))
-        beside = {"mean over classes": result.mean, "without classes": result.whole}
-        for what, score in beside.items():
+        for what, score in result.overall.items():
             doubt = f", {mark(score)}" if mark(score) else ""
             say(f"{what}: {number(score.value)} {interval(score.low, score.high)}{doubt}")
-        print_remarks(scores | beside, warnings=warnings, verbose=verbose)
+        print_remarks(scores | result.overall, warnings=warnings, verbose=verbose)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -537,13 +537,34 @@ def difference(a: Estimate, b: Estimate) -> EstimateDifference:
         )
     else:
         sources += [_Source.of(a.reference, 1.0), _Source.of(b.reference, -1.0)]
-    sources = _joined(sources)
     gap = a.value - b.value
     if abs(gap) <= SAME * max(abs(a.value), abs(b.value), 1.0 if a.log_scale else 0.0):
         gap = 0.0
+    return _with_error(gap, sources)
+
+
+def sum_of(value: float, errors: Iterable[SampleError]) -> EstimateDifference:
+    """Return a sum of terms with its error, of which units of one name have one influence.
+
+    Parameters
+    ----------
+    value : float
+        The sum.
+    errors : iterable of SampleError
+        What each sample contributes to the error of each term.
+
+    Returns
+    -------
+    EstimateDifference
+    """
+    return _with_error(value, [_Source.of(error, 1.0) for error in errors])
+
+
+def _with_error(value: float, sources: list[_Source]) -> EstimateDifference:
+    sources = _joined(sources)
     parts = [(source.variance, source.degrees) for source in sources]
     return EstimateDifference(
-        value=gap,
+        value=value,
         stderr=math.sqrt(sum(variance for variance, _ in parts)),
         degrees_of_freedom=welch_degrees_of_freedom(*parts),
         curvature=sum(source.curvature for source in sources),

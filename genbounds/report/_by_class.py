@@ -63,16 +63,15 @@ def by_class_page(
     )
     for name, result in found.items():
         scores = {str(label): score for label, score in result.classes.items()}
-        beside = {"mean over classes": result.mean, "without classes": result.whole}
         blocks: list[Block] = [
-            *warning_blocks(scores | beside, warnings),
+            *warning_blocks(scores | result.overall, warnings),
             score_plot(
                 dict(list(scores.items())[:PLOTTED_CLASSES]), metric="fd", level=result.level
             ),
             _table(result),
             *(
                 f"{what.capitalize()}: {number(score.value)} {interval(score.low, score.high)}."
-                for what, score in beside.items()
+                for what, score in result.overall.items()
             ),
             *_pictures(result, (fake or {}).get(name), real),
         ]

@@ -14,15 +14,12 @@ from genbounds._text import count, listed, number, percent, shown
 from genbounds.estimators._average import average
 from genbounds.estimators._estimate import Estimate
 from genbounds.estimators._moments import Moments
-from genbounds.estimators.frechet._distance import FrechetReference, frechet_distance
+from genbounds.estimators.frechet._class_difference import Side, mean_less_whole
+from genbounds.estimators.frechet._classes import Label, common_classes, rows_by_class
+from genbounds.estimators.frechet._distance import FrechetReference
 from genbounds.results import Diagnostic, Score, hedged
-from genbounds.samples import Sample, check_labels, converted, too_even
+from genbounds.samples import Sample, converted, too_even
 from genbounds.validation import InputError, check_open_unit
-
-LEAST_ROWS = 2
-
-Label = int | str
-"""What a class is called, as the user did."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +36,10 @@ class ByClass(InHand):
         Mean of the classes' distances, weighted by `shares` ("intra-FID").
     whole : Score
         The distance without regard to classes. With equal shares on both sides `mean` is at least
-        as large: what classes lose to one another the whole distance does not see.
+        as large.
+    difference : Score
+        `mean` less `whole`: what classes lose to one another, which the whole distance does not
+        see. For a model that exchanges two classes it is all of `mean`.
     worst : tuple of int or str
         The classes that can be the worst one: together with `level` it is among them.
     level : float
@@ -51,6 +51,7 @@ class ByClass(InHand):
     shares: Mapping[Label, float]
     mean: Score
     whole: Score
+    difference: Score
     worst: tuple[Label, ...]
     level: float
 
@@ -58,6 +59,15 @@ class ByClass(InHand):
     def reliable(self) -> bool:
         """Whether no class has a warning that says "unreliable"."""
         return all(score.reliable for score in self.classes.values())
+
+    @property
+    def overall(self) -> dict[str, Score]:
+        """`mean`, `whole` and `difference`, by what they are."""
+        return {
+            "mean over classes": self.mean,
+            "without classes": self.whole,
+            "difference of the two": self.difference,
+        }
 
     @property
     def warnings(self) -> tuple[Diagnostic, ...]:
@@ -84,6 +94,7 @@ class ByClass(InHand):
             "shares": {str(name): share for name, share in self.shares.items()},
             "mean": self.mean.to_dict(),
             "whole": self.whole.to_dict(),
+            "difference": self.difference.to_dict(),
             "worst": list(self.worst),
             "reliable": self.reliable,
         }
@@ -152,16 +163,16 @@ def frechet_by_class(
             )
     generated, reference = (converted(name, sample) for name, sample in samples.items())
     sides = [
-        _rows_by_class(generated, "labels", labels),
-        _rows_by_class(reference, "real_labels", real_labels),
+        rows_by_class(generated, "labels", labels),
+        rows_by_class(reference, "real_labels", real_labels),
     ]
-    names = _common_classes(*sides)
+    names = common_classes(*sides)
     joint = 1.0 - (1.0 - level) / len(names)
     found: dict[Label, Estimate] = {}
     for label in names:
         try:
             of_class = FrechetReference(_part(reference, sides[1][label]))
-            found[label] = of_class.estimate(_part(generated, sides[0][label]), influences=False)
+            found[label] = of_class.estimate(_part(generated, sides[0][label]))
         except InputError as error:
             raise InputError(f"class {shown(str(label))}: {error}") from error
     m = sum(sides[1][label].size for label in names)
@@ -176,52 +187,30 @@ def frechet_by_class(
         details=(*mean.details, "the mean takes each class's estimate before it is cut off at 0"),
         assumptions=(*mean.assumptions, "classes are independent of one another"),
     )
+    drawn = [_drawn(fake, labels), _drawn(real, real_labels)]
+    whole = FrechetReference(drawn[1]).estimate(drawn[0])
+    less = mean_less_whole(
+        mean,
+        whole,
+        list(found.values()),
+        np.array(list(shares.values())),
+        *(Side(one, [of[label] for label in names]) for one, of in zip(drawn, sides, strict=True)),
+    )
     return ByClass(
         classes=ordered,
         shares={label: shares[label] for label in ordered},
         mean=mean.score(level),
-        whole=frechet_distance(_drawn(fake, labels), _drawn(real, real_labels), level=level),
+        whole=whole.score(level),
+        difference=less.score(level),
         worst=tuple(label for label, score in ordered.items() if score.high >= least),
         level=level,
     )
 
 
-def _rows_by_class(
-    sample: Sample | NDArray[Any], argument: str, labels: Any
-) -> dict[Label, NDArray[np.intp]]:
-    """Return the rows of every class by its label."""
-    classes, of_row = np.unique(check_labels(argument, labels, len(sample)), return_inverse=True)
-    return {one: np.flatnonzero(of_row == k) for k, one in enumerate(classes.tolist())}
-
-
-def _common_classes(
-    fake: Mapping[Label, NDArray[np.intp]], real: Mapping[Label, NDArray[np.intp]]
-) -> list[Label]:
-    """Return the classes, each of which has rows enough on both sides."""
-    if not fake.keys() & real.keys():
-        raise InputError(
-            f"has no class of the reference: its first one is {next(iter(fake))!r}, that of the "
-            f"reference {next(iter(real))!r}. Give both the same names, of one type.",
-            argument="labels",
-        )
-    names = list(dict.fromkeys((*fake, *real)))
-    for argument, side in (("labels", fake), ("real_labels", real)):
-        few = [name for name in names if name not in side or side[name].size < LEAST_ROWS]
-        if few:
-            rows = side[few[0]].size if few[0] in side else 0
-            raise InputError(
-                f"has {count(rows, 'row')} of class {shown(str(few[0]))}"
-                f"{f' (and {len(few) - 1} more such classes)' if few[1:] else ''}: a distance "
-                f"needs {LEAST_ROWS} on both sides. Drop the class, or merge it with another.",
-                argument=argument,
-            )
-    return names
-
-
 def _part(sample: Any, rows: NDArray[np.intp]) -> Any:
-    """Return the rows of one class, with their groups and weights; a stratum of it is no news."""
+    """Return the rows of one class, drawn as they say; a single stratum is no news."""
     part = sample[rows]
-    if not isinstance(part, Sample):
+    if not isinstance(part, Sample) or part.strata is None or len(np.unique(part.strata)) > 1:
         return part
     return Sample(part.features, groups=part.groups, weights=part.weights)
 

@@ -90,6 +90,67 @@ def test_fifty_rows_of_many_features_are_called_unreliable():
     assert "few-samples" in {warning.code for warning in found.warnings}
 
 
+def plain_distance(x, y):
+    """Plug-in distance in two dimensions, where Tr √ is known from trace and determinant."""
+    one, two = np.cov(x.T), np.cov(y.T)
+    gap = x.mean(axis=0) - y.mean(axis=0)
+    root = np.sqrt(np.trace(one @ two) + 2.0 * np.sqrt(np.linalg.det(one) * np.linalg.det(two)))
+    return gap @ gap + np.trace(one) + np.trace(two) - 2.0 * root
+
+
+def plain_difference(x, y, k, c):
+    shares = np.bincount(c) / c.size
+    mean = sum(plain_distance(x[k == one], y[c == one]) * shares[one] for one in range(2))
+    return mean - plain_distance(x, y)
+
+
+def jackknife_variance(values):
+    return (len(values) - 1.0) * np.var(values)
+
+
+def test_the_error_of_mean_less_whole_is_that_of_the_jackknife():
+    """Of one row at a time, from the definition: what rows add by their class is in it."""
+    rng = np.random.default_rng(3)
+    k, c = rng.integers(2, size=(2, 800))
+    x = rng.normal(size=(800, 2)) + 1.5 * k[:, None]
+    y = 1.5 * rng.normal(size=(800, 2)) - 2.0 * (c == 0)[:, None]
+    found = gb.frechet_by_class(gb.Sample(x), gb.Sample(y), k, c).difference
+    rows = range(800)
+    one, all_of = [np.delete(x, i, axis=0) for i in rows], [np.delete(k, i) for i in rows]
+    two, theirs = [np.delete(y, i, axis=0) for i in rows], [np.delete(c, i) for i in rows]
+    fake = [plain_difference(one[i], y, all_of[i], c) for i in rows]
+    real = [plain_difference(x, two[i], k, theirs[i]) for i in rows]
+    expected = np.sqrt(jackknife_variance(fake) + jackknife_variance(real))
+    assert found.stderr == pytest.approx(expected, rel=0.02)
+    assert found.value == pytest.approx(plain_difference(x, y, k, c), abs=0.1 * found.stderr)
+
+
+def test_a_model_that_exchanges_classes_loses_all_of_the_mean_between_them():
+    rng = np.random.default_rng(2)
+    (fake, labels), (real, others) = classes(rng, 200, 3), classes(rng, 200, 3)
+    found = gb.frechet_by_class(fake, real, CLASSES - 1 - labels, others)
+    assert found.difference.low > 0.0
+    assert found.difference.value == pytest.approx(found.mean.value, rel=0.01)
+    assert found.to_dict()["difference"] == found.difference.to_dict()
+
+
+def test_strata_that_are_finer_than_classes_are_kept():
+    """Else balanced kinds within a class count as drawn, and too much is subtracted."""
+    rng = np.random.default_rng(6)
+    (fake, kinds), (real, others) = classes(rng, 40, 3), classes(rng, 50, 3)
+    labels, theirs = kinds // 3, others // 3
+    given = gb.Sample(fake, strata=kinds), gb.Sample(real, strata=others)
+    found = gb.frechet_by_class(*given, labels, theirs)
+    for label in range(2):
+        own, their = labels == label, theirs == label
+        alone = gb.frechet_distance(
+            gb.Sample(fake[own], strata=kinds[own]),
+            gb.Sample(real[their], strata=others[their]),
+            level=0.975,
+        )
+        assert found.classes[label].to_dict() == alone.to_dict()
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
