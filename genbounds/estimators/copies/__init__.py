@@ -2,6 +2,6 @@
 
 from genbounds.estimators.copies._authpct import TrainingRows as TrainingRows
 from genbounds.estimators.copies._authpct import authpct as authpct
+from genbounds.estimators.copies._cosine import cosine_distances as cosine_distances
 from genbounds.estimators.copies._mifid import MifidReference as MifidReference
-from genbounds.estimators.copies._mifid import cosine_distances as cosine_distances
 from genbounds.estimators.copies._mifid import mifid as mifid
