@@ -26,10 +26,6 @@ from genbounds.estimators._estimate import student_quantile as student_quantile
 from genbounds.estimators._estimate import welch_degrees_of_freedom as welch_degrees_of_freedom
 from genbounds.estimators._extrapolation import Subsets as Subsets
 from genbounds.estimators._few import from_few as from_few
-from genbounds.estimators._inception import inception_estimate as inception_estimate
-from genbounds.estimators._inception import inception_infinity as inception_infinity
-from genbounds.estimators._inception import inception_score as inception_score
-from genbounds.estimators._inception import inception_splits as inception_splits
 from genbounds.estimators._inspect import row_ids as row_ids
 from genbounds.estimators._inspect import shared_rows as shared_rows
 from genbounds.estimators._mean import mean_score as mean_score
@@ -71,6 +67,10 @@ from genbounds.estimators.frechet import (
 )
 from genbounds.estimators.frechet import least_distance as least_distance
 from genbounds.estimators.frechet import transport_from_sums as transport_from_sums
+from genbounds.estimators.inception import inception_estimate as inception_estimate
+from genbounds.estimators.inception import inception_infinity as inception_infinity
+from genbounds.estimators.inception import inception_score as inception_score
+from genbounds.estimators.inception import inception_splits as inception_splits
 from genbounds.estimators.incremental import Running as Running
 from genbounds.estimators.incremental import RunningFrechet as RunningFrechet
 from genbounds.estimators.incremental import RunningInception as RunningInception

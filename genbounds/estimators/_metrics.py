@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genbounds.estimators._estimate import Estimate, SampleError
-from genbounds.estimators._inception import inception_estimate
 from genbounds.estimators._mean import mean_estimate
 from genbounds.estimators._moments import Moments
 from genbounds.estimators.copies import MifidReference, TrainingRows
 from genbounds.estimators.frechet import FrechetReference
+from genbounds.estimators.inception import inception_estimate
 from genbounds.estimators.incremental import (
     Running,
     RunningFrechet,

@@ -14,7 +14,8 @@ from genbounds._text import count, listed, number, percent, shown
 from genbounds.estimators._average import average
 from genbounds.estimators._estimate import Estimate
 from genbounds.estimators._moments import Moments
-from genbounds.estimators.frechet._distance import FrechetReference, frechet_distance
+from genbounds.estimators.frechet._distance import frechet_distance
+from genbounds.estimators.frechet._reference import FrechetReference
 from genbounds.results import Diagnostic, Score, hedged
 from genbounds.samples import Sample, check_labels, converted, too_even
 from genbounds.validation import InputError, check_open_unit
