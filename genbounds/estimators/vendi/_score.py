@@ -13,10 +13,10 @@ from genbounds._text import quoted
 from genbounds.estimators._design import drawn
 from genbounds.estimators._estimate import Estimate, bias_left, small_sample
 from genbounds.estimators._inspect import inspect
-from genbounds.estimators.kernels._kernels import (
+from genbounds.estimators.kernels._kernels import kernel_rows
+from genbounds.estimators.kernels._parameters import (
     BANDWIDTH_ROWS,
     Kernel,
-    KernelRows,
     PolynomialKernel,
     median_bandwidth,
 )
@@ -177,7 +177,7 @@ def vendi_estimate(
         seen = inspect("x", x)
     design = seen.design
     labels = None if design is None else design.labels
-    rows = KernelRows(seen.rows, kernel, bandwidth)
+    rows = kernel_rows(seen.rows, kernel, bandwidth)
     limitless = rows.dimension is None and order < 2.0
     if method is None:
         method = "truncated" if limitless and rows.n > LARGE else "exact"
