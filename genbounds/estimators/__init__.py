@@ -15,6 +15,7 @@ from genbounds.estimators._compare import prepare_all as prepare_all
 from genbounds.estimators._compare import rank as rank
 from genbounds.estimators._convergence import convergence as convergence
 from genbounds.estimators._convergence import growing_scores as growing_scores
+from genbounds.estimators._custom_metric import CustomMetric as CustomMetric
 from genbounds.estimators._estimate import EXACT as EXACT
 from genbounds.estimators._estimate import Estimate as Estimate
 from genbounds.estimators._estimate import EstimateDifference as EstimateDifference
@@ -29,9 +30,9 @@ from genbounds.estimators._few import from_few as from_few
 from genbounds.estimators._inspect import row_ids as row_ids
 from genbounds.estimators._inspect import shared_rows as shared_rows
 from genbounds.estimators._mean import mean_score as mean_score
-from genbounds.estimators._metrics import CustomMetric as CustomMetric
-from genbounds.estimators._metrics import MetricSpec as MetricSpec
-from genbounds.estimators._metrics import Prepared as Prepared
+from genbounds.estimators._metric_spec import MetricSpec as MetricSpec
+from genbounds.estimators._metric_spec import Prepared as Prepared
+from genbounds.estimators._metric_spec import Running as Running
 from genbounds.estimators._metrics import metric_names as metric_names
 from genbounds.estimators._metrics import metric_spec as metric_spec
 from genbounds.estimators._metrics import register_metric as register_metric
@@ -54,6 +55,7 @@ from genbounds.estimators.frechet import ByClass as ByClass
 from genbounds.estimators.frechet import FrechetReference as FrechetReference
 from genbounds.estimators.frechet import MixtureDistance as MixtureDistance
 from genbounds.estimators.frechet import Potentials as Potentials
+from genbounds.estimators.frechet import RunningFrechet as RunningFrechet
 from genbounds.estimators.frechet import frechet_by_class as frechet_by_class
 from genbounds.estimators.frechet import frechet_distance as frechet_distance
 from genbounds.estimators.frechet import frechet_infinity as frechet_infinity
@@ -67,19 +69,17 @@ from genbounds.estimators.frechet import (
 )
 from genbounds.estimators.frechet import least_distance as least_distance
 from genbounds.estimators.frechet import transport_from_sums as transport_from_sums
+from genbounds.estimators.inception import RunningInception as RunningInception
 from genbounds.estimators.inception import inception_estimate as inception_estimate
 from genbounds.estimators.inception import inception_infinity as inception_infinity
 from genbounds.estimators.inception import inception_score as inception_score
 from genbounds.estimators.inception import inception_splits as inception_splits
-from genbounds.estimators.incremental import Running as Running
-from genbounds.estimators.incremental import RunningFrechet as RunningFrechet
-from genbounds.estimators.incremental import RunningInception as RunningInception
-from genbounds.estimators.incremental import RunningKid as RunningKid
-from genbounds.estimators.incremental import RunningRke as RunningRke
 from genbounds.estimators.kernels import CrossedMeans as CrossedMeans
 from genbounds.estimators.kernels import KernelReference as KernelReference
 from genbounds.estimators.kernels import PolynomialKernel as PolynomialKernel
 from genbounds.estimators.kernels import Quadratic as Quadratic
+from genbounds.estimators.kernels import RunningKid as RunningKid
+from genbounds.estimators.kernels import RunningRke as RunningRke
 from genbounds.estimators.kernels import crossed_distances as crossed_distances
 from genbounds.estimators.kernels import crossed_squares as crossed_squares
 from genbounds.estimators.kernels import kernel_distance as kernel_distance

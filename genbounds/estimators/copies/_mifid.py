@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +11,7 @@ from genbounds.estimators._design import row_design
 from genbounds.estimators._estimate import Estimate
 from genbounds.estimators._inspect import inspect_rows
 from genbounds.estimators._mean import mean_by_design
+from genbounds.estimators._metric_spec import MetricSpec, Prepared
 from genbounds.estimators._moments import Moments
 from genbounds.estimators.copies._cosine import check_directions, cosine_distances
 from genbounds.estimators.frechet import FrechetReference
@@ -196,3 +198,23 @@ def _ratio(distance: Estimate, cosine: Estimate, estimator: str) -> Estimate:
     # E[D/m] exceeds the ratio of the means by D Var(m)/m³ - Cov(D, m)/m².
     bias = 0.0 if estimator == "plugin" else -(slope * cosine.variance + covariance) / penalty
     return replace(found, value=found.value - bias, sample=error)
+
+
+def _prepare(reference: Any, options: Mapping[str, Any], models: Sequence[Any]) -> Prepared:
+    prepared = MifidReference(reference, **options)
+    return Prepared(
+        estimate=prepared.estimate,
+        columns=prepared.d,
+        samples_per_dimension=4,
+        sampled_reference=True,
+    )
+
+
+MIFID = MetricSpec(
+    name="mifid",
+    title="MIFID",
+    summary="Fréchet distance over the mean cosine distance to the nearest training row",
+    unit="squared feature units",
+    prepare=_prepare,
+    options=("threshold",),
+)

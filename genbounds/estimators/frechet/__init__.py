@@ -21,11 +21,13 @@ from genbounds.estimators.frechet._expansion import transport_from_sums as trans
 from genbounds.estimators.frechet._known_moments import (
     gaussian_influence_variance as gaussian_influence_variance,
 )
+from genbounds.estimators.frechet._metric import FD as FD
 from genbounds.estimators.frechet._mixed import FrechetMixture as FrechetMixture
 from genbounds.estimators.frechet._mixed import MixtureDistance as MixtureDistance
 from genbounds.estimators.frechet._mixed import frechet_mixture as frechet_mixture
 from genbounds.estimators.frechet._mixed import least_distance as least_distance
 from genbounds.estimators.frechet._potentials import Potentials as Potentials
 from genbounds.estimators.frechet._reference import FrechetReference as FrechetReference
+from genbounds.estimators.frechet._running import RunningFrechet as RunningFrechet
 from genbounds.estimators.frechet._sample import FEW_RATIO as FEW_RATIO
 from genbounds.estimators.frechet._sample import SPLIT_RATIO as SPLIT_RATIO

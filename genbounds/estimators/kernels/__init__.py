@@ -18,8 +18,14 @@ from genbounds.estimators.kernels._folds import folded as folded
 from genbounds.estimators.kernels._folds import inspected_models as inspected_models
 from genbounds.estimators.kernels._folds import warnings_of as warnings_of
 from genbounds.estimators.kernels._kid import kernel_inception_distance as kernel_inception_distance
+from genbounds.estimators.kernels._metrics import CMMD as CMMD
+from genbounds.estimators.kernels._metrics import ENERGY as ENERGY
+from genbounds.estimators.kernels._metrics import KAD as KAD
+from genbounds.estimators.kernels._metrics import KID as KID
 from genbounds.estimators.kernels._mixed import mixture_estimate as mixture_estimate
 from genbounds.estimators.kernels._parameters import PolynomialKernel as PolynomialKernel
 from genbounds.estimators.kernels._parameters import median_bandwidth as median_bandwidth
 from genbounds.estimators.kernels._reference import KernelReference as KernelReference
 from genbounds.estimators.kernels._rke import squared_kernel_sum as squared_kernel_sum
+from genbounds.estimators.kernels._running import RunningKid as RunningKid
+from genbounds.estimators.kernels._running import RunningRke as RunningRke

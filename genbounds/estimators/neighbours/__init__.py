@@ -5,6 +5,7 @@ from genbounds.estimators.neighbours._ceiling import (
 )
 from genbounds.estimators.neighbours._ceiling_result import Ceiling as Ceiling
 from genbounds.estimators.neighbours._frame import Frame as Frame
+from genbounds.estimators.neighbours._metrics import METRICS as METRICS
 from genbounds.estimators.neighbours._pairs import Neighbours as Neighbours
 from genbounds.estimators.neighbours._pairs import nearest_rows as nearest_rows
 from genbounds.estimators.neighbours._precision_recall import (
