@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from genbounds.estimators._estimate import Estimate
-from genbounds.estimators._extrapolation import Subsets
+from genbounds.estimators._extrapolation import Subsets, not_independent
 from genbounds.estimators._moments import Moments
 from genbounds.estimators._scale import factor_of, scaled_back, unit_of
 from genbounds.estimators.frechet._pair import plugin_value
@@ -111,10 +111,7 @@ class FrechetReference:
             found = plugin(side, real, influences)
         elif estimator == "infinity":
             if not (side.independent and real.independent):
-                raise InputError(
-                    "FD∞ draws subsets of independent rows: use 'debiased' with groups, strata or "
-                    "weights."
-                )
+                raise not_independent("FD∞")
             found = infinity(side, real, subsets or Subsets(), influences)
         else:
             found = debiased(side, real, influences)

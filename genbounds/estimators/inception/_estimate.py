@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from genbounds.estimators._design import Design, Index, drawn
 from genbounds.estimators._estimate import Estimate, SampleError, bias_left, small_sample
-from genbounds.estimators._extrapolation import Subsets, extrapolate
+from genbounds.estimators._extrapolation import LINEAR, Subsets, extrapolate, not_independent
 from genbounds.estimators._inspect import inspect
 from genbounds.estimators._second_order import expand_design, expand_rows, halved, third_order
 from genbounds.estimators.inception._rows import HALVING_SEED, InceptionRows, random_halves
 from genbounds.results import Diagnostic, Method, caution, unreliable
 from genbounds.samples import too_even
-from genbounds.validation import InputError, check_choice
+from genbounds.validation import check_choice
 
 ESTIMATORS = ("debiased", "plugin", "infinity")
 
@@ -42,10 +42,7 @@ def inception_estimate(
         value, method = _third_order(form, plugin - error.bias)
     else:
         if estimator == "infinity":
-            raise InputError(
-                "IS∞ draws subsets of independent rows: use 'debiased' with groups, strata or "
-                "weights."
-            )
+            raise not_independent("IS∞")
         form = InceptionRows(rows, weights=design.weights)
         error, _ = expand_design(form, design)
         plugin = form.plugin()
@@ -53,6 +50,7 @@ def inception_estimate(
     warnings = seen.warnings
     if not seen.told:
         warnings += _balanced(form.top)
+    assumptions: tuple[str, ...] = (drawn(design),)
     details: tuple[str, ...] = ()
     if estimator == "plugin":
         warnings += (bias_left(plugin - value),)
@@ -65,7 +63,8 @@ def inception_estimate(
         score = max(line.value, 1.0)
         value, method = math.log(score), "extrapolation"
         error = replace(error, variance=error.variance + line.variance / score**2)
-        details = (f"{line.sizes.size} subset sizes from {line.sizes[0]} to {line.sizes[-1]}",)
+        assumptions += (LINEAR,)
+        details = line.details
     classes = int((form.marginals[:, 0] > 0.0).sum())
     warnings += small_sample(n, units=math.inf if design is None else design.free_units)
     if n < 2 * classes:
@@ -77,9 +76,6 @@ def inception_estimate(
                 "Use more samples.",
             ),
         )
-    assumptions = [drawn(design)]
-    if estimator == "infinity":
-        assumptions.append("the plug-in score is linear in 1/N over the subsets")
     return Estimate(
         title="Inception score",
         estimator=estimator,
@@ -91,7 +87,7 @@ def inception_estimate(
         upper_limit=math.log(rows.shape[1]),
         higher_is_better=True,
         warnings=warnings,
-        assumptions=tuple(assumptions),
+        assumptions=assumptions,
         details=details,
     )
 
