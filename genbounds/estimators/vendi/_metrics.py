@@ -12,11 +12,7 @@ from numpy.typing import NDArray
 from genbounds.estimators._estimate import Estimate
 from genbounds.estimators._metric_spec import MetricSpec, Prepare, Prepared
 from genbounds.estimators.kernels import RunningRke, squared_kernel_sum
-from genbounds.estimators.kernels._parameters import (
-    BANDWIDTH_ROWS,
-    PolynomialKernel,
-    median_bandwidth,
-)
+from genbounds.estimators.kernels._parameters import BANDWIDTH_ROWS, median_bandwidth
 from genbounds.estimators.kernels._rke import MINIMUM
 from genbounds.estimators.vendi._expansion import PAIRING_SEED
 from genbounds.estimators.vendi._score import COMPONENTS, check_order, vendi_estimate
@@ -49,13 +45,15 @@ def vendi_metric(
         Rows of the smallest model, where all are known: a truncation keeps fewer eigenvalues than
         that.
     """
-    given, note = vendi_options(metric, samples, options, smallest=smallest)
+    return _estimator(*vendi_options(metric, samples, options, smallest=smallest))
 
-    def expand(x: Any, *, estimator: str = "debiased") -> Estimate:
+
+def _estimator(given: Mapping[str, Any], note: str) -> Callable[..., Estimate]:
+    def estimate(x: Any, *, estimator: str = "debiased") -> Estimate:
         found = vendi_estimate(x, estimator=estimator, **given)
         return replace(found, details=(*found.details, note)) if note else found
 
-    return expand
+    return estimate
 
 
 # A branch for each option that could be wrong.
@@ -93,8 +91,8 @@ def vendi_options(
             f"must be among {', '.join(OPTIONS)}; got {unknown[0]!r}.", argument="options"
         )
     kernel = given.setdefault("kernel", "rbf")
-    note = ""
-    if kernel in ("rbf", "laplace") and given.get("bandwidth") is None:
+    radial, note = _is_radial(kernel), ""
+    if radial and given.get("bandwidth") is None:
         share = max(2, BANDWIDTH_ROWS // max(len(samples), 1))
         rng = np.random.default_rng(PAIRING_SEED)
         parts = []
@@ -113,9 +111,7 @@ def vendi_options(
             if given.setdefault(name, value) != value:
                 raise InputError(f"metric 'rke' has {name} {value!r}; use metric 'vendi'.")
     elif given.get("method") is None:
-        infinite = kernel in ("rbf", "laplace") or (
-            callable(kernel) and not isinstance(kernel, PolynomialKernel)
-        )
+        infinite = radial or callable(kernel)
         limitless = infinite and check_order(given.get("order", 1.0)) < 2.0
         given["method"] = "truncated" if limitless else "exact"
         open_ended = limitless and given.get("components") is None
@@ -126,12 +122,15 @@ def vendi_options(
     return given, note
 
 
+def _is_radial(kernel: object) -> bool:
+    return isinstance(kernel, str) and kernel in ("rbf", "laplace")
+
+
 def _prepare(metric: str) -> Prepare:
     """Prepare one of the two; the reference is there for the bandwidth only."""
 
     def prepare(reference: Any, options: Mapping[str, Any], models: Sequence[Any]) -> Prepared:
-        kernel = options.get("kernel", "rbf")
-        radial = isinstance(kernel, str) and kernel in ("rbf", "laplace")
+        radial = _is_radial(options.get("kernel", "rbf"))
         samples = list(models) if reference is None else [reference]
         if radial and not samples and options.get("bandwidth") is None:
             raise InputError(
@@ -140,7 +139,7 @@ def _prepare(metric: str) -> Prepare:
             )
         sizes = [len(model) for model in models if hasattr(model, "__len__")]
         smallest = min(sizes, default=None)
-        given, _ = vendi_options(metric, samples, options, smallest=smallest)
+        given, note = vendi_options(metric, samples, options, smallest=smallest)
 
         def pair_sum(one: NDArray[Any], two: NDArray[Any]) -> float:
             return squared_kernel_sum(
@@ -149,14 +148,15 @@ def _prepare(metric: str) -> Prepare:
 
         # A spectrum of order below 2 is debiased only where the samples fill the feature
         # dimension; an infinite one is truncated, which takes more rows than components.
-        below = metric == "vendi" and options.get("order", 1.0) < 2.0
-        components = 100 if options.get("components") is None else int(options["components"])
+        below = given.get("order", 1.0) < 2.0
+        components = options.get("components")
+        kept = COMPONENTS["truncated"] if components is None else int(components)
         return Prepared(
-            estimate=vendi_metric(metric, samples, options, smallest=smallest),
+            estimate=_estimator(given, note),
             follow=(lambda columns: RunningRke(pair_sum)) if metric == "rke" else None,
             columns=None if reference is None else np.shape(reference)[1],
             samples_per_dimension=8 if below and not radial else 0,
-            minimum=components + 1 if below and radial else MINIMUM,
+            minimum=kept + 1 if below and radial else MINIMUM,
         )
 
     return prepare
