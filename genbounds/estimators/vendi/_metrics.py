@@ -17,7 +17,7 @@ from genbounds.estimators.kernels._rke import MINIMUM
 from genbounds.estimators.vendi._expansion import PAIRING_SEED
 from genbounds.estimators.vendi._score import COMPONENTS, check_order, vendi_estimate
 from genbounds.samples import features_of
-from genbounds.validation import InputError, check_features
+from genbounds.validation import InputError, check_count, check_features
 
 OPTIONS = ("kernel", "bandwidth", "order", "method", "components", "seed")
 
@@ -91,6 +91,9 @@ def vendi_options(
             f"must be among {', '.join(OPTIONS)}; got {unknown[0]!r}.", argument="options"
         )
     kernel = given.setdefault("kernel", "rbf")
+    order, components = check_order(given.get("order", 1.0)), given.get("components")
+    if components is not None:
+        check_count("components", components)
     radial, note = _is_radial(kernel), ""
     if radial and given.get("bandwidth") is None:
         share = max(2, BANDWIDTH_ROWS // max(len(samples), 1))
@@ -112,9 +115,9 @@ def vendi_options(
                 raise InputError(f"metric 'rke' has {name} {value!r}; use metric 'vendi'.")
     elif given.get("method") is None:
         infinite = radial or callable(kernel)
-        limitless = infinite and check_order(given.get("order", 1.0)) < 2.0
+        limitless = infinite and order < 2.0
         given["method"] = "truncated" if limitless else "exact"
-        open_ended = limitless and given.get("components") is None
+        open_ended = limitless and components is None
         if open_ended and smallest is not None and 1 < smallest <= COMPONENTS["truncated"]:
             given["components"] = smallest - 1
             few = f"truncated at t={smallest - 1} for all: the smallest sample has {smallest} rows"
@@ -149,8 +152,7 @@ def _prepare(metric: str) -> Prepare:
         # A spectrum of order below 2 is debiased only where the samples fill the feature
         # dimension; an infinite one is truncated, which takes more rows than components.
         below = given.get("order", 1.0) < 2.0
-        components = options.get("components")
-        kept = COMPONENTS["truncated"] if components is None else int(components)
+        kept = options.get("components") or COMPONENTS["truncated"]
         return Prepared(
             estimate=_estimator(given, note),
             follow=(lambda columns: RunningRke(pair_sum)) if metric == "rke" else None,

@@ -179,7 +179,9 @@ def vendi_estimate(
         rows=rows,
         order=order,
         plugin=estimator == "plugin",
-        components=check_count("components", components or COMPONENTS.get(method, 1)),
+        components=check_count(
+            "components", COMPONENTS.get(method, 1) if components is None else components
+        ),
         seed=seed,
         every_row=influences,
         design=None if design is None or design.independent else design,
