@@ -26,7 +26,7 @@ from experiments.digits.train import DEFAULT_CACHE, Config, Digits, prepare
 from experiments.record import PAGE, record, stamp, table
 from genbounds.estimators import FrechetReference
 from genbounds.estimators._extrapolation import SPACINGS, Subsets, extrapolate
-from genbounds.estimators._inception import InceptionRows
+from genbounds.estimators.inception._rows import InceptionRows
 
 MODELS = ("gan", "vae")
 SCORES = ("FID", "IS")

@@ -220,7 +220,7 @@ _CONVERGENCE = "python -m experiments.digits.convergence"
 C20 = (
     Row(item="(1)", what="FID", file="genbounds/estimators/frechet/_distance.py",
         command=_CONVERGENCE, note="a definition: `gb.frechet_distance`"),
-    Row(item="(2)", what="Inception score", file="genbounds/estimators/_inception.py",
+    Row(item="(2)", what="Inception score", file="genbounds/estimators/inception/_score.py",
         command=_CONVERGENCE, note="a definition: `gb.inception_score`"),
     Row(item="(3), (4)", what="Monte Carlo and its variance", file="docs/sobol.md",
         command=_SOBOL, note="textbook facts, not claims of the paper"),

@@ -11,7 +11,8 @@ from typing import Any
 from genbounds._text import percent
 from genbounds.estimators._estimate import Estimate, EstimateDifference, difference
 from genbounds.estimators._inspect import shared_rows
-from genbounds.estimators._metrics import MetricSpec, Prepared, metric_spec
+from genbounds.estimators._metric_spec import MetricSpec, Prepared
+from genbounds.estimators._metrics import metric_spec
 from genbounds.origins import check_same_encoder, origin_of, origin_warnings
 from genbounds.results import Difference, Ranking
 from genbounds.validation import InputError, check_open_unit

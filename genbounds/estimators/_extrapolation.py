@@ -16,6 +16,9 @@ SPACINGS = ("n", "1/n")
 MINIMUM_POOL = 20
 """Minimum number of samples through which a line is drawn."""
 
+LINEAR = "the plug-in score is linear in 1/N over the subsets"
+"""What an extrapolated score assumes."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subsets:
@@ -104,6 +107,11 @@ class Extrapolation:
     sizes: NDArray[np.intp]
     scores: Float
 
+    @property
+    def details(self) -> tuple[str, ...]:
+        """What the line was drawn through."""
+        return (f"{self.sizes.size} subset sizes from {self.sizes[0]} to {self.sizes[-1]}",)
+
     def at(self, n: int) -> float:
         """Predict the plug-in score of `n` samples: the line read at 1/n (C20 §4.3).
 
@@ -111,6 +119,13 @@ class Extrapolation:
         say how far the scores of another pool would lie. Predictions from independent pools do.
         """
         return self.value + self.slope / n
+
+
+def not_independent(title: str) -> InputError:
+    """Return what to raise for rows of which no subsets can be drawn."""
+    return InputError(
+        f"{title} draws subsets of independent rows: use 'debiased' with groups, strata or weights."
+    )
 
 
 def extrapolate(

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,7 @@ from genbounds._betting import betting_lower_limit
 from genbounds._text import quoted
 from genbounds.estimators._design import Design, Index, design_of, drawn, row_design, sums_by
 from genbounds.estimators._estimate import Estimate, OwnInterval, heavy_tails, skewed, small_sample
+from genbounds.estimators._metric_spec import MetricSpec, Prepared
 from genbounds.estimators._second_order import NumberedRows, RowTerms, expand_design
 from genbounds.origins import origin_of
 from genbounds.results import Score
@@ -229,3 +232,19 @@ def _check_bounds(bounds: Any) -> tuple[float, float]:
             argument="bounds",
         )
     return low, high
+
+
+def _prepare(reference: Any, options: Mapping[str, Any], models: Sequence[Any]) -> Prepared:
+    return Prepared(estimate=partial(mean_estimate, **options), columns=1)
+
+
+MEAN = MetricSpec(
+    name="mean",
+    title="Mean",
+    summary="mean of one value per sample, such as CLIPScore",
+    prepare=_prepare,
+    higher_is_better=True,
+    data="values",
+    reference="none",
+    options=("bounds",),
+)

@@ -15,12 +15,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genbounds._text import quoted
+from genbounds.estimators._design import design_of
 from genbounds.estimators._estimate import EXACT, Estimate, SampleError
-from genbounds.estimators._moments import random_groups
+from genbounds.estimators._moments import Moments, random_groups
 from genbounds.results import Score
-from genbounds.validation import Float, InputError, check_count
+from genbounds.samples import features_of
+from genbounds.validation import Float, InputError, check_count, check_features
 
 Rows = NDArray[Any]
+
+Recompute = Callable[[Sequence[Rows | None]], float]
+"""Value of an estimate, on its own scale, from generated and reference rows."""
 
 INTERVALS = ("influence", "jackknife", "bootstrap")
 
@@ -82,25 +87,61 @@ def check_interval(interval: Any) -> Jackknife | Bootstrap | None:
     )
 
 
-def jackknife_score(
+def resampled_rows(name: str, x: Any) -> Rows | None:
+    """Rows to resample; None where the moments are exact."""
+    if design_of(name, x) is not None:
+        raise InputError(
+            "is a Sample with groups, strata or weights, which has the interval 'influence' only.",
+            argument=name,
+        )
+    if not isinstance(x, Moments):
+        return check_features(name, features_of(x))
+    if x.n is not None:
+        raise InputError(
+            "is given by its moments, which cannot be resampled: pass the features, or "
+            "use the default interval.",
+            argument=name,
+        )
+    return None
+
+
+def resampled_score(
     found: Estimate,
-    estimate: Callable[[Sequence[Rows | None]], float],
+    estimate: Recompute,
     samples: Sequence[Rows | None],
-    plan: Jackknife,
+    plan: Jackknife | Bootstrap,
     level: float,
+    *,
+    empirical: Callable[[], float],
 ) -> Score:
-    """Score with the variance of the delete-group jackknife, groups deleted from either sample.
+    """Score with an interval by recomputation.
 
     Parameters
     ----------
     found : Estimate
         The estimate from all rows.
     estimate : callable
-        Value, on the scale of `found`, from generated and reference rows.
     samples : sequence of (ndarray or None)
         Generated and reference rows; None for one that is exactly known.
-    plan : Jackknife
+    plan : Jackknife or Bootstrap
     level : float
+    empirical : callable
+        Returns what the estimate aims at when rows are drawn from the samples themselves: the
+        statistic of the empirical distributions.
+    """
+    if isinstance(plan, Jackknife):
+        return _jackknife_score(found, estimate, samples, plan, level)
+    return _bootstrap_score(found, estimate, samples, empirical(), plan, level)
+
+
+def _jackknife_score(
+    found: Estimate,
+    estimate: Recompute,
+    samples: Sequence[Rows | None],
+    plan: Jackknife,
+    level: float,
+) -> Score:
+    """Score with the variance of the delete-group jackknife, groups deleted from either sample.
 
     Notes
     -----
@@ -129,24 +170,15 @@ def jackknife_score(
     return found.score(level)
 
 
-def bootstrap_score(
+def _bootstrap_score(
     found: Estimate,
-    estimate: Callable[[Sequence[Rows | None]], float],
+    estimate: Recompute,
     samples: Sequence[Rows | None],
     empirical: float,
     plan: Bootstrap,
     level: float,
 ) -> Score:
     """Score with the interval of the basic bootstrap.
-
-    Parameters
-    ----------
-    found, estimate, samples, level
-        As in `jackknife_score`.
-    empirical : float
-        What the estimate aims at when rows are drawn from the samples themselves: the statistic of
-        the empirical distributions.
-    plan : Bootstrap
 
     Notes
     -----

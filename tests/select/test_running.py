@@ -68,7 +68,7 @@ def test_picks_are_those_of_the_plain_way(policy, monkeypatch):
         def loss(self):
             return plain.plugin(self.rows)
 
-    monkeypatch.setattr("genbounds.estimators._metrics.RunningFrechet", Plain)
+    monkeypatch.setattr("genbounds.estimators.frechet._metric.RunningFrechet", Plain)
     slow = select.run(arms, reference, policy=policy, budget=600)
     np.testing.assert_array_equal(quick.history.picks, slow.history.picks)
 

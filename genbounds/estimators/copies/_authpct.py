@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,12 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genbounds.estimators._design import Design, row_design
-from genbounds.estimators._estimate import (
-    Estimate,
-    small_sample,
-)
+from genbounds.estimators._estimate import Estimate, small_sample
 from genbounds.estimators._inspect import inspect_rows, row_ids
 from genbounds.estimators._mean import mean_by_design
+from genbounds.estimators._metric_spec import MetricSpec, Prepared
 from genbounds.estimators._moments import Moments
 from genbounds.estimators.neighbours import Frame, Neighbours, nearest_rows, share_interval
 from genbounds.origins import check_same_encoder, origin_of
@@ -212,3 +211,18 @@ def _percent(found: Estimate) -> Estimate:
         return PERCENT * low, PERCENT * high
 
     return replace(found.scaled(PERCENT), upper_limit=PERCENT, own_interval=limits)
+
+
+def _prepare(reference: Any, options: Mapping[str, Any], models: Sequence[Any]) -> Prepared:
+    prepared = TrainingRows(reference)
+    return Prepared(estimate=prepared.estimate, columns=prepared.d)
+
+
+AUTHPCT = MetricSpec(
+    name="authpct",
+    title="AuthPct",
+    summary="percentage of rows that are no near copies of a training row (the reference)",
+    unit="%",
+    prepare=_prepare,
+    higher_is_better=True,
+)

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from genbounds._text import number
 from genbounds.estimators._design import row_design
 from genbounds.estimators._estimate import Estimate
 from genbounds.estimators._inspect import inspect_rows
 from genbounds.estimators._mean import mean_by_design
+from genbounds.estimators._metric_spec import MetricSpec, Prepared
 from genbounds.estimators._moments import Moments
+from genbounds.estimators.copies._cosine import check_directions, cosine_distances
 from genbounds.estimators.frechet import FrechetReference
 from genbounds.origins import origin_of
 from genbounds.results import Diagnostic, Score, caution, unreliable
 from genbounds.samples import converted, features_of
 from genbounds.validation import (
-    Float,
     InputError,
     check_choice,
     check_features,
@@ -37,8 +36,6 @@ NO_DISTANCE = 1e-12
 
 NEAR = 3.0
 """Standard errors of the mean cosine distance within which its threshold may be on either side."""
-
-BLOCK_ROWS = 2048
 
 
 def mifid(
@@ -118,7 +115,7 @@ class MifidReference:
         real = converted("real", real)
         self._rows = check_features("real", features_of(real))
         check_finite("real", self._rows)
-        _check_directions("real", self._rows)
+        check_directions("real", self._rows)
         self._distance = FrechetReference(real)
 
     @property
@@ -132,7 +129,7 @@ class MifidReference:
         fake = converted("fake", fake)
         distance = self._distance.estimate(fake, estimator=estimator)
         seen = inspect_rows("fake", fake, needs="MIFID needs")
-        _check_directions("fake", seen.rows)
+        check_directions("fake", seen.rows)
         design = seen.design or row_design(len(seen.rows))
         cosine = mean_by_design(cosine_distances(seen.rows, self._rows), design)
         penalised = cosine.value < self.threshold
@@ -203,50 +200,21 @@ def _ratio(distance: Estimate, cosine: Estimate, estimator: str) -> Estimate:
     return replace(found, value=found.value - bias, sample=error)
 
 
-def cosine_distances(x: NDArray[Any], y: NDArray[Any]) -> Float:
-    """Smallest 1 - |cos(x, y)| of each row of `x` to a row of `y`.
-
-    Parameters
-    ----------
-    x, y : ndarray of shapes (n, d) and (m, d)
-        Without zero rows.
-    """
-    largest, nearest = np.full(len(x), -1.0), np.zeros(len(x), dtype=np.intp)
-    for first in range(0, len(y), BLOCK_ROWS):
-        directions = _directions(y[first : first + BLOCK_ROWS]).T
-        for start in range(0, len(x), BLOCK_ROWS):
-            rows = slice(start, start + BLOCK_ROWS)
-            cosines = np.abs(_directions(x[rows]) @ directions)
-            at = cosines.argmax(axis=1)
-            best = cosines[np.arange(at.size), at]
-            better = best > largest[rows]
-            largest[rows][better] = best[better]
-            nearest[rows][better] = first + at[better]
-    found = np.empty(len(x))
-    for start in range(0, len(x), BLOCK_ROWS):  # of directions, whose products lose digits
-        rows = slice(start, start + BLOCK_ROWS)
-        one, two = _directions(x[rows]), _directions(y[nearest[rows]])
-        one *= np.where(np.einsum("ij,ij->i", one, two) < 0.0, -1.0, 1.0)[:, None]
-        gap = one - two
-        found[rows] = np.einsum("ij,ij->i", gap, gap) / 2.0
-    return found
+def _prepare(reference: Any, options: Mapping[str, Any], models: Sequence[Any]) -> Prepared:
+    prepared = MifidReference(reference, **options)
+    return Prepared(
+        estimate=prepared.estimate,
+        columns=prepared.d,
+        samples_per_dimension=4,
+        sampled_reference=True,
+    )
 
 
-def _directions(rows: NDArray[Any]) -> Float:
-    """Rows of length one."""
-    found = np.array(rows, dtype=np.float64)
-    found /= np.abs(found).max(axis=1, keepdims=True)
-    found /= np.linalg.norm(found, axis=1, keepdims=True)
-    return found
-
-
-def _check_directions(name: str, rows: NDArray[Any]) -> None:
-    """Refuse zero rows."""
-    for start in range(0, len(rows), BLOCK_ROWS):
-        zero = ~rows[start : start + BLOCK_ROWS].any(axis=1)
-        if zero.any():
-            raise InputError(
-                f"has zeros only in row {start + int(zero.argmax())}: it has no direction, and no "
-                "cosine distance. Leave such rows out.",
-                argument=name,
-            )
+MIFID = MetricSpec(
+    name="mifid",
+    title="MIFID",
+    summary="Fréchet distance over the mean cosine distance to the nearest training row",
+    unit="squared feature units",
+    prepare=_prepare,
+    options=("threshold",),
+)

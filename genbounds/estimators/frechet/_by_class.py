@@ -16,7 +16,7 @@ from genbounds.estimators._estimate import Estimate
 from genbounds.estimators._moments import Moments
 from genbounds.estimators.frechet._class_difference import Side, mean_less_whole
 from genbounds.estimators.frechet._classes import Label, common_classes, rows_by_class
-from genbounds.estimators.frechet._distance import FrechetReference
+from genbounds.estimators.frechet._reference import FrechetReference
 from genbounds.results import Diagnostic, Score, hedged
 from genbounds.samples import Sample, converted, too_even
 from genbounds.validation import InputError, check_open_unit

@@ -26,7 +26,7 @@ from genbounds.estimators._estimate import (
 from genbounds.estimators._inspect import Inspected, inspect_rows
 from genbounds.estimators._linalg import EPS
 from genbounds.estimators._moments import Moments
-from genbounds.estimators.frechet._distance import FrechetReference
+from genbounds.estimators.frechet._reference import FrechetReference
 from genbounds.estimators.frechet._sample import weighted_moments
 from genbounds.estimators.kernels import FoldedSample, folded, inspected_models, warnings_of
 from genbounds.results import Diagnostic

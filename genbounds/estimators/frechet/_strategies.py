@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genbounds.estimators._estimate import Estimate, bias_left
-from genbounds.estimators._extrapolation import Subsets, extrapolate
+from genbounds.estimators._extrapolation import LINEAR, Subsets, extrapolate
 from genbounds.estimators._two_samples import shared_units
 from genbounds.estimators.frechet import _by_fit
 from genbounds.estimators.frechet._by_design import designed
@@ -80,8 +80,8 @@ def infinity(
         (replace(own, variance=own.variance + line.variance), other),
         estimator="infinity",
         warnings=warnings,
-        assumptions=("the plug-in score is linear in 1/N over the subsets",),
-        details=(f"{line.sizes.size} subset sizes from {line.sizes[0]} to {line.sizes[-1]}",),
+        assumptions=(LINEAR,),
+        details=line.details,
     )
 
 

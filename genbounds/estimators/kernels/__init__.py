@@ -1,4 +1,12 @@
-"""Kernels, and the scores that are U-statistics of them: kernel distances and RKE."""
+"""Kernels, and the scores that are U-statistics of them: kernel distances and RKE.
+
+Distances: `_kid` and `_distance` have the public functions, `_reference` scores many models against
+one reference, `_choice` fits a kernel of `_pair_kernels` to it, `_rows` and `_designed` are the
+mathematics, of independent rows and of others, `_folds` and `_crossed` compare many models, and
+mixtures of them (`_mixed`), at once.
+Kernels on one sample, for the Vendi family and RKE (`_rke`): `_kernels` finds the one that is meant
+in `_radial_rows`, `_feature_rows` or `_function_rows`, which share `_kernel_rows`.
+"""
 
 from genbounds.estimators.kernels._crossed import CrossedMeans as CrossedMeans
 from genbounds.estimators.kernels._crossed import FoldedSample as FoldedSample
@@ -9,9 +17,15 @@ from genbounds.estimators.kernels._folds import crossed_squares as crossed_squar
 from genbounds.estimators.kernels._folds import folded as folded
 from genbounds.estimators.kernels._folds import inspected_models as inspected_models
 from genbounds.estimators.kernels._folds import warnings_of as warnings_of
-from genbounds.estimators.kernels._kernels import PolynomialKernel as PolynomialKernel
-from genbounds.estimators.kernels._kernels import median_bandwidth as median_bandwidth
 from genbounds.estimators.kernels._kid import kernel_inception_distance as kernel_inception_distance
+from genbounds.estimators.kernels._metrics import CMMD as CMMD
+from genbounds.estimators.kernels._metrics import ENERGY as ENERGY
+from genbounds.estimators.kernels._metrics import KAD as KAD
+from genbounds.estimators.kernels._metrics import KID as KID
 from genbounds.estimators.kernels._mixed import mixture_estimate as mixture_estimate
+from genbounds.estimators.kernels._parameters import PolynomialKernel as PolynomialKernel
+from genbounds.estimators.kernels._parameters import median_bandwidth as median_bandwidth
 from genbounds.estimators.kernels._reference import KernelReference as KernelReference
 from genbounds.estimators.kernels._rke import squared_kernel_sum as squared_kernel_sum
+from genbounds.estimators.kernels._running import RunningKid as RunningKid
+from genbounds.estimators.kernels._running import RunningRke as RunningRke

@@ -11,17 +11,17 @@ from numpy.typing import NDArray
 
 from genbounds.estimators._moments import row_blocks
 from genbounds.estimators._scale import unit_of
-from genbounds.estimators.kernels._kernels import (
-    PolynomialKernel,
-    check_bandwidth,
-    median_bandwidth,
-)
 from genbounds.estimators.kernels._pair_kernels import (
     Energy,
     PairKernel,
     Polynomial,
     Radial,
     unit_rows,
+)
+from genbounds.estimators.kernels._parameters import (
+    PolynomialKernel,
+    check_bandwidth,
+    median_bandwidth,
 )
 from genbounds.validation import Float, InputError, check_choice
 

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from genbounds._text import quoted
-from genbounds.estimators.kernels._kernels import PolynomialKernel
+from genbounds.estimators.kernels._parameters import PolynomialKernel
 from genbounds.estimators.kernels._reference import KernelReference
 from genbounds.estimators.kernels._subsets import RandomSubsets
 from genbounds.origins import origin_of

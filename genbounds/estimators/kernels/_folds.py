@@ -11,8 +11,8 @@ from genbounds.estimators._design import Design, Index, row_design, sums_by
 from genbounds.estimators._inspect import Inspected, inspect_rows, leaked, shared_rows
 from genbounds.estimators._scale import factor_of
 from genbounds.estimators.kernels._crossed import CrossedMeans, FoldedSample
-from genbounds.estimators.kernels._kernels import check_bandwidth
 from genbounds.estimators.kernels._pair_kernels import Radial
+from genbounds.estimators.kernels._parameters import check_bandwidth
 from genbounds.estimators.kernels._reference import MINIMUM, NEEDS, KernelReference
 from genbounds.results import Diagnostic
 from genbounds.validation import Float, InputError, check_same_dimension, seeded

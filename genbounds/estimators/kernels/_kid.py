@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from genbounds.estimators.kernels._distance import kernel_distance
-from genbounds.estimators.kernels._kernels import PolynomialKernel
+from genbounds.estimators.kernels._parameters import PolynomialKernel
 from genbounds.results import Score
 
 

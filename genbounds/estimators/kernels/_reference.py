@@ -17,8 +17,8 @@ from genbounds.estimators._scale import scaled_back
 from genbounds.estimators._two_samples import shared_units
 from genbounds.estimators.kernels._choice import pair_kernel
 from genbounds.estimators.kernels._designed import designed_estimate
-from genbounds.estimators.kernels._kernels import PolynomialKernel
 from genbounds.estimators.kernels._pair_kernels import BLOCK_ROWS, PairKernel, kernel_blocks
+from genbounds.estimators.kernels._parameters import PolynomialKernel
 from genbounds.estimators.kernels._rows import Between, Within, curvatures, rows_estimate
 from genbounds.estimators.kernels._subsets import RandomSubsets, mean_of_subsets
 from genbounds.origins import check_same_encoder, origin_of

@@ -14,7 +14,9 @@ from genbounds.estimators._estimate import SampleError
 from genbounds.estimators._moments import block_size, row_blocks
 from genbounds.estimators._second_order import NumberedRows, RowTerms, expand_design
 from genbounds.estimators._tiles import ChosenRows, Columns, over_rows, weighted_sums
-from genbounds.estimators.kernels._kernels import BLOCK_ROWS, Kernel, KernelRows
+from genbounds.estimators.kernels._kernel_rows import BLOCK_ROWS, KernelRows
+from genbounds.estimators.kernels._kernels import kernel_rows
+from genbounds.estimators.kernels._parameters import Kernel
 from genbounds.validation import Float
 
 SHIFTS, PAIRING_SEED = 8, 20_240_103
@@ -156,7 +158,7 @@ def squared_kernel_sum(
     -------
     float
     """
-    rows = KernelRows(np.concatenate([one, two]), kernel, bandwidth)
+    rows = kernel_rows(np.concatenate([one, two]), kernel, bandwidth)
     total = 0.0
     for start in range(len(one), rows.n, BLOCK_ROWS):
         values = rows.block(slice(0, len(one)), slice(start, min(start + BLOCK_ROWS, rows.n)))

@@ -1,10 +1,11 @@
 """Scores by nearest neighbours: precision, recall and their like, and certified ceilings."""
 
-from genbounds.estimators.neighbours._ceiling import Ceiling as Ceiling
 from genbounds.estimators.neighbours._ceiling import (
     precision_recall_ceiling as precision_recall_ceiling,
 )
+from genbounds.estimators.neighbours._ceiling_result import Ceiling as Ceiling
 from genbounds.estimators.neighbours._frame import Frame as Frame
+from genbounds.estimators.neighbours._metrics import METRICS as METRICS
 from genbounds.estimators.neighbours._pairs import Neighbours as Neighbours
 from genbounds.estimators.neighbours._pairs import nearest_rows as nearest_rows
 from genbounds.estimators.neighbours._precision_recall import (

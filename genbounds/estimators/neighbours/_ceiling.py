@@ -11,21 +11,20 @@ and of a set that was found on other rows both shares have exact upper limits.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from genbounds._tables import InHand, Line
-from genbounds._text import number, percent, quoted, said_by
+from genbounds._text import quoted
 from genbounds.estimators._design import drawn, row_design
 from genbounds.estimators._inspect import Inspected, leaked
+from genbounds.estimators.neighbours._ceiling_result import Ceiling
+from genbounds.estimators.neighbours._classifiers import fitted, looks_generated
 from genbounds.estimators.neighbours._halves import unit_keys
 from genbounds.estimators.neighbours._pairs import Rows
 from genbounds.estimators.neighbours._reference import inspected
 from genbounds.estimators.neighbours._shares import share_limit
 from genbounds.origins import check_same_encoder, origin_of, origin_warnings
-from genbounds.results import Diagnostic, all_reliable
 from genbounds.validation import (
     Float,
     InputError,
@@ -40,86 +39,6 @@ LEAST_ROWS = 200
 
 TRAINING, CUTTING = 0.35, 0.15
 """Shares of the units that train the classifier and choose its cut; the others certify."""
-
-NEIGHBOURS = 32
-"""Of the classifier by nearest neighbours."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ceiling(InHand):
-    """Upper limits of how much two distributions have in common.
-
-    Attributes
-    ----------
-    ceilings : dict of str to float
-        By name: "precision@10" is the largest share of the generated mass that can be left when
-        what is over-produced more than tenfold is cut to tenfold; "recall@10" the same of real mass
-        that is under-produced; "overlap" is 1 less the total variation. All are 1 for equal
-        distributions.
-    lam : tuple of float
-        λ of each: precision@λ above 1, overlap at 1, recall@1/λ below.
-    level : float
-        Confidence of each ceiling on its own.
-    n, m : int
-        Independent real and generated rows (groups) that certify.
-    classifiers : dict of str to str
-        What told the rows apart, for each ceiling.
-    warnings : tuple of Diagnostic
-    assumptions : tuple of str
-    """
-
-    _names: ClassVar[str] = "Ceiling"
-
-    ceilings: dict[str, float]
-    lam: tuple[float, ...]
-    level: float
-    n: int
-    m: int
-    classifiers: dict[str, str]
-    warnings: tuple[Diagnostic, ...] = ()
-    assumptions: tuple[str, ...] = ()
-
-    def __getitem__(self, name: str) -> float:
-        return self.ceilings[name]
-
-    @property
-    def reliable(self) -> bool:
-        """False exactly if a warning is "unreliable"."""
-        return all_reliable(self.warnings)
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """The messages of all warnings, then the assumptions."""
-        return (*(warning.message for warning in self.warnings), *self.assumptions)
-
-    def _lines(self) -> list[Line]:
-        return [
-            Line(name=name, value=value, low=0.0, high=value, reliable=self.reliable)
-            for name, value in self.ceilings.items()
-        ]
-
-    def _caption(self) -> str:
-        return f"Certified ceilings, each at {percent(self.level)}"
-
-    def __repr__(self) -> str:
-        found = ", ".join(f"{name} <= {number(value)}" for name, value in self.ceilings.items())
-        text = f"Ceiling({found}; each at {percent(self.level)})"
-        return "\n  ".join((text, *map(str, self.warnings)))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types."""
-        return {
-            "ceilings": dict(self.ceilings),
-            "lam": list(self.lam),
-            "level": self.level,
-            "n": self.n,
-            "m": self.m,
-            "classifiers": dict(self.classifiers),
-            "reliable": self.reliable,
-            "warnings": [warning.to_dict() for warning in self.warnings],
-            "assumptions": list(self.assumptions),
-            "notes": list(self.notes),
-        }
 
 
 def precision_recall_ceiling(
@@ -203,14 +122,14 @@ def precision_recall_ceiling(
                 f"has {units} independent groups of rows: a ceiling needs at least {LEAST_ROWS}.",
                 argument=name,
             )
-    parts = [_parts(one, seed) for one in seen]
-    (_, real_cut, real_last), (_, fake_cut, fake_last) = parts
-    machines = _fitted(classifier, parts[0][0], parts[1][0])
-    on_cut = {key: (_looks(one, real_cut), _looks(one, fake_cut)) for key, one in machines.items()}
-    on_last = {
-        key: (_looks(one, real_last), _looks(one, fake_last)) for key, one in machines.items()
-    }
-    n, m, delta = len(real_last), len(fake_last), 1.0 - level
+    real_parts, fake_parts = (_parts(one, seed) for one in seen)
+    train, cut, last = zip(real_parts, fake_parts, strict=True)
+    machines = fitted(classifier, *train)
+    on_cut, on_last = (
+        {key: [looks_generated(one, side) for side in sides] for key, one in machines.items()}
+        for sides in (cut, last)
+    )
+    n, m, delta = len(last[0]), len(last[1]), 1.0 - level
     ceilings, chosen = {}, {}
     for one in wanted:
         cuts = {
@@ -268,59 +187,6 @@ def _parts(seen: Inspected, seed: int) -> tuple[Rows, Rows, Rows]:
     train, cut = keys < TRAINING, (keys >= TRAINING) & (keys < TRAINING + CUTTING)
     certify = ~train & ~cut & single
     return seen.rows[train], seen.rows[cut & single], seen.rows[certify]
-
-
-def _fitted(classifier: Any, real: Rows, fake: Rows) -> dict[str, Any]:
-    """Fit every classifier, by its name."""
-    x = np.concatenate([real, fake])
-    y = np.repeat([0, 1], [len(real), len(fake)])
-    found = _classifiers(len(x)) if classifier is None else _theirs(classifier)
-    for machine in found.values():
-        try:
-            machine.fit(x, y)
-        except Exception as error:  # whatever somebody else's code raises
-            raise InputError(f"fails to fit: {said_by(error)}.", argument="classifier") from error
-    return found
-
-
-def _classifiers(rows: int) -> dict[str, Any]:
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.neighbors import KNeighborsClassifier
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-
-    count = min(NEIGHBOURS, rows // 2)
-    return {
-        f"{count} nearest neighbours": KNeighborsClassifier(count, algorithm="brute"),
-        "logistic regression": make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)),
-    }
-
-
-def _theirs(classifier: Any) -> dict[str, Any]:
-    from sklearn.base import clone
-
-    scores = hasattr(classifier, "predict_proba") or hasattr(classifier, "decision_function")
-    if isinstance(classifier, type) or not (hasattr(classifier, "fit") and scores):
-        raise InputError(
-            "must have fit(x, y) and predict_proba(x) or decision_function(x), as classifiers of "
-            f"scikit-learn do; got {quoted(classifier)}.",
-            argument="classifier",
-        )
-    return {type(classifier).__name__: clone(classifier, safe=False)}
-
-
-def _looks(machine: Any, rows: Rows) -> Float:
-    """How much each row looks generated, to any scale."""
-    try:
-        if hasattr(machine, "predict_proba"):
-            found = np.asarray(machine.predict_proba(rows), dtype=np.float64)[:, 1]
-        else:
-            found = np.asarray(machine.decision_function(rows), dtype=np.float64)
-    except Exception as error:  # whatever somebody else's code raises
-        raise InputError(f"fails to predict: {said_by(error)}.", argument="classifier") from error
-    if found.shape != (len(rows),) or np.isnan(found).any():
-        raise InputError("must give one number per row.", argument="classifier")
-    return found
 
 
 def best_cut(

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from genbounds._text import quoted
-from genbounds.estimators._design import Design, drawn, row_design
+from genbounds.estimators._design import drawn, row_design
 from genbounds.estimators._estimate import (
     EXACT,
     Estimate,
-    SampleError,
     bias_left,
     heavy_tails,
     small_sample,
@@ -25,9 +24,9 @@ from genbounds.estimators.smooth._rows import (
     once_and_twice,
     weighted_function,
 )
-from genbounds.estimators.smooth._slopes import Weighted
+from genbounds.estimators.smooth._smoothness import doubts, piecewise
 from genbounds.origins import check_same_encoder, origin_of
-from genbounds.results import Score, unreliable
+from genbounds.results import Score
 from genbounds.validation import (
     InputError,
     check_choice,
@@ -43,9 +42,6 @@ ESTIMATORS = ("debiased", "plugin")
 
 DOUBLED = 200
 """Rows on which it is tried whether they may be repeated."""
-
-ROUNDING = 1e-12
-"""Share of the quadratic part in the variance of a score that is linear in the weights."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +119,9 @@ class SmoothScore:
         given: object = self.function  # callers are not type-checked
         if isinstance(given, type) or not callable(given):
             raise InputError("must be a function of rows and weights.", argument="function")
-        check_name(self.name)
+        name: object = self.name
+        if not (isinstance(name, str) and name.strip()):
+            raise InputError(f"must be a text; got {quoted(name)}.", argument="name")
         check_choice("derivative", self.derivative, DERIVATIVES)
         check_count("probes", self.probes, minimum=2)
         check_count("seed", self.seed, minimum=0)
@@ -200,7 +198,7 @@ class SmoothReference:
                 probes=score.probes,
                 seed=score.seed,
             )
-            missed = score.derivative == "hessian" and _piecewise(weighted, designs, errors)
+            missed = score.derivative == "hessian" and piecewise(weighted, designs, errors)
             stderr = math.sqrt(sum(error.variance for error in errors) + shared)
             some = [seen.rows[:DOUBLED] for seen in samples]
             *_, repeatable = once_and_twice(score.function, some, stderr)
@@ -234,42 +232,7 @@ class SmoothReference:
         warnings += heavy_tails(found)
         for design, name in zip(designs, names, strict=True):
             warnings += small_sample(design.effective, name=name, units=design.free_units)
-        if not repeatable:
-            warnings.append(
-                unreliable(
-                    "not-smooth",
-                    f"{score.name} is no function of weighted rows: every row twice, at half its "
-                    "weight, gives another value",
-                    "Take every mean, variance and share with the weights; gb.check_score says "
-                    "more.",
-                )
-            )
-        if missed:
-            warnings.append(
-                unreliable(
-                    "not-smooth",
-                    f"{score.name} is piecewise linear in the weights: its Hessian is zero, and "
-                    "the bias is still there",
-                    'Pass derivative="secant" to SmoothScore, if `check_score` agrees.',
-                )
-            )
+        warnings += doubts(score.name, repeatable=repeatable, missed=missed)
         if estimator == "plugin":
             warnings.append(bias_left(bias))
         return found.warned(*warnings)
-
-
-def _piecewise(
-    weighted: Weighted, designs: Sequence[Design], errors: Sequence[SampleError]
-) -> bool:
-    """Whether a score without second derivatives is curved all the same, from kink to kink."""
-    allowed = ROUNDING * sum(error.variance for error in errors)
-    if any(error.quadratic_variance > allowed for error in errors):
-        return False
-    _, again, _ = expand(weighted, designs, derivative="secant", probes=2)
-    return any(error.quadratic_variance > allowed for error in again)
-
-
-def check_name(name: object) -> None:
-    """Refuse what is no name."""
-    if not (isinstance(name, str) and name.strip()):
-        raise InputError(f"must be a text; got {quoted(name)}.", argument="name")

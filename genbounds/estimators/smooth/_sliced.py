@@ -13,11 +13,14 @@ Hessian, which is why the bias is removed by secants.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from genbounds.estimators._metric_spec import MetricSpec, Prepared
+from genbounds.estimators.smooth._metric import smooth_spec
 from genbounds.estimators.smooth._score import SmoothScore
 from genbounds.results import Score
 from genbounds.validation import Float, check_count
@@ -213,3 +216,17 @@ def _images(one: Float, two: Float) -> tuple[NDArray[np.intp], NDArray[np.intp]]
     flat = at + m * np.arange(len(at))[:, None]
     counts = np.bincount(flat.ravel(), minlength=at.shape[0] * m).reshape(-1, m)
     return at, np.minimum(np.cumsum(counts, axis=1), n - 1)
+
+
+def _prepare(reference: Any, options: Mapping[str, Any], models: Sequence[Any]) -> Prepared:
+    return smooth_spec(sliced_score(**options)).prepare(reference, {}, models)
+
+
+MIND = MetricSpec(
+    name="mind",
+    title="Sliced Wasserstein distance (MIND)",
+    summary="sliced Wasserstein distance along 1,000 random lines (needs torch)",
+    unit="squared feature units",
+    prepare=_prepare,
+    options=("directions", "seed"),
+)

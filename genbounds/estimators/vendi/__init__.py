@@ -6,7 +6,9 @@ one another (`_coupling`); `_ceiling` serves near the largest possible score, `_
 two samples per dimension.
 """
 
+from genbounds.estimators.vendi._metrics import RKE as RKE
+from genbounds.estimators.vendi._metrics import VENDI as VENDI
+from genbounds.estimators.vendi._metrics import vendi_metric as vendi_metric
+from genbounds.estimators.vendi._metrics import vendi_options as vendi_options
 from genbounds.estimators.vendi._score import vendi_estimate as vendi_estimate
-from genbounds.estimators.vendi._score import vendi_metric as vendi_metric
-from genbounds.estimators.vendi._score import vendi_options as vendi_options
 from genbounds.estimators.vendi._score import vendi_score as vendi_score

@@ -13,7 +13,7 @@ import numpy as np
 import scipy  # its submodules are loaded at their first use
 
 from genbounds.estimators._linalg import EPS
-from genbounds.estimators.kernels._kernels import KernelRows
+from genbounds.estimators.kernels._kernel_rows import KernelRows
 from genbounds.estimators.spectrum_fit._marchenko_pastur import Functional, RowLaw, fit_spectrum
 from genbounds.estimators.spectrum_fit._one_sample import (
     FEW_ROWS,

@@ -9,7 +9,8 @@ import numpy as np
 
 from genbounds.estimators._design import Design, chunks
 from genbounds.estimators._estimate import EXACT, Estimate, OwnInterval, SampleError
-from genbounds.estimators.kernels._kernels import KernelRows, divided
+from genbounds.estimators.kernels._feature_rows import CosineRows, divided
+from genbounds.estimators.kernels._kernel_rows import KernelRows
 from genbounds.estimators.vendi._expansion import PAIRING_SEED, spectral_error
 from genbounds.estimators.vendi._spectrum import FeatureRows, Spectrum, from_gram
 from genbounds.results import Diagnostic, Method
@@ -109,7 +110,7 @@ class Job:
 
     def features(self) -> FeatureRows | None:
         """Feature map, in float32 where the rows are and no power of an eigenvalue below one is."""
-        if self.rows.name == "cosine":
+        if isinstance(self.rows, CosineRows):
             rows = FeatureRows(self.rows.norms_of, self.rows.width, self.rows.dtype, divided)
         else:
             features = self.rows.features()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from numbers import Real
 from typing import Any
@@ -13,16 +13,10 @@ from genbounds._text import quoted
 from genbounds.estimators._design import drawn
 from genbounds.estimators._estimate import Estimate, bias_left, small_sample
 from genbounds.estimators._inspect import inspect
-from genbounds.estimators.kernels._kernels import (
-    BANDWIDTH_ROWS,
-    Kernel,
-    KernelRows,
-    PolynomialKernel,
-    median_bandwidth,
-)
+from genbounds.estimators.kernels._kernels import kernel_rows
+from genbounds.estimators.kernels._parameters import Kernel
 from genbounds.estimators.kernels._precomputed import inspect_kernel
 from genbounds.estimators.vendi._exact import exact
-from genbounds.estimators.vendi._expansion import PAIRING_SEED
 from genbounds.estimators.vendi._job import Job
 from genbounds.estimators.vendi._lanczos import lanczos
 from genbounds.estimators.vendi._random_features import random_features
@@ -30,12 +24,10 @@ from genbounds.estimators.vendi._truncated import nystrom, truncated
 from genbounds.estimators.vendi._ustat import u_statistic
 from genbounds.origins import origin_of
 from genbounds.results import Score
-from genbounds.samples import features_of
 from genbounds.validation import (
     InputError,
     check_choice,
     check_count,
-    check_features,
     check_open_unit,
 )
 
@@ -177,7 +169,7 @@ def vendi_estimate(
         seen = inspect("x", x)
     design = seen.design
     labels = None if design is None else design.labels
-    rows = KernelRows(seen.rows, kernel, bandwidth)
+    rows = kernel_rows(seen.rows, kernel, bandwidth)
     limitless = rows.dimension is None and order < 2.0
     if method is None:
         method = "truncated" if limitless and rows.n > LARGE else "exact"
@@ -187,7 +179,9 @@ def vendi_estimate(
         rows=rows,
         order=order,
         plugin=estimator == "plugin",
-        components=check_count("components", components or COMPONENTS.get(method, 1)),
+        components=check_count(
+            "components", COMPONENTS.get(method, 1) if components is None else components
+        ),
         seed=seed,
         every_row=influences,
         design=None if design is None or design.independent else design,
@@ -211,107 +205,6 @@ def vendi_estimate(
         ),
         assumptions=(*assumptions, *found.assumptions),
     )
-
-
-def vendi_metric(
-    metric: str,
-    samples: Sequence[Any],
-    options: Mapping[str, Any] | None = None,
-    *,
-    smallest: int | None = None,
-) -> Callable[..., Estimate]:
-    """Return the function that estimates the same statistic of any model.
-
-    Parameters
-    ----------
-    metric : {"vendi", "rke"}
-    samples : sequence of array_like
-        Where one bandwidth for all models comes from, if none is given: the reference, or all
-        models, each with equally many rows.
-    options : mapping, optional
-        Keyword arguments of `vendi_score`. "rke" has order 2 and the method "ustat"; "vendi" with
-        an infinite feature dimension and an order below 2 is truncated at every n, so that sample
-        sizes may differ.
-    smallest : int, optional
-        Rows of the smallest model, where all are known: a truncation keeps fewer eigenvalues than
-        that.
-    """
-    given, note = vendi_options(metric, samples, options, smallest=smallest)
-
-    def expand(x: Any, *, estimator: str = "debiased") -> Estimate:
-        found = vendi_estimate(x, estimator=estimator, **given)
-        return replace(found, details=(*found.details, note)) if note else found
-
-    return expand
-
-
-# A branch for each option that could be wrong.
-def vendi_options(
-    metric: str,
-    samples: Sequence[Any],
-    options: Mapping[str, Any] | None = None,
-    *,
-    smallest: int | None = None,
-) -> tuple[dict[str, Any], str]:
-    """Complete the options that all models share, with a note on what was chosen for them.
-
-    Parameters
-    ----------
-    metric : {"vendi", "rke"}
-    samples : sequence of array_like
-    options : mapping, optional
-    smallest : int, optional
-        All as for `vendi_metric`.
-
-    Returns
-    -------
-    tuple of dict and str
-        Keyword arguments of `vendi_score`, bandwidth and method among them; the note, or "".
-
-    Raises
-    ------
-    InputError
-        If an option is unknown or not legal for the metric, or samples differ in width.
-    """
-    given = dict(options or {})
-    legal = ("kernel", "bandwidth", "order", "method", "components", "seed")
-    unknown = [name for name in given if name not in legal]
-    if unknown:
-        raise InputError(
-            f"must be among {', '.join(legal)}; got {unknown[0]!r}.", argument="options"
-        )
-    kernel = given.setdefault("kernel", "rbf")
-    note = ""
-    if kernel in ("rbf", "laplace") and given.get("bandwidth") is None:
-        share = max(2, BANDWIDTH_ROWS // max(len(samples), 1))
-        rng = np.random.default_rng(PAIRING_SEED)
-        parts = []
-        for sample in samples:
-            rows = check_features("x", features_of(sample))
-            parts.append(rows[np.sort(rng.choice(len(rows), min(share, len(rows)), replace=False))])
-        if len({part.shape[1] for part in parts}) > 1:
-            raise InputError("all models need equally many features; they share one bandwidth.")
-        given["bandwidth"] = median_bandwidth(np.concatenate(parts), kernel=kernel)
-        note = (
-            f"one bandwidth for all, {given['bandwidth']:.6g}, by the median heuristic; "
-            "taken as given"
-        )
-    if metric == "rke":
-        for name, value in (("order", 2.0), ("method", "ustat")):
-            if given.setdefault(name, value) != value:
-                raise InputError(f"metric 'rke' has {name} {value!r}; use metric 'vendi'.")
-    elif given.get("method") is None:
-        infinite = kernel in ("rbf", "laplace") or (
-            callable(kernel) and not isinstance(kernel, PolynomialKernel)
-        )
-        limitless = infinite and check_order(given.get("order", 1.0)) < 2.0
-        given["method"] = "truncated" if limitless else "exact"
-        open_ended = limitless and given.get("components") is None
-        if open_ended and smallest is not None and 1 < smallest <= COMPONENTS["truncated"]:
-            given["components"] = smallest - 1
-            few = f"truncated at t={smallest - 1} for all: the smallest sample has {smallest} rows"
-            note = f"{note}; {few}" if note else few
-    return given, note
 
 
 def check_order(order: object) -> float:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from genbounds.estimators._design import Index
 from genbounds.estimators._moments import BLOCK_BYTES
 from genbounds.estimators._tiles import Columns, over_rows
-from genbounds.estimators.kernels._kernels import KernelRows
+from genbounds.estimators.kernels._kernel_rows import KernelRows
 from genbounds.estimators.kernels._rke import frobenius
 from genbounds.estimators.vendi._expansion import ZERO, Coordinates
 from genbounds.validation import Float

@@ -72,7 +72,7 @@ class Memory:
 def estimate(state: State, arm: int) -> Known | None:
     """Score all rows of `arm`, a tenth of them old news at most; None while there are too few."""
     n = state.rows[arm].shape[0]
-    reference = state.metric.reference
+    reference: FrechetReference | None = state.metric.reference
     if reference is not None and n < max(MINIMUM_FRECHET, SEEN_SHARE * reference.d):
         return calibrated(state, arm, reference)
     if n < max(MINIMUM_ROWS, state.metric.minimum):

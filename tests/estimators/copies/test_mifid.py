@@ -11,7 +11,7 @@ from scipy import linalg
 
 import genbounds as gb
 from genbounds.estimators import FrechetReference, MifidReference
-from genbounds.estimators.copies._mifid import cosine_distances
+from genbounds.estimators.copies._cosine import cosine_distances
 from tests.refusal import refused
 from tests.warnings_of import codes
 

@@ -14,8 +14,9 @@ from scipy import special, stats
 
 import genbounds as gb
 from genbounds.estimators import SampleError, _second_order, vendi_estimate
-from genbounds.estimators.kernels import _kernels
-from genbounds.estimators.kernels._kernels import KernelRows
+from genbounds.estimators.kernels import _kernel_rows, _kernels
+from genbounds.estimators.kernels._feature_rows import CosineRows, divided
+from genbounds.estimators.kernels._kernels import kernel_rows
 from genbounds.estimators.vendi import _ceiling, _exact, _expansion, _truncated
 from genbounds.estimators.vendi._ceiling import ceiling_interval, noncentrality, tie_excess
 from genbounds.estimators.vendi._coupling import (
@@ -268,7 +269,7 @@ def _rest(rows, spectrum):
 def test_the_second_half_is_the_whole_without_the_first(order):
     """Spectra of both halves from the whole's second moments, against each half's own."""
     job = Job(
-        rows=KernelRows(unit_rows(101, 4), "cosine", None),
+        rows=kernel_rows(unit_rows(101, 4), "cosine", None),
         order=order,
         plugin=False,
         components=1,
@@ -290,13 +291,17 @@ def test_the_second_half_is_the_whole_without_the_first(order):
         assert noise == no_noise == 0.0
 
 
-def test_unit_rows_are_made_alike_before_and_after_all_are():
+def test_unit_rows_are_made_alike_by_the_kernel_and_its_feature_map():
     x = np.random.default_rng(1).normal(size=(20, 3))
-    rows, index = KernelRows(x, "cosine", None), np.array([3, 17])
-    before = rows.unit_rows(index)
-    assert_allclose(before, x[index] / np.linalg.norm(x[index], axis=1, keepdims=True), rtol=1e-14)
-    assert_allclose(rows.rows[index], before, rtol=0)
-    assert_allclose(rows.subset(index).unit_rows(slice(None)), before, rtol=0)
+    rows, index = kernel_rows(x, "cosine", None), np.array([3, 17])
+    assert isinstance(rows, CosineRows)
+    made = divided(*rows.norms_of)
+    assert_allclose(made, x / np.linalg.norm(x, axis=1, keepdims=True), rtol=1e-14)
+    assert_allclose(rows.rows, made, rtol=0)
+    part = rows.subset(index)
+    assert_allclose(part.rows, made[index], rtol=0)
+    with pytest.raises(AttributeError):  # those of the whole sample would be wrong
+        part.norms_of  # noqa: B018
 
 
 GAUSS = RbfArm((2.0, 1.0, 1.0, 0.5), 2.0)
@@ -304,9 +309,9 @@ GAUSS = RbfArm((2.0, 1.0, 1.0, 0.5), 2.0)
 
 def test_blocks_make_the_same_matrix_and_products(monkeypatch):
     x, v = features(n=70), np.random.default_rng(1).normal(size=(70, 3))
-    monkeypatch.setattr(_kernels, "BLOCK_ROWS", 16)
+    monkeypatch.setattr(_kernel_rows, "BLOCK_ROWS", 16)
     for arguments, reference in KERNELS.values():
-        rows = KernelRows(x, arguments["kernel"], arguments.get("bandwidth"))
+        rows = kernel_rows(x, arguments["kernel"], arguments.get("bandwidth"))
         matrix = reference(x)
         assert_allclose(rows.matrix(), matrix, atol=1e-10)
         assert_allclose(rows.multiply(v), matrix @ v, atol=1e-9)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import special, stats
 
 import genbounds as gb
-from genbounds.estimators.kernels._kernels import KernelRows
+from genbounds.estimators.kernels._kernels import kernel_rows
 from genbounds.estimators.vendi._spectrum import fourier_features, lanczos_entropy, nystrom
 from genbounds.simulate import RbfArm
 
@@ -29,7 +29,7 @@ def test_fkea_falls_as_one_over_t_with_its_constant():
     (each below 8 % of the value): false alarm below 1e-6 together. Power: a rate of t^(-1/2), a
     frequency distribution of another width or frequencies used twice are off by a factor of two.
     """
-    rows = KernelRows(SAMPLE[:150], "rbf", 2.0)
+    rows = kernel_rows(SAMPLE[:150], "rbf", 2.0)
     kernel = rows.matrix()
     constant = float(((1.0 + kernel**4) / 2.0 - kernel**2).mean())
     for t in (25, 100, 400, 1600):
@@ -74,7 +74,7 @@ def test_nystrom_misses_the_clusters_without_a_landmark():
     20 clusters of 5 rows, 400 seeds, gate at 5.5 standard errors (each below 5 % of the value).
     Power: landmarks drawn with replacement, or half of them, miss more by a third or a multiple.
     """
-    rows = KernelRows(1e3 * np.repeat(np.eye(20), 5, axis=0), "rbf", 10.0)
+    rows = kernel_rows(1e3 * np.repeat(np.eye(20), 5, axis=0), "rbf", 10.0)
     for landmarks in (10, 25, 40):
         missing = np.array([1.0 - nystrom(rows, landmarks, seed)[1] for seed in range(400)])
         expected = special.comb(95, landmarks) / special.comb(100, landmarks)
@@ -90,7 +90,7 @@ def test_nystrom_falls_with_the_tail_of_a_gaussian_spectrum():
     logarithms, is above 0.4 (0.55 measured over a hundredfold of the trace); eigenvalues that are
     summed wrongly or landmarks that are not used leave it at zero.
     """
-    rows = KernelRows(SAMPLE, "rbf", 2.0)
+    rows = kernel_rows(SAMPLE, "rbf", 2.0)
     spectrum = np.linalg.eigvalsh(rows.matrix() / rows.n)[::-1]
     counts = (10, 20, 40, 80, 160)
     missing = np.array([np.mean([1.0 - nystrom(rows, m, s)[1] for s in range(5)]) for m in counts])
@@ -109,7 +109,7 @@ def test_lanczos_noise_falls_with_the_probes_and_is_the_one_stated():
     1e-6 (nearly normal sums; [0.3, 3.5]); each variance over the stated within those of chi-squared
     and the noise of the stated, 1.5. Power: a variance that does not fall has ratio 1/16.
     """
-    rows = KernelRows(SAMPLE, "rbf", 2.0)
+    rows = kernel_rows(SAMPLE, "rbf", 2.0)
     exact = math.log(gb.vendi_score(SAMPLE, method="exact", **EMPIRICAL).value)
     variance = {}
     for probes in (4, 64):
@@ -133,7 +133,7 @@ def test_lanczos_quadrature_brackets_the_value_ever_closer():
 
     The value itself is followed down to 1e-9 where all eigenpairs are deflated.
     """
-    rows = KernelRows(SAMPLE, "rbf", 2.0)
+    rows = kernel_rows(SAMPLE, "rbf", 2.0)
     given = {"order": 1.0, "probes": 8, "seed": 0}
     steps = (4, 6, 8, 12, 16, 24)
     results = [lanczos_entropy(rows, deflated=0, steps=count, **given) for count in steps]
@@ -142,7 +142,7 @@ def test_lanczos_quadrature_brackets_the_value_ever_closer():
     assert np.polyfit(np.log(steps), np.log(gaps), 1)[0] < -2.0
     for result in results:  # the same probes: what differs is the quadrature
         assert abs(result.value - results[-1].value) <= result.bracket + results[-1].bracket
-    small = KernelRows(SAMPLE[:40], "rbf", 2.0)
+    small = kernel_rows(SAMPLE[:40], "rbf", 2.0)
     exact = gb.vendi_score(SAMPLE[:40], method="exact", **EMPIRICAL).value
     whole = lanczos_entropy(small, deflated=40, steps=20, **given)
     assert whole.value == pytest.approx(math.log(exact), abs=1e-9)
@@ -157,7 +157,7 @@ def test_lanczos_takes_no_rounding_for_spectrum(kernel, order):
     rows was 277, 3e15 or a logarithm of a negative number.
     """
     x = np.repeat(np.random.default_rng(0).normal(size=(5, 3)), 40, axis=0)
-    rows = KernelRows(x, kernel, None if kernel == "cosine" else 2.0)
+    rows = kernel_rows(x, kernel, None if kernel == "cosine" else 2.0)
     spectrum = np.linalg.eigvalsh(rows.multiply(np.eye(200)) / 200)[-5:]
     spectrum = spectrum[spectrum > 1e-9]
     entropy = -spectrum @ np.log(spectrum)
@@ -203,7 +203,7 @@ def test_laws_of_the_approximations(seed, n, d, order):
     assert value(turned, "truncated", order) == pytest.approx(
         value(x, "truncated", order), rel=1e-7
     )
-    rows = KernelRows(turned, "rbf", 1.5)
+    rows = kernel_rows(turned, "rbf", 1.5)
     missing = 1.0 - nystrom(rows, min(5 * t, n), given["seed"])[1]
     cut, approximate = (value(turned, m, 2.0) for m in ("truncated", "nystrom"))
     largest = max(1.0 / value(turned, m, math.inf) for m in ("truncated", "nystrom"))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds.estimators.kernels import KernelReference
+from genbounds.estimators.kernels._reference import KernelReference
 
 PairSum = Callable[[NDArray[Any], NDArray[Any]], float]
 """Sum of a kernel over all pairs of a row of the first and a row of the second argument."""

@@ -1,4 +1,4 @@
-"""Scores that follow a sample, against the same scores from all rows at once."""
+"""The distance that follows a sample, against that from all rows at once."""
 
 from __future__ import annotations
 
@@ -7,20 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from genbounds.estimators import (
-    FrechetReference,
-    KernelReference,
-    Moments,
-    PolynomialKernel,
-    RunningFrechet,
-    RunningInception,
-    RunningKid,
-    inception_estimate,
-    metric_spec,
-)
-from genbounds.estimators.incremental import _trace_root as trace_root_module
-from genbounds.estimators.incremental._trace_root import TraceRoot
-from genbounds.validation import InputError
+from genbounds.estimators import FrechetReference, Moments, RunningFrechet
+from genbounds.estimators.frechet import _trace_root as trace_root_module
+from genbounds.estimators.frechet._trace_root import TraceRoot
 
 # Relative to the sum of the singular values; worst seen 5e-8 over spectra, batches and repeats.
 RTOL = 3e-7
@@ -136,26 +125,6 @@ def test_running_distance_with_a_singular_reference():
     assert running.loss() == pytest.approx(reference.plugin(rows), rel=1e-6)
 
 
-def test_running_inception_is_the_plugin():
-    p = np.random.default_rng(0).dirichlet([0.2] * 12, 300)
-    running = RunningInception(12)
-    assert running.loss() == -math.inf
-    for start in range(0, 300, 9):
-        running.add(p[start : start + 9])
-    expected = inception_estimate(p, estimator="plugin").value
-    assert running.loss() == pytest.approx(-expected, rel=1e-12)
-    assert running.entropy_variance == pytest.approx(
-        (-(p * np.log(p)).sum(axis=1)).var(ddof=1), rel=1e-10
-    )
-    np.testing.assert_allclose(running.class_variance, p.var(axis=0, ddof=1), rtol=1e-10)
-
-
-@pytest.mark.parametrize("bad", [[[0.5, 0.6]], [[1.5, -0.5]], [[math.nan, 1.0]]])
-def test_running_inception_refuses_what_is_no_posterior(bad):
-    with pytest.raises(InputError, match="must return posteriors"):
-        RunningInception(2).add(np.array(bad))
-
-
 @pytest.mark.parametrize("scale", [1e-9, 1e9])
 def test_trace_root_scales_with_its_rows(scale):
     plain, scaled = TraceRoot(150), TraceRoot(150)
@@ -163,55 +132,3 @@ def test_trace_root_scales_with_its_rows(scale):
         plain.add(rows)
         scaled.add(scale * rows)
     assert scaled.value() == pytest.approx(scale * plain.value(), rel=1e-9, abs=0.0)
-
-
-KERNEL_METRICS = {
-    "kid": {},
-    "kid, degree 2": {"degree": 2, "offset": 0.5},
-    "rke": {},
-    "rke, laplace": {"kernel": "laplace"},
-    "rke, cosine": {"kernel": "cosine"},
-    "rke, polynomial": {"kernel": PolynomialKernel(degree=2)},
-}
-
-
-@pytest.mark.parametrize("case", KERNEL_METRICS)
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_kernel_scores_follow_the_sample(case, dtype):
-    """Worst relative difference seen: 3e-15 (float64), 2e-15 (float32: sums are in float64)."""
-    name = case.split(",")[0]
-    rng = np.random.default_rng(4)
-    reference = rng.standard_normal((80, 6))
-    metric = metric_spec(name).prepared(reference, KERNEL_METRICS[case])
-    running = metric.follow(6)
-    assert running.loss() == -math.inf
-    rows = rng.normal(0.3, size=(700, 6)).astype(dtype)
-    done = 0
-    for end in (1, 6, 11, 250, 300, 700):
-        running.add(rows[done:end])
-        done = end
-        assert running.n == end
-        if end >= metric.minimum:
-            assert running.loss() == pytest.approx(metric.plugin_loss(rows[:end]), rel=1e-12)
-    assert running.nbytes >= rows.nbytes
-
-
-def test_a_step_of_a_kernel_score_meets_its_batch_only(monkeypatch):
-    """Kernel values of one step: batch × (rows + reference), not rows² (measured by counting)."""
-    rng = np.random.default_rng(4)
-    reference = KernelReference(rng.standard_normal((80, 6)))
-    counted = []
-    block = type(reference._kernel).block
-    monkeypatch.setattr(
-        type(reference._kernel),
-        "block",
-        lambda self, a, b: counted.append(len(a) * len(b)) or block(self, a, b),
-    )
-    running = RunningKid(reference)
-    rows = rng.standard_normal((305, 6))
-    running.add(rows[:300])
-    running.loss()
-    counted.clear()
-    running.add(rows[300:])
-    running.loss()
-    assert sum(counted) == 5 * (300 + 5 + 80)

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genbounds.estimators._linalg import is_lower, times_lower
-from genbounds.estimators.frechet import FrechetReference
-from genbounds.estimators.incremental._trace_root import TraceRoot
+from genbounds.estimators.frechet._reference import FrechetReference
+from genbounds.estimators.frechet._trace_root import TraceRoot
 from genbounds.validation import Float
 
 BLOCK = 2048

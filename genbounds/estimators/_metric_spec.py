@@ -1,0 +1,191 @@
+"""What a metric is: a `MetricSpec`, whose `prepare` takes a reference and options.
+
+It returns a `Prepared`, which scores any number of models alike. Each score has its description
+beside it; `_metrics` lists them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Protocol
+
+from numpy.typing import NDArray
+
+from genbounds.estimators._estimate import Estimate
+from genbounds.estimators._moments import Moments
+from genbounds.validation import InputError
+
+Rows = NDArray[Any]
+
+
+class Running(Protocol):
+    """A plug-in score of a sample that grows."""
+
+    @property
+    def n(self) -> int:
+        """Rows taken up."""
+
+    @property
+    def nbytes(self) -> int:
+        """Memory held."""
+
+    def add(self, rows: Rows) -> None:
+        """Take up rows of shape (b, d)."""
+
+    def loss(self) -> float:
+        """Plug-in score of all rows so far, turned so that small is good; -inf before two."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """One metric with its reference and options: scores any number of models alike.
+
+    Attributes
+    ----------
+    estimate : callable
+        ``estimate(x, estimator="debiased")`` to the `Estimate` of one model.
+    spec : MetricSpec or None
+        The metric; filled in by `MetricSpec.prepared`.
+    plugin : callable or None
+        Rows to the plug-in value, turned so that small is good; None: from `estimate`.
+    follow : callable or None
+        From the number of columns to a plug-in score that follows a growing sample (`Running`);
+        None: it is computed from all rows at each step.
+    columns : int or None
+        Features that rows must have; None for any number.
+    samples_per_dimension, minimum : int
+        No score is defined below `minimum` rows. Selection first looks at an arm after
+        ``max(100, samples_per_dimension * d, 2 * minimum)`` rows.
+    few_samples_per_dimension : float or None
+        The same for arms that cannot give so many; None if there is no estimate from fewer.
+    reference : FrechetReference or None
+        For policies that need its moments.
+    sampled_reference : bool
+        Whether the target is the score against the population behind a reference sample.
+    """
+
+    estimate: Callable[..., Estimate]
+    spec: MetricSpec | None = None
+    plugin: Callable[[Rows], float] | None = None
+    follow: Callable[[int], Running] | None = None
+    columns: int | None = None
+    samples_per_dimension: int = 0
+    few_samples_per_dimension: float | None = None
+    minimum: int = 2
+    reference: Any = None  # of a metric, which stands above what describes it
+    sampled_reference: bool = False
+
+    @property
+    def name(self) -> str:
+        """Name of the metric."""
+        return "" if self.spec is None else self.spec.name
+
+    def plugin_loss(self, rows: Rows) -> float:
+        """Plug-in value of the rows, turned so that small is good."""
+        if self.plugin is not None:
+            return self.plugin(rows)
+        return self.estimate(rows, estimator="plugin").loss
+
+
+Prepare = Callable[[Any, Mapping[str, Any], Sequence[Any]], Prepared]
+"""From the reference (or None), options, and the models as far as they are known beforehand."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricSpec:
+    """Description of a metric: what it is called, what it needs and how to prepare it.
+
+    Attributes
+    ----------
+    name : str
+        As in ``metric="fd"``.
+    title : str
+        As in a table.
+    prepare : callable
+        ``prepare(reference, options, models)`` to a `Prepared`.
+    summary : str
+        One line for help texts.
+    unit : str
+        Of the value; empty where it has none.
+    higher_is_better : bool
+    data : {"features", "posteriors", "values"}
+        What a row is; "values": one number, for which files may have one dimension.
+    reference : {"required", "optional", "none"}
+        "optional": only for what all models share, such as a bandwidth.
+    moments : bool
+        Whether a mean and a covariance will do for either sample.
+    estimators : tuple of str
+    options : tuple of str
+        Names of the options that `prepare` takes.
+    aliases : tuple of str
+        Other names that users try.
+    fixed_size : bool
+        Whether the score is one of samples of their very sizes, from which nothing follows for
+        more: selection and planning refuse it.
+    common_estimator : callable or None
+        From the estimates of all models to the estimator with which to score all of them again, or
+        None: where a metric is defined differently for some sample sizes.
+    """
+
+    name: str
+    title: str
+    prepare: Prepare
+    summary: str = ""
+    unit: str = ""
+    higher_is_better: bool = False
+    data: Literal["features", "posteriors", "values"] = "features"
+    reference: Literal["required", "optional", "none"] = "required"
+    moments: bool = False
+    estimators: tuple[str, ...] = ("debiased", "plugin")
+    options: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
+    fixed_size: bool = False
+    common_estimator: Callable[[Iterable[Estimate]], str | None] | None = None
+
+    def check_growing(self, purpose: str) -> None:
+        """Refuse a metric of one sample size for a `purpose` that takes several."""
+        if self.fixed_size:
+            raise InputError(
+                f"metric {self.name!r} depends on the sample size, and {purpose} takes several: "
+                "compare samples of one size with gb.compare (genbounds score).",
+            )
+
+    def prepared(
+        self, reference: Any, options: Mapping[str, Any] | None = None, models: Sequence[Any] = ()
+    ) -> Prepared:
+        """Check `reference` and `options`, and prepare; `models` as far as they are known.
+
+        Raises
+        ------
+        InputError
+            As `checked`.
+        """
+        given = self.checked(reference, options)
+        return replace(self.prepare(reference, given, models), spec=self)
+
+    def checked(self, reference: Any, options: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Return `options` as a dictionary.
+
+        Raises
+        ------
+        InputError
+            If the reference is missing, or of no use, or an option is unknown.
+        """
+        if reference is None and self.reference == "required":
+            raise InputError(f"metric {self.name!r} needs a reference: pass features of real data.")
+        if reference is not None and self.reference == "none":
+            raise InputError(f"metric {self.name!r} takes no reference; pass None.")
+        if isinstance(reference, Moments) and not self.moments:
+            raise InputError(
+                f"the reference is given by its moments; metric {self.name!r} needs its features."
+            )
+        given = dict(options or {})
+        unknown = [name for name in given if name not in self.options]
+        if unknown:
+            legal = ", ".join(self.options)
+            which = f"must be among: {legal}" if legal else "must be empty: it takes none"
+            raise InputError(
+                f"of metric {self.name!r} {which}; got {unknown[0]!r}.", argument="options"
+            )
+        return given

@@ -1,0 +1,37 @@
+"""The Fréchet distance as a metric."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from genbounds.estimators._metric_spec import MetricSpec, Prepared
+from genbounds.estimators.frechet._reference import ESTIMATORS, FrechetReference
+from genbounds.estimators.frechet._running import RunningFrechet
+
+
+def _prepare(reference: Any, options: Mapping[str, Any], models: Sequence[Any]) -> Prepared:
+    prepared = FrechetReference(reference)
+    return Prepared(
+        estimate=prepared.estimate,
+        plugin=prepared.plugin,
+        follow=lambda columns: RunningFrechet(prepared),
+        columns=prepared.d,
+        # The noise of a sampled reference cancels row by row from four rows per feature on.
+        samples_per_dimension=2 if prepared.n is None else 4,
+        few_samples_per_dimension=0.5 if prepared.serves_few_samples else None,
+        reference=prepared,
+        sampled_reference=prepared.n is not None,
+    )
+
+
+FD = MetricSpec(
+    name="fd",
+    title="Fréchet distance",
+    summary="Fréchet distance of means and covariances (FID); `fid` is the same",
+    unit="squared feature units",
+    prepare=_prepare,
+    moments=True,
+    estimators=ESTIMATORS,
+    aliases=("fid",),
+)

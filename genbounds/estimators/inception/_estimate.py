@@ -1,0 +1,135 @@
+"""Log Inception score with its bias removed, its error and its warnings."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genbounds.estimators._design import Design, Index, drawn
+from genbounds.estimators._estimate import Estimate, SampleError, bias_left, small_sample
+from genbounds.estimators._extrapolation import LINEAR, Subsets, extrapolate, not_independent
+from genbounds.estimators._inspect import inspect
+from genbounds.estimators._second_order import expand_design, expand_rows, halved, third_order
+from genbounds.estimators.inception._rows import HALVING_SEED, InceptionRows, random_halves
+from genbounds.results import Diagnostic, Method, caution, unreliable
+from genbounds.samples import too_even
+from genbounds.validation import check_choice
+
+ESTIMATORS = ("debiased", "plugin", "infinity")
+
+
+# In one piece: value, error and warnings of the three estimators share every step.
+def inception_estimate(
+    probs: Any, *, estimator: str = "debiased", subsets: Subsets | None = None
+) -> Estimate:
+    """Log Inception score with its variance and influence, before any level is chosen.
+
+    `probs` and `estimator` are those of `inception_score`, `subsets` those of `inception_infinity`.
+    """
+    check_choice("estimator", estimator, ESTIMATORS)
+    seen = inspect("probs", probs, posteriors=True)
+    rows, design = seen.rows, seen.design
+    n = rows.shape[0]
+    if design is None or design.independent:
+        form = InceptionRows(rows, half=random_halves(n))
+        error, _ = expand_rows(form)
+        error = error if design is None else replace(error, units=design.labels)
+        plugin = form.plugin()
+        value, method = _third_order(form, plugin - error.bias)
+    else:
+        if estimator == "infinity":
+            raise not_independent("IS∞")
+        form = InceptionRows(rows, weights=design.weights)
+        error, _ = expand_design(form, design)
+        plugin = form.plugin()
+        value, method, error = _designed(rows, design, plugin - error.bias, error)
+    warnings = seen.warnings
+    if not seen.told:
+        warnings += _balanced(form.top)
+    assumptions: tuple[str, ...] = (drawn(design),)
+    details: tuple[str, ...] = ()
+    if estimator == "plugin":
+        warnings += (bias_left(plugin - value),)
+        value, method = plugin, "plug-in"
+    elif estimator == "infinity":
+        subsets = subsets or Subsets()
+        # The line is drawn through the score itself.
+        line = extrapolate(lambda index: math.exp(InceptionRows(rows, index).value()), n, subsets)
+        warnings += subsets.warnings
+        score = max(line.value, 1.0)
+        value, method = math.log(score), "extrapolation"
+        error = replace(error, variance=error.variance + line.variance / score**2)
+        assumptions += (LINEAR,)
+        details = line.details
+    classes = int((form.marginals[:, 0] > 0.0).sum())
+    warnings += small_sample(n, units=math.inf if design is None else design.free_units)
+    if n < 2 * classes:
+        warnings += (
+            caution(
+                "few-samples",
+                f"{n} samples for {classes} classes, fewer than two per class: the interval does "
+                "not cover the bias that can be left",
+                "Use more samples.",
+            ),
+        )
+    return Estimate(
+        title="Inception score",
+        estimator=estimator,
+        method=method,
+        value=value,
+        sample=replace(error, row_ids=seen.ids),
+        log_scale=True,
+        lower_limit=0.0,
+        upper_limit=math.log(rows.shape[1]),
+        higher_is_better=True,
+        warnings=warnings,
+        assumptions=assumptions,
+        details=details,
+    )
+
+
+def _balanced(counts: Index) -> tuple[Diagnostic, ...]:
+    """Warn of class counts that are more even than independent draws would leave them."""
+    if not too_even(counts):
+        return ()
+    return (
+        unreliable(
+            "balanced-classes",
+            "the likeliest classes occur more evenly than independent draws would: the number of "
+            "samples of each class was fixed",
+            "Pass genbounds.Sample(probs, strata=classes).",
+        ),
+    )
+
+
+def _third_order(form: InceptionRows, second_order: float) -> tuple[float, Method]:
+    """Log IS with its bias removed, and how."""
+    if form.n < 4:
+        return second_order, "second-order"
+    halves = []
+    for k in (0, 1):
+        chosen = form.half == k
+        own = form.own[1 + k, chosen]
+        bias = -float(own.sum()) / (2.0 * own.size * (own.size - 1))
+        halves.append(max(float(form.divergence[1 + k, chosen].mean()), 0.0) - bias)
+    return third_order(second_order, halves), "third-order"
+
+
+def _designed(
+    rows: NDArray[Any], design: Design, second_order: float, error: SampleError
+) -> tuple[float, Method, SampleError]:
+    """Log IS to third order, by halves of the units of a design."""
+    halves = design.halves(np.random.default_rng(HALVING_SEED))
+    if halves is None:
+        return second_order, "second-order", error
+    values = []
+    for index in halves:
+        part = design.restricted(index)
+        form = InceptionRows(rows, index, weights=part.weights)
+        half, _ = expand_design(form, part, bias_only=True)
+        values.append(form.plugin() - half.bias)
+    return third_order(second_order, values), "third-order", halved(error)

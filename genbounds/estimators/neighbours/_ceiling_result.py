@@ -1,0 +1,87 @@
+"""What `precision_recall_ceiling` finds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from genbounds._tables import InHand, Line
+from genbounds._text import number, percent
+from genbounds.results import Diagnostic, all_reliable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ceiling(InHand):
+    """Upper limits of how much two distributions have in common.
+
+    Attributes
+    ----------
+    ceilings : dict of str to float
+        By name: "precision@10" is the largest share of the generated mass that can be left when
+        what is over-produced more than tenfold is cut to tenfold; "recall@10" the same of real mass
+        that is under-produced; "overlap" is 1 less the total variation. All are 1 for equal
+        distributions.
+    lam : tuple of float
+        λ of each: precision@λ above 1, overlap at 1, recall@1/λ below.
+    level : float
+        Confidence of each ceiling on its own.
+    n, m : int
+        Independent real and generated rows (groups) that certify.
+    classifiers : dict of str to str
+        What told the rows apart, for each ceiling.
+    warnings : tuple of Diagnostic
+    assumptions : tuple of str
+    """
+
+    _names: ClassVar[str] = "Ceiling"
+
+    ceilings: dict[str, float]
+    lam: tuple[float, ...]
+    level: float
+    n: int
+    m: int
+    classifiers: dict[str, str]
+    warnings: tuple[Diagnostic, ...] = ()
+    assumptions: tuple[str, ...] = ()
+
+    def __getitem__(self, name: str) -> float:
+        return self.ceilings[name]
+
+    @property
+    def reliable(self) -> bool:
+        """False exactly if a warning is "unreliable"."""
+        return all_reliable(self.warnings)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The messages of all warnings, then the assumptions."""
+        return (*(warning.message for warning in self.warnings), *self.assumptions)
+
+    def _lines(self) -> list[Line]:
+        return [
+            Line(name=name, value=value, low=0.0, high=value, reliable=self.reliable)
+            for name, value in self.ceilings.items()
+        ]
+
+    def _caption(self) -> str:
+        return f"Certified ceilings, each at {percent(self.level)}"
+
+    def __repr__(self) -> str:
+        found = ", ".join(f"{name} <= {number(value)}" for name, value in self.ceilings.items())
+        text = f"Ceiling({found}; each at {percent(self.level)})"
+        return "\n  ".join((text, *map(str, self.warnings)))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON types."""
+        return {
+            "ceilings": dict(self.ceilings),
+            "lam": list(self.lam),
+            "level": self.level,
+            "n": self.n,
+            "m": self.m,
+            "classifiers": dict(self.classifiers),
+            "reliable": self.reliable,
+            "warnings": [warning.to_dict() for warning in self.warnings],
+            "assumptions": list(self.assumptions),
+            "notes": list(self.notes),
+        }

@@ -1,0 +1,32 @@
+"""Vendi scores as metrics: options that are refused before anything is computed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import genbounds as gb
+from tests.refusal import refused
+
+X = np.random.default_rng(0).normal(size=(20, 3))
+
+
+@pytest.mark.parametrize("metric", ["vendi", "rke"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"components": "x"},
+        {"components": 0},
+        {"order": "x", "method": "exact"},
+        {"order": np.array([1.0, 2.0])},
+        {"kernel": np.eye(3)},
+    ],
+)
+def test_bad_options_are_said_in_one_line(metric, options):
+    with refused(f"`{next(iter(options))}`"):
+        gb.compare({"a": X, "b": X + 1.0}, X, metric=metric, options=options)
+
+
+def test_no_components_are_not_the_usual_number_of_them():
+    with refused("`components`", "got 0"):
+        gb.vendi_score(X, method="truncated", components=0)
