@@ -194,7 +194,10 @@ def frechet_by_class(
         whole,
         list(found.values()),
         np.array(list(shares.values())),
-        *(Side(one, [of[label] for label in names]) for one, of in zip(drawn, sides, strict=True)),
+        *(
+            Side.of(name, one, [rows[label] for label in names])
+            for name, one, rows in zip(samples, drawn, sides, strict=True)
+        ),
     )
     return ByClass(
         classes=ordered,

@@ -9,35 +9,38 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds.estimators._design import Index, sums_by
+from genbounds.estimators._design import Index, design_of, sums_by
 from genbounds.estimators._estimate import Estimate, SampleError, mean_variance, sum_of
+from genbounds.estimators._inspect import inspect
 from genbounds.samples import Sample
 from genbounds.validation import Float
 
 
 @dataclass(frozen=True)
 class Side:
-    """One of both samples, as drawn, and the rows of each of its classes.
+    """How one of both samples was drawn, and the rows of each of its classes.
 
     Attributes
     ----------
-    sample : ndarray of shape (n, d) or Sample
+    unit : ndarray of int, shape (n,)
+        Unit of every row: the row itself, its group, or the draw that identical rows count as.
+    stratified : bool
+        Whether the numbers of rows of the classes were fixed.
     rows : sequence of ndarray
     """
 
-    sample: NDArray[Any] | Sample
+    unit: Index
+    stratified: bool
     rows: Sequence[Index]
 
-    @property
-    def stratified(self) -> bool:
-        """Whether the numbers of rows of the classes were fixed."""
-        return isinstance(self.sample, Sample) and self.sample.strata is not None
-
-    def unit_of_rows(self, names: NDArray[Any] | None) -> Index:
-        """Return the unit of every row, whose names are sorted; without names it is the row."""
-        if names is None or not isinstance(self.sample, Sample):
-            return np.arange(len(self.sample))
-        return np.searchsorted(names, np.asarray(self.sample.groups))
+    @classmethod
+    def of(cls, name: str, sample: NDArray[Any] | Sample, rows: Sequence[Index]) -> Side:
+        """Look at a sample as its score did."""
+        given = isinstance(sample, Sample)
+        design = design_of(name, sample) if given else inspect(name, sample).design
+        if design is None:
+            return cls(np.arange(len(sample)), False, rows)
+        return cls(design.unit, design.sizes.size > 1, rows)
 
 
 def mean_less_whole(
@@ -89,21 +92,23 @@ def _error(
     whole: SampleError, parts: Sequence[SampleError], side: Side, above: Float
 ) -> SampleError:
     """Return what one sample contributes; `above`: what rows add by being of their class."""
-    influence = None
-    variance = whole.unexplained + sum(part.unexplained for part in parts)
-    if whole.influence is not None:
-        size, unit = whole.influence.size, side.unit_of_rows(whole.units)
-        influence = -whole.influence
-        for rows, part, extra in zip(side.rows, parts, above, strict=True):
-            units = np.unique(unit[rows])  # as the class has them, in its order
-            if part.influence is not None:
-                influence[units] += part.influence * (size / units.size)
-            influence += sums_by(unit[rows], np.full(rows.size, extra), size) * (size / unit.size)
-        influence -= influence.mean()
-        variance += mean_variance(influence)
+    if whole.influence is None:
+        return replace(whole, variance=whole.variance + sum(part.variance for part in parts))
+    size, n = whole.influence.size, side.unit.size
+    variance, influence = whole.unexplained, -whole.influence
+    for rows, part, extra in zip(side.rows, parts, above, strict=True):
+        unit = side.unit[rows]
+        there = np.unique(unit)  # as the class has them, in its order
+        if part.influence is not None and part.influence.size == there.size:
+            influence[there] += part.influence * (size / there.size)
+            variance += part.unexplained
+        else:  # few rows of which a part was taken for one: as if they were other rows
+            variance += part.variance
+        influence += sums_by(unit, np.full(rows.size, extra), size) * (size / n)
+    influence -= influence.mean()
     return SampleError(
         n=whole.n,
-        variance=variance,
+        variance=variance + mean_variance(influence),
         degrees_of_freedom=whole.degrees_of_freedom,
         influence=influence,
         units=whole.units,

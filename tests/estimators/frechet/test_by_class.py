@@ -125,6 +125,32 @@ def test_the_error_of_mean_less_whole_is_that_of_the_jackknife():
     assert found.value == pytest.approx(plain_difference(x, y, k, c), abs=0.1 * found.stderr)
 
 
+def test_rows_that_repeat_have_one_influence_on_the_difference():
+    """Their copies were drawn with them: the error is that of the rows without copies."""
+    rng = np.random.default_rng(4)
+    (fake, labels), (real, others) = classes(rng, 50, 3), classes(rng, 50, 3, gap=1.0)
+    labels, others = labels // 3, others // 3
+    once = gb.frechet_by_class(gb.Sample(fake), gb.Sample(real), labels, others).difference
+    twice = gb.frechet_by_class(
+        np.repeat(fake, 2, axis=0), np.repeat(real, 2, axis=0), labels.repeat(2), others.repeat(2)
+    ).difference
+    assert twice.stderr == pytest.approx(once.stderr, rel=0.1)
+
+
+@pytest.mark.parametrize("kind", [np.arange, lambda n: np.array([f"p{i:04d}" for i in range(n)])])
+def test_the_order_of_rows_and_their_names_do_not_matter(kind):
+    rng = np.random.default_rng(5)
+    (fake, labels), (real, others) = classes(rng, 50, 3), classes(rng, 40, 3, gap=1.0)
+    labels, others = labels // 3, others // 3
+    plain = gb.frechet_by_class(gb.Sample(fake), gb.Sample(real), labels, others).difference
+    order, name = rng.permutation(300), rng.permutation(kind(300))
+    mixed = gb.frechet_by_class(
+        gb.Sample(fake[order], groups=name), gb.Sample(real), labels[order], others
+    ).difference
+    assert mixed.value == pytest.approx(plain.value, abs=0.5 * plain.stderr)
+    assert mixed.stderr == pytest.approx(plain.stderr, rel=0.05)
+
+
 def test_a_model_that_exchanges_classes_loses_all_of_the_mean_between_them():
     rng = np.random.default_rng(2)
     (fake, labels), (real, others) = classes(rng, 200, 3), classes(rng, 200, 3)
