@@ -30,8 +30,7 @@ LARGE = 20_000
 """Rows of the samples whose scores tell the truth: fifty times as many, as many of each class."""
 
 TRUTHS = 6
-"""So many of them: with one alone, whose error every replication has in common, a seventh of a
-sample's, a row of this table lost four points."""
+"""So many pairs of them: all replications have their error in common."""
 DESIGNS = ("rows", "classes", "groups")
 
 _shape = np.random.default_rng(1)
