@@ -23,7 +23,7 @@ ROW_BLOCK = 1 << 18
 """Entries that are worked on at a time: they stay in the cache."""
 
 SHORT_ROW = 256
-"""Entries of which numpy finds the smallest in a third of the time that it takes of longer rows."""
+"""Entries that numpy sorts, row by row, in a fifth of the time that it takes of longer rows."""
 
 NEIGHBOUR_ROWS = (32, 1024)
 """The nearest neighbours of at least and at most so many rows are looked for: of as many as cost
@@ -159,8 +159,10 @@ def _log_distances(rows: NDArray[Any], distinct: Index) -> Float | None:
         return None
     floor = 8.0 * float(np.finfo(kind).eps)  # below it the product is all rounding
     kept = min(LARGEST_GROUP, n - 3) + 1
-    nearest = np.empty((len(x), 0), dtype=kind)
     step = max(kept, min(2 * ROW_BLOCK // max(d, len(x)), SHORT_ROW - kept))
+    # The nearest so far, sorted, and behind them the distances to a block of rows.
+    row = np.full((len(x), kept + step), np.inf, dtype=kind)
+    products, longer = (np.empty((len(x), step), dtype=kind) for _ in range(2))
     for start in range(0, n, step):
         block: NDArray[np.floating[Any]] = np.array(
             rows[distinct[start : start + step]], dtype=kind
@@ -169,15 +171,15 @@ def _log_distances(rows: NDArray[Any], distinct: Index) -> Float | None:
         squares = np.einsum("ij,ij->i", block, block)
         if not ((squares > 0.0) & (squares < largest)).all():
             return None
-        distances = own + squares
+        size = len(block)
+        distances, product, most = row[:, kept : kept + size], products[:, :size], longer[:, :size]
+        np.add(own, squares, out=distances)
         block *= 2.0
-        distances -= x @ block.T
-        distances /= np.maximum(own, squares)
+        distances -= np.matmul(x, block.T, out=product)
+        distances /= np.maximum(own, squares, out=most)
         here = np.flatnonzero((chosen >= start) & (chosen < start + step))
         distances[here, chosen[here] - start] = np.inf
-        nearest = np.concatenate([nearest, distances], axis=1)
-        if nearest.shape[1] > kept:
-            nearest = np.partition(nearest, kept - 1, axis=1)[:, :kept]
-    nearest.sort(axis=1)
+        row[:, : kept + size].sort(axis=1)  # of short rows faster than a partition
+    nearest = row[:, :kept]
     logs: Float = 0.5 * np.log(np.maximum(nearest, floor, dtype=np.float64))
     return logs

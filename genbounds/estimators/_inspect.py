@@ -297,9 +297,12 @@ def _likeness(ones: NDArray[Any], twos: NDArray[Any]) -> tuple[float, float]:
             return 0.0, 0.0
         part -= centre
         norms = np.sqrt(np.einsum("ij,ij->i", part, part))
-        part /= np.where(norms > 0.0, norms, 1.0)[:, None]
+        part *= (1.0 / np.where(norms > 0.0, norms, 1.0))[:, None]
+    half = len(two) // 2
     alike = np.einsum("ij,ij->i", one, two)
-    apart = np.einsum("ij,ij->i", one, np.roll(two, len(two) // 2, axis=0))
+    apart = np.empty_like(alike)  # with the row half of the list away
+    np.einsum("ij,ij->i", one[:half], two[len(two) - half :], out=apart[:half])
+    np.einsum("ij,ij->i", one[half:], two[: len(two) - half], out=apart[half:])
     noise = math.sqrt((float(alike.var()) + float(apart.var())) / len(alike))
     return float(alike.mean()) - float(apart.mean()), noise
 

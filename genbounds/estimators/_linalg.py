@@ -21,6 +21,9 @@ ROOT_RTOL = 1e-10
 PANEL = 256
 """Columns that are worked on at a time where only a triangle is needed."""
 
+FEW = 64
+"""The same where few rows are multiplied: small products do not copy the matrix first."""
+
 
 def is_lower(matrix: Float) -> bool:
     """Whether a matrix is square, zero above its diagonal and not on it, as Cholesky leaves it."""
@@ -86,14 +89,23 @@ def lower_times(lower: Float, matrix: Float) -> Float:
 
 
 def times_lower(matrix: Float, lower: Float) -> Float:
-    """Return ``B @ L`` for a triangular L, of which less than two thirds are read.
+    """Return ``B @ L`` for a triangular L, of which little more than half is read.
 
     Few rows times a large matrix take as long as it takes to read it.
     """
     product = np.empty_like(matrix)
-    for start in range(0, lower.shape[1], PANEL):
-        stop = start + PANEL
+    for start in range(0, lower.shape[1], FEW):
+        stop = start + FEW
         np.matmul(matrix[:, start:], lower[start:, start:stop], out=product[:, start:stop])
+    return product
+
+
+def few_times(rows: Float, matrix: Float) -> Float:
+    """Return ``B @ A`` for few rows B and a matrix A in Fortran's order."""
+    product = np.empty((rows.shape[0], matrix.shape[1]))
+    for start in range(0, matrix.shape[1], FEW):
+        stop = start + FEW
+        np.matmul(rows, matrix[:, start:stop], out=product[:, start:stop])
     return product
 
 

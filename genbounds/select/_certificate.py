@@ -258,7 +258,7 @@ class Look:
 def _third(influence: Float) -> float:
     """Third cumulant of the mean of `influence`."""
     centred = influence - influence.mean()
-    return float(np.mean(centred**3)) / influence.size**2
+    return float(centred @ (centred * centred)) / influence.size**3
 
 
 def third_cumulant(a: Look, b: Look) -> float:

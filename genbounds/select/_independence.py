@@ -66,8 +66,8 @@ RELATIVE_ROUNDING = 1e-9
 """Summaries that differ by less are equal: equal rows are summarised alike up to rounding, and the
 rounding of a matrix product may depend on the place of the row."""
 
-BLOCK = 2**22
-"""Entries that are worked on at a time."""
+BLOCK = 2**16
+"""Entries that are worked on at a time: few enough to stay in the cache."""
 
 _SKETCH_SEED = 20_261_122
 
@@ -110,7 +110,10 @@ def rows_of_another(
     """Say that rows are those of one of the `others`, arms with the fingerprints of their rows."""
     distinct, first = np.unique(fingerprints, return_index=True)
     allowed = max(COPIES, COPIED_SHARE * len(rows))
-    everyone = np.sort(np.concatenate([distinct[:0], *others.values()]))
+    everyone = np.concatenate([distinct[:0], *others.values()])
+    leading = np.zeros(1 << 16, dtype=bool)  # 16 bits tell most of the others' rows from these
+    leading[distinct >> np.uint64(48)] = True
+    everyone = np.sort(everyone[leading[everyone >> np.uint64(48)]])
     first_at, last_at = (np.searchsorted(everyone, distinct, side) for side in ("left", "right"))
     if (last_at > first_at).sum() < allowed:  # rows of all others together
         return None
@@ -217,19 +220,21 @@ def _summaries(rows: NDArray[Any], influence: Float | None) -> Float:
 
 
 def _blocks(rows: NDArray[Any], mean: Float, scale: float) -> Iterator[Float]:
-    """Rows less their mean, over `scale`, a block at a time: all of them may be too large."""
+    """Rows less their mean, over `scale`, a block at a time."""
     step = max(1, BLOCK // rows.shape[1])
     for start in range(0, len(rows), step):
-        yield (rows[start : start + step] - mean) / scale
+        block: Float = rows[start : start + step] - mean
+        block /= scale
+        yield block
 
 
 def _normal_scores(summaries: Float) -> Float:
     """Return normal quantiles of the ranks, uncorrelated and with variance 1, without constants."""
     n = len(summaries)
     step = RELATIVE_ROUNDING * np.abs(summaries).max(axis=0)
-    values = np.round(summaries / np.where(step > 0.0, step, 1.0))
+    columns = np.round(summaries.T / np.where(step > 0.0, step, 1.0)[:, None])
     quantiles = scipy.special.ndtri((np.arange(2 * n - 1) + 1.0) / (2 * n))
-    scores = np.column_stack([quantiles[_double_ranks(column)] for column in values.T])
+    scores = np.column_stack([quantiles[_double_ranks(column)] for column in columns])
     scores -= scores.mean(axis=0)
     values, axes = np.linalg.eigh(scores.T @ scores / (n - 1))
     kept = values > RELATIVE_ROUNDING * n
@@ -241,8 +246,12 @@ def _double_ranks(values: Float) -> NDArray[np.intp]:
     """Twice the ranks from 0; equal values share the mean of theirs."""
     order = np.argsort(values)
     ordered = values[order]
-    first = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
-    counts = np.diff(first, append=values.size)
+    larger = ordered[1:] != ordered[:-1]
     ranks = np.empty(values.size, dtype=np.intp)
+    if larger.all():
+        ranks[order] = 2 * np.arange(values.size)
+        return ranks
+    first = np.flatnonzero(np.concatenate([[True], larger]))
+    counts = np.diff(first, append=values.size)
     ranks[order] = np.repeat(2 * first + counts - 1, counts)
     return ranks

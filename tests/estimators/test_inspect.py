@@ -8,7 +8,7 @@ from scipy.stats import binom
 
 import genbounds as gb
 from genbounds.estimators._close_rows import CENTRE_ROWS, LARGEST_GROUP, _log_distances
-from genbounds.estimators._inspect import inspect
+from genbounds.estimators._inspect import _likeness, inspect
 from tests.warnings_of import codes
 
 REAL = gb.Moments(np.full(16, 0.2), 1.3 * np.eye(16))
@@ -320,6 +320,17 @@ def test_nearest_rows_are_found_in_pieces(n, dtype):
     assert found.shape == (n, min(LARGEST_GROUP, n - 3) + 1)
     near = 2e-3 if dtype is np.float32 else 1e-9
     np.testing.assert_allclose(np.exp(2.0 * found), relative, rtol=near, atol=1e-3 * near)
+
+
+@pytest.mark.parametrize("n", [4, 51])
+def test_likeness_is_that_of_unit_rows_half_a_list_apart(n):
+    one, two = np.random.default_rng(n).normal(size=(2, n, 3)) + 5.0
+    units = [x - x.mean(axis=0) for x in (one, two)]
+    units = [x / np.linalg.norm(x, axis=1)[:, None] for x in units]
+    alike = (units[0] * units[1]).sum(axis=1)
+    apart = (units[0] * np.roll(units[1], n // 2, axis=0)).sum(axis=1)
+    noise = np.sqrt((alike.var() + apart.var()) / n)
+    np.testing.assert_allclose(_likeness(one, two), (alike.mean() - apart.mean(), noise))
 
 
 @pytest.mark.parametrize("size", [7e18, 1e19])

@@ -7,6 +7,7 @@ from scipy import stats
 from genbounds.estimators import EXACT, Estimate, SampleError
 from genbounds.results import caution, unreliable
 from genbounds.select import Certificate
+from genbounds.select._certificate import Look
 
 SIZES = (100, 200, 400)
 ALL = np.ones(8, dtype=bool)
@@ -308,3 +309,9 @@ def test_no_answer_without_a_rival():
     assert set(c.answer()) == {0, 2}
     c.set_aside(1)
     assert c.answer() is None
+
+
+def test_the_third_cumulant_of_a_look_is_that_of_the_mean_of_its_influence():
+    influence = np.random.default_rng(0).exponential(size=50) + 3.0
+    expected = stats.moment(influence, order=3) / 50**2
+    np.testing.assert_allclose(Look.of(look(0.0, influence=influence)).third, expected, rtol=1e-12)

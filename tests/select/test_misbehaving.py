@@ -14,7 +14,7 @@ import genbounds.select as select
 from genbounds.estimators import Moments
 from genbounds.report import select_page, write_page
 from genbounds.samples import Sample
-from genbounds.select import FeatureArm
+from genbounds.select import FeatureArm, _independence
 from genbounds.select._independence import (
     _double_ranks,
     copies,
@@ -395,10 +395,13 @@ def test_classes_in_turn_are_seen_early(kind):
     assert seen >= 170
 
 
-def test_rows_that_others_have_together_are_no_sign_of_one_arm():
-    """Two rows of each of two rivals, where three of one are too many."""
+@pytest.mark.parametrize("step", [1, 1 << 48, 0x9E3779B97F4A7C15])
+def test_rows_that_others_have_together_are_no_sign_of_one_arm(step):
+    """Two rows of each of two rivals, where three of one are too many; in whichever bits of their
+    numbers rows differ.
+    """
     rows = np.random.default_rng(0).normal(size=(100, 4))
-    numbers = np.arange(100, dtype=np.uint64)
+    numbers = np.arange(100, dtype=np.uint64) * np.uint64(step)
     apart = {"a": numbers[:2], "b": numbers[2:4], "c": numbers[50:50]}
     assert rows_of_another(rows, numbers, apart) is None
     assert rows_of_another(rows, numbers, {}) is None
@@ -406,6 +409,20 @@ def test_rows_that_others_have_together_are_no_sign_of_one_arm():
         found = rows_of_another(rows, numbers, others)
         assert found is not None
         assert "3 of its first 100 rows are also rows of d" in found.message
+
+
+@pytest.mark.parametrize("influence", [None, np.random.default_rng(1).normal(size=400)])
+def test_order_is_judged_in_blocks(influence, monkeypatch):
+    """With one verdict, whatever number of rows is worked on at a time."""
+    rows = np.random.default_rng(0).normal(size=(400, 9))
+    rows[:, 0] += np.linspace(0.0, 3.0, 400)
+    verdicts = set()
+    for entries in (9, 9 * 150, 2**16):
+        monkeypatch.setattr(_independence, "BLOCK", entries)
+        found = order_effect(rows, influence, error=1e-6)
+        assert found is not None
+        verdicts.add(found.message)
+    assert len(verdicts) == 1
 
 
 def test_ranks_are_those_of_scipy():

@@ -66,6 +66,10 @@ FACTOR_RTOL = 1e-12
 PAIR_BLOCK = 1 << 16
 """Pairs of directions that are worked on at a time: they stay in the cache."""
 
+PIECE, PIECE_SHARE = 512, 8
+"""Rows that are worked on at a time, at least, and for each direction: what is made of narrow rows
+stays in the cache, where touching more memory would cost as much as their products."""
+
 LEFT_OUT = 0.01
 """What a shorter factor of H leaves out, of the rounding of the products."""
 
@@ -340,6 +344,12 @@ def product_type(rows: NDArray[Any], roots: Float) -> np.dtype[Any]:
     return np.dtype(np.float32 if is_narrow(rows) and width >= SINGLE_WIDTH else np.float64)
 
 
+def _pieces(w: NDArray[Any]) -> Iterator[slice]:
+    """Yield slices of rows with these coordinates, in order."""
+    n, step = len(w), max(PIECE, PIECE_SHARE * w.shape[1])
+    return (slice(start, start + step) for start in range(0, n, step))
+
+
 class _WeightedRows:
     """Σ v x and Σ v (w wᵀ - 1) over rows: h is bilinear in them."""
 
@@ -357,11 +367,13 @@ class _WeightedRows:
         self.with_x += v @ x
         if self.kernel.empirical:
             self.linear += v @ w
-        scaled = w * np.sqrt(np.abs(v)).astype(w.dtype)[:, None]
-        part = scaled[v > 0.0]  # products of a matrix with itself, at half the flops
-        self.with_w += part.T @ part
-        part = scaled[v <= 0.0]
-        self.with_w -= part.T @ part
+        roots = np.sqrt(np.abs(v)).astype(w.dtype)[:, None]
+        for piece in _pieces(w):
+            scaled, positive = w[piece] * roots[piece], v[piece] > 0.0
+            part = scaled[positive]  # products of a matrix with itself, at half the flops
+            self.with_w += part.T @ part
+            part = scaled[~positive]
+            self.with_w -= part.T @ part
 
     def joined(self, other: _WeightedRows) -> _WeightedRows:
         """Return the sums over the rows of both."""
@@ -435,18 +447,26 @@ class Kernel:
 
     def rows(self, x: Float, w: NDArray[Any]) -> Rows:
         """Centred rows and their coordinates, as the other methods take them."""
-        return Rows(x, w, self._sum(w * w, self.diagonal))
+        diagonal = np.empty(len(w))
+        for piece in _pieces(w):
+            diagonal[piece] = self._sum(w[piece] * w[piece], self.diagonal)
+        return Rows(x, w, diagonal)
 
     def __call__(self, rows: Rows) -> RowTerms:
         """Of k rows: influence, not centred; h(x, x) and its part linear in ‖x‖² and w²."""
-        x, w, diagonal = rows
+        terms = np.empty((3, len(rows.x)))
+        for piece in _pieces(rows.w):
+            terms[:, piece] = self._terms(*(part[piece] for part in rows))
+        return RowTerms(*terms)
+
+    def _terms(self, x: Float, w: NDArray[Any], diagonal: Float) -> tuple[Float, Float, Float]:
         w2 = w * w
         squared_norm = np.einsum("ij,ij->i", x, x)
         sums = self._sum(w2, np.column_stack([self.transport, self.slopes, self.roots]))
         influence: Float = 2.0 * (x @ self.gap) + squared_norm - sums[:, 0]
         linear = sums[:, 2] if self.empirical else squared_norm
         own: Float = self._form(w2) - 2.0 * diagonal + linear + self.constant
-        return RowTerms(influence, own, linear + sums[:, 1])
+        return influence, own, linear + sums[:, 1]
 
     def cross(self, one: Rows, i: Index | slice, two: Rows, j: Index | slice) -> Float:
         """H of rows i of one block with as many rows j of another."""

@@ -18,6 +18,7 @@ import math
 import numpy as np
 import scipy  # its submodules are loaded at their first use
 
+from genbounds.estimators._linalg import few_times
 from genbounds.validation import Float
 
 DENSE = 128
@@ -104,7 +105,7 @@ class TraceRoot:
             self._decompose(rows)
         else:
             within, outside = self._split(rows)
-            inside = within @ self._vectors
+            inside = few_times(within, self._vectors)
             for start in range(0, b, AT_ONCE):
                 block = slice(start, start + AT_ONCE)
                 self._append(inside[block], outside[block])

@@ -343,7 +343,8 @@ class _Curve:
         ]
 
     def spectrum(self, theta: Float) -> Float:
-        values: Float = np.exp(np.clip(self.basis @ theta + self.offset, -300.0, 300.0))
+        logs = self.basis @ theta + self.offset
+        values: Float = np.exp(np.minimum(np.maximum(logs, -300.0), 300.0))
         return values
 
 
@@ -418,12 +419,11 @@ class _Fraction:
 
 def _product(maps: Sequence[RowMap], shares: Sequence[float], rho: Float) -> tuple[Float, Float]:
     """Factor k of all samples, and its derivative; `shares` times ρ is the fraction of each."""
-    value, log_slope = np.ones_like(rho), np.zeros_like(rho)
-    for row_map, share in zip(maps, shares, strict=True):
+    value, rise = maps[0](rho)  # the first sample has the share 1
+    for row_map, share in zip(maps[1:], shares[1:], strict=True):
         k, slope = row_map(share * rho)
-        value = value * k
-        log_slope = log_slope + share * slope / k
-    return value, value * log_slope
+        value, rise = value * k, rise * k + value * share * slope
+    return value, rise
 
 
 def _fraction(
@@ -463,9 +463,9 @@ def _fraction(
 
 def _solve(matrix: Float, vector: Float) -> Float:
     """Solve a symmetric positive semidefinite system, scaled to a unit diagonal."""
-    scale = 1.0 / np.sqrt(np.maximum(np.diagonal(matrix), EPS**2))
-    scaled = matrix * np.outer(scale, scale)
+    scale = 1.0 / np.sqrt(np.maximum(matrix.diagonal(), EPS**2))
+    scaled = matrix * (scale[:, None] * scale)
     # More than rounding can take off the smallest eigenvalue.
-    scaled[np.diag_indices_from(scaled)] += scaled.shape[0] * EPS
+    scaled.flat[:: scaled.shape[0] + 1] += scaled.shape[0] * EPS
     solution: Float = scale * np.linalg.solve(scaled, scale * vector)
     return solution

@@ -34,6 +34,19 @@ def errors(fake, real, **given):
     return found.sample, found.reference
 
 
+@pytest.mark.parametrize("piece", [1, 7, 60])
+def test_rows_are_worked_on_in_pieces(piece, monkeypatch):
+    """Error and influence are those of all rows at once, whatever number is worked on at a time."""
+    fake, real = two_samples("far", n=60, m=70)
+    whole = errors(fake, real)
+    monkeypatch.setattr(_expansion, "PIECE", piece)
+    monkeypatch.setattr(_expansion, "PIECE_SHARE", 0)
+    for one, other in zip(errors(fake, real), whole, strict=True):
+        assert_allclose(one.influence, other.influence, rtol=1e-10)
+        for name in ("variance", "bias", "curvature", "quadratic_variance"):
+            assert_allclose(getattr(one, name), getattr(other, name), rtol=1e-10)
+
+
 # --- the distance and its derivatives, by the textbook in forty digits ---------------------------
 
 

@@ -173,6 +173,7 @@ def test_products_with_a_triangle_and_its_inverse(d):
         before = matrix.copy()
         assert_allclose(_linalg.lower_times(lower, matrix), lower @ matrix, atol=1e-12)
         assert_allclose(_linalg.times_lower(matrix.T, lower), matrix.T @ lower, atol=1e-12)
+        assert_allclose(_linalg.few_times(matrix.T, lower), matrix.T @ lower, atol=1e-12)
         assert_allclose(lower.T @ _linalg.lower_solve(lower, matrix), matrix, atol=1e-12)
         assert np.array_equal(matrix, before)
 
