@@ -249,43 +249,73 @@ class MixtureDistance:
 
     def __init__(self, models: Sequence[Moments], real: Moments) -> None:
         self.models = len(models)
+        self._given = list(models)
         self._origin = real.mean  # of all means: it is free
         self._means = np.stack([one.mean - real.mean for one in models])
-        self._seconds = np.stack(
-            [one.cov + np.outer(gap, gap) for one, gap in zip(models, self._means, strict=True)]
+        self._traces = np.array(
+            [np.trace(one.cov) + gap @ gap for one, gap in zip(models, self._means, strict=True)]
         )
-        self._traces = np.trace(self._seconds, axis1=1, axis2=2)
         values, vectors = np.linalg.eigh(real.cov)
-        self._factor = vectors * np.sqrt(np.maximum(values, 0.0))
         self._trace = float(values.sum())
+        kept = values > values.size * EPS * values[-1]
+        factor = vectors[:, kept] * np.sqrt(values[kept])
+        # All that depends on the shares is L'ΣL, so that products of d × d are taken once.
+        self._turned = self._means @ factor
+        self._seconds = np.stack(
+            [
+                factor.T @ one.cov @ factor + np.outer(gap, gap)
+                for one, gap in zip(models, self._turned, strict=True)
+            ]
+        )
+
+    def _root_of(self, shares: Float) -> tuple[Float, Float]:
+        """Return L'ΣL of the mixture, and L'μ."""
+        mean = shares @ self._turned
+        return np.tensordot(shares, self._seconds, axes=1) - np.outer(mean, mean), mean
+
+    def _value(self, shares: Float, roots: Float) -> float:
+        return float(shares @ self._traces) + self._trace - 2.0 * float(roots.sum())
+
+    def value(self, shares: Float) -> float:
+        """Return the distance at `shares`, of shape (K,)."""
+        squares = np.linalg.eigvalsh(self._root_of(shares)[0])
+        return self._value(shares, np.sqrt(squares[_positive(squares)]))
 
     def __call__(self, shares: Float) -> tuple[float, Float]:
         """Return the distance at `shares`, of shape (K,), and its gradient in them."""
-        mean = shares @ self._means
-        cov = np.tensordot(shares, self._seconds, axes=1) - np.outer(mean, mean)
-        squares, vectors = np.linalg.eigh(self._factor.T @ cov @ self._factor)
-        kept = squares > squares.size * EPS * squares[-1]  # the root's slope is infinite at 0
+        square, mean = self._root_of(shares)
+        squares, vectors = np.linalg.eigh(square)
+        kept = _positive(squares)
         roots = np.sqrt(squares[kept])
-        turned = self._factor @ (vectors[:, kept] / np.sqrt(roots))
-        transport = turned @ turned.T
-        value = float(shares @ self._traces) + self._trace - 2.0 * float(roots.sum())
-        inner = np.tensordot(self._seconds, transport, axes=2)
-        gradient: Float = self._traces - inner + 2.0 * self._means @ (transport @ mean)
-        return value, gradient
+        turned = vectors[:, kept] / np.sqrt(roots)
+        inverse = turned @ turned.T
+        inner = np.tensordot(self._seconds, inverse, axes=2)
+        gradient: Float = self._traces - inner + 2.0 * self._turned @ (inverse @ mean)
+        return self._value(shares, roots), gradient
 
     def mixed(self, shares: Float) -> Moments:
         """Return mean and covariance of the mixture with these `shares`, of shape (K,)."""
         gap = shares @ self._means
-        cov = np.tensordot(shares, self._seconds, axes=1) - np.outer(gap, gap)
+        apart = self._means - gap
+        cov = (apart.T * shares) @ apart
+        for share, one in zip(shares, self._given, strict=True):
+            cov += share * one.cov
         return Moments(self._origin + gap, cov)
+
+
+def _positive(squares: Float) -> NDArray[np.bool_]:
+    """Eigenvalues that are not 0 but for rounding: the slope of the root is infinite there."""
+    found: NDArray[np.bool_] = squares > squares.size * EPS * squares.max(initial=0.0)
+    return found
 
 
 def _at_mean_shares(estimate: Estimate, halves: Sequence[_Half], weights: Float) -> Estimate:
     """Take off what mean shares gain on the mean of both distances; the upper end keeps it."""
     gap = 0.0
     for half in halves:
-        each = [half.distance(shares)[0] for shares in weights]
-        gap += max(math.fsum(each) / HALVES - half.distance(weights.mean(axis=0))[0], 0.0) / HALVES
+        each = [half.distance.value(shares) for shares in weights]
+        at_mean = half.distance.value(weights.mean(axis=0))
+        gap += max(math.fsum(each) / HALVES - at_mean, 0.0) / HALVES
 
     def ends(level: float) -> tuple[float, float]:
         low, high = estimate.interval(level)
