@@ -143,7 +143,10 @@ def _outer(c: Float) -> Float:
 def _gain(crossed: CrossedMeans, weights: Float, single: Float, spec: MetricSpec) -> Quadratic:
     """By how much the mixture is better, at least; the error of scores 1/q is linearised."""
     mixed, alone = _outer(weights), _outer(single)
+    choice = crossed.variance_of_choice(weights)
     if not spec.higher_is_better:
-        return crossed.functional(alone - mixed)
+        found = crossed.functional(alone - mixed)
+        return replace(found, variance=found.variance + choice)
     q, p = (crossed.functional(one).value for one in (mixed, alone))
-    return replace(crossed.functional(alone / p**2 - mixed / q**2), value=1.0 / q - 1.0 / p)
+    found = crossed.functional(alone / p**2 - mixed / q**2)
+    return replace(found, value=1.0 / q - 1.0 / p, variance=found.variance + choice / q**4)

@@ -11,7 +11,7 @@ from scipy import stats
 
 import genbounds as gb
 from experiments.accuracy.mixtures import measure, worlds
-from genbounds.estimators import KernelReference, crossed_distances
+from genbounds.estimators import CrossedMeans, KernelReference, crossed_distances
 from genbounds.estimators.kernels._crossed import simplex_minimum
 
 RNG = np.random.default_rng(0)
@@ -76,6 +76,76 @@ def test_values_are_means_across_folds_at_weights_from_the_other_folds():
     every = gram(list(combinations(range(4), 2)))
     spread = np.einsum("pa,ab,pb->p", apart, every, apart).mean()
     assert crossed.spread(c) == pytest.approx(max(spread, 0.0), rel=1e-9)
+
+
+def small_folds():
+    """Two models and a reference in four folds of equal size, with their whole kernel matrix."""
+    rows = [LEFT[:40], RIGHT[:60], REAL[:80]]
+    models = {"a": rows[0], "b": rows[1]}
+    crossed, _ = crossed_distances(models, KernelReference(rows[2]), folds=4, seed=3)
+    kernel = (np.concatenate(rows) @ np.concatenate(rows).T / 2.0 + 1.0) ** 3
+    fold = np.concatenate([sample.fold for sample in crossed.samples])
+    return crossed, kernel, fold, np.repeat(np.arange(3), [40, 60, 80])
+
+
+def test_each_fold_is_centred_on_its_own_mean():
+    """At given weights the first-order variance is that of four means, each with divisor n - 1."""
+    crossed, kernel, fold, sample = small_folds()
+    c = np.array([0.3, 0.7, -1.0])
+    found = crossed.functional(np.outer(c, c)[None])
+    for a in range(3):
+        expected = 0.0
+        for g in range(4):
+            here = kernel[(sample == a) & (fold == g)]
+            towards = sum(
+                c[b] * here[:, (sample == b) & (fold == h)].mean(axis=1) / 6.0
+                for b in range(3)
+                for h in range(4)
+                if h != g
+            )
+            expected += c[a] ** 2 * towards.var(ddof=1) / len(here)
+        assert found.parts[a] == pytest.approx(expected, rel=1e-6)
+
+
+def test_weights_fitted_to_what_others_judge_add_their_share_of_variance():
+    """By its definition, from the whole kernel matrix; none where the weights were given."""
+    crossed, kernel, fold, sample = small_folds()
+    c = np.array([[w, 1.0 - w, -1.0] for w in (0.1, 0.9, 0.4, 0.2, 0.8, 0.3)])
+    mean, apart, total = c.mean(axis=0), (c - c.mean(axis=0)) ** 2, 0.0
+    for a in range(2):
+        steps = []
+        for g in range(4):
+            here = kernel[(sample == a) & (fold == g)]
+            towards = sum(
+                mean[b] * here[:, (sample == b) & (fold == h)].mean(axis=1) / 3.0
+                for b in range(3)
+                for h in range(4)
+                if h != g
+            )
+            steps.append(towards.var(ddof=1) / len(here) / 16.0)
+        noise = sum(crossed._second[a, b] * mean[b] ** 2 for b in range(3)) * 4.0 / 3.0
+        total += apart[:, a].mean() * (sum(steps) - noise)
+    assert total > 0.0
+    expected = total * 2.0 * 4.0 * 2.0 / 3.0  # 2 J (J - 2) / (J - 1)
+    assert crossed.variance_of_choice(c) == pytest.approx(expected, rel=1e-6)
+    assert crossed.variance_of_choice(c[:1]) == 0.0
+    alike = crossed.variance_of_choice(np.repeat(c[:1], 6, axis=0))
+    assert alike == pytest.approx(0.0, abs=1e-20)
+
+
+@pytest.mark.parametrize("metric", ["kad", "rke"])
+def test_the_score_and_the_gain_know_of_it(metric, monkeypatch):
+    """Where models are alike the weights are anyone's; both intervals are the longer for it."""
+    rng = np.random.default_rng(4)
+    models = {name: rng.normal(size=(100, 2)) for name in "abcd"}
+    real = None if metric == "rke" else rng.normal(1.0, size=(200, 2))
+    found = gb.mixture(models, real, metric=metric)
+    monkeypatch.setattr(CrossedMeans, "variance_of_choice", lambda self, c: 0.0)
+    blind = gb.mixture(models, real, metric=metric)
+    assert found.score.stderr > 1.05 * blind.score.stderr
+    assert found.gain_low < blind.gain_low
+    assert found.gain == blind.gain
+    assert found.scores == blind.scores
 
 
 def test_no_unit_is_in_two_folds_and_strata_keep_their_shares():

@@ -204,7 +204,7 @@ class CrossedMeans:
         for a, sample in enumerate(self.samples):
             centred = self.means[a] - self.gram[a][sample.fold]
             influence = np.einsum("ibh,ibh->i", centred, coefficients[a][sample.fold])
-            steps.append(unit_steps(influence, sample.weights, sample.design))
+            steps.append(self._steps(sample, influence))
         parts = np.array([float(step @ step) for step in steps])
         first = float(parts.sum())
         if self._second is None:
@@ -218,11 +218,49 @@ class CrossedMeans:
             value=value, variance=max(first - second, second), parts=parts, steps=steps
         )
 
+    def _free(self, sample: FoldedSample) -> float:
+        """Degrees of freedom of what is centred in every fold, and in every stratum."""
+        return sample.design.degrees_of_freedom - (self.folds - 1.0)
+
+    def _steps(self, sample: FoldedSample, values: Float) -> Float:
+        """Return what every unit adds to the sum over folds of means of `values`, centred there."""
+        lost = sample.design.degrees_of_freedom / self._free(sample)
+        return math.sqrt(lost) * unit_steps(values, sample.weights, sample.design)
+
+    def variance_of_choice(self, c: Float) -> float:
+        """Variance that the choice of weights adds to the mean of Σ c_a c_b ⟨m_a, m_b⟩.
+
+        Weights for one pair of folds are fitted to rows that another pair judges, and the other way
+        round, so that the errors of two pairs are correlated: little where the best weights are
+        clear, but as much as their own variance where they are not. Derivation: docs/mixtures.md.
+
+        Parameters
+        ----------
+        c : ndarray of shape (pairs, samples)
+            Fitted, for every pair of folds, to the other folds; or one row of given weights.
+        """
+        apart = c - c.mean(axis=0)
+        if not apart.any():
+            return 0.0
+        mean, folds = c.mean(axis=0), self.folds
+        names = [sample.names for sample in self.samples]
+        steps = np.zeros((1 + max(int(one.max()) for one in names), len(names)))
+        for a, sample in enumerate(self.samples):
+            centred = (self.means[a] - self.gram[a][sample.fold]).transpose(0, 2, 1) @ mean
+            own = centred[np.arange(len(centred)), sample.fold]
+            towards = (centred.sum(axis=1) - own) / (folds - 1.0)
+            steps[names[a], a] = self._steps(sample, towards) / folds
+        found = float(np.einsum("pa,ab,pb->", apart, steps.T @ steps, apart)) / len(c)
+        if self._second is not None:  # the noise of the mean embeddings towards which steps are
+            noise = (apart**2).mean(axis=0) @ self._second @ mean**2
+            found -= float(noise) * folds / (folds - 1.0)
+        return max(found, 0.0) * 2.0 * folds * (folds - 2.0) / (folds - 1.0)
+
     def degrees(self, found: Quadratic, part: slice = slice(None)) -> float:
         """Degrees of freedom of the variance `found` due to `part` of the samples."""
         return welch_degrees_of_freedom(
             *(
-                (float(variance), sample.design.degrees_of_freedom)
+                (float(variance), self._free(sample))
                 for variance, sample in zip(found.parts[part], self.samples[part], strict=True)
             )
         )

@@ -30,7 +30,7 @@ def mixture_estimate(
         Whether the score is one over the square: that of RKE.
     """
     found = crossed.functional(c[:, :, None] * c[:, None, :])
-    above, variance = found.value, found.variance
+    above, variance = found.value, found.variance + crossed.variance_of_choice(c)
     value = above - crossed.spread(c)
     if higher_is_better:
         above, value, variance = -math.log(above), -math.log(value), variance / above**2
