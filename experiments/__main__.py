@@ -104,6 +104,10 @@ TRIALS = (
     Trial(module="selection.prompts", arguments="--runs 2 --plays 400 --pool 3000"),
     Trial(module="digits.by_class", arguments="--pool 4000"),
     Trial(module="selection.mixtures", arguments="errors --runs 2 --worlds specialists"),
+    Trial(
+        module="selection.published_mixtures",
+        arguments="--runs 1 --budget-runs 1 --budgets 900 --only 'two specialists'",
+    ),
     Trial(module="explain.memorisation", arguments="--runs 1 --cells 'modes, d = 8'"),
     Trial(module="explain.modes", arguments="--runs 1 --power 1 --only '*n = 500'"),
     Trial(module="findings", arguments="--replications 20"),

@@ -273,7 +273,7 @@ class MixtureDistance:
         mean = shares @ self._turned
         return np.tensordot(shares, self._seconds, axes=1) - np.outer(mean, mean), mean
 
-    def _value(self, shares: Float, roots: Float) -> float:
+    def _value(self, shares: Float, roots: NDArray[np.floating[Any]]) -> float:
         return float(shares @ self._traces) + self._trace - 2.0 * float(roots.sum())
 
     def value(self, shares: Float) -> float:
@@ -303,7 +303,7 @@ class MixtureDistance:
         return Moments(self._origin + gap, cov)
 
 
-def _positive(squares: Float) -> NDArray[np.bool_]:
+def _positive(squares: NDArray[np.floating[Any]]) -> NDArray[np.bool_]:
     """Eigenvalues that are not 0 but for rounding: the slope of the root is infinite there."""
     found: NDArray[np.bool_] = squares > squares.size * EPS * squares.max(initial=0.0)
     return found
