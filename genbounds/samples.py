@@ -132,6 +132,17 @@ def too_even(counts: NDArray[Any]) -> bool:
     return bool(scipy.special.chdtr(classes - 1.0, statistic) <= 1e-6)
 
 
+def balanced(counts: NDArray[Any]) -> bool:
+    """Whether class counts are those of a balanced design.
+
+    Equal numbers of every class are no accident, nor are nearly equal ones of many classes (some
+    images may have failed); others may be as random as the rows.
+    """
+    if counts.size < 2 or counts.min() < 2:
+        return False
+    return int(np.ptp(counts)) <= 1 or too_even(counts)
+
+
 def features_of(x: Any) -> Any:
     """Return the features of a `Sample`, and anything else as it is."""
     return x.features if isinstance(x, Sample) else x

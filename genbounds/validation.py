@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from numbers import Integral, Real
 from typing import Any
@@ -303,3 +304,18 @@ def seeded(seed: int, purpose: str) -> np.random.Generator:
     them would not be random.
     """
     return np.random.default_rng([seed, crc32(purpose.encode())])
+
+
+@contextmanager
+def blamed(argument: str, of: str = "") -> Iterator[None]:
+    """Turn whatever a user's function raises, or its exit, into one line."""
+    try:
+        yield
+    except (InputError, MemoryError):
+        raise
+    except (Exception, SystemExit) as error:
+        what, whose = said_by(error), f"of {display(of)} " if of else ""
+        raise InputError(
+            f"{whose}fails: {type(error).__name__}{': ' + what if what else ''}.",
+            argument=argument,
+        ) from error

@@ -6,6 +6,7 @@ import io
 import os
 import sys
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Annotated, Any, cast
 
 import typer
@@ -84,7 +85,7 @@ class _Command(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Print the metrics for `--metric` with nothing after it, or with `help`."""
         lines = METRICS_OF.get(self.name or "")
-        asked = args[-1:] == ["--metric"] or args[-2:] == ["--metric", "help"]
+        asked = args[-1:] == ["--metric"] or ("--metric", "help") in pairwise(args)
         if lines and asked and not ctx.resilient_parsing:  # completion parses as well
             typer.echo(lines.replace("\n\b\n", ""), nl=False)
             ctx.exit()

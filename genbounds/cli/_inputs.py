@@ -31,7 +31,7 @@ from genbounds.files import (
     read_metadata,
     shape_of,
 )
-from genbounds.samples import too_even
+from genbounds.samples import balanced
 from genbounds.validation import InputError
 
 if TYPE_CHECKING:
@@ -210,8 +210,10 @@ def _labels(
         names[role] = None if name is None else _label_name(path, contents, role, drawing)
     labels = pick_labels(contents, groups=names["groups"], strata=names["strata"])
     strata = labels.strata
-    if names["strata"] is None and "strata" not in held and not _by_design(strata, names["groups"]):
-        strata = None
+    if names["strata"] is None and "strata" not in held:
+        # By class, the classes that were asked for are the ones to look at.
+        if drawing.by is not None or not _by_design(strata, names["groups"]):
+            strata = None
     return {"groups": labels.groups, "strata": strata}
 
 
@@ -230,17 +232,10 @@ def _label_name(path: Path, contents: Contents, role: str, drawing: Drawing) -> 
 
 
 def _by_design(labels: NDArray[Any] | None, groups: str | None) -> bool:
-    """Whether labels that nobody called strata are those of a balanced design.
-
-    Equal numbers of every class are no accident, nor are nearly equal ones of many classes (some
-    images may have failed); others may be as random as the rows.
-    """
+    """Whether labels that nobody called strata are those of a balanced design."""
     if labels is None or groups == FOLDER_LABELS:
         return False
-    _, counts = np.unique(labels, return_counts=True)
-    if counts.size < 2 or counts.min() < 2:
-        return False
-    return int(np.ptp(counts)) <= 1 or too_even(counts)
+    return balanced(np.unique(labels, return_counts=True)[1])
 
 
 def _encoded(path: Path, name: str, encoder: FolderEncoder | None) -> Path:

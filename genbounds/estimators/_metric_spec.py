@@ -12,6 +12,7 @@ from typing import Any, Literal, Protocol
 
 from numpy.typing import NDArray
 
+from genbounds._text import quoted
 from genbounds.estimators._estimate import Estimate
 from genbounds.estimators._moments import Moments
 from genbounds.validation import InputError
@@ -179,6 +180,10 @@ class MetricSpec:
         if isinstance(reference, Moments) and not self.moments:
             raise InputError(
                 f"the reference is given by its moments; metric {self.name!r} needs its features."
+            )
+        if options is not None and not isinstance(options, Mapping):
+            raise InputError(
+                f"must be a dict of names and values; got {quoted(options)}.", argument="options"
             )
         given = dict(options or {})
         unknown = [name for name in given if name not in self.options]

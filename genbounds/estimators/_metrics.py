@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from genbounds._text import quoted
 from genbounds.estimators import (
     _mean,
     copies,
@@ -60,11 +61,15 @@ def register_metric(spec: MetricSpec | SmoothScore) -> MetricSpec:
     Raises
     ------
     InputError
-        If the name, or an alias, is that of another metric. One of your own may be registered
-        again, as a cell of a notebook that is run twice does.
+        If it is no metric; or if the name, or an alias, is that of another one. One of your own may
+        be registered again, as a cell of a notebook that is run twice does.
     """
     if isinstance(spec, SmoothScore):
         spec = _described(spec)
+    if not isinstance(spec, MetricSpec):
+        raise InputError(
+            f"must be a SmoothScore or a MetricSpec; got {quoted(spec)}.", argument="spec"
+        )
     for name in (spec.name, *spec.aliases):
         known = _registry.get(name)
         if known is not None and (known.name != spec.name or known.name in _taken):

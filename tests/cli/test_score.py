@@ -455,7 +455,10 @@ def test_other_metrics_have_one_score_and_no_neighbours(run, zoo):
     assert "`--k` is for --metric precision, recall, density, coverage and f_score" in refused.err
 
 
-@pytest.mark.parametrize("words", [["--metric"], ["--metric", "help"], ["a.npy", "--metric"]])
+@pytest.mark.parametrize(
+    "words",
+    [["--metric"], ["--metric", "help"], ["a.npy", "--metric"], ["--metric", "help", "--json"]],
+)
 def test_metric_without_a_name_lists_all_of_them(run, words):
     found = run("score", *words)
     names = [line.split()[0] for line in found.out.splitlines()[1:]]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 
 from genbounds._tables import InHand, Line
 from genbounds._text import count, listed, number, percent, shown
-from genbounds.estimators._average import average
 from genbounds.estimators._estimate import Estimate
+from genbounds.estimators._inspect import inspect
 from genbounds.estimators._moments import Moments
-from genbounds.estimators.frechet._class_difference import Side, mean_less_whole
+from genbounds.estimators.frechet._class_difference import Side, mean_less_whole, mean_over_classes
 from genbounds.estimators.frechet._classes import Label, common_classes, rows_by_class
 from genbounds.estimators.frechet._reference import FrechetReference
 from genbounds.results import Diagnostic, Score, hedged
-from genbounds.samples import Sample, converted, too_even
+from genbounds.samples import Sample, balanced, converted, features_of
 from genbounds.validation import InputError, check_open_unit
 
 
@@ -57,8 +57,8 @@ class ByClass(InHand):
 
     @property
     def reliable(self) -> bool:
-        """Whether no class has a warning that says "unreliable"."""
-        return all(score.reliable for score in self.classes.values())
+        """Whether no warning, of a class or of `overall`, says "unreliable"."""
+        return all(score.reliable for score in (*self.classes.values(), *self.overall.values()))
 
     @property
     def overall(self) -> dict[str, Score]:
@@ -71,9 +71,9 @@ class ByClass(InHand):
 
     @property
     def warnings(self) -> tuple[Diagnostic, ...]:
-        """Of all classes, each once."""
-        found = (warning for score in self.classes.values() for warning in score.warnings)
-        return tuple(dict.fromkeys(found))
+        """Of all classes and of `overall`, each once."""
+        scores = (*self.classes.values(), *self.overall.values())
+        return tuple(dict.fromkeys(warning for score in scores for warning in score.warnings))
 
     def __str__(self) -> str:
         named = [shown(str(label)) for label in self.worst]
@@ -137,7 +137,9 @@ def frechet_by_class(
     Each class is a `frechet_distance` of its own, bias removed, at the level 1 - (1 - level)/K for
     K classes (Bonferroni). At 50 images a class most of a published per-class FID is bias; here few
     rows show in the width of the interval, and in a warning where they are too few for any.
-    Classes are taken as independent of one another in the interval of their mean.
+    Classes are taken as independent of one another in the interval of their mean. If nothing is said
+    of strata, classes of equal numbers are taken for them: those numbers were fixed. The rows of a
+    `Sample` without groups are independent, as it says.
 
     References
     ----------
@@ -175,30 +177,19 @@ def frechet_by_class(
             found[label] = of_class.estimate(_part(generated, sides[0][label]))
         except InputError as error:
             raise InputError(f"class {shown(str(label))}: {error}") from error
-    m = sum(sides[1][label].size for label in names)
-    shares = {label: sides[1][label].size / m for label in names}
     scores = {label: estimate.score(joint) for label, estimate in found.items()}
     ordered = dict(sorted(scores.items(), key=lambda item: -item[1].value))
     least = max(score.low for score in scores.values())
-    mean = average(list(found.values()), np.array(list(shares.values())), what="classes")
-    mean = replace(
-        mean,
-        title="Fréchet distance, mean over classes",
-        details=(*mean.details, "the mean takes each class's estimate before it is cut off at 0"),
-        assumptions=(*mean.assumptions, "classes are independent of one another"),
-    )
-    drawn = [_drawn(fake, labels), _drawn(real, real_labels)]
+    estimates = list(found.values())
+    drawn = [_drawn("fake", fake, labels), _drawn("real", real, real_labels)]
     whole = FrechetReference(drawn[1]).estimate(drawn[0])
-    less = mean_less_whole(
-        mean,
-        whole,
-        list(found.values()),
-        np.array(list(shares.values())),
-        *(
-            Side.of(name, one, [rows[label] for label in names])
-            for name, one, rows in zip(samples, drawn, sides, strict=True)
-        ),
+    of_fake, of_real = (
+        Side.of(name, one, [rows[label] for label in names])
+        for name, one, rows in zip(samples, drawn, sides, strict=True)
     )
+    mean = mean_over_classes(estimates, of_real)
+    less = mean_less_whole(mean, whole, estimates, of_fake, of_real)
+    shares = dict(zip(names, of_real.shares.tolist(), strict=True))
     return ByClass(
         classes=ordered,
         shares={label: shares[label] for label in ordered},
@@ -218,9 +209,23 @@ def _part(sample: Any, rows: NDArray[np.intp]) -> Any:
     return Sample(part.features, groups=part.groups, weights=part.weights)
 
 
-def _drawn(sample: Any, labels: Any) -> Any:
-    """Take the classes as strata where their numbers are too even to have been drawn."""
+def _drawn(name: str, sample: Any, labels: Any) -> Any:
+    """Take the classes as strata where nothing else was said and their numbers are no accident."""
     if isinstance(sample, Sample):
+        if sample.strata is not None or sample.groups is None:
+            return sample
+        groups, weights = sample.groups, sample.weights
+    else:
+        design = inspect(name, sample).design
+        groups, weights = None if design is None else design.unit, None  # rows that repeat
+    _, of_row, counts = np.unique(labels, return_inverse=True, return_counts=True)
+    if not balanced(counts) or (groups is not None and _go_across(groups, of_row)):
         return sample
-    _, counts = np.unique(np.asarray(labels), return_counts=True)
-    return Sample(sample, strata=labels) if too_even(counts) else sample
+    return Sample(features_of(sample), groups=groups, weights=weights, strata=labels)
+
+
+def _go_across(groups: Any, classes: NDArray[np.intp]) -> bool:
+    """Whether a group has rows of several classes, which are then no strata."""
+    _, group = np.unique(groups, return_inverse=True)
+    pairs = np.unique(np.stack([group, classes]), axis=1)
+    return bool(pairs.shape[1] > group.max() + 1)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from genbounds.estimators._average import average
 from genbounds.estimators._design import Index, design_of, sums_by
 from genbounds.estimators._estimate import Estimate, SampleError, mean_variance, sum_of
 from genbounds.estimators._inspect import inspect
@@ -24,12 +25,15 @@ class Side:
     ----------
     unit : ndarray of int, shape (n,)
         Unit of every row: the row itself, its group, or the draw that identical rows count as.
+    weights : ndarray of shape (n,)
+        They sum to 1.
     stratified : bool
         Whether the numbers of rows of the classes were fixed.
     rows : sequence of ndarray
     """
 
     unit: Index
+    weights: Float
     stratified: bool
     rows: Sequence[Index]
 
@@ -39,12 +43,48 @@ class Side:
         given = isinstance(sample, Sample)
         design = design_of(name, sample) if given else inspect(name, sample).design
         if design is None:
-            return cls(np.arange(len(sample)), False, rows)
-        return cls(design.unit, design.sizes.size > 1, rows)
+            n = len(sample)
+            return cls(np.arange(n), np.full(n, 1.0 / n), False, rows)
+        return cls(design.unit, design.weights, design.sizes.size > 1, rows)
+
+    @property
+    def shares(self) -> Float:
+        """Weight of every class."""
+        return np.array([self.weights[rows].sum() for rows in self.rows])
+
+    def influence_of_shares(self, values: Float) -> Float:
+        """Return the influence of every unit on a mean over the classes, by being of its class.
+
+        None has any where the numbers of rows of the classes were fixed.
+        """
+        size = int(self.unit.max()) + 1
+        out = np.zeros(size)
+        if not self.stratified:
+            above = values - self.shares @ values
+            for rows, more in zip(self.rows, above, strict=True):
+                out += sums_by(self.unit[rows], self.weights[rows] * more, size) * size
+        return out
+
+
+def mean_over_classes(classes: Sequence[Estimate], real: Side) -> Estimate:
+    """Mean of the classes' distances, weighted by their shares of the reference.
+
+    The shares have an error of their own where the classes of the reference rows were drawn.
+    """
+    mean = average(classes, real.shares, what="classes")
+    of_shares = real.influence_of_shares(np.array([one.value for one in classes]))
+    variance = mean.reference.variance + mean_variance(of_shares)
+    return replace(
+        mean,
+        title="Fréchet distance, mean over classes",
+        reference=replace(mean.reference, variance=variance),
+        details=(*mean.details, "the mean takes each class's estimate before it is cut off at 0"),
+        assumptions=(*mean.assumptions, "classes are independent of one another"),
+    )
 
 
 def mean_less_whole(
-    mean: Estimate, whole: Estimate, classes: Sequence[Estimate], shares: Float, *sides: Side
+    mean: Estimate, whole: Estimate, classes: Sequence[Estimate], fake: Side, real: Side
 ) -> Estimate:
     """Estimate the difference with its error.
 
@@ -53,10 +93,7 @@ def mean_less_whole(
     mean, whole : Estimate
     classes : sequence of Estimate
         What `mean` is the mean of.
-    shares : ndarray of shape (classes,)
-        Of the classes among the reference rows.
-    sides : Side
-        The generated rows, and those of the reference.
+    fake, real : Side
 
     Notes
     -----
@@ -65,12 +102,11 @@ def mean_less_whole(
     the mean. What influences do not explain (second order) counts for every class and for the
     whole, which errs on the wide side.
     """
-    parts = [one.scaled(share) for one, share in zip(classes, shares, strict=True)]
-    fake, real = sides
-    none = np.zeros(len(classes))
-    above = none if real.stratified else np.array([one.value - mean.value for one in classes])
-    sample = _error(whole.sample, [one.sample for one in parts], fake, none)
-    reference = _error(whole.reference, [one.reference for one in parts], real, above)
+    parts = [one.scaled(share) for one, share in zip(classes, real.shares, strict=True)]
+    values = np.array([one.value for one in classes])
+    # Shares are those of the reference alone.
+    sample = _error(whole.sample, [one.sample for one in parts], fake, np.zeros(len(classes)))
+    reference = _error(whole.reference, [one.reference for one in parts], real, values)
     found = sum_of(mean.value - whole.value, [sample, reference])
     doubts = [one for one in (*mean.warnings, *whole.warnings) if one.severity == "unreliable"]
     return replace(
@@ -89,22 +125,20 @@ def mean_less_whole(
 
 
 def _error(
-    whole: SampleError, parts: Sequence[SampleError], side: Side, above: Float
+    whole: SampleError, parts: Sequence[SampleError], side: Side, values: Float
 ) -> SampleError:
-    """Return what one sample contributes; `above`: what rows add by being of their class."""
+    """Return what one sample contributes; `values` of the classes: if shares are this sample's."""
     if whole.influence is None:
         return replace(whole, variance=whole.variance + sum(part.variance for part in parts))
-    size, n = whole.influence.size, side.unit.size
-    variance, influence = whole.unexplained, -whole.influence
-    for rows, part, extra in zip(side.rows, parts, above, strict=True):
-        unit = side.unit[rows]
-        there = np.unique(unit)  # as the class has them, in its order
+    size, variance = whole.influence.size, whole.unexplained
+    influence = side.influence_of_shares(values) - whole.influence
+    for rows, part in zip(side.rows, parts, strict=True):
+        there = np.unique(side.unit[rows])  # as the class has them, in its order
         if part.influence is not None and part.influence.size == there.size:
             influence[there] += part.influence * (size / there.size)
             variance += part.unexplained
         else:  # few rows of which a part was taken for one: as if they were other rows
             variance += part.variance
-        influence += sums_by(unit, np.full(rows.size, extra), size) * (size / n)
     influence -= influence.mean()
     return SampleError(
         n=whole.n,

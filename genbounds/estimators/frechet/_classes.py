@@ -37,6 +37,10 @@ def common_classes(
             argument="labels",
         )
     names = list(dict.fromkeys((*fake, *real)))
+    if len(names) == 1:
+        raise InputError(
+            "has one class only: score it without classes (frechet_distance).", argument="labels"
+        )
     for argument, side in (("labels", fake), ("real_labels", real)):
         few = [name for name in names if name not in side or side[name].size < LEAST_ROWS]
         if few:

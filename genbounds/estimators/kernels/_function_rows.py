@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from genbounds.estimators.kernels._kernel_rows import KernelRows
 from genbounds.estimators.kernels._parameters import KernelFunction
-from genbounds.validation import Float, InputError
+from genbounds.validation import Float, InputError, blamed
 
 PAIR_BLOCK = 64
 """Pairs for which the function is evaluated in one block."""
@@ -60,7 +60,8 @@ class FunctionRows(KernelRows):
         return values
 
     def _call(self, a: NDArray[Any], b: NDArray[Any]) -> Float:
-        out = np.asarray(self._function(a, b), dtype=np.float64)
+        with blamed("kernel"):
+            out = np.asarray(self._function(a, b), dtype=np.float64)
         if out.shape != (len(a), len(b)):
             raise InputError(
                 f"must return shape ({len(a)}, {len(b)}) for two blocks of that many "

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from genbounds.estimators._design import row_design
-from genbounds.estimators.smooth._rows import blamed, weighted_function
+from genbounds.estimators.smooth._rows import weighted_function
 from genbounds.estimators.smooth._score import SmoothScore
 from genbounds.estimators.smooth._slopes import slopes
 from genbounds.estimators.smooth._smoothness import (
@@ -20,7 +20,14 @@ from genbounds.estimators.smooth._smoothness import (
 )
 from genbounds.results import Diagnostic, unreliable
 from genbounds.samples import features_of
-from genbounds.validation import Float, InputError, check_features, check_finite, check_installed
+from genbounds.validation import (
+    Float,
+    InputError,
+    blamed,
+    check_features,
+    check_finite,
+    check_installed,
+)
 
 MOST_ROWS = 1000
 """Rows of each sample that are looked at."""
@@ -114,7 +121,7 @@ def check_score(function: Any, x: Any, y: Any = None) -> ScoreCheck:
     rows = [_some("x", x, rng)] + ([] if y is None else [_some("y", y, rng)])
     designs = [row_design(len(part)) for part in rows]
     name = getattr(function, "__name__", type(function).__name__)
-    with blamed(name):
+    with blamed("function", of=name):
         try:
             first = slopes(weighted_function(function, rows), designs, derivative="hessian")
         except InputError as error:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from genbounds._scratch import is_dask_array
-from genbounds._text import display, said_by
 from genbounds.estimators._inspect import Inspected, inspect_rows
 from genbounds.estimators._moments import Moments
 from genbounds.estimators.smooth._slopes import Weighted
 from genbounds.samples import features_of
-from genbounds.validation import POSTERIOR_ATOL, InputError, as_numpy, check_finite
+from genbounds.validation import POSTERIOR_ATOL, as_numpy, check_finite
 
 SAME_VALUE = 1e-6
 """Of the larger of value and standard error: what rounding may change."""
@@ -60,21 +58,6 @@ def once_and_twice(
         value_of(function, [np.repeat(part, times, axis=0) for part in rows]) for times in (1, 2)
     )
     return once, twice, abs(once - twice) <= SAME_VALUE * max(abs(once), stderr)
-
-
-@contextmanager
-def blamed(name: str) -> Iterator[None]:
-    """Turn whatever the user's function raises, or its exit, into one line."""
-    try:
-        yield
-    except (InputError, MemoryError):
-        raise
-    except (Exception, SystemExit) as error:
-        what = said_by(error)
-        raise InputError(
-            f"of {display(name)} fails: {type(error).__name__}{': ' + what if what else ''}.",
-            argument="function",
-        ) from error
 
 
 def inspected(name: str, x: Any) -> Inspected:

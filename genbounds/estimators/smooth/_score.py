@@ -19,7 +19,6 @@ from genbounds.estimators._estimate import (
 from genbounds.estimators._inspect import drawing_warnings
 from genbounds.estimators.smooth._engine import expand
 from genbounds.estimators.smooth._rows import (
-    blamed,
     inspected,
     once_and_twice,
     weighted_function,
@@ -29,6 +28,7 @@ from genbounds.origins import check_same_encoder, origin_of
 from genbounds.results import Score
 from genbounds.validation import (
     InputError,
+    blamed,
     check_choice,
     check_count,
     check_installed,
@@ -189,7 +189,7 @@ class SmoothReference:
             samples.append(self._real)
             check_same_dimension("fake", samples[0].rows.shape[1], "real", self.d or 0)
         designs = [seen.design or row_design(len(seen.rows)) for seen in samples]
-        with blamed(score.name):
+        with blamed("function", of=score.name):
             weighted = weighted_function(score.function, [seen.rows for seen in samples])
             plugin, errors, shared = expand(
                 weighted,

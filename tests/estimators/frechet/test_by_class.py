@@ -52,8 +52,55 @@ def test_the_mean_weighs_classes_by_their_share_of_the_reference():
         )
         for k in range(6)
     ]
-    assert found.mean.value == pytest.approx(shares @ [one.value for one in alone])
-    assert found.mean.stderr**2 == pytest.approx(shares**2 @ [one.variance for one in alone])
+    values = np.array([one.value for one in alone])
+    assert found.mean.value == pytest.approx(shares @ values)
+    # The shares of random classes have an error of their own.
+    of_shares = shares @ (values - shares @ values) ** 2 / 539
+    variance = shares**2 @ [one.variance for one in alone] + of_shares
+    assert found.mean.stderr**2 == pytest.approx(variance)
+
+
+def test_weights_of_the_reference_are_in_the_shares_and_in_their_error():
+    """As if rows with an integer weight stood there as often."""
+    rng = np.random.default_rng(9)
+    (fake, labels), (real, others) = classes(rng, 60, 2, gap=1.0), classes(rng, 80, 2)
+    weights = np.where(others < 3, 3.0, 1.0)
+    found = gb.frechet_by_class(
+        gb.Sample(fake + 2.0), gb.Sample(real, weights=weights), labels // 3, others // 3
+    )
+    assert found.shares == pytest.approx({0: 0.75, 1: 0.25})
+    low, high = sorted((found.classes[0], found.classes[1]), key=lambda score: score.value)
+    assert low.value < found.mean.value < high.value
+    assert found.mean.value == pytest.approx(
+        0.75 * found.classes[0].value + 0.25 * found.classes[1].value, rel=0.02
+    )
+
+
+@pytest.mark.parametrize("strata", [True, False])
+def test_classes_of_equal_numbers_are_strata_also_of_grouped_rows(strata):
+    rng = np.random.default_rng(10)
+    (fake, labels), (real, others) = classes(rng, 60, 3), classes(rng, 60, 3)
+
+    def given(rows, kinds):
+        prompts = np.arange(len(rows)) // 3
+        return gb.Sample(rows, groups=prompts, strata=kinds if strata else None)
+
+    found = gb.frechet_by_class(given(fake, labels), given(real, others), labels, others)
+    both = gb.frechet_distance(
+        gb.Sample(fake, groups=np.arange(360) // 3, strata=labels),
+        gb.Sample(real, groups=np.arange(360) // 3, strata=others),
+    )
+    assert found.whole.to_dict() == both.to_dict()
+
+
+def test_a_doubt_of_the_whole_is_one_of_the_result():
+    rng = np.random.default_rng(11)
+    labels = (np.arange(400) < 100).astype(int)
+    fake, real = rng.normal(size=(2, 400, 3)) + 4.0 * labels[:, None]
+    found = gb.frechet_by_class(fake, real, labels, labels)
+    assert not found.whole.reliable
+    assert not found.reliable
+    assert "dependent-rows" in str(found)
 
 
 def test_classes_that_are_exchanged_are_seen_by_the_classes_alone():
@@ -182,6 +229,7 @@ def test_strata_that_are_finer_than_classes_are_kept():
     [
         ({"labels": np.arange(12) % 3}, "has 0 rows of class 2: a distance needs 2 on both sides"),
         ({"labels": np.arange(12) // 11}, "has 1 row of class 1"),
+        ({"labels": np.zeros(12, int), "real_labels": np.zeros(12, int)}, "has one class only"),
         ({"labels": np.arange(11)}, "must have shape (12,), one id per row"),
         ({"labels": np.linspace(0, 1, 12)}, "must hold integers or strings"),
         ({"fake": gb.Moments(np.zeros(2), np.eye(2), 12)}, "is given by its moments"),
