@@ -14,8 +14,8 @@ from genbounds._text import count, listed, number, percent, shown
 from genbounds.estimators._estimate import Estimate
 from genbounds.estimators._inspect import inspect
 from genbounds.estimators._moments import Moments
-from genbounds.estimators.frechet._class_difference import Side, mean_less_whole, mean_over_classes
 from genbounds.estimators.frechet._classes import Label, common_classes, rows_by_class
+from genbounds.estimators.frechet._over_classes import Side, mean_less_whole, mean_over_classes
 from genbounds.estimators.frechet._reference import FrechetReference
 from genbounds.results import Diagnostic, Score, hedged
 from genbounds.samples import Sample, balanced, converted, features_of
@@ -137,9 +137,9 @@ def frechet_by_class(
     Each class is a `frechet_distance` of its own, bias removed, at the level 1 - (1 - level)/K for
     K classes (Bonferroni). At 50 images a class most of a published per-class FID is bias; here few
     rows show in the width of the interval, and in a warning where they are too few for any.
-    Classes are taken as independent of one another in the interval of their mean. If nothing is said
-    of strata, classes of equal numbers are taken for them: those numbers were fixed. The rows of a
-    `Sample` without groups are independent, as it says.
+    Classes are taken as independent of one another in the interval of their mean. If nothing is
+    said of strata, classes of equal numbers are taken for them: those numbers were fixed. The rows
+    of a `Sample` without groups are independent, as it says.
 
     References
     ----------

@@ -238,6 +238,10 @@ class CrossedMeans:
         ----------
         c : ndarray of shape (pairs, samples)
             Fitted, for every pair of folds, to the other folds; or one row of given weights.
+
+        Returns
+        -------
+        float
         """
         apart = c - c.mean(axis=0)
         if not apart.any():

@@ -1,4 +1,4 @@
-"""Mean of the classes' distances less the whole one: most of the noise is common to both."""
+"""The mean of the classes' distances, and by what it exceeds the whole one, with their errors."""
 
 from __future__ import annotations
 
@@ -128,10 +128,10 @@ def _error(
     whole: SampleError, parts: Sequence[SampleError], side: Side, values: Float
 ) -> SampleError:
     """Return what one sample contributes; `values` of the classes: if shares are this sample's."""
-    if whole.influence is None:
-        return replace(whole, variance=whole.variance + sum(part.variance for part in parts))
-    size, variance = whole.influence.size, whole.unexplained
-    influence = side.influence_of_shares(values) - whole.influence
+    influence, variance = side.influence_of_shares(values), whole.unexplained
+    if whole.influence is not None:
+        influence -= whole.influence
+    size = influence.size
     for rows, part in zip(side.rows, parts, strict=True):
         there = np.unique(side.unit[rows])  # as the class has them, in its order
         if part.influence is not None and part.influence.size == there.size:
