@@ -211,15 +211,18 @@ def _part(sample: Any, rows: NDArray[np.intp]) -> Any:
 
 def _drawn(name: str, sample: Any, labels: Any) -> Any:
     """Take the classes as strata where nothing else was said and their numbers are no accident."""
-    if isinstance(sample, Sample):
-        if sample.strata is not None or sample.groups is None:
-            return sample
+    told = isinstance(sample, Sample)
+    if told and (sample.strata is not None or sample.groups is None):
+        return sample
+    _, of_row, counts = np.unique(labels, return_inverse=True, return_counts=True)
+    if not balanced(counts):
+        return sample
+    if told:
         groups, weights = sample.groups, sample.weights
     else:
         design = inspect(name, sample).design
         groups, weights = None if design is None else design.unit, None  # rows that repeat
-    _, of_row, counts = np.unique(labels, return_inverse=True, return_counts=True)
-    if not balanced(counts) or (groups is not None and _go_across(groups, of_row)):
+    if groups is not None and _go_across(groups, of_row):
         return sample
     return Sample(features_of(sample), groups=groups, weights=weights, strata=labels)
 
