@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from genbounds._text import count
 from genbounds.features._extract import SOURCE
 from genbounds.features.sources import Given, Source, is_media, item_names, open_source
 from genbounds.files import ITEMS_KEY, display, label_arrays, read_metadata
@@ -185,16 +186,20 @@ def pictures_of(path: Path, n: int, images: Path | None = None) -> Pictures:
         own = [str(name) for name in item_names(source.names())]
     except InputError as error:
         return Pictures(names=names, problem=str(error))
+    held = len(own) or source.count
     if names and own and names != own:
         place = {name: number for number, name in enumerate(own)}
         numbers = {row: place[name] for row, name in enumerate(names) if name in place}
         if numbers:
             return Pictures(contents=source, names=names, numbers=numbers)
-    elif (len(own) or source.count) == n:
+        why = f"none of its {count(len(own), 'image')} has the name of one of {count(n, 'row')}"
+    elif held == n:
         return Pictures(contents=source, names=names or own)
+    else:
+        why = f"{count(held or 0, 'image')} for {count(n, 'row')}"
     return Pictures(
         names=names,
-        problem=f"{display(sources[0])} does not hold the images of {display(path)}",
+        problem=f"{display(sources[0])} does not hold the images of {display(path)}: {why}",
     )
 
 

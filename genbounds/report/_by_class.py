@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from genbounds._text import interval, number, percent, shown
-from genbounds.report._modes import missing_pictures
+from genbounds.report._modes import missing_pictures, pictured
 from genbounds.report.blocks import Block, Examples, Facts, Name, Table
 from genbounds.report.figures import score_plot
 from genbounds.report.page import Page, Section
@@ -97,7 +97,7 @@ def _table(result: ByClass) -> Table:
 
 
 def _pictures(result: ByClass, fake: Held | None, real: Held | None) -> list[Block]:
-    """Return pictures of the worst classes, real and generated; nothing where there are none."""
+    """Return pictures of the worst classes, real and generated; where there are none, why."""
     blocks: list[Block] = []
     for label in list(result.classes)[:SHOWN_CLASSES]:
         for side, held in (("real", real), ("generated", fake)):
@@ -106,8 +106,7 @@ def _pictures(result: ByClass, fake: Held | None, real: Held | None) -> list[Blo
             pictures, classes = held
             rows = np.flatnonzero(np.asarray(classes) == label)
             chosen = rows[np.linspace(0, rows.size - 1, min(SHOWN_ROWS, rows.size)).astype(int)]
-            shots = pictures.of(chosen.tolist())
-            if shots:
-                items = [(pictures.name(row), shots.get(row, "")) for row in chosen.tolist()]
-                blocks.append(Examples(f"{shown(str(label))}: {side}", items))
+            if pictures.contents is not None:
+                items, remark = pictured(chosen.tolist(), pictures)
+                blocks.append(Examples(f"{shown(str(label))}: {side}{remark}", items))
     return [*blocks, *missing_pictures(*(held[0] for held in (real, fake) if held is not None))]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from genbounds._text import count, interval, number, percent, shown
@@ -106,6 +106,18 @@ def missing_pictures(*asked: Pictures | None) -> list[Block]:
     return [Notes(items=problems, title="Pictures that are not at hand")] if problems else []
 
 
+def pictured(rows: Sequence[int], pictures: Pictures | None) -> tuple[list[tuple[str, str]], str]:
+    """Return names and pictures of rows, and a remark on those that have none."""
+    if pictures is None:
+        return [(f"row {row}", "") for row in rows], ""
+    found = pictures.of(rows)
+    lost = len(rows) - len(found)
+    remark = ""
+    if lost and pictures.contents is not None:
+        remark = f"; {lost} of {count(len(rows), 'picture')} are missing or damaged"
+    return [(pictures.name(row), found.get(row, "")) for row in rows], remark
+
+
 def region_examples(
     result: Modes, fake: Pictures | None = None, real: Pictures | None = None, most: int = 10
 ) -> list[Examples]:
@@ -155,6 +167,5 @@ def _examples(place: int, region: Region, side: str, pictures: Pictures | None) 
     title = f"Region {place}, {region.kind}: {what} rows ({number(100.0 * share, digits=2)} %)"
     if not rows:
         return Examples(f"{title}: none", [])
-    found = {} if pictures is None else pictures.of(rows)
-    names = {row: f"row {row}" if pictures is None else pictures.name(row) for row in rows}
-    return Examples(title, [(names[row], found.get(row, "")) for row in rows])
+    items, remark = pictured(rows, pictures)
+    return Examples(title + remark, items)

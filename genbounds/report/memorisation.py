@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from genbounds._text import count, number, percent
-from genbounds.report._modes import missing_pictures
+from genbounds.report._modes import missing_pictures, pictured
 from genbounds.report.blocks import Block, Examples, Facts, Notes, Table, Tag, Tone
 from genbounds.report.figures import ratio_plot
 from genbounds.report.page import Page, Section
@@ -100,20 +100,21 @@ def _pairs(result: Memorisation, fake: Pictures | None, train: Pictures | None) 
     What has no picture keeps its name.
     """
     shown = result.suspects[:PICTURED]
-    sides = []
-    for pictures, rows in (
-        (fake, [one.fake_row for one in shown]),
-        (train, [one.train_row for one in shown]),
+    sides, remarks = [], []
+    for what, pictures, rows in (
+        ("generated", fake, [one.fake_row for one in shown]),
+        ("training", train, [one.train_row for one in shown]),
     ):
         if pictures is None:
             return []
-        uris = pictures.of(rows)
-        sides.append([(pictures.name(row), uris.get(row, "")) for row in rows])
-    if not any(uri for side in sides for _, uri in side):
+        items, remark = pictured(rows, pictures)
+        sides.append(items)
+        remarks.append(remark and f"{remark} ({what})")
+    if not any(remarks) and not any(uri for side in sides for _, uri in side):
         return []
     title = (
         "Generated pictures, and to the right of each the training picture that it reproduces, "
-        "in the order of the table"
+        f"in the order of the table{''.join(remarks)}"
     )
     items = [item for pair in zip(*sides, strict=True) for item in pair]
     return [Examples(title, items, paired=True)]

@@ -66,6 +66,19 @@ def test_without_pictures_the_page_says_how_to_show_them(run, folder, tmp_path):
     assert "pass --images" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
+def test_damaged_pictures_are_counted_on_the_page(run, folder, tmp_path):
+    photos = tmp_path / "photos"
+    photos.mkdir()
+    for number in range(900):
+        (photos / f"{number:03}.png").write_bytes(b"\x89PNG damaged")
+    images = ["--images", folder / "real.npz-images.npy", "--images", photos]
+    files = [folder / "real.npz", folder / "gan.npz"]
+    assert run("score", *files, "--by", "kind", *images, "--out", tmp_path / "out").code == 0
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert "owl: generated; 8 of 8 pictures are missing or damaged<" in page
+    assert "owl: real<" in page
+
+
 @pytest.mark.parametrize(
     ("words", "expected"),
     [

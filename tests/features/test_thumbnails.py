@@ -129,7 +129,16 @@ def test_what_is_not_at_hand_is_said_in_one_line(folder, tmp_path):
     np.save(tmp_path / "y.npy", np.ones((N, 2)))
     assert "--images" in pictures_of(tmp_path / "y.npy", N).problem
     np.save(tmp_path / "few.npy", np.stack([picture(0)] * 3))
-    assert "does not hold" in pictures_of(tmp_path / "y.npy", N, tmp_path / "few.npy").problem
+    few = pictures_of(tmp_path / "y.npy", N, tmp_path / "few.npy").problem
+    assert "does not hold" in few
+    assert few.endswith(": 3 images for 6 rows")
+
+
+def test_images_of_other_names_are_not_those_of_the_rows(folder, tmp_path):
+    out = features(folder, tmp_path / "x.safetensors")
+    for number, file in enumerate(sorted(folder.rglob("*.png"))):
+        file.rename(folder / f"other-{number}.png")
+    assert "none of its 6 images has the name of one of 6 rows" in pictures_of(out, N).problem
 
 
 @pytest.mark.parametrize("source", ['["\\u0000"]', '["/dev/stdin"]', "[[1]]", "[" * 5000, '["."]'])

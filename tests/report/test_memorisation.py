@@ -80,6 +80,7 @@ def test_what_has_no_picture_keeps_its_name():
     named = sum(one.fake_row >= 10 for one in found.suspects[:24])
     assert page.count("<code>fake ") == named > 0
     assert page.count("<img") == 48 - named
+    assert f"; {named} of 24 pictures are missing or damaged (generated)<" in page
 
 
 def test_without_pictures_the_page_says_why_or_nothing():
