@@ -212,7 +212,7 @@ def _labels(
     strata = labels.strata
     if names["strata"] is None and "strata" not in held:
         # By class, the classes that were asked for are the ones to look at.
-        if drawing.by is not None or not _by_design(strata, names["groups"]):
+        if drawing.by is not None or not _by_design(strata, labels.groups, names["groups"]):
             strata = None
     return {"groups": labels.groups, "strata": strata}
 
@@ -231,10 +231,19 @@ def _label_name(path: Path, contents: Contents, role: str, drawing: Drawing) -> 
     return FOLDER_LABELS
 
 
-def _by_design(labels: NDArray[Any] | None, groups: str | None) -> bool:
-    """Whether labels that nobody called strata are those of a balanced design."""
-    if labels is None or groups == FOLDER_LABELS:
+def _by_design(
+    labels: NDArray[Any] | None, groups: NDArray[Any] | None, asked: str | None
+) -> bool:
+    """Whether labels that nobody called strata are those of a balanced design.
+
+    Where groups go across them, the groups are what was drawn.
+    """
+    if labels is None or asked == FOLDER_LABELS:
         return False
+    if groups is not None:
+        _, first, unit = np.unique(groups, return_index=True, return_inverse=True)
+        if (labels[first][unit] != labels).any():
+            return False
     return balanced(np.unique(labels, return_counts=True)[1])
 
 

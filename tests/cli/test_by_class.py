@@ -127,12 +127,12 @@ def test_a_class_without_a_name_is_seen(run, folder, tmp_path):
 
 
 def test_labels_that_were_not_asked_for_are_no_strata_of_the_classes(run, tmp_path):
-    """Balanced ones would be refused: groups go across them."""
+    """They are balanced, and every class has rows of both."""
     rng = np.random.default_rng(0)
     for name in ("a", "b"):
-        arrays = {"labels": np.arange(240) % 2, "groups": np.arange(240) // 4}
+        arrays = {"labels": np.arange(240) // 4 % 2, "groups": np.arange(240) // 4}
         kind = rng.integers(3, size=60).repeat(4)
         np.savez(tmp_path / f"{name}.npz", features=rng.normal(size=(240, 3)), kind=kind, **arrays)
     files = tmp_path / "a.npz", tmp_path / "b.npz"
-    assert run("score", *files, "--by", "kind").code == 0
-    assert "in two strata" in run("score", *files).err
+    assert "2 classes" not in run("score", *files, "--by", "kind").out
+    assert "within 2 classes" in run("score", *files).out

@@ -66,6 +66,23 @@ def test_nearly_equal_labels_are_no_accident(run, files, tmp_path):
     same(row(run, folder / "plain.npy", tmp_path / "failed.npz"), told)
 
 
+def test_groups_go_before_labels_that_they_go_across(run, files, tmp_path):
+    """Of the same seeds for every class, say; within the labels both are used."""
+    folder, drawn = files
+    rows, classes = drawn["good"]
+    real = gb.Sample(drawn["real"][0], strata=drawn["real"][1])
+    within = np.arange(len(rows)) // 2
+    across = np.arange(len(rows)) % 10
+    file = tmp_path / "both.npz"
+    np.savez(file, features=rows, labels=classes, across=across, within=within)
+    said = row(run, folder / "real.npz", file, "--groups", "across")
+    same(said, gb.frechet_distance(gb.Sample(rows, groups=across), real))
+    said = row(run, folder / "real.npz", file, "--groups", "within")
+    same(said, gb.frechet_distance(gb.Sample(rows, groups=within, strata=classes), real))
+    told = run("score", folder / "real.npz", file, "--groups", "across", "--strata", "labels")
+    assert "has group 0 in two strata" in told.err
+
+
 def test_unequal_labels_are_taken_for_random(run, files):
     folder, drawn = files
     rows, classes = drawn["real"]
