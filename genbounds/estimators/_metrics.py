@@ -6,6 +6,7 @@ adds one of your own (docs/extending.md).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -44,7 +45,10 @@ BUILT_IN = (
 )
 
 _registry = {name: spec for spec in BUILT_IN for name in (spec.name, *spec.aliases)}
-_taken = frozenset(spec.name for spec in BUILT_IN)
+_taken = frozenset(_registry)
+
+_NAME = re.compile(r"(?!-|help$)[^\s:]+")
+"""On the command line `--metric help` lists the metrics, and `module:name` is a user's own."""
 
 
 def register_metric(spec: MetricSpec | SmoothScore) -> MetricSpec:
@@ -61,8 +65,9 @@ def register_metric(spec: MetricSpec | SmoothScore) -> MetricSpec:
     Raises
     ------
     InputError
-        If it is no metric; or if the name, or an alias, is that of another one. One of your own may
-        be registered again, as a cell of a notebook that is run twice does.
+        If it is no metric; or if the name, or an alias, is that of another one or none that the
+        command line could take. One of your own may be registered again, as a cell of a notebook
+        that is run twice does.
     """
     if isinstance(spec, SmoothScore):
         spec = _described(spec)
@@ -71,6 +76,12 @@ def register_metric(spec: MetricSpec | SmoothScore) -> MetricSpec:
             f"must be a SmoothScore or a MetricSpec; got {quoted(spec)}.", argument="spec"
         )
     for name in (spec.name, *spec.aliases):
+        if not (isinstance(name, str) and name.isprintable() and _NAME.fullmatch(name)):
+            raise InputError(
+                "must be a text without spaces and colons that does not begin with '-' and is not "
+                f"'help'; got {quoted(name)}.",
+                argument="name",
+            )
         known = _registry.get(name)
         if known is not None and (known.name != spec.name or known.name in _taken):
             raise InputError(f"a metric named {name!r} is registered already.")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -23,6 +25,33 @@ def test_every_metric_is_found_by_each_of_its_names():
 def test_what_is_no_metric_is_not_registered(spec):
     with refused("must be a SmoothScore or a MetricSpec; got"):
         register_metric(spec)
+
+
+@pytest.mark.parametrize("name", ["help", "a:b", "--k", "a b", "a\nb", "a\x1bb", "", 3])
+@pytest.mark.parametrize("alias", [False, True])
+def test_names_that_mean_something_else_are_not_registered(name, alias):
+    given = {"name": "own", "aliases": (name,)} if alias else {"name": name}
+    with refused("`name` must be a text without spaces and colons"):
+        register_metric(replace(metric_spec("kid"), **given))
+    assert metric_names() == tuple(spec.name for spec in BUILT_IN)
+
+
+@pytest.mark.parametrize("name", ["fd", "fid", "is"])
+@pytest.mark.parametrize("alias", [False, True])
+def test_no_metric_of_the_package_is_replaced(name, alias):
+    before = metric_spec(name)
+    given = {"name": "own", "aliases": (name,)} if alias else {"name": name}
+    with refused(f"a metric named '{name}' is registered already"):
+        register_metric(replace(metric_spec("kid"), **given))
+    assert metric_spec(name) is before
+
+
+def test_no_score_has_the_other_name_of_a_metric_of_the_package():
+    score = gb.SmoothScore(
+        lambda x, w: (w @ x).sum(), name="fid", higher_is_better=False, needs_reference=False
+    )
+    with refused("'fid' is the name of another metric"):
+        metric_spec(score)
 
 
 @pytest.mark.parametrize("options", ["x", 3])
