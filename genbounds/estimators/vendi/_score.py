@@ -163,6 +163,8 @@ def vendi_estimate(
     if method is not None:
         check_choice("method", method, METHODS)
     check_count("seed", seed, minimum=0)
+    if components is not None:
+        check_count("components", components)
     if isinstance(kernel, str) and kernel == "precomputed":
         seen, kernel = inspect_kernel("x", x)
     else:
@@ -179,9 +181,7 @@ def vendi_estimate(
         rows=rows,
         order=order,
         plugin=estimator == "plugin",
-        components=check_count(
-            "components", COMPONENTS.get(method, 1) if components is None else components
-        ),
+        components=COMPONENTS.get(method, 1) if components is None else components,
         seed=seed,
         every_row=influences,
         design=None if design is None or design.independent else design,

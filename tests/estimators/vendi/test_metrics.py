@@ -30,3 +30,11 @@ def test_bad_options_are_said_in_one_line(metric, options):
 def test_no_components_are_not_the_usual_number_of_them():
     with refused("`components`", "got 0"):
         gb.vendi_score(X, method="truncated", components=0)
+
+
+@pytest.mark.parametrize("method", [None, "exact", "truncated"])
+def test_a_number_of_components_is_refused_in_the_same_words_by_all(method):
+    with refused("`components` must be a whole number of at least 1; got -1"):
+        gb.vendi_score(X, method=method, components=-1)
+    with refused("`components` must be a whole number of at least 1; got -1"):
+        gb.compare({"a": X, "b": X}, metric="vendi", options={"components": -1, "method": method})
