@@ -140,4 +140,4 @@ if not TYPE_CHECKING:  # a type checker is to know the names, and no others
 
 def __dir__() -> list[str]:
     """List the public names, also those that are not imported yet."""
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__} - {"Any", "TYPE_CHECKING", "import_module"})

@@ -101,13 +101,13 @@ def check_choice(name: str, value: object, choices: Collection[str]) -> str:
     if not (isinstance(value, str) and value in choices):
         legal = ", ".join(repr(choice) for choice in choices)
         raise InputError(
-            f"must be one of {legal}; got {quoted(value)}.{_meant(value, choices)}", argument=name
+            f"must be one of {legal}; got {quoted(value)}.{meant(value, choices)}", argument=name
         )
     return value
 
 
-def _meant(value: object, choices: Collection[str]) -> str:
-    """Ask whether the choice that reads most like a value was meant."""
+def meant(value: object, choices: Collection[str]) -> str:
+    """Return the question whether the choice that reads most like a value was meant, or ""."""
     from difflib import get_close_matches
 
     close = get_close_matches(value.lower(), choices, 1) if isinstance(value, str) else []

@@ -80,6 +80,13 @@ def test_names_for_type_checkers_are_those_that_exist():
         gb.nothing  # noqa: B018
 
 
+def test_what_the_package_itself_imports_is_not_listed():
+    shown = set(python("import genbounds; genbounds.Score; print(*dir(genbounds))").split())
+    assert set(gb.__all__) <= shown
+    modules = {path.stem for path in Path(gb.__file__ or "").parent.iterdir()}
+    assert {name for name in shown if name[0] != "_"} <= {*gb.__all__, *modules}
+
+
 FORBIDDEN = """
 import socket, subprocess, sys, urllib.request
 def refuse(*args, **kwargs):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds._text import said_by
+from genbounds._text import quoted, said_by
 from genbounds.cli._input import FOLDER_LABELS, FOLDERS, Drawing, Input
 from genbounds.cli._plausible import check_widths, probabilities
 from genbounds.features import (
@@ -32,7 +32,7 @@ from genbounds.files import (
     shape_of,
 )
 from genbounds.samples import balanced
-from genbounds.validation import InputError
+from genbounds.validation import InputError, meant
 
 if TYPE_CHECKING:
     from genbounds.cli._encoding import FolderEncoder
@@ -44,8 +44,17 @@ def choose_metric(name: str, *, logits: bool = False) -> MetricSpec:
     """Return the metric of that name, or ``module:name``; refuse options that it would ignore."""
     from genbounds.estimators import metric_names, metric_spec
 
-    own = name not in metric_names() and is_entry_point(name)
-    spec = _own_metric(name) if own else metric_spec(name, argument="--metric")
+    if is_entry_point(name):
+        spec = _own_metric(name)
+    else:
+        try:
+            spec = metric_spec(name)
+        except InputError as error:
+            raise InputError(
+                f"must be one that `--metric help` lists; got {quoted(name)}."
+                f"{meant(name, metric_names())}",
+                argument="--metric",
+            ) from error
     if logits and spec.data != "posteriors":
         raise InputError(
             f"is for class probabilities; --metric {spec.name} takes features.",
@@ -231,9 +240,7 @@ def _label_name(path: Path, contents: Contents, role: str, drawing: Drawing) -> 
     return FOLDER_LABELS
 
 
-def _by_design(
-    labels: NDArray[Any] | None, groups: NDArray[Any] | None, asked: str | None
-) -> bool:
+def _by_design(labels: NDArray[Any] | None, groups: NDArray[Any] | None, asked: str | None) -> bool:
     """Whether labels that nobody called strata are those of a balanced design.
 
     Where groups go across them, the groups are what was drawn.

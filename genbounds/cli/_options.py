@@ -35,7 +35,6 @@ def policies() -> Iterable[str]:
     return POLICIES
 
 
-METRICS = "|".join(metric_names())
 GROWING = tuple(name for name in metric_names() if not metric_spec(name).fixed_size)
 """The metrics that selection and planning take."""
 
@@ -51,12 +50,18 @@ def metric_lines(names: Iterable[str], *, own: bool = True) -> str:
     )
 
 
+def _metrics(context: typer.Context, incomplete: str) -> list[str]:
+    """Complete the metrics of the command that is typed."""
+    names = GROWING if context.info_name in ("select", "plan") else metric_names()
+    return [name for name in names if name.startswith(incomplete)]
+
+
 Metric = Annotated[
     str,
     typer.Option(
         "--metric",
         metavar="NAME",
-        autocompletion=offer(METRICS),
+        autocompletion=_metrics,
         help="Score by which the models are judged: one of those listed below.",
     ),
 ]

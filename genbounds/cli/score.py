@@ -164,8 +164,6 @@ def score(
     check_choice("--estimator", estimator, spec.estimators)
     given = {"kernel": kernel, "bandwidth": bandwidth, "order": order, "k": k}
     chosen = metric_options(spec, given)
-    if convergence and out is None and not as_json:
-        raise InputError("is for the page and the JSON: add --out or --json.", "--convergence")
     models = list(files)
     if reference is None and spec.reference == "required":
         reference = models.pop(0)
@@ -175,6 +173,8 @@ def score(
         )
     if by is not None:
         check_by_class(spec, estimator=estimator, convergence=convergence)
+    if convergence and out is None and not as_json:
+        raise InputError("is for the page and the JSON: add --out or --json.", "--convergence")
     if images and by is None:
         raise InputError("is for the page by class: add --by.", "--images")
     check_images(images, out, files=1 + len(models))

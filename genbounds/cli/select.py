@@ -215,8 +215,11 @@ def select(
     )
     check_choice("--policy", policy, POLICIES)
     check_choice("--target", target, TARGETS)
-    if spec.reference != "none" and reference is None:
+    if spec.reference == "required" and reference is None:
         raise InputError(f"--metric {metric} needs a reference: give --reference FILE.")
+    if spec.reference == "optional" and reference is None:
+        with renamed({"reference": "--reference"}):
+            spec.prepared(None)  # says what it needs one for, before files are read
     live = [arm for arm in arms if is_entry_point(str(arm)) and not arm.exists()]
     if live and logits:
         raise InputError("`--logits` is for files; let a live model return posteriors.")

@@ -76,7 +76,8 @@ def register_metric(spec: MetricSpec | SmoothScore) -> MetricSpec:
             f"must be a SmoothScore or a MetricSpec; got {quoted(spec)}.", argument="spec"
         )
     for name in (spec.name, *spec.aliases):
-        if not (isinstance(name, str) and name.isprintable() and _NAME.fullmatch(name)):
+        given: object = name  # callers are not type-checked
+        if not (isinstance(given, str) and given.isprintable() and _NAME.fullmatch(given)):
             raise InputError(
                 "must be a text without spaces and colons that does not begin with '-' and is not "
                 f"'help'; got {quoted(name)}.",
@@ -95,15 +96,13 @@ def metric_names() -> tuple[str, ...]:
     return tuple(dict.fromkeys(spec.name for spec in _registry.values()))
 
 
-def metric_spec(metric: Any, *, argument: str = "metric") -> MetricSpec:
+def metric_spec(metric: Any) -> MetricSpec:
     """Return the description of a metric.
 
     Parameters
     ----------
     metric : str, MetricSpec, SmoothScore, CustomMetric or callable
         A name or alias; or a function from rows to an `Estimate`, which holds its own reference.
-    argument : str
-        What to call it in an error.
 
     Raises
     ------
@@ -120,7 +119,7 @@ def metric_spec(metric: Any, *, argument: str = "metric") -> MetricSpec:
         return _registry[metric]
     if callable(metric):
         return _function_spec(metric)
-    return _registry[check_choice(argument, metric, metric_names())]
+    return _registry[check_choice("metric", metric, _registry)]
 
 
 def _function_spec(function: Callable[[Rows], Estimate]) -> MetricSpec:

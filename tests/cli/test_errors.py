@@ -58,10 +58,7 @@ BENT = (
     "semidefinite. Was it computed in half precision, or truncated?"
 )
 POLICY_NAMES = ", ".join(map(repr, POLICIES))
-METRICS = (
-    "'fd', 'kid', 'is', 'vendi', 'rke', 'cmmd', 'kad', 'energy', 'precision', 'recall', 'density', "
-    "'coverage', 'f_score', 'mind', 'authpct', 'mifid', 'mean'"
-)
+METRICS = "one that `--metric help` lists"
 
 CALLS = {
     # usage
@@ -81,10 +78,18 @@ CALLS = {
     "select good.npy": "genbounds: --metric fd needs a reference: give --reference FILE.",
     # options
     FD + "good.npy --metric FD": (
-        f"genbounds: `--metric` must be one of {METRICS}; got 'FD'. Did you mean 'fd'?"
+        f"genbounds: `--metric` must be {METRICS}; got 'FD'. Did you mean 'fd'?"
     ),
     "select good.npy --metric vendi": (
-        "genbounds: --metric vendi needs a reference: give --reference FILE."
+        "genbounds: `--reference` is needed by metric 'vendi': all models are scored with one "
+        "bandwidth, which comes from its rows (in Python `options` may give a `bandwidth` instead)."
+    ),
+    FD + "good.npy --metric frechet": f"genbounds: `--metric` must be {METRICS}; got 'frechet'.",
+    FD + "good.npy --convergence": (
+        "genbounds: `--convergence` is for the page and the JSON: add --out or --json."
+    ),
+    FD + "good.npy --convergence --by kind": (
+        "genbounds: `--convergence` does not apply with --by: leave one of them out."
     ),
     FD + "good.npy --kernel rbf": "genbounds: `--kernel` is for --metric vendi and rke; got fd.",
     FD + "good.npy --metric rke --bandwidth -1": (
@@ -107,7 +112,7 @@ CALLS = {
         "genbounds: `--logits` is for class probabilities; --metric fd takes features."
     ),
     SELECT + "--metric mmd": (
-        f"genbounds: `--metric` must be one of {METRICS}; got 'mmd'. Did you mean 'cmmd'?"
+        f"genbounds: `--metric` must be {METRICS}; got 'mmd'. Did you mean 'cmmd'?"
     ),
     SELECT + "--policy best": f"genbounds: `--policy` must be one of {POLICY_NAMES}; got 'best'.",
     SELECT
@@ -129,7 +134,7 @@ CALLS = {
     ),
     "audit --backend ray": "genbounds: `--backend` must be one of 'loky', 'dask'; got 'ray'.",
     "score real.npy good.npy --metric Precison": (
-        f"genbounds: `--metric` must be one of {METRICS}; got 'Precison'. Did you mean 'precision'?"
+        f"genbounds: `--metric` must be {METRICS}; got 'Precison'. Did you mean 'precision'?"
     ),
     "score real.npy good.npy --groups=": (
         "genbounds: `--groups` is empty: is a variable of the shell not set?"

@@ -187,6 +187,8 @@ def test_completion_script(shell):
         ("genbounds score --me", {"--metric"}),
         ("genbounds score --metric v", {"vendi"}),
         ("genbounds select --metric k", {"kad", "kid"}),
+        ("genbounds score --metric p", {"precision"}),
+        ("genbounds select --metric p", set()),
         ("genbounds select --policy el", {"elimination"}),
         ("genbounds features --fit c", {"crop"}),
         ("genbounds features --precision bf", {"bfloat16"}),

@@ -467,5 +467,6 @@ def test_metric_without_a_name_lists_all_of_them(run, words):
 
 
 def test_a_command_lists_its_own_metrics(run):
-    assert "precision" not in run("mixture", "--metric").out
+    for command in ("mixture", "select", "plan"):
+        assert "precision" not in run(command, "--metric").out
     assert run("modes", "--metric").code == 2

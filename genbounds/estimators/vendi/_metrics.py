@@ -137,8 +137,9 @@ def _prepare(metric: str) -> Prepare:
         samples = list(models) if reference is None else [reference]
         if radial and not samples and options.get("bandwidth") is None:
             raise InputError(
-                f"metric {metric!r} needs a reference, or a `bandwidth` in `options`: all models "
-                "must be scored with one bandwidth."
+                f"is needed by metric {metric!r}: all models are scored with one bandwidth, which "
+                "comes from its rows (in Python `options` may give a `bandwidth` instead).",
+                argument="reference",
             )
         sizes = [len(model) for model in models if hasattr(model, "__len__")]
         smallest = min(sizes, default=None)
