@@ -113,9 +113,8 @@ def caution(code: Code, message: str, remedy: str = "") -> Diagnostic:
 
 
 def hedged(text: str, warnings: Iterable[Diagnostic]) -> str:
-    """Add to a verdict which warnings say that it cannot be relied on."""
-    codes = dict.fromkeys(warning.code for warning in warnings if warning.severity == "unreliable")
-    return f"{text}; unreliable: {', '.join(codes)}" if codes else text
+    """Add to a verdict that it cannot be relied on, where warnings say so."""
+    return text if all_reliable(warnings) else f"{text}; unreliable: see the warnings"
 
 
 def all_reliable(warnings: Iterable[Diagnostic]) -> bool:

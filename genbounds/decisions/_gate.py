@@ -384,10 +384,12 @@ def decide(
     worse_by = _beyond(one, two, share=0.0, shift=0.0).value
     needed, reason = None, ""
     if not trusted:
-        codes = dict.fromkeys(
-            one.code for one in found if one.severity == "unreliable" or one.code == "few-samples"
+        doubts = dict.fromkeys(
+            one.message
+            for one in found
+            if one.severity == "unreliable" or one.code == "few-samples"
         )
-        reason = f"a score cannot be relied on ({', '.join(codes)})"
+        reason = f"a score cannot be relied on: {'; '.join(doubts)}"
     elif decision == "inconclusive":
         shifted = two.scaled(_factor(two, share))
         needed, reason = _samples_needed(

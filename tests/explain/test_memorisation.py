@@ -413,7 +413,7 @@ def test_a_verdict_carries_its_doubts():
     train, heldout = rng.normal(size=(2, 300, 8))
     exchanged = gb.memorisation(heldout, train, heldout)
     assert not exchanged.reliable
-    assert str(exchanged).endswith("; unreliable: leak")
+    assert str(exchanged).endswith("; unreliable: see the warnings")
 
 
 # --- error rates ----------------------------------------------------------------------------------

@@ -100,7 +100,8 @@ def test_a_doubt_of_the_whole_is_one_of_the_result():
     found = gb.frechet_by_class(fake, real, labels, labels)
     assert not found.whole.reliable
     assert not found.reliable
-    assert "dependent-rows" in str(found)
+    assert "dependent-rows" in {warning.code for warning in found.warnings}
+    assert str(found).endswith("; unreliable: see the warnings")
 
 
 def test_classes_that_are_exchanged_are_seen_by_the_classes_alone():
