@@ -161,7 +161,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             )
     except _UsageError as error:
         context = getattr(error, "ctx", None)
-        path = "genbounds" if context is None else context.command_path
+        path = " ".join(["genbounds", *(word for word in given[:1] if word in METRICS_OF)])
+        if context is not None:
+            path = context.command_path
         complain(f"{_one_line(error)} See '{path} --help'.", program=path)
         return BAD_INPUT
     except InputError as error:

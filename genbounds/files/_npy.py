@@ -134,7 +134,7 @@ def _header(
     if dtype.hasobject:
         raise InputError(
             f"{shown}: holds pickled Python objects, which are never loaded: "
-            "save a plain float array of shape (n, d)."
+            "save features as a plain float array of shape (n, d), labels as integers or texts."
         )
     declared = math.prod(shape) * dtype.itemsize if min(shape, default=0) >= 0 else -1
     present = available - stream.tell()

@@ -83,7 +83,7 @@ class Identity:
             other.append("arms")
         if other:
             raise InputError(
-                f"{where} holds a run with other settings ({', '.join(other)} differ): "
+                f"{where} holds a run with other settings ({', '.join(other)}): "
                 "use another folder, or repeat the settings of that run."
             )
         changed = [repr(name) for name in known if self.arms[name] != earlier.arms[name]]

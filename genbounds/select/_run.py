@@ -293,15 +293,16 @@ def run(  # type: ignore[misc]  # the short overloads take the same parameters
     shared: Budget | None = None
     for place, (context, real) in enumerate(references.items()):
         within = context is not None
+        given = f"contexts[{context!r}]" if within else "reference"
         try:
             prepared = spec.prepared(real, options)
         except InputError as error:
-            if not within:
+            if error.argument not in ("", "real"):
                 raise
-            raise InputError(error.text, argument=f"contexts[{context!r}]") from error
+            raise InputError(error.text, argument=error.argument and given) from error
         chosen.check(prepared)
         if chosen.certifies:
-            _check_reference(spec, real, f"contexts[{context!r}]" if within else "reference")
+            _check_reference(spec, real, given)
         settings = Settings(
             **common,
             names=tuple(line_up[context]),

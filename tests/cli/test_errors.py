@@ -67,7 +67,9 @@ CALLS = {
     "score": "genbounds score: Missing argument 'FILE'. See 'genbounds score --help'.",
     "select": "genbounds select: Missing argument 'ARM'. See 'genbounds select --help'.",
     FD + "good.npy --bogus": None,
-    FD + "good.npy --level": None,
+    FD + "good.npy --level": (
+        "genbounds score: Option '--level' requires an argument. See 'genbounds score --help'."
+    ),
     FD + "good.npy --level x": None,
     SELECT + "--budget x": None,
     SELECT + "--batch 1.5": None,

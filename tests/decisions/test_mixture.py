@@ -308,6 +308,10 @@ def test_doubts_withdraw_the_certificate():
             "model 'c': `x` has strata without a row in each of 5 folds",
         ),
         (lambda: gb.mixture({**HALVES, "c": LEFT * np.nan}, REAL), "model 'c': `fake` "),
+        (
+            lambda: gb.mixture({**HALVES, "c": LEFT * np.nan}, REAL, metric="rke"),
+            "model 'c': `x` has NaN in row 0",
+        ),
     ],
 )
 def test_refusals(call, text):

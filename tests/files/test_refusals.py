@@ -103,7 +103,7 @@ BAD_BYTES = {
     "objects.npy": (
         npy(np.array([[Payload()]], dtype=object), allow_pickle=True),
         "holds pickled Python objects, which are never loaded: "
-        "save a plain float array of shape (n, d).",
+        "save features as a plain float array of shape (n, d), labels as integers or texts.",
     ),
     "text.npy": (b"1 2 3\n", "is not a NumPy file: write it again with numpy.save."),
     "zip.npy": (GOOD_NPZ, "is not a NumPy file: it is a zip archive, call it .npz."),
@@ -185,7 +185,7 @@ BAD_BYTES = {
     "objects.npz": (
         npz({"arr_0": npy(np.array([[{}]], dtype=object), allow_pickle=True)}),
         "(arr_0): holds pickled Python objects, which are never loaded: "
-        "save a plain float array of shape (n, d).",
+        "save features as a plain float array of shape (n, d), labels as integers or texts.",
     ),
     "pickled.npz": (
         npz({"arr_0": pickle.dumps(Payload())}),

@@ -179,7 +179,7 @@ def test_an_interrupted_run_goes_on(tmp_path):
     )
     assert again.to_dict() == whole.to_dict()
     assert sum(drawn) < whole.total_samples
-    with pytest.raises(InputError, match="context differ"):
+    with pytest.raises(InputError, match=r"other settings \(context\): "):
         go(contexts=("dogs", "cats", "cars"), record=tmp_path)
 
 
@@ -356,3 +356,5 @@ def test_a_bad_reference_is_named_by_its_context():
         gb.select.run(ARMS, contexts=real)
     with pytest.raises(InputError, match=r"`contexts\['b'\]` can certify nothing: all 300"):
         gb.select.run(ARMS, contexts={"a": rows, "b": np.zeros((300, 2))})
+    with pytest.raises(InputError, match="`options` of metric 'kid' must be among"):
+        gb.select.run(ARMS, contexts={"a": rows}, metric="kid", options={"nothing": 1})

@@ -110,7 +110,7 @@ def test_faults_are_remembered(tmp_path):
 @pytest.mark.parametrize("change", [{"seed": 1}, {"batch": 7}, {"dtype": "float32"}])
 def test_folder_of_another_run_is_refused(tmp_path, change):
     go(CLEAR, record=tmp_path)
-    with pytest.raises(InputError, match=next(iter(change))):
+    with pytest.raises(InputError, match=rf"other settings \({next(iter(change))}\): "):
         go(CLEAR, record=tmp_path, **change)
 
 

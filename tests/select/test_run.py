@@ -293,6 +293,12 @@ def test_reference_must_be_there_exactly_where_it_is_needed(options):
         go(CLEAR, **options)
 
 
+@pytest.mark.parametrize("metric", ["fd", "rke"])
+def test_a_bad_reference_is_called_as_it_was_passed(metric):
+    with pytest.raises(InputError, match=r"^`reference` has NaN in row 0"):
+        select.run(CLEAR, np.full((300, 2), np.nan), metric=metric)
+
+
 def test_progress_sees_every_round():
     steps = []
     go(CLEAR, progress=lambda state: steps.append(state.step))

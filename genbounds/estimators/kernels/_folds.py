@@ -15,7 +15,7 @@ from genbounds.estimators.kernels._pair_kernels import Radial
 from genbounds.estimators.kernels._parameters import check_bandwidth
 from genbounds.estimators.kernels._reference import MINIMUM, NEEDS, KernelReference
 from genbounds.results import Diagnostic
-from genbounds.validation import Float, InputError, check_same_dimension, seeded
+from genbounds.validation import Float, InputError, check_finite, check_same_dimension, seeded
 
 LEAST_FOLDS = 4
 """Weights are fitted between two folds, and judged between two others."""
@@ -64,9 +64,10 @@ def crossed_squares(
     tuple of CrossedMeans and tuple of Diagnostic
     """
     seen = inspected_models(models, needs=NEEDS)
-    (first, one), *others = seen.items()
-    for name, other in others:
+    first, one = next(iter(seen.items()))
+    for name, other in seen.items():
         try:
+            check_finite("x", other.rows)
             check_same_dimension("x", other.rows.shape[1], first, one.rows.shape[1])
         except InputError as error:
             raise error.of_model(name) from error

@@ -17,7 +17,7 @@ from genbounds.estimators.kernels._rke import MINIMUM
 from genbounds.estimators.vendi._expansion import PAIRING_SEED
 from genbounds.estimators.vendi._score import COMPONENTS, check_order, vendi_estimate
 from genbounds.samples import features_of
-from genbounds.validation import InputError, check_count, check_features
+from genbounds.validation import InputError, check_count, check_features, check_finite
 
 OPTIONS = ("kernel", "bandwidth", "order", "method", "components", "seed")
 
@@ -100,8 +100,10 @@ def vendi_options(
         rng = np.random.default_rng(PAIRING_SEED)
         parts = []
         for sample in samples:
-            rows = check_features("x", features_of(sample))
-            parts.append(rows[np.sort(rng.choice(len(rows), min(share, len(rows)), replace=False))])
+            rows = check_features("x", features_of(sample), minimum=0)
+            part = rows[np.sort(rng.choice(len(rows), min(share, len(rows)), replace=False))]
+            # Whoever scores the model refuses its bad rows, and names them.
+            parts.append(part[np.isfinite(part).all(axis=1)])
         if len({part.shape[1] for part in parts}) > 1:
             raise InputError("all models need equally many features; they share one bandwidth.")
         given["bandwidth"] = median_bandwidth(np.concatenate(parts), kernel=kernel)
@@ -134,7 +136,10 @@ def _prepare(metric: str) -> Prepare:
 
     def prepare(reference: Any, options: Mapping[str, Any], models: Sequence[Any]) -> Prepared:
         radial = _is_radial(options.get("kernel", "rbf"))
-        samples = list(models) if reference is None else [reference]
+        samples = list(models)
+        if reference is not None:
+            samples = [reference]
+            check_finite("real", check_features("real", features_of(reference)))
         if radial and not samples and options.get("bandwidth") is None:
             raise InputError(
                 f"is needed by metric {metric!r}: all models are scored with one bandwidth, which "

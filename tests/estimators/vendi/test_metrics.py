@@ -38,3 +38,17 @@ def test_a_number_of_components_is_refused_in_the_same_words_by_all(method):
         gb.vendi_score(X, method=method, components=-1)
     with refused("`components` must be a whole number of at least 1; got -1"):
         gb.compare({"a": X, "b": X}, metric="vendi", options={"components": -1, "method": method})
+
+
+BAD = np.where(np.arange(60).reshape(20, 3) == 22, np.nan, X)  # row 7
+
+
+@pytest.mark.parametrize("metric", ["vendi", "rke"])
+def test_a_bad_row_is_named_as_it_was_given(metric):
+    """Not as one of the rows of all models, from which the bandwidth comes."""
+    with refused("model 'b': `", "has NaN in row 7"):
+        gb.compare({"a": X, "b": BAD}, metric=metric)
+    with refused("`real` has NaN in row 7"):
+        gb.compare({"a": X, "b": X + 1.0}, BAD, metric=metric)
+    with refused("`real` needs at least 2 samples"):
+        gb.compare({"a": X, "b": X + 1.0}, X[:1], metric=metric)
