@@ -138,7 +138,7 @@ Strata = Annotated[
         metavar="NAME",
         help="Array of the files that says which class each row is of, where the number of rows "
         "per class was fixed; 'folders': each sub-folder of images is a class.",
-        show_default="strata, or balanced labels, if they are there",
+        show_default="strata, or balanced labels that no group goes across, if they are there",
     ),
 ]
 Iid = Annotated[

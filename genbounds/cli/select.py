@@ -86,7 +86,8 @@ def select(
         typer.Option(
             "--reference",
             metavar="REFERENCE",
-            help="Features of the real data, for fd also statistics. Not needed for is.",
+            help="Features of the real data, for fd also statistics; vendi and rke take their "
+            "bandwidth from them, is and mean need none.",
             show_default=False,
         ),
     ] = None,
