@@ -47,7 +47,7 @@ from genbounds.cli._terminal import (
 )
 from genbounds.decisions import Track, track_estimates
 from genbounds.estimators import Estimate, MetricSpec, estimate_each, prepare_all
-from genbounds.files import display
+from genbounds.files import display, shards_of
 from genbounds.origins import origin_warnings
 from genbounds.report.wording import mark
 from genbounds.validation import InputError, check_open_unit
@@ -210,6 +210,11 @@ def steps_of(paths: list[Path]) -> dict[Path, int]:
     if all(len(numbers) == 1 for numbers in after.values()):
         found = after
     for path, numbers in found.items():
+        if not numbers and shards_of(path) is not None:  # which refuses one without files
+            raise InputError(
+                f"{display(path)}: a pattern in quotes is one checkpoint of several files: leave "
+                "out the quotes."
+            )
         if not numbers:
             raise InputError(
                 f"{display(path)}: its name has no whole number to take for the step: name files "

@@ -36,6 +36,7 @@ from genbounds.files._read import (
 )
 from genbounds.files._read import shape_of as shape_of
 from genbounds.files._read import stream_images as stream_images
+from genbounds.files._shards import shards_of as shards_of
 from genbounds.files._write import atomic_write as atomic_write
 from genbounds.files._write import check_features_name as check_features_name
 from genbounds.files._write import check_statistics_name as check_statistics_name

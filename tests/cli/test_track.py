@@ -126,6 +126,15 @@ def test_names_without_clear_steps_are_refused(names, message):
     assert "\n" not in str(caught.value)
 
 
+def test_a_pattern_is_no_row_of_checkpoints(tmp_path):
+    """The shell leaves it as it is in quotes, and where no file has such a name."""
+    with pytest.raises(InputError, match="no file has such a name: check the pattern"):
+        steps_of([tmp_path / "step-*.npy"])
+    (tmp_path / "step-1.npy").touch()
+    with pytest.raises(InputError, match="leave out the quotes"):
+        steps_of([tmp_path / "step-*.npy"])
+
+
 @pytest.mark.parametrize(
     ("more", "message"),
     [
