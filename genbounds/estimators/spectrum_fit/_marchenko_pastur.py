@@ -48,6 +48,10 @@ EXACT_NODES = 24
 
 GROUPED_NODES = 120
 
+GOOD_FIT = 0.5
+"""Objective, -2 log density, below which no other start of the same curve is tried: as it is never
+negative, none can be better by more. Smooth spectra are below it, cliffs and spikes are not."""
+
 STEPS = 80
 """Most Levenberg–Marquardt steps; 5–20 are usual."""
 
@@ -174,14 +178,13 @@ def fit_spectrum(
         )
 
     guess = np.clip(rho, 1e-9, 1.0 - 1e-9)
-    state = min(
-        (
-            _minimise(evaluate, evaluate(curve, start, guess))
-            for curve in curves
-            for start in curve.starts(lam)
-        ),
-        key=lambda state: state.objective,
-    )
+    fits = []
+    for curve in curves:
+        for start in curve.starts(lam):
+            fits.append(_minimise(evaluate, evaluate(curve, start, guess)))
+            if fits[-1].objective < GOOD_FIT:
+                break
+    state = min(fits, key=lambda state: state.objective)
     curve, theta, jacobian = state.curve, state.theta, state.jacobian
     model, prior, residual = state.model, state.prior, state.residual
     value, slopes = functional(scale * curve.spectrum(theta), curve.weights)
