@@ -277,7 +277,7 @@ def expand_rows(
         curvature=0.0 if curved is None else curved.value(loo, own[:used]) / n**2,
         quadratic_variance=second,
         pairs=np.concatenate(products) if whole and products else None,
-        tails=Tails.of(loo),
+        tails=None if bias_only else Tails.of(loo),
     )
     return error, noise
 

@@ -20,7 +20,9 @@ from genbounds.estimators._average import average
 from genbounds.estimators._estimate import (
     Estimate,
     EstimateDifference,
+    SampleError,
     difference,
+    mean_variance,
     welch_degrees_of_freedom,
 )
 from genbounds.estimators._inspect import Inspected, inspect_rows
@@ -54,7 +56,7 @@ class FrechetMixture:
     alone : list of Estimate
         Of every model, from all its rows.
     gains : list of EstimateDifference
-        Distance of every model less that of the mixture; the error of the shares is not added.
+        Distance of every model less that of the mixture.
     warnings : tuple of Diagnostic
     """
 
@@ -102,20 +104,41 @@ def frechet_mixture(models: Mapping[str, Any], real: Any, *, seed: int) -> Frech
     *parts, real_part = folded([*seen.items(), ("", reference)], HALVES, seed)
     halves = [_Half([*parts, real_part], half) for half in range(HALVES)]
     weights = np.stack([least_distance(halves[1 - half].distance) for half in range(HALVES)])
-    mixed, gains = [], []
-    for half, shares in zip(halves, weights, strict=True):
+    mixed, gains, moved = [], [], []
+    for half, shares, own_shares in zip(halves, weights, weights[::-1], strict=True):
         against = FrechetReference(half.reference)
         found = against.estimate(half.mixture(shares))
         mixed.append(found)
         gains.append([difference(against.estimate(one), found) for one in half.models])
+        moved.append(_noise_between(against.estimate(half.mixture(own_shares)), found))
     mean = average(mixed, np.full(HALVES, 1.0 / HALVES), what="halves")
+    choice = math.fsum(moved) / HALVES**3
     return FrechetMixture(
         weights=weights,
-        mixed=_at_mean_shares(mean, halves, weights),
+        mixed=_at_mean_shares(replace(mean, shared_variance=choice), halves, weights),
         alone=alone,
-        gains=[_mean_difference(pair) for pair in zip(*gains, strict=True)],
+        gains=[_mean_difference(pair, choice) for pair in zip(*gains, strict=True)],
         warnings=warnings_of(seen, reference),
     )
+
+
+def _noise_between(one: Estimate, two: Estimate) -> float:
+    """Variance, to first order, of the difference of one half's distances at two sets of shares.
+
+    Half of it is the covariance of both halves' errors, each at the shares of the other, and a
+    quarter what that adds to the variance of their mean: the shares follow the noise of one half,
+    and judge it by that of the other, and the other way round (docs/mixtures.md).
+    """
+    linear = [
+        replace(each, sample=_linear(each.sample), reference=_linear(each.reference))
+        for each in (one, two)
+    ]
+    return difference(*linear).stderr ** 2
+
+
+def _linear(error: SampleError) -> SampleError:
+    assert error.influence is not None
+    return replace(error, variance=mean_variance(error.influence))
 
 
 def _as_given(x: Any, seen: Inspected) -> Any:
@@ -330,12 +353,12 @@ def _at_mean_shares(estimate: Estimate, halves: Sequence[_Half], weights: Float)
     )
 
 
-def _mean_difference(pair: Sequence[EstimateDifference]) -> EstimateDifference:
-    """Mean of the differences in both halves, which have no rows in common."""
+def _mean_difference(pair: Sequence[EstimateDifference], choice: float) -> EstimateDifference:
+    """Mean of the differences in both halves; `choice`: variance that the choice of shares adds."""
     count = len(pair)
     return EstimateDifference(
         value=math.fsum(one.value for one in pair) / count,
-        stderr=math.sqrt(math.fsum(one.stderr**2 for one in pair)) / count,
+        stderr=math.sqrt(math.fsum(one.stderr**2 for one in pair) / count**2 + choice),
         degrees_of_freedom=welch_degrees_of_freedom(
             *((one.stderr**2, one.degrees_of_freedom) for one in pair)
         ),

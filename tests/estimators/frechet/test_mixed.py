@@ -171,3 +171,39 @@ def test_both_halves_by_hand():
     assert found.gains[0].value == pytest.approx(np.mean(gains), rel=0.01)
     each = [plain_difference(halves[half], found.weights[half]) for half in (0, 1)]
     assert found.gains[0].stderr == pytest.approx(np.hypot(*each) / 2.0, rel=0.05)
+
+
+def jackknifed(half, weights):
+    """Jackknife variance of the difference of one half's distances at two sets of shares."""
+
+    def change(samples):
+        here = [moments(x.mean(axis=0), np.cov(x.T, bias=True)) for x in samples]
+        return plain(here, weights[0]) - plain(here, weights[1])
+
+    variance = 0.0
+    for k, rows in enumerate(half):
+        left = [
+            change([np.delete(x, i, axis=0) if j == k else x for j, x in enumerate(half)])
+            for i in range(len(rows))
+        ]
+        variance += (len(rows) - 1.0) * np.var(left)
+    return variance
+
+
+def test_the_choice_of_shares_adds_to_the_variance():
+    """Of models that are much alike, whose best shares are hardly known."""
+    rng = np.random.default_rng(4)
+    a, b, real = (rng.normal(size=(n, 2)) for n in (160, 120, 200))
+    found = frechet_mixture({"a": a, "b": b}, real, seed=5)
+    seen = [
+        (name, inspect_rows("fake", x, needs=""))
+        for name, x in zip("ab ", (a, b, real), strict=True)
+    ]
+    folds = [part.fold for part in folded(seen, 2, 5)]
+    halves = [[x[f == half] for x, f in zip((a, b, real), folds, strict=True)] for half in (0, 1)]
+    choice = np.mean([jackknifed(half, found.weights) for half in halves]) / 4.0
+    without = found.mixed.sample.variance + found.mixed.reference.variance
+    assert choice > 0.2 * without
+    assert found.mixed.variance == pytest.approx(without + choice, rel=0.05)
+    gains = [plain_difference(*pair) ** 2 for pair in zip(halves, found.weights, strict=True)]
+    assert found.gains[0].stderr ** 2 == pytest.approx(np.mean(gains) / 2.0 + choice, rel=0.05)
