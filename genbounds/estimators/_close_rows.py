@@ -58,9 +58,10 @@ NEAR_ROWS, NEAR_PART = 5, 0.1
 images have some."""
 
 
-def close_rows(rows: NDArray[Any], ids: NDArray[np.uint64], what: str) -> tuple[Diagnostic, ...]:
+def close_rows(rows: NDArray[Any], distinct: Index, what: str) -> tuple[Diagnostic, ...]:
     """Look for rows that lie closer to some others than to the rest.
 
+    `distinct`: the places of rows that are not equal, in their order.
     Around a row of a distribution with k local dimensions, k j log(r_{j+1} / r_j) of its j-th and
     next nearest distances are independent and exponential (E. Levina and P. Bickel, NeurIPS 2004).
     Two things do not agree with that: a gap that is far too wide ends a group of near duplicates;
@@ -69,25 +70,28 @@ def close_rows(rows: NDArray[Any], ids: NDArray[np.uint64], what: str) -> tuple[
     are not near to one another.
     """
     n, d = rows.shape
-    _, distinct = np.unique(ids, return_index=True)
     if d < 2 or distinct.size < max(8, n // 2):  # rows of few values coincide by chance
         return ()
-    logs = _log_distances(rows, np.sort(distinct))
+    logs = _log_distances(rows, distinct)
     if logs is None:
         return ()
-    gaps = np.diff(logs, axis=1)
+    gaps = logs[:, 1:] - logs[:, :-1]
     order = np.arange(1, gaps.shape[1] + 1)
+    spacings = gaps * order
     whose = f"{what} " if what else ""
-    near = _near_duplicates(gaps, order, whose)
-    return near + _equal_groups(gaps * order, distinct.size, whose)
+    near = _near_duplicates(gaps, spacings, order, whose)
+    return near + _equal_groups(spacings, distinct.size, whose)
 
 
-def _near_duplicates(gaps: Float, order: Index, whose: str) -> tuple[Diagnostic, ...]:
+def _near_duplicates(
+    gaps: Float, spacings: Float, order: Index, whose: str
+) -> tuple[Diagnostic, ...]:
     # Gaps beyond the near duplicates: with these, a median of the first ones sees no dimension.
-    beyond = (gaps * order)[:, LARGEST_TWINS:]
-    dimension = math.log(2.0) / max(float(np.median(beyond)), 1e-300)
-    wide = gaps * order * dimension > math.log(gaps.size / FALSE_ALARM)
+    dimension = math.log(2.0) / max(float(np.median(spacings[:, LARGEST_TWINS:])), 1e-300)
+    wide = spacings * dimension > math.log(gaps.size / FALSE_ALARM)
     wide &= gaps > LEAST_GAP
+    if not wide.any():
+        return ()
     near = (order * wide).max(axis=1)
     if near.mean() > MOST_TWINS:
         return ()
@@ -146,13 +150,15 @@ def _log_distances(rows: NDArray[Any], distinct: Index) -> Float | None:
     centre or beyond floating point, which is said better where rows are read.
     """
     n, d = distinct.size, rows.shape[1]
-    rng = np.random.default_rng(SEED)
-    size = int(np.clip(0.15 * d + 4e7 / (n * (2.0 * d + 50.0)), *NEIGHBOUR_ROWS))
-    chosen = np.sort(rng.choice(n, min(n, size), replace=False))
+    least, most = NEIGHBOUR_ROWS
+    size = min(max(least, int(0.15 * d + 4e7 / (n * (2.0 * d + 50.0)))), most)
+    chosen = np.arange(n)
+    if size < n:
+        chosen = np.sort(np.random.default_rng(SEED).choice(n, size, replace=False))
     kind = np.float32 if rows.dtype.itemsize <= 4 else np.float64
-    x: NDArray[np.floating[Any]] = np.array(rows[distinct[chosen]], dtype=kind)
-    centre: NDArray[np.floating[Any]] = np.median(x[:CENTRE_ROWS], axis=0).astype(kind)
-    x = x - centre
+    x: NDArray[np.floating[Any]] = rows[distinct[chosen]].astype(kind, copy=False)
+    centre = _medians(x[:CENTRE_ROWS])
+    x -= centre
     own = np.einsum("ij,ij->i", x, x)[:, None]
     largest = float(np.finfo(kind).max) / 4.0  # so that sums of two are finite
     if not ((own > 0.0) & (own < largest)).all():
@@ -162,24 +168,33 @@ def _log_distances(rows: NDArray[Any], distinct: Index) -> Float | None:
     step = max(kept, min(2 * ROW_BLOCK // max(d, len(x)), SHORT_ROW - kept))
     # The nearest so far, sorted, and behind them the distances to a block of rows.
     row = np.full((len(x), kept + step), np.inf, dtype=kind)
-    products, longer = (np.empty((len(x), step), dtype=kind) for _ in range(2))
+    # ‖x‖² + ‖y‖² - 2 x·y as one product: of (x, ‖x‖², 1) with (-2 y, 1, ‖y‖²).
+    left = np.concatenate([x, own, np.ones_like(own)], axis=1)
+    right = np.ones((step, d + 2), dtype=kind)
+    longer = np.empty((len(x), step), dtype=kind)
     for start in range(0, n, step):
-        block: NDArray[np.floating[Any]] = np.array(
-            rows[distinct[start : start + step]], dtype=kind
-        )
-        block -= centre
+        size = min(step, n - start)
+        block = right[:size, :d]
+        np.subtract(rows[distinct[start : start + step]], centre, out=block)
         squares = np.einsum("ij,ij->i", block, block)
         if not ((squares > 0.0) & (squares < largest)).all():
             return None
-        size = len(block)
-        distances, product, most = row[:, kept : kept + size], products[:, :size], longer[:, :size]
-        np.add(own, squares, out=distances)
-        block *= 2.0
-        distances -= np.matmul(x, block.T, out=product)
-        distances /= np.maximum(own, squares, out=most)
+        block *= -2.0
+        right[:size, d + 1] = squares
+        distances = row[:, kept : kept + size]
+        np.matmul(left, right[:size].T, out=distances)
+        distances /= np.maximum(own, squares, out=longer[:, :size])
         here = np.flatnonzero((chosen >= start) & (chosen < start + step))
         distances[here, chosen[here] - start] = np.inf
         row[:, : kept + size].sort(axis=1)  # of short rows faster than a partition
     nearest = row[:, :kept]
     logs: Float = 0.5 * np.log(np.maximum(nearest, floor, dtype=np.float64))
     return logs
+
+
+def _medians(x: NDArray[np.floating[Any]]) -> NDArray[np.floating[Any]]:
+    """Return the median of each column; of few rows in half the time of `numpy.median`."""
+    ordered = np.sort(x, axis=0)
+    below, above = ordered[(len(x) - 1) // 2], ordered[len(x) // 2]
+    middle: NDArray[np.floating[Any]] = 0.5 * below + 0.5 * above
+    return middle

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import combinations
 from typing import Any
 
@@ -129,10 +130,11 @@ def _signs(
     rows: NDArray[Any], ids: NDArray[np.uint64], what: str, posteriors: bool
 ) -> tuple[Design | None, tuple[Diagnostic, ...]]:
     """Look for signs of dependence; identical rows are returned as groups."""
-    design, warnings = _repeated(rows, ids, what)
+    distinct = _distinct(ids)
+    design, warnings = _repeated(rows, ids, distinct.size, what)
     if design is None:
         if not posteriors:
-            warnings += close_rows(rows, ids, what)
+            warnings += close_rows(rows, distinct, what)
         if not warnings:
             warnings += _alike_in_order(rows, what)
     return design, warnings
@@ -198,7 +200,7 @@ def row_ids(rows: NDArray[Any]) -> NDArray[np.uint64]:
     n, d = rows.shape
     kind = np.float32 if rows.dtype.itemsize <= 4 else np.float64
     words = math.ceil(d * np.dtype(kind).itemsize / 8)  # two single-precision features a word
-    factors = np.random.default_rng(SEED).integers(1 << 63, size=words, dtype=np.uint64) * 2 + 1
+    factors = _odd_numbers(words)
     ids = np.empty(n, dtype=np.uint64)
     step = max(1, ID_WORDS // words)
     block = np.zeros((min(n, step), words * 8 // np.dtype(kind).itemsize), dtype=kind)
@@ -218,14 +220,27 @@ def row_ids(rows: NDArray[Any]) -> NDArray[np.uint64]:
     return ids
 
 
+@lru_cache(maxsize=4)
+def _odd_numbers(n: int) -> NDArray[np.uint64]:
+    return np.random.default_rng(SEED).integers(1 << 63, size=n, dtype=np.uint64) * 2 + 1
+
+
+def _distinct(ids: NDArray[np.uint64]) -> Index:
+    """Return the place of the first of every set of equal rows, in their order."""
+    ordered = np.sort(ids)
+    if (ordered[1:] != ordered[:-1]).all():
+        return np.arange(ids.size)
+    return np.sort(np.unique(ids, return_index=True)[1])
+
+
 def _repeated(
-    rows: NDArray[Any], ids: NDArray[np.uint64], what: str
+    rows: NDArray[Any], ids: NDArray[np.uint64], distinct: int, what: str
 ) -> tuple[Design | None, tuple[Diagnostic, ...]]:
     """Take identical rows for one draw, unless rows coincide by chance."""
-    distinct, first, unit = np.unique(ids, return_index=True, return_inverse=True)
-    n, repeated = len(rows), len(rows) - distinct.size
-    if not repeated or distinct.size < 2 or not _surprising(rows, first, repeated):
+    n, repeated = len(rows), len(rows) - distinct
+    if not repeated or distinct < 2 or not _surprising(rows, repeated):
         return None, ()
+    unit = np.unique(ids, return_inverse=True)[1]
     whose = f"{what} " if what else ""
     warning = caution(
         "duplicates",
@@ -233,11 +248,11 @@ def _repeated(
         "Drop repeated files. If equal rows are independent draws, pass genbounds.Sample(x) "
         "(--iid).",
     )
-    stratum = np.zeros(distinct.size, dtype=np.intp)
+    stratum = np.zeros(distinct, dtype=np.intp)
     return Design(unit.astype(np.intp), stratum, np.full(n, 1.0 / n), found=True), (warning,)
 
 
-def _surprising(rows: NDArray[Any], first: Index, repeated: int) -> bool:
+def _surprising(rows: NDArray[Any], repeated: int) -> bool:
     """Whether so many coincidences are more than chance, as discrete features would give.
 
     The probability that two draws agree in every feature, from how often they agree in each.
@@ -267,9 +282,8 @@ def _alike_in_order(rows: NDArray[Any], what: str) -> tuple[Diagnostic, ...]:
     n = len(rows)
     if n < 50:
         return ()
-    rng = np.random.default_rng(SEED)
-    at = np.sort(rng.choice(n - 1, min(n - 1, ORDER_PAIRS), replace=False))
-    z = _z(*_likeness(rows[at], rows[at + 1]))
+    some = _some(n - 1)
+    z = _z(*_likeness(rows[:-1][some], rows[1:][some]))
     if z < Z_LIMIT:
         return ()
     whose = f"{what} " if what else ""
@@ -285,6 +299,13 @@ def _alike_in_order(rows: NDArray[Any], what: str) -> tuple[Diagnostic, ...]:
     )
 
 
+def _some(n: int) -> slice | Index:
+    """Choose `ORDER_PAIRS` of n pairs at random, in their order; all of few."""
+    if n <= ORDER_PAIRS:
+        return slice(None)
+    return np.sort(np.random.default_rng(SEED).choice(n, ORDER_PAIRS, replace=False))
+
+
 def _likeness(ones: NDArray[Any], twos: NDArray[Any]) -> tuple[float, float]:
     """Return how much more alike rows of one place are than others, and its standard error.
 
@@ -297,7 +318,8 @@ def _likeness(ones: NDArray[Any], twos: NDArray[Any]) -> tuple[float, float]:
             return 0.0, 0.0
         part -= centre
         norms = np.sqrt(np.einsum("ij,ij->i", part, part))
-        part *= (1.0 / np.where(norms > 0.0, norms, 1.0))[:, None]
+        norms[norms == 0.0] = 1.0
+        part *= (1.0 / norms)[:, None]
     half = len(two) // 2
     alike = np.einsum("ij,ij->i", one, two)
     apart = np.empty_like(alike)  # with the row half of the list away
@@ -335,9 +357,8 @@ def _alike_by_place(fake: NDArray[Any], real: NDArray[Any]) -> tuple[Diagnostic,
     n = len(fake)
     if fake.shape != real.shape or n < 50:
         return ()
-    rng = np.random.default_rng(SEED)
-    at = np.sort(rng.choice(n, min(n, ORDER_PAIRS), replace=False))
-    z = _z(*_likeness(fake[at], real[at]))
+    some = _some(n)
+    z = _z(*_likeness(fake[some], real[some]))
     if z < Z_LIMIT:
         return ()
     return (
@@ -360,10 +381,9 @@ def _unlike_by_name(
     _, ours, theirs = np.intersect1d(one.labels, two.labels, return_indices=True)
     if ours.size < 2:
         return ()
-    rng = np.random.default_rng(SEED)
-    at = np.sort(rng.choice(ours.size, min(ours.size, ORDER_PAIRS), replace=False))
+    some = _some(ours.size)
     first, others = (
-        np.unique(design.unit, return_index=True)[1][units[at]]
+        np.unique(design.unit, return_index=True)[1][units[some]]
         for design, units in ((one, ours), (two, theirs))
     )
     z = _z_if_known(*_likeness(fake[first], real[others]))
