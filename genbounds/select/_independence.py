@@ -29,6 +29,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -88,9 +89,10 @@ def copies(rows: NDArray[Any], fingerprints: NDArray[np.uint64]) -> Diagnostic |
     """
     n = len(rows)
     allowed = max(COPIES, COPIED_SHARE * n)
-    _, first, counts = np.unique(fingerprints, return_index=True, return_counts=True)
-    if n - first.size < allowed:
+    ordered = np.sort(fingerprints)
+    if (ordered[1:] == ordered[:-1]).sum() < allowed:
         return None
+    _, first, counts = np.unique(fingerprints, return_index=True, return_counts=True)
     copied = int((counts - 1)[_unshared(rows[first]) >= UNSHARED_ENTRIES].sum())
     if copied < allowed:
         return None
@@ -108,15 +110,16 @@ def rows_of_another(
     others: Mapping[str, NDArray[np.uint64]],
 ) -> Diagnostic | None:
     """Say that rows are those of one of the `others`, arms with the fingerprints of their rows."""
-    distinct, first = np.unique(fingerprints, return_index=True)
     allowed = max(COPIES, COPIED_SHARE * len(rows))
-    everyone = np.concatenate([distinct[:0], *others.values()])
+    everyone = np.concatenate([fingerprints[:0], *others.values()])
     leading = np.zeros(1 << 16, dtype=bool)  # 16 bits tell most of the others' rows from these
-    leading[distinct >> np.uint64(48)] = True
-    everyone = np.sort(everyone[leading[everyone >> np.uint64(48)]])
-    first_at, last_at = (np.searchsorted(everyone, distinct, side) for side in ("left", "right"))
-    if (last_at > first_at).sum() < allowed:  # rows of all others together
+    leading[fingerprints >> np.uint64(48)] = True
+    everyone = everyone[leading[everyone >> np.uint64(48)]]
+    ordered = np.sort(fingerprints)
+    place = np.searchsorted(ordered[:-1], everyone)
+    if (ordered[place] == everyone).sum() < allowed:  # rows of all others together
         return None
+    distinct, first = np.unique(fingerprints, return_index=True)
     for name, theirs in others.items():
         common = np.isin(distinct, theirs)
         if common.sum() < allowed:
@@ -162,7 +165,7 @@ def order_effect(rows: NDArray[Any], influence: Float | None, *, error: float) -
     if len(rows) < MINIMUM_ROWS:
         return None
     scores = _normal_scores(_summaries(rows, influence))
-    if not scores.shape[1]:
+    if not len(scores):
         return None  # nothing varies
     drift, balance, cycle = _p_values(scores)
     p = min(drift, balance, cycle)
@@ -181,9 +184,9 @@ def order_effect(rows: NDArray[Any], influence: Float | None, *, error: float) -
 
 def _p_values(scores: Float) -> tuple[float, float, float]:
     """Of drift, of balance, of a cycle, each multiplied by the number of all tests."""
-    n, q = scores.shape
-    transform = scipy.fft.dct(scores, type=2, norm="ortho", axis=0)[1:]
-    energy = np.square(transform).sum(axis=1)
+    q, n = scores.shape
+    transform = scipy.fft.dct(scores, type=2, norm="ortho", axis=1)[:, 1:]
+    energy = np.einsum("ij,ij->j", transform, transform)
     bands = 2 ** np.arange(1, int(math.log2((n + 1) / 2)) + 1) - 1
     low = energy.cumsum()[bands - 1]
     large = scipy.special.chdtrc(q * bands, low)
@@ -195,19 +198,18 @@ def _p_values(scores: Float) -> tuple[float, float, float]:
 
 
 def _summaries(rows: NDArray[Any], influence: Float | None) -> Float:
-    """Principal components of the rows, distances from their mean, influences: (n, at most 8).
+    """Principal components of the rows, distances from their mean, influences: (at most 8, n).
 
     Each is the same function of its row whatever the order, so that a random order of the rows is
     one of the summaries.
     """
     n, d = rows.shape
     mean = rows.mean(axis=0, dtype=np.float64)
-    scale = float(np.maximum(rows.max(axis=0) - mean, mean - rows.min(axis=0)).max()) or 1.0
-    axes: Float = np.eye(d)
+    scale = max(float(rows.max()), -float(rows.min()), float(np.finfo(np.float64).tiny))
+    axes = _start(d)
     if d > COMPONENTS:
         # The leading directions by one step of subspace iteration; the rest matters little.
-        start = np.random.default_rng(_SKETCH_SEED).standard_normal((d, min(d, 2 * COMPONENTS)))
-        axes = np.linalg.qr(sum(x.T @ (x @ start) for x in _blocks(rows, mean, scale)))[0]
+        axes = np.linalg.qr(sum(x.T @ (x @ axes) for x in _blocks(rows, mean, scale)))[0]
     parts = [(x @ axes, np.einsum("ij,ij->i", x, x)) for x in _blocks(rows, mean, scale)]
     x = np.concatenate([part for part, _ in parts])
     distance = np.concatenate([part for _, part in parts])
@@ -216,42 +218,55 @@ def _summaries(rows: NDArray[Any], influence: Float | None) -> Float:
     found = [*(x @ kept).T, distance]
     if influence is not None and influence.shape == (n,):
         found.append(influence)
-    return np.column_stack(found)
+    return np.stack(found)
+
+
+@lru_cache(maxsize=4)
+def _start(d: int) -> Float:
+    """All directions, or random ones with which the search for the leading ones starts."""
+    if d <= COMPONENTS:
+        return np.eye(d)
+    rng = np.random.default_rng(_SKETCH_SEED)
+    return rng.standard_normal((d, min(d, 2 * COMPONENTS)))
 
 
 def _blocks(rows: NDArray[Any], mean: Float, scale: float) -> Iterator[Float]:
     """Rows less their mean, over `scale`, a block at a time."""
     step = max(1, BLOCK // rows.shape[1])
     for start in range(0, len(rows), step):
-        block: Float = rows[start : start + step] - mean
-        block /= scale
+        block = rows[start : start + step].astype(np.float64)
+        block -= mean
+        block *= 1.0 / scale
         yield block
 
 
 def _normal_scores(summaries: Float) -> Float:
     """Return normal quantiles of the ranks, uncorrelated and with variance 1, without constants."""
-    n = len(summaries)
-    step = RELATIVE_ROUNDING * np.abs(summaries).max(axis=0)
-    columns = np.round(summaries.T / np.where(step > 0.0, step, 1.0)[:, None])
+    n = summaries.shape[1]
+    step = RELATIVE_ROUNDING * np.abs(summaries).max(axis=1, keepdims=True)
+    rounded = np.rint(summaries / np.where(step > 0.0, step, 1.0)).astype(np.int32)
     quantiles = scipy.special.ndtri((np.arange(2 * n - 1) + 1.0) / (2 * n))
-    scores = np.column_stack([quantiles[_double_ranks(column)] for column in columns])
-    scores -= scores.mean(axis=0)
-    values, axes = np.linalg.eigh(scores.T @ scores / (n - 1))
+    scores = quantiles[_double_ranks(rounded)]
+    scores -= scores.mean(axis=1, keepdims=True)
+    values, axes = np.linalg.eigh(scores @ scores.T / (n - 1))
     kept = values > RELATIVE_ROUNDING * n
-    whitened: Float = scores @ (axes[:, kept] / np.sqrt(values[kept]))
+    whitened: Float = (axes[:, kept] / np.sqrt(values[kept])).T @ scores
     return whitened
 
 
-def _double_ranks(values: Float) -> NDArray[np.intp]:
-    """Twice the ranks from 0; equal values share the mean of theirs."""
-    order = np.argsort(values)
-    ordered = values[order]
-    larger = ordered[1:] != ordered[:-1]
-    ranks = np.empty(values.size, dtype=np.intp)
-    if larger.all():
-        ranks[order] = 2 * np.arange(values.size)
-        return ranks
-    first = np.flatnonzero(np.concatenate([[True], larger]))
-    counts = np.diff(first, append=values.size)
-    ranks[order] = np.repeat(2 * first + counts - 1, counts)
+def _double_ranks(values: NDArray[np.int32]) -> NDArray[np.intp]:
+    """Twice the ranks from 0 in each line; equal values share the mean of theirs."""
+    lines, n = values.shape
+    # By halves of 16 bits, which numpy sorts by counting: of 5,000 values four times as fast.
+    halves = (values & 0xFFFF).astype(np.uint16), (values >> 16).astype(np.int16)
+    order = np.lexsort(halves, axis=1)
+    line = np.arange(lines)[:, None]
+    ordered = values[line, order]
+    larger = ordered[:, 1:] != ordered[:, :-1]
+    ranks = np.empty_like(order)
+    ranks[line, order] = 2 * np.arange(n)
+    for tied in np.flatnonzero(~larger.all(axis=1)):
+        first = np.flatnonzero(np.concatenate([[True], larger[tied]]))
+        counts = np.diff(first, append=n)
+        ranks[tied, order[tied]] = np.repeat(2 * first + counts - 1, counts)
     return ranks

@@ -411,6 +411,15 @@ def test_rows_that_others_have_together_are_no_sign_of_one_arm(step):
         assert "3 of its first 100 rows are also rows of d" in found.message
 
 
+@pytest.mark.parametrize("kept_as", [None, "float16"])
+def test_rows_of_two_types_are_the_same_rows(kept_as):
+    rows = np.random.default_rng(0).normal(size=(300, 4)).astype(np.float16)
+    arms = {"a": FeatureArm(rows.astype(np.float32)), "b": FeatureArm(rows.astype(np.float64))}
+    result = go(arms, limit=300, dtype=kept_as)
+    assert list(result.set_aside) == ["b"]
+    assert "also rows of a" in result.set_aside["b"]
+
+
 @pytest.mark.parametrize("influence", [None, np.random.default_rng(1).normal(size=400)])
 def test_order_is_judged_in_blocks(influence, monkeypatch):
     """With one verdict, whatever number of rows is worked on at a time."""
@@ -427,8 +436,14 @@ def test_order_is_judged_in_blocks(influence, monkeypatch):
 
 def test_ranks_are_those_of_scipy():
     rng = np.random.default_rng(0)
-    for values in (rng.normal(size=50), rng.integers(5, size=50).astype(float), np.zeros(3)):
-        assert (_double_ranks(values) == 2 * (stats.rankdata(values) - 1)).all()
+    for values in (
+        rng.integers(-(10**9), 10**9, size=(8, 50)),
+        rng.integers(-70_000, 70_000, size=(2, 3_000)),
+        np.stack([rng.integers(-2, 3, size=50), np.arange(50)]),
+        np.zeros((1, 3)),
+    ):
+        ranks = _double_ranks(values.astype(np.int32))
+        assert (ranks == 2 * (stats.rankdata(values, axis=1) - 1)).all()
 
 
 @pytest.mark.parametrize("metric", ["fd", "kid"])
