@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+from numpy.typing import NDArray
+
 from genbounds.validation import Float
 
 _ROUNDING = 1e-9
@@ -43,6 +46,14 @@ class Budget:
             return self._batch
         left = (self.total - self.spent) / float(self._cost[arm])
         return max(0, min(self._batch, math.floor(left * (1.0 + _ROUNDING))))
+
+    @property
+    def payable(self) -> NDArray[np.bool_]:
+        """Arms of which at least one sample can be paid."""
+        if self.total is None:
+            return np.ones(self._cost.size, dtype=bool)
+        left: Float = (self.total - self.spent) / self._cost
+        return left * (1.0 + _ROUNDING) >= 1.0
 
     def pay(self, arm: int, n: int) -> float:
         """Take `n` samples of `arm` off; return what they cost."""

@@ -16,7 +16,8 @@ Bools = NDArray[np.bool_]
 def transitive(direct: Bools) -> Bools:
     """Return who beats whom directly or through a chain of beaten arms (Warshall)."""
     beats = direct.copy()
-    for arm in range(direct.shape[-1]):
+    links = direct.any(axis=-1) & direct.any(axis=-2)  # others are in the middle of no chain
+    for arm in np.flatnonzero(links.reshape(-1, direct.shape[-1]).any(axis=0)):
         beats |= beats[..., :, arm, None] & beats[..., arm, None, :]
     diagonal = np.arange(direct.shape[-1])
     beats[..., diagonal, diagonal] = False

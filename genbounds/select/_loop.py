@@ -264,8 +264,7 @@ class Loop:
         affordable = self.budget.affordable(arm)
         if affordable:
             self._enter(arm, self.samplers[arm].pull(affordable))
-        for other in np.flatnonzero(self.state.available):
-            self.state.available[other] = self.budget.affordable(int(other)) > 0
+        self.state.available &= self.budget.payable
 
     def _enter(self, arm: int, kept: int) -> None:
         """Take note of `kept` new rows: count, looks, index."""

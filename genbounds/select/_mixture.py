@@ -263,16 +263,11 @@ class MixtureLoop:
 
     def _free(self) -> NDArray[np.bool_]:
         """Arms that can be drawn from, and paid."""
-        return np.array(
-            [
-                sampler.available and self.budget.affordable(arm) > 0
-                for arm, sampler in enumerate(self.samplers)
-            ]
-        )
+        return self.budget.payable & [sampler.available for sampler in self.samplers]
 
     def _why_ended(self) -> str:
         live = [arm for arm, sampler in enumerate(self.samplers) if sampler.failure is None]
-        if any(self.budget.affordable(arm) == 0 for arm in live):
+        if not self.budget.payable[live].all():
             return "budget"
         return "exhausted" if any(self.samplers[arm].exhausted for arm in live) else "limit"
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genbounds.files import atomic_write, display, read_features
-from genbounds.validation import Float, InputError
+from genbounds.validation import InputError
 
 _STATE = "run.json"
 _VERSION = 2
@@ -195,9 +195,11 @@ def _checksum(state: dict[str, Any]) -> str:
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
-def fingerprint(row: Float) -> bytes:
-    """Return eight bytes that tell a row from others, whatever type it is kept in."""
-    return hashlib.blake2b(row.data, digest_size=8).digest()
+def add_digest(digest: hashlib.blake2b, rows: NDArray[Any]) -> None:
+    """Digest more `rows`: their values, in whatever type they are kept."""
+    for row in rows:
+        key = hashlib.blake2b(np.ascontiguousarray(row, dtype=np.float64).data, digest_size=8)
+        digest.update(key.digest())
 
 
 def _digest(rows: NDArray[Any]) -> str:
@@ -205,6 +207,5 @@ def _digest(rows: NDArray[Any]) -> str:
     if not rows.size:
         return ""
     found = hashlib.blake2b(digest_size=16)
-    for row in rows:
-        found.update(fingerprint(np.ascontiguousarray(row, dtype=np.float64)))
+    add_digest(found, rows)
     return found.hexdigest()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from array import array
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,10 @@ from numpy.typing import NDArray
 
 from genbounds._text import display, said_by
 from genbounds.arms import Arm
+from genbounds.estimators import row_ids
 from genbounds.results import Diagnostic, unreliable
 from genbounds.samples import Sample, features_of
-from genbounds.select._record import ArmRecord, fingerprint
+from genbounds.select._record import ArmRecord, add_digest
 from genbounds.validation import InputError, check_features, check_finite
 
 _FIRST_CAPACITY = 256
@@ -73,7 +75,7 @@ class Sampler:
         self._buffer: NDArray[Any] | None = None
         self._fingerprints = array("Q")
         self._labels: Labels = {}
-        self._digest = hashlib.blake2b(digest_size=16)
+        self._digest = 0, hashlib.blake2b(digest_size=16)  # of so many rows
         self._replayed: tuple[ArmRecord, NDArray[Any]] | None = None
         self._mark = ArmRecord(n=0, rng_state=dict(rng.bit_generator.state))
 
@@ -148,7 +150,15 @@ class Sampler:
         """
         if self._replayed is not None:
             return self._replayed[0], None
-        return self._mark, self.rows[: self._mark.n] if self._mark.n else None
+        mark = self._mark
+        if not mark.n:
+            return mark, None
+        rows = self.rows[: mark.n]
+        done, earlier = self._digest
+        digest = earlier.copy()
+        add_digest(digest, rows[done:])
+        self._digest = mark.n, digest
+        return replace(mark, digest=digest.hexdigest()), rows
 
     def _draw(self, wanted: int) -> int:
         for attempt in range(self._retries + 1):
@@ -170,7 +180,6 @@ class Sampler:
         self._mark = ArmRecord(
             n=self.n,
             rng_state=dict(self._rng.bit_generator.state),
-            digest=self._digest.hexdigest() if self.n else "",
             exhausted=self.exhausted,
             failure=self.failure,
             retried=list(self.retried),
@@ -266,9 +275,7 @@ class Sampler:
             self._buffer = larger
         self._buffer[self.n : end] = rows
         self.n = end
-        keys = b"".join(map(fingerprint, np.ascontiguousarray(rows, dtype=np.float64)))
-        self._digest.update(keys)
-        self._fingerprints.frombytes(keys)
+        self._fingerprints.frombytes(row_ids(rows.astype(np.float64)).tobytes())
 
 
 def _reason(error: BaseException) -> str:

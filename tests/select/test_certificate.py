@@ -8,6 +8,7 @@ from genbounds.estimators import EXACT, Estimate, SampleError
 from genbounds.results import caution, unreliable
 from genbounds.select import Certificate
 from genbounds.select._certificate import Look
+from genbounds.select._evidence import transitive
 
 SIZES = (100, 200, 400)
 ALL = np.ones(8, dtype=bool)
@@ -187,6 +188,20 @@ def test_a_chain_is_a_proof():
     c.add(2, look(4.0))
     assert c.beats[0, 2]
     assert c.answer() == (0,)
+
+
+def test_chains_of_any_length_and_rings_are_found():
+    """As powers of the matrix find them, of many matrices at once."""
+    share = np.linspace(0.0, 0.5, 200)[:, None, None]
+    direct = np.random.default_rng(0).random((200, 7, 7)) < share
+    direct &= ~np.eye(7, dtype=bool)
+    reached = direct.astype(int)
+    for _ in range(7):
+        reached = np.minimum(reached + reached @ direct, 1)
+    reached[:, np.arange(7), np.arange(7)] = 0
+    assert (transitive(direct) == reached).all()
+    for one, whole in zip(direct, reached, strict=True):
+        assert (transitive(one) == whole).all()
 
 
 def test_chain_through_an_arm_set_aside_does_not_count():

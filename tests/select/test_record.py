@@ -9,7 +9,7 @@ import pytest
 
 import genbounds.select as select
 from genbounds.estimators import Moments
-from genbounds.select import FeatureArm
+from genbounds.select import FeatureArm, _loop
 from genbounds.simulate import GaussianArm
 from genbounds.validation import InputError
 from tests.refusal import refused
@@ -82,6 +82,17 @@ def test_running_scores_are_resumed_bit_by_bit(tmp_path, policy):
         with pytest.raises(KeyboardInterrupt):
             go_on(often, left, record=tmp_path / str(left))
         same(go_on(record=tmp_path / str(left)), whole)
+
+
+def test_a_folder_that_was_saved_many_times_is_taken_up(tmp_path, monkeypatch):
+    """Rows are digested at each save, those since the last one only."""
+    monkeypatch.setattr(_loop, "_SAVE_SECONDS", 0.0)
+    arms = {"a": Fuse(0.0, 10**9), "b": Fuse(0.01, 10**9)}
+    whole = go(arms, limit=400, record=tmp_path)
+    assert len(whole.history.looks) > 6
+    total = arms["a"].total
+    same(go(arms, limit=400, record=tmp_path), whole)
+    assert arms["a"].total == total
 
 
 def test_finished_run_can_be_given_more_budget(tmp_path):
