@@ -21,7 +21,7 @@ ROOT_RTOL = 1e-10
 PANEL = 256
 """Columns that are worked on at a time where only a triangle is needed."""
 
-FEW = 64
+FEW = 48
 """The same where few rows are multiplied: small products do not copy the matrix first."""
 
 
@@ -89,24 +89,26 @@ def lower_times(lower: Float, matrix: Float) -> Float:
 
 
 def times_lower(matrix: Float, lower: Float) -> Float:
-    """Return ``B @ L`` for a triangular L, of which little more than half is read.
+    """Return ``B @ L`` for a triangular L in Fortran's order.
 
-    Few rows times a large matrix take as long as it takes to read it.
+    Few rows times a large matrix take as long as it takes to read it: little more than half of L.
     """
-    product = np.empty_like(matrix)
+    columns = np.ascontiguousarray(matrix.T)
+    product = np.empty_like(columns)
     for start in range(0, lower.shape[1], FEW):
         stop = start + FEW
-        np.matmul(matrix[:, start:], lower[start:, start:stop], out=product[:, start:stop])
-    return product
+        np.matmul(lower[start:, start:stop].T, columns[start:], out=product[start:stop])
+    return np.ascontiguousarray(product.T)
 
 
 def few_times(rows: Float, matrix: Float) -> Float:
     """Return ``B @ A`` for few rows B and a matrix A in Fortran's order."""
-    product = np.empty((rows.shape[0], matrix.shape[1]))
+    columns = np.ascontiguousarray(rows.T)
+    product = np.empty((matrix.shape[1], rows.shape[0]))
     for start in range(0, matrix.shape[1], FEW):
         stop = start + FEW
-        np.matmul(rows, matrix[:, start:stop], out=product[:, start:stop])
-    return product
+        np.matmul(matrix[:, start:stop].T, columns, out=product[start:stop])
+    return np.ascontiguousarray(product.T)
 
 
 def lower_solve(lower: Float, matrix: Float) -> Float:

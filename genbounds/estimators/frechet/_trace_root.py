@@ -46,8 +46,15 @@ SPAN_RTOL = 1e-10
 LARGEST_GROWTH = 4.0
 """The nodes are good until the trace has grown by this factor."""
 
+FAR = 1e6
+"""Nodes beyond this multiple of the largest trace: log det M is Tr(VᵀV)/x² there, and the error of
+that adds less than that of the trapezoidal rule."""
+
 IN_CACHE = 48
 """Rows of the span that are read from memory once for both products with them."""
+
+PANEL = 64
+"""Rows of W that are held together: panels leave out most of its upper half, which is zero."""
 
 AT_ONCE = 8
 """Rows that are added to M together: an eigenproblem of so many for every node."""
@@ -72,23 +79,28 @@ class TraceRoot:
         self._values: Float = np.zeros(0)
         self._vectors: Float = np.zeros((0, 0))
         self._root = 0.0
-        # V in the eigenvectors of A and outside its span; W(x) with W M Wᵀ = I; log det M(x).
+        # V in the eigenvectors of A and outside its span; W(x) with W M Wᵀ = I, in panels of
+        # rows; log det M(x); x², weights, and (A + x²)⁻¹ at the nodes.
         self._pending = 0
         self._inside: Float = np.zeros((0, 0))
         self._outside: Float = np.zeros((0, r))
-        self._whitening: Float = np.zeros((0, 0, 0))
+        self._whitening: list[Float] = []
         self._logs: Float = np.zeros(0)
         self._nodes: Float = np.zeros(0)
         self._weights: Float = np.zeros(0)
+        self._poles: Float = np.zeros((0, 0))
         self._reach = 0.0
+        self._far, self._start = 0.0, 0.0
 
     @property
     def nbytes(self) -> int:
         """Memory held."""
         if self._scatter is not None:
             return self._scatter.nbytes
-        parts = (self._span, self._vectors, self._inside, self._outside, self._whitening)
-        return sum(part.nbytes for part in parts if part is not None)
+        parts = [self._vectors, self._inside, self._outside, self._poles, *self._whitening]
+        if self._span is not None:
+            parts.append(self._span)
+        return sum(part.nbytes for part in parts)
 
     def add(self, rows: Float) -> None:
         """Add rows of shape (b, r) to V."""
@@ -106,14 +118,17 @@ class TraceRoot:
         else:
             within, outside = self._split(rows)
             inside = few_times(within, self._vectors)
-            for start in range(0, b, AT_ONCE):
-                block = slice(start, start + AT_ONCE)
-                self._append(inside[block], outside[block])
+            start = 0
+            while start < b:  # W is written one panel at a time
+                stop = start + min(AT_ONCE, PANEL - self._pending % PANEL)
+                self._append(inside[start:stop], outside[start:stop])
+                start = stop
 
     def value(self) -> float:
         """Tr √(VᵀV)."""
         if self._scatter is None:
-            return self._root + float(self._weights @ self._logs)
+            far = self._far * (self._trace - self._start)
+            return self._root + far + float(self._weights @ self._logs)
         values = scipy.linalg.eigvalsh(self._scatter, check_finite=False)
         kept = values[max(self.r - self._rows, 0) :]  # the others are zero but for rounding
         return float(np.sqrt(np.clip(kept, 0.0, None)).sum())
@@ -123,9 +138,10 @@ class TraceRoot:
         if self._span is None:
             return rows, rows[:, :0]
         within, outside = np.empty((len(rows), len(self._span))), rows.copy()
-        for start in range(0, len(self._span), IN_CACHE):
-            part = self._span[start : start + IN_CACHE]
-            within[:, start : start + IN_CACHE] = here = rows @ part.T
+        size = max(IN_CACHE, len(rows))  # the more rows, the less reading matters
+        for start in range(0, len(self._span), size):
+            part = self._span[start : start + size]
+            within[:, start : start + size] = here = rows @ part.T
             outside -= here @ part
         return within, outside
 
@@ -135,11 +151,16 @@ class TraceRoot:
         self._inside[start:stop], self._outside[start:stop] = inside, outside
         nodes = self._nodes[:, None, None]
         # The new rows of M - I: V (A + x²)⁻¹ Vᵀ, in which x⁻² stands for A outside its span.
-        weighted = (inside / (self._values + nodes)).reshape(-1, inside.shape[1])
+        weighted = (inside * self._poles[:, None, :]).reshape(-1, inside.shape[1])
         fresh = (weighted @ self._inside[:stop].T).reshape(nodes.size, -1, stop)
         fresh += (outside @ self._outside[:stop].T) / nodes
-        earlier = self._whitening[:, :start, :start]
-        explained = fresh[:, :, :start] @ np.swapaxes(earlier, 1, 2)
+        explained, back = np.empty_like(fresh[:, :, :start]), np.zeros_like(fresh[:, :, :start])
+        for at, panel in enumerate(self._whitening):
+            first, last = at * PANEL, min((at + 1) * PANEL, start)
+            earlier = panel[:, : last - first, :last]
+            part = fresh[:, :, :last] @ np.swapaxes(earlier, 1, 2)
+            explained[:, :, first:last] = part
+            back[:, :, :last] += part @ earlier
         left = fresh[:, :, start:] - explained @ np.swapaxes(explained, 1, 2)
         values, vectors = np.linalg.eigh(left)
         # Without the identity, beside which they are lost at the largest nodes, which weigh most.
@@ -147,9 +168,11 @@ class TraceRoot:
         values = np.maximum(values, 0.0)
         self._logs += np.log1p(values).sum(axis=1)
         whiten = np.swapaxes(vectors / np.sqrt(1.0 + values)[:, None, :], 1, 2)
-        self._whitening[:, start:stop, start:stop] = whiten
-        self._whitening[:, start:stop, :start] = -(whiten @ explained) @ earlier
-        self._whitening[:, :start, start:stop] = 0.0
+        if start % PANEL == 0:
+            self._whitening.append(np.empty((nodes.size, PANEL, start + PANEL)))
+        place = self._whitening[-1][:, start % PANEL : start % PANEL + inside.shape[0]]
+        place[:, :, :start], place[:, :, start:stop] = -whiten @ back, whiten
+        place[:, :, stop:] = 0.0
         self._pending = stop
 
     def _decompose(self, rows: Float) -> None:
@@ -162,15 +185,17 @@ class TraceRoot:
         if self._span is not None and m + b < self.r:
             fresh, lifted = self._orthonormal(outside)
             self._span = np.concatenate([self._span, fresh])
-        # Rows whose scatter is A, and those that come to them, in the terms of the span.
-        whole = np.zeros((m + b, m + len(fresh)))
-        whole[:m, :m] = (self._vectors * np.sqrt(self._values)).T
-        whole[m:, :m], whole[m:, m:] = within, lifted
+        # A and the scatter of the rows that come to it, in the terms of the span.
+        root = self._vectors * np.sqrt(self._values)
         if self._span is not None and m + b >= self.r:  # from now on every direction is spanned
-            whole = whole @ self._span
-            whole[m:] += outside
+            whole = np.concatenate([root.T @ self._span, within @ self._span + outside])
+            scatter = whole.T @ whole
             self._span = None
-        values, self._vectors = _eigh(whole.T @ whole)
+        else:
+            coordinates = np.concatenate([within, lifted], axis=1)
+            scatter = coordinates.T @ coordinates
+            scatter[:m, :m] += root @ root.T
+        values, self._vectors = _eigh(scatter)
         self._values = np.clip(values, 0.0, None)
         self._root = float(np.sqrt(self._values[-min(self._rows, self._values.size) :]).sum())
         self._start_pending()
@@ -191,11 +216,15 @@ class TraceRoot:
         m = self._values.size
         self._pending = 0
         self._reach = LARGEST_GROWTH * self._trace
-        self._nodes, self._weights = _quadrature(self._values, self._trace)
+        nodes, weights = _quadrature(self._values, self._trace)
+        far = nodes > FAR * self._reach
+        self._far, self._start = float((weights[far] / nodes[far]).sum()), self._trace
+        self._nodes, self._weights = nodes[~far], weights[~far]
+        self._poles = 1.0 / (self._values + self._nodes[:, None])
         capacity = min(max(m // SHARE, LEAST_PENDING), MOST_PENDING)
         self._inside = np.empty((capacity, m))
         self._outside = np.empty((capacity, 0 if self._span is None else self.r))
-        self._whitening = np.empty((self._nodes.size, capacity, capacity))
+        self._whitening = []
         self._logs = np.zeros(self._nodes.size)
 
 

@@ -61,9 +61,10 @@ class Norms:
         entries = None
         if factor < 1.0:
             # Products in single precision where features come in it: a bonus needs no more.
-            scaled: NDArray[np.floating[Any]] = centred / np.where(spread > 0.0, spread, 1.0)
-            if rows.dtype.itemsize <= 4:
-                scaled = scaled.astype(np.float32)
+            single = rows.dtype.itemsize <= 4
+            scaled = np.empty(rows.shape, dtype=np.float32 if single else np.float64)
+            divisor = np.where(spread > 0.0, spread, 1.0)
+            np.divide(centred, divisor, out=scaled, casting="same_kind")
             entries = _correlations_above(scaled, factor)
             i, j = entries.coords
             entries.data *= spread[i] * spread[j]
@@ -189,9 +190,12 @@ def _upper_panels(
     n, d = centred.shape
     for start in range(0, d, PANEL):
         stop = min(start + PANEL, d)
-        panel = centred[:, start:stop].T @ centred[:, start:] / n
         size = stop - start
-        panel[:, :size] = np.triu(panel[:, :size], 1)
+        panel = np.empty((size, d - start), dtype=centred.dtype)
+        columns = centred[:, start:stop]
+        panel[:, :size] = np.triu(columns.T @ columns, 1)
+        np.matmul(columns.T, centred[:, stop:], out=panel[:, size:])
+        panel /= n
         yield start, panel
 
 
@@ -200,7 +204,7 @@ def _correlations_above(scaled: NDArray[np.floating[Any]], least: float) -> Any:
     d = scaled.shape[1]
     found: list[tuple[NDArray[np.intp], NDArray[np.intp], Float]] = []
     for start, panel in _upper_panels(scaled):
-        i, j = np.nonzero(np.abs(panel) >= least)
+        i, j = np.divmod(np.flatnonzero(np.abs(panel) >= least), panel.shape[1])
         found.append((i + start, j + start, panel[i, j].astype(np.float64)))
     rows, columns, values = (np.concatenate(parts) for parts in zip(*found, strict=True))
     return scipy.sparse.coo_array((values, (rows, columns)), shape=(d, d))

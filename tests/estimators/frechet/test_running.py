@@ -85,6 +85,34 @@ def test_rows_that_come_many_at_a_time_wait_as_well():
     assert total.value() == pytest.approx(nuclear_norm(np.concatenate(seen)), rel=RTOL)
 
 
+@pytest.mark.parametrize("batch", [1, 5, 20])
+def test_rows_that_wait_fill_several_panels(monkeypatch, batch):
+    monkeypatch.setattr(trace_root_module, "PANEL", 8)
+    total, seen, most = TraceRoot(300), [], 0
+    for rows in stream(300, 260, decay=1.0, batch=batch):
+        total.add(rows)
+        seen.append(rows)
+        most = max(most, len(total._whitening))
+        if len(seen) % 5 == 0:
+            expected = nuclear_norm(np.concatenate(seen))
+            assert total.value() == pytest.approx(expected, rel=1e-8)
+    assert most >= 4
+
+
+def test_the_largest_nodes_take_the_trace_alone(monkeypatch):
+    found, nodes = [], []
+    for far in (trace_root_module.FAR, math.inf):
+        monkeypatch.setattr(trace_root_module, "FAR", far)
+        total, values = TraceRoot(150), []
+        for rows in stream(150, 140, decay=1.0, batch=5):
+            total.add(rows)
+            values.append(total.value())
+        found.append(values)
+        nodes.append(total._nodes.size)
+    assert found[0] == pytest.approx(found[1], rel=1e-10, abs=0.0)
+    assert nodes[0] < nodes[1]
+
+
 def test_no_decomposition_for_every_row(monkeypatch):
     calls = []
     eigh = trace_root_module._eigh
