@@ -7,7 +7,7 @@ the best: by KAD, or by the Fréchet distance (`--metric fd`).
 5 %), which is more than those with a wrong certificate at any tolerance. *samples*: samples to a
 certificate, and how many the same arms take by equal shares.
 
-    python -m experiments.selection.mixtures errors     about 6 minutes on one core
+    python -m experiments.selection.mixtures errors     about 3 minutes on one core
     python -m experiments.selection.mixtures samples
 """
 
