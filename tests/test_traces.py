@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
+import subprocess
 import sys
 import threading
 import warnings
@@ -109,6 +111,43 @@ def test_limits_that_overlap_are_put_back():
     before = blas()
     overlap(lambda: blas_threads(1), lambda: blas_threads(1))
     assert blas() == before
+
+
+SMALL_AND_LARGE = """
+import numpy as np
+from threadpoolctl import threadpool_info
+import genbounds as gb
+from genbounds._process import SMALL_WORK, blas_threads, threads_for
+from genbounds.estimators.frechet import _reference
+
+def most():
+    return max(one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas")
+
+seen, debiased = [], _reference.debiased
+def recorded(*given):
+    seen.append(most())
+    return debiased(*given)
+_reference.debiased = recorded
+
+x, y = np.random.default_rng(0).normal(size=(2, 200, 4))
+gb.frechet_distance(x, y)
+assert (seen, most()) == ([1], 2), (seen, most())
+with threads_for(SMALL_WORK):
+    assert most() == 2
+with threads_for(1.0), threads_for(SMALL_WORK), threads_for(1.0):
+    assert most() == 1
+with blas_threads(1), threads_for(SMALL_WORK):
+    assert most() == 1
+arms = {name: lambda n, rng: rng.normal(size=(n, 4)) for name in "ab"}
+gb.select.run(arms, y, batch=50, budget=400)
+assert (set(seen), most()) == ({1}, 2), (seen, most())
+"""
+
+
+def test_small_scores_take_one_thread_and_large_ones_all():
+    """With the threads of two OpenBLAS side by side they took ten times as long."""
+    environment = os.environ | {"OPENBLAS_NUM_THREADS": "2", "OMP_NUM_THREADS": "2"}
+    subprocess.run([sys.executable, "-c", SMALL_AND_LARGE], env=environment, check=True)
 
 
 def test_filters_that_overlap_are_put_back():

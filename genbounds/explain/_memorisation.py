@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from genbounds._process import threads_for
 from genbounds.explain._checks import (
     check_files,
     check_real_rows,
@@ -124,8 +125,9 @@ def memorisation(
     origins = {name: origin_of(x) for name, x in _named(fake, train, heldout).items()}
     check_same_encoder(origins)
 
-    limit, usual, checks = check_real_rows(pool, float(closer))
-    found = neighbours(generated, pool)
+    with threads_for(float(len(pool.rows)) * max(generated.size, pool.rows.size)):
+        limit, usual, checks = check_real_rows(pool, float(closer))
+        found = neighbours(generated, pool)
     ratio, unit = found.ratio, pool.unit[found.row]
     near = ratio <= limit
     total, trained = pool.sizes

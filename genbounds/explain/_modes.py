@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from genbounds._process import threads_for
 from genbounds._tables import InHand, Line
 from genbounds._text import count, interval, listed, number, percent
 from genbounds.estimators._design import Design, design_of, drawn, row_design
@@ -259,7 +260,8 @@ def modes(fake: Any, real: Any, *, level: float = 0.95, seed: int = 0) -> Modes:
         )
     rng = seeded(seed, "halves")
     discovery, counted = _divided(sides, rng)
-    cells = find_cells(sides["fake"].rows, sides["real"].rows, discovery, seed)
+    with threads_for(float(len(sides["fake"].rows)) * sides["real"].rows.size):
+        cells = find_cells(sides["fake"].rows, sides["real"].rows, discovery, seed)
     regions = _tested(cells, counted, 1.0 - level)
     return Modes(
         regions=tuple(regions),

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from genbounds._process import threads_for
 from genbounds.arms import Arm
 from genbounds.estimators import Estimate
 from genbounds.origins import DECISIVE, origin_of
@@ -280,9 +281,10 @@ class Loop:
             sampler.set_aside(f"exhausted after {sampler.n} samples; the first look needs {first}")
         if sampler.failure is None:
             try:
-                self._look(arm)
-                if sampler.failure is None:
-                    state.index[arm] = self.settings.policy.index(state, arm)
+                with threads_for(float(sampler.rows.size) * sampler.rows.shape[-1]):
+                    self._look(arm)
+                    if sampler.failure is None:
+                        state.index[arm] = self.settings.policy.index(state, arm)
             except InputError as error:
                 sampler.set_aside(f"cannot be scored: {error}")
         if sampler.failure is not None:

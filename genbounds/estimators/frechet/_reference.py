@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from genbounds._process import threads_for
 from genbounds.estimators._estimate import Estimate
 from genbounds.estimators._extrapolation import Subsets, not_independent
 from genbounds.estimators._moments import Moments
@@ -20,7 +21,7 @@ from genbounds.estimators.frechet._sample import (
 )
 from genbounds.estimators.frechet._strategies import debiased, infinity, plugin
 from genbounds.origins import check_same_encoder, origin_of
-from genbounds.samples import Sample
+from genbounds.samples import Sample, features_of
 from genbounds.validation import Float, InputError, check_choice, check_same_dimension
 
 ESTIMATORS = ("debiased", "plugin", "infinity")
@@ -47,9 +48,11 @@ class FrechetReference:
     """
 
     def __init__(self, real: Any) -> None:
-        self._side = sample_of("real", real)
-        if isinstance(real, Moments):
-            _ = self._side.factor  # refuses what is no covariance before anything is drawn
+        self._work = _work(real)
+        with threads_for(self._work):
+            self._side = sample_of("real", real)
+            if isinstance(real, Moments):
+                _ = self._side.factor  # refuses what is no covariance before anything is drawn
         self._origin = origin_of(real)
 
     @property
@@ -88,8 +91,9 @@ class FrechetReference:
 
     def plugin(self, fake: Any) -> float:
         """Plug-in distance of `fake`, biased upward; never negative."""
-        side, real, unit = self._pair(fake if isinstance(fake, Moments) else Sample(fake))
-        return plugin_value(side, real) * factor_of(unit, 2)
+        with threads_for(max(_work(fake), self._work)):
+            side, real, unit = self._pair(fake if isinstance(fake, Moments) else Sample(fake))
+            return plugin_value(side, real) * factor_of(unit, 2)
 
     def estimate(
         self,
@@ -105,17 +109,18 @@ class FrechetReference:
         `frechet_infinity`. With ``influences=False``, for one score and no difference, a random
         part of the rows of a large sample stands for all in bias and variance (docs/frechet.md).
         """
-        side, real, unit = self._pair(fake)
-        check_choice("estimator", estimator, ESTIMATORS)
-        if estimator == "plugin":
-            found = plugin(side, real, influences)
-        elif estimator == "infinity":
-            if not (side.independent and real.independent):
-                raise not_independent("FD∞")
-            found = infinity(side, real, subsets or Subsets(), influences)
-        else:
-            found = debiased(side, real, influences)
-        return scaled_back(found, unit, power=2)
+        with threads_for(max(_work(fake), self._work)):
+            side, real, unit = self._pair(fake)
+            check_choice("estimator", estimator, ESTIMATORS)
+            if estimator == "plugin":
+                found = plugin(side, real, influences)
+            elif estimator == "infinity":
+                if not (side.independent and real.independent):
+                    raise not_independent("FD∞")
+                found = infinity(side, real, subsets or Subsets(), influences)
+            else:
+                found = debiased(side, real, influences)
+            return scaled_back(found, unit, power=2)
 
     def _pair(self, fake: Any) -> tuple[FrechetSample, FrechetSample, float]:
         """Return both samples, and the power of two by which their features were divided."""
@@ -127,6 +132,14 @@ class FrechetReference:
             side, real = _divided_by("fake", unit, side), _divided_by("real", unit, real)
         _check_ratio(side, real)
         return side, real, unit
+
+
+def _work(x: Any) -> float:
+    """Multiply-adds of a covariance of these rows, or of a product of two covariances."""
+    if isinstance(x, Moments):
+        return float(x.d) ** 3
+    shape: tuple[int, ...] = getattr(features_of(x), "shape", ())
+    return float(max(shape)) * float(shape[-1]) ** 2 if len(shape) == 2 else 0.0
 
 
 def _size(fake: FrechetSample, real: FrechetSample) -> float:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from genbounds._process import threads_for
 from genbounds.estimators._design import Design, row_design
 from genbounds.estimators._inspect import Inspected, inspect_rows
 from genbounds.estimators.neighbours._counts import (
@@ -86,9 +87,11 @@ class NeighbourReference:
         seen = self._inspected(name, self._thinned(name, fake))
         check_same_dimension(name, seen.rows.shape[1], "real", self.d)
         design = seen.design or row_design(len(seen.rows))
-        sided = self._sided(seen.rows, design)
+        with threads_for(float(given) * max(self.n, given) * self.d):
+            sided = self._sided(seen.rows, design)
+            four = four_scores(self._real, sided, self.k)
         return Scored(
-            four=four_scores(self._real, sided, self.k),
+            four=four,
             sizes=(sizes(self._real.half), sizes(sided.half)),
             k=self.k,
             given=given,

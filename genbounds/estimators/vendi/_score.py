@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from genbounds._process import threads_for
 from genbounds._text import quoted
 from genbounds.estimators._design import drawn
 from genbounds.estimators._estimate import Estimate, bias_left, small_sample
@@ -186,7 +187,8 @@ def vendi_estimate(
         every_row=influences,
         design=None if design is None or design.independent else design,
     )
-    found = METHODS[method](job)
+    with threads_for(float(rows.n) ** 3):
+        found = METHODS[method](job)
     assumptions = [drawn(design)]
     if rows.chosen_by_median:
         assumptions.append(
