@@ -182,7 +182,10 @@ def bench_study(options: argparse.Namespace) -> None:
     d, runs = 64, options.runs
     reference = Moments(np.zeros(d), np.diag(spectrum(d)))
     start = time.process_time()
-    found = [select.run(lineup(20, d), reference, batch=50, seed=seed) for seed in range(runs)]
+    found = [
+        select.run(lineup(20, d), reference, batch=50, seed=seed, growth=options.growth)
+        for seed in range(runs)
+    ]
     each = (time.process_time() - start) / runs
     print(
         f"{runs} runs to a certificate, 20 arms, d = {d}, batch 50: {each:.2f} processor s and "
@@ -293,6 +296,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--dimension", type=int, default=2048)
     parser.add_argument("--rows", type=int, default=1_000, help="of the step benchmark")
     parser.add_argument("--runs", type=int, default=20, help="of the study")
+    parser.add_argument("--growth", type=float, default=1.25, help="of the looks of the study")
     parser.add_argument("--steps", type=int, default=1_000, help="of the trial")
     parser.add_argument("--per-arm", type=int, default=5_000, help="samples, of the memory run")
     parser.add_argument(
