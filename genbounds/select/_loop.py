@@ -213,10 +213,15 @@ class Loop:
         known = [sampler.columns for sampler in self.samplers if sampler.columns is not None]
         wanted = self.settings.metric.columns
         columns = next(iter(known), 1) if wanted is None else wanted
-        whose = "the first arm" if wanted is None else "the reference"
+        spec = self.settings.metric.spec
+        whose = "the reference has"
+        if wanted is None:
+            whose = "the first arm has"
+        elif spec is not None and spec.reference == "none":
+            whose = "the metric takes"
         for sampler in self.samplers:
             if sampler.columns not in (None, columns):
-                reason = f"its rows have {sampler.columns} columns, {whose} has {columns}"
+                reason = f"its rows have {sampler.columns} columns, {whose} {columns}"
                 sampler.set_aside(reason)
         return columns
 

@@ -474,3 +474,12 @@ def test_a_reference_sorted_by_class_is_refused_before_samples_are_drawn(metric,
         run(real)
     assert not drawn
     assert run(Sample(real)).samples
+
+
+def test_a_metric_without_reference_says_itself_how_many_columns_it_takes():
+    arms = {
+        "wide": lambda n, rng: rng.normal(size=(n, 8)),
+        **{name: lambda n, rng: rng.normal(size=(n, 1)) for name in "ab"},
+    }
+    found = select.run(arms, metric="mean", batch=50, budget=600)
+    assert found.set_aside == {"wide": "its rows have 8 columns, the metric takes 1"}
