@@ -364,7 +364,8 @@ def _arms(arms: Mapping[str, Any]) -> dict[str, Arm]:
         if not isinstance(arm, Arm) and not callable(arm):
             raise InputError(
                 f"must be objects with `draw(n, rng)` or functions of (n, rng); {name!r} is of "
-                f"type {type(arm).__name__}. For recorded features use FeatureArm(rows).",
+                f"type {type(arm).__name__}. For recorded features use "
+                "genbounds.select.FeatureArm(rows).",
                 argument="arms",
             )
         found[name] = arm if isinstance(arm, Arm) else FunctionArm(arm)

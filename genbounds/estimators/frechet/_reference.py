@@ -139,7 +139,7 @@ def _work(x: Any) -> float:
     if isinstance(x, Moments):
         return float(x.d) ** 3
     shape: tuple[int, ...] = getattr(features_of(x), "shape", ())
-    return float(max(shape)) * float(shape[-1]) ** 2 if len(shape) == 2 else 0.0
+    return float(shape[0]) * float(shape[1]) * min(shape) if len(shape) == 2 else 0.0
 
 
 def _size(fake: FrechetSample, real: FrechetSample) -> float:
