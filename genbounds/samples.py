@@ -143,6 +143,12 @@ def balanced(counts: NDArray[Any]) -> bool:
     return int(np.ptp(counts)) <= 1 or too_even(counts)
 
 
+def go_across(groups: NDArray[Any], classes: NDArray[Any]) -> bool:
+    """Whether a group has rows of several classes, which are then no strata."""
+    _, first, group = np.unique(groups, return_index=True, return_inverse=True)
+    return bool((classes[first][group] != classes).any())
+
+
 def features_of(x: Any) -> Any:
     """Return the features of a `Sample`, and anything else as it is."""
     return x.features if isinstance(x, Sample) else x

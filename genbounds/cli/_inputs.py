@@ -31,7 +31,7 @@ from genbounds.files import (
     read_metadata,
     shape_of,
 )
-from genbounds.samples import balanced
+from genbounds.samples import balanced, go_across
 from genbounds.validation import InputError, meant
 
 if TYPE_CHECKING:
@@ -247,10 +247,8 @@ def _by_design(labels: NDArray[Any] | None, groups: NDArray[Any] | None, asked: 
     """
     if labels is None or asked == FOLDER_LABELS:
         return False
-    if groups is not None:
-        _, first, unit = np.unique(groups, return_index=True, return_inverse=True)
-        if (labels[first][unit] != labels).any():
-            return False
+    if groups is not None and go_across(groups, labels):
+        return False
     return balanced(np.unique(labels, return_counts=True)[1])
 
 

@@ -18,7 +18,7 @@ from genbounds.estimators.frechet._classes import Label, common_classes, rows_by
 from genbounds.estimators.frechet._over_classes import Side, mean_less_whole, mean_over_classes
 from genbounds.estimators.frechet._reference import FrechetReference
 from genbounds.results import Diagnostic, Score, hedged
-from genbounds.samples import Sample, balanced, converted, features_of
+from genbounds.samples import Sample, balanced, converted, features_of, go_across
 from genbounds.validation import InputError, check_open_unit
 
 
@@ -222,13 +222,6 @@ def _drawn(name: str, sample: Any, labels: Any) -> Any:
     else:
         design = inspect(name, sample).design
         groups, weights = None if design is None else design.unit, None  # rows that repeat
-    if groups is not None and _go_across(groups, of_row):
+    if groups is not None and go_across(groups, of_row):
         return sample
     return Sample(features_of(sample), groups=groups, weights=weights, strata=labels)
-
-
-def _go_across(groups: Any, classes: NDArray[np.intp]) -> bool:
-    """Whether a group has rows of several classes, which are then no strata."""
-    _, group = np.unique(groups, return_inverse=True)
-    pairs = np.unique(np.stack([group, classes]), axis=1)
-    return bool(pairs.shape[1] > group.max() + 1)

@@ -20,7 +20,6 @@ from genbounds.estimators._average import average
 from genbounds.estimators._estimate import (
     Estimate,
     EstimateDifference,
-    SampleError,
     difference,
     mean_variance,
     welch_degrees_of_freedom,
@@ -104,41 +103,54 @@ def frechet_mixture(models: Mapping[str, Any], real: Any, *, seed: int) -> Frech
     *parts, real_part = folded([*seen.items(), ("", reference)], HALVES, seed)
     halves = [_Half([*parts, real_part], half) for half in range(HALVES)]
     weights = np.stack([least_distance(halves[1 - half].distance) for half in range(HALVES)])
-    mixed, gains, moved = [], [], []
-    for half, shares, own_shares in zip(halves, weights, weights[::-1], strict=True):
-        against = FrechetReference(half.reference)
+    references = [FrechetReference(half.reference) for half in halves]
+    mixed, gains = [], []
+    for half, against, shares in zip(halves, references, weights, strict=True):
         found = against.estimate(half.mixture(shares))
         mixed.append(found)
         gains.append([difference(against.estimate(one), found) for one in half.models])
-        moved.append(_noise_between(against.estimate(half.mixture(own_shares)), found))
     mean = average(mixed, np.full(HALVES, 1.0 / HALVES), what="halves")
-    choice = math.fsum(moved) / HALVES**3
+    choice = _variance_of_choice(halves, references, weights, mixed)
+    mean = replace(mean, shared_variance=mean.shared_variance + choice)
     return FrechetMixture(
         weights=weights,
-        mixed=_at_mean_shares(replace(mean, shared_variance=choice), halves, weights),
+        mixed=_at_mean_shares(mean, halves, weights),
         alone=alone,
         gains=[_mean_difference(pair, choice) for pair in zip(*gains, strict=True)],
         warnings=warnings_of(seen, reference),
     )
 
 
-def _noise_between(one: Estimate, two: Estimate) -> float:
-    """Variance, to first order, of the difference of one half's distances at two sets of shares.
+def _variance_of_choice(
+    halves: Sequence[_Half],
+    references: Sequence[FrechetReference],
+    weights: Float,
+    mixed: Sequence[Estimate],
+) -> float:
+    """Variance that the choice of shares adds to the mean of both halves' distances.
 
-    Half of it is the covariance of both halves' errors, each at the shares of the other, and a
-    quarter what that adds to the variance of their mean: the shares follow the noise of one half,
-    and judge it by that of the other, and the other way round (docs/mixtures.md).
+    The shares follow the noise of one half, and judge it by that of the other, and the other way
+    round. To first order the covariance of both errors is half of the variance of one half's
+    difference at both sets of shares, of which a quarter comes to the mean (docs/mixtures.md).
     """
-    linear = [
-        replace(each, sample=_linear(each.sample), reference=_linear(each.reference))
-        for each in (one, two)
+    if (weights[0] == weights[1]).all():
+        return 0.0
+    noise = [
+        difference(_linear(against.estimate(half.mixture(own))), _linear(found)).stderr ** 2
+        for half, against, own, found in zip(halves, references, weights[::-1], mixed, strict=True)
     ]
-    return difference(*linear).stderr ** 2
+    return math.fsum(noise) / HALVES**3
 
 
-def _linear(error: SampleError) -> SampleError:
-    assert error.influence is not None
-    return replace(error, variance=mean_variance(error.influence))
+def _linear(estimate: Estimate) -> Estimate:
+    """Return it with the error of its influences alone; all of it where there are none."""
+    sample, reference = (
+        error
+        if error.influence is None
+        else replace(error, variance=mean_variance(error.influence))
+        for error in (estimate.sample, estimate.reference)
+    )
+    return replace(estimate, sample=sample, reference=reference)
 
 
 def _as_given(x: Any, seen: Inspected) -> Any:

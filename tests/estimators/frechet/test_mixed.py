@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import genbounds as gb
 from genbounds.estimators import FrechetReference, difference, frechet_mixture
 from genbounds.estimators._inspect import inspect_rows
+from genbounds.estimators.frechet import _mixed
 from genbounds.estimators.frechet._mixed import MixtureDistance, least_distance
 from genbounds.estimators.kernels import folded
 
@@ -134,18 +135,23 @@ def plain_difference(half, shares):
     ).stderr
 
 
+def halves_of(a, b, real, *, seed):
+    """Rows of two models and of the reference in each half."""
+    samples = (a, b, real)
+    seen = [
+        (name, inspect_rows("fake", x, needs="")) for name, x in zip("ab ", samples, strict=True)
+    ]
+    folds = [part.fold for part in folded(seen, 2, seed)]
+    return [[x[f == half] for x, f in zip(samples, folds, strict=True)] for half in (0, 1)]
+
+
 def test_both_halves_by_hand():
     """One half chooses and the other judges, both ways; the values are those of weighted rows."""
     rng = np.random.default_rng(3)
     a, b = rng.normal(-1.0, size=(120, 2)), rng.normal(1.0, size=(160, 2))
     real = rng.choice([-1.0, 1.0], size=(200, 1)) + 3.0 * rng.normal(size=(200, 2))
     found = frechet_mixture({"a": a, "b": b}, real, seed=5)
-    seen = [
-        (name, inspect_rows("fake", x, needs=""))
-        for name, x in zip("ab ", (a, b, real), strict=True)
-    ]
-    folds = [part.fold for part in folded(seen, 2, 5)]
-    halves = [[x[f == half] for x, f in zip((a, b, real), folds, strict=True)] for half in (0, 1)]
+    halves = halves_of(a, b, real, seed=5)
     values, gains, gaps = [], [], []
     for half in (0, 1):
         chosen = [gb.Moments.from_features(x) for x in halves[1 - half]]
@@ -195,15 +201,39 @@ def test_the_choice_of_shares_adds_to_the_variance():
     rng = np.random.default_rng(4)
     a, b, real = (rng.normal(size=(n, 2)) for n in (160, 120, 200))
     found = frechet_mixture({"a": a, "b": b}, real, seed=5)
-    seen = [
-        (name, inspect_rows("fake", x, needs=""))
-        for name, x in zip("ab ", (a, b, real), strict=True)
-    ]
-    folds = [part.fold for part in folded(seen, 2, 5)]
-    halves = [[x[f == half] for x, f in zip((a, b, real), folds, strict=True)] for half in (0, 1)]
+    halves = halves_of(a, b, real, seed=5)
     choice = np.mean([jackknifed(half, found.weights) for half in halves]) / 4.0
     without = found.mixed.sample.variance + found.mixed.reference.variance
     assert choice > 0.2 * without
     assert found.mixed.variance == pytest.approx(without + choice, rel=0.05)
     gains = [plain_difference(*pair) ** 2 for pair in zip(halves, found.weights, strict=True)]
     assert found.gains[0].stderr ** 2 == pytest.approx(np.mean(gains) / 2.0 + choice, rel=0.05)
+
+
+@pytest.mark.parametrize(("n", "alone"), [(100, True), (30, False)])
+def test_one_model_with_few_rows_a_feature_is_judged_alone(n, alone):
+    """The error of its reference is then known from groups of rows, and not row by row."""
+    rng = np.random.default_rng(0)
+    models = {"near": rng.normal(size=(n, 20)), "far": 50.0 + rng.normal(size=(n, 20))}
+    found = frechet_mixture(models, rng.normal(size=(1000, 20)), seed=0)
+    assert found.weights.max(axis=0)[0] == 1.0
+    assert (found.mixed.shared_variance == 0.0) == (found.weights.min(axis=0)[0] == 1.0) == alone
+    assert np.isfinite(found.mixed.stderr)
+
+
+def test_what_samples_share_counts_beside_the_choice_of_shares(monkeypatch):
+    """Prompts that models and reference have in common."""
+    rng, prompts = np.random.default_rng(0), np.arange(200)
+    base = rng.normal(size=(200, 3))
+    a, b, real = (
+        gb.Sample(base + shift + rng.normal(size=(200, 3)), groups=prompts)
+        for shift in (0.1, -0.1, 0.0)
+    )
+    monkeypatch.setattr(_mixed, "_variance_of_choice", lambda *given: 0.0)
+    without = frechet_mixture({"a": a, "b": b}, real, seed=0).mixed
+    monkeypatch.undo()
+    found = frechet_mixture({"a": a, "b": b}, real, seed=0).mixed
+    assert without.shared_variance < 0.0
+    choice = found.shared_variance - without.shared_variance
+    assert choice > 0.0
+    assert found.variance == pytest.approx(without.variance + choice)
