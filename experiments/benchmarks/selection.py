@@ -23,6 +23,8 @@ import numpy as np
 import scipy
 
 from experiments.memory import peak_gib
+from experiments.record import exact_limits
+from experiments.selection import store
 from genbounds import select
 from genbounds.estimators import Moments, metric_spec
 from genbounds.select import Certificate, FdUcb, Greedy, IsUcb, State
@@ -177,20 +179,36 @@ def bench_products(options: argparse.Namespace) -> None:
         )
 
 
-def bench_study(options: argparse.Namespace) -> None:
-    """Processor time of a run of 20 arms with 64 features to its certificate."""
-    d, runs = 64, options.runs
-    reference = Moments(np.zeros(d), np.diag(spectrum(d)))
+def one_run(growth: float, seed: int) -> store.Run:
+    """Run 20 arms with 64 features, of which a0 is the best, to a certificate."""
+    reference = Moments(np.zeros(64), np.diag(spectrum(64)))
     start = time.process_time()
-    found = [
-        select.run(lineup(20, d), reference, batch=50, seed=seed, growth=options.growth)
-        for seed in range(runs)
-    ]
-    each = (time.process_time() - start) / runs
+    found = select.run(lineup(20, 64), reference, batch=50, seed=seed, growth=growth)
+    return {
+        "certified": found.certified,
+        "wrong": found.certified and found.best != "a0",
+        "samples": found.total_samples,
+        "seconds": time.process_time() - start,
+    }
+
+
+def bench_study(options: argparse.Namespace) -> None:
+    """Time of a study of runs of 20 arms with 64 features to their certificates."""
+    jobs = [(options.growth, seed) for seed in range(options.runs)]
+    start = time.perf_counter()
+    runs = store.study(jobs, one_run, out=None, workers=store.workers_of(options)).values()
+    seconds = time.perf_counter() - start
+    n, wrong = len(runs), sum(run["wrong"] for run in runs)
+    low, high = exact_limits(wrong, n)
+    print(f"{n:,} runs of 20 arms, d = 64, batch 50, growth {options.growth}, {options.jobs} jobs")
+    mean = {key: np.mean([run[key] for run in runs]) for key in ("seconds", "samples")}
     print(
-        f"{runs} runs to a certificate, 20 arms, d = {d}, batch 50: {each:.2f} processor s and "
-        f"{np.mean([one.total_samples for one in found]):,.0f} samples a run; 1,000 of them on two "
-        f"cores would take {1_000 * each / 2 / 60:.0f} min"
+        f"  {seconds / 60:.1f} min; a run {mean['seconds']:.2f} processor s and "
+        f"{mean['samples']:,.0f} samples"
+    )
+    print(
+        f"  {sum(run['certified'] for run in runs):,} certified, {wrong} of {n:,} wrong "
+        f"({low:.1%} to {high:.1%})"
     )
 
 
@@ -296,6 +314,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--dimension", type=int, default=2048)
     parser.add_argument("--rows", type=int, default=1_000, help="of the step benchmark")
     parser.add_argument("--runs", type=int, default=20, help="of the study")
+    store.add_workers(parser)
     parser.add_argument("--growth", type=float, default=1.25, help="of the looks of the study")
     parser.add_argument("--steps", type=int, default=1_000, help="of the trial")
     parser.add_argument("--per-arm", type=int, default=5_000, help="samples, of the memory run")

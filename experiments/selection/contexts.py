@@ -24,7 +24,7 @@ import numpy as np
 
 import genbounds as gb
 from experiments.record import exact_limits, record, stamp, table
-from experiments.selection.store import Run, study
+from experiments.selection.store import Run, add_workers, study, workers_of
 from genbounds.estimators import Estimate, SampleError
 
 PAGE = Path(__file__).parents[2] / "docs" / "contexts.md"
@@ -166,7 +166,7 @@ def errors(runs: int, control: int, options: argparse.Namespace) -> list[str]:
             continue
         jobs = [(name, seed, True) for seed in range(runs)]
         jobs += [(name, seed, False) for seed in range(control)]
-        known_ = study(jobs, winners, out=options.out / "errors.jsonl", workers=1)
+        known_ = study(jobs, winners, out=options.out / "errors.jsonl", workers=workers_of(options))
         together = [run for job, run in known_.items() if job[2]]
         alone = [run for job, run in known_.items() if not job[2]]
         decided = np.mean([found is not None for run in together for found in run["winners"]])
@@ -238,6 +238,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--control", type=int, help="runs of the negative control")
     parser.add_argument("--only", default="", help="scenarios whose name contains this")
     parser.add_argument("--page", type=Path, default=PAGE, help="whose section is rewritten")
+    add_workers(parser)
     parser.add_argument("--out", type=Path, default=Path("out/contexts"))
     options = parser.parse_args(argv)
     if options.study == "errors":

@@ -158,7 +158,9 @@ def certificates(options: argparse.Namespace) -> list[str]:
     for name in cases():
         jobs = [(name, options.study, seed) for seed in range(options.runs)]
         path = options.out / f"{options.study}.jsonl"
-        runs = list(store.study(jobs, certificate, out=path, workers=options.jobs).values())
+        runs = list(
+            store.study(jobs, certificate, out=path, workers=store.workers_of(options)).values()
+        )
         cells = [name, f"{len(runs):,}"]
         for arm in ("odd", "honest"):
             wrong = sum(run["certified"] == arm for run in runs)
@@ -251,7 +253,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("study", choices=("certificates", "sampled", "unchecked", "seen"))
     parser.add_argument("--runs", type=int, default=500)
-    parser.add_argument("--jobs", type=int, default=1)
+    store.add_workers(parser)
     parser.add_argument("--out", type=Path, default=Path("out/dependent"))
     parser.add_argument("--page", type=Path, default=PAGE, help="whose section is rewritten")
     options = parser.parse_args()

@@ -145,7 +145,7 @@ def main() -> None:
     parser.add_argument("--scenario", default="", help="only those whose name contains this")
     parser.add_argument("--policy", default="elimination", help="of the certificates")
     parser.add_argument("--confidence", type=float, default=CONFIDENCE)
-    parser.add_argument("--jobs", type=int, default=1)
+    store.add_workers(parser)
     parser.add_argument("--out", type=Path, default=Path("out/error_rate"))
     parser.add_argument("--page", type=Path, default=PAGE, help="whose section is rewritten")
     parser.add_argument("--known", action="store_true", help="report the runs on disk, add none")
@@ -157,7 +157,7 @@ def main() -> None:
     def runs_of(jobs: list[Key], work: Callable[..., Run]) -> list[Run]:
         if options.known:
             return [known[job] for job in jobs if job in known]
-        return list(store.study(jobs, work, out=path, workers=options.jobs).values())
+        return list(store.study(jobs, work, out=path, workers=store.workers_of(options)).values())
 
     rows: dict[str, list[Run]] = {}
     spent = 0.0

@@ -20,7 +20,7 @@ from experiments.record import record, stamp, table
 from experiments.selection.embeddings import Builder, distance
 from experiments.selection.floor import fewest_samples
 from experiments.selection.sample_size import OFFLINE
-from experiments.selection.store import Run, study
+from experiments.selection.store import Run, add_workers, study, workers_of
 from genbounds import select
 from genbounds.estimators import Moments
 from genbounds.simulate import GaussianArm
@@ -107,7 +107,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--confidence", type=float, default=0.95)
     parser.add_argument("--dimension", type=int, default=0, help="leading directions; 0: all")
-    parser.add_argument("--jobs", type=int, default=1)
+    add_workers(parser)
     parser.add_argument("--out", type=Path, default=Path("out/sample_size"))
     parser.add_argument("--page", type=Path, default=PAGE, help="whose section is rewritten")
     options = parser.parse_args()
@@ -117,7 +117,7 @@ def main() -> None:
             (share, gap, options.confidence, options.dimension, seed)
             for seed in range(options.runs)
         ]
-        found = study(jobs, samples, out=options.out / "large.jsonl", workers=options.jobs)
+        found = study(jobs, samples, out=options.out / "large.jsonl", workers=workers_of(options))
         runs = list(found.values())
         spent += sum(run["seconds"] for run in runs)
         rows.append(row(share, gap, runs, options.confidence, options.dimension))

@@ -23,7 +23,7 @@ from scipy import stats
 
 from experiments.record import rate, record, recorded_rows, stamp, table
 from experiments.selection.scenarios import graded, sampled, shifted, standard
-from experiments.selection.store import Run, study
+from experiments.selection.store import Run, add_workers, study, workers_of
 from genbounds import select
 from genbounds.simulate import GaussianArm, StudentArm
 
@@ -152,7 +152,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--runs", type=int, default=200)
     parser.add_argument("--cells", default="*", help="pattern of the names of those to run")
-    parser.add_argument("--jobs", type=int, default=1)
+    add_workers(parser)
     parser.add_argument("--out", type=Path, default=Path("out/planning"))
     parser.add_argument("--page", type=Path, default=PAGE, help="whose section is rewritten")
     options = parser.parse_args()
@@ -161,7 +161,7 @@ def main() -> None:
         if fnmatch(name, options.cells):
             jobs = [(name, seed) for seed in range(options.runs)]
             out = options.out / "planning.jsonl"
-            runs = list(study(jobs, replicate, out=out, workers=options.jobs).values())
+            runs = list(study(jobs, replicate, out=out, workers=workers_of(options)).values())
             cost = sum(run["seconds"] for run in runs)
             rows[(name,)] = f"| {' | '.join(row(name, runs))} |"
             print(rows[(name,)], f"{cost:.0f} s", flush=True)

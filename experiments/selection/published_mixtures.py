@@ -36,7 +36,7 @@ import genbounds as gb
 from experiments.accuracy.mixtures import BANDWIDTH, World
 from experiments.record import rate, record, stamp, table
 from experiments.selection.mixtures import gap, shape, worlds
-from experiments.selection.store import Run, study
+from experiments.selection.store import Run, add_workers, study, workers_of
 from genbounds.estimators.kernels._crossed import simplex_minimum
 from genbounds.select._mixture import MixtureLoop
 from genbounds.validation import Float
@@ -262,7 +262,9 @@ def certificates(runs: int, options: argparse.Namespace) -> list[str]:
         for seed in range(runs)
         if options.only in name
     ]
-    known = study(jobs, to_certificate, out=options.out / "certificates.jsonl", workers=1)
+    known = study(
+        jobs, to_certificate, out=options.out / "certificates.jsonl", workers=workers_of(options)
+    )
     rows = []
     for name, tolerance in CERTIFIED:
         if options.only not in name:
@@ -307,7 +309,7 @@ def budgets(runs: int, options: argparse.Namespace) -> list[str]:
         for how in (*OURS, *PUBLISHED)
         for seed in range(runs)
     ]
-    known = study(jobs, at_budget, out=options.out / "budgets.jsonl", workers=1)
+    known = study(jobs, at_budget, out=options.out / "budgets.jsonl", workers=workers_of(options))
     rows = []
     for name in names:
         for budget in options.budgets:
@@ -333,6 +335,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--budgets", type=int, nargs="*", default=BUDGETS)
     parser.add_argument("--only", default="", help="worlds whose name contains this")
     parser.add_argument("--page", type=Path, default=PAGE, help="whose sections are rewritten")
+    add_workers(parser)
     parser.add_argument("--out", type=Path, default=Path("out/published-mixtures"))
     options = parser.parse_args(argv)
     for name, runs in (("certificate", options.runs), ("budget", options.budget_runs)):

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from experiments.digits.train import DEFAULT_CACHE, prepare
 from experiments.record import record, stamp, table
 from experiments.selection.regret import BATCH, FD_POLICIES, after_stopping, interval
-from experiments.selection.store import Run, study
+from experiments.selection.store import Run, add_workers, study, workers_of
 from genbounds import select
 from genbounds.arms import Arm
 from genbounds.estimators import FrechetReference, Moments
@@ -184,7 +184,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--steps", type=int, default=1_000, help="T, at a batch of 5")
     parser.add_argument("--confidence", type=float, default=0.95)
-    parser.add_argument("--jobs", type=int, default=1)
+    add_workers(parser)
     parser.add_argument("--out", type=Path, default=Path("out/real"))
     parser.add_argument("--page", type=Path, default=PAGE, help="whose section is rewritten")
     options = parser.parse_args()
@@ -198,7 +198,7 @@ def main() -> None:
     def runs(work: Any, *arguments: Any) -> list[Run]:
         jobs = [(source, *arguments, seed) for seed in seeds]
         store = options.out / f"{work.__name__}.jsonl"
-        return list(study(jobs, work, out=store, workers=options.jobs).values())
+        return list(study(jobs, work, out=store, workers=workers_of(options)).values())
 
     stopped = {policy: runs(certificate, policy, options.confidence) for policy in CERTIFYING}
     spent = {policy: runs(regret, policy, options.steps) for policy in FD_POLICIES}

@@ -27,7 +27,7 @@ import numpy as np
 
 from experiments import record
 from experiments.selection.embeddings import EMBEDDINGS, Builder, posteriors
-from experiments.selection.store import Key, Run, read, study
+from experiments.selection.store import Key, Run, add_workers, read, study, workers_of
 from genbounds import inception_score, select
 from genbounds.select import (
     DebiasedUcb,
@@ -434,7 +434,7 @@ def main() -> None:
     parser.add_argument("--dimension", type=int, default=0, help="0: as the encoder")
     parser.add_argument("--scenario", default="", help="only those whose name contains this")
     parser.add_argument("--policy", default="", help="only those whose name contains this")
-    parser.add_argument("--jobs", type=int, default=1)
+    add_workers(parser)
     parser.add_argument("--out", type=Path, default=Path("out/regret"))
     parser.add_argument("--page", type=Path, default=PAGE, help="whose section is rewritten")
     options = parser.parse_args()
@@ -443,7 +443,7 @@ def main() -> None:
         known = read(store)
         runs = {job: known[job] for job in jobs(options) if job in known}
     else:
-        runs = study(jobs(options), one_trial, out=store, workers=options.jobs)
+        runs = study(jobs(options), one_trial, out=store, workers=workers_of(options))
     whole = not options.scenario and not options.policy
     for kind, lines in report(grouped(runs), options, pictures=whole).items():
         print("\n".join(lines) + "\n")

@@ -19,7 +19,7 @@ import numpy as np
 from experiments.record import record, stamp, table
 from experiments.selection.floor import fewest_samples
 from experiments.selection.scenarios import Scenario, savings
-from experiments.selection.store import Run, study
+from experiments.selection.store import Run, add_workers, study, workers_of
 from genbounds import select
 from genbounds.select import Norms, fd_bonus
 from genbounds.simulate import GaussianArm
@@ -156,7 +156,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--confidence", type=float, default=0.95)
     parser.add_argument("--scenario", default="", help="only those whose name contains this")
-    parser.add_argument("--jobs", type=int, default=1)
+    add_workers(parser)
     parser.add_argument("--out", type=Path, default=Path("out/sample_size"))
     parser.add_argument("--page", type=Path, default=PAGE, help="whose section is rewritten")
     options = parser.parse_args()
@@ -166,7 +166,7 @@ def main() -> None:
             continue
         jobs = [(name, options.confidence, seed) for seed in range(options.runs)]
         store = options.out / "sample_size.jsonl"
-        runs = study(jobs, samples, out=store, workers=options.jobs).values()
+        runs = study(jobs, samples, out=store, workers=workers_of(options)).values()
         cells, found = row(name, list(runs), options.confidence)
         rows.append(cells)
         if found:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 from collections.abc import Callable, Iterable
@@ -9,14 +10,36 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from genbounds.simulate import Workers
+
 Run = dict[str, Any]
 Key = tuple[Any, ...]
 
 
+def add_workers(parser: argparse.ArgumentParser) -> None:
+    """Declare the options that say who does the runs; `workers_of` reads them."""
+    parser.add_argument("--jobs", type=int, default=1, help="processes on this machine")
+    parser.add_argument("--backend", choices=("loky", "dask"), default="loky")
+    parser.add_argument("--scheduler", help="address of a Dask cluster, with --backend dask")
+    parser.add_argument("--threads", type=int, default=1, help="BLAS threads of a process")
+
+
+def workers_of(options: argparse.Namespace) -> Workers:
+    """Return who does the runs."""
+    return Workers(
+        jobs=options.jobs,
+        backend=options.backend,
+        scheduler=options.scheduler,
+        threads=options.threads,
+    )
+
+
 def study(
-    jobs: Iterable[Key], work: Callable[..., Run], *, out: Path | None, workers: int
+    jobs: Iterable[Key], work: Callable[..., Run], *, out: Path | None, workers: Workers
 ) -> dict[Key, Run]:
     """Return the result of ``work(*job)`` for every job, from disk where it is known.
+
+    In the order of the jobs, and the same whoever does them.
 
     Parameters
     ----------
@@ -25,24 +48,18 @@ def study(
     work : callable
     out : Path or None
         File of JSON lines ``{"job": [...], "run": {...}}``, appended to as results come.
-    workers : int
+    workers : Workers
     """
-    from joblib import Parallel, delayed
-
     wanted = list(jobs)
     known = {} if out is None else read(out)
     left = [job for job in wanted if job not in known]
     if left and out is not None:
         _end_line(out)
-    work = _importable(work)
-    results = Parallel(n_jobs=workers, return_as="generator_unordered")(
-        delayed(_named)(work, job) for job in left
-    )
-    for job, run in results:
-        known[job] = run
+    for index, run in workers.run(_importable(work), left):
+        known[left[index]] = run
         if out is not None:
             with out.open("a", encoding="utf-8") as file:
-                file.write(json.dumps({"job": job, "run": run}) + "\n")
+                file.write(json.dumps({"job": left[index], "run": run}) + "\n")
     return {job: known[job] for job in wanted}
 
 
@@ -61,10 +78,6 @@ def _end_line(out: Path) -> None:
     if out.exists() and not out.read_bytes().endswith(b"\n"):
         with out.open("a", encoding="utf-8") as file:
             file.write("\n")
-
-
-def _named(work: Callable[..., Run], job: Key) -> tuple[Key, Run]:
-    return job, work(*job)
 
 
 def read(out: Path) -> dict[Key, Run]:

@@ -11,13 +11,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from experiments.benchmarks.selection import one_run
 from experiments.selection import error_rate, factors, large, norms, real, regret, sample_size
 from experiments.selection.embeddings import EMBEDDINGS, Builder, PosteriorArm, posteriors, spectrum
 from experiments.selection.floor import fewest_samples
 from experiments.selection.scenarios import errors, few, rank_flip, savings
 from experiments.selection.store import study
 from genbounds.estimators import FrechetReference, inception_estimate
-from genbounds.simulate import GaussianArm
+from genbounds.simulate import GaussianArm, Workers
 
 SECTIONS = (
     "error-certificates",
@@ -113,14 +114,28 @@ def test_study_does_each_job_once(tmp_path):
 
     out = tmp_path / "runs.jsonl"
     jobs = [(1, 2), (3, 4)]
-    assert study(jobs, work, out=out, workers=1) == {(1, 2): {"sum": 3}, (3, 4): {"sum": 7}}
+    assert study(jobs, work, out=out, workers=Workers()) == {(1, 2): {"sum": 3}, (3, 4): {"sum": 7}}
     with out.open("a") as file:
         file.write('{"job": [5')  # killed while it wrote
-    more = study([*jobs, (5, 6)], work, out=out, workers=1)
+    more = study([*jobs, (5, 6)], work, out=out, workers=Workers())
     assert more[5, 6] == {"sum": 11}
     assert done == [(1, 2), (3, 4), (5, 6)]
-    assert study([*jobs, (5, 6)], work, out=out, workers=1) == more
+    assert study([*jobs, (5, 6)], work, out=out, workers=Workers()) == more
     assert len(done) == 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", ["loky", "dask"])
+def test_a_study_has_the_same_bytes_whoever_does_it(tmp_path, backend):
+    if backend == "dask":
+        pytest.importorskip("distributed")
+    jobs = [(1.5, seed) for seed in range(3)]
+
+    def found(workers):
+        runs = study(jobs, one_run, out=None, workers=workers)
+        return json.dumps([{**run, "seconds": 0.0} for run in runs.values()])
+
+    assert found(Workers(jobs=2, backend=backend)) == found(Workers())
 
 
 @pytest.mark.slow
