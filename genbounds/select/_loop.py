@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -286,7 +287,7 @@ class Loop:
             sampler.set_aside(f"exhausted after {sampler.n} samples; the first look needs {first}")
         if sampler.failure is None:
             try:
-                with threads_for(float(sampler.rows.size) * sampler.rows.shape[-1]):
+                with self._threads(arm):
                     self._look(arm)
                     if sampler.failure is None:
                         state.index[arm] = self.settings.policy.index(state, arm)
@@ -295,6 +296,13 @@ class Loop:
         if sampler.failure is not None:
             self.certificate.set_aside(arm)
         state.available[arm] = sampler.available
+
+    def _threads(self, arm: int) -> AbstractContextManager[None]:
+        """Keep small scores to one BLAS thread; of policies that certify, only looks have any."""
+        rows, size = self.samplers[arm].rows, self.certificate.next_size(arm)
+        if self.settings.policy.certifies and (size is None or len(rows) < size):
+            return nullcontext()
+        return threads_for(float(rows.size) * rows.shape[-1])
 
     def _look(self, arm: int) -> None:
         """Score `arm` at every planned size that it has reached, as long as its rows are sound."""

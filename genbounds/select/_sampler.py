@@ -122,6 +122,10 @@ class Sampler:
 
     def fingerprints(self, n: int) -> NDArray[np.uint64]:
         """Return a number for each of the first `n` rows, the same for rows that are the same."""
+        known = len(self._fingerprints)
+        if known < n:  # of many batches at once: each costs as much as some hundred rows
+            ids = row_ids(self.rows[known:].astype(np.float64))
+            self._fingerprints.frombytes(ids.tobytes())
         return np.frombuffer(self._fingerprints, dtype=np.uint64, count=n).copy()
 
     def pull(self, n: int) -> int:
@@ -158,7 +162,8 @@ class Sampler:
         digest = earlier.copy()
         add_digest(digest, rows[done:])
         self._digest = mark.n, digest
-        return replace(mark, digest=digest.hexdigest()), rows
+        labels = {name: values[: mark.n] for name, values in self._labels.items()}
+        return replace(mark, digest=digest.hexdigest(), labels=labels), rows
 
     def _draw(self, wanted: int) -> int:
         for attempt in range(self._retries + 1):
@@ -183,7 +188,6 @@ class Sampler:
             exhausted=self.exhausted,
             failure=self.failure,
             retried=list(self.retried),
-            labels={name: list(values) for name, values in self._labels.items()},
         )
         return self.n - before
 
@@ -275,7 +279,6 @@ class Sampler:
             self._buffer = larger
         self._buffer[self.n : end] = rows
         self.n = end
-        self._fingerprints.frombytes(row_ids(rows.astype(np.float64)).tobytes())
 
 
 def _reason(error: BaseException) -> str:

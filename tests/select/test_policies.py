@@ -86,6 +86,14 @@ def test_lucb_pulls_leader_and_strongest_rival():
     assert Lucb().select(ahead) == (1,)
 
 
+def test_lucb_turns_to_another_pair_after_a_look():
+    now = state([20, 20, 20], [0.0, 0.05, 0.06], levels=[1, 1, 1])
+    assert set(Lucb().select(now)) == {0, 1}
+    sure = SampleError(variance=1e-6)
+    now.certificate.add(1, Estimate(value=0.05, sample=sure))  # now the less plausible rival
+    assert set(Lucb().select(now)) == {0, 2}
+
+
 def test_lucb_prefers_the_uncertain_rival():
     # 2 has the worse estimate but the wider interval
     wide = state([20, 20, 10], [0.0, 0.03, 0.06], sd=0.1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from genbounds.select._state import State
+from genbounds.select._state import Bools, State
 from genbounds.select.policies._policy import CertifyingPolicy, least_sampled
 
 
@@ -33,6 +33,14 @@ class Elimination(CertifyingPolicy):
         return least_sampled(state, np.flatnonzero(open_pairs.any(axis=1) & state.available))
 
 
+class LucbMemory:
+    """The pair in question, and the open pairs that it was chosen from."""
+
+    def __init__(self) -> None:
+        self.open_pairs: Bools | None = None
+        self.pair = (0, 0)
+
+
 class Lucb(CertifyingPolicy):
     """The leader against its strongest rival (Kalyanakrishnan et al. 2012).
 
@@ -49,8 +57,10 @@ class Lucb(CertifyingPolicy):
         unscored = (certificate.levels == 0) & open_pairs.any(axis=1) & state.available
         if unscored.any():
             return least_sampled(state, np.flatnonzero(unscored))
-        pair = self._pair(state, open_pairs)
-        return least_sampled(state, np.array(pair))
+        memory = state.memory(LucbMemory)
+        if memory.open_pairs is not open_pairs:  # a new one after every look
+            memory.open_pairs, memory.pair = open_pairs, self._pair(state, open_pairs)
+        return least_sampled(state, np.array(memory.pair))
 
     @staticmethod
     def _pair(state: State, open_pairs: np.ndarray) -> tuple[int, int]:
