@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from genbounds._text import number
 from genbounds.origins import origin_warnings
 from genbounds.results import Diagnostic, Method, Score, all_reliable, caution, unreliable
-from genbounds.validation import Float
+from genbounds.validation import Float, InputError
 
 SAME = 1e-12
 """Values closer than this, relatively, differ by rounding: models that have collapsed are no
@@ -484,14 +485,37 @@ def studentised_interval(
         z, two-sided.
     curvature, skewness : float
         As in `SampleError`.
+
+    Raises
+    ------
+    InputError
+        As `cubed`.
     """
     shift = 0.0
     if stderr > 0.0:
+        cube = cubed(stderr)
         shift = (1.0 + quantile**2) * curvature + (1.0 + 2.0 * quantile**2) / 6.0 * skewness
-        shift = min(max(shift / stderr**3, -LARGEST_SHIFT), LARGEST_SHIFT)
+        shift = min(max(shift / cube, -LARGEST_SHIFT), LARGEST_SHIFT)
     half = math.hypot(quantile, shift) * stderr
     centre = value + shift * stderr
     return centre - half, centre + half
+
+
+def cubed(stderr: float) -> float:
+    """Return the cube of a standard error above 0.
+
+    Raises
+    ------
+    InputError
+        If it leaves double precision, as that of NaN does.
+    """
+    cube = stderr * stderr * stderr
+    if not sys.float_info.min <= cube < math.inf:
+        raise InputError(
+            "the standard error of the score, or its cube, is beyond double precision: multiply "
+            "the features of all samples by a common number."
+        )
+    return cube
 
 
 def difference(a: Estimate, b: Estimate) -> EstimateDifference:
@@ -695,7 +719,9 @@ def skewed(error: SampleError) -> SampleError:
     """Add the third cumulant of the linear part, from the influence of every unit."""
     if error.influence is None:
         return error
-    return replace(error, skewness=float((error.influence**3).mean()) / error.influence.size**2)
+    with np.errstate(over="ignore", invalid="ignore"):  # refused with its interval
+        third = float((error.influence**3).mean())
+    return replace(error, skewness=third / error.influence.size**2)
 
 
 def welch_degrees_of_freedom(*parts: tuple[float, float]) -> float:

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from scipy.stats import binom, t
 
+import genbounds as gb
+from genbounds import InputError
 from genbounds.estimators import Estimate, SampleError, difference, student_quantile
 from tests.warnings_of import codes
 
@@ -60,6 +62,19 @@ def test_interval_by_hand():
     low, high = ends(curvature=-9.0)
     assert (low + high) / 2.0 == pytest.approx(1.0 - 0.6 * stderr)
     assert (ends()[0] + ends()[1]) / 2.0 == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("variance", [1e-230, 1e230, math.inf])
+def test_a_standard_error_whose_cube_is_no_number_is_refused(variance):
+    found = Estimate(value=1.0, sample=SampleError(n=8, variance=variance))
+    with pytest.raises(InputError, match="multiply the features of all samples by a common number"):
+        found.score(0.95)
+
+
+@pytest.mark.parametrize("size", [1e-120, 1e120])
+def test_means_of_extreme_values_are_refused_in_one_line(size):
+    with pytest.raises(InputError, match="multiply the features of all samples by a common number"):
+        gb.mean_score(size * np.arange(60.0)[:, None])
 
 
 def test_no_error_no_width_and_a_warning_where_a_sample_was_taken():

@@ -127,6 +127,7 @@ def _probe(
     return _Probed(diagonal, max(square, 0.0) / (1.0 - 1.0 / count), crossed, pairs, count)
 
 
+@np.errstate(over="ignore", invalid="ignore")  # refused with its interval
 def expand(
     weighted: Weighted,
     designs: Sequence[Design],
@@ -168,7 +169,10 @@ def expand(
         for k, design in enumerate(designs)
     ]
     along = steps.merged(loo, range(len(loo)))
-    bent = [half / 2.0 for half in steps.gather(found.product(steps.spread(along)))]
+    # As long as signs are: the step of a secant must not depend on the unit of the score.
+    length = float(np.linalg.norm(along)) / sqrt(steps.size) or 1.0
+    image = steps.gather(found.product(steps.spread(along / length)))
+    bent = [length * half / 2.0 for half in image]
     variances, errors = [], []
     for block, part in zip(steps.blocks, probed, strict=True):
         moved, own = steps.merged(loo, block), steps.merged(diagonal_of(part, steps), block)

@@ -13,6 +13,7 @@ from genbounds.estimators._estimate import (
     EXACT,
     Estimate,
     bias_left,
+    cubed,
     heavy_tails,
     small_sample,
 )
@@ -200,6 +201,8 @@ class SmoothReference:
             )
             missed = score.derivative == "hessian" and piecewise(weighted, designs, errors)
             stderr = math.sqrt(sum(error.variance for error in errors) + shared)
+            if stderr != 0.0:
+                cubed(stderr)  # refuses what overflowed
             some = [seen.rows[:DOUBLED] for seen in samples]
             *_, repeatable = once_and_twice(score.function, some, stderr)
         errors = [

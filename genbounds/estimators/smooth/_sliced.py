@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genbounds.estimators._metric_spec import MetricSpec, Prepared
+from genbounds.estimators._scale import REPRESENTABLE, factor_of, unit_of
 from genbounds.estimators.smooth._metric import smooth_spec
 from genbounds.estimators.smooth._score import SmoothScore
 from genbounds.results import Score
@@ -129,6 +130,8 @@ class Sliced:
         theta /= np.linalg.norm(theta, axis=0)
         centre = y.numpy().mean(axis=0)  # squares of what both have in common would cost digits
         sides = [_sorted((rows.numpy() - centre) @ theta) for rows in (x, y)]
+        size = max(float(np.abs(values).max()) for values, _ in sides)
+        factor_of(unit_of(size, decades=REPRESENTABLE / 2.0), 2)  # refuses what leaves it
         transport = _differentiable()
 
         def weighted(w: Tensor, v: Tensor) -> Tensor:

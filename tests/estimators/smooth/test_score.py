@@ -144,6 +144,13 @@ def test_samples_that_do_not_fit():
         MEANS(np.where(X > 2, np.nan, X), Y)
 
 
+@pytest.mark.parametrize("factor", [1e60, 1e-60, 1e120])
+@pytest.mark.parametrize("derivative", ["hessian", "secant"])
+def test_a_score_without_an_error_in_double_precision_is_one_line(factor, derivative):
+    with pytest.raises(gb.InputError, match="multiply the features of all samples by a common"):
+        of(gap, derivative=derivative)(factor * X, factor * Y)
+
+
 def test_no_name_of_another_metric():
     for name in ("fd", "fid"):
         with pytest.raises(gb.InputError, match="name"):

@@ -82,12 +82,26 @@ def test_the_metric_is_the_function_and_knows_its_directions():
     plugin = gb.estimators.metric_spec("mind").prepared(y, options)
     u, v = np.full(60, 1 / 60), np.full(50, 1 / 50)
     assert plugin.plugin_loss(x) == pytest.approx(textbook(x, u, y, v), rel=1e-10)
-    assert gb.sliced_distance(4 * x, 4 * y, directions=LINES, seed=4).stderr == pytest.approx(
-        16 * alone.stderr
-    )
     for wrong in ({"directions": 0}, {"seed": -1}):
         with pytest.raises(gb.InputError):
             gb.sliced_distance(x, y, **wrong)
+
+
+@pytest.mark.parametrize("power", [20, -20, 140, -140])
+def test_the_unit_of_the_features_changes_nothing(power):
+    """Powers of two change no bit; the step of a secant had a length in the unit of the score."""
+    x, y = RNG.normal(size=(60, D)), RNG.normal(0.5, 1.0, size=(50, D))
+    one = gb.sliced_distance(x, y, directions=LINES)
+    two = gb.sliced_distance(2.0**power * x, 2.0**power * y, directions=LINES)
+    assert two.reliable
+    for field in ("value", "low", "high", "stderr"):
+        assert getattr(two, field) == 2.0 ** (2 * power) * getattr(one, field)
+
+
+@pytest.mark.parametrize("factor", [1e60, 1e-60, 1e140, 1e-300])
+def test_features_whose_scores_have_no_error_in_double_precision_are_refused(factor):
+    with pytest.raises(gb.InputError, match="multiply the features of both samples by a common"):
+        gb.sliced_distance(factor * X, factor * Y, directions=LINES)
 
 
 def test_its_assumption_is_not_that_it_is_smooth():
