@@ -375,7 +375,7 @@ class Estimate:
                     "Are the samples independent of one another and of the reference?",
                 )
             )
-        elif self.value < self.lower_limit:
+        elif self.value < self.lower_limit - SAME * abs(self.lower_limit):
             found.append(
                 caution(
                     "out-of-range",
@@ -384,7 +384,7 @@ class Estimate:
                     "show that the score is larger",
                 )
             )
-        elif self.value > self.upper_limit:
+        elif self.value > self.upper_limit + SAME * abs(self.upper_limit):
             found.append(
                 caution(
                     "out-of-range",

@@ -99,6 +99,14 @@ def test_values_beyond_the_limits_are_clipped_and_told():
     assert codes(above, "caution") == {"out-of-range"}
 
 
+@pytest.mark.parametrize("limit", [0.1, 1.0, -3.0])
+def test_a_value_at_its_limit_up_to_rounding_is_no_caution(limit):
+    sample = SampleError(n=100, variance=1.0)
+    for value in (limit * (1.0 - 2e-16), limit * (1.0 + 2e-16)):
+        at = Estimate(value=value, sample=sample, lower_limit=limit, upper_limit=limit)
+        assert not codes(at.score(0.95))
+
+
 def test_two_samples_by_welch():
     """Degrees of freedom (v + w)² / (v²/a + w²/b), at any size that variances can have."""
     for size in (1e-180, 1.0, 1e180):

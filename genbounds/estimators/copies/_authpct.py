@@ -154,7 +154,10 @@ class TrainingRows:
                 *seen.warnings,
                 *self._twins(),
                 *self._copies(seen.ids),
-                *small_sample(math.inf, units=design.free_units),
+                # The interval of independent rows is exact for any number of them.
+                *small_sample(
+                    math.inf if design.independent else design.effective, units=design.free_units
+                ),
             ),
             assumptions=(
                 *found.assumptions,

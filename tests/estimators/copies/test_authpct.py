@@ -59,6 +59,18 @@ def test_interval_of_independent_rows_is_the_binomial_one():
     assert gb.authpct(COPIES, TRAIN).high < 5.0 < 45.0 < gb.authpct(FRESH, TRAIN).low
 
 
+def test_all_authentic_is_no_caution_whatever_the_rounding():
+    for n in range(2, 120):
+        assert not codes(gb.authpct(gb.Sample(TRAIN[:n] + 50.0), TRAIN)), n
+
+
+def test_few_rows_are_doubted_where_the_interval_is_not_exact():
+    rows = RNG.normal(size=(30, 6))
+    assert "few-samples" not in codes(gb.authpct(gb.Sample(rows), TRAIN))
+    for how in ({"strata": np.arange(30) % 2}, {"weights": 1.0 + np.arange(30.0)}):
+        assert "few-samples" in codes(gb.authpct(gb.Sample(rows, **how), TRAIN), "caution")
+
+
 def test_exact_copies_are_none_of_them_authentic():
     score = gb.authpct(TRAIN[:100], TRAIN)
     assert (score.value, score.low) == (0.0, 0.0)
