@@ -29,6 +29,7 @@ from genbounds.estimators import (
     difference,
     least_distance,
 )
+from genbounds.estimators.frechet._mixed import assuming
 from genbounds.samples import Sample
 from genbounds.select._mixture_gap import FEWER, FITTING, Gaps, Weighed, parts
 from genbounds.validation import Float, InputError
@@ -93,7 +94,7 @@ class FrechetJudge:
         )
         return Weighed(
             weights=weights,
-            estimates=[mixed, *alone],
+            estimates=[assuming(mixed, alone), *alone],
             gaps=gaps,
             guess=self._guess(fitted(weights)[0], weights, bound, fitting),
             warnings=(),

@@ -32,6 +32,21 @@ def test_specialists_are_mixed_and_the_gain_is_certified():
     assert found.score.reference_n == 400
 
 
+def test_the_rows_of_a_mixture_are_no_classes():
+    """Its models are strata of one sample; what it assumes is what they do."""
+    strata = np.arange(200) % 4
+    models = {"left": LEFT, "right": gb.Sample(RIGHT, strata=strata)}
+    found = gb.mixture(models, REAL, metric="fd")
+    assert found.assumptions == (
+        "features have finite eighth moments",
+        "the rows are independent of one another (generated)",
+        "the rows are independent of one another (reference)",
+        "the rows are independent of one another, within 4 classes whose numbers were fixed "
+        "(generated)",
+        "the number of rows of each model was fixed",
+    )
+
+
 def test_a_good_model_alone_is_not_beaten():
     samples = {"good": REAL[:200] + 1e-3, "bad": 3.0 * RIGHT}
     found = gb.mixture(samples, REAL[200:])

@@ -140,6 +140,8 @@ def test_the_frechet_distance_is_mixed_as_well():
     assert found.weights["far"] < 0.02
     assert 0.0 < found.gap_high <= 0.1
     assert found.scores["left"].value > found.score.value + 1.0
+    own = found.scores["left"].assumptions
+    assert found.score.assumptions == (*own, "the number of rows of each model was fixed")
     assert found.score.low == 0.0
     wide = go({f"a{k}": lambda n, rng: rng.normal(size=(n, 40)) for k in range(2)}, metric="fd",
               reference=RNG.normal(size=(1000, 40)), tolerance=9.0)  # fmt: skip

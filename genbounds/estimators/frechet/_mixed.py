@@ -114,11 +114,20 @@ def frechet_mixture(models: Mapping[str, Any], real: Any, *, seed: int) -> Frech
     mean = replace(mean, shared_variance=mean.shared_variance + choice)
     return FrechetMixture(
         weights=weights,
-        mixed=_at_mean_shares(mean, halves, weights),
+        mixed=assuming(_at_mean_shares(mean, halves, weights), alone),
         alone=alone,
         gains=[_mean_difference(pair, choice) for pair in zip(*gains, strict=True)],
         warnings=warnings_of(seen, reference),
     )
+
+
+def assuming(mixed: Estimate, alone: Sequence[Estimate]) -> Estimate:
+    """Return the estimate of a mixture with what those of its models assume.
+
+    It was made from one sample in which every model is a stratum; nobody fixed any classes.
+    """
+    assumed = dict.fromkeys(text for one in alone for text in one.assumptions)
+    return replace(mixed, assumptions=(*assumed, "the number of rows of each model was fixed"))
 
 
 def _variance_of_choice(
