@@ -119,6 +119,7 @@ from threadpoolctl import threadpool_info
 import genbounds as gb
 from genbounds._process import SMALL_WORK, blas_threads, threads_for
 from genbounds.estimators.frechet import _reference
+from genbounds.estimators.kernels import _reference as kernels
 
 def most():
     return max(one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas")
@@ -141,6 +142,22 @@ with blas_threads(1), threads_for(SMALL_WORK):
 arms = {name: lambda n, rng: rng.normal(size=(n, 4)) for name in "ab"}
 gb.select.run(arms, y, batch=50, budget=400)
 assert (set(seen), most()) == ({1}, 2), (seen, most())
+
+# Few rows of many features: their products are small, though a covariance would be large.
+wide = np.random.default_rng(1).normal(size=(2, 30, 7000))
+del seen[:]
+gb.frechet_distance(*wide)
+assert (seen, most()) == ([1], 2), (seen, most())
+
+rows_estimate = kernels.rows_estimate
+def kernel_recorded(*given, **options):
+    seen.append(most())
+    return rows_estimate(*given, **options)
+kernels.rows_estimate = kernel_recorded
+for sample, threads in ((x, 1), (np.ones((1100, 1000)) * np.arange(1100.0)[:, None], 2)):
+    del seen[:]
+    gb.kernel_inception_distance(gb.Sample(sample), gb.Sample(sample + 1.0))
+    assert (seen, most()) == ([threads], 2), (threads, seen, most())
 """
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from genbounds._process import threads_for
 from genbounds.estimators._design import Design
 from genbounds.estimators._estimate import Estimate, heavy_tails
 from genbounds.estimators._inspect import Inspected, drawing_warnings, inspect_rows
@@ -22,6 +23,7 @@ from genbounds.estimators.kernels._parameters import PolynomialKernel
 from genbounds.estimators.kernels._rows import Between, Within, curvatures, rows_estimate
 from genbounds.estimators.kernels._subsets import RandomSubsets, mean_of_subsets
 from genbounds.origins import check_same_encoder, origin_of
+from genbounds.samples import features_of
 from genbounds.validation import (
     Float,
     InputError,
@@ -69,12 +71,13 @@ class KernelReference:
                 "gamma and offset are for kernel 'polynomial'; a PolynomialKernel has its own.",
                 argument="degree",
             )
-        self._seen = checked_sample("real", real)
-        self._rows, self._design = self._seen.rows, self._seen.design
         self._origin = origin_of(real)
         self._directions = kernel == "cmmd"
-        self._largest = self._checked("real", self._rows)
-        self._kernel = pair_kernel(kernel, bandwidth, self._rows, largest=self._largest)
+        with threads_for(_work(real)):
+            self._seen = checked_sample("real", real)
+            self._rows, self._design = self._seen.rows, self._seen.design
+            self._largest = self._checked("real", self._rows)
+            self._kernel = pair_kernel(kernel, bandwidth, self._rows, largest=self._largest)
         self._within: tuple[tuple[float, bool], Within] | None = None
 
     @property
@@ -155,6 +158,10 @@ class KernelReference:
         """
         check_choice("estimator", estimator, ESTIMATORS)
         check_same_encoder({"`fake`": origin_of(fake), "`real`": self._origin})
+        with threads_for(max(_work(fake), _work(self._rows))):
+            return self._estimate(fake, estimator, subsets)
+
+    def _estimate(self, fake: Any, estimator: str, subsets: RandomSubsets | None) -> Estimate:
         seen = checked_sample("fake", fake)
         rows, design = seen.rows, seen.design
         check_same_dimension("fake", rows.shape[1], "real", self.d)
@@ -214,6 +221,12 @@ def _labels(design: Design | None) -> NDArray[Any] | None:
 def checked_sample(name: str, x: Any) -> Inspected:
     """Look at a sample of rows; refuse one that is known by its moments."""
     return inspect_rows(name, x, needs=NEEDS, minimum=MINIMUM)
+
+
+def _work(x: Any) -> float:
+    """Multiply-adds of the kernel of all pairs of these rows."""
+    shape: tuple[int, ...] = getattr(features_of(x), "shape", ())
+    return float(shape[0]) ** 2 * float(shape[1]) if len(shape) == 2 else 0.0
 
 
 def _largest(name: str, rows: NDArray[Any]) -> float:
