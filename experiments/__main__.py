@@ -48,6 +48,7 @@ TRIALS = (
     Trial(module="accuracy.hard_laws", arguments="--replications 1 --jobs 1"),
     Trial(module="accuracy.sampling", arguments="--replications 1 --jobs 1"),
     Trial(module="accuracy.labels", arguments="--runs 1"),
+    Trial(module="accuracy.below_range", arguments="--runs 2 --planted 2"),
     Trial(module="accuracy.gates", arguments="--replications 2"),
     Trial(module="accuracy.planning", arguments="--replications 1 --cells 'd = 64, one score'"),
     Trial(module="accuracy.error", arguments="--cells 'gauss 64*' --effort 0.01 --jobs 1"),

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds._text import number
+from genbounds._text import number, percent
 from genbounds.origins import origin_warnings
 from genbounds.results import Diagnostic, Method, Score, all_reliable, caution, unreliable
 from genbounds.validation import Float, InputError
@@ -34,6 +34,11 @@ hardly ever."""
 
 LARGEST_SHIFT = 0.6
 """Standard errors by which curvature may move an interval: beyond, its expansion is not small."""
+
+FAR_BELOW = 0.99
+"""Level whose whole interval must lie below the range of a score for it to be unreliable. Intervals
+at 95 % do so by chance in about one of a hundred pairs of equal distributions, these in at most one
+to three of a thousand (docs/sampling.md)."""
 
 OwnInterval = Callable[[float], tuple[float, float]]
 """From a level to both ends of the confidence interval, on the scale of `Estimate.value`."""
@@ -317,14 +322,15 @@ class Estimate:
         """Turn the estimate into a `Score` at `level`.
 
         The interval is clipped to the range of the score, which cannot lose coverage. One that
-        lies below that range keeps its width, and is called unreliable.
+        lies below that range keeps its width, with a caution; the score is called unreliable if
+        the interval at `FAR_BELOW` lies there as well.
         """
         ends = self.interval(level)
         value, low, high = (
             min(max(end, self.lower_limit), self.upper_limit) for end in (self.value, *ends)
         )
         stderr = self.stderr
-        warnings = self.warnings + self._range_warnings(value, ends)
+        warnings = self.warnings + self._range_warnings(value, ends, level)
         if ends[1] < self.lower_limit:  # a width of 0 would claim to know it exactly
             high = min(self.lower_limit + (ends[1] - ends[0]), self.upper_limit)
         if self.log_scale:
@@ -365,16 +371,22 @@ class Estimate:
             skewness=self.sample.skewness + self.reference.skewness,
         )
 
-    def _range_warnings(self, value: float, ends: tuple[float, float]) -> tuple[Diagnostic, ...]:
+    def _range_warnings(
+        self, value: float, ends: tuple[float, float], level: float
+    ) -> tuple[Diagnostic, ...]:
         found: list[Diagnostic] = []
         if ends[1] < self.lower_limit:
-            found.append(
-                unreliable(
-                    "out-of-range",
-                    "the whole interval lies below the smallest possible value",
-                    "Are the samples independent of one another and of the reference?",
+            question = "Are the samples independent of one another and of the reference?"
+            if self.interval(FAR_BELOW)[1] < self.lower_limit:
+                text = "the whole interval lies far below the smallest possible value"
+                found.append(unreliable("out-of-range", text, question))
+            else:
+                chance = percent((1.0 - level) / 2.0)
+                text = (
+                    "the whole interval lies below the smallest possible value, where it is by "
+                    f"chance in up to {chance} of the samples of a model at that value"
                 )
-            )
+                found.append(caution("out-of-range", text, question))
         elif self.value < self.lower_limit - SAME * abs(self.lower_limit):
             found.append(
                 caution(

@@ -99,6 +99,28 @@ def test_values_beyond_the_limits_are_clipped_and_told():
     assert codes(above, "caution") == {"out-of-range"}
 
 
+@pytest.mark.parametrize(
+    ("value", "level", "severity", "words"),
+    [
+        (-1.8, 0.95, "caution", "the debiased estimate"),
+        (-2.2, 0.95, "caution", "by chance in up to 2.5"),
+        (-2.7, 0.95, "unreliable", "far below"),
+        (-1.5, 0.8, "caution", "by chance in up to 10"),
+        (-3.2, 0.999, "caution", "the debiased estimate"),
+        (-3.4, 0.999, "unreliable", "far below"),
+    ],
+)
+def test_an_interval_below_the_range_is_unreliable_from_99_percent_on(
+    value, level, severity, words
+):
+    """Normal quantiles of 80, 95, 99 and 99.9 %: 1.28, 1.96, 2.58, 3.29."""
+    sample = SampleError(n=100, variance=1.0)
+    score = Estimate(value=value, sample=sample, lower_limit=0.0).score(level)
+    assert codes(score, severity) == {"out-of-range"}
+    assert words in score.warnings[0].message
+    assert score.low == 0.0 < score.high
+
+
 @pytest.mark.parametrize("limit", [0.1, 1.0, -3.0])
 def test_a_value_at_its_limit_up_to_rounding_is_no_caution(limit):
     sample = SampleError(n=100, variance=1.0)
