@@ -307,6 +307,17 @@ def seeded(seed: int, purpose: str) -> np.random.Generator:
 
 
 @contextmanager
+def calling(argument: str, name: str) -> Iterator[None]:
+    """Have errors about an `argument` say `name`, which is what the caller calls it."""
+    try:
+        yield
+    except InputError as error:
+        if error.argument != argument or error.model:
+            raise
+        raise error.about(name) from error
+
+
+@contextmanager
 def blamed(argument: str, of: str = "") -> Iterator[None]:
     """Turn whatever a user's function raises, or its exit, into one line."""
     try:

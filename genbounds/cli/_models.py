@@ -123,7 +123,7 @@ def files_named(models: Mapping[str, Input], reference: Input | None) -> Iterato
     mixed = ("folds", "metric", "seed")
     names: dict[str, Path | str] = {**options(*scored, *decided, *mixed)}
     if reference is not None:
-        names["real"] = reference.path
+        names |= dict.fromkeys(("real", "reference"), reference.path)
     try:
         with renamed(names):
             yield

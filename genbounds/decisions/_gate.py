@@ -22,7 +22,7 @@ from genbounds.estimators import (
 )
 from genbounds.origins import origin_of, origin_warnings
 from genbounds.results import Diagnostic, Difference, Score, all_reliable, titled
-from genbounds.validation import InputError, check_open_unit
+from genbounds.validation import InputError, calling, check_open_unit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -299,7 +299,8 @@ def gate(
     wanted = Margin.of(margin)
     check_gate(wanted, level=level, equivalence=equivalence)
     models = {"candidate": candidate, "baseline": baseline}
-    prepared = prepare_all(spec, models, reference, options)
+    with calling("real", "reference"):
+        prepared = prepare_all(spec, models, reference, options)
     estimates = estimate_each(spec, prepared, models)
     origins = {f"`{name}`": origin_of(model) for name, model in models.items()}
     if reference is not None:

@@ -14,7 +14,7 @@ from genbounds.decisions._judged import Judged, judged_by_folds, judged_by_halve
 from genbounds.estimators import MetricSpec, metric_spec
 from genbounds.origins import check_same_encoder, origin_of, origin_warnings
 from genbounds.results import Diagnostic, Score, all_reliable, titled
-from genbounds.validation import InputError, check_count, check_open_unit
+from genbounds.validation import InputError, calling, check_count, check_open_unit
 
 MIXTURE_METRICS = ("fd", "kid", "cmmd", "kad", "energy", "rke")
 """Scores that are convex in the weights of a mixture; all but "fd" are quadratic in them."""
@@ -224,13 +224,14 @@ def mixture(
         origins = {"`reference`": origin_of(reference)} | origins
     check_same_encoder(origins)
     chosen = spec.checked(reference, options)
-    if spec.name == "fd":
-        judged = judged_by_halves(models, reference, level=level, seed=seed)
-    else:
-        parts = FOLDS if folds is None else folds
-        judged = judged_by_folds(
-            spec, models, reference, chosen, level=level, folds=parts, seed=seed
-        )
+    with calling("real", "reference"):
+        if spec.name == "fd":
+            judged = judged_by_halves(models, reference, level=level, seed=seed)
+        else:
+            parts = FOLDS if folds is None else folds
+            judged = judged_by_folds(
+                spec, models, reference, chosen, level=level, folds=parts, seed=seed
+            )
     return _decide(judged, spec, list(models), level, seed, origin_warnings(origins))
 
 

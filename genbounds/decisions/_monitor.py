@@ -9,7 +9,7 @@ from genbounds.decisions._follow import Following
 from genbounds.decisions._looks import Checkpoint, Look, Track
 from genbounds.estimators import Estimate, metric_spec
 from genbounds.origins import check_same_encoder, origin_of, origin_warnings
-from genbounds.validation import InputError
+from genbounds.validation import InputError, calling
 
 
 class Monitor:
@@ -91,7 +91,8 @@ class Monitor:
             min_delta=min_delta,
             rng=rng,
         )
-        self._prepared = spec.prepared(None if spec.reference == "none" else reference, options)
+        with calling("real", "reference"):
+            self._prepared = spec.prepared(None if spec.reference == "none" else reference, options)
         self._origins = {} if reference is None else {"`reference`": origin_of(reference)}
 
     @property

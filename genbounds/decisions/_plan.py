@@ -25,7 +25,7 @@ from genbounds.estimators import (
 )
 from genbounds.results import Diagnostic, all_reliable
 from genbounds.samples import Sample
-from genbounds.validation import Float, InputError, check_open_unit
+from genbounds.validation import Float, InputError, calling, check_open_unit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -320,7 +320,8 @@ def plan(
     spec.check_growing("planning")
     check_targets(half_width=half_width, gap=gap, power=power, level=level)
     pilots = _pilots_of(pilot)
-    prepared = prepare_all(spec, pilots, reference, options)
+    with calling("real", "reference"):
+        prepared = prepare_all(spec, pilots, reference, options)
     estimates = estimate_each(spec, prepared, pilots)
     return plan_from(
         estimates,

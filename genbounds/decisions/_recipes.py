@@ -33,7 +33,7 @@ from genbounds.estimators import (
 )
 from genbounds.origins import origin_of, origin_warnings
 from genbounds.results import Ranking
-from genbounds.validation import Float, InputError
+from genbounds.validation import Float, InputError, calling
 
 LEAST_SEEDS = 2
 
@@ -178,7 +178,8 @@ def compare_recipes(
     runs = _named_runs(recipes)
     samples = {_run_name(name, i): x for name, xs in runs.items() for i, x in enumerate(xs)}
     spec = metric_spec(metric)
-    prepared = prepare_all(spec, samples, reference, options)
+    with calling("real", "reference"):
+        prepared = prepare_all(spec, samples, reference, options)
     found = estimate_each(spec, prepared, samples)
     origins = {name: origin_of(x) for name, x in samples.items()}
     if reference is not None:

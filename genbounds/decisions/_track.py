@@ -10,7 +10,7 @@ from genbounds.decisions._looks import Track
 from genbounds.estimators import Estimate, estimate_each, metric_spec, prepare_all
 from genbounds.origins import origin_of, origin_warnings
 from genbounds.results import Diagnostic
-from genbounds.validation import InputError
+from genbounds.validation import InputError, calling
 
 T = TypeVar("T")
 
@@ -86,7 +86,8 @@ def track(
     named = {f"step {step!r}": sample for step, sample in ordered.items()}
     again = {} if fresh is None else dict(fresh)
     named |= {f"fresh step {step!r}": sample for step, sample in again.items()}
-    prepared = prepare_all(spec, named, reference, options)
+    with calling("real", "reference"):
+        prepared = prepare_all(spec, named, reference, options)
     found = estimate_each(spec, prepared, named)
     origins = {name: origin_of(sample) for name, sample in named.items()}
     if reference is not None:

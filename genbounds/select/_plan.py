@@ -25,7 +25,7 @@ from genbounds.select._foreseen import foresee
 from genbounds.select._run import check_tolerance
 from genbounds.select._selection_plan import SelectionPlan
 from genbounds.select._settings import SAMPLES_PER_ARM
-from genbounds.validation import InputError, check_count, check_open_unit
+from genbounds.validation import InputError, calling, check_count, check_open_unit
 
 LEAST_POWER = 0.5
 
@@ -93,7 +93,8 @@ def plan(
     spec.check_growing("planning")
     check_line_up(pilots, top)
     check_power(power)
-    prepared = prepare_all(spec, pilots, reference, options)
+    with calling("real", "reference"):
+        prepared = prepare_all(spec, pilots, reference, options)
     return plan_selection(
         estimate_each(spec, prepared, pilots),
         pilots,

@@ -34,7 +34,7 @@ from genbounds.select._settings import Settings
 from genbounds.select._state import State
 from genbounds.select._summary import summarise
 from genbounds.select.policies import POLICIES, Policy
-from genbounds.validation import InputError, check_choice, check_count, check_open_unit
+from genbounds.validation import InputError, calling, check_choice, check_count, check_open_unit
 
 TARGETS = ("best", "mixture")
 
@@ -294,12 +294,8 @@ def run(  # type: ignore[misc]  # the short overloads take the same parameters
     for place, (context, real) in enumerate(references.items()):
         within = context is not None
         given = f"contexts[{context!r}]" if within else "reference"
-        try:
+        with calling("real", given):
             prepared = spec.prepared(real, options)
-        except InputError as error:
-            if error.argument not in ("", "real"):
-                raise
-            raise InputError(error.text, argument=error.argument and given) from error
         chosen.check(prepared)
         if chosen.certifies:
             _check_reference(spec, real, given)

@@ -290,7 +290,7 @@ def test_doubts_withdraw_the_certificate():
         (lambda: gb.mixture(HALVES, REAL, metric="is"), "`metric` must be one of fd, kid, cmmd"),
         (
             lambda: gb.mixture(HALVES, gb.Moments.from_features(REAL), metric="fd"),
-            "`real` is given by its moments; a mixture needs the features themselves",
+            "`reference` is given by its moments; a mixture needs the features themselves",
         ),
         (
             lambda: gb.mixture({**HALVES, "c": LEFT[:7]}, REAL, metric="fd"),

@@ -13,7 +13,7 @@ from genbounds.estimators._tiles import SINGLE_ROWS
 from genbounds.estimators.kernels._feature_rows import CosineRows, PolynomialRows
 from genbounds.estimators.kernels._function_rows import FunctionRows
 from genbounds.estimators.kernels._kernel_rows import KernelRows
-from genbounds.estimators.kernels._parameters import Kernel, PolynomialKernel
+from genbounds.estimators.kernels._parameters import Kernel, PolynomialKernel, check_bandwidth
 from genbounds.estimators.kernels._radial_rows import LaplaceRows, RbfRows
 from genbounds.validation import InputError, check_choice, check_features, check_finite
 
@@ -23,19 +23,15 @@ KERNELS = ("rbf", "laplace", "cosine", "polynomial")
 def kernel_rows(x: Any, kernel: Kernel, bandwidth: float | None) -> KernelRows:
     """Check rows, kernel and bandwidth as `vendi_score` takes them; prepare the rows."""
     given = check_features("x", x)
+    name = check_kernel(kernel, bandwidth)
     single = is_narrow(given) and len(given) > SINGLE_ROWS
     with np.errstate(invalid="ignore", over="ignore"):  # `check_finite` says it better
         dtype = np.dtype(np.float32 if single else np.float64)
         rows: Any = given
         if given.dtype != dtype:
             rows = by_rows(given, lambda part: given[part].astype(dtype), dtype)
-        name = _name_of(kernel)
         if name != "cosine":  # which looks at every norm
             check_finite("x", rows)
-    if bandwidth is not None and name not in {"rbf", "laplace"}:
-        raise InputError(
-            f"is for the kernels 'rbf' and 'laplace'; {name!r} has none.", argument="bandwidth"
-        )
     if name == "rbf":
         return RbfRows(rows, bandwidth)
     if name == "laplace":
@@ -49,8 +45,20 @@ def kernel_rows(x: Any, kernel: Kernel, bandwidth: float | None) -> KernelRows:
     return FunctionRows(rows, kernel)
 
 
+def check_kernel(kernel: Any, bandwidth: Any) -> str:
+    """Return what a kernel is called; refuse what is none, and a bandwidth that it cannot have."""
+    name = _name_of(kernel)
+    if bandwidth is None:
+        return name
+    if name not in {"rbf", "laplace"}:
+        raise InputError(
+            f"is for the kernels 'rbf' and 'laplace'; {name!r} has none.", argument="bandwidth"
+        )
+    check_bandwidth(bandwidth)
+    return name
+
+
 def _name_of(kernel: Any) -> str:
-    """Return what a kernel is called; refuse what is none."""
     if isinstance(kernel, str):
         return check_choice("kernel", kernel, KERNELS)
     if isinstance(kernel, PolynomialKernel):

@@ -12,12 +12,18 @@ from numpy.typing import NDArray
 from genbounds.estimators._estimate import Estimate
 from genbounds.estimators._metric_spec import MetricSpec, Prepare, Prepared
 from genbounds.estimators.kernels import RunningRke, squared_kernel_sum
+from genbounds.estimators.kernels._kernels import check_kernel
 from genbounds.estimators.kernels._parameters import BANDWIDTH_ROWS, median_bandwidth
 from genbounds.estimators.kernels._rke import MINIMUM
 from genbounds.estimators.vendi._expansion import PAIRING_SEED
-from genbounds.estimators.vendi._score import COMPONENTS, check_order, vendi_estimate
+from genbounds.estimators.vendi._score import (
+    COMPONENTS,
+    check_order,
+    check_settings,
+    vendi_estimate,
+)
 from genbounds.samples import features_of
-from genbounds.validation import InputError, check_count, check_features, check_finite
+from genbounds.validation import InputError, check_features, check_finite
 
 OPTIONS = ("kernel", "bandwidth", "order", "method", "components", "seed")
 
@@ -91,9 +97,10 @@ def vendi_options(
             f"must be among {', '.join(OPTIONS)}; got {unknown[0]!r}.", argument="options"
         )
     kernel = given.setdefault("kernel", "rbf")
+    if not (isinstance(kernel, str) and kernel == "precomputed"):
+        check_kernel(kernel, given.get("bandwidth"))
     order, components = check_order(given.get("order", 1.0)), given.get("components")
-    if components is not None:
-        check_count("components", components)
+    check_settings(method=given.get("method"), components=components, seed=given.get("seed", 0))
     radial, note = _is_radial(kernel), ""
     if radial and given.get("bandwidth") is None:
         share = max(2, BANDWIDTH_ROWS // max(len(samples), 1))

@@ -161,11 +161,7 @@ def vendi_estimate(
     """
     order = check_order(order)
     check_choice("estimator", estimator, ESTIMATORS)
-    if method is not None:
-        check_choice("method", method, METHODS)
-    check_count("seed", seed, minimum=0)
-    if components is not None:
-        check_count("components", components)
+    check_settings(method=method, components=components, seed=seed)
     if isinstance(kernel, str) and kernel == "precomputed":
         seen, kernel = inspect_kernel("x", x)
     else:
@@ -207,6 +203,15 @@ def vendi_estimate(
         ),
         assumptions=(*assumptions, *found.assumptions),
     )
+
+
+def check_settings(*, method: object, components: object, seed: object) -> None:
+    """Check what says how a score is computed, whatever the sample."""
+    if method is not None:
+        check_choice("method", method, METHODS)
+    check_count("seed", seed, minimum=0)
+    if components is not None:
+        check_count("components", components)
 
 
 def check_order(order: object) -> float:

@@ -52,3 +52,25 @@ def test_a_bad_row_is_named_as_it_was_given(metric):
         gb.compare({"a": X, "b": X + 1.0}, BAD, metric=metric)
     with refused("`real` needs at least 2 samples"):
         gb.compare({"a": X, "b": X + 1.0}, X[:1], metric=metric)
+
+
+@pytest.mark.parametrize("metric", ["vendi", "rke"])
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"bandwidth": -1}, "`bandwidth` must be a positive, finite number; got -1"),
+        ({"kernel": "cosine", "bandwidth": 1.0}, "`bandwidth` is for the kernels 'rbf' and"),
+        ({"kernel": "cosin"}, "`kernel` must be one of 'rbf'"),
+        ({"seed": -1}, "`seed` must be a whole number of at least 0; got -1"),
+    ],
+)
+def test_an_option_is_no_fault_of_a_model(metric, options, words):
+    arms = {name: lambda n, rng: rng.normal(size=(n, 3)) for name in "ab"}
+    for call in (
+        lambda: gb.compare({"a": X, "b": X + 1.0}, metric=metric, options=options),
+        lambda: gb.select.run(arms, X, metric=metric, options=options, batch=20, budget=100),
+    ):
+        with pytest.raises(gb.InputError) as caught:
+            call()
+        assert str(caught.value).startswith(words)
+        assert caught.value.model == ""
