@@ -535,7 +535,7 @@ def all_cells() -> tuple[tuple[Cell, ...], tuple[Cell, ...]]:
 
 
 def covers(score: Any, truth: float) -> bool:
-    """Whether an interval covers; one that was moved into the range of its score does not."""
+    """Whether an interval covers; one so far below its range that it is unreliable does not."""
     moved = any(
         warning.code == "out-of-range" and warning.severity == "unreliable"
         for warning in getattr(score, "warnings", ())
