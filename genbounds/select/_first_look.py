@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
-from genbounds.estimators import Prepared
+import numpy as np
+from numpy.typing import NDArray
+
+from genbounds.estimators import FEW_RATIO, Prepared
+from genbounds.estimators.spectrum_fit._one_sample import FEW_ROWS
 from genbounds.validation import InputError
 
 MINIMUM_LOOK = 100
 """No arm is scored on fewer rows."""
+
+CLEARLY = 1e-3
+"""Share of the largest singular value from which on a direction is more than rounding."""
 
 
 def standard_look(metric: Prepared, columns: int) -> int:
@@ -60,3 +68,31 @@ def check_enough_samples(metric: Prepared, columns: int, sizes: Mapping[str, int
         f"from {first} samples per arm on, and the largest, {largest!r}, has {sizes[largest]}; "
         f"with fewer, {' and '.join(ways)}."
     )
+
+
+def check_reference(metric: Prepared, batches: Sequence[NDArray[Any]]) -> None:
+    """Refuse a reference of so few rows that no look can be evidence, whatever is drawn.
+
+    Arms that fill few directions make do with few reference rows: what counts is how many the first
+    `batches` of all arms show.
+    """
+    reference = metric.reference
+    if reference is None or reference.n is None or reference.n >= FEW_ROWS:
+        return
+    directions = min(map(_directions, batches), default=0)
+    if reference.n >= FEW_RATIO * directions:
+        return
+    raise InputError(
+        f"has only {reference.n} rows: by metric {metric.name!r} it can certify nothing, however "
+        f"many samples are drawn. Use more, best {FEW_RATIO} per feature or more"
+        + (", or metric 'kid'." if reference.has_rows else "."),
+        argument="reference",
+    )
+
+
+def _directions(rows: NDArray[Any]) -> int:
+    """Directions in which rows vary, beyond any doubt of rounding."""
+    if len(rows) < 2:
+        return 0
+    sizes = np.linalg.svdvals(rows - rows.mean(axis=0, dtype=np.float64))
+    return int((sizes > CLEARLY * sizes[0]).sum())

@@ -20,7 +20,7 @@ from genbounds.results import Diagnostic, Score
 from genbounds.select._boundary import critical_value, look_sizes
 from genbounds.select._budget import Budget
 from genbounds.select._certificate import Certificate
-from genbounds.select._first_look import check_enough_samples, choose_first_look
+from genbounds.select._first_look import check_enough_samples, check_reference, choose_first_look
 from genbounds.select._independence import copies, order_effect, rows_of_another
 from genbounds.select._record import Identity, Record
 from genbounds.select._sampler import Sampler
@@ -162,6 +162,10 @@ class Loop:
         for position in present:  # one batch of each arm comes first, as in the papers
             self.samplers[position].pull(settings.batch)
         self._columns = self._common_columns()
+        if settings.policy.certifies and settings.contexts == 1:
+            check_reference(
+                settings.metric, [one.rows for one in self.samplers if one.failure is None]
+            )
         first = settings.first_look or self._first_look()
         limit = settings.limit
         if limit is None:

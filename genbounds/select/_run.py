@@ -20,6 +20,7 @@ from genbounds.estimators import (
     Moments,
     metric_spec,
 )
+from genbounds.estimators._estimate import small_sample
 from genbounds.estimators._inspect import inspect
 from genbounds.origins import check_same_encoder, origin_of
 from genbounds.select._arms import FunctionArm, digest_of
@@ -208,9 +209,10 @@ def run(  # type: ignore[misc]  # the short overloads take the same parameters
     ------
     InputError
         If an argument is not legal, no arm has enough samples, every arm was set aside before it
-        was scored, the rows of the reference depend on one another (sorted by class, several of one
-        source) and nothing was said of it, or files that the features of arms and reference were
-        read from name different encoders.
+        was scored, the reference has too few rows, or too few groups of them, for any score to be
+        evidence, its rows depend on one another (sorted by class, several of one source) and
+        nothing was said of it, or files that the features of arms and reference were read from name
+        different encoders.
 
     Notes
     -----
@@ -298,7 +300,9 @@ def run(  # type: ignore[misc]  # the short overloads take the same parameters
             prepared = spec.prepared(real, options)
         chosen.check(prepared)
         if chosen.certifies:
-            _check_reference(spec, real, given)
+            # With contexts, one that cannot be decided does not end the others.
+            sampled = prepared.sampled_reference and not within
+            _check_reference(spec, real, given, sampled=sampled)
         settings = Settings(
             **common,
             names=tuple(line_up[context]),
@@ -316,12 +320,19 @@ def run(  # type: ignore[misc]  # the short overloads take the same parameters
     return summarise(loops[None])
 
 
-def _check_reference(spec: MetricSpec, real: Any, name: str) -> None:
-    """Refuse rows that depend on one another: no look could be evidence, whatever is drawn."""
+def _check_reference(spec: MetricSpec, real: Any, name: str, *, sampled: bool = False) -> None:
+    """Refuse rows that depend on one another: no look could be evidence, whatever is drawn.
+
+    `sampled`: the target is the score against the population, so that too few groups of rows are
+    no evidence either.
+    """
     if spec.reference != "required" or isinstance(real, Moments):
         return
     seen = inspect("reference", real, what="reference", posteriors=spec.data == "posteriors")
-    for warning in seen.warnings:
+    warnings = seen.warnings
+    if sampled and seen.design is not None:
+        warnings += small_sample(math.inf, name="reference", units=seen.design.free_units)
+    for warning in warnings:
         if warning.severity == "unreliable":
             raise InputError(
                 f"can certify nothing: {warning.message}. {warning.remedy}", argument=name

@@ -9,6 +9,7 @@ import pytest
 
 import genbounds.select as select
 from genbounds.estimators import Moments
+from genbounds.samples import Sample
 from genbounds.select import FeatureArm
 from genbounds.select._first_look import earliest_look, standard_look
 from genbounds.validation import InputError
@@ -108,3 +109,62 @@ def test_arms_whose_length_nobody_knows_keep_the_standard_look():
     known = Moments(np.zeros(150), np.eye(150))
     result = select.run({"a": Live(), "b": Live()}, known, batch=100, limit=400)
     assert result.history.looks[0].score.n == 300
+
+
+def gaussian(d, directions):
+    """Return a function of ``(n, rng)`` whose rows fill so many of `d` dimensions."""
+    map_ = np.random.default_rng(0).standard_normal((directions, d))
+    return lambda n, rng: rng.standard_normal((n, directions)) @ map_
+
+
+@pytest.mark.parametrize("moments", [False, True])
+def test_a_reference_of_which_no_look_can_count_ends_the_run_after_one_batch(moments):
+    """Ten rows of 64 features: every look is unreliable, the whole budget was drawn."""
+    drawn = []
+
+    def arm(n, rng):
+        drawn.append(n)
+        return rng.standard_normal((n, 64))
+
+    real = np.random.default_rng(1).standard_normal((10, 64))
+    reference = Moments.from_features(real) if moments else real
+    with pytest.raises(InputError, match=r"`reference` has only 10 rows: .* certify nothing") as e:
+        select.run({"a": arm, "b": arm}, reference, budget=4000)
+    assert ("kid" in str(e.value)) == (not moments)
+    assert sum(drawn) == 10
+    # Who spends a budget wants no certificate.
+    select.run({"a": arm, "b": arm}, reference, "greedy", budget=100)
+
+
+@pytest.mark.parametrize(("m", "d", "directions"), [(10, 2, 2), (10, 64, 2), (16, 4, 4)])
+def test_a_small_reference_that_can_serve_is_taken(m, d, directions):
+    """Few rows do for few directions; a look at arms that fill them is evidence."""
+    arm = gaussian(d, directions)
+    arms = {"a": arm, "b": lambda n, rng: 30.0 * arm(n, rng)}
+    real = np.random.default_rng(1).standard_normal((m, d))
+    found = select.run(arms, real, budget=1000, batch=50)
+    assert any(score.reliable for score in found.scores.values())
+
+
+def test_a_reference_of_few_groups_is_refused_before_samples_are_drawn():
+    rng = np.random.default_rng(1)
+    groups = np.repeat(np.arange(5), 40)
+    real = Sample(
+        rng.standard_normal((5, 4))[groups] + rng.standard_normal((200, 4)), groups=groups
+    )
+    drawn = []
+
+    def arm(n, rng):
+        drawn.append(n)
+        return rng.standard_normal((n, 4))
+
+    arms = {"a": arm, "b": arm}
+    for metric in ("fd", "kid"):
+        with pytest.raises(InputError, match=r"can certify nothing.* only 5 independent groups"):
+            select.run(arms, real, metric=metric, budget=1000)
+    assert not drawn
+    # A training set is taken as it is; of several contexts one may be undecided.
+    assert select.run(arms, real, metric="authpct", budget=1000).samples
+    parts = {"x": real, "y": rng.standard_normal((200, 4))}
+    arms = {name: {"x": arm, "y": arm} for name in "ab"}
+    assert "x" in select.run(arms, contexts=parts, budget=1000).undecided
