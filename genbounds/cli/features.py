@@ -241,6 +241,7 @@ def features(
                 batch=batch,
                 workers=workers,
                 part=_part(part),
+                replace=False,
                 progress=advance,
             )
     if as_json:

@@ -65,7 +65,7 @@ class Extraction:
     origin : dict of str to str
         Encoder, weights, preprocessing, precision and versions, as stored with the features.
     notes : tuple of str
-        Every reason not to trust them.
+        Every reason not to trust them, and files that were replaced.
     """
 
     out: Path | None
@@ -99,6 +99,7 @@ def extract(
     block: int | None = None,
     workers: int | None = None,
     part: tuple[int, int] | None = None,
+    replace: bool = True,
     progress: Progress | None = None,
 ) -> Extraction:
     """Encode everything in a source; write features, statistics or both.
@@ -127,6 +128,10 @@ def extract(
         ``(i, k)``: of k shares of the items, in their order and whole batches each, only the i-th,
         from 1. A list of the files of all parts is one sample (`genbounds.files.read`), with the
         rows, labels and names of a run without parts.
+    replace : bool
+        Whether what another run has written (another input, encoder or batch) is replaced. If not,
+        it is refused; a file that does not say where it is from, such as ``.npy``, is replaced, and
+        `notes` says so.
     progress : callable, optional
         Told the number of rows done, of all rows (None if unknown) and a remark.
 
@@ -138,8 +143,8 @@ def extract(
     ------
     InputError
         If an item cannot be read or encoded (it is named), the input changes meanwhile, a file
-        cannot be written, another run writes the same file, or the folder of finished blocks
-        belongs to another run.
+        cannot be written, another run writes the same file, the folder of finished blocks
+        belongs to another run, or a file does and `replace` is False.
 
     Notes
     -----
@@ -181,6 +186,7 @@ def extract(
         batch=batch,
         block=block,
         workers=min(os.cpu_count() or 1, 8) if workers is None else check_count("workers", workers),
+        replace=replace,
         progress=progress or (lambda done, total, remark: None),
         origin=origin,
         part=share,
@@ -243,9 +249,11 @@ class _Job:
     batch: int
     block: int
     workers: int
+    replace: bool
     progress: Progress
     origin: dict[str, str]
     part: Part | None
+    replaced: list[str] = field(default_factory=list)
     fingerprint: str = field(init=False)
     run_id: str = field(init=False)
 
@@ -272,10 +280,27 @@ class _Job:
                 locks.enter_context(locked(_parts_of(target), use=display(target)))
             # Another run may have finished before this one got the lock.
             if (finished := self._finished()) is None:
+                if not self.replace:
+                    self._check_replaced(targets)
                 return self._go_on()
             for target in targets:  # that run may have been killed while it tidied up
                 remove_own(_parts_of(target), self.run_id)
             return finished
+
+    def _check_replaced(self, targets: Iterable[Path]) -> None:
+        """Refuse files of another run; note those that do not say what they are."""
+        for path in filter(Path.is_file, targets):
+            try:
+                run = read_metadata(path).get("run")
+            except InputError:  # damaged, or of another program
+                run = None
+            if run is None:
+                self.replaced.append(f"{display(path)}: what was there before is replaced.")
+            elif run != self.run_id:
+                raise InputError(
+                    f"{display(path)}: holds the result of another run (another input, encoder or "
+                    "batch): delete it, or write elsewhere."
+                )
 
     def _go_on(self) -> Extraction:
         """Encode what is not encoded yet, then write the results."""
@@ -319,7 +344,10 @@ class _Job:
             d=d,
             resumed=resumed,
             origin=self.origin,
-            notes=tuple(warning.message for warning in origin_warnings({"": self.origin})),
+            notes=(
+                *self.replaced,
+                *(warning.message for warning in origin_warnings({"": self.origin})),
+            ),
         )
 
     def _finished(self) -> Extraction | None:

@@ -59,6 +59,27 @@ def test_features_of_a_folder(run, folders, tmp_path):
     assert "was there already" in again.err
 
 
+@pytest.mark.parametrize("option", ["--out", "--moments"])
+def test_features_of_another_folder_are_not_written_over(run, folders, tmp_path, option):
+    root, _ = folders
+    kept = tmp_path / ("x.npz" if option == "--moments" else "x.safetensors")
+    assert run("features", root / "real", *TOY, option, kept).code == 0
+    before = kept.read_bytes()
+    other = run("features", root / "dark", *TOY, option, kept)
+    assert (other.code, other.out) == (2, "")
+    assert f"{kept}: holds the result of another run" in other.err
+    assert kept.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [kept]
+
+
+def test_a_file_that_does_not_say_what_it_holds_is_replaced_with_a_line(run, folders, tmp_path):
+    root, content = folders
+    out = tmp_path / "x.npy"
+    assert "replaced" not in run("features", root / "real", *TOY, "--out", out).err
+    assert f"{out}: what was there" in run("features", root / "dark", *TOY, "--out", out).err
+    assert (files.read_features(out) == content["dark"]).all()
+
+
 def test_options_reach_the_encoder(run, folders, tmp_path):
     root, _ = folders
     options = ["--size", 3, "--fit", "crop", "--resize", 4, "--interpolation", "lanczos"]
