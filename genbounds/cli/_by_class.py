@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -57,6 +58,7 @@ def print_by_class(
 ) -> None:
     """Score every class of every model, print the result, keep it and its page."""
     pictures = pictures_for_page([real, *models], images, out)
+    _check_classes(models, real)
     found: dict[str, ByClass] = {}
     with progress("models") as advance:
         for done, model in enumerate(models):
@@ -82,15 +84,38 @@ def print_by_class(
         _print(found, warnings, verbose=verbose)
 
 
+def _check_classes(models: Sequence[Input], real: Input) -> None:
+    """Refuse a model that lacks a class, before any other is scored for minutes."""
+    from genbounds.estimators.frechet._classes import common_classes, rows_by_class
+
+    for model in models:
+        with files_named({model.name: model}, real), _named(model, real):
+            common_classes(
+                *(
+                    rows_by_class(one.sample, argument, one.classes)
+                    for argument, one in (("labels", model), ("real_labels", real))
+                )
+            )
+
+
 def _of_model(model: Input, real: Input, *, level: float) -> ByClass:
     from genbounds.estimators import frechet_by_class
 
-    try:
+    with _named(model, real):
         return frechet_by_class(model.sample, real.sample, model.classes, real.classes, level=level)
+
+
+@contextmanager
+def _named(model: Input, real: Input) -> Iterator[None]:
+    """Name the file whose classes are at fault, and the model."""
+    try:
+        yield
     except InputError as error:
-        of = {"labels": model, "real_labels": real}.get(error.argument)
-        if of is not None:
-            raise InputError(f"{display(of.path)} {error.text}") from error
+        if error.argument == "labels":
+            raise InputError(f"{display(model.path)} {error.text}") from error
+        if error.argument == "real_labels":
+            text = f"{display(real.path)} {error.text} The model is {display(model.path)}."
+            raise InputError(text) from error
         raise error.of_model(model.name) if error.argument != "real" else error from error
 
 

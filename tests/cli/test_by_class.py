@@ -86,6 +86,7 @@ def test_damaged_pictures_are_counted_on_the_page(run, folder, tmp_path):
         (["real.npz", "bare.npy", "--by", "kind"], "bare.npy"),
         (["real.npz", "two.npz", "--by", "kind"], "two.npz has 0 rows of class owl"),
         (["two.npz", "real.npz", "--by", "kind"], "two.npz has 0 rows of class owl"),
+        (["two.npz", "real.npz", "--by", "kind"], "The model is real.npz."),
         (["stats.npz", "gan.npz", "--by", "kind"], "stats.npz"),
         (["real.npz", "gan.npz", "--by", "kind", "--metric", "kid"], "`--by` is for --metric fd"),
         (["real.npz", "gan.npz", "--by", "kind", "--estimator", "plugin"], "--estimator debiased"),
@@ -102,6 +103,13 @@ def test_refusals_are_one_line(run, folder, monkeypatch, words, expected):
     assert found.code == 2
     assert found.err.count("\n") == 1
     assert expected in found.err
+
+
+def test_a_model_that_lacks_a_class_is_named_before_another_one_is_scored(run, folder, monkeypatch):
+    monkeypatch.setattr("genbounds.estimators.frechet_by_class", None)  # not called
+    found = run("score", folder / "real.npz", folder / "gan.npz", folder / "two.npz", "--by=kind")
+    assert found.code == 2
+    assert "two.npz has 0 rows of class owl" in found.err
 
 
 @pytest.mark.parametrize("given", ["nowhere", "gan.npz-images.npy"])
