@@ -6,9 +6,11 @@ import dataclasses
 import json
 import math
 
+import numpy as np
 import pytest
 
 import genbounds as gb
+from genbounds.results import unreliable
 
 CAUTION = gb.Diagnostic(code="few-samples", severity="caution", message="a", remedy="b")
 SCORE = gb.Score(
@@ -114,3 +116,24 @@ def test_letters_go_on_after_z():
     )
     found = [result.letters[f"m{k}"] for k in (0, 25, 26, 27, 52)]
     assert found == ["a", "z", "aa", "ab", "ba"]
+
+
+def test_a_line_says_that_its_numbers_are_unreliable():
+    """`print` shows one line, which `repr` follows with the warnings."""
+    rng = np.random.default_rng(0)
+    real, one, two = rng.normal(size=(3, 400, 3))
+    found = gb.mixture({"one": one, "two": two}, real)
+    assert "warnings" not in str(found)
+    mixed = found.warned(unreliable("leak", "rows of the reference"))
+    labels = np.repeat(np.arange(4), 100)  # four groups tell no variance
+    few = gb.Sample(one, groups=labels)
+    planned = gb.plan(few, real, metric="kid", half_width=1.0)
+    selected = gb.select.plan({"few": few, "two": two}, real, metric="kid")
+    arms = {"one": gb.select.FeatureArm(one), "two": gb.select.FeatureArm(two)}
+    ran = gb.select.run(arms, real, metric="kid", target="mixture", tolerance=9.0, batch=100)
+    ran = dataclasses.replace(ran, warnings=mixed.warnings)
+    for found in (mixed, planned, selected, ran):
+        assert not found.reliable
+        assert str(found).endswith("; unreliable: see the warnings")
+        assert "\n" not in str(found)
+        assert found.warnings[0].message in repr(found)

@@ -13,7 +13,7 @@ from genbounds._text import interval, number, percent, shown
 from genbounds.decisions._judged import Judged, judged_by_folds, judged_by_halves
 from genbounds.estimators import MetricSpec, metric_spec
 from genbounds.origins import check_same_encoder, origin_of, origin_warnings
-from genbounds.results import Diagnostic, Score, all_reliable, titled
+from genbounds.results import Diagnostic, Score, all_reliable, hedged, titled
 from genbounds.validation import InputError, calling, check_count, check_open_unit
 
 MIXTURE_METRICS = ("fd", "kid", "cmmd", "kad", "energy", "rke")
@@ -82,10 +82,11 @@ class Mixture(InHand):
             for name, share in sorted(self.weights.items(), key=lambda item: -item[1])
             if share >= 0.0005
         )
-        return (
+        text = (
             f"{self.metric} of {shares}: {number(self.score.value)} "
             f"{interval(self.score.low, self.score.high)}; {self.verdict}"
         )
+        return hedged(text, self.warnings)
 
     @property
     def verdict(self) -> str:

@@ -23,7 +23,7 @@ from genbounds.estimators import (
     prepare_all,
     rank,
 )
-from genbounds.results import Diagnostic, all_reliable
+from genbounds.results import Diagnostic, all_reliable, hedged
 from genbounds.samples import Sample
 from genbounds.validation import Float, InputError, calling, check_open_unit
 
@@ -141,7 +141,7 @@ class Plan(InHand):
             )
         each = " of each model" if self.two_models else ""
         if self.n is not None:
-            return f"{wanted}: {number(self.n)} generated samples{each}"
+            return hedged(f"{wanted}: {number(self.n)} generated samples{each}", self.warnings)
         least = "± " if self.target == "half_width" else "a difference of "
         text = f"{wanted}: no number of generated samples suffices; at best {least}"
         text += number(self.limit)
@@ -149,7 +149,7 @@ class Plan(InHand):
             text += f"; the reference needs at least {number(self.reference_needed)} samples"
             if self.reference_n is not None:
                 text += f" (it has {number(self.reference_n)})"
-        return text
+        return hedged(text, self.warnings)
 
     def __repr__(self) -> str:
         return "\n  ".join((f"Plan({self})", *map(str, self.warnings)))

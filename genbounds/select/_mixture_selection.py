@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from genbounds._tables import InHand, Line
 from genbounds._text import interval, number, percent, short, shown
-from genbounds.results import Diagnostic, Score, all_reliable, titled
+from genbounds.results import Diagnostic, Score, all_reliable, hedged, titled
 from genbounds.select._selection import ArmStatus
 
 
@@ -97,10 +97,11 @@ class MixtureSelection(InHand):
             f"at most {number(self.gap_high)} above the best mixture ({percent(self.confidence)})"
         )
         verdict = "certified" if self.certified else f"not certified, stopped: {self.stopped}"
-        return (
+        text = (
             f"{self.metric} of {shares}: {score}, {bound}; {verdict} at a tolerance of "
             f"{short(self.tolerance)} from {number(self.total_samples)} samples"
         )
+        return hedged(text, self.warnings)
 
     def __repr__(self) -> str:
         return "\n  ".join((f"MixtureSelection({self})", *map(str, self.warnings)))

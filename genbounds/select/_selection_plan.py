@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from genbounds._tables import InHand, Line
 from genbounds._text import number, percent
-from genbounds.results import Diagnostic, Score, all_reliable, titled
+from genbounds.results import Diagnostic, Score, all_reliable, hedged, titled
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -70,6 +70,9 @@ class SelectionPlan(InHand):
 
     def __str__(self) -> str:
         """Return the answer as one line."""
+        return hedged(self._answer(), self.warnings)
+
+    def _answer(self) -> str:
         what = f"the best {len(self.best)}" if len(self.best) > 1 else "the best"
         of = f"{what} of {len(self.samples)} models, certified at {percent(self.confidence)}"
         if self.budget is not None:
