@@ -355,9 +355,13 @@ def decide(
     scores = {name: estimate.score(level) for name, estimate in estimates.items()}
     (candidate, one), (baseline, two) = scaled.items()
     if margin.relative and not two.value > 0.0:
+        why, instead = "not positive", ""
+        if two.lower_limit == 0.0 and not two.higher_is_better:  # a distance
+            why = "within the noise of 0: these samples do not tell it from the reference"
+            instead = ", or use more samples"
         raise InputError(
-            f"is relative, but the score of the baseline, {two.value:.4g}, is not positive: pass a "
-            "number in units of the score.",
+            f"is a share of the baseline's score, but that is estimated at {number(two.value)}, "
+            f"{why}. Give the margin in units of the score{instead}.",
             argument="margin",
         )
     size = margin.value * two.value if margin.relative else margin.value

@@ -114,8 +114,13 @@ def test_a_relative_margin_needs_a_positive_score():
         x for x in (rows(200, 1.0, seed) for seed in range(20))
         if gb.estimators.FrechetReference(exact).estimate(x).value < 0.0
     )  # fmt: skip
-    with pytest.raises(gb.InputError, match="not positive"):
+    with pytest.raises(gb.InputError, match=r"within the noise of 0.*, or use more samples\.$"):
         gb.gate(SAME, negative, exact, margin="2%")
+    losses = -np.arange(1.0, 101.0)[:, None]
+    with pytest.raises(
+        gb.InputError, match=r"−50.50, not positive\. Give .* units of the score\.$"
+    ):
+        gb.gate(losses, losses, metric="mean", margin="2%")
 
 
 def test_shared_prompts_are_paired():
