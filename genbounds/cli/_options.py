@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated
@@ -9,6 +11,9 @@ from typing import Annotated
 import typer
 
 from genbounds.estimators import metric_names, metric_spec
+from genbounds.files import display
+from genbounds.files._errors import reason_of
+from genbounds.validation import InputError
 
 
 def offer(values: str | Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
@@ -162,11 +167,25 @@ ReferenceExact = Annotated[
     typer.Option("--reference-exact", help="The statistics of the reference are exactly known."),
 ]
 
+
+def _writable(out: Path | None) -> Path | None:
+    """Refuse a folder that cannot be written before hours are spent on what it is for."""
+    if out is not None:
+        place = next((one for one in (out, *out.parents) if os.path.exists(one)), out)
+        try:
+            with tempfile.TemporaryFile(dir=place):
+                pass
+        except OSError as error:
+            raise InputError(f"{display(out)}: cannot be written: {reason_of(error)}.") from error
+    return out
+
+
 Out = Annotated[
     Path | None,
     typer.Option(
         "--out",
         metavar="DIR",
+        callback=_writable,
         help="Folder for results.json and the page report.html.",
         show_default=False,
     ),

@@ -299,17 +299,18 @@ CALLS = {
     ),
     SELECT + "json:loads --budget 100 --logits": None,
     # folders of results
-    FD + "good.npy --out empty.npy": (
-        "genbounds: empty.npy/results.json: cannot be written: "
+    # before anything is read
+    FD + "nan.npy --out empty.npy": (
+        "genbounds: empty.npy: cannot be written: "
         "a part of the path is a file, not a folder: check the path."
     ),
     SELECT + "bad.npy --out empty.npy": (
-        "genbounds: empty.npy/results.json: cannot be written: "
+        "genbounds: empty.npy: cannot be written: "
         "a part of the path is a file, not a folder: check the path."
     ),
     "audit o24.hoeffding --replications 10 --out empty.npy": None,
     "bounds --out empty.npy": (
-        "genbounds: empty.npy/results.json: cannot be written: "
+        "genbounds: empty.npy: cannot be written: "
         "a part of the path is a file, not a folder: check the path."
     ),
 }
