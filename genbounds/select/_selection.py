@@ -209,18 +209,21 @@ class Selection(InHand):
 
     def __repr__(self) -> str:
         state = f"certified at {self.confidence:.0%}" if self.certified else "not certified"
+        best = ", ".join(map(shown, self.top))
         lines = [
-            f"Selection(best {', '.join(self.top)}: {state}; {self.policy}, {self.metric}, "
+            f"Selection(best {best}: {state}; {self.policy}, {self.metric}, "
             f"{self.total_samples} samples, stopped: {self.stopped})"
         ]
-        width = max(len(name) for name in self.samples)
+        names = {name: shown(name) for name in self.samples}
+        width = max(map(len, names.values()))
         for name, score in self.scores.items():
             lines.append(
-                f"  {name:<{width}}  {score.value:>12.6g}  [{score.low:.6g}, {score.high:.6g}]"
-                f"  {self.samples[name]} samples"
+                f"  {names[name]:<{width}}  {score.value:>12.6g}  "
+                f"[{score.low:.6g}, {score.high:.6g}]  {self.samples[name]} samples"
             )
         lines += [
-            f"  {name:<{width}}  set aside: {reason}" for name, reason in self.set_aside.items()
+            f"  {names[name]:<{width}}  set aside: {reason}"
+            for name, reason in self.set_aside.items()
         ]
         return "\n".join(lines)
 

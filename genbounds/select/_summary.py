@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds._text import number, percent
+from genbounds._text import number, percent, shown
 from genbounds.results import Diagnostic, Score, unreliable
 from genbounds.select._loop import Loop
 from genbounds.select._sampler import Sampler
@@ -160,13 +160,13 @@ def _notes(loop: Loop) -> tuple[str, ...]:
     if certificate.answer() is None:
         notes.append("no certificate: " + _why_not(loop))
     notes += [
-        f"{name}: {doubtful} of {levels} looks were unreliable and are no evidence"
+        f"{shown(name)}: {doubtful} of {levels} looks were unreliable and are no evidence"
         for name, doubtful, levels in zip(
             settings.names, certificate.doubtful, certificate.levels, strict=True
         )
         if doubtful
     ]
-    aside = [sampler.name for sampler in loop.samplers if sampler.failure is not None]
+    aside = [shown(sampler.name) for sampler in loop.samplers if sampler.failure is not None]
     if aside:
         notes.append(f"set aside: {', '.join(aside)}; the answer is about the other arms")
     return tuple(notes)
@@ -204,7 +204,7 @@ def _why_not(loop: Loop) -> str:
 
 
 def _named(loop: Loop, arms: NDArray[np.bool_]) -> str:
-    return ", ".join(loop.settings.names[arm] for arm in np.flatnonzero(arms))
+    return ", ".join(shown(loop.settings.names[arm]) for arm in np.flatnonzero(arms))
 
 
 def _frozen(values: list[int]) -> NDArray[np.int32]:

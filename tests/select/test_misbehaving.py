@@ -483,3 +483,15 @@ def test_a_metric_without_reference_says_itself_how_many_columns_it_takes():
     }
     found = select.run(arms, metric="mean", batch=50, budget=600)
     assert found.set_aside == {"wide": "its rows have 8 columns, the metric takes 1"}
+
+
+def test_names_of_arms_are_printable_text():
+    """They come from users: a terminal obeys what is in them."""
+    name = "a\x1b[31m\nb"
+    arms = {name: Normal(0.0), "short\x1b": Finite(Normal(0.0), 20), "same": Normal(0.0)}
+    found = select.run(arms, metric=mean_metric, limit=100)
+    assert not found.certified
+    assert r"undecided: a\x1b[31m\nb, same" in found.notes[1]
+    for text in (repr(found), *found.notes):
+        assert "\x1b" not in text
+        assert "\nb" not in text
