@@ -126,11 +126,19 @@ class Record:
         found = {}
         for position, (name, record) in enumerate(self._read().items()):
             path = self._rows_path(position)
-            rows = read_features(path)[: record.n] if record.n else np.empty((0, 0))
+            rows = self._rows(path, record.n)
             if _digest(rows) != record.digest:
                 raise self._damaged(path, "its rows are not those that were recorded")
             found[name] = record, rows
         return found
+
+    def _rows(self, path: Path, n: int) -> NDArray[Any]:
+        if not n:
+            return np.empty((0, 0))
+        try:
+            return read_features(path)[:n]
+        except InputError as error:
+            raise self._damaged(path, "it is missing or damaged") from error
 
     def save(self, arms: dict[str, tuple[ArmRecord, NDArray[Any] | None]]) -> None:
         """Write everything; a crash in between leaves the folder as it was or complete.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
 from numbers import Real
 from pathlib import Path
 from typing import Any, Literal, overload
@@ -22,6 +23,7 @@ from genbounds.estimators import (
 )
 from genbounds.estimators._estimate import small_sample
 from genbounds.estimators._inspect import inspect
+from genbounds.files import display, locked
 from genbounds.origins import check_same_encoder, origin_of
 from genbounds.select._arms import FunctionArm, digest_of
 from genbounds.select._budget import Budget
@@ -182,7 +184,8 @@ def run(  # type: ignore[misc]  # the short overloads take the same parameters
         Folder that keeps the samples. The same call with the same folder continues an interrupted
         run without drawing them again, with the same result as if uninterrupted; a larger budget
         is allowed, and further arms behind the others. A folder whose arms' features (as far as
-        an arm has a ``digest()``) or reference were others is refused.
+        an arm has a ``digest()``) or reference were others, or that another run is using, is
+        refused.
     progress : callable, optional
         Called with the `State` after every round; with contexts, with that of the one in turn.
     target : {"best", "mixture"}
@@ -314,10 +317,11 @@ def run(  # type: ignore[misc]  # the short overloads take the same parameters
         )
         loops[context] = Loop(line_up[context], settings, shared)
         shared = loops[context].budget
-    if contexts is not None:
-        return run_in_contexts(loops, progress)
-    loops[None].run(progress)
-    return summarise(loops[None])
+    with nullcontext() if record is None else locked(record, use=display(record)):
+        if contexts is not None:
+            return run_in_contexts(loops, progress)
+        loops[None].run(progress)
+        return summarise(loops[None])
 
 
 def _check_reference(spec: MetricSpec, real: Any, name: str, *, sampled: bool = False) -> None:

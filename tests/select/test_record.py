@@ -264,3 +264,27 @@ def test_run_from_features_is_resumed(tmp_path, burns_at):
         go(arms(burns_at), policy="uniform", record=tmp_path)
     same(go(arms(10**9), policy="uniform", record=tmp_path), whole)
     same(go(arms(10**9), policy="uniform", record=tmp_path), whole)
+
+
+def test_a_folder_that_another_run_is_using_is_refused(tmp_path):
+    """The two would write their rows over one another's."""
+    said = []
+
+    class Second(Normal):
+        def draw(self, n, rng):
+            if not said:
+                with pytest.raises(InputError, match="another run is at work there") as second:
+                    go({"a": Normal(0.0), "b": Normal(0.5)}, record=tmp_path / "kept")
+                said.append(str(second.value))
+            return super().draw(n, rng)
+
+    go({"a": Second(0.0), "b": Normal(0.5)}, record=tmp_path / "kept")
+    assert said[0].startswith(f"{tmp_path / 'kept'}: ")
+    assert not (tmp_path / "kept" / ".lock").exists()
+
+
+def test_rows_of_a_record_that_are_gone_say_how_to_start_again(tmp_path):
+    go({"a": Normal(0.0), "b": Normal(0.5)}, record=tmp_path)
+    (tmp_path / "0.npy").write_bytes(b"")
+    with refused("0.npy: it is missing or damaged", "delete the folder"):
+        go({"a": Normal(0.0), "b": Normal(0.5)}, record=tmp_path)
