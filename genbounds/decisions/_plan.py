@@ -449,7 +449,9 @@ def plan_from(
     reference_sizes = reference_half_widths = None
     if math.isfinite(model.m):
         reference_sizes = np.unique(
-            np.geomspace(model.m / 10.0, max(10.0 * model.m, 4.0 * (needed or 0)), POINTS).round()
+            np.geomspace(
+                max(model.m / 10.0, 2.0), max(10.0 * model.m, 4.0 * (needed or 0)), POINTS
+            ).round()
         )
         reference_half_widths = np.array(
             [model.half_width(level, n or math.inf, m) for m in reference_sizes]

@@ -259,6 +259,9 @@ CALLS = {
     "features real.npy --moments y.npy": (
         "genbounds: y.npy: statistics are written as .npz: end the name in .npz."
     ),
+    "features good.npy wide.npy --out y.npy": (
+        "genbounds: the input holds rows of 4 and rows of 5 features: give files of one encoder."
+    ),
     "features real.npy --out y.npy --items songs": (
         "genbounds: `--items` must be one of 'images', 'texts', 'files', 'rows'; got 'songs'."
     ),

@@ -185,3 +185,11 @@ def test_planned_widths_and_powers_come_true(common):
     n = int(np.median([plan.n for plan in plans]))
     hits = sum(interval(n)[0] > 0.0 for _ in range(150))
     assert stats.binom.ppf(5e-7, 150, 0.75) <= hits <= stats.binom.isf(5e-7, 150, 0.85)
+
+
+def test_a_reference_of_few_rows_is_not_planned_down_to_none():
+    """Of five rows a tenth is none: the half-width divided by 0."""
+    rng = np.random.default_rng(0)
+    found = gb.plan(rng.normal(size=(60, 3)), rng.normal(size=(5, 3)), gap=1.0)
+    assert found.reference_sizes.min() >= 2
+    assert np.isfinite(found.reference_half_widths).all()

@@ -35,6 +35,12 @@ class NoEncoder:
 
     def encode(self, batch: Sequence[Any]) -> NDArray[Any]:
         """Stack rows."""
+        widths = list(dict.fromkeys(len(row) for row in batch))
+        if len(widths) > 1:
+            raise InputError(
+                f"the input holds rows of {widths[0]} and rows of {widths[1]} features: give files "
+                "of one encoder."
+            )
         return np.stack(batch)
 
 
