@@ -93,8 +93,17 @@ class Following:
         return number
 
     def add(self, step: object, estimate: Estimate) -> Look:
-        """Compare one more checkpoint with all earlier ones."""
-        step = self.check_step(step)
+        """Compare one more checkpoint with all earlier ones; nothing is kept if that fails."""
+        before = self.looks[:], self._estimates[:], self._relied[:], dict(self._gaps)
+        limits = self._limits.copied()
+        try:
+            return self._add(self.check_step(step), estimate)
+        except BaseException:  # Ctrl-C as well
+            self.looks, self._estimates, self._relied, self._gaps = before
+            self._limits = limits
+            raise
+
+    def _add(self, step: float, estimate: Estimate) -> Look:
         if self._estimates:
             earlier = f"step {self.looks[0].step!r}"
             check_comparable({earlier: self._estimates[0], f"step {step!r}": estimate})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 
 import numpy as np
@@ -44,6 +45,12 @@ class Limits:
         self._normals: NDArray[np.float32] = np.empty((looks, self._draws), dtype=np.float32)
         self._factor: Float = np.zeros((0, 0))
         self._alive = np.ones(self._draws, dtype=bool)
+
+    def copied(self) -> Limits:
+        """Return the same limits, whose next one is the same whatever this one's were."""
+        found = copy.copy(self)
+        found._rng, found._alive = copy.deepcopy(self._rng), self._alive.copy()
+        return found
 
     def next(self, variances: Float) -> float:
         """Return the limit for a new look, in standard errors.

@@ -118,7 +118,7 @@ class Monitor:
         ------
         InputError
             If the step does not grow, the planned looks are used up, or as the score. Nothing is
-            recorded then.
+            recorded then, nor where it is interrupted.
         """
         self._following.check_step(step)
         return self._following.add(step, self._estimate(f"step {step!r}", sample))

@@ -51,6 +51,26 @@ def test_bands_hold_together(run):
     assert run.looks[0].band == (run.scores[100].low, run.scores[100].high)
 
 
+@pytest.mark.parametrize("where", ["_loss_gap", "_gain", "_band", "_best"])
+def test_a_monitor_that_is_interrupted_goes_on_as_if_it_had_not_been(run, monkeypatch, where):
+    """Ctrl-C in a notebook, at any place of a look; then the same look again."""
+    monitor = gb.Monitor(REAL, looks=5)
+    following = type(monitor._following)
+    for step, sample in samples([2.0, 1.5, 1.2, 1.2, 1.7]).items():
+        if len(monitor.looks) == 3:
+
+            def ctrl_c(*_):
+                raise KeyboardInterrupt
+
+            with monkeypatch.context() as patched:
+                patched.setattr(following, where, ctrl_c)
+                with pytest.raises(KeyboardInterrupt):
+                    monitor.update(step, sample)
+            assert len(monitor.looks) == 3
+        monitor.update(step, sample)
+    assert monitor.track() == run
+
+
 def test_a_monitor_says_the_same(run):
     monitor = gb.Monitor(REAL, looks=5)
     for step, sample in samples([2.0, 1.5, 1.2, 1.2, 1.7]).items():
