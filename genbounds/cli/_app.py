@@ -174,6 +174,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return BAD_INPUT
     except KeyboardInterrupt:
         return INTERRUPTED
+    except SystemExit as error:
+        if isinstance(error.__context__, BrokenPipeError):  # `head` has read enough of a help text
+            return DONE
+        raise
     except Exception:  # of Python that the user named, or a mistake of ours
         sys.stderr.writelines(f"{display(line, limit=None)}\n" for line in _traceback())
         return BAD_INPUT

@@ -42,9 +42,10 @@ def test_ascii_terminal(zoo):
     assert "good" in done.stdout
 
 
-def test_broken_pipe(zoo):
+@pytest.mark.parametrize("argument", ["bounds", "--help", "--version"])
+def test_broken_pipe(argument):
     with subprocess.Popen(
-        [*COMMAND, "bounds"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        [*COMMAND, argument], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as program:
         program.stdout.close()
         assert program.stderr.read() == b""
