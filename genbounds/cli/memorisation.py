@@ -25,6 +25,7 @@ from genbounds.cli._options import (
     Weights,
 )
 from genbounds.cli._pictures import check_images, pictures_for_page
+from genbounds.cli._plausible import check_widths
 from genbounds.cli._terminal import (
     interruptible,
     keep,
@@ -134,6 +135,7 @@ def memorisation(
         inputs = dict(zip(("train", "heldout", "fake"), (*real, made), strict=True))
         check_same_encoder({display(one.path): one.origin for one in inputs.values()})
         pictures = pictures_for_page([made, inputs["train"]], images, out)
+        check_widths({one.path: one.shape for one in inputs.values()})
         paths = {name: one.path for name, one in inputs.items()}
         with renamed({**options("level", "fdr", "closer"), **paths}):
             samples = {name: one.sample for name, one in inputs.items()}

@@ -143,8 +143,8 @@ def _groups(train: Any, heldout: Any) -> NDArray[Any] | None:
         return None
     if one is None or two is None:
         raise InputError(
-            "must both have groups, or neither: pass genbounds.Sample(x, groups=...) for both.",
-            argument="train and heldout" if one is None else "heldout and train",
+            "`train` and `heldout` must both have groups, or neither: pass genbounds.Sample(x, "
+            "groups=...) (--groups) for both, or none of them (--iid)."
         )
     common = np.intersect1d(one, two)
     if common.size:

@@ -84,7 +84,7 @@ def check_reference(metric: Prepared, batches: Sequence[NDArray[Any]]) -> None:
         return
     raise InputError(
         f"has only {reference.n} rows: by metric {metric.name!r} it can certify nothing, however "
-        f"many samples are drawn. Use more, best {FEW_RATIO} per feature or more"
+        f"many samples are drawn. Use more rows, better {FEW_RATIO} or more per feature"
         + (", or metric 'kid'." if reference.has_rows else "."),
         argument="reference",
     )

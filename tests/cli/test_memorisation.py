@@ -74,7 +74,7 @@ def test_groups_of_real_rows(run, files):
         ({"heldout": "train.npy"}, "train.npy` holds the same rows"),
         ({"heldout": "gone.npy"}, "gone.npy"),
         ({"heldout": "moments.npz"}, "moments.npz: holds statistics"),
-        ({"fake": "narrow"}, "narrow.npy"),
+        ({"fake": "narrow"}, "train.npy` has 12: both must come from the same encoder"),
         ({"fake": "nan"}, "nan.npy` has NaN in row 0"),
         ({"heldout": "narrow.npy"}, "narrow.npy"),
     ],

@@ -279,7 +279,7 @@ def test_groups_are_refused_where_they_were_split(real):
     given = gb.Sample(train, groups=ids), gb.Sample(heldout, groups=ids + 50)
     with pytest.raises(gb.InputError, match="`heldout` shares 50 groups"):
         gb.memorisation(fresh, *given)
-    with pytest.raises(gb.InputError, match="must both have groups"):
+    with pytest.raises(gb.InputError, match=r"^`train` and `heldout` must both have groups"):
         gb.memorisation(fresh, train, given[1])
     with pytest.raises(gb.InputError, match="`train` has weights"):
         gb.memorisation(fresh, gb.Sample(train, weights=np.ones(300)), heldout)
