@@ -19,6 +19,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
+from operator import add
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,7 +35,7 @@ from genbounds.estimators._second_order import (
     expand_design,
     expand_rows,
 )
-from genbounds.estimators._tiles import ChosenRows
+from genbounds.estimators._tiles import ChosenRows, over_rows
 from genbounds.estimators.spectrum_fit._contour import contour_trace_root
 from genbounds.validation import Float
 
@@ -47,7 +48,7 @@ PART_ROWS = 2048
 PART_WORK = 2048 * 2048**2
 """... and of more where a row costs little: rows times the square of the number of features."""
 
-SINGLE_WIDTH = 512
+SINGLE_WIDTH = 64
 """From so many dimensions on, products of features given in single precision are formed in it. In
 coordinates of unit variance its rounding is some 1e-7 of a term, also where standard deviations
 span seven decades (directions in which it is coarse weigh little)."""
@@ -219,6 +220,9 @@ def rows_error(
     """
     part_rows = None if every_row else max(PART_ROWS, PART_WORK // form.widest**2)
     if design is None or design.independent:
+        if bias_only and (part_rows is None or part_rows >= form.known_rows):
+            bias = form.bias()
+            return SampleError(n=form.n, bias=bias, row_bias=bias)
         error, _ = expand_rows(
             form,
             part_rows=part_rows,
@@ -333,9 +337,20 @@ class FrechetRows(DivisibleForm):
         """h(x_i, x_j)."""
         return self.kernel.cross(one, i, two, j)
 
+    def bias(self) -> float:
+        """Mean of h(x, x) over n, from all rows: sums over them, without the terms of each."""
+        bare = self.holding(self.chosen.part(slice(0, 0)))
+        total: float = over_rows(_own_sum, add, self.chosen, constants=(bare,), step=self.step)
+        return total / self.chosen.n / self.bias_divisor
+
     def weighted(self) -> _WeightedRows:
         """Return empty sums."""
         return _WeightedRows(self.kernel, self._centre)
+
+
+def _own_sum(rows: ChosenRows, bare: FrechetRows) -> float:
+    form = bare.holding(rows)
+    return sum(form.kernel.own_sum(block) for _, block in form.blocks(None))
 
 
 def product_type(rows: NDArray[Any], roots: Float) -> np.dtype[Any]:
@@ -467,6 +482,20 @@ class Kernel:
         linear = sums[:, 2] if self.empirical else squared_norm
         own: Float = self._form(w2) - 2.0 * diagonal + linear + self.constant
         return influence, own, linear + sums[:, 1]
+
+    def own_sum(self, rows: Rows) -> float:
+        """Σ h(x, x) of independent rows."""
+        squares, form = np.zeros(self.roots.size), 0.0
+        for piece in _pieces(rows.w):
+            w2 = rows.w[piece] * rows.w[piece]
+            squares += w2.sum(axis=0)
+            if self.factor is None:
+                form += float((w2.T @ w2 * self.weights).sum())
+            else:
+                parts = w2 @ self.factor
+                form += float(np.vdot(parts, parts))
+        own = form - 2.0 * float(self.diagonal @ squares) + float(np.vdot(rows.x, rows.x))
+        return own + len(rows.w) * self.constant
 
     def cross(self, one: Rows, i: Index | slice, two: Rows, j: Index | slice) -> Float:
         """H of rows i of one block with as many rows j of another."""

@@ -265,7 +265,8 @@ def _measure(lam: Float, sizes: Sequence[int]) -> tuple[Float, Float, Float]:
     for real Gaussian rows: Bai & Silverstein (2004), (1.21) and (1.20), written in m alone. Of two
     samples each adds its own, as if the other's covariance were the population's.
     """
-    low = LOWEST * float(np.quantile(lam, LOWEST_QUANTILE))
+    k = lam.size  # in descending order, of which a quantile is found without sorting
+    low = LOWEST * float(np.interp(LOWEST_QUANTILE * (k - 1), np.arange(k), lam[::-1]))
     x = np.geomspace(low, 30.0 * lam[0], POINTS)
     inverse = 1.0 / (lam + x[:, None])
     squares = inverse * inverse
@@ -334,7 +335,9 @@ class _Curve:
         logs, index = np.log(lam) - self.shape[: lam.size], np.log(np.arange(1, lam.size + 1))
         half = max(2, lam.size // 2)
         if lam.size > 2:
-            slope, level = np.polyfit(index[:half], logs[:half], 1)
+            middle = index[:half].mean()
+            slope = (index[:half] - middle) @ logs[:half] / ((index[:half] - middle) @ index[:half])
+            level = logs[:half].mean() - slope * middle
         else:
             slope, level = 0.0, float(logs[0])
         law = level + slope * self.knots

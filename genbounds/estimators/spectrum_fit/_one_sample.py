@@ -17,6 +17,7 @@ import numpy as np
 import scipy  # its submodules are loaded at their first use
 from numpy.typing import NDArray
 
+from genbounds.estimators._inspect import row_ids
 from genbounds.estimators._linalg import EPS
 from genbounds.estimators._moments import random_groups
 from genbounds.estimators.spectrum_fit._contour import contour_trace_root
@@ -449,8 +450,8 @@ def kept_ranks(values: Float, n: int, r: int, *, distinct: int | None = None) ->
 
 
 def distinct_rows(rows: Float) -> int:
-    """Count the rows that differ in at least one bit, by their 64-bit hashes."""
-    return len({hash(row.tobytes()) for row in rows})
+    """Count the rows that differ, by their 64-bit digests."""
+    return int(np.unique(row_ids(rows)).size)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
