@@ -31,7 +31,7 @@ from genbounds.estimators import (
 )
 from genbounds.estimators.frechet._mixed import assuming
 from genbounds.samples import Sample
-from genbounds.select._mixture_gap import FEWER, FITTING, Gaps, Weighed, parts
+from genbounds.select._mixture_gap import FEWER, PILOT, Gaps, Weighed, parts
 from genbounds.validation import Float, InputError
 
 LEAST_RATIO = 2
@@ -62,7 +62,7 @@ class FrechetJudge:
         if len(fitting) < LEAST_RATIO * real.shape[1]:
             raise InputError(
                 f"has {len(real)} rows of {real.shape[1]} features; target 'mixture' needs "
-                f"{LEAST_RATIO * FITTING * real.shape[1]} for 'fd'. 'kid' and 'energy' take fewer.",
+                f"{LEAST_RATIO * PILOT * real.shape[1]} for 'fd'. 'kid' and 'energy' take fewer.",
                 argument="reference",
             )
         self._fitting, self._fitting_rows = Moments.from_features(fitting), fitting

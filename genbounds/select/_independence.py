@@ -258,7 +258,7 @@ def _normal_scores(summaries: Float) -> Float:
 
 @lru_cache(maxsize=32)
 def _quantiles(n: int) -> Float:
-    """Return normal quantiles by twice the rank, from 0, of n values: arms have looks of one size."""
+    """Return normal quantiles by twice the rank, from 0: arms have looks of the same sizes."""
     quantiles: Float = scipy.special.ndtri((np.arange(2 * n - 1) + 1.0) / (2 * n))
     quantiles.flags.writeable = False
     return quantiles

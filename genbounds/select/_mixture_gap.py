@@ -7,16 +7,17 @@ and G = Σ v_a g_a, the residual R' of v has ⟨R, R'⟩ = f(w) - G/2, so that b
     f(w) - f(v) <= f(w) - (f(w) - G/2)² / f(w) = G - G² / 4f(w)    (f(w) where G > 2 f(w)):
 
 less than the Frank–Wolfe gap, max g_a, and than the score itself. It needs upper bounds of f(w) and
-of each g_a; as v is fixed, whatever the samples are, the number of the latter costs nothing. Of the
-rows of every arm and of the reference a quarter decides the weights, and who draws next; the others
-certify. Proof: docs/selection.md.
+of each g_a; as v is fixed, whatever the samples are, the number of the latter costs nothing. Both
+are means over pairs of folds, at weights fitted to the other folds (`CrossedMeans`): the bound
+grows with f and G and is concave in them, so that it holds for the mean weights. Who draws next is
+decided by rows apart, the pilot. Proof: docs/selection.md.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -38,33 +39,33 @@ from genbounds.results import Diagnostic
 from genbounds.select._certificate import skewed, studentised
 from genbounds.validation import Float
 
-FITTING = 4
-"""One row of so many fits the weights."""
+PILOT = 4
+"""One row of so many decides who draws next; for the Fréchet distance it also fits the weights."""
 
-FEWER = math.sqrt(1.0 / (FITTING - 1.0))
-"""Standard errors of the rows that certify, in those of the rows that fit."""
+FEWER = math.sqrt(1.0 / (PILOT - 1.0))
+"""Standard errors of the rows that judge, in those of the pilot."""
 
 FOLDS = 5
 """Parts between which inner products are estimated."""
 
 
 def parts(n: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Which of `n` rows fit the weights, and which certify: always the same ones."""
-    fitting = np.arange(n) % FITTING == FITTING - 1
-    return fitting, ~fitting
+    """Which of `n` rows are the pilot, and which judge: always the same ones."""
+    pilot = np.arange(n) % PILOT == PILOT - 1
+    return pilot, ~pilot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weighed:
-    """What the rows say of the weights that their fitting part chose.
+    """What the rows say of the best weights.
 
     Attributes
     ----------
     weights : ndarray of shape (K,)
     estimates : list of Estimate
-        Of the mixture, then of every arm, from the rows that certify.
+        Of the mixture, then of every arm, from the rows that judge.
     gaps, guess : Gaps
-        From those rows; and from the fitting ones, what as many rows as certify would give.
+        From those rows; and from the pilot, what as many rows as judge would give.
     warnings : tuple of Diagnostic
     """
 
@@ -112,13 +113,22 @@ class Gaps:
 
 
 def kernel_gaps(weights: Float, crossed: CrossedMeans, critical: float, scale: float = 1.0) -> Gaps:
-    """Bound f(w) and each g_a at `weights` that owe nothing to the rows behind `crossed`.
+    """Bound the means of f(w) and each g_a over `weights`.
 
-    `scale`: of standard errors, to tell what other rows would give.
+    Parameters
+    ----------
+    weights : ndarray of shape (pairs, K)
+        Fitted, for every pair of folds, to the other folds; or one row that owes nothing to any.
+    crossed : CrossedMeans
+    critical : float
+    scale : float
+        Of standard errors, to tell what other rows would give.
     """
-    c = np.append(weights, -1.0)
-    steps = [np.append(weights - vertex, 0.0) for vertex in np.eye(len(weights))]
-    found = [crossed.functional((np.outer(c, x) + np.outer(x, c))[None]) for x in (c / 2.0, *steps)]
+    c = _with_reference(weights)
+    found = [_estimated(crossed, c, c / 2.0, c)]
+    for vertex in np.eye(weights.shape[1]):
+        step = np.pad(weights - vertex, [(0, 0), (0, 1)])
+        found.append(_estimated(crossed, c, step, c + step))
     high = [one.value + scale * _reach(crossed, one, critical) for one in found]
     warnings = [warning for one in found for warning in _tails(crossed, one)]
     return Gaps(
@@ -128,6 +138,19 @@ def kernel_gaps(weights: Float, crossed: CrossedMeans, critical: float, scale: f
         bound=gap_bound,
         warnings=(*dict.fromkeys(warnings),),
     )
+
+
+def _estimated(crossed: CrossedMeans, c: Float, x: Float, towards: Float) -> Quadratic:
+    """Estimate the mean of 2 Σ c_a x_b ⟨m_a, m_b⟩; `towards`: how it changes with the weights."""
+    product = c[:, :, None] * x[:, None, :]
+    found = crossed.functional(product + product.transpose(0, 2, 1))
+    choice = crossed.variance_of_choice(c, towards.mean(axis=0))
+    return replace(found, variance=found.variance + choice)
+
+
+def _with_reference(weights: Float) -> Float:
+    """Return (w, -1) for every w."""
+    return np.pad(weights, [(0, 0), (0, 1)], constant_values=-1.0)
 
 
 def gap_bound(score: float, steepest: float) -> float:
@@ -164,7 +187,7 @@ class KernelJudge:
     options : mapping
         Of the kernel.
     rng : Generator
-        Decides which rows of the reference fit.
+        Decides which rows of the reference are the pilot.
     tail : float
         Probability with which each bound of a look may be too small.
     seed : int
@@ -194,25 +217,26 @@ class KernelJudge:
         self._title, self._seed = metric.title, seed
 
     def look(self, rows: Mapping[str, NDArray[Any]]) -> Weighed:
-        """Fit the weights of these arms to one part of the rows, and judge them by the other."""
-        (fitting, _), (certifying, warnings) = (self._crossed(rows, part) for part in range(2))
-        weights = np.ones(1)
+        """Weigh these arms by the rows that judge; guess the bound from the pilot."""
+        (pilot, _), (judging, warnings) = (self._crossed(rows, part) for part in range(2))
+        weights = guessed = np.ones((1, 1))
         if len(rows) > 1:
-            weights = fitting.fitted(range(FOLDS), reference=True)
+            weights = judging.crossed_weights(reference=True)
+            guessed = pilot.fitted(range(FOLDS), reference=True)[None]
         return Weighed(
-            weights=weights,
+            weights=weights.mean(axis=0),
             estimates=[
-                mixture_estimate(certifying, np.append(row, -1.0)[None], title=self._title)
-                for row in (weights, *np.eye(len(rows)))
+                mixture_estimate(judging, _with_reference(one), title=self._title)
+                for one in (weights, *np.eye(len(rows))[:, None])
             ],
-            gaps=kernel_gaps(weights, certifying, self._critical),
-            guess=kernel_gaps(weights, fitting, self._critical, FEWER),
+            gaps=kernel_gaps(weights, judging, self._critical),
+            guess=kernel_gaps(guessed, pilot, self._critical, FEWER),
             warnings=warnings,
         )
 
     def _crossed(
         self, rows: Mapping[str, NDArray[Any]], part: int
     ) -> tuple[CrossedMeans, tuple[Diagnostic, ...]]:
-        """Return the kernel means of the fitting (0) or certifying (1) rows."""
+        """Return the kernel means of the pilot (0) or of the rows that judge (1)."""
         chosen = {name: one[parts(len(one))[part]] for name, one in rows.items()}
         return crossed_distances(chosen, self._references[part], folds=FOLDS, seed=self._seed)

@@ -227,8 +227,8 @@ class CrossedMeans:
         lost = sample.design.degrees_of_freedom / self._free(sample)
         return math.sqrt(lost) * unit_steps(values, sample.weights, sample.design)
 
-    def variance_of_choice(self, c: Float) -> float:
-        """Variance that the choice of weights adds to the mean of Σ c_a c_b ⟨m_a, m_b⟩.
+    def variance_of_choice(self, c: Float, towards: Float | None = None) -> float:
+        """Variance that the choice of weights adds to a mean over pairs of folds.
 
         Weights for one pair of folds are fitted to rows that another pair judges, and the other way
         round, so that the errors of two pairs are correlated: little where the best weights are
@@ -238,6 +238,9 @@ class CrossedMeans:
         ----------
         c : ndarray of shape (pairs, samples)
             Fitted, for every pair of folds, to the other folds; or one row of given weights.
+        towards : ndarray of shape (samples,), optional
+            t, where other weights change the mean by 2 Σ δ_a t_b ⟨m_a, m_b⟩: by default the mean of
+            c, as for Σ c_a c_b ⟨m_a, m_b⟩.
 
         Returns
         -------
@@ -246,14 +249,14 @@ class CrossedMeans:
         apart = c - c.mean(axis=0)
         if not apart.any():
             return 0.0
-        mean, folds = c.mean(axis=0), self.folds
+        mean, folds = c.mean(axis=0) if towards is None else towards, self.folds
         names = [sample.names for sample in self.samples]
         steps = np.zeros((1 + max(int(one.max()) for one in names), len(names)))
         for a, sample in enumerate(self.samples):
             centred = (self.means[a] - self.gram[a][sample.fold]).transpose(0, 2, 1) @ mean
             own = centred[np.arange(len(centred)), sample.fold]
-            towards = (centred.sum(axis=1) - own) / (folds - 1.0)
-            steps[names[a], a] = self._steps(sample, towards) / folds
+            others = (centred.sum(axis=1) - own) / (folds - 1.0)
+            steps[names[a], a] = self._steps(sample, others) / folds
         found = float(np.einsum("pa,ab,pb->", apart, steps.T @ steps, apart)) / len(c)
         if self._second is not None:  # the noise of the mean embeddings towards which steps are
             noise = (apart**2).mean(axis=0) @ self._second @ mean**2
