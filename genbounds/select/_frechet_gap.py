@@ -1,7 +1,7 @@
 """How far a mixture's Fréchet distance is at most from that of the best mixture.
 
 For functions φ and ψ with E φ(x) + E ψ(y) <= FD whatever x and y are (`Potentials`), chosen from
-the rows that fit, the distance of a mixture v is at least Σ v_a E_a φ + E ψ. So
+the pilot, which also fits w, the distance of a mixture v is at least Σ v_a E_a φ + E ψ. So
 
     f(w) - f(v) <= Σ v_a g_a,  g_a = f(w) - E_a φ - E ψ:
 
@@ -35,7 +35,7 @@ from genbounds.select._mixture_gap import FEWER, PILOT, Gaps, Weighed, parts
 from genbounds.validation import Float, InputError
 
 LEAST_RATIO = 2
-"""Rows that fit for each feature: with fewer the map of φ is noise, and the bound too long."""
+"""Rows of the pilot for each feature: with fewer the map of φ is noise, and the bound too long."""
 
 
 class FrechetJudge:
@@ -46,7 +46,7 @@ class FrechetJudge:
     real : ndarray of shape (m, d)
         Rows of the reference.
     rng : Generator
-        Decides which rows of the reference fit.
+        Decides which rows of the reference are the pilot.
     tail : float
         Probability with which each bound of a look may be too small.
 
@@ -70,7 +70,7 @@ class FrechetJudge:
         self._level, self._critical = 1.0 - 2.0 * tail, -float(scipy.special.ndtri(tail))
 
     def look(self, rows: Mapping[str, NDArray[Any]]) -> Weighed:
-        """Fit the weights of these arms to one part of the rows, and judge them by the other."""
+        """Fit the weights of these arms to the pilot, and judge them by the other rows."""
         fitting, certifying = (
             [one[parts(len(one))[part]] for one in rows.values()] for part in range(2)
         )
@@ -112,7 +112,7 @@ class FrechetJudge:
     def _guess(
         self, score: float, weights: Float, bound: Potentials, fitting: list[NDArray[Any]]
     ) -> Gaps:
-        """Foresee the bounds from the rows that fit: to first order f(w) is E φ, and ψ cancels."""
+        """Foresee the bounds from the pilot: to first order f(w) is E φ, and ψ cancels."""
         low = [bound.of_fake(one) for one in fitting]
         real = bound.of_real(self._fitting_rows).mean()
         per_row = np.array([float(one.var(ddof=1)) / one.size for one in low])

@@ -218,7 +218,7 @@ class MixtureLoop:
         return live
 
     def _look(self) -> _Look:
-        """Fit the weights to one part of the rows, and judge them by the other."""
+        """Weigh the live arms by the rows so far."""
         live = self._live()
         found = self._judge.look({self.samplers[arm].name: self.samplers[arm].rows for arm in live})
         level = 1.0 - self.settings.error / (len(self.sizes) * (1 + len(live)))
@@ -237,7 +237,7 @@ class MixtureLoop:
         )
 
     def _next(self, look: _Look, total: int) -> NDArray[np.int64]:
-        """Sizes of all arms at the next look: `total` or more, by what the fitting rows say.
+        """Sizes of all arms at the next look: `total` or more, by what the pilot says.
 
         A batch of arm b lessens the variance of a bound by about σ_b²/n_b² a row; it goes where
         that is the most for the cost, of those bounds that keep the gap above the tolerance.
@@ -283,7 +283,7 @@ class _Look:
     scores : list of Score
         Of the mixture, then of every live arm.
     gaps, guess : Gaps
-        From the certifying rows, and from the fitting ones.
+        From the rows that judge, and from the pilot.
     warnings : tuple of Diagnostic
     """
 
