@@ -2,7 +2,7 @@
 
 Arms and reference are mixtures of Gaussians in four dimensions, whose moments and kernel means are
 known in closed form (`experiments/accuracy/mixtures.py`), so that so is the gap of any weights to
-the best: by KAD, or by the Fréchet distance (`--metric fd`).
+the best: by KAD, by the Fréchet distance (`--metric fd`), or by RKE (`--metric rke`).
 *errors*: runs in which the bound lay below the true gap at any of their looks (nominal: at most
 5 %), which is more than those with a wrong certificate at any tolerance. *samples*: samples to a
 certificate, and how many the same arms take by equal shares.
@@ -27,17 +27,19 @@ from genbounds.estimators import MixtureDistance, least_distance
 from genbounds.estimators.kernels._crossed import simplex_minimum
 from genbounds.select._mixture import MixtureLoop
 
-OPTIONS = {"kad": {"bandwidth": BANDWIDTH}, "fd": None}
+OPTIONS = {"kad": {"bandwidth": BANDWIDTH}, "fd": None, "rke": {"bandwidth": BANDWIDTH}}
 
 
 TOLERANCES = {
     "kad": {"specialists": 0.9, "all the same": 0.5, "two specialists, six poor": 0.25},
     "fd": {"specialists": 0.25, "all the same": 0.25, "two specialists, six poor": 0.15},
+    "rke": {"specialists": 1.0, "all the same": 1.0, "two specialists, six poor": 1.0},
 }
 
 
-def worlds() -> dict[str, World]:
+def worlds(metric: str = "kad") -> dict[str, World]:
     """Return line-ups of four and eight arms."""
+    kernel = "rke" if metric == "rke" else "kad"
     rng = np.random.default_rng(7)
     centres = 2.5 * rng.standard_normal((8, 4))
     near = centres + 0.4 * rng.standard_normal(centres.shape)
@@ -47,10 +49,10 @@ def worlds() -> dict[str, World]:
     halves = [Gaussians(centres[:4]), Gaussians(centres[4:])]
     poor = [Gaussians(centres + 2.0 * rng.standard_normal(4), 1.0) for _ in range(6)]
     return {
-        "specialists": gaussian("specialists", special, real, 0),
-        "exact mix, distance 0": gaussian("exact", perfect, real, 0),
-        "all the same": gaussian("same", [Gaussians(near)] * 4, real, 0),
-        "two specialists, six poor": gaussian("poor", [*halves, *poor], real, 0),
+        "specialists": gaussian("specialists", special, real, 0, metric=kernel),
+        "exact mix, distance 0": gaussian("exact", perfect, real, 0, metric=kernel),
+        "all the same": gaussian("same", [Gaussians(near)] * 4, real, 0, metric=kernel),
+        "two specialists, six poor": gaussian("poor", [*halves, *poor], real, 0, metric=kernel),
     }
 
 
@@ -73,6 +75,10 @@ def gap(world: World, live, weights, metric: str = "kad") -> float:
         models = [gb.Moments(*world.models[arm].mean_and_covariance()) for arm in live]
         distance = MixtureDistance(models, gb.Moments(*world.reference.mean_and_covariance()))
         return distance(weights)[0] - distance(least_distance(distance))[0]
+    if metric == "rke":
+        gram = world.gram[np.ix_(live, live)]
+        best = simplex_minimum(gram)
+        return float(1.0 / (best @ gram @ best) - 1.0 / (weights @ gram @ weights))
     gram = world.gram[np.ix_([*live, -1], [*live, -1])]
     to = gram[:-1, -1]
     square = gram[:-1, :-1] - to[:, None] - to + gram[-1, -1]
@@ -112,7 +118,7 @@ def errors(runs: int, cells: list[str], metric: str) -> None:
     print("| world | below the true gap at any look | mean gap, first and last look | mean bound |")
     print("|---|---|---|---|")
     for name in cells:
-        world = worlds()[name]
+        world = worlds(metric)[name]
         found = [
             bounds(world, seed, limit=300, reference=400, metric=metric) for seed in range(runs)
         ]
@@ -131,7 +137,7 @@ def samples(runs: int, cells: dict[str, float], metric: str) -> None:
     print("| world | tolerance | certified | samples: median | by equal shares | share of it |")
     print("|---|---|---|---|---|---|")
     for name, tolerance in cells.items():
-        world, drawn, certified = worlds()[name], [], 0
+        world, drawn, certified = worlds(metric)[name], [], 0
         for seed in range(runs):
             real = world.reference.draw(2000, np.random.default_rng([1, seed])).features
             pair = [

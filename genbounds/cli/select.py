@@ -98,7 +98,7 @@ def select(
             metavar="best|mixture",
             autocompletion=offer("best|mixture"),
             help="best: the best model; mixture: shares of models whose score is at most "
-            "--tolerance above that of the best mixture (fd, kid, cmmd, kad, energy).",
+            "--tolerance from that of the best mixture (fd, kid, cmmd, kad, energy, rke).",
         ),
     ] = "best",
     policy: Annotated[

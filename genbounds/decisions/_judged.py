@@ -11,18 +11,15 @@ import numpy as np
 from genbounds.estimators import (
     CrossedMeans,
     Estimate,
-    KernelReference,
     MetricSpec,
     Quadratic,
-    crossed_distances,
-    crossed_squares,
+    crossed_means,
     frechet_mixture,
     mixture_estimate,
     student_quantile,
-    vendi_options,
 )
 from genbounds.results import Diagnostic
-from genbounds.validation import Float, InputError
+from genbounds.validation import Float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -75,26 +72,6 @@ def _two_sided(level: float) -> float:
     return 2.0 * level - 1.0
 
 
-def _crossed(
-    spec: MetricSpec,
-    models: Mapping[str, Any],
-    reference: Any,
-    options: Mapping[str, Any],
-    *,
-    folds: int,
-    seed: int,
-) -> tuple[CrossedMeans, tuple[Diagnostic, ...]]:
-    if spec.name != "rke":
-        kernel = "polynomial" if spec.name == "kid" else spec.name
-        prepared = KernelReference(reference, kernel=kernel, **options)
-        return crossed_distances(models, prepared, folds=folds, seed=seed)
-    shared = [*models.values()] if reference is None else [reference]
-    given, _ = vendi_options("rke", shared, options)
-    if given["kernel"] != "rbf":
-        raise InputError("must be 'rbf' for a mixture: pass no other.", argument="kernel")
-    return crossed_squares(models, given["bandwidth"], folds=folds, seed=seed)
-
-
 def judged_by_folds(
     spec: MetricSpec,
     models: Mapping[str, Any],
@@ -106,7 +83,7 @@ def judged_by_folds(
     seed: int,
 ) -> Judged:
     """Judge a mixture by a score that is quadratic in the weights, between pairs of folds."""
-    crossed, warnings = _crossed(spec, models, reference, options, folds=folds, seed=seed)
+    crossed, warnings = crossed_means(spec, models, reference, options, folds=folds, seed=seed)
     count = len(models)
     referenced = len(crossed.samples) > count
     weights = _with_reference(crossed.crossed_weights(reference=referenced), referenced)

@@ -25,8 +25,8 @@ from genbounds.select._sampler import Sampler
 from genbounds.select._summary import statuses
 from genbounds.validation import Float, InputError, check_features, check_finite
 
-METRICS = ("fd", "kid", "cmmd", "kad", "energy")
-"""Distances that are convex in the weights of a mixture."""
+METRICS = ("fd", "kid", "cmmd", "kad", "energy", "rke")
+"""Scores whose gap to the best mixture can be bounded."""
 
 ALLOCATIONS = ("lucb", "uniform")
 
@@ -92,15 +92,17 @@ class MixtureLoop:
     Parameters
     ----------
     arms : mapping of str to Arm
-    reference : array_like of shape (m, d)
+    reference : array_like of shape (m, d), optional for "rke"
     settings : MixtureSettings
     """
 
     def __init__(self, arms: Mapping[str, Arm], reference: Any, settings: MixtureSettings) -> None:
         self.settings = settings
-        real = _rows_of(reference)
-        self._columns = real.shape[1]
-        least = FRECHET_LOOK * self._columns if settings.metric.name == "fd" else 0
+        real = None if reference is None else _rows_of(reference)
+        self._columns = None if real is None else real.shape[1]
+        least = 0
+        if settings.metric.name == "fd" and self._columns is not None:
+            least = FRECHET_LOOK * self._columns
         first = max(FIRST_LOOK, least) if settings.first_look is None else settings.first_look
         self._limit = max(LIMIT, 4 * first) if settings.limit is None else settings.limit
         self.samplers = [
@@ -120,7 +122,7 @@ class MixtureLoop:
         tail = settings.error / (2 * len(self.sizes))
         rng = settings.stream(0)
         self._judge: FrechetJudge | KernelJudge
-        if settings.metric.name == "fd":
+        if settings.metric.name == "fd" and real is not None:
             self._judge = FrechetJudge(real, rng=rng, tail=tail)
         else:
             self._judge = KernelJudge(
@@ -189,16 +191,17 @@ class MixtureLoop:
     def _live(self) -> list[int]:
         """Arms with sound rows, and enough of them; the others are set aside."""
         rows, seen = [sampler.rows for sampler in self.samplers], dict[str, NDArray[np.uint64]]()
+        whose, columns = "the reference", self._columns
+        if columns is None:
+            whose, columns = "the first arm", next((one.shape[1] for one in rows if len(one)), 0)
         error = ORDER_ERROR / (len(self.samplers) * len(self.sizes))
         for sampler, one in zip(self.samplers, rows, strict=True):
             if sampler.failure is not None:
                 continue
             if sampler.labelled:
                 sampler.set_aside("its rows have groups or strata, which a mixture does not take")
-            elif sampler.n and sampler.columns != self._columns:
-                sampler.set_aside(
-                    f"its rows have {sampler.columns} columns, the reference has {self._columns}"
-                )
+            elif sampler.n and sampler.columns != columns:
+                sampler.set_aside(f"its rows have {sampler.columns} columns, {whose} has {columns}")
             elif sampler.n < MINIMUM_LOOK:
                 sampler.set_aside(f"it gave {sampler.n} samples; {MINIMUM_LOOK} are needed")
             else:

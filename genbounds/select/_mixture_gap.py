@@ -1,4 +1,4 @@
-"""How far a mixture's kernel distance is at most from that of the best mixture.
+"""How far a mixture's kernel score is at most from that of the best mixture.
 
 With m_a the mean embeddings of K arms and, last, of the reference, and c = (w, -1), the score is
 f(w) = ‖R‖², R = Σ c_a m_a. With v the best weights, g_a = ∇f(w)·(w - e_a) = 2 ⟨R, Σ w_b m_b - m_a⟩
@@ -7,9 +7,10 @@ and G = Σ v_a g_a, the residual R' of v has ⟨R, R'⟩ = f(w) - G/2, so that b
     f(w) - f(v) <= f(w) - (f(w) - G/2)² / f(w) = G - G² / 4f(w)    (f(w) where G > 2 f(w)):
 
 less than the Frank–Wolfe gap, max g_a, and than the score itself. It needs upper bounds of f(w) and
-of each g_a; as v is fixed, whatever the samples are, the number of the latter costs nothing. Both
-are means over pairs of folds, at weights fitted to the other folds (`CrossedMeans`): the bound
-grows with f and G and is concave in them, so that it holds for the mean weights. Who draws next is
+of each g_a; as v is fixed, whatever the samples are, the number of the latter costs nothing. RKE is
+1 / f, with c = w: there 1 / f(v) - 1 / f(w) is at most what it is with the least f(v). Both bounds
+are of means over pairs of folds, at weights fitted to the other folds (`CrossedMeans`): the gap
+that they give is concave in f and G, so that it holds for the mean weights. Who draws next is
 decided by rows apart, the pilot. Proof: docs/selection.md.
 """
 
@@ -27,13 +28,13 @@ from numpy.typing import NDArray
 from genbounds.estimators import (
     CrossedMeans,
     Estimate,
-    KernelReference,
     MetricSpec,
     Quadratic,
-    crossed_distances,
+    crossed_means,
     heavy_tails,
     median_bandwidth,
     mixture_estimate,
+    vendi_options,
 )
 from genbounds.results import Diagnostic
 from genbounds.select._certificate import skewed, studentised
@@ -78,18 +79,18 @@ class Weighed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gaps:
-    """Bounds of a score, and of how steeply it falls towards each vertex of the simplex.
+    """Bounds of a mixture's f(w), and of how steeply it falls towards each vertex of the simplex.
 
     Attributes
     ----------
     score : float
-        Upper confidence bound of f(w).
+        Confidence bound of f(w): upper, or lower for RKE.
     towards : ndarray of shape (K,)
         Upper confidence bounds of g_a.
     parts : ndarray of shape (1 + K, K + 1)
         Variance of the estimates of f(w) and each g_a due to each arm and, last, to the reference.
     bound : callable
-        From bounds of f(w) and of the largest g_a to that of the gap; never above the first.
+        From bounds of f(w) and of the largest g_a to that of the gap.
     warnings : tuple of Diagnostic
     """
 
@@ -106,14 +107,14 @@ class Gaps:
 
     def decisive(self, tolerance: float) -> NDArray[np.bool_]:
         """Which of f(w) and the g_a keep the gap above the `tolerance`, or else its bound up."""
-        by_score = self.high >= self.score
+        by_score = self.high == self.score
         level = min(tolerance, self.high)
         open_ = [self.bound(self.score, max(0.0, one)) >= level for one in self.towards]
         return np.array([by_score, *(one and not by_score for one in open_)])
 
 
 def kernel_gaps(weights: Float, crossed: CrossedMeans, critical: float, scale: float = 1.0) -> Gaps:
-    """Bound the means of f(w) and each g_a over `weights`.
+    """Bound the means of f(w) and each g_a over `weights`; without a reference the gap of RKE.
 
     Parameters
     ----------
@@ -124,18 +125,25 @@ def kernel_gaps(weights: Float, crossed: CrossedMeans, critical: float, scale: f
     scale : float
         Of standard errors, to tell what other rows would give.
     """
-    c = _with_reference(weights)
+    models = weights.shape[1]
+    distance = len(crossed.samples) > models
+    c = _with_reference(weights, distance)
     found = [_estimated(crossed, c, c / 2.0, c)]
-    for vertex in np.eye(weights.shape[1]):
-        step = np.pad(weights - vertex, [(0, 0), (0, 1)])
+    for vertex in np.eye(models):
+        step = np.pad(weights - vertex, [(0, 0), (0, int(distance))])
         found.append(_estimated(crossed, c, step, c + step))
-    high = [one.value + scale * _reach(crossed, one, critical) for one in found]
-    warnings = [warning for one in found for warning in _tails(crossed, one)]
+    sides = np.ones(1 + models)
+    sides[0] = 1.0 if distance else -1.0
+    ends = [
+        one.value + side * scale * _reach(crossed, one, critical, side)
+        for one, side in zip(found, sides, strict=True)
+    ]
+    warnings = [warning for one in found for warning in _tails(crossed, one, models)]
     return Gaps(
-        score=max(high[0], 0.0),
-        towards=np.array(high[1:]),
-        parts=np.array([one.parts for one in found]),
-        bound=gap_bound,
+        score=max(ends[0], 0.0),
+        towards=np.array(ends[1:]),
+        parts=np.array([np.pad(one.parts, (0, int(not distance))) for one in found]),
+        bound=gap_bound if distance else rke_gap_bound,
         warnings=(*dict.fromkeys(warnings),),
     )
 
@@ -148,9 +156,9 @@ def _estimated(crossed: CrossedMeans, c: Float, x: Float, towards: Float) -> Qua
     return replace(found, variance=found.variance + choice)
 
 
-def _with_reference(weights: Float) -> Float:
-    """Return (w, -1) for every w."""
-    return np.pad(weights, [(0, 0), (0, 1)], constant_values=-1.0)
+def _with_reference(weights: Float, distance: bool) -> Float:
+    """Return (w, -1) for every w of a distance, and w itself without a reference."""
+    return np.pad(weights, [(0, 0), (0, int(distance))], constant_values=-1.0)
 
 
 def gap_bound(score: float, steepest: float) -> float:
@@ -160,29 +168,35 @@ def gap_bound(score: float, steepest: float) -> float:
     return steepest - steepest**2 / (4.0 * score)
 
 
-def _reach(crossed: CrossedMeans, found: Quadratic, critical: float) -> float:
-    """From the estimate to its upper bound: the lower tail of its error is the one that matters."""
+def rke_gap_bound(square: float, steepest: float) -> float:
+    """Largest gap of RKE: 1 / (f - G + G²/4f) - 1 / f for f(w) of at least `square`."""
+    if steepest >= 2.0 * square:
+        return math.inf
+    return square / (square - steepest / 2.0) ** 2 - 1.0 / square
+
+
+def _reach(crossed: CrossedMeans, found: Quadratic, critical: float, side: float) -> float:
+    """From the estimate to its upper (1) or lower (-1) bound: what its error's other tail takes."""
     if not found.parts.sum() > 0.0:
         return 0.0  # the vertex is where the weights are
     third = sum(float((steps**3).sum()) for steps in found.steps)
     quantile = studentised(critical, crossed.degrees(found))
-    return skewed(quantile, -third / found.stderr**3) * found.stderr
+    return skewed(quantile, -side * third / found.stderr**3) * found.stderr
 
 
-def _tails(crossed: CrossedMeans, found: Quadratic) -> tuple[Diagnostic, ...]:
-    models = len(crossed.samples) - 1
+def _tails(crossed: CrossedMeans, found: Quadratic, models: int) -> tuple[Diagnostic, ...]:
     sides = (slice(None, models), slice(models, None))
     arms, reference = (crossed.error(found, side, found.variance) for side in sides)
     return heavy_tails(Estimate(value=found.value, sample=arms, reference=reference))
 
 
 class KernelJudge:
-    """Weights of a mixture, and its gap, by a kernel distance.
+    """Weights of a mixture, and its gap, by a kernel distance or RKE.
 
     Parameters
     ----------
-    real : ndarray of shape (m, d)
-        Rows of the reference.
+    real : ndarray of shape (m, d) or None
+        Rows of the reference; of RKE, where they only tell a bandwidth.
     metric : MetricSpec
     options : mapping
         Of the kernel.
@@ -196,7 +210,7 @@ class KernelJudge:
 
     def __init__(
         self,
-        real: NDArray[Any],
+        real: NDArray[Any] | None,
         metric: MetricSpec,
         options: Mapping[str, Any],
         *,
@@ -204,29 +218,35 @@ class KernelJudge:
         tail: float,
         seed: int,
     ) -> None:
-        given = dict(options)
-        if metric.name == "kad" and given.get("bandwidth") is None:
-            given["bandwidth"] = median_bandwidth(real)  # one for both parts of the rows
-        kernel = "polynomial" if metric.name == "kid" else metric.name
-        order = rng.permutation(len(real))
-        self._references = [
-            KernelReference(real[np.sort(order[part])], kernel=kernel, **given)
-            for part in parts(len(real))
-        ]
+        self._spec, self._seed, self._options = metric, seed, dict(options)
         self._critical = -float(scipy.special.ndtri(tail))
-        self._title, self._seed = metric.title, seed
+        self._references: list[NDArray[Any] | None] = [None, None]
+        if metric.name == "rke":
+            self._options = vendi_options("rke", [] if real is None else [real], options)[0]
+            return
+        assert real is not None
+        if metric.name == "kad" and self._options.get("bandwidth") is None:
+            self._options["bandwidth"] = median_bandwidth(real)  # one for both parts of the rows
+        order = rng.permutation(len(real))
+        self._references = [real[np.sort(order[part])] for part in parts(len(real))]
 
     def look(self, rows: Mapping[str, NDArray[Any]]) -> Weighed:
         """Weigh these arms by the rows that judge; guess the bound from the pilot."""
         (pilot, _), (judging, warnings) = (self._crossed(rows, part) for part in range(2))
         weights = guessed = np.ones((1, 1))
+        distance = self._spec.name != "rke"
         if len(rows) > 1:
-            weights = judging.crossed_weights(reference=True)
-            guessed = pilot.fitted(range(FOLDS), reference=True)[None]
+            weights = judging.crossed_weights(reference=distance)
+            guessed = pilot.fitted(range(FOLDS), reference=distance)[None]
         return Weighed(
             weights=weights.mean(axis=0),
             estimates=[
-                mixture_estimate(judging, _with_reference(one), title=self._title)
+                mixture_estimate(
+                    judging,
+                    _with_reference(one, distance),
+                    title=self._spec.title,
+                    higher_is_better=not distance,
+                )
                 for one in (weights, *np.eye(len(rows))[:, None])
             ],
             gaps=kernel_gaps(weights, judging, self._critical),
@@ -239,4 +259,7 @@ class KernelJudge:
     ) -> tuple[CrossedMeans, tuple[Diagnostic, ...]]:
         """Return the kernel means of the pilot (0) or of the rows that judge (1)."""
         chosen = {name: one[parts(len(one))[part]] for name, one in rows.items()}
-        return crossed_distances(chosen, self._references[part], folds=FOLDS, seed=self._seed)
+        reference = self._references[part]
+        return crossed_means(
+            self._spec, chosen, reference, self._options, folds=FOLDS, seed=self._seed
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar
 
@@ -25,8 +26,8 @@ class MixtureSelection(InHand):
         Of every live arm alone. The intervals of mixture and arms at all looks of the run hold
         together with probability `confidence`.
     gap_high : float
-        Upper confidence bound of how much smaller the score of the best mixture is; in units of
-        the score.
+        Upper confidence bound of how much better the score of the best mixture is; in units of
+        the score. Infinite where RKE has none yet.
     certified : bool
         Whether the gap is at most `tolerance` with probability at least `confidence`: `gap_high`
         says so, from rows that are not in doubt.
@@ -93,9 +94,9 @@ class MixtureSelection(InHand):
             if self.weights[name] >= 0.0005
         )
         score = f"{number(self.score.value)} {interval(self.score.low, self.score.high)}"
-        bound = (
-            f"at most {number(self.gap_high)} above the best mixture ({percent(self.confidence)})"
-        )
+        side = "below" if self.score.higher_is_better else "above"
+        gap = f"at most {number(self.gap_high)}" if math.isfinite(self.gap_high) else "maybe far"
+        bound = f"{gap} {side} the best mixture ({percent(self.confidence)})"
         verdict = "certified" if self.certified else f"not certified, stopped: {self.stopped}"
         text = (
             f"{self.metric} of {shares}: {score}, {bound}; {verdict} at a tolerance of "
@@ -130,7 +131,7 @@ class MixtureSelection(InHand):
             "weights": dict(self.weights),
             "score": self.score.to_dict(),
             "scores": {name: score.to_dict() for name, score in self.scores.items()},
-            "gap_high": self.gap_high,
+            "gap_high": self.gap_high if math.isfinite(self.gap_high) else None,
             "certified": self.certified,
             "tolerance": self.tolerance,
             "confidence": self.confidence,

@@ -190,8 +190,8 @@ def run(  # type: ignore[misc]  # the short overloads take the same parameters
         Called with the `State` after every round; with contexts, with that of the one in turn.
     target : {"best", "mixture"}
         "mixture": find weights with which drawing from all arms at random has a score that is at
-        most `tolerance` above that of the best mixture. For "fd", "kid", "cmmd", "kad" and
-        "energy"; `tolerance` must be above 0; `policy` "lucb" draws where bounds above the
+        most `tolerance` from that of the best mixture. For "fd", "kid", "cmmd", "kad", "energy"
+        and "rke"; `tolerance` must be above 0; `policy` "lucb" draws where bounds above the
         tolerance gain most, "uniform" equally. By default the first look is at 200 samples of each
         arm, or 8 d for "fd", and `limit` is 5,000, or four first looks if that is more. `top`,
         `joins`, `record`, `progress` and `contexts` do not apply.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -14,9 +15,21 @@ import genbounds as gb
 from experiments.accuracy.mixtures import BANDWIDTH
 from experiments.selection.mixtures import arms as arms_of
 from experiments.selection.mixtures import bounds, gap, worlds
-from genbounds.estimators import KernelReference, crossed_distances, metric_spec
+from genbounds.estimators import (
+    KernelReference,
+    crossed_distances,
+    median_bandwidth,
+    metric_spec,
+)
 from genbounds.select import FeatureArm
-from genbounds.select._mixture_gap import PILOT, KernelJudge, _estimated, gap_bound, kernel_gaps
+from genbounds.select._mixture_gap import (
+    PILOT,
+    KernelJudge,
+    _estimated,
+    gap_bound,
+    kernel_gaps,
+    rke_gap_bound,
+)
 from genbounds.validation import InputError
 
 RNG = np.random.default_rng(0)
@@ -65,6 +78,26 @@ def test_the_bound_of_the_gap_holds_for_every_pair_of_mixtures():
         assert gap_bound(score, steepest) <= min(score, steepest)
         slack.append(gap_bound(score, max(0.0, v @ towards)) - gap if rows.shape[1] == 1 else 1.0)
     assert min(slack) < 1e-9  # on a line it is attained
+
+
+def test_the_bound_of_the_gap_of_rke_holds_for_every_pair_of_mixtures():
+    rng = np.random.default_rng(2)
+    slack = []
+    for _ in range(300):
+        rows = rng.normal(size=(3, rng.integers(1, 5)))
+        w, v = rng.dirichlet([0.5] * 3, size=2)
+        square, other = (w @ rows) @ (w @ rows), (v @ rows) @ (v @ rows)
+        towards = 2.0 * (w @ rows - rows) @ (w @ rows)
+        found, gap = rke_gap_bound(square, max(0.0, v @ towards)), 1.0 / other - 1.0 / square
+        assert gap <= found * (1.0 + 1e-9) + 1e-9 / square
+        if rows.shape[1] == 1 and v @ towards > 0.0 and np.isfinite(found):
+            slack.append(found - gap)
+        # What is known is a lower bound of the square, and an upper one of the slope.
+        steepest = max(0.0, v @ towards)
+        for looser in ((0.9 * square, steepest), (square, steepest + 0.01)):
+            assert rke_gap_bound(*looser) >= found - 1e-9 / square
+    assert min(np.abs(slack)) < 1e-9  # on a line it is attained
+    assert rke_gap_bound(0.0, 0.1) == np.inf
 
 
 @given(st.lists(st.tuples(st.floats(0.0, 1e3), st.floats(0.0, 1e3)), min_size=1, max_size=5))
@@ -186,6 +219,32 @@ def test_shares_are_fitted_to_the_rows_that_judge():
     assert 0.0 < judging < 0.7 * alone
 
 
+def test_rke_is_mixed_without_a_reference():
+    given = {"metric": "rke", "tolerance": 2.0}
+    found = go(reference=None, options={"bandwidth": 1.0}, **given)
+    assert (found.certified, found.metric) == (True, "rke")
+    assert 0.1 < found.weights["far"] < 0.6
+    assert found.score.value > max(one.value for one in found.scores.values())
+    assert 0.0 < found.gap_high <= 2.0
+    assert "below the best mixture" in str(found)
+    by_rows = go(reference=REAL, **given)
+    told = median_bandwidth(REAL)
+    assert by_rows.weights == go(reference=None, options={"bandwidth": told}, **given).weights
+    arms = ARMS | {"flat": lambda n, rng: rng.normal(size=(n, 3))}
+    other = go(arms, reference=None, options={"bandwidth": 1.0}, **given)
+    assert "3 columns, the first arm has 2" in other.set_aside["flat"]
+    with pytest.raises(InputError, match=r"`reference` is needed by metric 'rke'.*bandwidth"):
+        go(reference=None, **given)
+
+
+def test_a_gap_without_a_bound_is_no_number_in_json():
+    given = {"options": {"bandwidth": 1.0}, "first_look": 100, "limit": 100, "tolerance": 1e-3}
+    found = replace(go(reference=None, metric="rke", **given), gap_high=np.inf)
+    assert found.to_dict()["gap_high"] is None
+    assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["certified"] is False
+    assert "maybe far below the best mixture" in str(found)
+
+
 def test_the_frechet_distance_is_mixed_as_well():
     found = go(metric="fd", tolerance=0.1)
     assert (found.certified, found.metric) == (True, "fd")
@@ -276,7 +335,7 @@ def test_budget_limit_and_files_end_a_run():
     ("options", "words"),
     [
         ({"target": "worst"}, "target"),
-        ({"metric": "rke"}, "must be one of fd, kid, cmmd, kad, energy"),
+        ({"metric": "vendi"}, "must be one of fd, kid, cmmd, kad, energy, rke"),
         (
             {"metric": "fd", "reference": np.tile(REAL[:101], (1, 20))},
             "101 rows of 40 features.*needs 320 .*'kid' and 'energy' take fewer",

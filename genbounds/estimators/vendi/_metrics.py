@@ -103,6 +103,12 @@ def vendi_options(
     check_settings(method=given.get("method"), components=components, seed=given.get("seed", 0))
     radial, note = _is_radial(kernel), ""
     if radial and given.get("bandwidth") is None:
+        if not samples:
+            raise InputError(
+                f"is needed by metric {metric!r}: all models are scored with one bandwidth, which "
+                "comes from its rows (in Python `options` may give a `bandwidth` instead).",
+                argument="reference",
+            )
         share = max(2, BANDWIDTH_ROWS // max(len(samples), 1))
         rng = np.random.default_rng(PAIRING_SEED)
         parts = []
@@ -147,12 +153,6 @@ def _prepare(metric: str) -> Prepare:
         if reference is not None:
             samples = [reference]
             check_finite("real", check_features("real", features_of(reference)))
-        if radial and not samples and options.get("bandwidth") is None:
-            raise InputError(
-                f"is needed by metric {metric!r}: all models are scored with one bandwidth, which "
-                "comes from its rows (in Python `options` may give a `bandwidth` instead).",
-                argument="reference",
-            )
         sizes = [len(model) for model in models if hasattr(model, "__len__")]
         smallest = min(sizes, default=None)
         given, note = vendi_options(metric, samples, options, smallest=smallest)
