@@ -46,17 +46,19 @@ def check_by_class(spec: MetricSpec, *, estimator: str, convergence: bool) -> No
         raise InputError("does not apply with --by: leave one of them out.", "--convergence")
 
 
-def print_by_class(
+Found = tuple[dict[str, "ByClass"], list[Diagnostic]]
+"""The result of every model, and warnings about all of them."""
+
+
+def score_by_class(
     real: Input,
     models: Sequence[Input],
     *,
     level: float,
     images: Sequence[Path] | None,
     out: Path | None,
-    as_json: bool,
-    verbose: bool,
-) -> None:
-    """Score every class of every model, print the result, keep it and its page."""
+) -> Found:
+    """Score every class of every model; keep the result and its page."""
     pictures = pictures_for_page([real, *models], images, out)
     _check_classes(models, real)
     found: dict[str, ByClass] = {}
@@ -74,14 +76,18 @@ def print_by_class(
             for doubt in doubts
         ),
     ]
-    document = _document(found, warnings)
-    keep(out, document)
+    keep(out, _document(found, warnings))
     if out is not None:
         keep_page(out, _page(found, models, real, pictures, warnings))
+    return found, warnings
+
+
+def print_by_class(result: Found, *, as_json: bool, verbose: bool) -> None:
+    """Print what was found."""
     if as_json:
-        print_json(document)
+        print_json(_document(*result))
     else:
-        _print(found, warnings, verbose=verbose)
+        _print(*result, verbose=verbose)
 
 
 def _check_classes(models: Sequence[Input], real: Input) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -68,7 +69,8 @@ def _own_metric(name: str) -> MetricSpec:
     from genbounds.estimators import CustomMetric, MetricSpec, SmoothScore, metric_spec
 
     try:
-        target = entry_point(name)
+        with redirect_stdout(sys.stderr):
+            target = entry_point(name)
     except InputError:
         raise
     except Exception as error:

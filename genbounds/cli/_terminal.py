@@ -8,7 +8,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -239,10 +239,12 @@ def _signal_of(error: KeyboardInterrupt) -> int:
 def interruptible(advice: str) -> Iterator[None]:
     """Turn Ctrl-C into one line and exit status 130; SIGTERM in `tidy` into 143.
 
-    Nor may Python that the user named end the program: its exit status is no answer of ours.
+    Nor may Python that the user named end the program, as its exit status is no answer of ours, or
+    write where our results go: what it prints goes to standard error.
     """
     try:
-        yield
+        with redirect_stdout(sys.stderr):
+            yield
     except SystemExit as error:
         raise InputError(
             f"the Python code that was named ended the program ({said_by(error) or 'sys.exit'}): "

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from genbounds._text import interval, number, percent, shown
-from genbounds.cli._by_class import check_by_class, print_by_class
+from genbounds.cli._by_class import check_by_class, print_by_class, score_by_class
 from genbounds.cli._input import Drawing, Input
 from genbounds.cli._inputs import choose_metric
 from genbounds.cli._models import doubts_of, files_named, metric_options, read_models
@@ -201,18 +201,18 @@ def score(
         )
         if by is not None:
             real, *others = inputs
-            print_by_class(
-                real, others, level=level, images=images, out=out, as_json=as_json, verbose=verbose
-            )
-            return
-        run.take(inputs, referenced=reference is not None)
-        run.score()
-        if convergence:
-            run.score_parts()
-        run.keep(complete=True)
-        if out is not None:
-            keep_page(out, run.page())
-    if as_json:
+            classes = score_by_class(real, others, level=level, images=images, out=out)
+        else:
+            run.take(inputs, referenced=reference is not None)
+            run.score()
+            if convergence:
+                run.score_parts()
+            run.keep(complete=True)
+            if out is not None:
+                keep_page(out, run.page())
+    if by is not None:
+        print_by_class(classes, as_json=as_json, verbose=verbose)
+    elif as_json:
         print_json(run.document())
     else:
         _print(run, verbose=verbose)

@@ -534,7 +534,7 @@ def _print(
     several = len(result.top) > 1
     if result.certified:
         verb = f"are the best {len(result.top)}" if several else "is the best"
-        say(f"{best} {verb}, certified at {percent(result.confidence)}.")
+        say(f"{best} {verb}, {result.verdict}.")
     else:
         verb = "have the best scores" if several else "has the best score"
         say(f"Not certified ({result.stopped}); {best} {verb} so far.")

@@ -13,11 +13,11 @@ from genbounds.estimators import (
     Estimate,
     MetricSpec,
     Quadratic,
-    crossed_means,
     frechet_mixture,
     mixture_estimate,
     student_quantile,
 )
+from genbounds.estimators._crossed import crossed_means
 from genbounds.results import Diagnostic
 from genbounds.validation import Float
 

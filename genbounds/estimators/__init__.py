@@ -15,7 +15,6 @@ from genbounds.estimators._compare import prepare_all as prepare_all
 from genbounds.estimators._compare import rank as rank
 from genbounds.estimators._convergence import convergence as convergence
 from genbounds.estimators._convergence import growing_scores as growing_scores
-from genbounds.estimators._crossed import crossed_means as crossed_means
 from genbounds.estimators._custom_metric import CustomMetric as CustomMetric
 from genbounds.estimators._estimate import EXACT as EXACT
 from genbounds.estimators._estimate import Estimate as Estimate

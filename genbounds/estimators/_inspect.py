@@ -136,7 +136,7 @@ def _signs(
         if not posteriors:
             warnings += close_rows(rows, distinct, what)
         if not warnings:
-            warnings += _alike_in_order(rows, what)
+            warnings += alike_in_order(rows, what)
     return design, warnings
 
 
@@ -277,7 +277,7 @@ def _surprising(rows: NDArray[Any], repeated: int) -> bool:
     return repeated > 10.0 * n * (n - 1) / 2.0 * math.exp(logarithm)
 
 
-def _alike_in_order(rows: NDArray[Any], what: str) -> tuple[Diagnostic, ...]:
+def alike_in_order(rows: NDArray[Any], what: str) -> tuple[Diagnostic, ...]:
     """Compare the angle between neighbours in file order with that of random pairs."""
     n = len(rows)
     if n < 50:

@@ -244,7 +244,7 @@ def select_page(selection: Selection, *, warnings: Sequence[Diagnostic] = ()) ->
     of = f"of {count(len(selection.samples), 'model')} by {title}"
     total = count(selection.total_samples, "sample")
     if selection.certified:
-        lead = f"{best} {are} the best {of}, certified at {at} from {total}."
+        lead = f"{best} {are} the best {of} from {total}, {selection.verdict}."
         answer = Tag("certified", "good")
     else:
         lead = f"{best} {are} ahead {of}, but {total} do not certify that at {at}."

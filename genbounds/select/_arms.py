@@ -18,7 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genbounds.estimators import Moments
+from genbounds.estimators._inspect import alike_in_order
 from genbounds.origins import origin_of
+from genbounds.results import Diagnostic
 from genbounds.samples import Sample, features_of
 from genbounds.validation import InputError, as_numpy
 
@@ -73,6 +75,15 @@ class FeatureArm:
         """Go on behind the `n` rows that an earlier run with this `rng` has had."""
         self._order_of(rng)
         self._drawn = n
+
+    def doubt(self) -> Diagnostic | None:
+        """Say what the order of its rows shows: drawn at random, they would not show it any more.
+
+        Nothing of a `Sample`, which says how its rows were drawn.
+        """
+        if self._sample is not None or self._rows.dtype.kind not in "fiub":
+            return None
+        return next(iter(alike_in_order(self._rows, "")), None)
 
     def digest(self) -> str:
         """Return a text that changes whenever a row or its label does."""

@@ -61,6 +61,8 @@ class Certificate:
         Looks whose score is unreliable: they are no evidence.
     beats : ndarray of bool, shape (K, K)
         Row beats column, directly or through a chain of live arms.
+    near : ndarray of bool, shape (K, K)
+        Row is proven not to be worse than column by more than the tolerance, where there is one.
     """
 
     def __init__(
@@ -79,8 +81,7 @@ class Certificate:
         self.latest: list[Estimate | None] = [None] * arms
         self.doubtful = np.zeros(arms, dtype=np.int64)
         self._direct: Bools = np.zeros((arms, arms), dtype=bool)
-        # Row is not worse than column by more than the tolerance.
-        self._near: Bools = np.zeros((arms, arms), dtype=bool)
+        self.near: Bools = np.zeros((arms, arms), dtype=bool)
         self._hopeless: Bools = np.zeros((arms, arms), dtype=bool)
         self._looks: list[dict[int, Look]] = [{} for _ in range(arms)]
         # Policies ask at every step, the evidence changes at looks only.
@@ -127,7 +128,7 @@ class Certificate:
         live = np.flatnonzero(self.live)
         if live.size <= self.top:
             return None  # an answer that leaves no arm out says nothing
-        proven = (self.beats | self._near)[np.ix_(live, live)]
+        proven = (self.beats | self.near)[np.ix_(live, live)]
         chosen, holds = leaders(proven, self.loss[live], top=self.top)
         best = live[chosen]
         order = np.argsort(self.loss[best], kind="stable")  # NaN last
@@ -201,7 +202,7 @@ class Certificate:
 
     def _record(self, winner: int, loser: int, *, beats: bool, near: bool) -> None:
         if near and self.tolerance > 0.0:
-            self._near[winner, loser] = True
+            self.near[winner, loser] = True
         if beats:
             self._direct[winner, loser] = True
 

@@ -19,7 +19,7 @@ from genbounds.select._context_selection import Context, ContextSelection
 from genbounds.select._loop import Loop
 from genbounds.select._selection import Selection
 from genbounds.select._state import State
-from genbounds.select._summary import best_guess, summarise
+from genbounds.select._summary import best_guess, final_estimates, summarise
 from genbounds.validation import Float, InputError
 
 
@@ -180,9 +180,8 @@ def _recommended(
     losses = np.full((len(loops), len(next(iter(loops.values())).samplers)), math.nan)
     variances = losses.copy()
     for place, loop in enumerate(loops.values()):
-        for arm in np.flatnonzero(loop.certificate.live):
-            estimate = loop.certificate.latest[arm]
-            if estimate is not None:
+        for arm, estimate in final_estimates(loop).items():
+            if loop.certificate.live[arm]:
                 losses[place, arm] = estimate.loss
                 variances[place, arm] = estimate.sample.variance
     found: dict[Context, str | None] = {}

@@ -59,6 +59,8 @@ class Loop:
         Why the rows of an arm are not independent draws.
     joined : ndarray of int, shape (K,)
         Step at which each arm joined; -1 while it has not.
+    futile : bool
+        No look can be evidence, as the reference has too few rows: of one context among several.
     certificate : Certificate
     state : State
         What the policy sees. Both are there once the first batches have been drawn.
@@ -88,6 +90,7 @@ class Loop:
         self.drawn: list[int] = []
         self.looks: list[Look] = []
         self.doubts: dict[int, Diagnostic] = {}
+        self.futile = False
         # Last first, so that the next one is popped from the end.
         self._waiting = sorted(
             (
@@ -162,10 +165,14 @@ class Loop:
         for position in present:  # one batch of each arm comes first, as in the papers
             self.samplers[position].pull(settings.batch)
         self._columns = self._common_columns()
-        if settings.policy.certifies and settings.contexts == 1:
-            check_reference(
-                settings.metric, [one.rows for one in self.samplers if one.failure is None]
-            )
+        if settings.policy.certifies:
+            batches = [one.rows for one in self.samplers if one.failure is None]
+            try:
+                check_reference(settings.metric, batches)
+            except InputError:
+                if settings.contexts == 1:
+                    raise
+                self.futile = True
         first = settings.first_look or self._first_look()
         limit = settings.limit
         if limit is None:
@@ -233,7 +240,7 @@ class Loop:
     def rounds(self) -> Iterator[State]:
         """Draw until the policy stops, or nothing is left to draw or to spend; yield each round."""
         state, policy, waiting = self.state, self.settings.policy, self._waiting
-        while not self.budget.exhausted:
+        while not (self.futile or self.budget.exhausted):
             while waiting and waiting[-1][0] <= state.step and not self.budget.exhausted:
                 self._admit()
             arms = () if policy.stop(state) else policy.select(state)
@@ -322,8 +329,10 @@ class Loop:
             # independent where it does not say otherwise.
             doubt = self._shared_with_a_rival(arm, sampler.rows[:size])
             if doubt is None and not sampler.labelled:
-                doubt = copies(sample, sampler.fingerprints(size)) or order_effect(
-                    sample, estimate.sample.influence, error=self._order_error
+                doubt = (
+                    sampler.doubt
+                    or copies(sample, sampler.fingerprints(size))
+                    or order_effect(sample, estimate.sample.influence, error=self._order_error)
                 )
             if doubt is not None:
                 self.doubts[arm] = doubt

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from genbounds._text import count, number
 from genbounds.arms import Arm
 from genbounds.estimators import MetricSpec
 from genbounds.results import Diagnostic, Score, all_reliable
@@ -129,6 +130,18 @@ class MixtureLoop:
                 real, settings.metric, settings.options, rng=rng, tail=tail, seed=settings.seed
             )
         self.steps = 0
+        self._check_budget([_rows_in_all(arm) for arm in arms.values()])
+
+    def _check_budget(self, rows: list[float]) -> None:
+        """Refuse a budget that does not reach the first look: some arms would be left out."""
+        first, total = self.sizes[0], self.settings.budget
+        needed = float(self.settings.cost @ np.minimum(first, rows))
+        if total is not None and total < needed:
+            raise InputError(
+                f"must be at least {number(needed)}, for {first} samples of each of "
+                f"{count(len(rows), 'arm')}; got {number(total)}.",
+                argument="budget",
+            )
 
     def run(self) -> MixtureSelection:
         """Draw until the gap is certified, or nothing is left to draw or to spend."""
@@ -208,6 +221,7 @@ class MixtureLoop:
                 prints = sampler.fingerprints(sampler.n)
                 doubt = (
                     rows_of_another(one, prints, seen)
+                    or sampler.doubt
                     or copies(one, prints)
                     or order_effect(one, None, error=error)
                 )
@@ -296,6 +310,11 @@ class _Look:
     gaps: Gaps
     guess: Gaps
     warnings: tuple[Diagnostic, ...]
+
+
+def _rows_in_all(arm: Arm) -> float:
+    """Return how many rows an arm has; infinite unless it says."""
+    return float(getattr(arm, "total_rows", np.inf))
 
 
 def _rows_of(reference: Any) -> NDArray[Any]:

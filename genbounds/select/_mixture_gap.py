@@ -30,12 +30,12 @@ from genbounds.estimators import (
     Estimate,
     MetricSpec,
     Quadratic,
-    crossed_means,
     heavy_tails,
     median_bandwidth,
     mixture_estimate,
     vendi_options,
 )
+from genbounds.estimators._crossed import crossed_means
 from genbounds.results import Diagnostic
 from genbounds.select._certificate import skewed, studentised
 from genbounds.validation import Float

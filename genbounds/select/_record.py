@@ -166,6 +166,7 @@ class Record:
         try:
             text = path.read_text(encoding="utf-8")
         except FileNotFoundError:
+            self._claim()
             return {}
         except NotADirectoryError:
             raise InputError(
@@ -188,6 +189,17 @@ class Record:
             raise self._damaged(path, "it is no record of a run") from error
         self._identity.refuse(identity, self._folder)
         return arms
+
+    def _claim(self) -> None:
+        """Mark a new folder as this run's, before a file of somebody else is written over."""
+        if self._folder.is_dir():
+            others = sorted(one.name for one in self._folder.glob("*.npy") if one.stem.isdigit())
+            if others:
+                raise InputError(
+                    f"{display(self._folder)} holds {display(others[0])}, which is of no recorded "
+                    "run and would be written over: choose an empty folder."
+                )
+        self.save({})
 
     def _damaged(self, path: Path, what: str) -> InputError:
         return InputError(

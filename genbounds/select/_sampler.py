@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from array import array
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from genbounds.arms import Arm
 from genbounds.estimators import row_ids
 from genbounds.results import Diagnostic, unreliable
 from genbounds.samples import Sample, features_of
+from genbounds.select._arms import FeatureArm
 from genbounds.select._record import ArmRecord, add_digest
 from genbounds.validation import InputError, check_features, check_finite
 
@@ -97,6 +99,11 @@ class Sampler:
         view = self._buffer[: self.n]
         view.flags.writeable = False
         return view
+
+    @cached_property
+    def doubt(self) -> Diagnostic | None:
+        """What is known of recorded rows that their random order hides."""
+        return self._arm.doubt() if isinstance(self._arm, FeatureArm) else None
 
     @property
     def labelled(self) -> bool:

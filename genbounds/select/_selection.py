@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genbounds._tables import InHand, Line
-from genbounds._text import percent, shown
-from genbounds.results import Score, titled
+from genbounds._text import percent, short, shown
+from genbounds.results import Diagnostic, Score, all_reliable, hedged, titled
 from genbounds.validation import Float, InputError
 
 
@@ -141,6 +141,8 @@ class Selection(InHand):
         Whether `top` holds with probability at least `confidence` (see `notes` for what that
         assumes). Never with fewer than two live arms, nor where `top` leaves none of them out.
     confidence : float
+    tolerance : float
+        By how much another arm may be better than a certified one; in units of the score.
     samples : dict of str to int
         Samples drawn from each arm.
     scores : dict of str to Score
@@ -164,6 +166,9 @@ class Selection(InHand):
     history : History
     notes : tuple of str
         What the certificate assumes, and everything out of the ordinary.
+    warnings : tuple of Diagnostic
+        What the answer as a whole rests on and cannot be told from samples, such as the size of a
+        reference known by statistics; those about one arm stand with its score.
     """
 
     _names: ClassVar[str] = "Arm"
@@ -182,12 +187,28 @@ class Selection(InHand):
     arms: dict[str, ArmStatus] = field(default_factory=dict)
     history: History = field(repr=False)
     undecided: tuple[str, ...] = ()
+    tolerance: float = 0.0
     notes: tuple[str, ...] = ()
+    warnings: tuple[Diagnostic, ...] = ()
 
     @property
     def total_samples(self) -> int:
         """Samples drawn from all arms."""
         return sum(self.samples.values())
+
+    @property
+    def reliable(self) -> bool:
+        """False exactly if a warning is "unreliable"."""
+        return all_reliable(self.warnings)
+
+    @property
+    def verdict(self) -> str:
+        """Whether the answer is certified, in words."""
+        if not self.certified:
+            return "not certified"
+        margin = f": no other is better by more than {short(self.tolerance)}"
+        certified = f"certified at {percent(self.confidence)}{margin if self.tolerance else ''}"
+        return hedged(certified, self.warnings)
 
     @property
     def set_aside(self) -> dict[str, str]:
@@ -208,10 +229,9 @@ class Selection(InHand):
         return f"{title}, {at}; best: {top} ({state})"
 
     def __repr__(self) -> str:
-        state = f"certified at {self.confidence:.0%}" if self.certified else "not certified"
         best = ", ".join(map(shown, self.top))
         lines = [
-            f"Selection(best {best}: {state}; {self.policy}, {self.metric}, "
+            f"Selection(best {best}: {self.verdict}; {self.policy}, {self.metric}, "
             f"{self.total_samples} samples, stopped: {self.stopped})"
         ]
         names = {name: shown(name) for name in self.samples}
@@ -225,6 +245,7 @@ class Selection(InHand):
             f"  {names[name]:<{width}}  set aside: {reason}"
             for name, reason in self.set_aside.items()
         ]
+        lines += [f"  {warning}" for warning in self.warnings]
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
@@ -233,6 +254,7 @@ class Selection(InHand):
             "best": self.best,
             "certified": self.certified,
             "confidence": self.confidence,
+            "tolerance": self.tolerance,
             "samples": dict(self.samples),
             "scores": {name: score.to_dict() for name, score in self.scores.items()},
             "steps": self.steps,
@@ -245,4 +267,6 @@ class Selection(InHand):
             "arms": {name: asdict(arm) for name, arm in self.arms.items()},
             "set_aside": self.set_aside,
             "notes": list(self.notes),
+            "reliable": self.reliable,
+            "warnings": [warning.to_dict() for warning in self.warnings],
         }

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds._text import number, percent, shown
+from genbounds._text import number, percent, short, shown
+from genbounds.estimators import Estimate
 from genbounds.results import Diagnostic, Score, unreliable
+from genbounds.select._certificate import CONDITIONS
 from genbounds.select._loop import Loop
 from genbounds.select._sampler import Sampler
 from genbounds.select._selection import ArmStatus, History, Selection
@@ -19,7 +21,9 @@ from genbounds.validation import InputError
 def summarise(loop: Loop) -> Selection:
     """Make the result of a finished run."""
     certificate, settings = loop.certificate, loop.settings
-    scores, losses = _final_scores(loop)
+    estimates = final_estimates(loop)
+    scores = {arm: _final_score(loop, arm, one) for arm, one in estimates.items()}
+    losses = [estimates[k].loss if k in estimates else math.inf for k in range(certificate.arms)]
     answer = certificate.answer()
     top = best_guess(loop, losses) if answer is None else answer
     order = sorted(
@@ -50,36 +54,47 @@ def summarise(loop: Loop) -> Selection:
             joined=tuple(int(step) for step in loop.joined),
         ),
         cost=loop.cost,
+        tolerance=settings.tolerance,
         notes=_notes(loop),
+        warnings=_conditions(loop, scores),
     )
 
 
-def _final_scores(loop: Loop) -> tuple[dict[int, Score], list[float]]:
-    """Latest evaluation of every arm, and its loss; of all its rows if it had no look."""
-    first = loop.certificate.sizes[0]
-    scores: dict[int, Score] = {}
-    losses = [math.inf] * len(loop.samplers)
+def _conditions(loop: Loop, scores: Mapping[int, Score]) -> tuple[Diagnostic, ...]:
+    """Warnings about what all live arms share, and a certificate does not tell."""
+    live = [score for arm, score in scores.items() if loop.certificate.live[arm]]
+    found = [one for score in live for one in score.warnings if one.code in CONDITIONS]
+    return tuple(dict.fromkeys(found))
+
+
+def final_estimates(loop: Loop) -> dict[int, Estimate]:
+    """Latest evaluation of every arm; of all its rows if it had no look."""
+    found: dict[int, Estimate] = {}
     for arm, sampler in enumerate(loop.samplers):
         estimate = loop.certificate.latest[arm]
-        warnings: list[Diagnostic] = [loop.doubts[arm]] if arm in loop.doubts else []
         if estimate is None and sampler.n >= 2:
             try:
                 estimate = loop.settings.metric.estimate(sampler.rows)
             except InputError:  # the reason is in the arm's status
                 continue
-            if sampler.n < first:
-                warnings.append(
-                    unreliable(
-                        "few-samples",
-                        f"{sampler.n} samples, fewer than the first look ({first}): its interval "
-                        "is no part of the joint statement",
-                    )
-                )
-        if estimate is None or not math.isfinite(estimate.value):
-            continue
-        scores[arm] = loop.score(estimate, *warnings)
-        losses[arm] = estimate.loss
-    return scores, losses
+        if estimate is not None and math.isfinite(estimate.value):
+            found[arm] = estimate
+    return found
+
+
+def _final_score(loop: Loop, arm: int, estimate: Estimate) -> Score:
+    """Score of an arm's last evaluation, with what is to be doubted about it."""
+    warnings = [loop.doubts[arm]] if arm in loop.doubts else []
+    n, first = loop.samplers[arm].n, loop.certificate.sizes[0]
+    if not loop.certificate.levels[arm] and n < first:
+        warnings.append(
+            unreliable(
+                "few-samples",
+                f"{n} samples, fewer than the first look ({first}): its interval is no part of the "
+                "joint statement",
+            )
+        )
+    return loop.score(estimate, *warnings)
 
 
 def best_guess(loop: Loop, losses: Sequence[float]) -> tuple[int, ...]:
@@ -109,6 +124,8 @@ def _stopped(loop: Loop) -> str:
     certificate = loop.certificate
     if loop.settings.policy.certifies and certificate.answer() is not None:
         return "certified"
+    if loop.futile:
+        return "reference"
     live = np.flatnonzero(certificate.live)
     if any(loop.budget.affordable(int(arm)) == 0 for arm in live):
         return "budget"
@@ -143,6 +160,8 @@ def statuses(samplers: Sequence[Sampler]) -> dict[str, ArmStatus]:
 def _notes(loop: Loop) -> tuple[str, ...]:
     certificate, settings = loop.certificate, loop.settings
     answer = "a certified answer"
+    if settings.tolerance:
+        answer += f", that no other arm is better by more than {short(settings.tolerance)},"
     if settings.place is not None:
         answer = f"any of the certified answers in {settings.contexts} contexts"
     promise = (

@@ -71,7 +71,7 @@ class Lucb(CertifyingPolicy):
         ranked = live[np.argsort(certificate.loss[live], kind="stable")]
         leads = np.zeros(certificate.arms, dtype=bool)
         leads[ranked[: certificate.top]] = True
-        across = open_pairs & leads[:, None] & ~leads[None, :]
+        across = open_pairs & leads[:, None] & ~leads[None, :] & ~certificate.near
         if not across.any():  # the leaders are decided, others are not: any open pair serves
             across = open_pairs
         rivals = across.any(axis=0)
