@@ -132,6 +132,8 @@ def _equal_groups(spacings: Float, n: int, whose: str) -> tuple[Diagnostic, ...]
     highest = int(z.argmax())
     if z[highest] <= scipy.special.ndtri(1.0 - FALSE_ALARM / z.size):
         return ()
+    if _by_chance(spacings, n, int(others[highest + 1])) > FALSE_ALARM:
+        return ()
     return (
         unreliable(
             "dependent-rows",
@@ -141,6 +143,21 @@ def _equal_groups(spacings: Float, n: int, whose: str) -> tuple[Diagnostic, ...]
             "all rows are independent, genbounds.Sample(x) (--iid).",
         ),
     )
+
+
+def _by_chance(spacings: Float, n: int, others: int) -> float:
+    """Bound the probability that as many clusters have so many `others`, if sizes are Poisson.
+
+    Of a few clusters two or three are easily of one size, however many rows they have.
+    """
+    counts = np.arange(1, spacings.shape[1] + 1)
+    rows = np.bincount(spacings.argmax(axis=1), minlength=counts.size)  # by their widest gap
+    clusters = rows * (n / len(spacings)) / (counts + 1.0)
+    alike, every = math.floor(clusters[others - 1]), math.ceil(clusters.sum())
+    if not alike:
+        return 1.0
+    largest = math.exp(others * math.log(others) - others - math.lgamma(others + 1.0))
+    return float(scipy.special.betainc(alike, every - alike + 1.0, largest))
 
 
 def _log_distances(rows: NDArray[Any], distinct: Index) -> Float | None:

@@ -138,6 +138,8 @@ def kernel_gaps(weights: Float, crossed: CrossedMeans, critical: float, scale: f
         one.value + side * scale * _reach(crossed, one, critical, side)
         for one, side in zip(found, sides, strict=True)
     ]
+    if distance and models > 1:
+        ends[0] = max(ends[0], scale**2 * _unseen(crossed, c.mean(axis=0), critical))
     warnings = [warning for one in found for warning in _tails(crossed, one, models)]
     return Gaps(
         score=max(ends[0], 0.0),
@@ -154,6 +156,18 @@ def _estimated(crossed: CrossedMeans, c: Float, x: Float, towards: Float) -> Qua
     found = crossed.functional(product + product.transpose(0, 2, 1))
     choice = crossed.variance_of_choice(c, towards.mean(axis=0))
     return replace(found, variance=found.variance + choice)
+
+
+def _unseen(crossed: CrossedMeans, c: Float, critical: float) -> float:
+    """Bound the part of f(w) that its estimate does not see: the square of the weights' own noise.
+
+    Weights that are free to follow the noise take it out of the estimated R: along the direction in
+    which they move it, the estimate of f(w) is a sum of squares within folds, independent of the
+    mean over them, of which f(w) is the square. It matters where nothing else is left of R.
+    """
+    tail = float(scipy.special.ndtr(-critical))
+    quantile: float = scipy.special.ndtri(tail / 2.0) ** 2  # of χ² with one degree of freedom
+    return crossed.variance_along(c) * quantile
 
 
 def _with_reference(weights: Float, distance: bool) -> Float:

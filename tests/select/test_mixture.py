@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import chi2, norm
 
 import genbounds as gb
 from experiments.accuracy.mixtures import BANDWIDTH
@@ -160,6 +161,30 @@ def test_the_choice_of_weights_adds_to_both_bounds():
         assert found.variance == pytest.approx(bare.variance + own)
         assert own > 0.01 * bare.variance
     assert crossed.variance_of_choice(c[:1]) == 0.0
+
+
+def test_a_bound_near_a_distance_of_0_counts_the_noise_that_weights_follow():
+    """Two models on a line, which weights bring to the reference whatever the noise is."""
+    rng = np.random.default_rng(0)
+    models = {"a": rng.normal(-1.0, 3.0, (150, 1)), "b": rng.normal(1.0, 3.0, (100, 1))}
+    real = rng.normal(0.0, 3.0, (400, 1))
+    reference = KernelReference(real, kernel="polynomial", degree=1)
+    crossed, _ = crossed_distances(models, reference, folds=5, seed=0)
+    c = np.array([0.5, 0.5, -1.0])
+    along = crossed.variance_along(c)
+    rows = [models["a"], models["b"], real]
+    apart = np.subtract(*(crossed.gram.mean(axis=(1, 3))[:2] @ [1.0, -1.0, 0.0]))
+    unit = apart / (models["a"].mean() - models["b"].mean()) ** 2  # of the kernel
+    noise = sum(size**2 * x.var(ddof=1) / len(x) for size, x in zip(c, rows, strict=True))
+    assert along == pytest.approx(unit * noise, rel=0.1)
+    weights = crossed.crossed_weights(reference=True)
+    quantile = chi2.isf(0.01, 1)
+    found = kernel_gaps(weights, crossed, norm.isf(0.01))
+    least = crossed.variance_along(np.append(weights.mean(axis=0), -1.0)) * quantile
+    assert found.score == pytest.approx(least)
+    away = KernelReference(real + 9.0, kernel="polynomial", degree=1)
+    far, _ = crossed_distances(models, away, folds=5, seed=0)
+    assert kernel_gaps(weights, far, norm.isf(0.01)).score > 5.0 * least
 
 
 @pytest.mark.parametrize(
@@ -378,7 +403,8 @@ def test_a_bound_without_standard_errors_is_seen():
     world, wrong = worlds()["exact mix, distance 0"], 0
     for seed in range(12):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("genbounds.select._mixture_gap._reach", lambda *given: 0.0)
+            for name in ("_reach", "_unseen"):
+                patch.setattr(f"genbounds.select._mixture_gap.{name}", lambda *given: 0.0)
             wrong += any(
                 high < true for high, true in bounds(world, seed, limit=150, reference=200)
             )

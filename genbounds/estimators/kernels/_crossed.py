@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
 from typing import Any
 
@@ -252,16 +253,52 @@ class CrossedMeans:
         mean, folds = c.mean(axis=0) if towards is None else towards, self.folds
         names = [sample.names for sample in self.samples]
         steps = np.zeros((1 + max(int(one.max()) for one in names), len(names)))
-        for a, sample in enumerate(self.samples):
-            centred = (self.means[a] - self.gram[a][sample.fold]).transpose(0, 2, 1) @ mean
-            own = centred[np.arange(len(centred)), sample.fold]
-            others = (centred.sum(axis=1) - own) / (folds - 1.0)
-            steps[names[a], a] = self._steps(sample, others) / folds
+        for a, each in enumerate(self._towards):
+            steps[names[a], a] = each @ mean
         found = float(np.einsum("pa,ab,pb->", apart, steps.T @ steps, apart)) / len(c)
         if self._second is not None:  # the noise of the mean embeddings towards which steps are
             noise = (apart**2).mean(axis=0) @ self._second @ mean**2
             found -= float(noise) * folds / (folds - 1.0)
         return max(found, 0.0) * 2.0 * folds * (folds - 2.0) / (folds - 1.0)
+
+    @cached_property
+    def _towards(self) -> list[Float]:
+        """Return what the units of each sample add to the mean of the kernel with every sample.
+
+        Of the folds that they are not in; each of shape (units, samples).
+        """
+        found = []
+        for means, gram, sample in zip(self.means, self.gram, self.samples, strict=True):
+            centred = means - gram[sample.fold]
+            own = np.take_along_axis(centred, sample.fold[:, None, None], axis=2)
+            others = (centred.sum(axis=2) - own[:, :, 0]) / (self.folds - 1.0)
+            found.append(self._steps(sample, others) / self.folds)
+        return found
+
+    def variance_along(self, c: Float) -> float:
+        """Largest variance of Σ c_a m_a along a direction in which weights can move it.
+
+        Parameters
+        ----------
+        c : ndarray of shape (samples,)
+            Weights of two models or more, and -1 for the reference.
+
+        Returns
+        -------
+        float
+        """
+        models = len(self.samples) - 1
+        # Weights that add up to one move Σ c_a m_a by differences of models.
+        moves = np.eye(models + 1, models - 1)
+        moves[models - 1] = -1.0
+        squares = moves.T @ self.gram.mean(axis=(1, 3)) @ moves
+        size = float(np.trace(squares))
+        if not size > 0.0:
+            return 0.0  # the models are one
+        squares += FLAT * size * np.eye(models - 1)
+        steps = [one @ moves * weight for one, weight in zip(self._towards, c, strict=True)]
+        variances = np.sum([one.T @ one for one in steps], axis=0)
+        return float(scipy.linalg.eigh(variances, squares, eigvals_only=True)[-1])
 
     def degrees(self, found: Quadratic, part: slice = slice(None)) -> float:
         """Degrees of freedom of the variance `found` due to `part` of the samples."""
