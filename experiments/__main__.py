@@ -105,6 +105,7 @@ TRIALS = (
     Trial(module="selection.prompts", arguments="--runs 2 --plays 400 --pool 3000"),
     Trial(module="digits.by_class", arguments="--pool 4000"),
     Trial(module="selection.mixtures", arguments="errors --runs 2 --worlds specialists"),
+    Trial(module="selection.mixtures_elsewhere", arguments="--runs 1 --only 'line*'"),
     Trial(
         module="selection.published_mixtures",
         arguments="--runs 1 --budget-runs 1 --budgets 900 --only 'two specialists'",

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar, Literal, get_args
 
 from genbounds._tables import InHand, Line, plus_minus
-from genbounds._text import display, percent
+from genbounds._text import display, percent, shown
 
 Severity = Literal["unreliable", "caution"]
 
@@ -96,6 +96,10 @@ class Diagnostic:
     def __str__(self) -> str:
         text = f"{self.severity}: {self.message}"
         return f"{text}. {self.remedy}" if self.remedy else text
+
+    def of(self, name: str) -> Diagnostic:
+        """Return the same about one of several models, whose name is said."""
+        return replace(self, message=f"{shown(name)}: {self.message}")
 
     def to_dict(self) -> dict[str, str]:
         """Plain JSON types."""

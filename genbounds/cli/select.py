@@ -180,6 +180,16 @@ def select(
             show_default=False,
         ),
     ] = None,
+    first_look: Annotated[
+        int | None,
+        typer.Option(
+            "--first-look",
+            metavar="N",
+            help="Samples from which on a model is scored: more where rare samples matter. By "
+            "default as few as the metric allows.",
+            show_default=False,
+        ),
+    ] = None,
     seed: Seed = 0,
     encoder: EncoderName = None,
     weights: Weights = None,
@@ -248,7 +258,7 @@ def select(
             **options(
                 "policy", "confidence", "batch", "budget", "seed", "top", "tolerance", "cost"
             ),
-            **options("metric", "record", "target", "contexts"),
+            **options("metric", "record", "target", "contexts", "first_look"),
         }
         if real is not None:
             names |= {"reference": real, "real": real}
@@ -267,6 +277,7 @@ def select(
                 tolerance=tolerance,
                 cost=_costs(cost or (), line_up.names),
                 record=record,
+                first_look=first_look,
                 # A file answers a second time as it did the first.
                 retries=2 if live else 0,
                 progress=None if target == "mixture" else _counted(advance, budget),
@@ -524,6 +535,8 @@ def _row(result: Selection, name: str) -> tuple[str, ...]:
     state = display(arm.reason)
     if arm.state == "set aside":
         state = f"set aside: {state}"
+    elif score is not None and not score.reliable:
+        state = f"{state}; unreliable" if state else "unreliable"
     return (shown(name), *scored, number(result.samples[name]), state)
 
 
@@ -545,7 +558,8 @@ def _print(
     if not any(row[-1] for row in rows):
         columns, rows = columns[:-1], [row[:-1] for row in rows]
     print_table(columns, rows, numeric=("Score", "Samples"))
-    say("", f"{number(result.total_samples)} samples in {number(result.steps)} steps.")
+    priced = "" if result.cost == result.total_samples else f", cost {number(result.cost)}"
+    say("", f"{number(result.total_samples)} samples in {number(result.steps)} steps{priced}.")
     if notes:
         say("", *(f"* {note}" for note in notes))
     print_remarks(result.scores, warnings=warnings, verbose=verbose)

@@ -97,7 +97,8 @@ class Mixture(InHand):
             return f"better than the best single model, {best}, by {bound}"
         if self.gain_low > 0.0:
             return f"better than {best} by {bound} if the warnings can be set aside: not certified"
-        return f"not certified to be better than the best single model, {best}"
+        alone = ", which scores better alone" if self.gain < 0.0 else ""
+        return f"not certified to be better than the best single model, {best}{alone}"
 
     def __repr__(self) -> str:
         return "\n  ".join((f"Mixture({self})", *map(str, self.warnings)))

@@ -78,7 +78,7 @@ STOPPED = {
     "budget": "the budget is spent",
     "limit": "the arms have given as many samples as they may",
     "reference": "the reference sample is too small to separate the leading models",
-    "exhausted": "the arms have no more samples to give",
+    "exhausted": "an arm has no more samples to give",
     "no rival": "fewer than two arms are left",
 }
 """Why a selection ended, as a sentence says it."""

@@ -34,8 +34,8 @@ def look_sizes(first: int, limit: int, *, growth: float = 1.25) -> tuple[int, ..
         raise InputError(f"must be at least {_SMALLEST_GROWTH}; got {growth!r}.", argument="growth")
     if limit < first:
         raise InputError(
-            f"({limit} samples per arm) lies below the first look ({first} samples): "
-            "raise `limit`, or lower `first_look` if the estimator allows it.",
+            f"({limit} samples per arm) lies below the first look ({first} samples): raise it, or "
+            "look earlier where the metric allows it (`first_look`).",
             argument="limit",
         )
     sizes = [first]

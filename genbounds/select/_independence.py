@@ -99,8 +99,9 @@ def copies(rows: NDArray[Any], fingerprints: NDArray[np.uint64]) -> Diagnostic |
     return unreliable(
         "duplicates",
         f"{copied} of its first {n} rows are copies of earlier ones: it draws from a pool with "
-        "replacement",
-        "Let it generate new samples, or give the pool as a file, whose rows are drawn once each.",
+        "replacement, ignores its random numbers, or its file holds rows more than once",
+        "Let it generate new samples by the rng that it is given, or drop repeated rows; the rows "
+        "of a file are drawn once each.",
     )
 
 

@@ -20,7 +20,12 @@ from genbounds.results import Diagnostic, Score
 from genbounds.select._boundary import critical_value, look_sizes
 from genbounds.select._budget import Budget
 from genbounds.select._certificate import Certificate
-from genbounds.select._first_look import check_enough_samples, check_reference, choose_first_look
+from genbounds.select._first_look import (
+    check_enough_samples,
+    check_reference,
+    choose_first_look,
+    earliest_look,
+)
 from genbounds.select._independence import copies, order_effect, rows_of_another
 from genbounds.select._record import Identity, Record
 from genbounds.select._sampler import Sampler
@@ -174,6 +179,7 @@ class Loop:
                     raise
                 self.futile = True
         first = settings.first_look or self._first_look()
+        self._earliest = settings.first_look or earliest_look(settings.metric, self._columns)
         limit = settings.limit
         if limit is None:
             limit = max(SAMPLES_PER_ARM, 4 * first)
@@ -295,7 +301,9 @@ class Loop:
         self.drawn.append(kept)
         first = self.certificate.sizes[0]
         if sampler.exhausted and sampler.n < first:
-            sampler.set_aside(f"exhausted after {sampler.n} samples; the first look needs {first}")
+            # With as many as the earliest look needs, it would have been chosen.
+            needed = first if sampler.n >= self._earliest else self._earliest
+            sampler.set_aside(f"exhausted after {sampler.n} samples; the first look needs {needed}")
         if sampler.failure is None:
             try:
                 with self._threads(arm):

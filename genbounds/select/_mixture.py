@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from genbounds._text import count, number
 from genbounds.arms import Arm
-from genbounds.estimators import MetricSpec
+from genbounds.estimators import MetricSpec, Moments
 from genbounds.results import Diagnostic, Score, all_reliable
 from genbounds.samples import Sample, features_of
 from genbounds.select._boundary import look_sizes
@@ -319,6 +319,11 @@ def _rows_in_all(arm: Arm) -> float:
 
 def _rows_of(reference: Any) -> NDArray[Any]:
     """Return the rows of the reference; refuse what is known of how they were drawn."""
+    if isinstance(reference, Moments):
+        raise InputError(
+            "is given by its moments; target 'mixture' needs the features themselves.",
+            argument="reference",
+        )
     if isinstance(reference, Sample) and (reference.labelled or reference.weights is not None):
         raise InputError(
             "has groups, strata or weights, which target 'mixture' does not take: pass its rows.",

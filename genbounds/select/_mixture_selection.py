@@ -98,10 +98,8 @@ class MixtureSelection(InHand):
         gap = f"at most {number(self.gap_high)}" if math.isfinite(self.gap_high) else "maybe far"
         bound = f"{gap} {side} the best mixture ({percent(self.confidence)})"
         verdict = "certified" if self.certified else f"not certified, stopped: {self.stopped}"
-        text = (
-            f"{self.metric} of {shares}: {score}, {bound}; {verdict} at a tolerance of "
-            f"{short(self.tolerance)} from {number(self.total_samples)} samples"
-        )
+        took = f"tolerance {short(self.tolerance)}, {number(self.total_samples)} samples"
+        text = f"{self.metric} of {shares}: {score}, {bound}; {verdict} ({took})"
         return hedged(text, self.warnings)
 
     def __repr__(self) -> str:

@@ -17,6 +17,7 @@ from genbounds.estimators import (
     from_few,
     metric_spec,
     prepare_all,
+    shared_rows,
 )
 from genbounds.results import Diagnostic, caution
 from genbounds.select._boundary import critical_value, look_sizes
@@ -167,7 +168,8 @@ def plan_selection(
         for total in np.quantile(totals, (power, 0.5), method="higher")
     )
     order = sorted(names, key=lambda name: estimates[name].loss)
-    warnings = dict.fromkeys(w for estimate in estimates.values() for w in estimate.warnings)
+    warnings = dict.fromkeys(w.of(name) for name, one in estimates.items() for w in one.warnings)
+    warnings |= dict.fromkeys(shared_rows({k: x.sample.row_ids for k, x in estimates.items()}))
     warnings |= dict.fromkeys(from_few(estimates.values()))
     warnings |= dict.fromkeys(_unseen_gap(estimates, *order[top - 1 : top + 1]))
     return SelectionPlan(
@@ -219,6 +221,6 @@ def _unseen_gap(estimates: Mapping[str, Estimate], best: str, rival: str) -> tup
             "few-samples",
             f"the pilots do not tell {shown(best)} from {shown(rival)}: if their true gap is "
             "smaller than it looks, the run takes several times as many samples",
-            "Use larger pilots, or a tolerance.",
+            "Use larger pilots, or a larger tolerance.",
         ),
     )

@@ -80,7 +80,7 @@ class Identity:
             if self.settings.get(name) != earlier.settings.get(name)
         )
         if names[: len(known)] != known:
-            other.append("arms")
+            other.append(f"arms {', '.join(map(display, known))}")
         if other:
             raise InputError(
                 f"{where} holds a run with other settings ({', '.join(other)}): "

@@ -391,7 +391,10 @@ def _by_arm(name: str, given: Any, arms: Mapping[str, Any]) -> dict[str, float]:
         raise InputError(f"must map arms to numbers; got {type(given).__name__}.", argument=name)
     for arm, value in given.items():
         if arm not in arms:
-            raise InputError(f"names {arm!r}, which is not among the arms.", argument=name)
+            known = ", ".join(map(quoted, arms))
+            raise InputError(
+                f"names {quoted(arm)}, which is not among the arms: {known}.", argument=name
+            )
         if name == "joins":
             check_count(f"joins[{arm!r}]", value, minimum=0)
         elif not (isinstance(value, Real) and 0.0 < float(value) < math.inf):

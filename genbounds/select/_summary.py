@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds._text import number, percent, short, shown
+from genbounds._text import count, number, percent, short, shown
 from genbounds.estimators import Estimate
 from genbounds.results import Diagnostic, Score, unreliable
 from genbounds.select._certificate import CONDITIONS
@@ -195,16 +195,16 @@ def _why_not(loop: Loop) -> str:
     certificate, total = loop.certificate, loop.budget.total
     live = int(certificate.live.sum())
     if live <= certificate.top:
-        return f"arms that are live: {live}; none is left to compare with"
+        return f"{count(live, 'arm')} left, and none to compare with"
     stopped = _stopped(loop)
     match stopped:
         case "budget" if unscored := _named(loop, certificate.live & (certificate.levels == 0)):
             reason = (
-                f"the budget of {total} samples ended before the first look "
+                f"the budget of {short(float(total or 0))} ended before the first look "
                 f"({certificate.sizes[0]} samples) of {unscored}"
             )
         case "budget":
-            reason = f"the budget of {total} samples is spent"
+            reason = f"the budget of {short(float(total or 0))} is spent"
         case "reference":
             reason = (
                 "the reference sample is too small to separate the leading models: only a larger "

@@ -78,7 +78,7 @@ def test_result_is_json():
 def test_result_prints_a_line_for_each_arm():
     result = go(CLEAR)
     first, *rest = repr(result).splitlines()
-    assert first.startswith(f"Selection(best {result.best}: certified at 95%")
+    assert first.startswith(f"Selection(best {result.best}: certified at 95\u202f%")
     assert [line.split()[0] for line in rest] == list(result.scores)
     for line, (name, score) in zip(rest, result.scores.items(), strict=True):
         assert f"{score.value:.6g}  [{score.low:.6g}, {score.high:.6g}]" in line

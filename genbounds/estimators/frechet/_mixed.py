@@ -124,10 +124,15 @@ def frechet_mixture(models: Mapping[str, Any], real: Any, *, seed: int) -> Frech
 def assuming(mixed: Estimate, alone: Sequence[Estimate]) -> Estimate:
     """Return the estimate of a mixture with what those of its models assume.
 
-    It was made from one sample in which every model is a stratum; nobody fixed any classes.
+    It was made from one sample in which every model is a stratum; nobody fixed any classes, and
+    models may well be alike.
     """
     assumed = dict.fromkeys(text for one in alone for text in one.assumptions)
-    return replace(mixed, assumptions=(*assumed, "the number of rows of each model was fixed"))
+    return replace(
+        mixed,
+        assumptions=(*assumed, "the number of rows of each model was fixed"),
+        warnings=tuple(one for one in mixed.warnings if one.code != "unrelated-labels"),
+    )
 
 
 def _variance_of_choice(

@@ -175,9 +175,9 @@ def warnings_of(
     seen: Mapping[str, Inspected], reference: Inspected | None = None
 ) -> tuple[Diagnostic, ...]:
     """Return what the rows of models, and of their reference, show."""
-    own = [warning for one in seen.values() for warning in one.warnings]
-    found = [*dict.fromkeys(own), *shared_rows({name: one.ids for name, one in seen.items()})]
+    own = [warning.of(name) for name, one in seen.items() for warning in one.warnings]
+    found = [*own, *shared_rows({name: one.ids for name, one in seen.items()})]
     if reference is not None:
         found += reference.warnings
-        found += [w for one in seen.values() for w in leaked(one.ids, reference.ids)]
+        found += [w.of(k) for k, one in seen.items() for w in leaked(one.ids, reference.ids)]
     return tuple(found)
