@@ -346,7 +346,7 @@ def test_a_mixture_that_is_not_certified_and_what_does_not_apply(run, halves):
         ((), "`--tolerance` must be above 0"),
         (("--tolerance", 1, "--top", 2), "`--top` does not apply to target 'mixture'"),
         (("--tolerance", 1, "--policy", "greedy"), "`--policy` must be one of 'lucb', 'uniform'"),
-        (("--tolerance", 1, "--metric", "rke"), "`--metric` must be one of fd"),
+        (("--tolerance", 1, "--metric", "vendi"), "`--metric` must be one of fd"),
     ]:
         refused = run(*call, *options)
         assert refused.code == 2
