@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds._text import count, number
+from genbounds._text import count, short
 from genbounds.arms import Arm
 from genbounds.estimators import MetricSpec, Moments
 from genbounds.results import Diagnostic, Score, all_reliable
@@ -138,8 +138,8 @@ class MixtureLoop:
         needed = float(self.settings.cost @ np.minimum(first, rows))
         if total is not None and total < needed:
             raise InputError(
-                f"must be at least {number(needed)}, for {first} samples of each of "
-                f"{count(len(rows), 'arm')}; got {number(total)}.",
+                f"must be at least {short(needed)}, for {first} samples of each of "
+                f"{count(len(rows), 'arm')}; got {short(total)}.",
                 argument="budget",
             )
 

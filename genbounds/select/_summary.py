@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,15 +56,14 @@ def summarise(loop: Loop) -> Selection:
         cost=loop.cost,
         tolerance=settings.tolerance,
         notes=_notes(loop),
-        warnings=_conditions(loop, scores),
+        warnings=_conditions(names[top[0]], scores.get(top[0])),
     )
 
 
-def _conditions(loop: Loop, scores: Mapping[int, Score]) -> tuple[Diagnostic, ...]:
-    """Warnings about what all live arms share, and a certificate does not tell."""
-    live = [score for arm, score in scores.items() if loop.certificate.live[arm]]
-    found = [one for score in live for one in score.warnings if one.code in CONDITIONS]
-    return tuple(dict.fromkeys(found))
+def _conditions(best: str, score: Score | None) -> tuple[Diagnostic, ...]:
+    """Warnings about the reference, which all arms share; figures in them are of the best one."""
+    found = () if score is None else score.warnings
+    return tuple(one.of(best) for one in found if one.code in CONDITIONS)
 
 
 def final_estimates(loop: Loop) -> dict[int, Estimate]:

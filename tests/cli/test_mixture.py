@@ -49,6 +49,16 @@ def test_without_a_certificate_the_status_is_1(run, folder):
     assert "not certified to be better than the best single model, fair" in result.out
 
 
+def test_a_mixture_that_is_worse_than_a_model_says_so(run, folder):
+    worse = set()
+    for others in (("fair", "wide"), ("left", "right"), ("left", "wide"), ("fair", "left")):
+        files = [folder / f"{name}.npy" for name in ("real", *others)]
+        gain = run("mixture", *files, "--json").json["gain"]
+        worse.add(gain < 0.0)
+        assert ("which scores better alone" in run("mixture", *files).out) == (gain < 0.0)
+    assert worse == {True, False}
+
+
 def test_rke_needs_no_reference(run, folder):
     models = [folder / "left.npy", folder / "right.npy"]
     alone = run("mixture", *models, "--metric", "rke", "--json")

@@ -43,6 +43,9 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_every_command_takes_it(run, zoo):
+    # What it prints is no part of a document on standard output.
+    chatty = SOURCE.replace("    return", "    print('scoring')\n    return") + "print('loading')\n"
+    Path("own_scores.py").write_text(chatty)
     real, good, bad = (zoo / f"{name}.npy" for name in ("real", "good", "bad"))
     own = ("--metric", "own_scores:means")
     document = run("score", real, good, bad, *own, "--json", "--out", "out").json

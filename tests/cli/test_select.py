@@ -182,6 +182,38 @@ def test_a_live_model_that_takes_turns_is_named(run, live):
     assert "turns" in reason
 
 
+def test_what_user_code_prints_is_no_part_of_the_answer(run, live, tmp_path):
+    name = f"chatty_{tmp_path.name.replace('-', '_')}"
+    (tmp_path / f"{name}.py").write_text(
+        "print('loading')\n"
+        "def model(n, rng):\n    print('drawing')\n    return 0.5 + rng.standard_normal((n, 2))\n"
+    )
+    result = run(*live("steady", options=["--json"]), f"{name}:model")
+    assert len(result.json["samples"]) == 2
+    assert "loading" in result.err
+    assert "drawing" in result.err
+
+
+def test_the_answer_says_its_tolerance_and_what_a_sample_costs(run, zoo, tmp_path):
+    files = [zoo / f"{name}.npy" for name in ("good", "close")]
+    call = ("select", "--reference", zoo / "real.npy", *files, "--tolerance", "9")
+    done = run(*call, "--cost", "close=3", "--out", tmp_path)
+    said = "no other is better by more than 9"
+    assert said in done.out.splitlines()[0]
+    assert ", cost " in done.out
+    assert said in (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert run(*call, "--json").json["tolerance"] == 9.0
+
+
+def test_first_look(run, zoo):
+    call = ("select", "--reference", zoo / "real.npy", zoo / "good.npy", zoo / "bad.npy")
+    later = run(*call, "--first-look", 150, "--json").json
+    assert set(later["samples"].values()) == {150}
+    refused = run(*call, "--first-look", 1)
+    assert (refused.code, refused.err.count("\n")) == (2, 1)
+    assert "`--first-look`" in refused.err
+
+
 def test_options_of_a_policy(run, zoo):
     files = [zoo / f"{name}.npy" for name in ("good", "close", "bad")]
     base = ["select", "--reference", zoo / "real.npy", *files, "--budget", "300", "--json"]
@@ -334,6 +366,17 @@ def test_the_best_mixture_is_that_of_the_library(run, halves, tmp_path):
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert "Which mixture of models is best?" in page
     assert "Share" in run(*call).out
+
+
+def test_the_best_mixture_by_rke_needs_no_reference_but_for_its_bandwidth(run, halves):
+    files = [halves / "left.npy", halves / "right.npy"]
+    rke = ("--metric", "rke", "--target", "mixture", "--tolerance", 1)
+    done = run("select", "--reference", halves / "real.npy", *files, *rke, "--json")
+    assert (done.code, done.json["certified"]) == (0, True)
+    assert done.json["gap_high"] <= 1.0
+    refused = run("select", *files, *rke)
+    assert (refused.code, refused.err.count("\n")) == (2, 1)
+    assert "bandwidth" in refused.err
 
 
 def test_a_mixture_that_is_not_certified_and_what_does_not_apply(run, halves):

@@ -232,6 +232,33 @@ def test_a_context_with_too_few_rows_is_undecided_and_the_others_are_not():
         gb.select.run(arms({"a": 30, "b": 30}), contexts=real)
 
 
+def test_a_context_whose_reference_is_too_small_draws_its_first_batches_only():
+    """No look could be evidence there: it drew up to the limit of every arm."""
+    rng = np.random.default_rng(0)
+    real = {"many": rng.normal(size=(500, 8)), "few": rng.normal(size=(9, 8))}
+    arms = {
+        name: lambda n, rng, context, mean=mean: rng.normal(mean, size=(n, 8))
+        for name, mean in {"x": 0.0, "y": 1.0}.items()
+    }
+    found = gb.select.run(arms, contexts=real, batch=50)
+    assert found.winners == {"many": "x", "few": None}
+    few = found.contexts["few"]
+    assert (few.stopped, few.samples) == ("reference", {"x": 50, "y": 50})
+    alone = {name: lambda n, rng, arm=arm: arm(n, rng, "few") for name, arm in arms.items()}
+    with pytest.raises(InputError, match="reference"):
+        gb.select.run(alone, real["few"], batch=50)
+
+
+def test_without_looks_the_best_estimate_is_recommended():
+    """It was the model that was named first."""
+    arms = {name: arm(MEANS[name]) for name in ("poor", "right", "left")}
+    found = go(arms, batch=20, budget=20 * 9)
+    assert set(found.winners.values()) == {None}
+    assert (found.recommended["cats"], found.recommended["dogs"]) == ("left", "right")
+    other = go(dict(reversed(arms.items())), batch=20, budget=20 * 9)
+    assert (other.recommended["cats"], other.recommended["dogs"]) == ("left", "right")
+
+
 def test_hostile_names_are_text_everywhere():
     names = [HOSTILE[kind] for kind in ("script", "override", "maths")]
     means = dict.fromkeys(names, 0.0)

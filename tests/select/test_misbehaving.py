@@ -139,6 +139,15 @@ def test_arm_too_short_for_one_look_is_set_aside():
     assert "42 samples" in result.set_aside["file"]
 
 
+def test_the_look_that_a_short_arm_needs_is_the_earliest_there_is():
+    """Not the one that the others took, at which it would have been too short by far."""
+    rng = np.random.default_rng(0)
+    arms = {str(k): FeatureArm(rng.normal(1.0 + k, size=(500, 8))) for k in range(2)}
+    short = arms | {"short": FeatureArm(rng.normal(size=(60, 8)))}
+    found = select.run(short, Moments(np.zeros(8), np.eye(8)))
+    assert found.set_aside["short"] == "exhausted after 60 samples; the first look needs 100"
+
+
 def test_wrong_dimension_is_set_aside_at_once():
     arms = {"a": GaussianArm([0.0, 0.0], np.ones(2)), "b": GaussianArm([0.0] * 3, np.ones(3))}
     result = select.run(arms, Moments(np.zeros(2), np.eye(2)), limit=200)
@@ -313,6 +322,32 @@ def test_a_file_is_drawn_without_replacement_and_is_not_accused():
     result = go({"a": FeatureArm(a), "b": FeatureArm(b)}, policy="uniform", batch=50)
     assert result.set_aside == {}
     assert result.samples == {"a": 400, "b": 400}
+
+
+@pytest.mark.parametrize("kind", ["prompts", "classes"])
+def test_a_file_is_judged_in_its_own_order(kind):
+    """Rows drawn at random from a file no longer show that its neighbours belong together.
+
+    Power: the likeness of 400 rows, eight of each prompt, is beyond what an honest file shows with
+    probability 1e-6 in all of 50 files (seen). False alarms: `test_inspect`.
+    """
+    rng = np.random.default_rng(7)
+    prompts = rng.normal(size=(50, 8))
+    grouped = np.repeat(prompts, 8, axis=0) + rng.normal(size=(400, 8))
+    if kind == "classes":
+        grouped = np.repeat(rng.normal(size=(4, 8)), 100, axis=0) + rng.normal(size=(400, 8))
+    honest = rng.normal(scale=3.0, size=(400, 8))
+    known = Moments(np.zeros(8), np.eye(8))
+    for first_look in (None, 100):
+        arms = {"file": FeatureArm(grouped), "wide": FeatureArm(honest)}
+        found = select.run(arms, known, first_look=first_look)
+        assert found.set_aside.keys() == {"file"}
+        assert not found.certified
+    said = {"file": FeatureArm(Sample(grouped)), "wide": FeatureArm(honest)}
+    found = select.run(said, known)
+    assert (found.set_aside, found.certified, found.best) == ({}, True, "file")
+    labelled = FeatureArm(Sample(grouped, groups=np.repeat(np.arange(50), 8)))
+    assert select.run({"file": labelled, "wide": FeatureArm(honest)}, known).set_aside == {}
 
 
 @pytest.mark.parametrize("share", [1.0, 0.05])

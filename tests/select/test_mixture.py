@@ -343,6 +343,25 @@ def test_arms_that_fail_are_named_and_out_of_the_mixture():
         go({"a": broken, "b": broken})
 
 
+def test_a_budget_reaches_the_first_look_of_every_arm_or_is_refused():
+    """What it did not reach was left out, and the best mixture of the others certified."""
+    for budget, cost, needed in [(599, None, "600"), (799, {"far": 2.0}, "800")]:
+        words = f"at least {needed}, for 200 samples of each of 3 arms; got {budget}"
+        with pytest.raises(InputError, match=words):
+            go(budget=budget, cost=cost)
+    assert set(go(budget=600, tolerance=5.0).samples.values()) == {200}
+    files = ARMS | {"far": FeatureArm(RNG.normal(4.0, size=(120, 2)))}
+    assert go(files, budget=520, tolerance=5.0).samples["far"] == 120
+
+
+def test_the_order_of_a_file_is_looked_at_before_its_rows_are_mixed():
+    sorted_by_source = np.repeat(RNG.normal(scale=3.0, size=(6, 2)), 50, axis=0)
+    rows = sorted_by_source + RNG.normal(size=(300, 2))
+    assert go(ARMS | {"file": FeatureArm(rows)}, tolerance=5.0).set_aside.keys() == {"file"}
+    said = FeatureArm(gb.Sample(rows))
+    assert go(ARMS | {"file": said}, tolerance=5.0).set_aside == {}
+
+
 def test_budget_limit_and_files_end_a_run():
     real = REAL[:300]
     spent = go(reference=real, tolerance=1e-6, budget=700)
@@ -373,6 +392,10 @@ def test_budget_limit_and_files_end_a_run():
         ({"progress": print}, "progress.*does not apply"),
         ({"first_look": 99}, "at least 100"),
         ({"reference": REAL[:99]}, "reference"),
+        (
+            {"metric": "fd", "reference": gb.Moments(np.zeros(2), np.eye(2))},
+            "moments; target 'mixture' needs the features themselves",
+        ),
         ({"reference": gb.Sample(REAL, groups=np.arange(1000) // 2)}, "groups"),
         ({"options": {"degree": 2}}, "options"),
     ],

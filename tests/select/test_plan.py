@@ -164,6 +164,17 @@ def test_only_ends_that_happen_are_named():
     assert "(0" not in str(plan)
 
 
+def test_models_with_the_same_rows_are_named_and_warnings_say_whose_they_are():
+    given = pilots(1.2, 1.6)
+    given["again"] = np.vstack([given["a0"][:150], rows(150, 1.2, 9)])
+    heavy = {"heavy": np.random.default_rng(0).standard_t(2.0, size=(300, D))}
+    warned = select.plan(given | heavy, REAL).warnings
+    (shared,) = (one for one in warned if one.code == "same-rows")
+    assert "a0" in shared.message
+    assert "again" in shared.message
+    assert [one.message[:7] for one in warned if one.code == "heavy-tails"] == ["heavy: "]
+
+
 def test_views():
     plan = select.plan(pilots(1.2, 1.5), REAL)
     document = json.loads(json.dumps(plan.to_dict(), allow_nan=False))

@@ -266,6 +266,35 @@ def test_run_from_features_is_resumed(tmp_path, burns_at):
     same(go(arms(10**9), policy="uniform", record=tmp_path), whole)
 
 
+def test_a_folder_with_files_of_somebody_else_is_left_alone(tmp_path):
+    """They bear the names of a record, and were written over."""
+    np.save(tmp_path / "0.npy", np.arange(6.0))
+    (tmp_path / "notes.npy").write_bytes(b"mine")
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    with refused("0.npy", "would be written over", "choose an empty folder"):
+        go(CLEAR, record=tmp_path)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+    (tmp_path / "0.npy").unlink()
+    first = go(CLEAR, record=tmp_path)
+    same(go(CLEAR, record=tmp_path), first)
+    assert (tmp_path / "notes.npy").read_bytes() == b"mine"
+
+
+@pytest.mark.parametrize("burns_at", [1, 2])
+def test_a_run_that_ended_at_its_first_draws_goes_on(tmp_path, burns_at):
+    """Its rows are its own, whatever was written before the end."""
+    with pytest.raises(KeyboardInterrupt):
+        go({"a": Fuse(0.0, burns_at), "b": Normal(2.0)}, record=tmp_path)
+    again = go({"a": Fuse(0.0, 10**9), "b": Normal(2.0)}, record=tmp_path)
+    same(again, go({"a": Fuse(0.0, 10**9), "b": Normal(2.0)}))
+
+
+def test_arms_of_another_run_are_listed(tmp_path):
+    go({"a": Normal(0.0), "b": Normal(2.0)}, record=tmp_path)
+    with refused("other settings (arms a, b)"):
+        go({"a": Normal(0.0), "c": Normal(2.0)}, record=tmp_path)
+
+
 def test_a_folder_that_another_run_is_using_is_refused(tmp_path):
     """The two would write their rows over one another's."""
     said = []

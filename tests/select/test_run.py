@@ -123,6 +123,36 @@ def test_equal_arms_end_at_the_limit_without_a_certificate():
     assert result.samples == {"a": 300, "b": 300}
 
 
+def test_an_answer_says_the_tolerance_it_is_certified_at():
+    arms = {"a": Normal(0.0), "b": Normal(0.3), "c": Normal(2.0)}
+    found = go(arms, tolerance=0.5)
+    assert (found.certified, found.tolerance, found.to_dict()["tolerance"]) == (True, 0.5, 0.5)
+    said = "certified at 95\u202f%: no other is better by more than 0.5"
+    assert found.verdict == said
+    assert said in repr(found)
+    assert "better by more than 0.5" in found.notes[0]
+    exact = go({"a": Normal(0.0), "c": Normal(2.0)})
+    assert (exact.tolerance, exact.verdict) == (0.0, "certified at 95\u202f%")
+    assert go({"a": Normal(0.0), "b": Normal(0.0)}).verdict == "not certified"
+
+
+def test_a_reference_of_unknown_size_hedges_the_answer(tmp_path):
+    """Every score rests on it, and no sample of the arms tells how far it is off."""
+    arms = {"near": GaussianArm([1.0], [1.0]), "far": GaussianArm([2.0], [1.0])}
+    known = select.run(arms, Moments(np.zeros(1), np.eye(1)), batch=50)
+    assert (known.reliable, known.warnings) == (True, ())
+    np.savez(tmp_path / "cached.npz", mu=np.zeros(1), sigma=np.eye(1))
+    found = select.run(arms, Moments.load(tmp_path / "cached.npz"), batch=50)
+    assert found.certified
+    assert not found.reliable
+    assert [warning.severity for warning in found.warnings] == ["unreliable"]
+    assert found.verdict != known.verdict
+    assert str(found.warnings[0]) in repr(found)
+    document = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert document["reliable"] is False
+    assert [one["code"] for one in document["warnings"]] == [one.code for one in found.warnings]
+
+
 def test_tolerance_certifies_equal_arms():
     result = go({"a": Normal(0.0), "b": Normal(0.0)}, tolerance=0.6)
     assert result.certified
@@ -160,6 +190,18 @@ def test_budget_needs_a_batch_for_every_arm():
     with pytest.raises(InputError) as refused:
         go(CLEAR, budget=14)
     assert refused.value.argument == "budget"
+
+
+def test_pairs_that_the_tolerance_settles_are_left_alone():
+    """The two best are equal: `lucb` went on drawing them, whose order is not asked for."""
+    means = {"a": 0.0, "b": 0.0, "c": 0.05, "d": 2.0}
+    given = {"top": 2, "tolerance": 0.5, "limit": 20_000, "batch": 50}
+    spent = {
+        policy: go({name: Normal(mean) for name, mean in means.items()}, policy=policy, **given)
+        for policy in ("lucb", "uniform")
+    }
+    assert all(found.certified for found in spent.values())
+    assert spent["lucb"].total_samples <= spent["uniform"].total_samples
 
 
 def test_top_two():
