@@ -142,9 +142,10 @@ def test_arm_too_short_for_one_look_is_set_aside():
 def test_the_look_that_a_short_arm_needs_is_the_earliest_there_is():
     """Not the one that the others took, at which it would have been too short by far."""
     rng = np.random.default_rng(0)
-    arms = {str(k): FeatureArm(rng.normal(1.0 + k, size=(500, 8))) for k in range(2)}
-    short = arms | {"short": FeatureArm(rng.normal(size=(60, 8)))}
-    found = select.run(short, Moments(np.zeros(8), np.eye(8)))
+    arms = {str(k): FeatureArm(rng.normal(1.0 + k, size=(500, 60))) for k in range(2)}
+    short = arms | {"short": FeatureArm(rng.normal(size=(60, 60)))}
+    found = select.run(short, Moments(np.zeros(60), np.eye(60)))
+    assert min(look.score.n for look in found.history.looks) > 100
     assert found.set_aside["short"] == "exhausted after 60 samples; the first look needs 100"
 
 
