@@ -9,8 +9,8 @@ import pytest
 
 import genbounds.select as select
 from genbounds.estimators import Moments
-from genbounds.select import FeatureArm, _loop, _record
 from genbounds.files import atomic_write
+from genbounds.select import FeatureArm, _loop, _record
 from genbounds.simulate import GaussianArm
 from genbounds.validation import InputError
 from tests.refusal import refused
@@ -289,9 +289,10 @@ def test_a_run_that_died_while_its_first_rows_were_written_goes_on(tmp_path, mon
         if path.suffix == ".npy":
             raise KeyboardInterrupt
 
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(_record, "atomic_write", dies)
+    monkeypatch.setattr(_record, "atomic_write", dies)
+    with pytest.raises(KeyboardInterrupt):
         go(CLEAR, record=tmp_path)
+    monkeypatch.undo()
     assert (tmp_path / "0.npy").exists()
     same(go(CLEAR, record=tmp_path), go(CLEAR))
 
