@@ -31,6 +31,7 @@ from genbounds import select
 from genbounds.arms import Arm
 from genbounds.estimators import FrechetReference, Moments
 from genbounds.files import read_features
+from genbounds.samples import Sample
 from genbounds.select import FeatureArm
 
 PAGE = Path(__file__).parents[2] / "docs" / "selection.md"
@@ -67,8 +68,11 @@ class Models:
         return min(self.truth, key=self.truth.__getitem__)
 
     def arms(self) -> dict[str, Arm]:
-        """Arms of one run; those of files start at their first row."""
-        return self.live or {name: FeatureArm(x) for name, x in self.rows.items()}
+        """Arms of one run; those of files start at their first row.
+
+        The target is the score of the file itself: whether it is sorted by class does not matter.
+        """
+        return self.live or {name: FeatureArm(Sample(x)) for name, x in self.rows.items()}
 
 
 @cache
