@@ -128,6 +128,7 @@ TRIALS = (
         arguments="certificates --runs 1 --scenario 'Gaussian, 2 tied, d=8'",
     ),
     Trial(module="selection.error_rate", arguments="few-samples --runs 1"),
+    Trial(module="selection.error_rate", arguments="heavy-tails --runs 1"),
     Trial(module="selection.error_rate", arguments="rank-flip --runs 1"),
     Trial(module="selection.large", arguments="--runs 1 --dimension 16"),
     Trial(module="selection.planning", arguments="--runs 1 --cells '*Student*'"),

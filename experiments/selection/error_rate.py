@@ -2,6 +2,7 @@
 
 python -m experiments.selection.error_rate certificates   # the guarantee, in every scenario
 python -m experiments.selection.error_rate few-samples    # the same, for short files
+python -m experiments.selection.error_rate heavy-tails    # where it does not hold
 python -m experiments.selection.error_rate rank-flip      # what plug-in scores do there
 
 Each run has its own seed, the reference included; runs are kept in OUT/STUDY.jsonl, and the same
@@ -21,7 +22,7 @@ import numpy as np
 
 from experiments.record import exact_limits, record, stamp, table
 from experiments.selection import store
-from experiments.selection.scenarios import Scenario, errors, few, rank_flip
+from experiments.selection.scenarios import Scenario, errors, few, heavy, rank_flip
 from experiments.selection.store import Key, Run
 from genbounds import select
 from genbounds.estimators import FrechetReference
@@ -33,6 +34,7 @@ SLACK = 0.01
 
 SPENDING = ("greedy", "fd-ucb", "thompson", "debiased-ucb")
 RULES = ("certificate, debiased", "certificate, plug-in", *SPENDING)
+STUDIES = {"certificates": errors, "few-samples": few, "heavy-tails": heavy}
 BUDGET = 1_500
 """Samples of a policy that does not stop by itself on the rank-flip arms."""
 
@@ -46,7 +48,7 @@ def reference_of(scenario: Scenario, seed: int) -> Any:
 
 def certificate(name: str, policy: str, confidence: float, seed: int) -> Run:
     """Which arm one run certifies; None if none."""
-    scenario = (errors() | few())[name]
+    scenario = (errors() | few() | heavy())[name]
     start = time.process_time()
     selection = select.run(
         scenario.arms,
@@ -140,7 +142,7 @@ def report(rows: dict[str, list[Run]], allowed: float, planned: int) -> list[str
 def main() -> None:
     """Run a study, print its table and record it."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("study", choices=("certificates", "few-samples", "rank-flip"))
+    parser.add_argument("study", choices=(*STUDIES, "rank-flip"))
     parser.add_argument("--runs", type=int, default=1_000)
     parser.add_argument("--scenario", default="", help="only those whose name contains this")
     parser.add_argument("--policy", default="elimination", help="of the certificates")
@@ -163,8 +165,7 @@ def main() -> None:
     spent = 0.0
     jobs: list[Key]
     if options.study != "rank-flip":
-        scenarios = errors() if options.study == "certificates" else few()
-        for name, scenario in scenarios.items():
+        for name, scenario in STUDIES[options.study]().items():
             if options.scenario in name:
                 jobs = [(name, options.policy, options.confidence, seed) for seed in seeds]
                 runs = runs_of(jobs, certificate)

@@ -205,6 +205,31 @@ def few() -> dict[str, Scenario]:
     }
 
 
+def lognormal(sd: float) -> Callable[[int, np.random.Generator], np.ndarray]:
+    """Four independent features with all moments, of which samples show little."""
+    mean, own = np.exp(0.5), np.sqrt((np.e - 1.0) * np.e)
+    return lambda n, rng: sd / own * (rng.lognormal(size=(n, 4)) - mean)
+
+
+def heavy() -> dict[str, Scenario]:
+    """Return wide arms with heavy tails, at distance 1, each beside a Gaussian one at 0.71.
+
+    Half of all samples have none of the rows that make the wide one wide.
+    """
+    wide = {f"t with {df:g} degrees": StudentArm(np.zeros(4), np.full(4, 1.5**2), df=df)
+            for df in (2.5, 3.0, 5.0, 8.0)} | {"lognormal": lognormal(1.5)}  # fmt: skip
+    return {
+        f"{name}, first look at {first}": Scenario(
+            arms={"wide": arm, "Gaussian": GaussianArm(np.zeros(4), np.full(4, 1.42**2))},
+            right=("Gaussian",),
+            reference=standard(4),
+            first_look=first,
+        )
+        for first in (100, 400)
+        for name, arm in wide.items()
+    }
+
+
 def early() -> dict[str, Scenario]:
     """Arms that are scored from two samples a feature on (four, if the reference is a sample).
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -46,6 +47,7 @@ from genbounds.cli._terminal import (
     print_table,
     progress,
     say,
+    tidy,
 )
 from genbounds.estimators import MetricSpec
 from genbounds.features import check_same_encoder, is_entry_point, live_arm
@@ -262,7 +264,9 @@ def select(
         }
         if real is not None:
             names |= {"reference": real, "real": real}
-        with progress("samples") as advance, renamed(names):
+        # A run that is recorded keeps what it has drawn until it is stopped, however that is.
+        stopped = tidy() if record is not None else nullcontext()
+        with progress("samples") as advance, renamed(names), stopped:
             result: Selection | MixtureSelection | ContextSelection = run(
                 line_up.arms,
                 line_up.reference,

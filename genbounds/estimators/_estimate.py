@@ -330,7 +330,7 @@ class Estimate:
             min(max(end, self.lower_limit), self.upper_limit) for end in (self.value, *ends)
         )
         stderr = self.stderr
-        warnings = self.warnings + self._range_warnings(value, ends, level)
+        warnings = (*dict.fromkeys(self.warnings + self._range_warnings(value, ends, level)),)
         if ends[1] < self.lower_limit:  # a width of 0 would claim to know it exactly
             high = min(self.lower_limit + (ends[1] - ends[0]), self.upper_limit)
         if self.log_scale:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import combinations
 from typing import Any
 
@@ -73,6 +73,14 @@ class Inspected:
     told: bool
     ids: NDArray[np.uint64]
     warnings: tuple[Diagnostic, ...] = ()
+
+    @cached_property
+    def single_ids(self) -> NDArray[np.uint64]:
+        """Digests of the rows in single precision, in which a copy may have been kept."""
+        if is_single(self.rows):
+            return self.ids
+        with np.errstate(over="ignore"):
+            return row_ids(self.rows.astype(np.float32))
 
 
 def inspect(
@@ -195,10 +203,15 @@ def _constant(n: int, what: str) -> Diagnostic:
     )
 
 
+def is_single(rows: NDArray[Any]) -> bool:
+    """Whether rows are digested in single precision."""
+    return rows.dtype.itemsize <= 4
+
+
 def row_ids(rows: NDArray[Any]) -> NDArray[np.uint64]:
     """Digest every row to 64 bits; equal rows have equal digests."""
     n, d = rows.shape
-    kind = np.float32 if rows.dtype.itemsize <= 4 else np.float64
+    kind = np.float32 if is_single(rows) else np.float64
     words = math.ceil(d * np.dtype(kind).itemsize / 8)  # two single-precision features a word
     factors = _odd_numbers(words)
     ids = np.empty(n, dtype=np.uint64)
@@ -344,7 +357,7 @@ Z_LIMIT = 5.0
 
 def drawing_warnings(fake: Inspected, real: Inspected) -> tuple[Diagnostic, ...]:
     """Say what the rows of two samples show of how they were drawn."""
-    found = (*fake.warnings, *real.warnings, *leaked(fake.ids, real.ids))
+    found = (*fake.warnings, *real.warnings, *leaked(fake, real))
     if not (fake.told or real.told):
         return (*found, *_alike_by_place(fake.rows, real.rows))
     if fake.design is None or real.design is None:
@@ -400,16 +413,18 @@ def _unlike_by_name(
     )
 
 
-def leaked(fake: NDArray[np.uint64], real: NDArray[np.uint64]) -> tuple[Diagnostic, ...]:
-    """Warn of generated rows that are rows of the reference."""
-    common = _common(fake, real)
+def leaked(fake: Inspected, real: Inspected) -> tuple[Diagnostic, ...]:
+    """Warn of generated rows that are rows of the reference, in whichever precision."""
+    one_precision = is_single(fake.rows) == is_single(real.rows)
+    ids = (fake.ids, real.ids) if one_precision else (fake.single_ids, real.single_ids)
+    common = _common(*ids)
     if not common:
         return ()
-    warn = unreliable if common >= LEAK_SHARE * fake.size else caution
+    warn = unreliable if common >= LEAK_SHARE * len(fake.rows) else caution
     return (
         warn(
             "leak",
-            f"{common} of {fake.size} generated rows are rows of the reference",
+            f"{common} of {len(fake.rows)} generated rows are rows of the reference",
             "Score samples that the reference does not hold.",
         ),
     )

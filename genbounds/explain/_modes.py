@@ -13,7 +13,7 @@ from genbounds._process import threads_for
 from genbounds._tables import InHand, Line
 from genbounds._text import count, interval, listed, number, percent
 from genbounds.estimators._design import Design, design_of, drawn, row_design
-from genbounds.estimators._inspect import inspect, leaked, row_ids
+from genbounds.estimators._inspect import Inspected, inspect, leaked, row_ids
 from genbounds.explain._counts import fisher, holm, ratio_interval
 from genbounds.explain._regions import Cell, Index, find_cells
 from genbounds.origins import check_same_encoder, origin_of, origin_warnings
@@ -278,12 +278,11 @@ def modes(fake: Any, real: Any, *, level: float = 0.95, seed: int = 0) -> Modes:
 
 @dataclass(frozen=True)
 class _Side:
-    """One sample: its rows as given, how they were drawn, what is doubtful about that."""
+    """One sample: its rows as given, how they were drawn, what that is known from."""
 
     rows: NDArray[Any]
     design: Design
-    ids: NDArray[np.uint64]
-    warnings: tuple[Diagnostic, ...] = ()
+    seen: Inspected
 
 
 def _side(name: str, x: Any) -> _Side:
@@ -295,10 +294,10 @@ def _side(name: str, x: Any) -> _Side:
                 "has weights, but here rows are counted: pass a Sample without them.", argument=name
             )
         # Not `inspect`, which may put the rows in another order: rows are named by their numbers.
-        side = _Side(rows, design_of(name, x) or row_design(len(rows)), row_ids(rows))
+        seen = Inspected(rows, design_of(name, x), True, row_ids(rows))
     else:
         seen = inspect(name, x, what={"fake": "generated", "real": "reference"}[name])
-        side = _Side(rows, seen.design or row_design(len(rows)), seen.ids, seen.warnings)
+    side = _Side(rows, seen.design or row_design(len(rows)), seen)
     if side.design.units < LEAST_ROWS:
         raise InputError(
             f"has {side.design.units} independent groups of rows: it needs at least {LEAST_ROWS}.",
@@ -403,8 +402,8 @@ def _kind(fake: float, real: float, low: float, high: float) -> Kind:
 
 
 def _warnings(sides: dict[str, _Side], origins: dict[str, Any]) -> tuple[Diagnostic, ...]:
-    fake, real = sides["fake"], sides["real"]
-    found = [*fake.warnings, *real.warnings, *leaked(fake.ids, real.ids), *origin_warnings(origins)]
+    fake, real = sides["fake"].seen, sides["real"].seen
+    found = [*fake.warnings, *real.warnings, *leaked(fake, real), *origin_warnings(origins)]
     return tuple(dict.fromkeys(found))
 
 

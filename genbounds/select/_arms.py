@@ -11,6 +11,7 @@ An arm needs `draw(n, rng)` only. What else a run looks for, and uses where it i
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -28,6 +29,11 @@ BLOCK_BYTES = 2**24
 """A memory map is read in blocks of about this size."""
 
 
+def rows_in_all(arm: Any) -> float:
+    """Return how many rows an arm has; infinite unless it says."""
+    return float(getattr(arm, "total_rows", math.inf))
+
+
 class FeatureArm:
     """The rows of an array in random order, each once; then it is exhausted.
 
@@ -43,6 +49,8 @@ class FeatureArm:
         Which encoder made them, as far as their file said: a run refuses arms that disagree.
     total_rows : int
         Rows that it has in all.
+    labelled : bool
+        Whether groups or strata come with its rows.
     """
 
     def __init__(self, rows: Any) -> None:
@@ -55,6 +63,7 @@ class FeatureArm:
         self._rows: NDArray[Any] = rows
         self.origin = origin_of(rows)
         self.total_rows = len(rows)
+        self.labelled = self._sample is not None and self._sample.labelled
         self._order: NDArray[np.int64] | None = None
         self._drawn = 0
 
@@ -64,7 +73,7 @@ class FeatureArm:
         chosen = order[self._drawn : self._drawn + n]
         self._drawn += len(chosen)
         rows = np.asarray(self._rows[chosen])
-        if self._sample is None or not self._sample.labelled:
+        if self._sample is None or not self.labelled:
             return rows
         groups, strata = (
             None if labels is None else labels[chosen] for labels in self._sample.labels

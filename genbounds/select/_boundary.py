@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterable
 from functools import lru_cache
 
 import numpy as np
@@ -14,8 +15,13 @@ from genbounds.validation import Float, InputError
 _NODES = 96
 _SMALLEST_GROWTH = 1.1
 
+LEFT_OVER = 1.05
+"""Rows of an arm that runs out, in those of a shorter one, up to which both end at one look."""
 
-def look_sizes(first: int, limit: int, *, growth: float = 1.25) -> tuple[int, ...]:
+
+def look_sizes(
+    first: int, limit: int, *, growth: float = 1.25, ends: Iterable[float] = ()
+) -> tuple[int, ...]:
     """Sample sizes at which an arm is scored: `first`, then each `growth` times the last.
 
     Parameters
@@ -24,6 +30,9 @@ def look_sizes(first: int, limit: int, *, growth: float = 1.25) -> tuple[int, ..
         Smallest and largest size; both are looks.
     growth : float
         Ratio of neighbouring sizes, at least 1.1.
+    ends : iterable of float
+        Rows of arms that run out: looks as well, from which on the others are planned anew, so that
+        no rows are left over. Of ends within 5 % of one another the smallest counts.
 
     Returns
     -------
@@ -39,8 +48,11 @@ def look_sizes(first: int, limit: int, *, growth: float = 1.25) -> tuple[int, ..
             argument="limit",
         )
     sizes = [first]
-    while sizes[-1] < limit:
-        sizes.append(min(math.ceil(sizes[-1] * growth), limit))
+    for end in sorted(end for end in {*ends, limit} if end <= limit):
+        if end < limit and end <= LEFT_OVER * sizes[-1]:
+            continue
+        while sizes[-1] < end:
+            sizes.append(int(min(math.ceil(sizes[-1] * growth), end)))
     return tuple(sizes)
 
 

@@ -13,10 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genbounds._process import threads_for
+from genbounds._text import count
 from genbounds.arms import Arm
 from genbounds.estimators import Estimate
 from genbounds.origins import DECISIVE, origin_of
-from genbounds.results import Diagnostic, Score
+from genbounds.results import Diagnostic, Score, all_reliable
+from genbounds.select._arms import rows_in_all
 from genbounds.select._boundary import critical_value, look_sizes
 from genbounds.select._budget import Budget
 from genbounds.select._certificate import Certificate
@@ -185,7 +187,10 @@ class Loop:
             limit = max(SAMPLES_PER_ARM, 4 * first)
             for sampler in self.samplers:
                 sampler.limit = limit
-        sizes = look_sizes(first, limit, growth=settings.growth)
+        ends = sorted(min(limit, total) for total in self._totals.values())
+        # With more rows than all others an arm has nothing to be compared with.
+        last = min(limit, max(first, int(ends[-min(2, k)])))
+        sizes = look_sizes(first, last, growth=settings.growth, ends=ends)
         self.certificate = Certificate(
             k, sizes, error=settings.error, top=settings.top, tolerance=settings.tolerance
         )
@@ -213,11 +218,7 @@ class Loop:
     def _first_look(self) -> int:
         """Choose the first look by what the arms can give, before anything is known of it."""
         settings = self.settings
-        totals = {
-            name: int(arm.total_rows)
-            for name, arm in self._arms.items()
-            if hasattr(arm, "total_rows")
-        }
+        totals = {name: int(total) for name, total in self._totals.items() if total < math.inf}
         reach = math.inf if settings.limit is None else float(settings.limit)
         if settings.budget is not None and settings.policy.certifies:
             reach = min(reach, settings.budget / float(settings.costs.sum() * settings.contexts))
@@ -225,6 +226,11 @@ class Loop:
         if len(totals) == len(self._arms) and settings.contexts == 1:
             check_enough_samples(settings.metric, self._columns, totals)
         return choose_first_look(settings.metric, self._columns, [reach, *totals.values()])
+
+    @property
+    def _totals(self) -> dict[str, float]:
+        """How many rows each arm has in all, as known before a single one is drawn."""
+        return {name: rows_in_all(arm) for name, arm in self._arms.items()}
 
     def _common_columns(self) -> int:
         """Features per row: the reference's, or the first arm's; arms that differ are set aside."""
@@ -303,7 +309,8 @@ class Loop:
         if sampler.exhausted and sampler.n < first:
             # With as many as the earliest look needs, it would have been chosen.
             needed = first if sampler.n >= self._earliest else self._earliest
-            sampler.set_aside(f"exhausted after {sampler.n} samples; the first look needs {needed}")
+            given = count(sampler.n, "sample")
+            sampler.set_aside(f"exhausted after {given}; the first look needs {needed}")
         if sampler.failure is None:
             try:
                 with self._threads(arm):
@@ -335,7 +342,7 @@ class Loop:
                 )
             # Before the look counts: what it says rests on rows that are the arm's own, and
             # independent where it does not say otherwise.
-            doubt = self._shared_with_a_rival(arm, sampler.rows[:size])
+            doubt = _leak(estimate) or self._shared_with_a_rival(arm, sampler.rows[:size])
             if doubt is None and not sampler.labelled:
                 doubt = (
                     sampler.doubt
@@ -346,10 +353,10 @@ class Loop:
                 self.doubts[arm] = doubt
                 sampler.set_aside(doubt.message)
                 return
-            certificate.add(arm, estimate)
-            self.looks.append(
-                Look(step=self.state.step, arm=sampler.name, score=self.score(estimate))
-            )
+            score = self.score(estimate)
+            beyond = (one for one in score.warnings if one not in estimate.warnings)
+            certificate.add(arm, estimate.warned(*(w for w in beyond if not all_reliable([w]))))
+            self.looks.append(Look(step=self.state.step, arm=sampler.name, score=score))
             if time.monotonic() - self._saved > _SAVE_SECONDS:
                 self.save()
 
@@ -367,6 +374,12 @@ class Loop:
         if self._record is not None:
             self._record.save({sampler.name: sampler.record() for sampler in self.samplers})
             self._saved = time.monotonic()
+
+
+def _leak(estimate: Estimate) -> Diagnostic | None:
+    """Say that rows are those of the reference, which more samples of the same do not mend."""
+    leaks = (one for one in estimate.warnings if one.code == "leak" and not all_reliable([one]))
+    return next(leaks, None)
 
 
 def _source(arm: Arm) -> str:

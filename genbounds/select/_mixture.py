@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds._text import count, short
+from genbounds._text import count, short, shown
 from genbounds.arms import Arm
 from genbounds.estimators import MetricSpec, Moments
 from genbounds.results import Diagnostic, Score, all_reliable
 from genbounds.samples import Sample, features_of
+from genbounds.select._arms import FeatureArm, rows_in_all
 from genbounds.select._boundary import look_sizes
 from genbounds.select._budget import Budget
 from genbounds.select._first_look import MINIMUM_LOOK
@@ -99,26 +100,36 @@ class MixtureLoop:
 
     def __init__(self, arms: Mapping[str, Arm], reference: Any, settings: MixtureSettings) -> None:
         self.settings = settings
+        for name, arm in arms.items():
+            if isinstance(arm, FeatureArm) and arm.labelled:
+                raise InputError(
+                    f"{shown(name)} has groups or strata, which target 'mixture' does not take: "
+                    "if its rows are independent all the same, genbounds.Sample(x) (--iid).",
+                    argument="arms",
+                )
         real = None if reference is None else _rows_of(reference)
         self._columns = None if real is None else real.shape[1]
         least = 0
         if settings.metric.name == "fd" and self._columns is not None:
             least = FRECHET_LOOK * self._columns
         first = max(FIRST_LOOK, least) if settings.first_look is None else settings.first_look
-        self._limit = max(LIMIT, 4 * first) if settings.limit is None else settings.limit
+        limit = max(LIMIT, 4 * first) if settings.limit is None else settings.limit
+        rows = [rows_in_all(arm) for arm in arms.values()]
+        self._limits = np.minimum(limit, rows).astype(np.int64)
         self.samplers = [
             Sampler(
                 name,
                 arm,
                 settings.stream(1 + position),
-                limit=self._limit,
+                limit=int(self._limits[position]),
                 retries=settings.retries,
                 dtype=settings.dtype,
             )
             for position, (name, arm) in enumerate(arms.items())
         ]
         self.budget = Budget(settings.budget, settings.cost, settings.batch)
-        self.sizes = look_sizes(first, self._limit, growth=settings.growth)
+        last = min(limit, max(first, int(self._limits.max())))
+        self.sizes = look_sizes(first, last, growth=settings.growth)
         # Half of the error for f(w), half for the g_a; the looks share it evenly.
         tail = settings.error / (2 * len(self.sizes))
         rng = settings.stream(0)
@@ -130,7 +141,7 @@ class MixtureLoop:
                 real, settings.metric, settings.options, rng=rng, tail=tail, seed=settings.seed
             )
         self.steps = 0
-        self._check_budget([_rows_in_all(arm) for arm in arms.values()])
+        self._check_budget(rows)
 
     def _check_budget(self, rows: list[float]) -> None:
         """Refuse a budget that does not reach the first look: some arms would be left out."""
@@ -180,7 +191,7 @@ class MixtureLoop:
             return "no rival"
         if look.gaps.high <= self.settings.tolerance and all_reliable(look.warnings):
             return "certified"
-        return "limit" if looks == len(self.sizes) else ""
+        return self._why_ended() if looks == len(self.sizes) else ""
 
     def _draw_more(self, look: _Look, total: int) -> bool:
         """Draw rows for the next look, of which there are to be `total`; False if none is left."""
@@ -272,10 +283,10 @@ class MixtureLoop:
         while missing > 0 and free.any():
             gain = np.where(free, need / (sizes.astype(np.float64) ** 2 * settings.cost), -1.0)
             arm = int(gain.argmax())
-            step = min(settings.batch, self._limit - int(sizes[arm]))
+            step = min(settings.batch, int(self._limits[arm] - sizes[arm]))
             sizes[arm] += step
             missing -= step
-            free[arm] = sizes[arm] < self._limit
+            free[arm] = sizes[arm] < self._limits[arm]
         return sizes
 
     def _free(self) -> NDArray[np.bool_]:
@@ -286,7 +297,7 @@ class MixtureLoop:
         live = [arm for arm, sampler in enumerate(self.samplers) if sampler.failure is None]
         if not self.budget.payable[live].all():
             return "budget"
-        return "exhausted" if any(self.samplers[arm].exhausted for arm in live) else "limit"
+        return "exhausted" if any(self.samplers[arm].spent for arm in live) else "limit"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -310,11 +321,6 @@ class _Look:
     gaps: Gaps
     guess: Gaps
     warnings: tuple[Diagnostic, ...]
-
-
-def _rows_in_all(arm: Arm) -> float:
-    """Return how many rows an arm has; infinite unless it says."""
-    return float(getattr(arm, "total_rows", np.inf))
 
 
 def _rows_of(reference: Any) -> NDArray[Any]:

@@ -203,7 +203,8 @@ class Record:
 
     def _damaged(self, path: Path, what: str) -> InputError:
         return InputError(
-            f"{display(path)}: {what}: delete the folder {display(self._folder)} to start again."
+            f"{display(path)}: {what}: choose an empty folder; or delete "
+            f"{display(self._folder)}, if it holds nothing else, to start again."
         )
 
     def _rows_path(self, position: int) -> Path:

@@ -16,7 +16,7 @@ from genbounds.arms import Arm
 from genbounds.estimators import row_ids
 from genbounds.results import Diagnostic, unreliable
 from genbounds.samples import Sample, features_of
-from genbounds.select._arms import FeatureArm
+from genbounds.select._arms import FeatureArm, rows_in_all
 from genbounds.select._record import ArmRecord, add_digest
 from genbounds.validation import InputError, check_features, check_finite
 
@@ -85,6 +85,11 @@ class Sampler:
     def available(self) -> bool:
         """Whether another sample can be drawn."""
         return not self.exhausted and self.failure is None and self.n < self.limit
+
+    @property
+    def spent(self) -> bool:
+        """Whether it has given all rows there are, as far as is known without asking for more."""
+        return self.exhausted or self.n >= rows_in_all(self._arm)
 
     @property
     def columns(self) -> int | None:
@@ -289,5 +294,7 @@ class Sampler:
 
 
 def _reason(error: BaseException) -> str:
+    if isinstance(error, InputError):  # in our own words, of what the arm returned
+        return said_by(error, limit=None)
     kind, text = display(type(error).__name__, limit=60), said_by(error, limit=None)
     return f"{kind}: {text}" if text else kind

@@ -167,8 +167,7 @@ class Selection(InHand):
     notes : tuple of str
         What the certificate assumes, and everything out of the ordinary.
     warnings : tuple of Diagnostic
-        What the answer as a whole rests on and cannot be told from samples, such as the size of a
-        reference known by statistics; those about one arm stand with its score.
+        Why the scores of `top` are unreliable, if they are; others stand with the scores.
     """
 
     _names: ClassVar[str] = "Arm"

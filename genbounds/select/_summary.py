@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from genbounds._text import count, number, percent, short, shown
 from genbounds.estimators import Estimate
-from genbounds.results import Diagnostic, Score, unreliable
-from genbounds.select._certificate import CONDITIONS
+from genbounds.results import Score, unreliable
 from genbounds.select._loop import Loop
 from genbounds.select._sampler import Sampler
 from genbounds.select._selection import ArmStatus, History, Selection
@@ -56,14 +55,13 @@ def summarise(loop: Loop) -> Selection:
         cost=loop.cost,
         tolerance=settings.tolerance,
         notes=_notes(loop),
-        warnings=_conditions(names[top[0]], scores.get(top[0])),
+        warnings=tuple(
+            warning.of(names[arm])
+            for arm in top
+            for warning in (scores[arm].warnings if arm in scores else ())
+            if warning.severity == "unreliable"
+        ),
     )
-
-
-def _conditions(best: str, score: Score | None) -> tuple[Diagnostic, ...]:
-    """Warnings about the reference, which all arms share; figures in them are of the best one."""
-    found = () if score is None else score.warnings
-    return tuple(one.of(best) for one in found if one.code in CONDITIONS)
 
 
 def final_estimates(loop: Loop) -> dict[int, Estimate]:
@@ -84,13 +82,13 @@ def final_estimates(loop: Loop) -> dict[int, Estimate]:
 def _final_score(loop: Loop, arm: int, estimate: Estimate) -> Score:
     """Score of an arm's last evaluation, with what is to be doubted about it."""
     warnings = [loop.doubts[arm]] if arm in loop.doubts else []
-    n, first = loop.samplers[arm].n, loop.certificate.sizes[0]
-    if not loop.certificate.levels[arm] and n < first:
+    n = loop.samplers[arm].n
+    if not loop.certificate.levels[arm] and n < loop.certificate.sizes[0]:
         warnings.append(
             unreliable(
                 "few-samples",
-                f"{n} samples, fewer than the first look ({first}): its interval is no part of the "
-                "joint statement",
+                f"{count(n, 'sample')}, too few for a look: its interval is no part of the joint "
+                "statement",
             )
         )
     return loop.score(estimate, *warnings)
@@ -132,7 +130,7 @@ def _stopped(loop: Loop) -> str:
         return "no rival"
     if certificate.hopeless_pairs().any():
         return "reference"
-    if any(sampler.exhausted or sampler.failure is not None for sampler in loop.samplers):
+    if any(sampler.spent or sampler.failure is not None for sampler in loop.samplers):
         return "exhausted"
     return "limit"
 
@@ -145,8 +143,8 @@ def statuses(samplers: Sequence[Sampler]) -> dict[str, ArmStatus]:
             found[sampler.name] = ArmStatus(state="set aside", reason=sampler.failure)
             continue
         remarks = []
-        if sampler.exhausted:
-            remarks.append(f"exhausted after {sampler.n} samples")
+        if sampler.spent:
+            remarks.append(f"exhausted after {count(sampler.n, 'sample')}")
         if sampler.retried:
             remarks.append(
                 f"{len(sampler.retried)} failed draws repeated and not used (first: "

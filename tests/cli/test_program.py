@@ -12,6 +12,7 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 from PIL import Image
 
@@ -308,6 +309,45 @@ def test_a_signal_leaves_no_scratch_folder(tmp_path, name):
     assert program.returncode == 128 + number
     assert err.count(b"\n") == 1
     assert not list(scratch.iterdir())
+
+
+SLOW = """
+import os, time
+import numpy as np
+
+def slow(n, rng):
+    time.sleep(0.05)
+    with open("calls", "a") as calls:
+        calls.write(".")
+    return rng.standard_normal((n, 2))
+
+other = slow
+"""
+
+
+@pytest.mark.slow
+@POSIX
+def test_sigterm_keeps_what_a_recorded_selection_has_drawn(tmp_path):
+    """Clusters stop jobs by it; up to half a minute of draws was lost."""
+    (tmp_path / "live_slow.py").write_text(SLOW)
+    np.savez(tmp_path / "real.npz", mu=np.zeros(2), sigma=np.eye(2))
+    command = [
+        *COMMAND, "select", "--reference", "real.npz", "live_slow:slow", "live_slow:other",
+        "--budget", "9000", "--record", "kept",
+    ]  # fmt: skip
+    paths = os.pathsep.join([os.getcwd(), *filter(None, sys.path)])
+    calls = tmp_path / "calls"
+    with subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=listen,
+        env=os.environ | {"PYTHONPATH": paths},
+    ) as program:  # fmt: skip
+        wait_for(lambda: calls.exists() and calls.stat().st_size > 20)
+        program.send_signal(signal.SIGTERM)
+        _, err = program.communicate(timeout=10)
+    assert program.returncode == 128 + signal.SIGTERM
+    assert err.count(b"\n") == 1
+    kept = sum(len(np.load(path)) for path in (tmp_path / "kept").glob("*.npy"))
+    assert kept >= 5 * (calls.stat().st_size - 1)
 
 
 DROPPED = """

@@ -13,7 +13,7 @@ from genbounds.estimators._close_rows import (
     _log_distances,
     close_rows,
 )
-from genbounds.estimators._inspect import _likeness, inspect
+from genbounds.estimators._inspect import _likeness, inspect, leaked
 from tests.warnings_of import codes
 
 REAL = gb.Moments(np.full(16, 0.2), 1.3 * np.eye(16))
@@ -274,6 +274,20 @@ def test_independent_rows_are_seldom_suspected(name):
     for stream in np.random.SeedSequence(5).spawn(200):
         alarms += bool(inspect("x", DISTRIBUTIONS[name](np.random.default_rng(stream))).warnings)
     assert alarms <= binom.isf(1e-6, 200, 0.01)
+
+
+def test_a_copy_in_another_precision_is_a_leak():
+    """Its digests are others; those in single precision are not."""
+    rng = np.random.default_rng(1)
+    real = rng.normal(size=(300, 6))
+    for fake, against in [(real.astype("f4"), real), (real, real.astype("f4"))]:
+        found = gb.frechet_distance(rng.permutation(fake), against)
+        assert "leak" in codes(found, "unreliable")
+        assert "leak" in codes(gb.kernel_inception_distance(rng.permutation(fake), against))
+    # Rows that single precision cannot tell apart, or hold, are no copies.
+    for rows in (real + 1e12, 1e60 * real):
+        seen = [inspect("x", x, what="generated") for x in (rows, real.astype("f4"))]
+        assert not leaked(*seen)
 
 
 @pytest.mark.parametrize(("n", "kinds"), [(75, 6), (100, 10), (200, 8), (300, 20)])

@@ -55,6 +55,17 @@ def test_crossing_probability_by_simulation(order):
     assert (z >= too_small).any(axis=1).sum() > high
 
 
+def test_arms_that_run_out_are_looked_at_with_all_their_rows():
+    """Up to a fifth of a file was drawn and never scored."""
+    assert look_sizes(100, 196, ends=[196, 196]) == (100, 125, 157, 196)
+    assert look_sizes(100, 480, ends=[130, 480, 9e9]) == (
+        100, 125, 130, 163, 204, 255, 319, 399, 480,
+    )  # fmt: skip
+    assert look_sizes(100, 200, ends=[130, 135, 140]) == (100, 125, 130, 140, 175, 200)
+    assert look_sizes(100, 500, ends=[300]) == (100, 125, 157, 197, 247, 300, 375, 469, 500)
+    assert look_sizes(100, 125, ends=[90]) == (100, 125)
+
+
 def test_look_sizes():
     assert look_sizes(100, 100) == (100,)
     sizes = look_sizes(100, 1_000, growth=1.5)

@@ -371,6 +371,18 @@ def test_an_arm_with_rows_of_another_one_is_set_aside(share):
     assert result.best == ({"good", "mixed"} - {name}).pop()
 
 
+@pytest.mark.parametrize("kept_as", ["float64", "float32"])
+@pytest.mark.parametrize("metric", ["fd", "kid"])
+def test_an_arm_with_rows_of_the_reference_is_set_aside(kept_as, metric):
+    """In whichever precision: a float32 file of them was certified as the best model."""
+    rng = np.random.default_rng(0)
+    real, other = rng.normal(size=(2, 600, 8)) + np.array([0.0, 0.3])[:, None, None]
+    arms = {"copy": FeatureArm(rng.permutation(real).astype(kept_as)), "other": FeatureArm(other)}
+    found = select.run(arms, real, metric=metric, batch=50)
+    assert found.set_aside == {"copy": "100 of 100 generated rows are rows of the reference"}
+    assert (found.certified, found.samples["copy"]) == (False, 100)
+
+
 def test_copies_count_only_where_rows_are_no_discrete_distribution():
     rng = np.random.default_rng(2)
     pool = rng.standard_normal((50, 8))

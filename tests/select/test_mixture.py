@@ -354,6 +354,16 @@ def test_a_budget_reaches_the_first_look_of_every_arm_or_is_refused():
     assert go(files, budget=520, tolerance=5.0).samples["far"] == 120
 
 
+def test_files_with_groups_are_refused_before_anything_is_drawn():
+    rows = RNG.normal(size=(300, 2))
+    labelled = FeatureArm(gb.Sample(rows, strata=np.arange(300) % 3))
+    drawn = []
+    arms = {"live": lambda n, rng: drawn.append(n) or rng.normal(size=(n, 2)), "file": labelled}
+    with pytest.raises(InputError, match=r"file has groups or strata.*\(--iid\)"):
+        go(arms)
+    assert not drawn
+
+
 def test_the_order_of_a_file_is_looked_at_before_its_rows_are_mixed():
     sorted_by_source = np.repeat(RNG.normal(scale=3.0, size=(6, 2)), 50, axis=0)
     rows = sorted_by_source + RNG.normal(size=(300, 2))

@@ -323,5 +323,5 @@ def test_a_folder_that_another_run_is_using_is_refused(tmp_path):
 def test_rows_of_a_record_that_are_gone_say_how_to_start_again(tmp_path):
     go({"a": Normal(0.0), "b": Normal(0.5)}, record=tmp_path)
     (tmp_path / "0.npy").write_bytes(b"")
-    with refused("0.npy: it is missing or damaged", "delete the folder"):
+    with refused("0.npy: it is missing or damaged", "choose an empty folder"):
         go({"a": Normal(0.0), "b": Normal(0.5)}, record=tmp_path)

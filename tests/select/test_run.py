@@ -204,6 +204,32 @@ def test_pairs_that_the_tolerance_settles_are_left_alone():
     assert spent["lucb"] <= spent["uniform"]
 
 
+def test_files_are_judged_by_all_their_rows_and_no_look_is_planned_beyond():
+    rng = np.random.default_rng(0)
+    sizes = {"a": 196, "b": 240, "c": 1_000}
+    rows = {name: rng.normal(size=(n, 1)) for name, n in sizes.items()}
+    found = go({name: FeatureArm(x) for name, x in rows.items()}, policy="uniform")
+    assert (found.certified, found.stopped) == (False, "exhausted")
+    # With 760 rows more than any other, "c" has nothing to be compared with.
+    assert {name: score.n for name, score in found.scores.items()} == {"a": 196, "b": 240, "c": 240}
+    assert found.samples["c"] < 1_000
+    assert found.arms["a"].reason == "exhausted after 196 samples"
+    live = go({"a": FeatureArm(rows["a"]), "d": Normal(0.0)}, limit=None)
+    assert {score.n for score in live.scores.values()} == {196}
+
+
+def test_an_unreliable_best_makes_the_answer_unreliable():
+    def half_heavy(n, rng):
+        return rng.standard_t(1.1, size=(n, 1))
+
+    arms = {"heavy": half_heavy, "far": GaussianArm([4000.0], [1.0])}
+    found = select.run(arms, Moments(np.zeros(1), np.eye(1)), batch=50, limit=300)
+    best = found.scores[found.best]
+    assert not best.reliable
+    assert not found.reliable
+    assert {w.message for w in found.warnings} >= {f"{found.best}: {best.warnings[0].message}"}
+
+
 def test_top_two():
     arms = {"a": Normal(0.0), "b": Normal(0.1), "c": Normal(2.0), "d": Normal(2.0)}
     result = go(arms, top=2)

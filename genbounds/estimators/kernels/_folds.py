@@ -179,5 +179,5 @@ def warnings_of(
     found = [*own, *shared_rows({name: one.ids for name, one in seen.items()})]
     if reference is not None:
         found += reference.warnings
-        found += [w.of(k) for k, one in seen.items() for w in leaked(one.ids, reference.ids)]
+        found += [w.of(k) for k, one in seen.items() for w in leaked(one, reference)]
     return tuple(found)

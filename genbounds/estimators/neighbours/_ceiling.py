@@ -148,7 +148,7 @@ def precision_recall_ceiling(
         warnings=(
             *seen[1].warnings,
             *seen[0].warnings,
-            *leaked(seen[1].ids, seen[0].ids),
+            *leaked(seen[1], seen[0]),
             *origin_warnings(origins),
         ),
         assumptions=tuple(

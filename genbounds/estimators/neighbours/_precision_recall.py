@@ -190,7 +190,7 @@ def _null_of(null: Any, reference: NeighbourReference, scored: Scored) -> Float:
         null = null[np.sort(chosen)] if isinstance(null, Sample) else rows[np.sort(chosen)]
     second = reference.scored("null", null)
     real, more = second.seen
-    for warning in leaked(more.ids, real.ids):
+    for warning in leaked(more, real):
         if warning.severity == "unreliable":
             raise InputError(
                 "must be a second real sample: it has rows of `real`. Pass other real rows, or "
