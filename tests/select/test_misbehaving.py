@@ -383,6 +383,18 @@ def test_an_arm_with_rows_of_the_reference_is_set_aside(kept_as, metric):
     assert (found.certified, found.samples["copy"]) == (False, 100)
 
 
+def test_a_score_far_below_the_smallest_possible_one_is_no_evidence():
+    """Near copies of a reference that has no more rows: `score` calls that unreliable as well."""
+    rng = np.random.default_rng(0)
+    real, other = rng.normal(size=(2, 400, 16)) + np.array([0.0, 0.3])[:, None, None]
+    near = rng.permutation(real + 0.05 * rng.normal(size=real.shape))
+    arms = {"near": FeatureArm(near), "other": FeatureArm(other)}
+    found = select.run(arms, real, batch=50, first_look=400)
+    assert found.scores["near"].n == 400
+    assert (found.certified, found.best, found.reliable) == (False, "near", False)
+    assert [warning.code for warning in found.warnings] == ["out-of-range"]
+
+
 def test_copies_count_only_where_rows_are_no_discrete_distribution():
     rng = np.random.default_rng(2)
     pool = rng.standard_normal((50, 8))
