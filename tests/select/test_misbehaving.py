@@ -46,6 +46,7 @@ def test_failing_arm_is_retried_then_set_aside(fault, reason):
     assert result.certified
     assert result.best == "good"
     assert reason in result.set_aside["faulty"]
+    assert "InputError" not in result.set_aside["faulty"]
     assert arms["faulty"].calls == 2 + 3  # two good draws, one try and two retries
     assert result.samples["faulty"] == 10
     assert result.arms["faulty"].state == "set aside"

@@ -380,9 +380,12 @@ def test_budget_limit_and_files_end_a_run():
     assert priced.cost <= 1000.0
     ended = go(reference=real, tolerance=1e-6, limit=250)
     assert (ended.stopped, set(ended.samples.values())) == ("limit", {250})
-    files = {name: FeatureArm(arm(250, RNG)) for name, arm in ARMS.items()}
-    over = go(files, real, tolerance=1e-6)
+    rows = {name: arm(250, RNG) for name, arm in ARMS.items()}
+    over = go({name: FeatureArm(x) for name, x in rows.items()}, real, tolerance=1e-6)
     assert (over.stopped, over.total_samples) == ("exhausted", 750)
+    # No look is planned that the files do not reach.
+    files = {name: FeatureArm(x) for name, x in rows.items()}
+    assert go(files, real, tolerance=1e-6, limit=250).gap_high == over.gap_high
 
 
 @pytest.mark.parametrize(

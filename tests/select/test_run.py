@@ -214,6 +214,11 @@ def test_files_are_judged_by_all_their_rows_and_no_look_is_planned_beyond():
     assert {name: score.n for name, score in found.scores.items()} == {"a": 196, "b": 240, "c": 240}
     assert found.samples["c"] < 1_000
     assert found.arms["a"].reason == "exhausted after 196 samples"
+    shorter = rows | {"c": rows["c"][:240]}
+    same_looks = go({name: FeatureArm(x) for name, x in shorter.items()}, policy="uniform")
+    assert same_looks.scores["a"] == found.scores["a"]
+    even = go({name: FeatureArm(x[:190]) for name, x in rows.items()}, policy="uniform")
+    assert (even.stopped, even.scores["b"].n) == ("exhausted", 190)
     live = go({"a": FeatureArm(rows["a"]), "d": Normal(0.0)}, limit=None)
     assert {score.n for score in live.scores.values()} == {196}
 
