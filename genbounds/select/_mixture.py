@@ -169,7 +169,8 @@ class MixtureLoop:
             weights=dict(zip(names, map(float, look.weights), strict=True)),
             score=look.scores[0],
             scores=dict(zip(names, look.scores[1:], strict=True)),
-            gap_high=look.gaps.high,
+            # Alone it is the best mixture there is.
+            gap_high=look.gaps.high if len(names) > 1 else 0.0,
             certified=stopped == "certified",
             tolerance=settings.tolerance,
             confidence=settings.confidence,

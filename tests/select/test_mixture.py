@@ -339,6 +339,8 @@ def test_arms_that_fail_are_named_and_out_of_the_mixture():
     assert (two.certified, two.weights.keys()) == (True, {"left", "right"})
     alone = go({"a": normal(0.0), "broken": broken})
     assert (alone.certified, alone.stopped, alone.weights) == (False, "no rival", {"a": 1.0})
+    alone = go({"a": normal(0.0), "broken": broken}, metric="fd")
+    assert (alone.stopped, alone.gap_high) == ("no rival", 0.0)
     with pytest.raises(InputError, match="every arm had to be set aside"):
         go({"a": broken, "b": broken})
 
