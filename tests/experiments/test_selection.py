@@ -294,7 +294,7 @@ def test_a_run_of_two_tied_kinds_is_read_twice(monkeypatch, tmp_path, page):
         run = {"certified": certified, "seconds": 0.0}
         found = [error_rate.read(run, right)["outcome"] for right in (one, two)]
         assert found == (expected.split() if certified else ["open", "open"])
-    monkeypatch.setattr(error_rate, "errors", lambda: {name: errors()[name]})
+    monkeypatch.setitem(error_rate.STUDIES, "certificates", lambda: {name: errors()[name]})
     command = ["error_rate", "certificates", "--runs", "1", "--page", str(page)]
     monkeypatch.setattr(sys, "argv", [*command, "--out", str(tmp_path)])
     error_rate.main()
