@@ -257,7 +257,10 @@ def interruptible(advice: str) -> Iterator[None]:
 
 @contextmanager
 def _reader_may_leave() -> Iterator[None]:
-    """End quietly when whoever reads our output goes away, as `head` does; a full disk is said."""
+    """Go on in silence when whoever reads our output goes away, as `head` does.
+
+    The exit status is still that of the answer. A full disk is said.
+    """
     try:
         yield
         sys.stdout.flush()
@@ -268,7 +271,6 @@ def _reader_may_leave() -> Iterator[None]:
             raise InputError(
                 f"standard output cannot be written: {error.strerror}: write to another place."
             ) from error
-        raise typer.Exit(0) from None
 
 
 def _console() -> Console:

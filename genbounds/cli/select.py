@@ -549,9 +549,13 @@ def _print(
 ) -> None:
     best = ", ".join(shown(name) for name in result.top)
     several = len(result.top) > 1
+    left = len(result.arms) - len(result.set_aside)
     if result.certified:
         verb = f"are the best {len(result.top)}" if several else "is the best"
-        say(f"{best} {verb}, {result.verdict}.")
+        among = f" of the {left} models left" if result.set_aside else ""
+        say(f"{best} {verb}{among}, {result.verdict}.")
+    elif not left:
+        say("Not certified: every model was set aside.")
     else:
         verb = "have the best scores" if several else "has the best score"
         say(f"Not certified ({result.stopped}); {best} {verb} so far.")

@@ -77,10 +77,7 @@ class Inspected:
     @cached_property
     def single_ids(self) -> NDArray[np.uint64]:
         """Digests of the rows in single precision, in which a copy may have been kept."""
-        if is_single(self.rows):
-            return self.ids
-        with np.errstate(over="ignore"):
-            return row_ids(self.rows.astype(np.float32))
+        return self.ids if is_single(self.rows) else row_ids(self.rows, single=True)
 
 
 def inspect(
@@ -208,10 +205,13 @@ def is_single(rows: NDArray[Any]) -> bool:
     return rows.dtype.itemsize <= 4
 
 
-def row_ids(rows: NDArray[Any]) -> NDArray[np.uint64]:
-    """Digest every row to 64 bits; equal rows have equal digests."""
+def row_ids(rows: NDArray[Any], *, single: bool = False) -> NDArray[np.uint64]:
+    """Digest every row to 64 bits; equal rows have equal digests.
+
+    `single`: as rounded to single precision, whatever they come in.
+    """
     n, d = rows.shape
-    kind = np.float32 if is_single(rows) else np.float64
+    kind = np.float32 if single or is_single(rows) else np.float64
     words = math.ceil(d * np.dtype(kind).itemsize / 8)  # two single-precision features a word
     factors = _odd_numbers(words)
     ids = np.empty(n, dtype=np.uint64)
@@ -290,6 +290,13 @@ def _surprising(rows: NDArray[Any], repeated: int) -> bool:
     return repeated > 10.0 * n * (n - 1) / 2.0 * math.exp(logarithm)
 
 
+ORDER_REMEDY = (
+    "If the number of rows per class was fixed, pass genbounds.Sample(x, strata=classes) "
+    "(--strata); if rows share a source, groups=sources (--groups); if they are only sorted, "
+    "genbounds.Sample(x) (--iid)."
+)
+
+
 def alike_in_order(rows: NDArray[Any], what: str) -> tuple[Diagnostic, ...]:
     """Compare the angle between neighbours in file order with that of random pairs."""
     n = len(rows)
@@ -305,9 +312,7 @@ def alike_in_order(rows: NDArray[Any], what: str) -> tuple[Diagnostic, ...]:
             "dependent-rows",
             f"neighbouring {whose}rows are alike (z = {z:.0f}): they are sorted by class, or "
             "several come from one source",
-            "If the number of rows per class was fixed, pass genbounds.Sample(x, strata=classes) "
-            "(--strata); if rows share a source, groups=sources (--groups); if they are only "
-            "sorted, genbounds.Sample(x) (--iid).",
+            ORDER_REMEDY,
         ),
     )
 

@@ -241,7 +241,8 @@ def select_page(selection: Selection, *, warnings: Sequence[Diagnostic] = ()) ->
     title = metric_title(selection.metric)
     are = "is" if len(selection.top) == 1 else "are"
     at = percent(selection.confidence)
-    of = f"of {count(len(selection.samples), 'model')} by {title}"
+    left = len(selection.samples) - len(selection.set_aside)
+    of = f"of {count(left, 'model')}{' left' if selection.set_aside else ''} by {title}"
     total = count(selection.total_samples, "sample")
     if selection.certified:
         lead = f"{best} {are} the best {of} from {total}, {selection.verdict}."

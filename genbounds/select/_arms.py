@@ -13,20 +13,29 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from genbounds.estimators import Moments
-from genbounds.estimators._inspect import alike_in_order
+from genbounds.estimators._inspect import ORDER_REMEDY, alike_in_order
 from genbounds.origins import origin_of
 from genbounds.results import Diagnostic
 from genbounds.samples import Sample, features_of
+from genbounds.select._independence import order_effect
 from genbounds.validation import InputError, as_numpy
 
 BLOCK_BYTES = 2**24
 """A memory map is read in blocks of about this size."""
+
+
+ORDER_ROWS = 10_000
+"""Rows of a file whose order is looked at."""
+
+ORDER_ERROR = 1e-6
+"""Probability with which that of independent rows is taken for more than chance."""
 
 
 def rows_in_all(arm: Any) -> float:
@@ -92,7 +101,13 @@ class FeatureArm:
         """
         if self._sample is not None or self._rows.dtype.kind not in "fiub":
             return None
-        return next(iter(alike_in_order(self._rows, "")), None)
+        for alike in alike_in_order(self._rows, ""):
+            return alike
+        first = np.asarray(self._rows[:ORDER_ROWS])
+        if not (first.size and np.isfinite(first).all()):
+            return None
+        found = order_effect(first, None, error=ORDER_ERROR)
+        return None if found is None else replace(found, remedy=ORDER_REMEDY)
 
     def digest(self) -> str:
         """Return a text that changes whenever a row or its label does."""

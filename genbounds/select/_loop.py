@@ -344,11 +344,11 @@ class Loop:
             # independent where it does not say otherwise.
             doubt = _leak(estimate) or self._shared_with_a_rival(arm, sampler.rows[:size])
             if doubt is None and not sampler.labelled:
-                doubt = (
-                    sampler.doubt
-                    or copies(sample, sampler.fingerprints(size))
-                    or order_effect(sample, estimate.sample.influence, error=self._order_error)
-                )
+                order = None
+                if not sampler.shuffled:
+                    influence = estimate.sample.influence
+                    order = order_effect(sample, influence, error=self._order_error)
+                doubt = sampler.doubt or copies(sample, sampler.fingerprints(size)) or order
             if doubt is not None:
                 self.doubts[arm] = doubt
                 sampler.set_aside(doubt.message)

@@ -231,12 +231,9 @@ class MixtureLoop:
                 sampler.set_aside(f"it gave {sampler.n} samples; {MINIMUM_LOOK} are needed")
             else:
                 prints = sampler.fingerprints(sampler.n)
-                doubt = (
-                    rows_of_another(one, prints, seen)
-                    or sampler.doubt
-                    or copies(one, prints)
-                    or order_effect(one, None, error=error)
-                )
+                order = None if sampler.shuffled else order_effect(one, None, error=error)
+                other = rows_of_another(one, prints, seen)
+                doubt = other or sampler.doubt or copies(one, prints) or order
                 seen[sampler.name] = prints
                 if doubt is not None:
                     sampler.set_aside(doubt.message)

@@ -111,6 +111,11 @@ class Sampler:
         return self._arm.doubt() if isinstance(self._arm, FeatureArm) else None
 
     @property
+    def shuffled(self) -> bool:
+        """Whether its rows come in an order that was drawn at random, so that it shows nothing."""
+        return isinstance(self._arm, FeatureArm)
+
+    @property
     def labelled(self) -> bool:
         """Whether the arm says how its rows were drawn: groups or strata come with them."""
         return bool(self._labels)

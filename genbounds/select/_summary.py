@@ -208,7 +208,10 @@ def _why_not(loop: Loop) -> str:
                 "one can"
             )
         case "exhausted":
-            reason = "arms were exhausted or set aside before the question was answered"
+            reason = (
+                "arms were exhausted or set aside before the question was answered, as arms are "
+                "compared at equal numbers of samples"
+            )
         case _:
             reason = f"the limit of {certificate.sizes[-1]} samples per arm is reached"
     hint = (

@@ -311,6 +311,24 @@ def test_a_signal_leaves_no_scratch_folder(tmp_path, name):
     assert not list(scratch.iterdir())
 
 
+@POSIX
+def test_the_status_is_that_of_the_answer_when_the_reader_has_gone_away(tmp_path):
+    """With 0 a failing gate passed in `genbounds gate ... | head -1`."""
+    rng = np.random.default_rng(0)
+    for name, mean in {"real": 0.0, "old": 0.5, "new": 1.0}.items():
+        np.save(tmp_path / f"{name}.npy", rng.normal(mean, 1.0, size=(300, 2)))
+    command = [*COMMAND, "gate", "real.npy", "old.npy", "new.npy", "--margin", "5%"]
+    for options in (["--json"], ["--verbose"]):
+        ours, theirs = os.pipe()
+        os.close(ours)
+        env = os.environ | {"PYTHONPATH": os.pathsep.join([os.getcwd(), *filter(None, sys.path)])}
+        done = subprocess.run(
+            [*command, *options], cwd=tmp_path, env=env, stdout=theirs, stderr=subprocess.PIPE
+        )
+        os.close(theirs)
+        assert (done.returncode, done.stderr) == (1, b"")
+
+
 SLOW = """
 import os, time
 import numpy as np

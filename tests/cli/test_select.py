@@ -205,6 +205,23 @@ def test_the_answer_says_its_tolerance_and_what_a_sample_costs(run, zoo, tmp_pat
     assert run(*call, "--json").json["tolerance"] == 9.0
 
 
+def test_the_headline_says_how_many_models_are_left(run, zoo, tmp_path):
+    rng = np.random.default_rng(0)
+    d = len(np.load(zoo / "population.npz")["mu"])
+    for name in ("one", "two"):
+        grouped = np.repeat(rng.normal(size=(60, d)), 5, axis=0)
+        np.save(tmp_path / f"{name}.npy", grouped + 0.1 * rng.normal(size=(300, d)))
+    call = ("select", "--reference", zoo / "population.npz")
+    out = tmp_path / "out"
+    two_left = run(*call, zoo / "good.npy", zoo / "bad.npy", tmp_path / "one.npy", "--out", out)
+    assert two_left.code == 0
+    assert two_left.out.startswith("good is the best of the 2 models left, certified at 95")
+    assert "the best of 2 models left" in (out / "report.html").read_text(encoding="utf-8")
+    none_left = run(*call, tmp_path / "one.npy", tmp_path / "two.npy")
+    assert none_left.code == 1
+    assert none_left.out.startswith("Not certified: every model was set aside.\n")
+
+
 def test_first_look(run, zoo):
     call = ("select", "--reference", zoo / "real.npy", zoo / "good.npy", zoo / "bad.npy")
     later = run(*call, "--first-look", 150, "--json").json

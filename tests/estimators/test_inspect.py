@@ -13,7 +13,7 @@ from genbounds.estimators._close_rows import (
     _log_distances,
     close_rows,
 )
-from genbounds.estimators._inspect import _likeness, inspect, leaked
+from genbounds.estimators._inspect import _likeness, inspect, leaked, shared_rows
 from tests.warnings_of import codes
 
 REAL = gb.Moments(np.full(16, 0.2), 1.3 * np.eye(16))
@@ -274,6 +274,20 @@ def test_independent_rows_are_seldom_suspected(name):
     for stream in np.random.SeedSequence(5).spawn(200):
         alarms += bool(inspect("x", DISTRIBUTIONS[name](np.random.default_rng(stream))).warnings)
     assert alarms <= binom.isf(1e-6, 200, 0.01)
+
+
+def test_models_with_the_same_rows_in_two_precisions_are_named():
+    rng = np.random.default_rng(2)
+    x, y, real = rng.normal(size=(3, 300, 6))
+    ranking = gb.compare({"a": x, "b": x.astype("f4"), "c": y}, real)
+    (warning,) = (one for one in ranking.warnings if one.code == "same-rows")
+    assert warning.message.startswith("300 of 300 rows of a are also rows of b")
+    # Rows that single precision cannot tell apart, or hold, are not the same.
+    for large in (1e12 + rng.normal(size=(2, 300, 6)), 1e60 * rng.normal(size=(2, 300, 6))):
+        ids = {
+            str(k): inspect("x", one, what="generated").single_ids for k, one in enumerate(large)
+        }
+        assert not shared_rows(ids)
 
 
 def test_a_copy_in_another_precision_is_a_leak():

@@ -13,8 +13,9 @@ from scipy import stats
 import genbounds.select as select
 from genbounds.estimators import Moments
 from genbounds.report import select_page, write_page
+from genbounds.results import unreliable
 from genbounds.samples import Sample
-from genbounds.select import FeatureArm, _independence
+from genbounds.select import FeatureArm, _independence, _loop, _mixture
 from genbounds.select._independence import (
     _double_ranks,
     copies,
@@ -326,7 +327,7 @@ def test_a_file_is_drawn_without_replacement_and_is_not_accused():
     assert result.samples == {"a": 400, "b": 400}
 
 
-@pytest.mark.parametrize("kind", ["prompts", "classes"])
+@pytest.mark.parametrize("kind", ["prompts", "classes", "turns"])
 def test_a_file_is_judged_in_its_own_order(kind):
     """Rows drawn at random from a file no longer show that its neighbours belong together.
 
@@ -338,6 +339,8 @@ def test_a_file_is_judged_in_its_own_order(kind):
     grouped = np.repeat(prompts, 8, axis=0) + rng.normal(size=(400, 8))
     if kind == "classes":
         grouped = np.repeat(rng.normal(size=(4, 8)), 100, axis=0) + rng.normal(size=(400, 8))
+    if kind == "turns":
+        grouped = np.tile(rng.normal(size=(4, 8)), (100, 1)) + rng.normal(size=(400, 8))
     honest = rng.normal(scale=3.0, size=(400, 8))
     known = Moments(np.zeros(8), np.eye(8))
     for first_look in (None, 100):
@@ -394,6 +397,21 @@ def test_a_score_far_below_the_smallest_possible_one_is_no_evidence():
     assert found.scores["near"].n == 400
     assert (found.certified, found.best, found.reliable) == (False, "near", False)
     assert [warning.code for warning in found.warnings] == ["out-of-range"]
+
+
+@pytest.mark.parametrize("target", ["best", "mixture"])
+def test_the_random_order_of_a_file_is_no_sign_of_anything(target, monkeypatch):
+    """It is ours: the test of it could only accuse honest files, and did, if rarely."""
+    doubt = unreliable("dependent-rows", "by chance")
+    module = _loop if target == "best" else _mixture
+    monkeypatch.setattr(module, "order_effect", lambda *given, **level: doubt)
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(3, 300, 4)) + np.array([0.0, 0.5, 1.0])[:, None, None]
+    arms = {"a": FeatureArm(rows[0]), "b": FeatureArm(rows[1])}
+    arms["live"] = lambda n, rng: rng.normal(size=(n, 4))
+    given = {"tolerance": 1.0} if target == "mixture" else {}
+    found = select.run(arms, rows[2], metric="kad", target=target, batch=50, **given)
+    assert found.set_aside == {"live": "by chance"}
 
 
 def test_copies_count_only_where_rows_are_no_discrete_distribution():

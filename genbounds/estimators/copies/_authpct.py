@@ -136,7 +136,7 @@ class TrainingRows:
             variance=max(found.variance, share * (1.0 - share) / n),
             skewness=0.0,
             units=design.labels,
-            row_ids=seen.ids,
+            row_ids=seen.single_ids,
         )
         found = replace(
             found,

@@ -36,7 +36,7 @@ def joined(
             error,
             n=sample.n,
             units=None if sample.design is None else sample.design.labels,
-            row_ids=None if sample.seen is None else sample.seen.ids,
+            row_ids=None if sample.seen is None else sample.seen.single_ids,
         )
         for sample, error in zip(samples, errors, strict=True)
     )

@@ -81,7 +81,7 @@ def inception_estimate(
         estimator=estimator,
         method=method,
         value=value,
-        sample=replace(error, row_ids=seen.ids),
+        sample=replace(error, row_ids=seen.single_ids),
         log_scale=True,
         lower_limit=0.0,
         upper_limit=math.log(rows.shape[1]),

@@ -202,7 +202,7 @@ class KernelReference:
             *heavy_tails(found),
             *found.warnings,
         )
-        sample = replace(found.sample, row_ids=seen.ids)
+        sample = replace(found.sample, row_ids=seen.single_ids)
         found = replace(found, sample=sample, warnings=warnings)
         return scaled_back(found, kernel.unit, power=kernel.power)
 

@@ -155,7 +155,7 @@ class Scored:
                 variance=float(np.mean(halves**2)),
                 degrees_of_freedom=float(halves.size),
                 units=None if fake.design is None else fake.design.labels,
-                row_ids=fake.ids,
+                row_ids=fake.single_ids,
             ),
             reference=SampleError(n=self.n),
             halves=halves,

@@ -206,7 +206,8 @@ class SmoothReference:
             some = [seen.rows[:DOUBLED] for seen in samples]
             *_, repeatable = once_and_twice(score.function, some, stderr)
         errors = [
-            replace(error, row_ids=seen.ids) for error, seen in zip(errors, samples, strict=True)
+            replace(error, row_ids=seen.single_ids)
+            for error, seen in zip(errors, samples, strict=True)
         ]
         bias = sum(error.bias for error in errors)
         names = ("generated", "reference") if len(samples) == 2 else ("",)
