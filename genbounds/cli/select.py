@@ -111,7 +111,7 @@ def select(
             autocompletion=offer(policies),
             help="Rule that picks the model to sample next. lucb, elimination and uniform stop "
             "once the best is certified; random, greedy, fd-ucb, is-ucb, naive-ucb and others "
-            "spend the whole budget.",
+            "spend the whole budget, up to 50,000 samples of a model.",
         ),
     ] = "lucb",
     policy_option: Annotated[

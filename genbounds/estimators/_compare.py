@@ -271,8 +271,8 @@ def check_comparable(estimates: Mapping[str, Estimate]) -> None:
         if other.statistic != one.statistic:
             raise InputError(
                 f"models {first!r} and {name!r} are scored by different statistics, which do not "
-                f"compare: {one.statistic}; {other.statistic}. Score all models with one kernel, "
-                "bandwidth, order and method; where the statistic depends on n, with equal n."
+                f"compare: {one.statistic}; {other.statistic}. Score all models with equal "
+                "numbers of rows where they differ, and with equal options."
             )
 
 
