@@ -43,7 +43,8 @@ def inspect_kernel(name: str, x: Any) -> tuple[Inspected, GivenKernel]:
         check_finite(name, matrix[part], first_row=part.start)
         if not np.allclose(matrix[part], matrix[:, part].T, rtol=1e-6, atol=1e-8):
             raise InputError("is not symmetric: k(x, y) must equal k(y, x).", argument=name)
-    numbers = np.arange(n, dtype=np.float64)[:, None]
+    # In single precision, which is exact here: its digests are then `ids`, those of the matrix.
+    numbers = np.arange(n, dtype=np.float32)[:, None]
     seen = inspect(name, x, posteriors=True)
     if isinstance(x, Sample):  # which may come in another order
         seen = replace(inspect(name, replace(x, features=numbers)), warnings=seen.warnings)
