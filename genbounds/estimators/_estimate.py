@@ -150,7 +150,7 @@ class SampleError:
     tails : Tails or None
         How heavy the tails of the influence are, where they were looked at.
     row_ids : ndarray of shape (n,) or None
-        Digest of every row, by which rows that two samples share are seen.
+        Digest of every row in single precision, by which rows that two samples share are seen.
     """
 
     n: int | None = None

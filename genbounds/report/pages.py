@@ -247,13 +247,20 @@ def select_page(selection: Selection, *, warnings: Sequence[Diagnostic] = ()) ->
     if selection.certified:
         lead = f"{best} {are} the best {of} from {total}, {selection.verdict}."
         answer = Tag("certified", "good")
+    elif not left:
+        lead = "Every model was set aside: there is no answer."
+        answer = Tag("not certified", "open")
     else:
         lead = f"{best} {are} ahead {of}, but {total} do not certify that at {at}."
         answer = Tag("not certified", "open")
     page = Page(title="Which model is best?", lead=lead, foot=FOOT)
     page.facts = Facts(
         items=[
-            ("Best" if selection.certified else "Ahead", Name(selection.best), title),
+            (
+                "Best" if selection.certified else "Ahead",
+                Name(selection.best) if left else "no model",
+                title,
+            ),
             (
                 "Answer",
                 answer,
