@@ -113,14 +113,14 @@ def cases() -> dict[str, Case]:
 @contextmanager
 def unchecked() -> Iterator[None]:
     """Switch the checks of a run off."""
-    loop: Any = import_module("genbounds.select._loop")
-    kept = loop.copies, loop.order_effect
-    loop.copies = lambda *arguments: None
-    loop.order_effect = lambda *arguments, **options: None
+    sampler: Any = import_module("genbounds.select._sampler")
+    kept = sampler.copies, sampler.order_effect
+    sampler.copies = lambda *arguments: None
+    sampler.order_effect = lambda *arguments, **options: None
     try:
         yield
     finally:
-        loop.copies, loop.order_effect = kept
+        sampler.copies, sampler.order_effect = kept
 
 
 def certificate(name: str, study: str, seed: int) -> Run:

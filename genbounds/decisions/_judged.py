@@ -86,8 +86,8 @@ def judged_by_folds(
     crossed, warnings = crossed_means(spec, models, reference, options, folds=folds, seed=seed)
     count = len(models)
     referenced = len(crossed.samples) > count
-    weights = _with_reference(crossed.crossed_weights(reference=referenced), referenced)
-    singles = [_with_reference(row[None], referenced) for row in np.eye(count)]
+    weights = crossed.coefficients(crossed.crossed_weights(reference=referenced))
+    singles = [crossed.coefficients(row[None]) for row in np.eye(count)]
 
     def estimate(c: Float, title: str) -> Estimate:
         return mixture_estimate(crossed, c, title=title, higher_is_better=spec.higher_is_better)
@@ -105,11 +105,6 @@ def judged_by_folds(
         folds=crossed.folds,
         warnings=warnings,
     )
-
-
-def _with_reference(weights: Float, referenced: bool) -> Float:
-    """Return c = (w, -1) for every w, or w where there is no reference."""
-    return np.hstack([weights, -np.ones((len(weights), 1))]) if referenced else weights
 
 
 def _outer(c: Float) -> Float:

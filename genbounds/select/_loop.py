@@ -17,7 +17,7 @@ from genbounds._text import count
 from genbounds.arms import Arm
 from genbounds.estimators import Estimate
 from genbounds.origins import DECISIVE, origin_of
-from genbounds.results import Diagnostic, Score, all_reliable
+from genbounds.results import Diagnostic, Score
 from genbounds.select._arms import rows_in_all
 from genbounds.select._boundary import critical_value, look_sizes
 from genbounds.select._budget import Budget
@@ -28,7 +28,7 @@ from genbounds.select._first_look import (
     choose_first_look,
     earliest_look,
 )
-from genbounds.select._independence import copies, order_effect, rows_of_another
+from genbounds.select._independence import rows_of_another
 from genbounds.select._record import Identity, Record
 from genbounds.select._sampler import Sampler
 from genbounds.select._selection import Look
@@ -344,18 +344,16 @@ class Loop:
             # independent where it does not say otherwise.
             doubt = _leak(estimate) or self._shared_with_a_rival(arm, sampler.rows[:size])
             if doubt is None and not sampler.labelled:
-                order = None
-                if not sampler.shuffled:
-                    influence = estimate.sample.influence
-                    order = order_effect(sample, influence, error=self._order_error)
-                doubt = sampler.doubt or copies(sample, sampler.fingerprints(size)) or order
+                influence = estimate.sample.influence
+                doubt = sampler.dependence(size, influence, error=self._order_error)
             if doubt is not None:
                 self.doubts[arm] = doubt
                 sampler.set_aside(doubt.message)
                 return
             score = self.score(estimate)
             beyond = (one for one in score.warnings if one not in estimate.warnings)
-            certificate.add(arm, estimate.warned(*(w for w in beyond if not all_reliable([w]))))
+            unsound = (one for one in beyond if one.severity == "unreliable")
+            certificate.add(arm, estimate.warned(*unsound))
             self.looks.append(Look(step=self.state.step, arm=sampler.name, score=score))
             if time.monotonic() - self._saved > _SAVE_SECONDS:
                 self.save()
@@ -378,8 +376,8 @@ class Loop:
 
 def _leak(estimate: Estimate) -> Diagnostic | None:
     """Say that rows are those of the reference, which more samples of the same do not mend."""
-    leaks = (one for one in estimate.warnings if one.code == "leak" and not all_reliable([one]))
-    return next(leaks, None)
+    doubts = (one for one in estimate.warnings if one.severity == "unreliable")
+    return next((one for one in doubts if one.code == "leak"), None)
 
 
 def _source(arm: Arm) -> str:

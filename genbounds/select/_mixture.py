@@ -19,7 +19,7 @@ from genbounds.select._boundary import look_sizes
 from genbounds.select._budget import Budget
 from genbounds.select._first_look import MINIMUM_LOOK
 from genbounds.select._frechet_gap import FrechetJudge
-from genbounds.select._independence import copies, order_effect, rows_of_another
+from genbounds.select._independence import rows_of_another
 from genbounds.select._loop import ORDER_ERROR
 from genbounds.select._mixture_gap import Gaps, KernelJudge
 from genbounds.select._mixture_selection import MixtureSelection
@@ -231,9 +231,9 @@ class MixtureLoop:
                 sampler.set_aside(f"it gave {sampler.n} samples; {MINIMUM_LOOK} are needed")
             else:
                 prints = sampler.fingerprints(sampler.n)
-                order = None if sampler.shuffled else order_effect(one, None, error=error)
-                other = rows_of_another(one, prints, seen)
-                doubt = other or sampler.doubt or copies(one, prints) or order
+                doubt = rows_of_another(one, prints, seen) or sampler.dependence(
+                    sampler.n, None, error=error
+                )
                 seen[sampler.name] = prints
                 if doubt is not None:
                     sampler.set_aside(doubt.message)

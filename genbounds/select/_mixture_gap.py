@@ -127,7 +127,7 @@ def kernel_gaps(weights: Float, crossed: CrossedMeans, critical: float, scale: f
     """
     models = weights.shape[1]
     distance = len(crossed.samples) > models
-    c = _with_reference(weights, distance)
+    c = crossed.coefficients(weights)
     found = [_estimated(crossed, c, c / 2.0, c)]
     for vertex in np.eye(models):
         step = np.pad(weights - vertex, [(0, 0), (0, int(distance))])
@@ -168,11 +168,6 @@ def _unseen(crossed: CrossedMeans, c: Float, critical: float) -> float:
     tail = float(scipy.special.ndtr(-critical))
     quantile: float = scipy.special.ndtri(tail / 2.0) ** 2  # of χ² with one degree of freedom
     return crossed.variance_along(c) * quantile
-
-
-def _with_reference(weights: Float, distance: bool) -> Float:
-    """Return (w, -1) for every w of a distance, and w itself without a reference."""
-    return np.pad(weights, [(0, 0), (0, int(distance))], constant_values=-1.0)
 
 
 def gap_bound(score: float, steepest: float) -> float:
@@ -257,7 +252,7 @@ class KernelJudge:
             estimates=[
                 mixture_estimate(
                     judging,
-                    _with_reference(one, distance),
+                    judging.coefficients(one),
                     title=self._spec.title,
                     higher_is_better=not distance,
                 )

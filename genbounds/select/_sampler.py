@@ -17,8 +17,9 @@ from genbounds.estimators import row_ids
 from genbounds.results import Diagnostic, unreliable
 from genbounds.samples import Sample, features_of
 from genbounds.select._arms import FeatureArm, rows_in_all
+from genbounds.select._independence import copies, order_effect
 from genbounds.select._record import ArmRecord, add_digest
-from genbounds.validation import InputError, check_features, check_finite
+from genbounds.validation import Float, InputError, check_features, check_finite
 
 _FIRST_CAPACITY = 256
 
@@ -106,14 +107,26 @@ class Sampler:
         return view
 
     @cached_property
-    def doubt(self) -> Diagnostic | None:
-        """What is known of recorded rows that their random order hides."""
+    def _file_order(self) -> Diagnostic | None:
+        """What recorded rows show in their own order, which their random one hides."""
         return self._arm.doubt() if isinstance(self._arm, FeatureArm) else None
 
-    @property
-    def shuffled(self) -> bool:
-        """Whether its rows come in an order that was drawn at random, so that it shows nothing."""
-        return isinstance(self._arm, FeatureArm)
+    def dependence(self, n: int, influence: Float | None, *, error: float) -> Diagnostic | None:
+        """Say that the first `n` rows are no independent draws, if they show it.
+
+        Recorded rows come in an order that was drawn at random, so that it shows nothing.
+
+        Parameters
+        ----------
+        n : int
+        influence, error
+            As for `order_effect`.
+        """
+        rows = self.rows[:n]
+        found = self._file_order or copies(rows, self.fingerprints(n))
+        if found is not None or isinstance(self._arm, FeatureArm):
+            return found
+        return order_effect(rows, influence, error=error)
 
     @property
     def labelled(self) -> bool:

@@ -15,7 +15,7 @@ from genbounds.estimators import Moments
 from genbounds.report import select_page, write_page
 from genbounds.results import unreliable
 from genbounds.samples import Sample
-from genbounds.select import FeatureArm, _independence, _loop, _mixture
+from genbounds.select import FeatureArm, _independence, _sampler
 from genbounds.select._independence import (
     _double_ranks,
     copies,
@@ -403,8 +403,7 @@ def test_a_score_far_below_the_smallest_possible_one_is_no_evidence():
 def test_the_random_order_of_a_file_is_no_sign_of_anything(target, monkeypatch):
     """It is ours: the test of it could only accuse honest files, and did, if rarely."""
     doubt = unreliable("dependent-rows", "by chance")
-    module = _loop if target == "best" else _mixture
-    monkeypatch.setattr(module, "order_effect", lambda *given, **level: doubt)
+    monkeypatch.setattr(_sampler, "order_effect", lambda *given, **level: doubt)
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(3, 300, 4)) + np.array([0.0, 0.5, 1.0])[:, None, None]
     arms = {"a": FeatureArm(rows[0]), "b": FeatureArm(rows[1])}

@@ -228,6 +228,11 @@ class CrossedMeans:
         lost = sample.design.degrees_of_freedom / self._free(sample)
         return math.sqrt(lost) * unit_steps(values, sample.weights, sample.design)
 
+    def coefficients(self, weights: Float) -> Float:
+        """Return c = (w, -1) for every row w of `weights`, or w where there is no reference."""
+        missing = len(self.samples) - weights.shape[1]
+        return np.pad(weights, [(0, 0), (0, missing)], constant_values=-1.0)
+
     def variance_of_choice(self, c: Float, towards: Float | None = None) -> float:
         """Variance that the choice of weights adds to a mean over pairs of folds.
 
