@@ -51,7 +51,8 @@ def test_pooling_is_that_of_statsmodels(spread, k):
     within = rng.uniform(0.5, 2.0, size=k)
     values = 3.0 + spread * rng.normal(size=k)
     found = pooled(values, within)
-    theirs = combine_effects(values, within, method_re="iterated", use_t=True, atol=1e-12)
+    # Their iteration stops at 0 where rounding hides the tolerance: on some processors 1e-12 does.
+    theirs = combine_effects(values, within, method_re="iterated", use_t=True, atol=1e-10)
     assert found.between == pytest.approx(theirs.tau2, rel=1e-6, abs=1e-9)
     assert found.mean == pytest.approx(theirs.mean_effect_re, rel=1e-6)
     assert np.sqrt(found.variance) == pytest.approx(theirs.sd_eff_w_re_hksj, rel=1e-6)

@@ -183,7 +183,11 @@ class TraceRoot:
         m, b = self._values.size, len(within)
         fresh, lifted = within[:0], within[:, :0]
         if self._span is not None and m + b < self.r:
+            # Of rows near to the span the rest is small beside the rounding of one projection:
+            # a second one, or directions that lie partly in the span are taken for new ones.
+            missed, outside = self._split(outside)
             fresh, lifted = self._orthonormal(outside)
+            within += missed
             self._span = np.concatenate([self._span, fresh])
         # A and the scatter of the rows that come to it, in the terms of the span.
         root = self._vectors * np.sqrt(self._values)

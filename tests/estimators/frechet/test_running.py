@@ -64,10 +64,14 @@ def test_rows_without_spread_add_nothing():
     assert total.value() == pytest.approx(math.sqrt(30 * 200), rel=1e-6)
 
 
-@pytest.mark.parametrize("apart", [1e-6, 1e-9])
-def test_rows_near_to_earlier_ones(apart):
-    """A generator that repeats itself up to a little noise: their rest is no new direction."""
-    rng, total, seen = np.random.default_rng(0), TraceRoot(150), []
+@pytest.mark.parametrize("seed", [0, 1, 11])
+@pytest.mark.parametrize("apart", [1e-6, 1e-8, 1e-9])
+def test_rows_near_to_earlier_ones(apart, seed):
+    """A generator that repeats itself up to a little noise: their rest is no new direction.
+
+    Projected once, 1e-9 and seed 11 end 3e-6 off on every kernel of OpenBLAS that was tried.
+    """
+    rng, total, seen = np.random.default_rng(seed), TraceRoot(150), []
     pool = rng.standard_normal((60, 150))
     for _ in range(30):
         rows = pool[rng.integers(0, 60, 5)] + apart * rng.standard_normal((5, 150))
