@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 JOBS ?= auto
 
-.PHONY: help demo test test-all encoders experiments lint types docs bench fuzz package oldest newest floors mutants clean
+.PHONY: help demo test test-all processors encoders experiments lint types docs bench fuzz package oldest newest floors mutants clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -30,6 +30,9 @@ test: $(READY)  ## run the tests, without slow and Monte-Carlo ones
 
 test-all: $(READY)  ## run all tests but the nightly ones
 	@$(BIN)/python -m pytest -n $(JOBS) -m "not nightly"
+
+processors: $(READY)  ## the numerical tests as other processors compute: other kernels, no AVX-512 (EVERY=1: all tests)
+	@JOBS=$(JOBS) $(BIN)/python -m tests.processors $(if $(EVERY),tests genbounds -m "not slow and not statistical and not nightly")
 
 # torchvision's wheels are built for CUDA; a PyTorch for the processor alone cannot load their
 # compiled part. So torchvision, and what needs it, lies in a folder apart, which nothing else sees.

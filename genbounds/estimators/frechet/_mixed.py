@@ -41,6 +41,10 @@ NEEDS = "a mixture needs"
 NO_SHARE = 1e-4
 """A smaller share is what the search for the best shares leaves of none."""
 
+POOR_UNIT = 0.01
+"""The search begins again, in units of what it found, where that is less than this part of what it
+began with."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrechetMixture:
@@ -254,9 +258,19 @@ def least_distance(distance: MixtureDistance) -> Float:
     ndarray of shape (K,)
         They add up to one.
     """
+    shares = np.full(distance.models, 1.0 / distance.models)
+    least = math.inf
+    value = max(distance(shares)[0], 1e-300)
+    # The solver stops at steps that are small beside the unit. Where a model is far away equal
+    # shares are a poor one, and rounding would decide on what remains: once more from there.
+    while value < POOR_UNIT * least:
+        least, shares = value, _descend(distance, shares, unit=value)
+        value = max(distance(shares)[0], 1e-300)
+    return shares
+
+
+def _descend(distance: MixtureDistance, start: Float, unit: float) -> Float:
     count = distance.models
-    start = np.full(count, 1.0 / count)
-    unit = max(distance(start)[0], 1e-300)
 
     def scaled(shares: Float) -> tuple[float, Float]:
         value, gradient = distance(shares)

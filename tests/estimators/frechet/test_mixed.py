@@ -210,14 +210,18 @@ def test_the_choice_of_shares_adds_to_the_variance():
     assert found.gains[0].stderr ** 2 == pytest.approx(np.mean(gains) / 2.0 + choice, rel=0.05)
 
 
-@pytest.mark.parametrize(("n", "alone"), [(100, True), (30, False)])
-def test_one_model_with_few_rows_a_feature_is_judged_alone(n, alone):
-    """The error of its reference is then known from groups of rows, and not row by row."""
+@pytest.mark.parametrize("n", [100, 30])
+def test_one_model_with_few_rows_a_feature_is_judged_alone(n):
+    """The error of its reference is then known from groups of rows, and not row by row.
+
+    The other is so far away that a search which stops at what is small beside the distance at
+    equal shares leaves it 5e-4 or nothing of 15 rows, as the processor rounds.
+    """
     rng = np.random.default_rng(0)
     models = {"near": rng.normal(size=(n, 20)), "far": 50.0 + rng.normal(size=(n, 20))}
     found = frechet_mixture(models, rng.normal(size=(1000, 20)), seed=0)
-    assert found.weights.max(axis=0)[0] == 1.0
-    assert (found.mixed.shared_variance == 0.0) == (found.weights.min(axis=0)[0] == 1.0) == alone
+    assert (found.weights == [1.0, 0.0]).all()
+    assert found.mixed.shared_variance == 0.0
     assert np.isfinite(found.mixed.stderr)
 
 
