@@ -1,4 +1,4 @@
-"""Where results go: a section of docs/experiments.md, and a picture beside it."""
+"""Where results go: a section of docs/evidence/experiments.md, and a picture beside it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 from genbounds.files import atomic_write
 
-PAGE = Path(__file__).parents[1] / "docs" / "experiments.md"
+PAGE = Path(__file__).parents[1] / "docs" / "evidence" / "experiments.md"
 
 
 def record(name: str, lines: Sequence[str], *, page: Path = PAGE) -> None:

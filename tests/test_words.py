@@ -50,7 +50,12 @@ CODE = re.compile(r"^```.*?^```$|`[^`\n]*`|<!--.*?-->", re.MULTILINE | re.DOTALL
 
 PAGES = sorted(
     path.relative_to(ROOT).as_posix()
-    for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("experiments/**/*.md"))
+    for path in (
+        *ROOT.glob("*.md"),
+        *ROOT.glob("docs/*.md"),
+        *ROOT.glob("docs/e*/*.md"),
+        *ROOT.glob("experiments/**/*.md"),
+    )
 )
 MODULES = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob("genbounds/**/*.py"))
 

@@ -2,9 +2,9 @@
 
     python -m experiments.accuracy.any_score [--replications 200]
 
-Rewrites the table of docs/any_score.md, row by row. Features are a mixture of 20 classes in 16
-dimensions; the designs are rows, fixed numbers of each class, and groups of four rows (a prompt).
-Where the library has the score by hand, its own interval stands beside.
+Rewrites the table of docs/evidence/any_score.md, row by row. Features are a mixture of 20 classes
+in 16 dimensions; the designs are rows, fixed numbers of each class, and groups of four rows (a
+prompt). Where the library has the score by hand, its own interval stands beside.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import genbounds as gb
 from experiments.record import exact_limits, record, stamp, table
 from genbounds.estimators.smooth import sliced_score
 
-PAGE = Path(__file__).parents[2] / "docs" / "any_score.md"
+PAGE = Path(__file__).parents[2] / "docs" / "evidence" / "any_score.md"
 CLASSES, D, N, M = 20, 16, 400, 200
 COLUMNS = (
     "score", "design", "covered", "95 % limits", "by hand", "bias before", "bias after",

@@ -2,8 +2,8 @@
 
     python -m experiments.accuracy.below_range [--runs 2000] [--planted 400]
 
-Rewrites the table "below-range" of docs/sampling.md: by chance, of equal distributions, and for
-samples that depend on one another, of which nothing was said.
+Rewrites the table "below-range" of docs/evidence/sampling.md: by chance, of equal distributions,
+and for samples that depend on one another, of which nothing was said.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from experiments.record import rate, record, stamp, table
 from genbounds.estimators import metric_spec
 from genbounds.validation import Float
 
-PAGE = Path(__file__).parents[2] / "docs" / "sampling.md"
+PAGE = Path(__file__).parents[2] / "docs" / "evidence" / "sampling.md"
 CLASSES, D = 20, 16
 LEVELS = (0.95, 0.99)
 SIZES = (100, 400)

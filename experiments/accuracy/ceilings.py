@@ -2,8 +2,8 @@
 
     python -m experiments.accuracy.ceilings [--replications 60]
 
-One table of docs/accuracy.md: ten Gaussian modes, of which the generated sample drops, thins or
-invents some, with the true values in closed form.
+One table of docs/evidence/accuracy.md: ten Gaussian modes, of which the generated sample drops,
+thins or invents some, with the true values in closed form.
 """
 
 from __future__ import annotations

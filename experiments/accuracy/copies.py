@@ -2,9 +2,9 @@
 
     python -m experiments.accuracy.copies [--replications 400] [--jobs 2]
 
-One table of docs/accuracy.md. A replication draws training rows and generated ones anew. The truth
-depends on the training rows: it is taken from 20,000 more generated rows, and for MIFID from the
-exact moments of both distributions.
+One table of docs/evidence/accuracy.md. A replication draws training rows and generated ones anew.
+The truth depends on the training rows: it is taken from 20,000 more generated rows, and for MIFID
+from the exact moments of both distributions.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Coverage of the debiased intervals on distributions whose truth is known.
 
 ``python -m experiments.accuracy.coverage --replications 2000 --jobs 2`` runs the whole study and
-rewrites its table in docs/accuracy.md. Every row carries exact binomial limits. ``--studies`` takes
-shell patterns of row names; rows that were not asked for stay as they are on the page. A finished
-row is kept in ``out/accuracy/coverage`` and not run again.
+rewrites its table in docs/evidence/accuracy.md. Every row carries exact binomial limits.
+``--studies`` takes shell patterns of row names; rows that were not asked for stay as they are on
+the page. A finished row is kept in ``out/accuracy/coverage`` and not run again.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from genbounds.results import Difference, Score
 from genbounds.simulate import DirichletArm, interval_coverage
 
 LEVEL = 0.95
-PAGE = Path(__file__).parents[2] / "docs" / "accuracy.md"
+PAGE = Path(__file__).parents[2] / "docs" / "evidence" / "accuracy.md"
 KEPT = Path("out/accuracy/coverage")
 SHAPES = {
     "gauss": "Gaussian",

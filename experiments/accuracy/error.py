@@ -1,4 +1,4 @@
-"""Error of every estimator of the Fréchet distance against that of an oracle: docs/accuracy.md.
+"""Error of every Fréchet estimator against an oracle's: docs/evidence/accuracy.md.
 
     python -m experiments.accuracy.error [--cells 'gauss 64*' …] [--effort 1] [--jobs 2]
 
@@ -28,7 +28,7 @@ from experiments.record import exact_limits, record, recorded_rows
 from genbounds.estimators import frechet_infinity
 from genbounds.files import atomic_write
 
-PAGE = Path(__file__).parents[2] / "docs" / "accuracy.md"
+PAGE = Path(__file__).parents[2] / "docs" / "evidence" / "accuracy.md"
 KEPT = Path("out/accuracy/error")
 SHARES = (0.25, 0.5, 1.0, 1.25, 2.0, 4.0, 8.0)
 SMALL = ("gauss", "gamma", "t8", "scales", "rectified", "ten", "network", "digits")

@@ -2,8 +2,8 @@
 
     python -m experiments.accuracy.every_score [--replications 200] [--scores 'k*' is]
 
-Rewrites a section of docs/accuracy.md, score by score; scores that were not asked for stay as they
-are there. Features are a mixture of 20 classes in 16 dimensions. The three designs have one
+Rewrites a section of docs/evidence/accuracy.md, score by score; scores that were not asked for stay
+as they are there. Features are a mixture of 20 classes in 16 dimensions. The three designs have one
 distribution, so that the truth is one number: rows drawn independently, as many rows of each class,
 and groups of four rows (a prompt); both samples are drawn alike, and say how.
 """
@@ -23,7 +23,7 @@ import genbounds as gb
 from experiments.record import rate, record, recorded_rows, stamp, table
 from genbounds.estimators import metric_names, metric_spec
 
-PAGE = Path(__file__).parents[2] / "docs" / "accuracy.md"
+PAGE = Path(__file__).parents[2] / "docs" / "evidence" / "accuracy.md"
 LEVEL = 0.95
 CLASSES, D, N = 20, 16, 400
 LARGE = 20_000

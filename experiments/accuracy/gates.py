@@ -2,8 +2,8 @@
 
     python -m experiments.accuracy.gates [--replications 500] [--seed 0]
 
-Rewrites the table "gates" of docs/decisions.md. Passing and failing are then equally wrong; either
-should happen in 5 % of cases at most.
+Rewrites the table "gates" of docs/evidence/decisions.md. Passing and failing are then equally
+wrong; either should happen in 5 % of cases at most.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import genbounds as gb
 from experiments.record import rate, record, stamp, table
 from genbounds.simulate import DirichletArm
 
-PAGE = Path(__file__).parents[2] / "docs" / "decisions.md"
+PAGE = Path(__file__).parents[2] / "docs" / "evidence" / "decisions.md"
 D = 4
 
 Float = NDArray[np.float64]

@@ -3,7 +3,7 @@
     python -m experiments.accuracy.hard_laws [--replications 200] [--jobs 2]
 
 Every distribution is a pool of rows drawn with replacement, so that its moments are known whatever
-its tails. The table in docs/accuracy.md gives the coverage of the results that are
+its tails. The table in docs/evidence/accuracy.md gives the coverage of the results that are
 not called unreliable.
 """
 
@@ -22,7 +22,7 @@ import genbounds as gb
 from experiments.accuracy.laws import Float, Law, pooled_law
 from experiments.record import record, stamp
 
-PAGE = Path(__file__).parents[2] / "docs" / "accuracy.md"
+PAGE = Path(__file__).parents[2] / "docs" / "evidence" / "accuracy.md"
 FEATURES = 48
 POOL = 20_000
 SIZES = ((24, None), (48, None), (96, None), (192, None), (384, None), (48, 48), (96, 96))

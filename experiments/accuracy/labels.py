@@ -1,7 +1,7 @@
 """How often groups and strata are called unrelated to their rows: true ids, and shuffled ones.
 
 ``python -m experiments.accuracy.labels`` takes some minutes and records its table in
-docs/sampling.md.
+docs/evidence/sampling.md.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from experiments.record import exact_limits, record, stamp, table
 from genbounds.estimators._inspect import inspect
 from genbounds.validation import Float
 
-PAGE = Path(__file__).parents[2] / "docs" / "sampling.md"
+PAGE = Path(__file__).parents[2] / "docs" / "evidence" / "sampling.md"
 Labelled = tuple[Float, str, Any]
 """Rows, whether their ids are "groups" or "strata", and the ids."""
 

@@ -2,8 +2,9 @@
 
     python -m experiments.accuracy.neighbours [--replications 100] [--jobs 2]
 
-One table of docs/accuracy.md. A replication draws both samples anew; the truth is the mean over all
-replications (for equal distributions that of density, 1, and of coverage, which is known exactly).
+One table of docs/evidence/accuracy.md. A replication draws both samples anew; the truth is the mean
+over all replications (for equal distributions that of density, 1, and of coverage, which is known
+exactly).
 """
 
 from __future__ import annotations

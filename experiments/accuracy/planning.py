@@ -2,10 +2,10 @@
 
     python -m experiments.accuracy.planning [--replications 400] [--cells 'd = 64*'] [--sizes 512]
 
-Rewrites the table "planning" of docs/decisions.md. In every replication a reference and a pilot are
-drawn, `gb.plan` predicts from them, and samples of every planned size are drawn and compared as
-planned. Models are the reference's distribution, scaled. Rows that were not asked for stay as they
-are.
+Rewrites the table "planning" of docs/evidence/decisions.md. In every replication a reference and a
+pilot are drawn, `gb.plan` predicts from them, and samples of every planned size are drawn and
+compared as planned. Models are the reference's distribution, scaled. Rows that were not asked for
+stay as they are.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ import genbounds as gb
 from experiments.record import rate, record, recorded_rows, stamp, table
 from genbounds.estimators import FrechetReference, difference
 
-PAGE = Path(__file__).parents[2] / "docs" / "decisions.md"
+PAGE = Path(__file__).parents[2] / "docs" / "evidence" / "decisions.md"
 LEVEL = 0.95
 ROUND = 5
 

@@ -2,10 +2,10 @@
 
     python -m experiments.accuracy.recipes [--values 4000] [--runs 1000] [--only 'runs*']
 
-The tables of docs/recipes.md. Rows "values" draw the scores of training runs as normal values
-whose variances are known; rows "runs" draw the features of every run. Either way all runs share one
-reference. "Seeds ignored" takes the variances of the samples only, as an interval between two
-models does. ``--only`` takes a shell pattern of row names; rows that were not asked for stay.
+The tables of docs/evidence/recipes.md. Rows "values" draw the scores of training runs as normal
+values whose variances are known; rows "runs" draw the features of every run. Either way all runs
+share one reference. "Seeds ignored" takes the variances of the samples only, as an interval between
+two models does. ``--only`` takes a shell pattern of row names; rows that were not asked for stay.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from genbounds.decisions import rank_recipes
 from genbounds.estimators import Estimate, SampleError, estimate_all
 from genbounds.validation import Float
 
-PAGE = Path(__file__).parents[2] / "docs" / "recipes.md"
+PAGE = Path(__file__).parents[2] / "docs" / "evidence" / "recipes.md"
 Rng = np.random.Generator
 Runs = dict[str, list[Estimate]]
 

@@ -2,9 +2,9 @@
 
     python -m experiments.accuracy.sampling [--replications 200] [--jobs 2]
 
-Two tables of docs/accuracy.md. "Designs of sampling": scores told by `genbounds.Sample` how their
-rows were drawn, beside the same rows as a plain array in the order of the design. "What the
-warnings say": plain arrays of independent or repeated rows. Replications are run in rounds, and
+Two tables of docs/evidence/accuracy.md. "Designs of sampling": scores told by `genbounds.Sample`
+how their rows were drawn, beside the same rows as a plain array in the order of the design. "What
+the warnings say": plain arrays of independent or repeated rows. Replications are run in rounds, and
 both tables are written after each.
 """
 

@@ -2,11 +2,11 @@
 
     python -m experiments.accuracy.sanity_checks [--repeats 8]
 
-Records two tables in docs/precision_recall.md. The checks are those of Räisä, van Breugel and van
-der Schaar, "Position: All current generative fidelity and diversity metrics are flawed", ICML 2025:
-fifteen pairs of distributions with one thing that varies, and two criteria for each. A criterion
-reads the curve of a score, averaged over repeats; it is passed if all its rules hold in all
-dimensions.
+Records two tables in docs/evidence/precision_recall.md. The checks are those of Räisä, van Breugel
+and van der Schaar, "Position: All current generative fidelity and diversity metrics are flawed",
+ICML 2025: fifteen pairs of distributions with one thing that varies, and two criteria for each. A
+criterion reads the curve of a score, averaged over repeats; it is passed if all its rules hold in
+all dimensions.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from threadpoolctl import threadpool_limits
 import genbounds as gb
 from experiments.record import record, stamp, table
 
-PAGE = Path(__file__).parents[2] / "docs" / "precision_recall.md"
+PAGE = Path(__file__).parents[2] / "docs" / "evidence" / "precision_recall.md"
 
 Float = np.ndarray
 Rng = np.random.Generator

@@ -2,8 +2,8 @@
 
     python -m experiments.accuracy.tracking [--curves 2000] [--runs 1000] [--only 'curves*']
 
-The table of docs/tracking.md. Rows "curves" draw the values of a run as normal ones, with the
-covariance that one run with drawn features had; rows "runs" draw all features anew. An alarm is
+The table of docs/evidence/tracking.md. Rows "curves" draw the values of a run as normal ones, with
+the covariance that one run with drawn features had; rows "runs" draw all features anew. An alarm is
 false if any step that a look names as worse, or as better, is not so. ``--only`` takes a shell
 pattern of row names; rows that were not asked for stay as they are on the page.
 """
@@ -28,7 +28,7 @@ from genbounds.decisions._follow import Following
 from genbounds.estimators import EXACT, Estimate, SampleError, difference, estimate_all
 from genbounds.validation import Float
 
-PAGE = Path(__file__).parents[2] / "docs" / "tracking.md"
+PAGE = Path(__file__).parents[2] / "docs" / "evidence" / "tracking.md"
 LOOKS = 30
 Rng = np.random.Generator
 

@@ -16,7 +16,7 @@ import numpy as np
 import genbounds as gb
 from experiments.benchmarks.neighbours import measure_all
 
-PAGE = Path(__file__).parents[2] / "docs" / "memorisation.md"
+PAGE = Path(__file__).parents[2] / "docs" / "evidence" / "memorisation.md"
 
 
 def authpct(fake: np.ndarray, real: np.ndarray) -> list[float]:

@@ -1,8 +1,8 @@
 """Hard inputs: what this library and the usual tools answer, beside the truth.
 
-``python -m experiments.benchmarks.hard`` rewrites the tables of docs/comparison.md; a peer that is
-not installed is left out, with a message (`make bench` installs them). The truth is the plug-in
-distance in 120 decimal digits.
+``python -m experiments.benchmarks.hard`` rewrites the tables of docs/evidence/comparison.md; a peer
+that is not installed is left out, with a message (`make bench` installs them). The truth is the
+plug-in distance in 120 decimal digits.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from experiments.benchmarks import peers
 from experiments.record import record
 
 DIGITS = 120
-PAGE = Path(__file__).parents[2] / "docs" / "comparison.md"
+PAGE = Path(__file__).parents[2] / "docs" / "evidence" / "comparison.md"
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from threadpoolctl import threadpool_limits
 import genbounds as gb
 from experiments.record import record, stamp, table
 
-PAGE = Path(__file__).parents[2] / "docs" / "precision_recall.md"
+PAGE = Path(__file__).parents[2] / "docs" / "evidence" / "precision_recall.md"
 K = 5
 
 

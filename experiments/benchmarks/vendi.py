@@ -3,8 +3,9 @@
 Each call runs in a fresh process, so that its peak memory is its own; short ones several times, for
 the median. Peers (vendi-score) run in the same invocation where they are installed; with
 ``--rounds`` all calls of a case take turns, and the median counts. ``--record`` rewrites the rows
-of these cases in docs/benchmarks.md; six minutes a round on two cores. ``--cpu`` counts processor
-seconds of one thread, which another process on the machine disturbs little; they are not recorded.
+of these cases in docs/evidence/benchmarks.md; six minutes a round on two cores. ``--cpu`` counts
+processor seconds of one thread, which another process on the machine disturbs little; they are not
+recorded.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ import numpy as np
 from experiments.memory import peak_gib
 from experiments.record import record, recorded_rows, stamp, table
 
-PAGE = Path(__file__).parents[2] / "docs" / "benchmarks.md"
+PAGE = Path(__file__).parents[2] / "docs" / "evidence" / "benchmarks.md"
 
 HEAD = ("case", "n", "d", "call", "seconds", "peak GiB", "times the first", "score", "measured")
 ENOUGH, REPEATS = 3.0, 9

@@ -25,7 +25,7 @@ from experiments.digits.train import DEFAULT_CACHE, Digits, prepare
 from experiments.record import record, stamp
 from genbounds.select import ContextSelection, FeatureArm
 
-PAGE = Path(__file__).parents[2] / "docs" / "contexts.md"
+PAGE = Path(__file__).parents[2] / "docs" / "evidence" / "contexts.md"
 POOL = 10_000
 """Images of each generator."""
 LEAST = 200

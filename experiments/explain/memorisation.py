@@ -2,10 +2,10 @@
 
     python -m experiments.explain.memorisation [--runs 160] [--cells 'modes, d = 64*'] [--write]
 
-Prints a table; ``--write`` puts it into docs/memorisation.md. Generators that copy nothing: fresh
-rows of the distribution ("ideal"), rows shrunk towards the centre of their mode ("sharp"), and ten
-Gaussians fitted to the training rows ("ten Gaussians"; under heavy tails some are fitted to single
-rows, and copy these). Copies: fresh rows, of which some are
+Prints a table; ``--write`` puts it into docs/evidence/memorisation.md. Generators that copy
+nothing: fresh rows of the distribution ("ideal"), rows shrunk towards the centre of their mode
+("sharp"), and ten Gaussians fitted to the training rows ("ten Gaussians"; under heavy tails some
+are fitted to single rows, and copy these). Copies: fresh rows, of which some are
 training rows plus noise, a multiple of the typical distance between neighbouring training rows.
 """
 
@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 import genbounds as gb
 from experiments.record import exact_limits, record, stamp, table
 
-PAGE = Path(__file__).parents[2] / "docs" / "memorisation.md"
+PAGE = Path(__file__).parents[2] / "docs" / "evidence" / "memorisation.md"
 ROWS = 1000
 LEVEL = 0.95
 
@@ -190,7 +190,7 @@ def main(argv: list[str] | None = None) -> int:
     )
     parser.add_argument("--cells", default="*", help="of real rows, such as 'modes*'")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--write", action="store_true", help="into docs/memorisation.md")
+    parser.add_argument("--write", action="store_true", help="into docs/evidence/memorisation.md")
     options = parser.parse_args(argv)
     rows = []
     for world in WORLDS:

@@ -2,10 +2,10 @@
 
     python -m experiments.explain.modes [--runs 200] [--power 20] [--only 'null*'] [--record]
 
-The tables of docs/modes.md. "Null": both samples have one distribution; the share of runs with any
-claim must be at most 5 %. "Power": twenty kinds of rows of 5 % each, whose centres lie as far apart
-as the rows of one kind; two are missing, one is doubled, one halved, one invented. A kind counts as
-found if a region of the right direction shows mostly rows of it.
+The tables of docs/evidence/modes.md. "Null": both samples have one distribution; the share of runs
+with any claim must be at most 5 %. "Power": twenty kinds of rows of 5 % each, whose centres lie as
+far apart as the rows of one kind; two are missing, one is doubled, one halved, one invented. A kind
+counts as found if a region of the right direction shows mostly rows of it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 import genbounds as gb
 from experiments.record import exact_limits, record, recorded_rows, stamp, table
 
-PAGE = Path(__file__).parents[2] / "docs" / "modes.md"
+PAGE = Path(__file__).parents[2] / "docs" / "evidence" / "modes.md"
 Rng = np.random.Generator
 Rows = NDArray[np.float32]
 KINDS = 20
@@ -161,7 +161,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--runs", type=int, default=200, help="of every null setting")
     parser.add_argument("--power", type=int, default=20, help="runs of every power setting")
     parser.add_argument("--only", default="*", help="shell pattern of settings")
-    parser.add_argument("--record", action="store_true", help="write docs/modes.md")
+    parser.add_argument("--record", action="store_true", help="write docs/evidence/modes.md")
     options = parser.parse_args(argv)
     for title, names, columns, row, runs in (
         ("modes-null", NULLS, NULL_COLUMNS, null_row, options.runs),

@@ -1,4 +1,4 @@
-"""Audit the whole catalogue and write docs/findings.md.
+"""Audit the whole catalogue and write docs/evidence/findings.md.
 
 python -m experiments.findings --out out/findings
 """
@@ -21,7 +21,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--out", type=Path, help="folder that keeps finished work")
-    parser.add_argument("--file", type=Path, default=Path("docs/findings.md"))
+    parser.add_argument("--file", type=Path, default=Path("docs/evidence/findings.md"))
     arguments = parser.parse_args()
 
     def progress(done: int, total: int, label: str) -> None:

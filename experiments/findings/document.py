@@ -102,8 +102,8 @@ def document(report: AuditReport, catalogue: Mapping[str, Bound], *, command: st
         "",
         f"Made by `{command}` from an audit of {len(rows)} statements with genbounds "
         f"{report.version}, seed {report.seed}, {report.replications:,} samples a cell. Do not "
-        "edit: run the command again. How verdicts come about: [the audit](simulate.md); what the "
-        "statements say and why the repairs hold: [the catalogue](bounds.md).",
+        "edit: run the command again. How verdicts come about: [the audit](../audit.md); what the "
+        "statements say and why the repairs hold: [the catalogue](../bounds.md).",
         "",
         f"{counts['refuted']} statements are refuted, {counts['vacuous']} vacuous, "
         f"{counts['upheld']} not refuted. Chance alone refutes a true statement with probability "

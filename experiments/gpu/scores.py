@@ -1,7 +1,7 @@
 """Every score, comparison and selection with tensors of the card as input.
 
-They compute on the host (docs/experiments.md says so); what is measured is the whole call, copy
-included, and checked is that a float32 tensor gives what its float64 copy in NumPy gives.
+They compute on the host (docs/evidence/experiments.md says so); what is measured is the whole call,
+copy included, and checked is that a float32 tensor gives what its float64 copy in NumPy gives.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Write docs/papers.md: every item of the papers, with the verdicts of docs/findings.md.
+"""Write docs/evidence/papers.md: every item of the papers, with the verdicts of the findings.
 
 python -m experiments.papers
 """
@@ -13,8 +13,8 @@ from pathlib import Path
 from experiments.papers.rows import AUDIT, PAPERS, Row
 
 ROOT = Path(__file__).parents[2]
-FINDINGS = ROOT / "docs" / "findings.md"
-PAGE = ROOT / "docs" / "papers.md"
+FINDINGS = ROOT / "docs" / "evidence" / "findings.md"
+PAGE = ROOT / "docs" / "evidence" / "papers.md"
 
 
 def verdicts(text: str) -> dict[str, str]:
@@ -43,8 +43,8 @@ def page(found: Mapping[str, str]) -> str:
         "in [the findings](findings.md). Do not edit: run the command again.",
         "",
         "Every numbered statement, algorithm, table and figure of the papers: its statement in "
-        "[the catalogue](bounds.md), its file, what runs it, and the verdict, or the reason why it "
-        "is not here. What a verdict covers is said in [the findings](findings.md).",
+        "[the catalogue](../bounds.md), its file, what runs it, and the verdict, or the reason why "
+        "it is not here. What a verdict covers is said in [the findings](findings.md).",
         "",
         "*not refuted*: no violation was found where the audit looked. *refuted*: it fails as "
         "printed; *(only at δ ≤ …)*: only for error probabilities so small. *vacuous*: true "

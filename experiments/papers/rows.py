@@ -45,7 +45,7 @@ def stated(item: str, what: str, ids: str, file: str, note: str = "") -> Row:
 
 def images(item: str, what: str, data: str, here: str, command: str = REGRET) -> Row:
     """Return the row of a figure of real images, which are not here; `here` is in their place."""
-    file = "docs/regret.md"
+    file = "docs/evidence/regret.md"
     note = (
         f"{data} cannot be had here: {here}. With the images, a GPU and the encoder's weights: "
         f"`genbounds features FOLDER --encoder … --out model_a.npy` for each model, then `{REAL}`"
@@ -61,11 +61,12 @@ _DIALS = "no recorded study has the dial of truncation 0.01 … 0.1 on real imag
 O24 = (
     stated("Theorem 5.1 (7)", "optimistic FID", "o24.fd-bonus", "_frechet.py"),
     Row(item="Algorithm 1", what="FID-UCB", file=POLICIES + "_fid_ucb.py", command=REGRET,
-        note="built; regret measured in docs/regret.md; norms are refreshed as the sample grows"),
+        note="built; regret measured in docs/evidence/regret.md; "
+        "norms are refreshed as the sample grows"),
     stated("Theorem 5.2", "regret of FID-UCB", "o24.fid-ucb-regret", "_rates.py"),
     stated("Theorem 6.1 (14)", "optimistic IS", "o24.is-bound", "_inception.py"),
     Row(item="Algorithm 2", what="IS-UCB", file=POLICIES + "_is_ucb.py", command=REGRET,
-        note="built; regret measured in docs/regret.md"),
+        note="built; regret measured in docs/evidence/regret.md"),
     stated("Theorem 6.2 (15)", "regret of IS-UCB", "o24.is-ucb-regret", "_rates.py",
            "the order in T; the factors G, d, m and Δ of the bound are not fitted"),
     stated("Theorem A.1 (16)", "decomposition of FD", "o24.fd-decomposition", "_frechet.py"),
@@ -128,17 +129,18 @@ M25 = (
         command=AUDIT + " m25.fd-bounded-bonus",
         note="built: `FdUcb(radius=…)`, the bonus of Theorem 5 with Tr Σ and ‖Σ‖ at C²"),
     Row(item="Algorithm 1", what="FD-UCB", file=POLICIES + "_fd_ucb.py", command=REGRET,
-        note="built; regret measured in docs/regret.md; norms are refreshed as the sample grows"),
+        note="built; regret measured in docs/evidence/regret.md; "
+        "norms are refreshed as the sample grows"),
     stated("(11)", "error of the marginal", "m25.marginal-class", "_inception.py"),
     stated("Theorem 2 (13)", "optimistic IS", "m25.is-bound", "_inception.py"),
     Row(item="Algorithm 2", what="IS-UCB", file=POLICIES + "_is_ucb.py", command=REGRET,
-        note="built; regret measured in docs/regret.md"),
+        note="built; regret measured in docs/evidence/regret.md"),
     stated("Theorem 3 (14)", "regret of FD-UCB", "m25.fd-ucb-regret", "_rates.py",
            "the order in T"),
     Row(item="(15) to (17)", what="D₁, D₂, D₃", file="experiments/selection/factors.py",
         command="python -m experiments.selection.factors",
         note="constants inside an order; the powers of G, b and D₁ in the regret are fitted in "
-        "docs/regret.md"),
+        "docs/evidence/regret.md"),
     stated("A.2, first inequalities", "visits and picks",
            "m25.visit-sum-power m25.visit-sum-log", "_deterministic.py"),
     stated("A.2, n_t as counted", "visits after a burn-in", "m25.visit-sum-power-as-counted",
@@ -206,10 +208,10 @@ M25 = (
     images("Figure 12", "video and audio",
            "MSR-VTT with I3D (FVD) and Magnatagatune with VGGish (FAD)", _NOISE, NOISE),
     images("Figure 13", "IS-UCB, truncated AFHQ", "AFHQ Dog", _DIALS),
-    Row(item="Figure 14", what="batch, κ and threshold of FD-UCB", file="docs/regret.md",
+    Row(item="Figure 14", what="batch, κ and threshold of FD-UCB", file="docs/evidence/regret.md",
         command="python -m experiments.selection.regret ablation",
         note="measured on arms with CLIP's norms; CIFAR-10 cannot be had here"),
-    Row(item="Figure 15", what="a new model every 200 steps", file="docs/regret.md",
+    Row(item="Figure 15", what="a new model every 200 steps", file="docs/evidence/regret.md",
         command="python -m experiments.selection.regret joining",
         note="measured on arms with the printed norms; the models' images cannot be had here"),
 )  # fmt: skip
@@ -245,9 +247,9 @@ C20 = (
            "against 92.96)"),
     Row(item="Listing 1", what="sampler of normals", file="genbounds/estimators/_sobol.py",
         command=_LATENTS, note="built: `gb.sobol_normal`, `gb.sobol_cache`"),
-    Row(item="Figure 1", what="random and Sobol points", file="docs/sobol.md", command=_SOBOL,
-        note="an illustration; the page has the measured gain in its place"),
-    Row(item="Figure 2", what="FID against 1/N", file="docs/experiments.md",
+    Row(item="Figure 1", what="random and Sobol points", file="docs/evidence/sobol.md",
+        command=_SOBOL, note="an illustration; the page has the measured gain in its place"),
+    Row(item="Figure 2", what="FID against 1/N", file="docs/evidence/experiments.md",
         command=_CONVERGENCE, note="on the digits' GAN; CelebA's and ImageNet's GANs cannot be "
         "had here"),
     *(
@@ -262,10 +264,11 @@ C20 = (
              "VAE; BigGAN cannot be had here"),
         )
     ),
-    Row(item="Figure 8", what="IS against 1/N", file="docs/experiments.md",
+    Row(item="Figure 8", what="IS against 1/N", file="docs/evidence/experiments.md",
         command=_CONVERGENCE, note="on the digits' GAN; BigGAN cannot be had here"),
-    Row(item="Figure 10", what="GANs trained with Sobol latents", file="docs/experiments.md",
-        command=_LATENTS, note="twelve GANs a sampler on the digits; CelebA cannot be had here"),
+    Row(item="Figure 10", what="GANs trained with Sobol latents",
+        file="docs/evidence/experiments.md", command=_LATENTS,
+        note="twelve GANs a sampler on the digits; CelebA cannot be had here"),
 )  # fmt: skip
 
 _VENDI = "python -m experiments.vendi"
@@ -299,19 +302,19 @@ V24 = (
     Row(item="B.1", what="spread of the scores against n", file="experiments/vendi/spread.py",
         command="python -m experiments.vendi.spread",
         note="in percent, on known spectra and digits; ImageNet and FFHQ cannot be had here"),
-    Row(item="B.2, Figure 6", what="choice of a bandwidth", file="docs/experiments.md",
+    Row(item="B.2, Figure 6", what="choice of a bandwidth", file="docs/evidence/experiments.md",
         command=_VENDI, note="measured on known spectra and digits"),
     Row(item="Figures 1 and 2", what="convergence, finite and infinite kernels",
-        file="docs/experiments.md", command=_VENDI, note=_KINETICS),
-    Row(item="Figure 3", what="scores under truncation", file="docs/experiments.md",
+        file="docs/evidence/experiments.md", command=_VENDI, note=_KINETICS),
+    Row(item="Figure 3", what="scores under truncation", file="docs/evidence/experiments.md",
         command=_VENDI, note="a dial of diversity made here; StyleGAN3 on FFHQ cannot be had here"),
     Row(item="Figures 4 and 5", what="StyleGAN-XL and StyleGAN3 under truncation",
-        file="docs/experiments.md", command=_VENDI,
+        file="docs/evidence/experiments.md", command=_VENDI,
         note="a dial of diversity made here; ImageNet and FFHQ cannot be had here"),
-    Row(item="text", what="diversity of a corpus", file="docs/experiments.md",
+    Row(item="text", what="diversity of a corpus", file="docs/evidence/experiments.md",
         command="python -m experiments.text",
         note="on Python's own reference; GPT-4's corpus cannot be had here"),
-    Row(item="text, curves", what="convergence", file="docs/experiments.md",
+    Row(item="text, curves", what="convergence", file="docs/evidence/experiments.md",
         command="python -m experiments.text.growth",
         note="on Python's own reference, up to 1,120 sentences, by their words; GPT-4's corpus and "
         "text-embedding-3-large cannot be had here"),

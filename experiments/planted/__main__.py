@@ -1,4 +1,4 @@
-"""Plant errors in every statement and every study, and write docs/planted.md.
+"""Plant errors in every statement and every study, and write docs/evidence/planted.md.
 
 python -m experiments.planted --out out/planted
 
@@ -126,7 +126,7 @@ def main() -> None:
     parser.add_argument("--replications", type=int, default=400)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=Path("out/planted"))
-    parser.add_argument("--file", type=Path, default=Path("docs/planted.md"))
+    parser.add_argument("--file", type=Path, default=Path("docs/evidence/planted.md"))
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
     kept = arguments.out / "rows.json"

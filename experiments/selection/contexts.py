@@ -27,7 +27,7 @@ from experiments.record import exact_limits, record, stamp, table
 from experiments.selection.store import Run, add_workers, study, workers_of
 from genbounds.estimators import Estimate, SampleError
 
-PAGE = Path(__file__).parents[2] / "docs" / "contexts.md"
+PAGE = Path(__file__).parents[2] / "docs" / "evidence" / "contexts.md"
 CONFIDENCE = 0.95
 
 

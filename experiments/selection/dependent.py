@@ -6,7 +6,7 @@ python -m experiments.selection.dependent unchecked      # the same with both ch
 python -m experiments.selection.dependent seen           # how soon, and honest rows accused
 
 Runs of the first three are kept in OUT/STUDY.jsonl, and the same command goes on where it was
-stopped. All tables are recorded in docs/selection.md.
+stopped. All tables are recorded in docs/evidence/selection_dependent.md.
 """
 
 from __future__ import annotations
@@ -24,11 +24,12 @@ import numpy as np
 
 from experiments.record import exact_limits, record, stamp, table
 from experiments.selection import store
-from experiments.selection.error_rate import PAGE
 from experiments.selection.store import Run
 from genbounds import select
 from genbounds.estimators import CustomMetric, Moments
 from genbounds.select import FeatureArm
+
+PAGE = Path(__file__).parents[2] / "docs" / "evidence" / "selection_dependent.md"
 
 D, CLASSES = 16, 10
 REFERENCE = 2_000

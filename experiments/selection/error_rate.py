@@ -6,7 +6,7 @@ python -m experiments.selection.error_rate heavy-tails    # where it does not ho
 python -m experiments.selection.error_rate rank-flip      # what plug-in scores do there
 
 Each run has its own seed, the reference included; runs are kept in OUT/STUDY.jsonl, and the same
-command goes on where it was stopped. A whole study is recorded in docs/selection.md.
+command goes on where it was stopped. A whole study is recorded in docs/evidence/selection.md.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from experiments.selection.store import Key, Run
 from genbounds import select
 from genbounds.estimators import FrechetReference
 
-PAGE = Path(__file__).parents[2] / "docs" / "selection.md"
+PAGE = Path(__file__).parents[2] / "docs" / "evidence" / "selection.md"
 CONFIDENCE = 0.95
 SLACK = 0.01
 """The upper limit may exceed 1 - confidence by this much."""

@@ -4,7 +4,7 @@ python -m experiments.selection.large --runs 10
 
 Two Gaussian arms with the norms that M25 prints for DiT-XL-2 and ADMG, distances F and (1 + gap) F
 from a reference whose moments are known. Runs are kept in OUT/large.jsonl, and the same command
-goes on where it was stopped. A whole study is recorded in docs/selection.md.
+goes on where it was stopped. A whole study is recorded in docs/evidence/selection.md.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from genbounds import select
 from genbounds.estimators import Moments
 from genbounds.simulate import GaussianArm
 
-PAGE = Path(__file__).parents[2] / "docs" / "selection.md"
+PAGE = Path(__file__).parents[2] / "docs" / "evidence" / "selection.md"
 CELLS = ((0.05, 0.05), (0.02, 0.05))
 """Distance of the best arm in units of Tr Σ_r, and by which share the other one is worse."""
 

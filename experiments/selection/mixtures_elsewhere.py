@@ -25,7 +25,7 @@ from genbounds.estimators.kernels._crossed import simplex_minimum
 from genbounds.select._mixture import MixtureLoop
 from genbounds.validation import Float
 
-PAGE = Path(__file__).parents[2] / "docs" / "selection.md"
+PAGE = Path(__file__).parents[2] / "docs" / "evidence" / "selection_mixture.md"
 ROWS = 10_000
 NOISE = 1e-3
 """Of the standard deviation, so that rows that are drawn twice are no copies."""

@@ -3,7 +3,7 @@
 ``python -m experiments.selection.noise`` draws images of the digits' GAN, each with Gaussian noise
 of an arm-specific probability, and plays the policies for the distance to the held-out digits.
 (Clips of a data set would be drawn again and again, which selection refuses as dependent.) A whole
-study is recorded in docs/regret.md.
+study is recorded in docs/evidence/regret.md.
 """
 
 from __future__ import annotations

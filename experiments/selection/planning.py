@@ -5,7 +5,7 @@ python -m experiments.selection.planning [--runs 200] [--cells '*d=64*']
 In every replication a reference and pilots are drawn, `select.plan` says how many samples it takes,
 and `select.run` draws others until it stops. Runs are kept in OUT/planning.jsonl, and the same
 command goes on where it was stopped. Rewrites the rows that were asked for of the table in
-docs/selection.md.
+docs/evidence/selection_plan.md.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from experiments.selection.store import Run, add_workers, study, workers_of
 from genbounds import select
 from genbounds.simulate import GaussianArm, StudentArm
 
-PAGE = Path(__file__).parents[2] / "docs" / "selection.md"
+PAGE = Path(__file__).parents[2] / "docs" / "evidence" / "selection_plan.md"
 SECTION = "planned"
 POWER = 0.8
 COLUMNS = (

@@ -41,7 +41,7 @@ from genbounds.estimators.kernels._crossed import simplex_minimum
 from genbounds.select._mixture import MixtureLoop
 from genbounds.validation import Float
 
-PAGE = Path(__file__).parents[2] / "docs" / "selection.md"
+PAGE = Path(__file__).parents[2] / "docs" / "evidence" / "selection_mixture.md"
 BONUS = (0.6, 0.4)
 """Δ_L and Δ_κ."""
 FIRST = 5

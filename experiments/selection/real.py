@@ -7,7 +7,7 @@ Samples to a certificate, and average regret of every policy within T steps of 5
 is the distance to the reference set itself: its moments are taken as known. Digits are drawn anew
 in every run; files are shuffled in every run and read without replacement, so that their runs are
 no independent repeats of the models. Runs are kept in OUT, and the same command goes on
-where it was stopped. The digits are recorded in docs/selection.md.
+where it was stopped. The digits are recorded in docs/evidence/selection.md.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from genbounds.files import read_features
 from genbounds.samples import Sample
 from genbounds.select import FeatureArm
 
-PAGE = Path(__file__).parents[2] / "docs" / "selection.md"
+PAGE = Path(__file__).parents[2] / "docs" / "evidence" / "selection.md"
 CERTIFYING = ("uniform", "elimination", "lucb")
 POOL = 20_000
 """Images of every generator that its true distance is taken from."""

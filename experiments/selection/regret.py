@@ -10,7 +10,7 @@ python -m experiments.selection.regret tables          # again from the runs on 
 Arms: experiments/selection/embeddings.py. ``--dimension 64`` keeps 64 leading eigenvalues of each
 covariance (and 64 classes): quick, and smaller norms than the printed ones, which the table says.
 Runs are kept in OUT/regret.jsonl; the same command goes on where it was stopped. A whole study is
-recorded in docs/regret.md.
+recorded in docs/evidence/regret.md.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from genbounds.select import (
     Selection,
 )
 
-PAGE = Path(__file__).parents[2] / "docs" / "regret.md"
+PAGE = Path(__file__).parents[2] / "docs" / "evidence" / "regret.md"
 STUDIES = ("main", "ablation", "joining", "full", "digits")
 LINE_UPS = ("main", "full", "digits")
 """Studies of policies, whose claims are judged."""

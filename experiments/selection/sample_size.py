@@ -5,7 +5,7 @@ python -m experiments.selection.sample_size --runs 20
 Uniform allocation has the same intervals and the same streams. The papers' bonus as an interval:
 samples an arm until the bonuses of the best two, computed from their true norms, together fall
 below the gap. Habit: 50,000 an arm. Runs are kept in OUT/sample_size.jsonl, and the same command
-goes on where it was stopped. A whole study is recorded in docs/selection.md.
+goes on where it was stopped. A whole study is recorded in docs/evidence/selection.md.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from genbounds import select
 from genbounds.select import Norms, fd_bonus
 from genbounds.simulate import GaussianArm
 
-PAGE = Path(__file__).parents[2] / "docs" / "selection.md"
+PAGE = Path(__file__).parents[2] / "docs" / "evidence" / "selection.md"
 POLICIES = ("uniform", "elimination", "lucb")
 OFFLINE = 50_000
 

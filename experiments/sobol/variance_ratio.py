@@ -1,9 +1,9 @@
 """Variance of scores under independent latents over that under scrambled Sobol latents.
 
 ``python -m experiments.sobol.variance_ratio`` runs the study and rewrites the table of
-docs/sobol.md. A generator is a random tanh network from d latents to 16 features (and to 10 class
-posteriors for the Inception score). Each cell: `--runs` scores of `--points` points either way; the
-interval of the ratio is that of Fisher's F, exact for normal scores.
+docs/evidence/sobol.md. A generator is a random tanh network from d latents to 16 features (and to
+10 class posteriors for the Inception score). Each cell: `--runs` scores of `--points` points either
+way; the interval of the ratio is that of Fisher's F, exact for normal scores.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 import genbounds as gb
 from experiments.record import record
 
-PAGE = Path(__file__).parents[2] / "docs" / "sobol.md"
+PAGE = Path(__file__).parents[2] / "docs" / "evidence" / "sobol.md"
 LATENTS = (2, 8, 32, 128, 512)
 HIDDEN, FEATURES, CLASSES, REFERENCE = 64, 16, 10, 1 << 16
 

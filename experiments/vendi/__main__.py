@@ -1,7 +1,8 @@
 """How Vendi scores behave: in n, under truncation and bandwidth, and from few samples.
 
 ``python -m experiments.vendi`` runs all parts on distributions of known spectrum and on digits, and
-rewrites its section and picture of docs/experiments.md. V24, Figs. 1-3, ask the same questions.
+rewrites its section and picture of docs/evidence/experiments.md. V24, Figs. 1-3, ask the same
+questions.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Coverage of Vendi intervals on distributions whose spectrum is known.
 
 ``python -m experiments.vendi.coverage --replications 6000 --jobs 1`` runs the study and rewrites
-the table of docs/vendi.md; with ``--studies`` only rows of these names. Rows that take long get a
-half or a third of the replications. The digits rows draw from the 1,797 scikit-learn digits with
-replacement, so that the plug-in score of all of them is the exact truth; that of the network's
-features is the score of 400,000 other rows.
+the table of docs/evidence/vendi.md; with ``--studies`` only rows of these names. Rows that take
+long get a half or a third of the replications. The digits rows draw from the 1,797 scikit-learn
+digits with replacement, so that the plug-in score of all of them is the exact truth; that of the
+network's features is the score of 400,000 other rows.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from experiments.record import record, recorded_rows
 from genbounds.simulate import RbfArm, SphereClustersArm, interval_coverage, vendi_truth
 
 LEVEL = 0.95
-PAGE = Path(__file__).parents[2] / "docs" / "vendi.md"
+PAGE = Path(__file__).parents[2] / "docs" / "evidence" / "vendi.md"
 
 
 @cache

@@ -1,7 +1,7 @@
 """Vendi scores at the size where V24 ends its curves, n = 20,000 (Figs. 1 and 2).
 
 ``python -m experiments.vendi.large`` scores growing parts of one sample by every method whose time
-does not grow with the cube of n, and rewrites its section of docs/experiments.md.
+does not grow with the cube of n, and rewrites its section of docs/evidence/experiments.md.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ def test_commands_that_prove_things_exist():
 def test_files_that_pages_name_exist():
     named = {
         (page.name, path)
-        for page in (*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"))
+        for page in (*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("docs/e*/*.md"))
         for path in re.findall(
             r"`((?:genbounds|tests|experiments|docs|simulate|estimators|select)/[\w./]+)`",
             page.read_text(encoding="utf-8"),

@@ -18,7 +18,7 @@ FORMULA = re.compile(r"\$\$(.+?)\$\$|\$([^$\n]+)\$", flags=re.DOTALL)
 
 
 def formulas():
-    for page in sorted(DOCS.glob("*.md")):
+    for page in sorted(DOCS.glob("*.md")) + sorted(DOCS.glob("e*/*.md")):
         text = re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
         for found in FORMULA.finditer(text):
             yield page.name, found[1] or found[2]

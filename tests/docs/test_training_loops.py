@@ -64,8 +64,8 @@ class Logger:
 )
 def test_the_line_of_every_logger_logs_the_loop(logger, name):
     """The page's own loop, with its `log` replaced by the line of the table."""
-    (line,) = re.findall(rf"^\| {logger},.* \| `(.*)` \|$", page("tracking.md"), re.MULTILINE)
-    body = python_block("tracking.md", "def log(step, values):")
+    (line,) = re.findall(rf"^\| {logger},.* \| `(.*)` \|$", page("training_loops.md"), re.MULTILINE)
+    body = python_block("training_loops.md", "def log(step, values):")
     kept = Logger()
     log: dict[str, Any] = {name: kept}
     exec(f"def log(step, values):\n    {line}", log)
@@ -84,7 +84,7 @@ def test_the_line_of_every_logger_logs_the_loop(logger, name):
 def test_the_callback_stops_on_collapse(lightning):
     lightning.Callback = object
     space: dict[str, Any] = {"gb": gb}
-    exec(python_block("tracking.md", "class StopOnCollapse"), space)
+    exec(python_block("training_loops.md", "class StopOnCollapse"), space)
     widths = iter([1.1, 1.1, 3.0])
     callback = space["StopOnCollapse"](
         lambda module: next(widths) * RNG.normal(size=(600, 3)), RNG.normal(size=(2000, 3)), looks=3
@@ -121,7 +121,7 @@ def test_the_module_logs_every_epoch(lightning):
     lightning.LightningModule = LightningModule
     space: dict[str, Any] = {}
     exec("from genbounds.torchmetrics import FrechetDistance", space)
-    exec(python_block("features.md", "class Generator"), space)
+    exec(python_block("training_loops.md", "class Generator"), space)
     real = torch.as_tensor(RNG.normal(size=(300, 3)))
     model = space["Generator"](lambda latents: 1.5 * latents, torch.nn.Identity(), 3)
     model.trainer = SimpleNamespace(

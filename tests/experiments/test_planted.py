@@ -12,7 +12,7 @@ from experiments.planted.widths import judge, seen_from, without_terms
 from genbounds.bounds import catalog
 
 BOUNDS = catalog()
-PAGE = Path(__file__).parents[2] / "docs" / "planted.md"
+PAGE = Path(__file__).parents[2] / "docs" / "evidence" / "planted.md"
 CHEAP = (
     "c20.fid-bias",
     "c20.fid-variance",

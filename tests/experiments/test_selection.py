@@ -12,7 +12,16 @@ import numpy as np
 import pytest
 
 from experiments.benchmarks.selection import one_run
-from experiments.selection import error_rate, factors, large, norms, real, regret, sample_size
+from experiments.selection import (
+    error_rate,
+    factors,
+    large,
+    norms,
+    planning,
+    real,
+    regret,
+    sample_size,
+)
 from experiments.selection.embeddings import EMBEDDINGS, Builder, PosteriorArm, posteriors, spectrum
 from experiments.selection.floor import fewest_samples
 from experiments.selection.scenarios import errors, few, rank_flip, savings
@@ -261,7 +270,8 @@ def page(tmp_path):
 
 
 def test_the_real_pages_have_every_section():
-    text = "".join(page.read_text(encoding="utf-8") for page in {error_rate.PAGE, regret.PAGE})
+    pages = (error_rate.PAGE, planning.PAGE, regret.PAGE)
+    text = "".join(page.read_text(encoding="utf-8") for page in pages)
     for name in SECTIONS:
         for edge in ("begin", "end"):
             assert text.count(f"<!-- {name}: {edge} -->") == 1

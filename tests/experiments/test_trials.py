@@ -10,7 +10,7 @@ import pytest
 from experiments import __main__ as trials
 from experiments.__main__ import ROOT, TRIALS, Trial
 
-PAGES = [ROOT / "README.md", *ROOT.glob("docs/*.md"), *ROOT.glob("experiments/**/*.md")]
+PAGES = [ROOT / "README.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("experiments/**/*.md")]
 
 
 def documented() -> set[str]:

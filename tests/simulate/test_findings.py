@@ -31,7 +31,9 @@ def report():
 
 
 def test_every_statement_known_to_fail_has_a_case_by_hand():
-    text = (Path(__file__).parents[2] / "docs" / "findings.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[2] / "docs" / "evidence" / "findings.md").read_text(
+        encoding="utf-8"
+    )
     assert set(re.findall(r"^\| `([^`]+)` \| refuted", text, flags=re.MULTILINE)) == set(BY_HAND)
 
 
@@ -76,7 +78,9 @@ def test_ratio_of_widths(report):
 
 def test_the_document_in_the_repository_is_that_of_the_catalogue():
     """It names every statement; a statement added later asks for the command to be run again."""
-    text = (Path(__file__).parents[2] / "docs" / "findings.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[2] / "docs" / "evidence" / "findings.md").read_text(
+        encoding="utf-8"
+    )
     table = text.split("## All verdicts, worst first")[1].split("\n## ")[0]
     assert set(re.findall(r"^\| `([^`]+)`", table, flags=re.MULTILINE)) == set(BOUNDS)
     for name in BOUNDS:
@@ -111,7 +115,9 @@ def test_cases_by_hand_agree_with_exact_tails(name):
 
 def test_the_repository_s_findings_can_be_run():
     """Every refuted statement comes with code that a reader can paste; it says what is printed."""
-    text = (Path(__file__).parents[2] / "docs" / "findings.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[2] / "docs" / "evidence" / "findings.md").read_text(
+        encoding="utf-8"
+    )
     sections = text.split("## Refuted statements and their repairs")[1].split("\n## ")[0]
     for section in sections.split("### ")[1:]:
         name = section.split("`")[1]

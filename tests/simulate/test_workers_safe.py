@@ -124,11 +124,11 @@ if __name__ == "__main__":
 @pytest.mark.nightly
 @pytest.mark.slow
 def test_the_documented_cluster(tmp_path):
-    """The recipe of docs/scaling.md, on one machine instead of SLURM's."""
+    """The recipe of docs/studies.md, on one machine instead of SLURM's."""
     pytest.importorskip("distributed")
     if shutil.which("openssl") is None:
         pytest.skip("needs openssl")
-    page = (Path(__file__).parents[2] / "docs" / "scaling.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "studies.md").read_text()
     recipe = page.split("#!/bin/bash")[1].split("```")[0]
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
