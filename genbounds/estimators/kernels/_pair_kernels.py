@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from math import comb, log10, sqrt
+from math import comb, inf, log10, sqrt
 from typing import Any, ClassVar
 
 import numpy as np
@@ -31,6 +31,15 @@ BLOCK_ROWS = 1024
 
 SINGLE_DECADES = 30
 """Decades that sums of squared kernels may reach in float32."""
+
+CANCELLED, REACH = 1e-2, 45.0
+"""Largest error of ‖x-y‖²/2σ² from products of rows, and the value from which on a kernel is 0."""
+
+CANCELLED_SHARE = 1e-4
+"""Largest error of ‖x-y‖² from products of rows where its root is the kernel, as a share of it."""
+
+GATHERED = 1 << 21
+"""Entries of rows gathered at a time where products have cancelled."""
 
 SINGLE_RATIO = 30.0
 """Largest length in bandwidths at which float32 leaves a squared distance three digits."""
@@ -150,7 +159,9 @@ class Radial:
 
     def block(self, a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
         """Kernel of all pairs."""
-        return self._of_squares(squared_distances(a, b))
+        reach = REACH * max(1.0, (max(self.bandwidths) / self.bandwidths[0]) ** 2)
+        allowed = CANCELLED * min(1.0, (min(self.bandwidths) / self.bandwidths[0]) ** 2)
+        return self._of_squares(squared_distances(a, b, allowed=allowed, reach=reach))
 
     def pairs(self, a: NDArray[Any], b: NDArray[Any]) -> Float:
         """Kernel of pairs."""
@@ -195,7 +206,7 @@ class Energy:
 
     def block(self, a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
         """Kernel of all pairs."""
-        out = squared_distances(a, b)
+        out = squared_distances(a, b, relative=CANCELLED_SHARE)
         np.sqrt(out, out=out)
         np.negative(out, out=out)
         return out
@@ -224,16 +235,61 @@ def unit_rows(rows: NDArray[Any]) -> Float:
     return out
 
 
-def squared_distances(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
-    """‖x-y‖² of every row of `a` and of `b`, which may be `a` itself."""
+def squared_distances(
+    a: NDArray[Any],
+    b: NDArray[Any],
+    *,
+    allowed: float = 0.0,
+    relative: float = 0.0,
+    reach: float = inf,
+) -> NDArray[Any]:
+    """‖x-y‖² of every row of `a` and of `b`, which may be `a` itself; see `mend_cancelled`."""
     out: NDArray[Any] = a @ b.T
+    halves = np.einsum("ij,ij->i", a, a) / 2, np.einsum("ij,ij->i", b, b) / 2
+    out -= halves[0][:, None]
+    out -= halves[1]
+    np.minimum(out, 0, out=out)
+    mend_cancelled(out, a, b, halves, allowed=allowed, relative=relative, reach=reach)
     out *= -2
-    out += np.einsum("ij,ij->i", a, a)[:, None]
-    out += np.einsum("ij,ij->i", b, b)
-    np.maximum(out, 0, out=out)
     if a is b:
         np.fill_diagonal(out, 0)
     return out
+
+
+def mend_cancelled(
+    out: NDArray[Any],
+    a: NDArray[Any],
+    b: NDArray[Any],
+    halves: tuple[NDArray[Any], NDArray[Any]],
+    *,
+    allowed: float,
+    relative: float,
+    reach: float,
+) -> None:
+    """Take -‖x-y‖²/2 from differences of rows, in place, where products have lost it.
+
+    Parameters
+    ----------
+    out : ndarray of shape (n, m)
+        -‖x-y‖²/2 from products of rows.
+    a, b : ndarray of shapes (n, d) and (m, d)
+    halves : tuple of ndarray, shapes (n,) and (m,)
+        ‖x‖²/2 of both; products are off by some rounding of their sum.
+    allowed, relative : float
+        Error that does no harm: so much, and such a share of ‖x-y‖²/2.
+    reach : float
+        Pairs farther apart than that do not matter.
+    """
+    eps = 8.0 * float(np.finfo(out.dtype).eps)
+    if not relative and not eps * (float(halves[0].max()) + float(halves[1].max())) > allowed:
+        return
+    error = eps * (halves[0][:, None] + halves[1])
+    i, j = np.nonzero((error > allowed - relative * out) & (out + error > -reach))
+    step = max(1, GATHERED // a.shape[1])
+    for start in range(0, i.size, step):
+        part = slice(start, start + step)
+        gap = np.subtract(a[i[part]], b[j[part]], dtype=np.float64)
+        out[i[part], j[part]] = -0.5 * np.einsum("ij,ij->i", gap, gap)
 
 
 def prepared_blocks(

@@ -34,6 +34,13 @@ SLACK = 1e-6
 """By how much, relatively, a fast distance may exceed a limit and still be looked at."""
 
 
+ROUNDING = 1e-14
+"""By how much a fast distance can be off, in squared lengths of both rows."""
+
+DOUBT = 1e-3
+"""Share of the distance to the last neighbour that is kept, above which such an error counts."""
+
+
 @dataclass(frozen=True)
 class Neighbours:
     """The nearest rows of each row, nearest first.
@@ -59,7 +66,13 @@ class Neighbours:
         index = near.kneighbors(None if among is None else rows, return_distance=False)
         n = len(rows)
         squares = squared_distances(rows, np.repeat(np.arange(n), kept), others, index.ravel())
-        squares = squares.reshape(n, kept)
+        index, squares = index.reshape(n, kept), squares.reshape(n, kept)
+        # What a fast distance is off by can hide a nearer row; at distance 0 there is none.
+        error = ROUNDING * (_lengths(rows) + _lengths(others).max())
+        farthest = squares.max(axis=1)
+        doubtful = np.flatnonzero((error > DOUBT * farthest) & (farthest > 0.0))
+        if doubtful.size:
+            _search_exactly(rows, others, doubtful, index, squares, itself=among is None)
         order = np.argsort(squares, axis=1, kind="stable")
         return cls(np.take_along_axis(index, order, 1), np.take_along_axis(squares, order, 1))
 
@@ -87,6 +100,23 @@ class Neighbours:
             place = (rank >= k).argmax(axis=1)
             found[cut] = self.squares[np.arange(len(place)), place]
         return found
+
+
+def _search_exactly(
+    rows: Rows, others: Rows, doubtful: Index, index: Index, squares: Float, *, itself: bool
+) -> None:
+    """Find the nearest rows of some rows again, in place, from differences of all pairs."""
+    from scipy.spatial.distance import cdist
+
+    kept = index.shape[1]
+    step = max(1, (BLOCK_MIB << 17) // len(others))
+    for start in range(0, doubtful.size, step):
+        some = doubtful[start : start + step]
+        distances = cdist(rows[some], others, "sqeuclidean")
+        if itself:
+            distances[np.arange(some.size), some] = np.inf
+        nearest = np.argpartition(distances, kept - 1, axis=1)[:, :kept]
+        index[some], squares[some] = nearest, np.take_along_axis(distances, nearest, 1)
 
 
 def neighbours_and_radii(
@@ -139,7 +169,7 @@ def close_pairs(
     from sklearn.metrics import pairwise_distances_chunked
 
     # Fast distances err by a share of the squared lengths of rows as well.
-    rounding = 1e-14 * (_longest(x) + _longest(y))
+    rounding = ROUNDING * (_lengths(x).max() + _lengths(y).max())
     ceiling_x = limit_x * (1.0 + SLACK) + rounding
     ceiling_y = None if limit_y is None else limit_y * (1.0 + SLACK) + rounding
 
@@ -171,10 +201,7 @@ def squared_distances(x: Rows, i: Index, y: Rows, j: Index) -> Float:
     return found
 
 
-def _longest(rows: Rows) -> float:
-    """Largest squared length of a row."""
-    step = max(1, BLOCK_ENTRIES // rows.shape[1])
-    blocks = (rows[start : start + step] for start in range(0, len(rows), step))
-    return max(
-        float(np.einsum("ij,ij->i", block, block, dtype=np.float64).max()) for block in blocks
-    )
+def _lengths(rows: Rows) -> Float:
+    """Squared lengths of rows."""
+    found: Float = np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
+    return found

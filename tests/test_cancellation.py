@@ -1,0 +1,82 @@
+"""Scores of rows far from the origin, or far from one another: products of rows lose distances."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import genbounds as gb
+
+RNG = np.random.default_rng(0)
+
+
+def clusters(apart: float, n: int = 100, d: int = 3, seed: int = 0) -> np.ndarray:
+    """Two clusters so far apart; the noise of their rows is a whole number of 2⁻²⁰ either way."""
+    noise = np.round(np.random.default_rng(seed).normal(size=(n, d)) * 2**20) / 2**20
+    noise[: n // 2] -= apart
+    noise[n // 2 :] += apart
+    return noise
+
+
+SCORES = {
+    "vendi 1": lambda x, y: gb.vendi_score(x, kernel="rbf", bandwidth=1.0),
+    "vendi 2": lambda x, y: gb.vendi_score(x, kernel="rbf", bandwidth=1.0, order=2),
+    "rbf": lambda x, y: gb.kernel_distance(x, y, kernel="rbf", bandwidth=1.0),
+    "kad": lambda x, y: gb.kernel_distance(x, y, kernel="kad", bandwidth=1.0),
+    "authpct": gb.authpct,
+    "precision": lambda x, y: gb.precision_recall(x, y, splits=2).precision,
+    "recall": lambda x, y: gb.precision_recall(x, y, splits=2).recall,
+    "density": lambda x, y: gb.precision_recall(x, y, splits=2).density,
+}
+
+
+@pytest.mark.parametrize("name", SCORES)
+def test_clusters_farther_apart_than_a_kernel_reaches(name):
+    """Nothing within a cluster changes when both move apart, and nothing between them counts."""
+    near, far = (
+        SCORES[name](clusters(apart, 120, seed=1), clusters(apart, seed=2)) for apart in (64.0, 2e8)
+    )
+    assert far.value == pytest.approx(near.value, rel=1e-6)
+    assert far.stderr == pytest.approx(near.stderr, rel=1e-4)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "energy", "kad"])
+@pytest.mark.parametrize("offset", [1e4, 1e9])
+def test_a_sample_far_from_its_reference(kernel, offset):
+    """The part of either sample is what it is without the offset."""
+    x, y = (np.round(RNG.normal(size=(100, 3)) * 2**18) / 2**18 for _ in range(2))
+    options = {} if kernel == "energy" else {"bandwidth": 1.0}
+    near = gb.kernel_distance(x + 4096.0, y, kernel=kernel, **options)
+    far = gb.kernel_distance(x + 4096.0 + offset, y, kernel=kernel, **options)
+    moved = 2.0 * offset * np.sqrt(3.0) if kernel == "energy" else 0.0
+    assert far.value - moved == pytest.approx(near.value, rel=1e-5, abs=1e-9 * moved)
+
+
+@pytest.mark.parametrize(("dtype", "huge"), [(np.float32, 3e38), (np.float64, 1e12)])
+@pytest.mark.parametrize("order", [1.0, 2.0])
+def test_one_huge_entry_adds_one_row(dtype, huge, order):
+    """A Vendi score with it is that of the other rows and one that is like no other."""
+    x = RNG.normal(size=(400, 4)).astype(dtype)
+    x[7, 1] = 100.0
+    expected = gb.vendi_score(x, kernel="rbf", bandwidth=2.0, order=order)
+    x[7, 1] = huge
+    found = gb.vendi_score(x, kernel="rbf", bandwidth=2.0, order=order)
+    assert found.value == pytest.approx(expected.value, rel=1e-5)
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    exponent=st.floats(0.0, 12.0),
+    outliers=st.integers(0, 3),
+    order=st.sampled_from([1.0, 2.0, np.inf]),
+    narrow=st.booleans(),
+)
+def test_a_vendi_score_lies_between_one_and_n(exponent, outliers, order, narrow):
+    x = np.random.default_rng(1).normal(size=(60, 3))
+    x[:outliers] += 10.0**exponent
+    x[30:] -= 10.0**exponent
+    x = x.astype(np.float32) if narrow else x
+    score = gb.vendi_score(x, kernel="rbf", bandwidth=1.0, order=order, estimator="plugin")
+    assert 1.0 - 1e-9 <= score.value <= 60.0 * (1.0 + 1e-9)
