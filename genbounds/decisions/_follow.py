@@ -274,14 +274,14 @@ def _state(earlier: int, better: int, worse: int) -> State:
 
 def is_below(gap: EstimateDifference, level: float) -> bool:
     """Whether the interval at `level` lies below 0; noise that is not there shows nothing."""
-    return gap.stderr > 0.0 and gap.interval(level)[1] < 0.0
+    return gap.noisy and gap.interval(level)[1] < 0.0
 
 
 def is_above(gap: EstimateDifference, limit: float) -> bool:
     """Whether the interval of `limit` normal standard errors lies above 0."""
     from scipy.special import ndtr
 
-    if not gap.stderr > 0.0 or not math.isfinite(limit):
+    if not gap.noisy or not math.isfinite(limit):
         return False
     return gap.interval(1.0 - 2.0 * float(ndtr(-limit)))[0] > 0.0
 

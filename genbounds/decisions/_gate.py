@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from genbounds._tables import InHand, Line
@@ -436,7 +436,7 @@ def _beyond(
     allowed = baseline.scaled(_factor(baseline, share))
     pair = (allowed, candidate) if candidate.higher_is_better else (candidate, allowed)
     gap = difference(*pair)
-    return gap if share else replace(gap, value=gap.value + shift)
+    return gap if share else gap.shifted(shift)
 
 
 def _samples_needed(

@@ -231,7 +231,10 @@ class Estimate:
         What is estimated, where one metric has several; only equal ones are ranked together.
     own_interval : callable or None
         From a level to the ends of the interval, where it is not a studentised normal one;
-        differences take the normal one.
+        differences take the normal one unless they are `combined`.
+    combined : bool
+        Whether differences combine the own intervals of both scores: where nearly all of some
+        bounded values are equal, their standard error is too small, or 0.
     halves : ndarray of shape (cuts,) or None
         Half the difference of the scores of two random halves of both samples, for every cut, where
         the standard error is their root mean square: those of two models on one reference are
@@ -263,6 +266,7 @@ class Estimate:
     higher_is_better: bool = False
     statistic: str = ""
     own_interval: OwnInterval | None = field(default=None, compare=False)
+    combined: bool = False
     halves: Float | None = field(default=None, repr=False, compare=False)
     together: Callable[[float], Any] | None = field(default=None, repr=False, compare=False)
     warnings: tuple[Diagnostic, ...] = ()
@@ -315,6 +319,7 @@ class Estimate:
             reference=self.reference.scaled(factor),
             shared_variance=self.shared_variance * factor**2,
             missing_rate=self.missing_rate * factor,
+            own_interval=scaled_interval(self.own_interval, factor),
             halves=None if self.halves is None else self.halves * factor,
         )
 
@@ -419,6 +424,10 @@ class Estimate:
         return tuple(found)
 
 
+LOG_ERRORS = (-30.0, -1e-9)
+"""Logarithms of the error probabilities of intervals between which p-values are looked for."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EstimateDifference:
     """Difference of two estimates, with its error.
@@ -433,6 +442,8 @@ class EstimateDifference:
         Of `stderr`, by Welch's formula.
     curvature, skewness : float
         As in `SampleError`, of both models together.
+    own_interval : callable or None
+        From a level to the ends of the interval, where it is not a studentised normal one.
     """
 
     value: float
@@ -440,9 +451,26 @@ class EstimateDifference:
     degrees_of_freedom: float
     curvature: float = 0.0
     skewness: float = 0.0
+    own_interval: OwnInterval | None = field(default=None, compare=False)
+
+    @property
+    def noisy(self) -> bool:
+        """Whether there is noise to compare the difference with."""
+        return self.stderr > 0.0 or self.own_interval is not None
+
+    def shifted(self, shift: float) -> EstimateDifference:
+        """Return the same, with a known number added."""
+        ends = self.own_interval
+        return replace(
+            self,
+            value=self.value + shift,
+            own_interval=ends and (lambda level: (ends(level)[0] + shift, ends(level)[1] + shift)),
+        )
 
     def interval(self, level: float) -> tuple[float, float]:
         """Both ends of the interval at `level`."""
+        if self.own_interval is not None:
+            return self.own_interval(level)
         return studentised_interval(
             self.value,
             self.stderr,
@@ -459,6 +487,8 @@ class EstimateDifference:
         """
         from scipy.optimize import brentq
 
+        if self.value != 0.0 and self.own_interval is not None:
+            return self._own_pvalue(self.own_interval)
         if not self.stderr > 0.0 or self.value == 0.0:
             return 1.0
 
@@ -478,6 +508,32 @@ class EstimateDifference:
         most = abs(self.value) / self.stderr + 2.0 * LARGEST_SHIFT + 1.0
         quantile = most if missing(most) > 0.0 else float(brentq(missing, 0.0, most))
         return tail_probability(quantile, self.degrees_of_freedom)
+
+    def _own_pvalue(self, interval: OwnInterval) -> float:
+        from scipy.optimize import brentq
+
+        def missing(log_error: float) -> float:
+            low, high = interval(-math.expm1(log_error))
+            return low if self.value > 0.0 else -high
+
+        if missing(LOG_ERRORS[1]) <= 0.0:
+            return 1.0
+        if missing(LOG_ERRORS[0]) > 0.0:
+            return math.exp(LOG_ERRORS[0])
+        return math.exp(float(brentq(missing, *LOG_ERRORS, xtol=1e-6)))
+
+
+def scaled_interval(interval: OwnInterval | None, factor: float) -> OwnInterval | None:
+    """Return an interval of a score that is multiplied by `factor`."""
+    if interval is None:
+        return None
+    ends = interval
+
+    def scaled(level: float) -> tuple[float, float]:
+        low, high = sorted(factor * end for end in ends(level))
+        return low, high
+
+    return scaled
 
 
 def studentised_interval(
@@ -549,7 +605,49 @@ def difference(a: Estimate, b: Estimate) -> EstimateDifference:
     that influences do not explain (second order) is kept for both models. Curvatures and skewnesses
     subtract for samples of their own; of a common sample, whose noise cancels, none is taken.
     Scores with `halves` were cut alike, and the difference is that of two scores in every half.
+    Where one is `combined`, and both have intervals of their own, these are combined.
     """
+    found = _studentised_difference(a, b)
+    if not ((a.combined or b.combined) and a.own_interval and b.own_interval):
+        return found
+    return replace(found, own_interval=_combined_interval(a, b, found))
+
+
+def _combined_interval(a: Estimate, b: Estimate, gap: EstimateDifference) -> OwnInterval:
+    """Find the ends of a difference from those of both scores, and their correlation.
+
+    R. G. Newcombe, Stat. Med. 17, 1998 (his method 10); G. Y. Zou and A. Donner, Stat. Med. 27,
+    2008. Pairs that agree in all that was drawn may still differ in log(2/α)/n of what was not.
+    """
+    one, two = a.own_interval, b.own_interval
+    assert one is not None
+    assert two is not None
+    product = a.stderr * b.stderr
+    shared = (a.variance + b.variance - gap.stderr**2) / 2.0
+    correlation = min(max(shared / product, 0.0), 1.0) if product > 0.0 else 0.0
+    units = min(_independent_units(e.sample) for e in (a, b))
+    span = max(e.upper_limit - e.lower_limit for e in (a, b))
+
+    def half(first: float, second: float, level: float) -> float:
+        square = first**2 + second**2 - 2.0 * correlation * first * second
+        unseen = min(-math.log((1.0 - level) / 2.0) / units, 1.0) * span
+        return math.sqrt(max(square, min(unseen**2, first**2 + second**2)))
+
+    def interval(level: float) -> tuple[float, float]:
+        (low, high), (low_b, high_b) = one(level), two(level)
+        return (
+            gap.value - half(a.value - low, high_b - b.value, level),
+            gap.value + half(high - a.value, b.value - low_b, level),
+        )
+
+    return interval
+
+
+def _independent_units(error: SampleError) -> float:
+    return float(error.n or 1) if error.units is None else float(np.unique(error.units).size)
+
+
+def _studentised_difference(a: Estimate, b: Estimate) -> EstimateDifference:
     if a.halves is not None and b.halves is not None:
         halves = a.halves - b.halves
         return EstimateDifference(

@@ -130,6 +130,7 @@ def mean_estimate(
     sizes = (f"no group can have more than {largest} rows",) if largest > 1 else ()
     return replace(
         found,
+        combined=True,
         lower_limit=float(bounds[0]),
         upper_limit=float(bounds[1]),
         assumptions=(

@@ -181,6 +181,15 @@ class Certificate:
             return  # an interval that is not trusted is no evidence
         gap = second.estimate.loss - first.estimate.loss  # positive: a is better
         noise = difference(first.estimate, second.estimate)
+        if noise.own_interval is not None:
+            from scipy.special import ndtr
+
+            turned = 1.0 if first.estimate.higher_is_better else -1.0
+            joint = 1.0 - 2.0 * float(ndtr(-self.critical))
+            least, most = sorted(turned * end for end in noise.interval(joint))
+            self._record(a, b, beats=least > 0.0, near=least + self.tolerance > 0.0)
+            self._record(b, a, beats=most < 0.0, near=most - self.tolerance < 0.0)
+            return
         if not noise.stderr > 0.0:
             return  # without any estimated noise there is no test
         critical = studentised(self.critical, noise.degrees_of_freedom)

@@ -206,14 +206,7 @@ def _effective(found: Estimate, design: Design) -> float:
 
 def _percent(found: Estimate) -> Estimate:
     """Turn a share into a percentage, with its limits."""
-    interval = found.own_interval
-    assert interval is not None
-
-    def limits(level: float) -> tuple[float, float]:
-        low, high = interval(level)
-        return PERCENT * low, PERCENT * high
-
-    return replace(found.scaled(PERCENT), upper_limit=PERCENT, own_interval=limits)
+    return replace(found.scaled(PERCENT), upper_limit=PERCENT)
 
 
 def _prepare(reference: Any, options: Mapping[str, Any], models: Sequence[Any]) -> Prepared:

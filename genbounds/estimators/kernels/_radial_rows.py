@@ -14,7 +14,6 @@ from genbounds.estimators.kernels._pair_kernels import CANCELLED, REACH, mend_ca
 from genbounds.estimators.kernels._parameters import check_bandwidth, median_bandwidth
 from genbounds.validation import Float, InputError
 
-
 FAR = 1e3
 """Bandwidths from the mean beyond which rows are centred at their medians, in float64."""
 

@@ -10,7 +10,13 @@ import numpy as np
 
 from genbounds._text import listed
 from genbounds.estimators._design import drawn
-from genbounds.estimators._estimate import Estimate, OwnInterval, SampleError, small_sample
+from genbounds.estimators._estimate import (
+    Estimate,
+    OwnInterval,
+    SampleError,
+    scaled_interval,
+    small_sample,
+)
 from genbounds.estimators._inspect import Inspected, drawing_warnings
 from genbounds.estimators.neighbours._counts import expected_coverage
 from genbounds.estimators.neighbours._result import DENSITY, NAMES, TITLES, NeighbourScores
@@ -88,13 +94,8 @@ class Scored:
 
     def estimates(self) -> NeighbourScores[Estimate]:
         """Estimate the scores as published."""
-        columns = self.values.T
         return NeighbourScores.of(
-            replace(
-                found := self._estimate(at, values),
-                own_interval=None if at == DENSITY else _share_interval(found, values),
-            )
-            for at, values in enumerate(columns)
+            self._estimate(at, values, own=at != DENSITY) for at, values in enumerate(self.values.T)
         )
 
     def ratios(self, null: Float) -> NeighbourScores[Estimate]:
@@ -103,7 +104,7 @@ class Scored:
             columns = (self.values / null).T
         return NeighbourScores.of(
             replace(
-                self._estimate(at, values),
+                self._estimate(at, values, null=float(null[0, at])),
                 title=f"{TITLES[NAMES[at]]} relative to real rows",
                 statistic="",
                 upper_limit=math.inf,
@@ -120,13 +121,25 @@ class Scored:
             )
         )
 
-    def _estimate(self, at: int, values: Float) -> Estimate:
+    def _estimate(
+        self, at: int, values: Float, *, own: bool = False, null: float = 1.0
+    ) -> Estimate:
+        """Estimate one score, or its multiple of a `null`; `own`: with the limits of a share."""
         name = NAMES[at]
         value, found = float(values[0]), values[1:]
         drift, widening = float(_drift(values[:, None])[0]), float(self.widening[at])
         warnings: list[Diagnostic] = []
         counted = self.values[:, at]
-        if (counted[1::2] == counted[2::2]).all():
+        constant = at != DENSITY and counted[0] in (0, 1) and bool((counted == counted[0]).all())
+        if constant:
+            warnings.append(
+                caution(
+                    "no-variation",
+                    f"{name} is {counted[0]:g} in all rows and in every half: the interval is that "
+                    "of as many independent rows",
+                )
+            )
+        elif (counted[1::2] == counted[2::2]).all():
             warnings.append(
                 unreliable(
                     "no-variation",
@@ -144,21 +157,33 @@ class Scored:
                     "Use more rows of both samples, or a smaller k.",
                 )
             )
-        halves = (math.nan if warnings else widening) * (found[::2] - found[1::2]) / 2.0
+        known = constant or not warnings
+        halves = (widening if known else math.nan) * (found[::2] - found[1::2]) / 2.0
         fake = self.seen[1]
+        variance, limits = float(np.mean(halves**2)), None
+        if constant:
+            units = self._independent(name)
+            share = (counted[0] * units + 0.5) / (units + 1.0)
+            scale = 1.0 / null if null > 0.0 else math.inf
+            variance = share * (1.0 - share) / units * scale**2
+            limits = scaled_interval(share_interval(float(counted[0]), units), scale)
+        elif own and known:
+            limits = _share_interval(value, values)
         return Estimate(
             title=TITLES[name],
             method="neighbours",
             value=value,
             sample=SampleError(
                 n=self.m,
-                variance=float(np.mean(halves**2)),
+                variance=variance,
                 degrees_of_freedom=float(halves.size),
                 units=None if fake.design is None else fake.design.labels,
                 row_ids=fake.single_ids,
             ),
             reference=SampleError(n=self.n),
             halves=halves,
+            own_interval=limits,
+            combined=constant,
             lower_limit=0.0,
             upper_limit=math.inf if name == "density" else 1.0,
             higher_is_better=True,
@@ -167,6 +192,14 @@ class Scored:
             assumptions=self._assumptions(),
             details=self._details(drift),
         )
+
+    def _independent(self, name: str) -> float:
+        """Rows, or groups of them, that a share counts; of both where it has two."""
+        real, fake = (
+            float(len(seen.rows) if seen.design is None else seen.design.units)
+            for seen in self.seen
+        )
+        return {"precision": fake, "recall": real, "coverage": real}.get(name, min(real, fake))
 
     def _warnings(self) -> tuple[Diagnostic, ...]:
         real, fake = self.seen
@@ -219,17 +252,15 @@ class Scored:
         )
 
 
-def _share_interval(found: Estimate, values: Float) -> OwnInterval | None:
-    """Limits of a share by as many independent rows as would vary as halves do; None without them.
+def _share_interval(value: float, values: Float) -> OwnInterval:
+    """Limits of a share by as many independent rows as would vary as halves do.
 
     Limits about a share near 0 or 1 are far from symmetrical.
     """
-    if not math.isfinite(found.variance):
-        return None
     half = values[1:].mean()
     differences = (values[1::2] - values[2::2]) / 2.0
     rows = float(half * (1.0 - half) / np.mean(differences**2))
-    return share_interval(found.value, rows, degrees=float(differences.size))
+    return share_interval(value, rows, degrees=float(differences.size))
 
 
 def not_alone(name: str) -> str:

@@ -84,8 +84,8 @@ def test_halves_that_agree_by_chance_have_no_interval():
     assert agreed
 
 
-def test_halves_that_are_all_1_have_no_interval():
-    """Ten rows a class and five neighbours: every half is covered, the whole is not."""
+def test_a_share_of_1_in_every_half():
+    """Ten rows a class and five neighbours: every row of every half is covered."""
     rng = np.random.default_rng(3)
     centres = 8.0 * rng.normal(size=(20, 8))
     kind = np.repeat(np.arange(20), 10)
@@ -93,7 +93,8 @@ def test_halves_that_are_all_1_have_no_interval():
         gb.Sample(centres[kind] + s * rng.normal(size=(200, 8)), strata=kind) for s in (0.6, 1.0)
     )
     found = gb.precision_recall(fake, real, null=None).coverage
-    assert (found.reliable, math.isnan(found.low)) == (False, True)
+    assert (found.value, found.high) == (1.0, 1.0)
+    assert found.low == pytest.approx(0.025 ** (1.0 / 200.0))
 
 
 def test_it_is_a_table_in_every_form():
@@ -115,17 +116,25 @@ def test_narrow_rows_in_many_features_are_found_to_be_hubs():
     assert math.isnan(found.density.low)
     assert math.isnan(found.calibrated.density.high)
     assert "hubs" in codes(found.precision)
-    assert codes(found.recall, "caution") == set()
+    assert codes(found.recall, "caution") == {"no-variation"}
     assert found.calibrated.precision.value > 1.2
 
 
-def test_a_score_that_never_moves_has_no_interval():
+def test_a_share_of_0_or_1_has_a_limit_on_the_other_side():
+    """Clopper and Pearson's, of as many rows as are counted; a mean of counts has none."""
     apart = scored(FAKE + 100.0)
     for name in NAMES:
         score = getattr(apart, name)
-        assert (score.value, codes(score, "unreliable")) == (0.0, {"no-variation"})
-        assert math.isnan(score.low)
-        assert math.isnan(apart.calibrated[name].high)
+        assert score.value == 0.0
+        if name == "density":
+            assert codes(score, "unreliable") == {"no-variation"}
+            assert math.isnan(score.high)
+        else:
+            rows = {"precision": apart.m, "recall": apart.n, "coverage": apart.n}
+            high = 1.0 - 0.025 ** (1.0 / rows.get(name, min(apart.n, apart.m)))
+            assert (score.low, score.high) == pytest.approx((0.0, high), rel=1e-9)
+            assert codes(score) == {"no-variation"}
+            assert apart.calibrated[name].high == pytest.approx(high / apart.null[name])
 
 
 def test_more_generated_rows_than_real_ones_are_thinned():
@@ -288,13 +297,30 @@ def test_models_of_unequal_size_do_not_compare():
     assert gb.compare(many, REAL, metric="recall", options={"splits": 4}).scores["a"].n == 400
 
 
+def test_a_collapsed_model_is_worse_by_every_decision():
+    models = {"good": FAKE, "bad": FAKE + 100.0}
+    for metric in ("precision", "recall", "coverage"):
+        asked = {"metric": metric, "options": {"splits": 8}}
+        ranking = gb.compare(models, REAL, **asked)
+        assert ranking.contenders == ("good",)
+        gap = ranking.difference("good", "bad")
+        assert gap.low > 0.5
+        assert gap.pvalue < 1e-6
+        verdict = gb.gate(models["bad"], models["good"], REAL, margin=0.1, **asked)
+        assert verdict.decision == "fail"
+        run = gb.track({1: FAKE, 2: models["good"], 3: models["bad"]}, REAL, **asked)
+        assert run.verdict == "collapsed"
+    seeds = [[FAKE + 0.001 * k for k in range(3)], [FAKE, FAKE + 0.001, FAKE + 100.0]]
+    gb.compare_recipes(dict(zip("ab", seeds, strict=True)), REAL, metric="recall")
+
+
 def test_nothing_is_decided_from_a_score_without_interval():
     models = {"a": FAKE, "b": FAKE + 100.0}
-    ranking = gb.compare(models, REAL, metric="precision", options={"splits": 8})
+    ranking = gb.compare(models, REAL, metric="density", options={"splits": 8})
     assert ranking.contenders == ("a", "b")
     assert ranking.difference("a", "b").pvalue == 1.0
     json.dumps(ranking.to_dict(), allow_nan=False)
-    verdict = gb.gate(FAKE, FAKE + 100.0, REAL, margin=0.1, metric="precision")
+    verdict = gb.gate(FAKE, FAKE + 100.0, REAL, margin=0.1, metric="density")
     assert verdict.decision == "inconclusive"
     json.dumps(verdict.to_dict(), allow_nan=False)
 
