@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,6 +14,9 @@ from numpy.typing import NDArray
 from genbounds._scratch import is_dask_array
 from genbounds.origins import origin_of
 from genbounds.validation import Float, InputError, as_floats, as_numpy, check_features
+
+LARGEST_COPY = 100_000_000
+"""Bytes of features up to which a sample has its own copy."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,6 +67,7 @@ class Sample:
     groups: Any = field(default=None, kw_only=True)
     strata: Any = field(default=None, kw_only=True)
     weights: Any = field(default=None, kw_only=True)
+    _checksum: int | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         if isinstance(self.features, Sample):
@@ -70,6 +75,7 @@ class Sample:
         rows = check_features("features", self.features, minimum=0)
         if is_dask_array(self.features):  # once for all scores
             object.__setattr__(self, "features", rows)
+        self._keep_as_it_is()
         n = len(rows)
         for name in ("groups", "strata"):
             given = getattr(self, name)
@@ -77,6 +83,25 @@ class Sample:
                 object.__setattr__(self, name, check_labels(name, given, n))
         if self.weights is not None:
             object.__setattr__(self, "weights", check_weights("weights", self.weights, n))
+
+    def _keep_as_it_is(self) -> None:
+        """Copy an array that its owner may change, or note what it holds if that is much."""
+        given = self.features
+        if not isinstance(given, np.ndarray) or isinstance(_owner(given), (np.memmap, mmap.mmap)):
+            return
+        if given.nbytes <= LARGEST_COPY:
+            object.__setattr__(self, "features", given.copy())
+        else:
+            object.__setattr__(self, "_checksum", _checksum(given))
+
+    def check_unchanged(self, name: str) -> None:
+        """Refuse features that are no longer what was passed; `name`: of the argument."""
+        if self._checksum is not None and _checksum(self.features) != self._checksum:
+            raise InputError(
+                "has features that were changed since genbounds.Sample was made of them: make it "
+                "anew.",
+                argument=name,
+            )
 
     @property
     def labels(self) -> tuple[NDArray[Any] | None, NDArray[Any] | None]:
@@ -117,6 +142,25 @@ class Sample:
         )
         groups, strata, weights = kept
         return Sample(self.features[rows], groups=groups, strata=strata, weights=weights)
+
+
+def _owner(array: NDArray[Any]) -> Any:
+    """Return whose memory an array is a view of."""
+    owner: Any = array
+    while isinstance(owner, np.ndarray) and owner.base is not None and type(owner) is not np.memmap:
+        owner = owner.base
+    return owner
+
+
+def _checksum(array: NDArray[Any]) -> int:
+    """Exclusive or of all entries: one pass at the speed of memory."""
+    kind = f"u{array.dtype.itemsize}"
+    if array.dtype.itemsize > 8:
+        return hash(array.sum())
+    return sum(
+        int(np.bitwise_xor.reduce(array[start : start + 4096].view(kind), axis=None)) * (start + 1)
+        for start in range(0, len(array), 4096)
+    )
 
 
 def too_even(counts: NDArray[Any]) -> bool:

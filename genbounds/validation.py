@@ -230,7 +230,21 @@ def check_features(name: str, x: Any, *, minimum: int = 2) -> NDArray[Any]:
         raise InputError(f"has no features: its shape is {array.shape}.", argument=name)
     if n < minimum:
         raise InputError(f"needs at least {minimum} samples (rows); got {n}.", argument=name)
-    return array if array.dtype.kind == "f" else array.astype(np.float64)
+    if array.dtype.kind == "f":
+        return array
+    if array.dtype.itemsize == 8 and array.size:
+        least, most = int(array.min()), int(array.max())
+        if max(-least, most) > LARGEST_INTEGER:
+            raise InputError(
+                f"has the integer {most if most > LARGEST_INTEGER else least}, which float64 "
+                "cannot hold exactly: subtract a common number from all features.",
+                argument=name,
+            )
+    return array.astype(np.float64)
+
+
+LARGEST_INTEGER = 1 << 53
+"""Integers up to here are floats without loss."""
 
 
 def check_finite(name: str, block: Float, *, first_row: int = 0) -> None:

@@ -80,3 +80,44 @@ def test_a_vendi_score_lies_between_one_and_n(exponent, outliers, order, narrow)
     x = x.astype(np.float32) if narrow else x
     score = gb.vendi_score(x, kernel="rbf", bandwidth=1.0, order=order, estimator="plugin")
     assert 1.0 - 1e-9 <= score.value <= 60.0 * (1.0 + 1e-9)
+
+
+@pytest.mark.parametrize("offset", [1e9, 1e12])
+@pytest.mark.parametrize("estimator", ["debiased", "plugin", "infinity"])
+def test_a_distance_does_not_see_a_common_offset(offset, estimator):
+    """Rows are whole multiples of 2⁻⁸, which float64 holds beside either offset."""
+    x, y = (np.round(s * RNG.normal(size=(200, 4)) * 256) / 256 for s in (1.0, 1.2))
+    expected = gb.frechet_distance(x, y, estimator=estimator)
+    found = gb.frechet_distance(x + offset, y + offset, estimator=estimator)
+    assert found.value == pytest.approx(expected.value, rel=1e-9)
+    assert found.stderr == pytest.approx(expected.stderr, rel=1e-9)
+
+
+def test_moments_that_have_lost_their_digits_are_unreliable():
+    x, y = (gb.Moments.from_features(RNG.normal(size=(200, 4)) + 1e12) for _ in range(2))
+    assert "extreme-scale" in {w.code for w in gb.frechet_distance(x, y).warnings}
+    assert not gb.frechet_distance(x, y).reliable
+
+
+@pytest.mark.parametrize("offset", [2**55, -(2**60), 2**63])
+def test_integers_that_no_float_holds_are_refused(offset):
+    x = RNG.integers(-100, 100, size=(50, 3))
+    moved = x.astype(np.uint64) + np.uint64(offset) if offset == 2**63 else x + offset
+    with pytest.raises(gb.InputError, match="subtract a common number"):
+        gb.frechet_distance(moved, x)
+    assert gb.frechet_distance(x + 2**40, x + 2**40).value == gb.frechet_distance(x, x).value
+
+
+@pytest.mark.parametrize("n", [10**9, 10**12, 10**15, 2**62, 10**30])
+def test_a_reference_of_more_rows_than_there_are_is_as_good_as_exact(n):
+    x, mean, cov = RNG.normal(size=(300, 6)), np.zeros(6), np.eye(6)
+    exact = gb.compare({"a": x, "b": 1.1 * x}, gb.Moments(mean, cov)).scores
+    found = gb.compare({"a": x, "b": 1.1 * x}, gb.Moments(mean, cov, n)).scores
+    for name in exact:
+        assert found[name].value == pytest.approx(exact[name].value, rel=1e-5, abs=1e-6)
+        assert found[name].high == pytest.approx(exact[name].high, rel=1e-5)
+    few = gb.frechet_distance(x[:10], gb.Moments(mean, cov, n))
+    assert few.value == pytest.approx(gb.frechet_distance(x[:10], gb.Moments(mean, cov)).value)
+    both = gb.frechet_distance(gb.Moments(mean, 1.1 * cov, n), gb.Moments(mean, cov, n))
+    assert both.value == pytest.approx(6.0 * (1.1**0.5 - 1.0) ** 2, rel=1e-6)
+    assert gb.plan(x, gb.Moments(mean, cov, n), half_width=0.05).feasible

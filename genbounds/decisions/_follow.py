@@ -108,7 +108,7 @@ class Following:
             earlier = f"step {self.looks[0].step!r}"
             check_comparable({earlier: self._estimates[0], f"step {step!r}": estimate})
         t = len(self._estimates)
-        self._estimates.append(estimate)
+        self._estimates.append(estimate.for_differences())
         earlier_looks = list(self._relied)
         state: State = "unreliable"
         better: list[int] = []

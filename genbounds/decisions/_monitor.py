@@ -91,9 +91,23 @@ class Monitor:
             min_delta=min_delta,
             rng=rng,
         )
-        with calling("real", "reference"):
-            self._prepared = spec.prepared(None if spec.reference == "none" else reference, options)
+        self._metric, self._reference, self._options = metric, reference, options
+        self._prepare()
         self._origins = {} if reference is None else {"`reference`": origin_of(reference)}
+
+    def _prepare(self) -> None:
+        spec = metric_spec(self._metric)
+        reference = None if spec.reference == "none" else self._reference
+        with calling("real", "reference"):
+            self._prepared = spec.prepared(reference, self._options)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a checkpoint of the run keeps; the reference is prepared anew."""
+        return {name: value for name, value in self.__dict__.items() if name != "_prepared"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._prepare()
 
     @property
     def looks(self) -> tuple[Look, ...]:

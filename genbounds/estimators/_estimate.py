@@ -300,6 +300,12 @@ class Estimate:
         """Value turned so that small is good."""
         return -self.value if self.higher_is_better else self.value
 
+    def for_differences(self) -> Estimate:
+        """Return what differences need of it, all of which can be pickled."""
+        return replace(
+            self, together=None, own_interval=self.own_interval if self.combined else None
+        )
+
     def warned(self, *warnings: Diagnostic) -> Estimate:
         """Return the same with further warnings."""
         return replace(self, warnings=self.warnings + warnings) if warnings else self
@@ -451,7 +457,7 @@ class EstimateDifference:
     degrees_of_freedom: float
     curvature: float = 0.0
     skewness: float = 0.0
-    own_interval: OwnInterval | None = field(default=None, compare=False)
+    own_interval: _CombinedInterval | None = field(default=None, compare=False)
 
     @property
     def noisy(self) -> bool:
@@ -461,11 +467,8 @@ class EstimateDifference:
     def shifted(self, shift: float) -> EstimateDifference:
         """Return the same, with a known number added."""
         ends = self.own_interval
-        return replace(
-            self,
-            value=self.value + shift,
-            own_interval=ends and (lambda level: (ends(level)[0] + shift, ends(level)[1] + shift)),
-        )
+        moved = None if ends is None else replace(ends, shift=ends.shift + shift)
+        return replace(self, value=self.value + shift, own_interval=moved)
 
     def interval(self, level: float) -> tuple[float, float]:
         """Both ends of the interval at `level`."""
@@ -523,17 +526,21 @@ class EstimateDifference:
         return math.exp(float(brentq(missing, *LOG_ERRORS, xtol=1e-6)))
 
 
-def scaled_interval(interval: OwnInterval | None, factor: float) -> OwnInterval | None:
-    """Return an interval of a score that is multiplied by `factor`."""
-    if interval is None:
-        return None
-    ends = interval
+@dataclass(frozen=True, slots=True)
+class _ScaledInterval:
+    """The interval of a score that is multiplied by a factor."""
 
-    def scaled(level: float) -> tuple[float, float]:
-        low, high = sorted(factor * end for end in ends(level))
+    ends: OwnInterval
+    factor: float
+
+    def __call__(self, level: float) -> tuple[float, float]:
+        low, high = sorted(self.factor * end for end in self.ends(level))
         return low, high
 
-    return scaled
+
+def scaled_interval(interval: OwnInterval | None, factor: float) -> OwnInterval | None:
+    """Return an interval of a score that is multiplied by `factor`."""
+    return None if interval is None else _ScaledInterval(interval, factor)
 
 
 def studentised_interval(
@@ -610,37 +617,54 @@ def difference(a: Estimate, b: Estimate) -> EstimateDifference:
     found = _studentised_difference(a, b)
     if not ((a.combined or b.combined) and a.own_interval and b.own_interval):
         return found
-    return replace(found, own_interval=_combined_interval(a, b, found))
+    return replace(found, own_interval=_CombinedInterval.of(a, b, found))
 
 
-def _combined_interval(a: Estimate, b: Estimate, gap: EstimateDifference) -> OwnInterval:
-    """Find the ends of a difference from those of both scores, and their correlation.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _CombinedInterval:
+    """Ends of a difference from those of both scores, and their correlation.
 
     R. G. Newcombe, Stat. Med. 17, 1998 (his method 10); G. Y. Zou and A. Donner, Stat. Med. 27,
     2008. Pairs that agree in all that was drawn may still differ in log(2/α)/n of what was not.
     """
-    one, two = a.own_interval, b.own_interval
-    assert one is not None
-    assert two is not None
-    product = a.stderr * b.stderr
-    shared = (a.variance + b.variance - gap.stderr**2) / 2.0
-    correlation = min(max(shared / product, 0.0), 1.0) if product > 0.0 else 0.0
-    units = min(_independent_units(e.sample) for e in (a, b))
-    span = max(e.upper_limit - e.lower_limit for e in (a, b))
 
-    def half(first: float, second: float, level: float) -> float:
-        square = first**2 + second**2 - 2.0 * correlation * first * second
-        unseen = min(-math.log((1.0 - level) / 2.0) / units, 1.0) * span
-        return math.sqrt(max(square, min(unseen**2, first**2 + second**2)))
+    a: OwnInterval
+    b: OwnInterval
+    values: tuple[float, float]
+    correlation: float
+    units: float
+    span: float
+    shift: float = 0.0
 
-    def interval(level: float) -> tuple[float, float]:
-        (low, high), (low_b, high_b) = one(level), two(level)
-        return (
-            gap.value - half(a.value - low, high_b - b.value, level),
-            gap.value + half(high - a.value, b.value - low_b, level),
+    @classmethod
+    def of(cls, a: Estimate, b: Estimate, gap: EstimateDifference) -> _CombinedInterval:
+        """Combine what both estimates say."""
+        assert a.own_interval is not None
+        assert b.own_interval is not None
+        product = a.stderr * b.stderr
+        shared = (a.variance + b.variance - gap.stderr**2) / 2.0
+        return cls(
+            a=a.own_interval,
+            b=b.own_interval,
+            values=(a.value, b.value),
+            correlation=min(max(shared / product, 0.0), 1.0) if product > 0.0 else 0.0,
+            units=min(_independent_units(e.sample) for e in (a, b)),
+            span=max(e.upper_limit - e.lower_limit for e in (a, b)),
         )
 
-    return interval
+    def __call__(self, level: float) -> tuple[float, float]:
+        (low, high), (low_b, high_b) = self.a(level), self.b(level)
+        one, two = self.values
+        middle = one - two + self.shift
+        return (
+            middle - self._half(one - low, high_b - two, level),
+            middle + self._half(high - one, two - low_b, level),
+        )
+
+    def _half(self, first: float, second: float, level: float) -> float:
+        square = first**2 + second**2 - 2.0 * self.correlation * first * second
+        unseen = min(-math.log((1.0 - level) / 2.0) / self.units, 1.0) * self.span
+        return math.sqrt(max(square, min(unseen**2, first**2 + second**2)))
 
 
 def _independent_units(error: SampleError) -> float:

@@ -101,6 +101,7 @@ def inspect(
     rows = check_features(name, features_of(x), minimum=minimum)
     ids = row_ids(rows)
     if isinstance(x, Sample):
+        x.check_unchanged(name)
         design = design_of(name, x)
         if design is not None and design.independent and (np.diff(design.unit) < 0).any():
             # Of such a sample each row's influence is known by its place: that of its name.

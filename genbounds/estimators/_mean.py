@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -208,18 +208,34 @@ def _bounded(name: str, x: Float, design: Design, bounds: Any) -> OwnInterval:
     sums = sums_by(design.unit, shares, design.units) / largest
     sizes = design.row_counts / largest
     bets = BETS + max(0, math.ceil(math.log(design.units / 1000.0, 4.0)))
-    stakes = LARGEST_STAKE * 0.5 ** np.arange(bets)
+    stakes = np.array([LARGEST_STAKE * 0.5**bet for bet in range(bets)])
 
-    def limit(sums: Float, level: float) -> float:
-        needed = math.log(2.0 / (1.0 - level))
-        found = betting_lower_limit(sums[None], needed, stakes, sizes=sizes, halvings=HALVINGS)
-        return float(found[0])
+    return _BettingInterval((low, high), sums, sizes, stakes)
 
-    def interval(level: float) -> tuple[float, float]:
-        least, most = limit(sums, level), 1.0 - limit(sizes - sums, level)
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _BettingInterval:
+    """Limits of a mean of values within `bounds`, from their sums over groups as shares of it."""
+
+    bounds: tuple[float, float]
+    sums: Float
+    sizes: Float
+    stakes: Float
+
+    def __call__(self, level: float) -> tuple[float, float]:
+        low, high = self.bounds
+        least, most = (
+            self._limit(self.sums, level),
+            1.0 - self._limit(self.sizes - self.sums, level),
+        )
         return low + (high - low) * least, low + (high - low) * most
 
-    return interval
+    def _limit(self, sums: Float, level: float) -> float:
+        needed = math.log(2.0 / (1.0 - level))
+        found = betting_lower_limit(
+            sums[None], needed, self.stakes, sizes=self.sizes, halvings=HALVINGS
+        )
+        return float(found[0])
 
 
 def _check_bounds(bounds: Any) -> tuple[float, float]:

@@ -204,7 +204,10 @@ class Selection(InHand):
     def verdict(self) -> str:
         """Whether the answer is certified, in words."""
         if not self.certified:
-            return "not certified"
+            if self.stopped != "no rival":
+                return "not certified"
+            rivals = ", ".join(map(shown, self.set_aside))
+            return f"not certified, compared with nothing: {rivals} set aside"
         margin = f": no other is better by more than {short(self.tolerance)}"
         certified = f"certified at {percent(self.confidence)}{margin if self.tolerance else ''}"
         return hedged(certified, self.warnings)

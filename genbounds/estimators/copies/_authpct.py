@@ -16,7 +16,7 @@ from genbounds.estimators._inspect import inspect_rows, row_ids
 from genbounds.estimators._mean import mean_by_design
 from genbounds.estimators._metric_spec import MetricSpec, Prepared
 from genbounds.estimators._moments import Moments
-from genbounds.estimators.neighbours import Frame, Neighbours, nearest_rows, share_interval
+from genbounds.estimators.neighbours import Frame, Neighbours, ShareInterval, nearest_rows
 from genbounds.origins import check_same_encoder, origin_of
 from genbounds.results import Diagnostic, Score, caution
 from genbounds.samples import features_of
@@ -145,7 +145,7 @@ class TrainingRows:
             sample=error,
             lower_limit=0.0,
             upper_limit=1.0,
-            own_interval=share_interval(
+            own_interval=ShareInterval(
                 found.value,
                 n,
                 degrees=math.inf if design.independent else design.degrees_of_freedom,

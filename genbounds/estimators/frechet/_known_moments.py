@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy  # its submodules are loaded at their first use
 
 from genbounds.estimators._estimate import SampleError
 from genbounds.estimators.frechet._expansion import (
@@ -28,6 +27,7 @@ from genbounds.estimators.frechet._expansion import (
     gaussian_bias_beyond_second_order,
     gaussian_second_order_variance,
 )
+from genbounds.estimators.spectrum_fit._contour import zero_below
 from genbounds.validation import Float
 
 CONTOUR_SHARE = 0.9
@@ -231,14 +231,9 @@ def _root_of_cube(s: Float, q: Float, size: int) -> float:
     unit = float(s.max())
     lam, rest = (s / unit) ** 2, 1.0 - s.size / size
     low = float(lam.min())
-    zero = scipy.optimize.brentq(
-        lambda x: 1.0 - float((lam / (lam - x)).sum()) / size,
-        0.0,
-        low * (1.0 - 1e-12),
-        xtol=1e-6 * low,
-    )
+    zero = zero_below(lam, size)
     # The upper half of a circle that passes between 0 and the spectrum; the lower is its conjugate.
-    near, far = max(float(zero), 1e-3 * low) / 2.0, 1.3
+    near, far = max(zero, 1e-3 * low) / 2.0, 1.3
     run = np.exp(np.arange(TAIL, np.log(near / far) - TAIL, -STEP))
     z = (near + 1j * far * run) / (1.0 + 1j * run)
     dz = -STEP * 1j * run * (far - near) / (1.0 + 1j * run) ** 2 / (1j * np.pi)

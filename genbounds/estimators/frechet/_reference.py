@@ -21,6 +21,7 @@ from genbounds.estimators.frechet._sample import (
 )
 from genbounds.estimators.frechet._strategies import debiased, infinity, plugin
 from genbounds.origins import check_same_encoder, origin_of
+from genbounds.results import Diagnostic, unreliable
 from genbounds.samples import Sample, features_of
 from genbounds.validation import Float, InputError, check_choice, check_same_dimension
 
@@ -31,6 +32,13 @@ DECADES = 20.0
 
 NEGLIGIBLE_TRACE = 1e-60
 """Of one covariance beside the other: its square roots are then beyond double precision."""
+
+
+LARGEST_OFFSET = 1e7
+"""Means of features, in standard deviations, whose differences keep eight digits or more."""
+
+LOST_OFFSET = 1e10
+"""The same, from which on moments alone, which cannot be moved, have lost what counts."""
 
 
 class FrechetReference:
@@ -120,13 +128,14 @@ class FrechetReference:
                 found = infinity(side, real, subsets or Subsets(), influences)
             else:
                 found = debiased(side, real, influences)
-            return scaled_back(found, unit, power=2)
+            return scaled_back(found.warned(*_offset_warnings(side, real)), unit, power=2)
 
     def _pair(self, fake: Any) -> tuple[FrechetSample, FrechetSample, float]:
         """Return both samples, and the power of two by which their features were divided."""
         check_same_encoder({"`fake`": origin_of(fake), "`real`": self._origin})
         side, real = sample_of("fake", fake), self._side
         check_same_dimension("fake", side.d, "real", real.d)
+        side, real = _without_offset(side, real)
         unit = unit_of(_size(side, real), decades=DECADES)
         if unit != 1.0:
             side, real = _divided_by("fake", unit, side), _divided_by("real", unit, real)
@@ -153,6 +162,42 @@ def _size(fake: FrechetSample, real: FrechetSample) -> float:
     sides = [side.centred() for side in (fake, real) if side.rows is not None]
     roots = [math.sqrt(side.trace) for side in (fake, real) if side.rows is None]
     return max(float(np.abs(gap).max()), *(float(np.abs(x).max()) for x in sides), *roots)
+
+
+def _without_offset(
+    fake: FrechetSample, real: FrechetSample
+) -> tuple[FrechetSample, FrechetSample]:
+    """Return both around a row of the reference, where their means would lose digits."""
+    if fake.rows is None or real.rows is None or not _offset(fake, real) > LARGEST_OFFSET:
+        return fake, real
+    origin = np.asarray(real.rows[0], dtype=np.float64)
+    return _moved("fake", origin, fake), _moved("real", origin, real)
+
+
+def _offset(fake: FrechetSample, real: FrechetSample) -> float:
+    """Largest mean of a feature that both samples share, in standard deviations."""
+    common = np.minimum(np.abs(fake.mean), np.abs(real.mean))
+    spread = math.sqrt(max(fake.trace, real.trace) / real.d)
+    return float(common.max()) / spread if spread > 0.0 else 0.0
+
+
+def _offset_warnings(fake: FrechetSample, real: FrechetSample) -> tuple[Diagnostic, ...]:
+    if not _offset(fake, real) > LOST_OFFSET:
+        return ()
+    return (
+        unreliable(
+            "extreme-scale",
+            f"the features lie {_offset(fake, real):.1g} standard deviations from 0: means and "
+            "covariances have lost the digits that count",
+            "Subtract one common row from all features before moments are computed.",
+        ),
+    )
+
+
+def _moved(name: str, origin: Float, side: FrechetSample) -> FrechetSample:
+    moved = sample_of_rows(name, np.asarray(side.rows, dtype=np.float64) - origin, side.design)
+    moved.seen = side.seen
+    return moved
 
 
 def _divided_by(name: str, unit: float, side: FrechetSample) -> FrechetSample:

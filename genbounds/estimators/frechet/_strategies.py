@@ -17,7 +17,7 @@ from genbounds.estimators.frechet._outcome import joined
 from genbounds.estimators.frechet._pair import Pair, plugin_value
 from genbounds.estimators.frechet._sample import FEW_RATIO, FrechetSample, Regime, moments_of
 from genbounds.estimators.spectrum_fit._one_sample import REPEATED_SHARE
-from genbounds.results import Diagnostic, caution
+from genbounds.results import Diagnostic, caution, unreliable
 from genbounds.validation import InputError
 
 
@@ -65,9 +65,12 @@ def infinity(
 
     line = extrapolate(score, n, subsets)
     warnings = subsets.warnings
+    own = replace(own, variance=own.variance + line.variance)
     if real.n is not None:
+        # A bias of one standard error: the interval covers 83 % instead of 95 %.
+        warn = unreliable if other.bias**2 > own.variance + other.variance else caution
         warnings += (
-            caution(
+            warn(
                 "bias-left",
                 f"FD∞ leaves the bias of the reference sample in (about {other.bias:+.3g})",
                 "The estimator 'debiased' removes both.",
@@ -77,7 +80,7 @@ def infinity(
         "extrapolation",
         line.value,
         (fake, real),
-        (replace(own, variance=own.variance + line.variance), other),
+        (own, other),
         estimator="infinity",
         warnings=warnings,
         assumptions=(LINEAR,),

@@ -17,4 +17,4 @@ from genbounds.estimators.neighbours._reference import NeighbourReference as Nei
 from genbounds.estimators.neighbours._result import TITLES as TITLES
 from genbounds.estimators.neighbours._result import NeighbourScores as NeighbourScores
 from genbounds.estimators.neighbours._result import PrecisionRecall as PrecisionRecall
-from genbounds.estimators.neighbours._shares import share_interval as share_interval
+from genbounds.estimators.neighbours._shares import ShareInterval as ShareInterval

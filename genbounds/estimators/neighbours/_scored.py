@@ -20,7 +20,7 @@ from genbounds.estimators._estimate import (
 from genbounds.estimators._inspect import Inspected, drawing_warnings
 from genbounds.estimators.neighbours._counts import expected_coverage
 from genbounds.estimators.neighbours._result import DENSITY, NAMES, TITLES, NeighbourScores
-from genbounds.estimators.neighbours._shares import share_interval
+from genbounds.estimators.neighbours._shares import ShareInterval
 from genbounds.results import Diagnostic, caution, unreliable
 from genbounds.validation import Float
 
@@ -130,13 +130,13 @@ class Scored:
         drift, widening = float(_drift(values[:, None])[0]), float(self.widening[at])
         warnings: list[Diagnostic] = []
         counted = self.values[:, at]
-        constant = at != DENSITY and counted[0] in (0, 1) and bool((counted == counted[0]).all())
+        # None of the rows counts, or all in every half: halves then say nothing.
+        constant = at != DENSITY and bool(counted[0] == 0.0 or (counted == 1.0).all())
         if constant:
             warnings.append(
                 caution(
                     "no-variation",
-                    f"{name} is {counted[0]:g} in all rows and in every half: the interval is that "
-                    "of as many independent rows",
+                    f"{name} is {counted[0]:g}: the interval is that of as many independent rows",
                 )
             )
         elif (counted[1::2] == counted[2::2]).all():
@@ -166,7 +166,7 @@ class Scored:
             share = (counted[0] * units + 0.5) / (units + 1.0)
             scale = 1.0 / null if null > 0.0 else math.inf
             variance = share * (1.0 - share) / units * scale**2
-            limits = scaled_interval(share_interval(float(counted[0]), units), scale)
+            limits = scaled_interval(ShareInterval(float(counted[0]), units), scale)
         elif own and known:
             limits = _share_interval(value, values)
         return Estimate(
@@ -260,7 +260,7 @@ def _share_interval(value: float, values: Float) -> OwnInterval:
     half = values[1:].mean()
     differences = (values[1::2] - values[2::2]) / 2.0
     rows = float(half * (1.0 - half) / np.mean(differences**2))
-    return share_interval(value, rows, degrees=float(differences.size))
+    return ShareInterval(value, rows, degrees=float(differences.size))
 
 
 def not_alone(name: str) -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from genbounds.estimators._estimate import OwnInterval, student_quantile
+from genbounds.estimators._estimate import student_quantile
 from genbounds.validation import Float
 
 
@@ -21,12 +22,13 @@ def share_limit(hits: Any, n: float, delta: float) -> Float:
     return found
 
 
-def share_interval(share: float, rows: float, *, degrees: float = math.inf) -> OwnInterval:
-    """Return the two-sided limits of a share at a level.
+@dataclass(frozen=True, slots=True)
+class ShareInterval:
+    """The two-sided limits of a share at a level.
 
     Source: E. Korn and B. Graubard, Survey Methodology 24, 1998.
 
-    Parameters
+    Attributes
     ----------
     share : float
     rows : float
@@ -36,12 +38,15 @@ def share_interval(share: float, rows: float, *, degrees: float = math.inf) -> O
         Student's quantile does. Infinite: `rows` is known.
     """
 
-    def interval(level: float) -> tuple[float, float]:
-        plain, wide = (student_quantile(level, free) for free in (math.inf, degrees))
-        counted = rows * (plain / wide) ** 2
+    share: float
+    rows: float
+    degrees: float = math.inf
+
+    def __call__(self, level: float) -> tuple[float, float]:
+        """Return both limits at `level`."""
+        plain, wide = (student_quantile(level, free) for free in (math.inf, self.degrees))
+        counted = self.rows * (plain / wide) ** 2
         tail = (1.0 - level) / 2.0
-        hits = (share * counted, (1.0 - share) * counted)
+        hits = (self.share * counted, (1.0 - self.share) * counted)
         most, rest = (float(share_limit(k, counted, tail)) for k in hits)
         return 1.0 - rest, most
-
-    return interval

@@ -42,6 +42,22 @@ class ContourTrace:
     weights: NDArray[np.complex128]
 
 
+def zero_below(lam: Float, size: float) -> float:
+    """Return the zero of 1 - Σ λ/(λ - x)/size below all `lam`, from some size on the least of them.
+
+    It is at about (1 - 1/size) of it: no step from there that rounding lets through may pass it.
+    """
+    least = float(lam.min())
+    end = least * (1.0 - 1e-12)
+
+    def excess(x: float) -> float:
+        return 1.0 - float((lam / (lam - x)).sum()) / size
+
+    if excess(end) >= 0.0:
+        return least
+    return float(scipy.optimize.brentq(excess, 0.0, end, xtol=1e-6 * least))
+
+
 def contour_trace_root(values: Float, *, sizes: Sequence[int]) -> ContourTrace:
     """Estimate Σ_j √t_j from all r positive sample eigenvalues.
 
@@ -56,13 +72,8 @@ def contour_trace_root(values: Float, *, sizes: Sequence[int]) -> ContourTrace:
     lam = np.sort(values) / scale
     smallest = float(min(sizes))
     # The smallest zero of m, alone below the spectrum: the contour must pass between it and 0.
-    zero = scipy.optimize.brentq(
-        lambda x: 1.0 - float((lam / (lam - x)).sum()) / smallest,
-        0.0,
-        lam[0] * (1.0 - 1e-12),
-        xtol=1e-6 * lam[0],
-    )
-    low, high = max(float(zero), 1e-3 * float(lam[0])) / 2.0, 1.3
+    zero = zero_below(lam, smallest)
+    low, high = max(zero, 1e-3 * float(lam[0])) / 2.0, 1.3
     # The upper half of a circle, from its right end on, in even steps of log (z - low)/(high - z):
     # spectra over many decades are resolved alike, and no cluster of eigenvalues, nor a complex
     # zero of m' beside it, is near the contour. The lower half is the complex conjugate.
