@@ -119,5 +119,5 @@ def test_a_reference_of_more_rows_than_there_are_is_as_good_as_exact(n):
     few = gb.frechet_distance(x[:10], gb.Moments(mean, cov, n))
     assert few.value == pytest.approx(gb.frechet_distance(x[:10], gb.Moments(mean, cov)).value)
     both = gb.frechet_distance(gb.Moments(mean, 1.1 * cov, n), gb.Moments(mean, cov, n))
-    assert both.value == pytest.approx(6.0 * (1.1**0.5 - 1.0) ** 2, rel=1e-6)
+    assert both.value == pytest.approx(6.0 * (1.1**0.5 - 1.0) ** 2, rel=1e-4)
     assert gb.plan(x, gb.Moments(mean, cov, n), half_width=0.05).feasible
