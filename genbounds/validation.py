@@ -80,6 +80,14 @@ def check_open_unit(name: str, value: object) -> float:
     raise InputError(f"must be a real number in (0, 1); got {quoted(value)}.{hint}", argument=name)
 
 
+def check_confidence(name: str, value: object) -> float:
+    """Return a confidence for which critical values exist: from 1e-6 to 1 - 1e-9."""
+    number = check_open_unit(name, value)
+    if not 1e-6 <= number <= 1.0 - 1e-9:
+        raise InputError(f"must lie between 1e-6 and 1 - 1e-9; got {quoted(value)}.", argument=name)
+    return number
+
+
 def check_count(name: str, value: object, *, minimum: int = 1) -> int:
     """Return `value` as an int if it is a whole number of at least `minimum`."""
     if isinstance(value, bool) or not (isinstance(value, Integral) and int(value) >= minimum):

@@ -28,10 +28,11 @@ from genbounds.cli import (
     track,
 )
 from genbounds.cli._options import GROWING, metric_lines
-from genbounds.cli._terminal import complain, heard
+from genbounds.cli._terminal import complain, heard, write_errors
 from genbounds.decisions import MIXTURE_METRICS
 from genbounds.estimators import metric_names
 from genbounds.files import display
+from genbounds.files._errors import reason_of
 from genbounds.validation import InputError
 
 EXAMPLES = """Examples:
@@ -169,6 +170,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except InputError as error:
         complain(str(error))
         return BAD_INPUT
+    except OSError as error:  # a path that the system does not take, wherever it is met first
+        if error.filename is None:
+            raise
+        complain(f"{display(error.filename, limit=100)}: {reason_of(error)}.")
+        return BAD_INPUT
     except MemoryError:
         complain("not enough memory: use fewer features, or a machine with more.")
         return BAD_INPUT
@@ -179,7 +185,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return DONE
         raise
     except Exception:  # of Python that the user named, or a mistake of ours
-        sys.stderr.writelines(f"{display(line, limit=None)}\n" for line in _traceback())
+        write_errors(*(display(line, limit=None) for line in _traceback()))
         return BAD_INPUT
     return code if isinstance(code, int) else DONE
 

@@ -33,7 +33,16 @@ _UNLIMITED = 400
 
 def complain(message: str, *, program: str = "genbounds") -> None:
     """Print one line on standard error."""
-    sys.stderr.write(f"{program}: {display(' '.join(message.splitlines()), limit=None)}\n")
+    write_errors(f"{program}: {display(' '.join(message.splitlines()), limit=None)}")
+
+
+def write_errors(*lines: str) -> None:
+    """Print lines on standard error; if it takes none, the exit status still says what it is."""
+    try:
+        sys.stderr.writelines(f"{line}\n" for line in lines)
+        sys.stderr.flush()
+    except (OSError, ValueError):  # a full disk, a reader who has left, a closed stream
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")
 
 
 def print_json(document: dict[str, Any]) -> None:
@@ -66,7 +75,7 @@ def keep_page(out: Path, page: Page) -> None:
 
     write_page(out / PAGE, page)
     if sys.stderr.isatty():
-        sys.stderr.write(f"report: {display(out / PAGE)}\n")
+        write_errors(f"report: {display(out / PAGE)}")
 
 
 def say(*lines: str) -> None:

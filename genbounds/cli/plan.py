@@ -43,7 +43,7 @@ from genbounds.cli._terminal import (
 )
 from genbounds.decisions import Plan, check_targets, plan_from
 from genbounds.estimators import estimate_each, prepare_all
-from genbounds.validation import InputError, check_open_unit
+from genbounds.validation import InputError, check_confidence
 
 if TYPE_CHECKING:
     from genbounds.select import SelectionPlan
@@ -166,7 +166,7 @@ def plan(
         if confidence is None:
             check_targets(half_width=half_width, gap=gap, power=power, level=level)
         else:
-            check_open_unit("confidence", confidence)
+            check_confidence("confidence", confidence)
             check_power(power)
     chosen = metric_options(spec, {"kernel": kernel, "bandwidth": bandwidth, "order": order})
     counts = [1, 2] if confidence is None else None

@@ -28,6 +28,9 @@ TYPES = {
     "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "|u1",
 }  # fmt: skip
 _METADATA = "__metadata__"
+MOST_ARRAYS = 10_000
+"""More are no file of features; each of them costs a look."""
+
 _LONGEST_HEADER = 100_000_000
 """Bytes; the format's own limit."""
 
@@ -76,6 +79,8 @@ def _header(file: IO[bytes]) -> tuple[dict[str, Any], int]:
     header = json.loads(file.read(length), object_pairs_hook=once)
     if not isinstance(header, dict):
         raise ValueError("the header is not a JSON object")
+    if len(header) > MOST_ARRAYS:
+        raise ValueError(f"{len(header)} arrays, where features are one")
     for name, entry in header.items():
         if not isinstance(entry, dict) or not (
             name == _METADATA

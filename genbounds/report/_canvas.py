@@ -124,10 +124,16 @@ def inline(svg: str, *, keep_size: bool = False, salt: str = "") -> str:
 
 @contextmanager
 def drawing_style(style: dict[Any, Any]) -> Iterator[None]:
-    """Set matplotlib's parameters, which belong to the whole process: one thread at a time."""
-    from matplotlib import rc_context
+    """Set matplotlib's parameters, which belong to the whole process: one thread at a time.
 
-    with _ONE_AT_A_TIME, rc_context(style):
+    From its defaults on: a file `matplotlibrc`, also one that lies in the working folder, would
+    change pages, or have a program named latex set their texts.
+    """
+    from matplotlib import rc_context, rcdefaults, rcParams
+
+    with _ONE_AT_A_TIME, rc_context():
+        rcdefaults()
+        rcParams.update(style)
         yield
 
 

@@ -26,7 +26,13 @@ from genbounds.select._foreseen import foresee
 from genbounds.select._run import check_tolerance
 from genbounds.select._selection_plan import SelectionPlan
 from genbounds.select._settings import SAMPLES_PER_ARM
-from genbounds.validation import InputError, calling, check_count, check_open_unit
+from genbounds.validation import (
+    InputError,
+    calling,
+    check_confidence,
+    check_count,
+    check_open_unit,
+)
 
 LEAST_POWER = 0.5
 
@@ -146,7 +152,7 @@ def plan_selection(
                 "samples.",
                 argument="pilots",
             )
-    check_open_unit("confidence", confidence)
+    check_confidence("confidence", confidence)
     reach = math.inf if limit is None else check_count("limit", limit, minimum=2)
     columns = max(x.d if isinstance(x, Moments) else np.shape(x)[1] for x in pilots.values())
     first = choose_first_look(prepared, columns, [reach])

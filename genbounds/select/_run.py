@@ -37,7 +37,10 @@ from genbounds.select._settings import Settings
 from genbounds.select._state import State
 from genbounds.select._summary import summarise
 from genbounds.select.policies import POLICIES, Policy
-from genbounds.validation import InputError, calling, check_choice, check_count, check_open_unit
+from genbounds.validation import InputError, calling, check_choice, check_confidence, check_count
+
+LARGEST_COST = 1e100
+"""Of a sample: what a run costs is then a finite number as well."""
 
 TARGETS = ("best", "mixture")
 
@@ -257,7 +260,7 @@ def run(  # type: ignore[misc]  # the short overloads take the same parameters
             metric=spec,
             options=spec.checked(reference, options),
             policy=check_choice("policy", policy, ALLOCATIONS),
-            confidence=check_open_unit("confidence", confidence),
+            confidence=check_confidence("confidence", confidence),
             tolerance=check_tolerance(tolerance),
             batch=check_count("batch", batch),
             budget=None if budget is None else check_count("budget", budget),
@@ -277,7 +280,7 @@ def run(  # type: ignore[misc]  # the short overloads take the same parameters
         )
     common: dict[str, Any] = {
         "policy": chosen,
-        "confidence": check_open_unit("confidence", confidence),
+        "confidence": check_confidence("confidence", confidence),
         "batch": check_count("batch", batch),
         "budget": None if budget is None else check_count("budget", budget),
         "seed": check_count("seed", seed, minimum=0),
@@ -397,9 +400,10 @@ def _by_arm(name: str, given: Any, arms: Mapping[str, Any]) -> dict[str, float]:
             )
         if name == "joins":
             check_count(f"joins[{arm!r}]", value, minimum=0)
-        elif not (isinstance(value, Real) and 0.0 < float(value) < math.inf):
+        elif not (isinstance(value, Real) and 0.0 < float(value) <= LARGEST_COST):
             raise InputError(
-                f"must be positive and finite; got {quoted(value)} for {arm!r}.", argument=name
+                f"must be positive and at most {LARGEST_COST:g}; got {quoted(value)} for {arm!r}.",
+                argument=name,
             )
     return {arm: float(value) for arm, value in given.items()}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from numbers import Real
@@ -214,8 +215,17 @@ def check_settings(*, method: object, components: object, seed: object) -> None:
         check_count("components", components)
 
 
+LARGEST_ORDER = 64.0
+"""Such a power of 1/65,000, the spectrum of as many different rows, is still a float."""
+
+
 def check_order(order: object) -> float:
-    """Return the order as a float in (0, ∞]."""
-    if isinstance(order, bool) or not (isinstance(order, Real) and float(order) > 0.0):
-        raise InputError(f"must be a number in (0, inf]; got {quoted(order)}.", argument="order")
-    return float(order)
+    """Return the order as a float: up to `LARGEST_ORDER`, or infinite."""
+    number = math.nan if isinstance(order, bool) or not isinstance(order, Real) else float(order)
+    if 0.0 < number <= LARGEST_ORDER or number == math.inf:
+        return number
+    near = ", from which larger ones differ by less than 2 % of the logarithm" * (number > 1.0)
+    raise InputError(
+        f"must be a number in (0, {LARGEST_ORDER:g}], or inf{near}; got {quoted(order)}.",
+        argument="order",
+    )

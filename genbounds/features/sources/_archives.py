@@ -137,6 +137,11 @@ class Tar(_Archive):
                 if member.offset <= last:  # a negative size sends tarfile back, for ever
                     raise tarfile.ReadError("its members go round in a circle")
                 last = member.offset
+                if (member.issym() or member.islnk()) and is_image(member.name):
+                    raise InputError(
+                        f"{self._label(member.name)}: is a link to {display(member.linkname)}: "
+                        "pack the images themselves (tar --dereference --hard-dereference)."
+                    )
                 if member.isfile() and is_image(member.name):
                     names.append(member.name)
                     yield archive, member
