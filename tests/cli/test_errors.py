@@ -98,7 +98,7 @@ CALLS = {
         "genbounds: `--bandwidth` must be a positive, finite number; got -1.0."
     ),
     FD + "good.npy --metric vendi --order 0": (
-        "genbounds: `--order` must be a number in (0, inf]; got 0.0."
+        "genbounds: `--order` must be a number in (0, 64], or inf; got 0.0."
     ),
     FD + "good.npy --level 1": "genbounds: `--level` must be a real number in (0, 1); got 1.0.",
     FD + "good.npy --level 95": (
