@@ -60,13 +60,21 @@ types: $(READY)  ## mypy, strict
 docs: $(READY)  ## build the documentation, strictly
 	@$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build
 
-# The peers' own dependencies would bring torchvision, which is not used: it is stubbed out.
+# In a folder apart, as encoders: torchmetrics finds torch-fidelity in the project's own environment
+# otherwise, which needs torchvision, and genbounds.torchmetrics could not be imported any more. The
+# peers' own dependencies would bring torchvision, which is not used: it is stubbed out.
+BENCH := .cache/bench
 PEERS := pytorch-fid==0.3.0 torch-fidelity==0.4.0 clean-fid==0.1.35 torchmetrics==1.9.0 lightning-utilities==0.15.3 vendi-score==0.0.3 clip-mmd==0.0.2 pot==0.9.7.post1
-bench: $(READY)  ## time against the usual tools in the same run
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt packaging pillow requests tqdm \
-	  && $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps $(PEERS) \
-	  || echo "make: not every peer could be installed; those that are missing are skipped" >&2
-	@$(BIN)/python -m experiments.benchmarks
+$(BENCH)/.ready: $(READY)
+	@rm -rf $(BENCH)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt packaging pillow requests tqdm
+	@mkdir -p $(BENCH); for peer in $(PEERS); do \
+	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --target $(BENCH) $$peer \
+	  || echo "make: $$peer could not be installed: it is skipped" >&2; done
+	@touch $@
+
+bench: $(BENCH)/.ready  ## time against the usual tools in the same run
+	@PYTHONPATH=$(BENCH) $(BIN)/python -m experiments.benchmarks
 
 # At random, resumable; then guided by coverage, where atheris has a wheel for this Python.
 INPUTS ?= 1000000

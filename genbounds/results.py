@@ -43,6 +43,7 @@ Code = Literal[
     "threshold",
     "not-smooth",
     "subset-spread",
+    "ties",
 ]
 """Every code of a `Diagnostic`."""
 

@@ -30,6 +30,10 @@ from genbounds.validation import Float, InputError, calling, check_open_unit
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+LEAST_DOUBT = 0.2
+"""Share by which a planned half-width is uncertain at least: measured on the scores of
+docs/evidence/decisions.md."""
+
 POINTS = 41
 """Of a curve."""
 
@@ -411,6 +415,12 @@ def plan_from(
             "another number.",
             argument="pilot",
         )
+    if any(_shows_nothing(estimate, level) for estimate in estimates.values()):
+        raise InputError(
+            "has rows that all contribute the same to the score: how much others would vary does "
+            "not follow. Draw a larger pilot (of a mean, `bounds` of the values help as well).",
+            argument="pilot",
+        )
     few = from_few(scaled)
     joint: tuple[Diagnostic, ...] = ()
     two_models = gap is not None or len(scaled) == 2
@@ -481,6 +491,12 @@ def plan_from(
     )
 
 
+def _shows_nothing(estimate: Estimate, level: float) -> bool:
+    """Whether neither the rows of a pilot nor known bounds say how the score varies."""
+    codes = {warning.code for warning in estimate.score(level).warnings}
+    return "no-variation" in codes
+
+
 def _limit(model: VarianceModel, level: float, power: float, gap: float | None) -> float:
     """Return what no number of generated samples gets below."""
     if gap is None:
@@ -490,10 +506,26 @@ def _limit(model: VarianceModel, level: float, power: float, gap: float | None) 
     return model.half_width(level, math.inf) + float(ndtri(power)) * model.scatter(math.inf)
 
 
+def _doubt(estimate: Estimate) -> float:
+    """Twice the standard error of a pilot's standard error, as a share of it.
+
+    Of the part that is linear in the rows: half the root of (kurtosis - 1) / n.
+    """
+    influence = estimate.sample.influence
+    if influence is None or not influence.any():
+        return 0.0
+    centred = influence - influence.mean()
+    spread = float((centred**2).mean())
+    kurtosis = float(((centred / math.sqrt(spread)) ** 4).mean()) if spread > 0.0 else 1.0
+    return math.sqrt(max(kurtosis - 1.0, 0.0) / influence.size)
+
+
 def _assumptions(estimates: Sequence[Estimate], *, twins: bool) -> tuple[str, ...]:
+    doubt = max(LEAST_DOUBT, *map(_doubt, estimates))
     found = [
         "more samples are drawn as those of the pilot were",
-        "the noise of the pilot makes the half-width uncertain by a fifth, and n by two fifths",
+        f"the noise of the pilot leaves the half-width uncertain by about {percent(doubt)}, and n "
+        "by twice as much",
     ]
     if twins:
         found.append(

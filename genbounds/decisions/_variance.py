@@ -68,6 +68,9 @@ class VarianceModel:
         Of the pilot, due to the generated samples and due to the reference.
     degrees : tuple of float
         Degrees of freedom of the pilot's variances, of the generated samples and of the reference.
+    own : tuple of callable
+        From a factor on the pilot's rows to its limits about 0, of one mean of bounded values or of
+        the two that are subtracted, where an interval is not made from the variance.
     """
 
     n: float
@@ -77,6 +80,7 @@ class VarianceModel:
     curvature: tuple[float, float] = (0.0, 0.0)
     skewness: tuple[float, float] = (0.0, 0.0)
     degrees: tuple[float, float] = (math.inf, math.inf)
+    own: tuple[Any, ...] = ()
 
     @classmethod
     def of_score(cls, estimate: Estimate) -> VarianceModel:
@@ -95,6 +99,7 @@ class VarianceModel:
             curvature=(one.curvature, two.curvature),
             skewness=(one.skewness, two.skewness),
             degrees=(one.degrees_of_freedom, two.degrees_of_freedom),
+            own=_limits_of(estimate),
         )
 
     @classmethod
@@ -154,6 +159,7 @@ class VarianceModel:
             curvature=(own.curvature, ref.curvature),
             skewness=(own.skewness, ref.skewness),
             degrees=(own.degrees_of_freedom, ref.degrees_of_freedom),
+            own=() if paired else _limits_of(a, b),
         )
 
     @classmethod
@@ -171,6 +177,7 @@ class VarianceModel:
             curvature=(0.0, 0.0),
             skewness=(0.0, 0.0),
             degrees=(2.0 * one.degrees[0], one.degrees[1]),
+            own=2 * one.own,
         )
 
     def stderr(self, n: float, m: float | None = None) -> float:
@@ -204,7 +211,7 @@ class VarianceModel:
 
         low, _ = self._interval(level, n, m)
         scatter = self.scatter(n, m)
-        return float(ndtr((gap + low) / scatter)) if scatter > 0.0 else 1.0
+        return float(ndtr((gap + low) / scatter)) if scatter > 0.0 else float(gap + low > 0.0)
 
     def margin(self, level: float, power: float, n: float, m: float | None = None) -> float:
         """Return the distance from a limit at which a one-sided test decides with that power."""
@@ -214,6 +221,14 @@ class VarianceModel:
 
     def _interval(self, level: float, n: float, m: float | None) -> tuple[float, float]:
         """Both ends about a value of 0."""
+        if self.own and math.isinf(n):
+            return 0.0, 0.0
+        if self.own:
+            ends: list[tuple[float, float]] = [limits(n / self.n)(level) for limits in self.own]
+            if len(ends) == 1:
+                return ends[0]
+            (low, high), (low_b, high_b) = ends
+            return -math.hypot(low, high_b), math.hypot(high, low_b)
         m = self.m if m is None else m
         shares = (self.n / n) ** 2, (self.m / m) ** 2 if m < math.inf else 0.0
         curvature, skewness = (
@@ -243,6 +258,12 @@ def smallest(reached: Any, low: float = 2.0, high: float = LARGEST) -> float:
         low, high = (low, middle) if reached(middle) else (middle, high)
     whole = math.floor(high)
     return whole if whole > low and reached(whole) else math.ceil(high)
+
+
+def _limits_of(*estimates: Estimate) -> tuple[Any, ...]:
+    """Return how the limits of bounded means shrink, if all of these are some."""
+    found = tuple(getattr(one.own_interval, "at", None) for one in estimates)
+    return found if all(found) else ()
 
 
 def _size(error: SampleError) -> float:

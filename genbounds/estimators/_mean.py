@@ -38,6 +38,9 @@ LARGEST_STAKE = 0.9
 HALVINGS = 40
 """Steps of a bisection, until what is left is 1e-12 of the range."""
 
+PLANNED = 4000
+"""Groups for which limits are computed as they are when a number of them is planned."""
+
 BETS = 6
 """Stakes up to 1,000 units; one more for each fourfold number: the best stake falls with √n."""
 
@@ -207,10 +210,8 @@ def _bounded(name: str, x: Float, design: Design, bounds: Any) -> OwnInterval:
     shares = (x - low) / (high - low)
     sums = sums_by(design.unit, shares, design.units) / largest
     sizes = design.row_counts / largest
-    bets = BETS + max(0, math.ceil(math.log(design.units / 1000.0, 4.0)))
-    stakes = np.array([LARGEST_STAKE * 0.5**bet for bet in range(bets)])
 
-    return _BettingInterval((low, high), sums, sizes, stakes)
+    return _BettingInterval((low, high), sums, sizes)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -220,7 +221,6 @@ class _BettingInterval:
     bounds: tuple[float, float]
     sums: Float
     sizes: Float
-    stakes: Float
 
     def __call__(self, level: float) -> tuple[float, float]:
         low, high = self.bounds
@@ -230,11 +230,30 @@ class _BettingInterval:
         )
         return low + (high - low) * least, low + (high - low) * most
 
+    def at(self, factor: float) -> OwnInterval:
+        """Return what it would be of so many times as many groups that are like these.
+
+        Beyond `PLANNED` groups widths fall with the root of their number.
+        """
+        units = min(max(round(factor * self.sums.size), 2), PLANNED)
+        shrink = math.sqrt(min(units / (factor * self.sums.size), 1.0))
+        order = np.argsort(self.sums / self.sizes, kind="stable")
+        place = order[((np.arange(units) + 0.5) / units * order.size).astype(np.intp)]
+        grown = replace(self, sums=self.sums[place], sizes=self.sizes[place])
+        middle = float(grown.sums.sum() / grown.sizes.sum())
+        value = self.bounds[0] + (self.bounds[1] - self.bounds[0]) * middle
+
+        def interval(level: float) -> tuple[float, float]:
+            low, high = grown(level)
+            return shrink * (min(low, value) - value), shrink * (max(high, value) - value)
+
+        return interval
+
     def _limit(self, sums: Float, level: float) -> float:
         needed = math.log(2.0 / (1.0 - level))
-        found = betting_lower_limit(
-            sums[None], needed, self.stakes, sizes=self.sizes, halvings=HALVINGS
-        )
+        bets = BETS + max(0, math.ceil(math.log(sums.size / 1000.0, 4.0)))
+        stakes = [LARGEST_STAKE * 0.5**bet for bet in range(bets)]
+        found = betting_lower_limit(sums[None], needed, stakes, sizes=self.sizes, halvings=HALVINGS)
         return float(found[0])
 
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from genbounds._process import silenced
-from genbounds.estimators._estimate import student_quantile
-from genbounds.results import Score
+from genbounds.estimators._estimate import NO_VARIATION, student_quantile
+from genbounds.results import Score, unreliable
 from genbounds.validation import (
     Float,
     InputError,
@@ -237,7 +238,8 @@ def score_over_scramblings(
     generate : callable
         Latents (n, d), a plain array, to features.
     statistic : callable
-        Features to a number or a `Score`.
+        Features to a number or a `Score`, which says what it is: orientation, title, warnings. A
+        plug-in one: a debiased score is refused, as it subtracts a bias that these rows lack.
     d, n : int
         Latent dimension; points of one scrambling, a power of two.
     replicates : int
@@ -258,15 +260,31 @@ def score_over_scramblings(
     """
     level = check_open_unit("level", level)
     check_count("replicates", replicates, minimum=3)
-    values = []
+    found: list[Any] = []
     for stream in check_rng(rng).spawn(replicates):
         latents = np.asarray(sobol_normal(d, method=method, rng=stream).draw(n))
-        values.append(float(statistic(generate(latents))))
+        found.append(_undebiased(statistic(generate(latents))))
+    values = np.array([float(one) for one in found])
     if not np.isfinite(values).all():
         raise InputError("returned NaN or infinity.", argument="statistic")
     value, stderr = float(np.mean(values)), float(np.std(values, ddof=1)) / math.sqrt(replicates)
     half = student_quantile(level, replicates - 1.0) * stderr
-    return Score(
+    scores = [one for one in found if isinstance(one, Score)]
+    warnings = [warning for score in scores for warning in score.warnings]
+    if half <= NO_VARIATION * abs(value):
+        warnings.append(
+            unreliable(
+                "no-variation",
+                f"all {replicates} scramblings have the same score, so the interval has no width "
+                "and says nothing about others",
+                "Use more of them, or more points of each: what is rare may have been missed.",
+            )
+        )
+    assumptions = (
+        f"the scores of {replicates} independent scramblings of {n} points are nearly normal; "
+        "the interval is for the expected score of such a sample",
+    )
+    mean = Score(
         value=value,
         low=value - half,
         high=value + half,
@@ -275,8 +293,22 @@ def score_over_scramblings(
         n=replicates * n,
         estimator="plugin",
         method="mean",
-        assumptions=(
-            f"the scores of {replicates} independent scramblings of {n} points are nearly normal; "
-            "the interval is for the expected score of such a sample",
-        ),
+        warnings=tuple({warning.code: warning for warning in warnings}.values()),
+        assumptions=assumptions,
     )
+    if not scores:
+        return mean
+    said = ("estimator", "title", "encoder", "reference_n", "higher_is_better")
+    return replace(mean, **{name: getattr(scores[0], name) for name in said})
+
+
+def _undebiased(found: Any) -> Any:
+    """Refuse a score whose bias of independent rows, which these rows do not have, was removed."""
+    if isinstance(found, Score) and found.estimator == "debiased" and found.method != "mean":
+        raise InputError(
+            "returned a debiased score: what it subtracts is the bias of independent rows, and "
+            "Sobol points have less. Pass estimator='plugin' in it, as in lambda x: "
+            "genbounds.frechet_distance(x, real, estimator='plugin').",
+            argument="statistic",
+        )
+    return found

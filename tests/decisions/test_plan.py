@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 
 import numpy as np
 import pytest
@@ -193,3 +194,57 @@ def test_a_reference_of_few_rows_is_not_planned_down_to_none():
     found = gb.plan(rng.normal(size=(60, 3)), rng.normal(size=(5, 3)), gap=1.0)
     assert found.reference_sizes.min() >= 2
     assert np.isfinite(found.reference_half_widths).all()
+
+
+# --- pilots that show little ----------------------------------------------------------------------
+
+ALIKE = {
+    "mean": np.ones((100, 1)),
+    "rke": np.ones((100, 3)),
+    "is": np.tile([[0.2, 0.8]], (100, 1)),
+    "vendi": np.ones((100, 3)),
+}
+
+
+@pytest.mark.parametrize("metric", ALIKE)
+def test_a_pilot_whose_rows_are_all_alike_plans_nothing(metric):
+    """It asked for 2 samples, called reliable."""
+    with pytest.raises(gb.InputError, match="larger pilot"):
+        gb.plan(ALIKE[metric], None, half_width=0.03, metric=metric)
+
+
+@pytest.mark.parametrize("rate", [0.5, 0.85, 0.97, 1.0])
+def test_known_bounds_change_the_plan_as_they_change_the_interval(rate):
+    """410 rows were promised an interval of ± .03, and got ± .048."""
+    pilot = (np.arange(200) < 200 * rate).astype(float)[:, None]
+    options = {"bounds": (0, 1)}
+    plan = gb.plan(pilot, None, half_width=0.03, metric="mean", options=options)
+    values = (np.arange(plan.n) < plan.n * rate).astype(float)
+    found = gb.mean_score(values, bounds=(0, 1))
+    assert (found.high - found.low) / 2.0 == pytest.approx(0.03, rel=0.05)
+
+
+def test_a_gap_of_bounded_means_is_found_as_often_as_planned():
+    rng, options = np.random.default_rng(3), {"bounds": (0, 1)}
+    pilots = [(np.arange(200) < 200 * rate).astype(float)[:, None] for rate in (0.9, 0.95)]
+    plan = gb.plan(pilots, None, gap=0.05, metric="mean", options=options)
+    found = 0
+    for _ in range(60):
+        models = {
+            name: (rng.random((plan.n, 1)) < rate).astype(float)
+            for name, rate in (("a", 0.9), ("b", 0.95))
+        }
+        ranking = gb.compare(models, metric="mean", options=options)
+        found += ranking.difference("a", "b").distinguishable
+    # H0: power at least 0.6; false alarm 1e-6. Planned is 0.8.
+    assert found >= stats.binom.ppf(1e-6, 60, 0.6)
+
+
+def test_the_doubt_of_a_pilot_grows_with_its_tails():
+    rng = np.random.default_rng(0)
+    plans = [
+        gb.plan(x[:, None], None, half_width=0.5, metric="mean").assumptions
+        for x in (rng.normal(size=300), rng.standard_t(2, size=300))
+    ]
+    doubts = [int(re.search(r"uncertain by about (\d+)", " ".join(texts))[1]) for texts in plans]
+    assert doubts[0] == 20 < doubts[1]

@@ -151,3 +151,43 @@ def test_scramblings_are_reproducible_and_less_variable_than_independent_latents
     assert one.n == 2560
     independent = math.sqrt(2.0 / (2 * 2560))  # of the mean of 2 · 2,560 squares
     assert one.stderr < independent / 3
+
+
+# --- what the score of a scrambling says of itself ------------------------------------------------
+
+
+def test_what_the_inner_score_says_is_kept():
+    def statistic(x):
+        return gb.vendi_score(x, kernel="cosine", order=2, method="exact", estimator="plugin")
+
+    inner = statistic(np.random.default_rng(0).normal(size=(64, 3)))
+    score = gb.score_over_scramblings(lambda z: z, statistic, d=3, n=64, replicates=4)
+    assert score.higher_is_better
+    assert (score.title, score.estimator) == (inner.title, "plugin")
+    assert {w.code for w in score.warnings} >= {w.code for w in inner.warnings} - {"few-samples"}
+
+
+@pytest.mark.parametrize("metric", ["fd", "kid", "vendi"])
+def test_a_debiased_score_is_refused_with_the_call_that_is_right(metric):
+    """It subtracts the bias of independent rows: 0.62 [0.61, 0.63] for a truth of 0.78."""
+    real = np.random.default_rng(0).normal(size=(200, 3))
+    statistics = {
+        "fd": lambda x, **asked: gb.frechet_distance(x, real, **asked),
+        "kid": lambda x, **asked: gb.kernel_inception_distance(x, real, **asked),
+        "vendi": lambda x, **asked: gb.vendi_score(x, kernel="cosine", **asked),
+    }
+    given = {"d": 3, "n": 64, "replicates": 3}
+    with pytest.raises(gb.InputError, match="estimator='plugin'"):
+        gb.score_over_scramblings(lambda z: z, statistics[metric], **given)
+    if metric != "kid":  # which has no other
+        plain = gb.score_over_scramblings(
+            lambda z: z, lambda x: statistics[metric](x, estimator="plugin"), **given
+        )
+        assert plain.estimator == "plugin"
+
+
+def test_scramblings_that_all_agree_say_nothing_of_others():
+    for statistic in (lambda x: 0.0, lambda x: gb.mean_score((x[:, 0] > 9.0).astype(float))):
+        score = gb.score_over_scramblings(lambda z: z, statistic, d=2, n=64, replicates=3)
+        assert not score.reliable
+        assert "no-variation" in {w.code for w in score.warnings if w.severity == "unreliable"}

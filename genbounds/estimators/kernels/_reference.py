@@ -18,11 +18,17 @@ from genbounds.estimators._scale import scaled_back
 from genbounds.estimators._two_samples import shared_units
 from genbounds.estimators.kernels._choice import pair_kernel
 from genbounds.estimators.kernels._designed import designed_estimate
-from genbounds.estimators.kernels._pair_kernels import BLOCK_ROWS, PairKernel, kernel_blocks
+from genbounds.estimators.kernels._pair_kernels import (
+    BLOCK_ROWS,
+    PairKernel,
+    Radial,
+    kernel_blocks,
+)
 from genbounds.estimators.kernels._parameters import PolynomialKernel
 from genbounds.estimators.kernels._rows import Between, Within, curvatures, rows_estimate
 from genbounds.estimators.kernels._subsets import RandomSubsets, mean_of_subsets
 from genbounds.origins import check_same_encoder, origin_of
+from genbounds.results import Diagnostic, unreliable
 from genbounds.samples import features_of
 from genbounds.validation import (
     Float,
@@ -40,6 +46,10 @@ MINIMUM = 4
 
 NEEDS = "the kernel distance needs"
 """What cannot do with moments, in an error."""
+
+
+SEEN_ROWS, LEAST_SEEN = 256, 1e-4
+"""Reference rows that are looked at, and the least sum of the kernel over all other rows."""
 
 
 class KernelReference:
@@ -201,10 +211,29 @@ class KernelReference:
             *drawing_warnings(seen, self._seen),
             *heavy_tails(found),
             *found.warnings,
+            *self._blindness(kernel),
         )
         sample = replace(found.sample, row_ids=seen.single_ids)
         found = replace(found, sample=sample, warnings=warnings)
         return scaled_back(found, kernel.unit, power=kernel.power)
+
+    def _blindness(self, kernel: PairKernel) -> tuple[Diagnostic, ...]:
+        """Warn of a bandwidth that lets no row of the reference see another."""
+        if not isinstance(kernel, Radial) or any(kernel.near_one):
+            return ()
+        rows = kernel.prepared(self._rows[:: max(1, self.n // SEEN_ROWS)])
+        values = kernel.block(rows, rows)
+        seen = float(values.sum() - np.trace(values)) / (len(rows) * (len(rows) - 1))
+        if seen * (self.n - 1) >= LEAST_SEEN * kernel.factor:
+            return ()
+        return (
+            unreliable(
+                "implausible-input",
+                f"with a bandwidth of {max(kernel.bandwidths):.3g} no reference row is near to "
+                "another: the score is about 0 whatever the model is",
+                "Give a larger bandwidth, or none: the median distance of reference rows.",
+            ),
+        )
 
     def _must_expand(self, design: Design | None) -> bool:
         """Whether the samples are more than independent rows of their own."""

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from genbounds._text import quoted
+from genbounds._text import percent, quoted
 from genbounds.estimators._estimate import Estimate
 from genbounds.estimators._inspect import leaked
 from genbounds.estimators.neighbours._reference import LARGEST_GROUP, NeighbourReference
 from genbounds.estimators.neighbours._result import NeighbourScores, PrecisionRecall
 from genbounds.estimators.neighbours._scored import Scored, not_alone
 from genbounds.origins import origin_of
-from genbounds.results import Score, unreliable
+from genbounds.results import Diagnostic, Score, unreliable
 from genbounds.samples import Sample, features_of
 from genbounds.validation import Float, InputError, check_features, check_open_unit, seeded
 
@@ -25,6 +25,13 @@ UNKNOWN_NULL = unreliable(
     "groups of them the ratio of a perfect model is below 1",
     "Pass a second real sample, null=gb.Sample(more, groups=...).",
 )
+
+
+MOST_TIES = 0.2
+"""Share of balls with more than k real rows, up to which what real rows get is as good as known.
+Rounded Gaussian rows, 400 of each in 8 dimensions, 12 runs: a perfect model's density relative to
+real rows was 1.04 at 17 % of ties, 1.08 at 28 % and 1.56 at 77 %, with intervals of ± 0.12 to 0.16.
+"""
 
 
 def precision_recall(
@@ -147,9 +154,10 @@ def _read(
 
     against = None if null is None else _null_of(null, reference, scored)
     ratios = None if against is None else scored.ratios(against)
-    if ratios is not None and isinstance(null, str) and reference.grouped:
+    if ratios is not None and isinstance(null, str):
+        doubts = (UNKNOWN_NULL,) * reference.grouped + _ties(reference)
         ratios = NeighbourScores.of(
-            one.warned(UNKNOWN_NULL) if name in ("density", "coverage") else one
+            one.warned(*doubts) if name in ("density", "coverage") else one
             for name, one in ratios.items()
         )
     return PrecisionRecall(
@@ -161,6 +169,20 @@ def _read(
         n=scored.n,
         m=scored.m,
         level=level,
+    )
+
+
+def _ties(reference: NeighbourReference) -> tuple[Diagnostic, ...]:
+    if reference.tied <= MOST_TIES:
+        return ()
+    return (
+        unreliable(
+            "ties",
+            f"{percent(reference.tied)} of the real rows have another row as far away as their "
+            f"k-th neighbour (k = {reference.k}): what real rows get of density and coverage is "
+            "then not known",
+            "Pass a second real sample, null=more; or features that are not counts.",
+        ),
     )
 
 

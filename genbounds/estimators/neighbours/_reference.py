@@ -113,6 +113,14 @@ class NeighbourReference:
         return self._nulls[m]
 
     @property
+    def tied(self) -> float:
+        """Share of real rows whose next neighbour is as far away as their k-th one."""
+        squares = self._real.near.squares
+        if squares.shape[1] <= self.k:
+            return 0.0
+        return float((squares[:, self.k - 1] == squares[:, self.k]).mean())
+
+    @property
     def grouped(self) -> bool:
         """Whether real rows come in groups."""
         return self._design.units < self._design.n

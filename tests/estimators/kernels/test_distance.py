@@ -331,3 +331,15 @@ def test_coverage_of_groups(kernel, d, shift):
 def test_refusals(call, words):
     with pytest.raises(gb.InputError, match=words):
         call(np.random.default_rng(10).normal(size=(10, 3)))
+
+
+@pytest.mark.parametrize("bandwidth", [1e-3, 1e-2, 0.1, 1.0, 30.0])
+def test_a_bandwidth_that_sees_nothing_is_called_so(bandwidth):
+    """A shift of 100 standard deviations was "0 [0, 0]", reliable."""
+    rng = np.random.default_rng(0)
+    real, fake = rng.normal(size=(200, 8)), rng.normal(size=(200, 8)) + 100.0
+    found = gb.kernel_distance(fake, real, kernel="rbf", bandwidth=bandwidth)
+    assert ("implausible-input" in {w.code for w in found.warnings}) == (bandwidth < 0.5)
+    told = gb.Sample(fake, groups=np.arange(200) // 4)
+    found = gb.kernel_distance(told, real, kernel="rbf", bandwidth=bandwidth)
+    assert ("implausible-input" in {w.code for w in found.warnings}) == (bandwidth < 0.5)

@@ -369,3 +369,22 @@ def test_with_groups_of_real_rows_the_null_of_density_and_coverage_is_unknown():
 def test_a_null_of_the_reference_s_own_rows_is_refused():
     with refused("`null` must be a second real sample"):
         gb.precision_recall(FAKE, REAL, null=REAL)
+
+
+@pytest.mark.parametrize("kind", ["counts", "one-hot"])
+def test_ties_leave_the_null_of_density_and_coverage_unknown(kind):
+    """A perfect model's density was 1.5 times that of real rows, called reliable."""
+    rng = np.random.default_rng(0)
+
+    def draw() -> np.ndarray:
+        if kind == "counts":
+            return rng.poisson(0.3, (300, 32)).astype(float)
+        return np.eye(10)[rng.integers(0, 10, 300)]
+
+    found = gb.precision_recall(draw(), draw(), splits=4)
+    for name in ("density", "coverage"):
+        assert "ties" in codes(found.calibrated[name], "unreliable")
+    for name in ("precision", "recall"):
+        assert "ties" not in codes(found.calibrated[name])
+    continuous = gb.precision_recall(rng.normal(size=(300, 8)), rng.normal(size=(300, 8)), splits=4)
+    assert "ties" not in codes(continuous.calibrated.density)
