@@ -465,7 +465,7 @@ class EstimateDifference:
         return self.stderr > 0.0 or self.own_interval is not None
 
     def shifted(self, shift: float) -> EstimateDifference:
-        """Return the same, with a known number added."""
+        """Return the same, with a known number, the `shift`, added."""
         ends = self.own_interval
         moved = None if ends is None else replace(ends, shift=ends.shift + shift)
         return replace(self, value=self.value + shift, own_interval=moved)
