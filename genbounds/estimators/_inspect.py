@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from genbounds._text import display
 from genbounds.estimators._close_rows import SEED, close_rows
+from genbounds.estimators._coincidences import LEAK_SHARE, judge_common_rows
 from genbounds.estimators._design import Design, Index, design_of
 from genbounds.estimators._moments import Moments
 from genbounds.results import Diagnostic, caution, unreliable
@@ -41,15 +42,8 @@ ids pass in one of 700 samples; rows that are alike by 6 standard errors fail as
 LARGEST_NOISE = 0.04
 """Standard error of that likeness from which on a likeness that matters would not be seen."""
 
-LEAK_SHARE = 0.01
-"""Share of rows common to sample and reference from which on a score is no comparison."""
-
 ID_WORDS = 1 << 15
 """Words of eight bytes that are digested at a time: half as many bytes would be slower as well."""
-
-MOSTLY_DISTINCT = 0.5
-"""Share of distinct rows of a sample below which equal rows in another one are no sign of anything:
-posteriors that are sure, features of few values."""
 
 
 @dataclass(frozen=True)
@@ -422,28 +416,18 @@ def _unlike_by_name(
 def leaked(fake: Inspected, real: Inspected) -> tuple[Diagnostic, ...]:
     """Warn of generated rows that are rows of the reference, in whichever precision."""
     one_precision = is_single(fake.rows) == is_single(real.rows)
-    ids = (fake.ids, real.ids) if one_precision else (fake.single_ids, real.single_ids)
-    common = _common(*ids)
-    if not common:
+    ids, others = (fake.ids, real.ids) if one_precision else (fake.single_ids, real.single_ids)
+    common, severity = judge_common_rows(ids, others, (fake.rows, real.rows))
+    if severity is None:
         return ()
-    warn = unreliable if common >= LEAK_SHARE * len(fake.rows) else caution
     return (
-        warn(
-            "leak",
-            f"{common} of {len(fake.rows)} generated rows are rows of the reference",
-            "Score samples that the reference does not hold.",
+        Diagnostic(
+            code="leak",
+            severity=severity,
+            message=f"{common} of {ids.size} generated rows are rows of the reference",
+            remedy="Score samples that the reference does not hold.",
         ),
     )
-
-
-def _common(ids: NDArray[np.uint64], others: NDArray[np.uint64]) -> int:
-    """Count the rows of one sample that are in another; 0 where rows coincide by chance.
-
-    Posteriors that are sure and features of few values repeat within one sample already.
-    """
-    if np.unique(ids).size < MOSTLY_DISTINCT * ids.size:
-        return 0
-    return int(np.isin(ids, others).sum())
 
 
 def shared_rows(samples: Mapping[str, NDArray[np.uint64] | None]) -> tuple[Diagnostic, ...]:
@@ -451,14 +435,15 @@ def shared_rows(samples: Mapping[str, NDArray[np.uint64] | None]) -> tuple[Diagn
     found = []
     known = {name: ids for name, ids in samples.items() if ids is not None}
     for (one, ids), (two, others) in combinations(known.items(), 2):
-        common = _common(ids, others)
-        if common >= max(2, LEAK_SHARE * ids.size):
+        common, severity = judge_common_rows(ids, others)
+        if severity is not None and common >= LEAK_SHARE * ids.size:
             found.append(
-                unreliable(
-                    "same-rows",
-                    f"{common} of {ids.size} rows of {display(one, limit=60)} are also rows of "
-                    f"{display(two, limit=60)}: their difference is not that of two models",
-                    "Check that every model has its own file.",
+                Diagnostic(
+                    code="same-rows",
+                    severity=severity,
+                    message=f"{common} of {ids.size} rows of {display(one, limit=60)} are also "
+                    f"rows of {display(two, limit=60)}: their difference is not that of two models",
+                    remedy="Check that every model has its own file.",
                 )
             )
     return tuple(found)

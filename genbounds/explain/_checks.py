@@ -14,9 +14,14 @@ from numpy.typing import NDArray
 
 from genbounds._text import count, percent
 from genbounds.estimators import row_ids
+from genbounds.estimators._coincidences import (
+    common_once,
+    has_new_entries,
+    judge_common_rows,
+)
 from genbounds.explain._nearest import Neighbours, Pool, neighbours
 from genbounds.explain._tests import Excess, least_visible, upper_tails
-from genbounds.results import Diagnostic, caution, unreliable
+from genbounds.results import Diagnostic, Severity, caution, unreliable
 from genbounds.samples import Sample
 
 FALSE_ALARM = 1e-6
@@ -37,9 +42,6 @@ RARE = 1e-4
 SPOILT = 0.02
 """Share of such rows from which on a warning is given."""
 
-LEAK_SHARE = 0.01
-"""Share of generated rows that are held-out rows, from which on the files are taken for wrong."""
-
 SHARED = 0.1
 """Share of the held-out rows that are training rows, from which on too many copies stay hidden."""
 
@@ -54,7 +56,8 @@ def check_files(fake: NDArray[Any], pool: Pool) -> list[Diagnostic]:
     train, heldout = pool.ids
     ids = row_ids(fake.astype(pool.rows.dtype, copy=False))
     found = []
-    if ids.size == train.size and (np.sort(ids) == np.sort(train)).all():
+    same = ids.size == train.size and (np.sort(ids) == np.sort(train)).all()
+    if same and judge_common_rows(ids, train)[1] == "unreliable":
         found.append(
             unreliable(
                 "same-rows",
@@ -62,15 +65,15 @@ def check_files(fake: NDArray[Any], pool: Pool) -> list[Diagnostic]:
                 "Pass rows that the model generated.",
             )
         )
-    leaked = int(np.isin(ids, np.setdiff1d(heldout, train)).sum())
-    if leaked:
-        warn = unreliable if leaked >= LEAK_SHARE * ids.size else caution
+    leaked, severity = _heldout_rows(fake, ids, pool)
+    if severity is not None:
         found.append(
-            warn(
-                "leak",
-                f"{leaked} of {ids.size} generated rows are held-out rows: the generator was "
-                "trained on these too, or the files are mixed up",
-                "Pass rows that the model generated, and rows that it was not trained on.",
+            Diagnostic(
+                code="leak",
+                severity=severity,
+                message=f"{leaked} of {ids.size} generated rows are held-out rows: the generator "
+                "was trained on these too, or the files are mixed up",
+                remedy="Pass rows that the model generated, and rows that it was not trained on.",
             )
         )
     shared = int(np.isin(heldout, train).sum())
@@ -94,6 +97,22 @@ def check_files(fake: NDArray[Any], pool: Pool) -> list[Diagnostic]:
             )
         )
     return found
+
+
+def _heldout_rows(
+    fake: NDArray[Any], ids: NDArray[np.uint64], pool: Pool
+) -> tuple[int, Severity | None]:
+    """Count the generated rows that are held-out rows, and no training rows; judge them."""
+    train, heldout = pool.ids
+    new, unseen = ids[~np.isin(ids, train)], heldout[~np.isin(heldout, train)]
+    leaked, severity = judge_common_rows(new, unseen)
+    if leaked and severity is None:
+        held = (pool.usable & ~pool.trained)[pool.unit]
+        real_ids = np.where(held, heldout[np.where(held, pool.source, 0)], np.uint64(0))
+        samples = ((ids, pool.as_rows(fake)), (real_ids, pool.rows))
+        if has_new_entries(common_once(new, unseen), samples):
+            severity = "caution"
+    return leaked, severity
 
 
 def check_strata(train: Any, heldout: Any) -> list[Diagnostic]:
