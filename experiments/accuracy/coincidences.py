@@ -67,7 +67,7 @@ def chance(runs: int) -> Iterator[list[str]]:
     """Judge samples of which no row is copied."""
     for name in LAWS:
         for n in SIZES:
-            count = runs if n < SIZES[-1] else max(runs // 5, 1)
+            count = runs if n < SIZES[-1] else max(runs // 3, 1)
             yield [name, f"{n:,}", str(count), *cell(name, n, 0, count)]
 
 
@@ -85,7 +85,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--runs", type=int, default=500)
     parser.add_argument("--page", type=Path, default=PAGE)
     options = parser.parse_args(argv)
-    few = max(options.runs // 10, 1)
+    few = max(options.runs // 3, 1)
     heads = ("called unreliable", "caution")
     lines = [f"{stamp()} Exact 95 % limits. No row is copied:", ""]
     lines += table(("rows", "n = m", "runs", *heads), list(chance(options.runs)))

@@ -78,7 +78,7 @@ class Input:
     `content` is an array (n, d), or `Moments` where the file holds statistics; `sample` is what a
     score takes: the same, or a `Sample` that says how the rows were drawn. `origin` is what the
     file says about where its features came from; `contexts` the context of each row and `classes`
-    its class, where they were asked for.
+    its class, where they were asked for; `undecided` labels that can be groups or strata.
     """
 
     path: Path
@@ -88,6 +88,7 @@ class Input:
     origin: Mapping[str, str] = field(default_factory=dict)
     contexts: NDArray[Any] | None = None
     classes: NDArray[Any] | None = None
+    undecided: NDArray[Any] | None = None
 
     @property
     def n(self) -> int | None:

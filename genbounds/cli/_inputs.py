@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from genbounds._text import quoted, said_by
 from genbounds.cli._input import FOLDER_LABELS, FOLDERS, Drawing, Input
 from genbounds.cli._plausible import check_widths, probabilities
+from genbounds.cli._reading import settle_labels
 from genbounds.features import (
     check_same_encoder,
     entry_point,
@@ -134,7 +135,7 @@ def load(
     check_same_encoder({display(one.path): one.origin for one in inputs})
     if metric.data == "features":
         check_widths({one.path: one.shape for one in inputs})
-    return inputs
+    return settle_labels(inputs)
 
 
 def _input(
@@ -153,9 +154,10 @@ def _input(
     with contents_of(path) as contents:
         contents.values = metric.data == "values"
         held = contents.read()
-        found = None
+        found: dict[str, NDArray[Any] | None] = {}
+        undecided = None
         if isinstance(held, np.ndarray) and not drawing.iid:
-            found = _labels(path, contents, drawing, needed=not is_reference)
+            found, undecided = _labels(path, contents, drawing, needed=not is_reference)
         contexts, classes = (
             None
             if getattr(drawing, role) is None
@@ -172,7 +174,7 @@ def _input(
         )
         if metric.data == "posteriors":
             content = probabilities(path, held, logits=logits)
-    sample = content if isinstance(held, Statistics) else drawing.sample(content, found or {})
+    sample = content if isinstance(held, Statistics) else drawing.sample(content, found)
     return Input(
         path=given,
         name=name,
@@ -181,6 +183,7 @@ def _input(
         origin=origin,
         contexts=contexts,
         classes=classes,
+        undecided=undecided,
     )
 
 
@@ -209,8 +212,12 @@ def _refuse_size_of_statistics(drawing: Drawing, reason: str) -> None:
 
 def _labels(
     path: Path, contents: Contents, drawing: Drawing, *, needed: bool
-) -> dict[str, NDArray[Any] | None]:
-    """Read the groups and strata of a file; one that is not `needed` may have none."""
+) -> tuple[dict[str, NDArray[Any] | None], NDArray[Any] | None]:
+    """Read the groups and strata of a file; one that is not `needed` may have none.
+
+    Labels that nobody called either come apart, where equal numbers of each say that they were
+    not drawn at random.
+    """
     held = contents.arrays
     names: dict[str, str | None] = {}
     for role in ("groups", "strata"):
@@ -220,12 +227,14 @@ def _labels(
             name = None
         names[role] = None if name is None else _label_name(path, contents, role, drawing)
     labels = pick_labels(contents, groups=names["groups"], strata=names["strata"])
-    strata = labels.strata
-    if names["strata"] is None and "strata" not in held:
-        # By class, the classes that were asked for are the ones to look at.
-        if drawing.by is not None or not _by_design(strata, labels.groups, names["groups"]):
-            strata = None
-    return {"groups": labels.groups, "strata": strata}
+    if names["strata"] is not None or "strata" in held:
+        return {"groups": labels.groups, "strata": labels.strata}, None
+    # By class, the classes that were asked for are the ones to look at.
+    if drawing.by is not None or not _by_design(labels.strata, labels.groups, names["groups"]):
+        return {"groups": labels.groups, "strata": None}, None
+    if drawing.contexts in (FOLDERS, FOLDER_LABELS):  # named as classes
+        return {"groups": labels.groups, "strata": labels.strata}, None
+    return {"groups": labels.groups, "strata": None}, labels.strata
 
 
 def _label_name(path: Path, contents: Contents, role: str, drawing: Drawing) -> str:

@@ -143,7 +143,8 @@ Strata = Annotated[
         metavar="NAME",
         help="Array of the files that says which class each row is of, where the number of rows "
         "per class was fixed; 'folders': each sub-folder of images is a class.",
-        show_default="strata, or balanced labels that no group goes across, if they are there",
+        show_default="strata, if it is there; labels of equal numbers are groups or strata: which, "
+        "is said or asked for",
     ),
 ]
 Iid = Annotated[

@@ -55,8 +55,8 @@ LARGEST_TILT = 60.0
 """Of the Chernoff bound: beyond it nothing is gained."""
 
 UNSHARED_ENTRIES = 3
-"""Entries, or half of them if these are fewer, that no other row has and that therefore show a
-row to be none of a discrete distribution. One-hot rows of two classes can have two."""
+"""Entries, or half of them if these are fewer, but at least two, that no other row has and that
+therefore show a row to be none of a discrete distribution."""
 
 COLUMNS_COMPARED = 64
 """Columns in which entries are compared, where there are more."""
@@ -192,7 +192,7 @@ def has_new_entries(
     """
     d = samples[0][1].shape[1]
     columns = np.unique(np.linspace(0, d - 1, min(d, COLUMNS_COMPARED)).astype(int))
-    least = min(UNSHARED_ENTRIES, math.ceil(columns.size / 2))
+    least = max(2, min(UNSHARED_ENTRIES, math.ceil(columns.size / 2)))  # one may be a rare number
     precision = min((rows.dtype for _, rows in samples), key=lambda kind: kind.itemsize)
     with np.errstate(over="ignore"):
         ids = np.concatenate([ids for ids, _ in samples])

@@ -49,21 +49,71 @@ def test_strata_of_a_file_are_read(run, files):
     folder, drawn = files
     real, good = (gb.Sample(drawn[name][0], strata=drawn[name][1]) for name in ("real", "good"))
     told = gb.frechet_distance(good, real)
-    for name in ("good", "labelled"):  # equal numbers of every label are no accident
-        same(row(run, folder / "real.npz", folder / f"{name}.npz"), told)
+    same(row(run, folder / "real.npz", folder / "good.npz"), told)
+    asked = row(run, folder / "real.npz", folder / "labelled.npz", "--strata", "labels")
+    same(asked, told)
     fewer = gb.Sample(good.features[5:], strata=good.strata[5:])
     asked = row(run, folder / "real.npz", folder / "unequal.npz", "--strata", "labels")
     same(asked, gb.frechet_distance(fewer, real))
 
 
-def test_nearly_equal_labels_are_no_accident(run, files, tmp_path):
-    """Two images of one class failed."""
-    folder, drawn = files
-    rows, classes = (values[2:] for values in drawn["real"])
-    np.savez(tmp_path / "failed.npz", features=rows, labels=classes)
-    told = gb.frechet_distance(gb.Sample(rows, strata=classes), gb.Sample(*drawn["good"][:1]))
-    same(row(run, folder / "plain.npy", tmp_path / "failed.npz", "--strata", "labels"), told)
-    same(row(run, folder / "plain.npy", tmp_path / "failed.npz"), told)
+def labelled(folder, name, units, each, *, dropped=0, of="class"):
+    """Write rows with so many labels; return the rows and the labels."""
+    rng = np.random.default_rng(len(name))
+    codes = np.repeat(np.arange(units), each)[dropped:]
+    rows = rng.normal(size=(units, D))[codes] + rng.normal(size=(codes.size, D))
+    labels = np.array([f"{of} {code}" for code in codes])
+    np.savez(folder / f"{name}.npz", features=rows, labels=labels)
+    return rows, labels
+
+
+def test_classes_of_both_samples_are_strata(run, tmp_path):
+    """Many rows of each; two images of one class failed."""
+    real = labelled(tmp_path, "real", 10, 40)
+    fake = labelled(tmp_path, "generated", 10, 30, dropped=1)
+    told = gb.frechet_distance(*(gb.Sample(x, strata=labels) for x, labels in (fake, real)))
+    files = tmp_path / "real.npz", tmp_path / "generated.npz"
+    same(row(run, *files), told)
+    said = run("score", *files).err.splitlines()
+    assert [line.split(": ", 1)[1] for line in said] == [
+        f"{files[0]}: 10 labels of 40 rows each are taken as strata (--groups labels for groups)",
+        f"{files[1]}: 10 labels of 29 to 30 rows each are taken as strata (--groups labels for "
+        "groups)",
+    ]
+
+
+def test_many_labels_of_few_rows_are_groups(run, tmp_path):
+    """Slices of patients: other patients would come next time."""
+    real, _ = labelled(tmp_path, "real", 40, 8, of="patient")
+    np.save(tmp_path / "real.npy", real)
+    fake, patients = labelled(tmp_path, "generated", 40, 8, of="other")
+    told = gb.frechet_distance(gb.Sample(fake, groups=patients), real)
+    files = tmp_path / "real.npy", tmp_path / "generated.npz"
+    same(row(run, *files), told)
+    assert "40 labels of 8 rows each are taken as groups" in run("score", *files).err
+    asked = row(run, *files, "--strata", "labels")
+    same(asked, gb.frechet_distance(gb.Sample(fake, strata=patients), real))
+    assert asked["stderr"] < 0.8 * told.stderr  # the reading that would be wrong
+
+
+@pytest.mark.parametrize(("units", "each"), [(10, 30), (20, 10), (25, 4), (40, 25)])
+@pytest.mark.parametrize("command", ["score", "plan"])
+def test_labels_that_can_be_either_are_asked_for(run, tmp_path, units, each, command):
+    """Of one sample only; few of few rows; the narrower interval is never taken in silence."""
+    labelled(tmp_path, "generated", units, each)
+    np.save(tmp_path / "real.npy", np.random.default_rng(3).normal(size=(200, D)))
+    files = tmp_path / "real.npy", tmp_path / "generated.npz"
+    more = ("--half-width", "0.5") if command == "plan" else ()
+    done = run(command, *files, *more)
+    assert done.code == 2
+    assert done.err == (
+        f"genbounds: {files[1]}: {units} labels of {each} rows each can be groups (others would be "
+        "drawn next time) or strata (the same classes again): pass --groups labels or --strata "
+        "labels, or --iid for neither.\n"
+    )
+    for option in ("--groups", "--strata"):
+        assert run(command, *files, option, "labels", *more).code == 0
+    assert run(command, *files, "--iid", *more).code == 0
 
 
 def test_groups_go_before_labels_that_they_go_across(run, files, tmp_path):
@@ -77,7 +127,7 @@ def test_groups_go_before_labels_that_they_go_across(run, files, tmp_path):
     np.savez(file, features=rows, labels=classes, across=across, within=within)
     said = row(run, folder / "real.npz", file, "--groups", "across")
     same(said, gb.frechet_distance(gb.Sample(rows, groups=across), real))
-    said = row(run, folder / "real.npz", file, "--groups", "within")
+    said = row(run, folder / "real.npz", file, "--groups", "within", "--strata", "labels")
     same(said, gb.frechet_distance(gb.Sample(rows, groups=within, strata=classes), real))
     told = run("score", folder / "real.npz", file, "--groups", "across", "--strata", "labels")
     assert "has group 0 in two strata" in told.err
@@ -175,7 +225,8 @@ def test_selection_draws_by_the_design(run, files):
 
 
 def test_a_model_that_is_given_twice_is_named(run, files):
-    folder, _ = files
-    done = run("score", folder / "real.npz", folder / "good.npz", folder / "labelled.npz", "--json")
+    folder, drawn = files
+    np.savez(folder / "again.npz", features=drawn["good"][0], strata=drawn["good"][1])
+    done = run("score", folder / "real.npz", folder / "good.npz", folder / "again.npz", "--json")
     codes = [warning["code"] for warning in done.json["ranking"]["warnings"]]
     assert codes == ["same-rows"]
