@@ -15,7 +15,7 @@ import subprocess
 import sys
 
 KERNELS = ("Haswell", "Sandybridge")
-NUMERICAL = ("bounds", "decisions", "estimators", "golden", "select", "simulate")
+NUMERICAL = ("bounds", "decisions", "estimators", "frozen", "golden", "select", "simulate")
 TESTS = [
     *(f"tests/{name}" for name in NUMERICAL),
     "-m",

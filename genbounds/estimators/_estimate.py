@@ -386,7 +386,8 @@ class Estimate:
         self, value: float, ends: tuple[float, float], level: float
     ) -> tuple[Diagnostic, ...]:
         found: list[Diagnostic] = []
-        if ends[1] < self.lower_limit:
+        rounding = SAME if self.log_scale else SAME * abs(self.lower_limit)
+        if ends[1] < self.lower_limit - rounding:
             question = "Are the samples independent of one another and of the reference?"
             if self.interval(FAR_BELOW)[1] < self.lower_limit:
                 text = "the whole interval lies far below the smallest possible value"
@@ -398,7 +399,7 @@ class Estimate:
                     f"chance in up to {chance} of the samples of a model at that value"
                 )
                 found.append(caution("out-of-range", text, question))
-        elif self.value < self.lower_limit - SAME * abs(self.lower_limit):
+        elif self.value < self.lower_limit - rounding:
             found.append(
                 caution(
                     "out-of-range",
