@@ -223,7 +223,7 @@ GOOD = features(n=30)
 @pytest.mark.parametrize(
     ("x", "arguments", "message"),
     [
-        (GOOD, {"order": 0.0}, r"`order` must be a number in \(0, inf\]; got 0.0"),
+        (GOOD, {"order": 0.0}, r"`order` must be a number in \(0, 64\], or inf; got 0.0"),
         (GOOD, {"order": math.nan}, "`order`"),
         (GOOD, {"method": "svd"}, "`method` must be one of"),
         (GOOD, {"kernel": "gauss"}, "`kernel` must be one of"),
