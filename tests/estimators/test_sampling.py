@@ -584,3 +584,25 @@ def test_rounding_makes_no_sample_too_small(factor):
     x = np.random.default_rng(0).normal(size=(50, 4))
     known = gb.Moments(np.zeros(4), np.eye(4))
     assert "few-samples" not in codes(gb.frechet_distance(gb.Sample(x, weights=weights), known))
+
+
+def test_curvature_of_the_published_kid_of_groups():
+    """Without it nearly all misses of the interval are on one side.
+
+    Σ G_I G_J p_I K p_J over I ≠ J, the units of both samples; the reference has negative weights.
+    """
+    rng = np.random.default_rng(9)
+    ids = np.repeat(np.arange(24), 3)
+    x, y = (rng.normal(size=(24, 3))[ids] + rng.normal(size=(72, 3)) for _ in range(2))
+    w, units, p, f, means = weight_steps(72, groups=ids)
+    both = np.concatenate([x, y])
+    gram = kernel(both, both)
+    signed = np.concatenate([w, -w])
+    steps, further = linalg.block_diag(p, -p), linalg.block_diag(units - w / 24, w / 24 - units)
+    own = np.tile(f, 2) * 2.0 * np.einsum("ai,ij,aj->a", further, gram, steps)
+    own -= linalg.block_diag(means, means) @ own
+    g = 2.0 * steps @ gram @ signed - np.tile(f, 2) * own
+    inside = steps @ gram @ steps.T
+    expected = g @ inside @ g - g**2 @ np.diagonal(inside)
+    score = KernelReference(gb.Sample(y, groups=ids + 100)).estimate(gb.Sample(x, groups=ids))
+    assert score.sample.curvature + score.reference.curvature == pytest.approx(expected, rel=0.2)
