@@ -23,6 +23,7 @@ Code = Literal[
     "same-rows",
     "dependent-rows",
     "unrelated-labels",
+    "shared-seeds",
     "balanced-classes",
     "reference-size-unknown",
     "random-weights",

@@ -25,6 +25,7 @@ from genbounds.estimators._close_rows import SEED, close_rows
 from genbounds.estimators._coincidences import LEAK_SHARE, judge_common_rows
 from genbounds.estimators._design import Design, Index, design_of
 from genbounds.estimators._moments import Moments
+from genbounds.estimators._shared_seeds import FALSE_ALARM, shared_places_pvalue
 from genbounds.results import Diagnostic, caution, unreliable
 from genbounds.samples import Sample, features_of
 from genbounds.validation import InputError, check_features
@@ -103,7 +104,8 @@ def inspect(
             rows, ids = rows[order], ids[order]
             design = replace(design, unit=design.unit[order])
             return Inspected(rows, design, True, ids)
-        return Inspected(rows, design, True, ids, _unrelated(rows, x, ids, what, posteriors))
+        warnings = _unrelated(rows, x, ids, what, posteriors) + _shared_seeds(rows, x, what)
+        return Inspected(rows, design, True, ids, warnings)
     # A distance from constant rows is the mistake of an encoder; no diversity is a finding.
     if what and len(rows) > 1 and (ids == ids[0]).all():
         return Inspected(rows, None, False, ids, (_constant(len(rows), what),))
@@ -165,6 +167,22 @@ def _unrelated(
             ),
         )
     return found
+
+
+def _shared_seeds(rows: NDArray[Any], x: Sample, what: str) -> tuple[Diagnostic, ...]:
+    """Notice groups whose k-th rows are alike: all were drawn from the same seeds."""
+    if x.groups is None or shared_places_pvalue(rows, x.groups) > FALSE_ALARM:
+        return ()
+    whose = f"{what} rows" if what else "rows"
+    return (
+        unreliable(
+            "shared-seeds",
+            f"{whose} at the same place of every group are more alike than others: all groups were "
+            "drawn from the same seeds, whose part of the error the interval leaves out",
+            "Draw every group from seeds of its own. If places mean something else (frames of a "
+            "clip), the interval is for these places.",
+        ),
+    )
 
 
 def _likeness_within(rows: NDArray[Any], labels: NDArray[Any]) -> float:

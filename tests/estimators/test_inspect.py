@@ -16,6 +16,7 @@ from genbounds.estimators._close_rows import (
     close_rows,
 )
 from genbounds.estimators._inspect import _likeness, inspect, leaked, shared_rows
+from genbounds.estimators._shared_seeds import FALSE_ALARM, shared_places_pvalue
 from tests.warnings_of import codes
 
 REAL = gb.Moments(np.full(16, 0.2), 1.3 * np.eye(16))
@@ -399,3 +400,60 @@ def test_rows_whose_distances_leave_single_precision_are_left_alone(size):
     rows = np.random.default_rng(0).normal(size=(40, 4)).astype(np.float32)
     rows[7:9] = size
     assert _log_distances(rows, np.arange(40)) is None
+
+
+# --- the same seeds for every prompt --------------------------------------------------------------
+
+
+def drawn_with_seeds(rng, groups, size, d, share):
+    """Half of the variance is the group's, `share` that of the place in it."""
+    parts = ((groups, 1, 0.5), (1, size, share), (groups, size, 0.5 - share))
+    rows = sum(np.sqrt(v) * rng.normal(size=(a, b, d)) for a, b, v in parts)
+    return (rows * np.arange(1, d + 1) ** -0.5).reshape(-1, d), np.repeat(np.arange(groups), size)
+
+
+def accused(runs, make):
+    streams = np.random.SeedSequence(1).spawn(runs)
+    pvalues = [shared_places_pvalue(*make(np.random.default_rng(one))) for one in streams]
+    return int((np.array(pvalues) <= FALSE_ALARM).sum())
+
+
+NOTHING_SHARED = {
+    "normal": lambda rng: drawn_with_seeds(rng, 100, 4, 64, 0.0),
+    "one feature, pairs": lambda rng: drawn_with_seeds(rng, 20, 2, 1, 0.0),
+    "heavy": lambda rng: (rng.standard_t(2, (200, 8)), np.arange(200) // 4),
+    "counts": lambda rng: (rng.poisson(1.0, (200, 8)) * 1.0, np.arange(200) // 4),
+    "one-hot": lambda rng: (np.eye(10)[rng.integers(10, size=200)], np.arange(200) // 2),
+}
+
+
+@pytest.mark.parametrize("name", NOTHING_SHARED)
+def test_groups_that_share_nothing_are_not_accused(name):
+    """H0: at most one in 1,000; a check that accused one in 30 is seen with 0.99 of 300."""
+    assert accused(300, NOTHING_SHARED[name]) <= binom.isf(1e-4, 300, FALSE_ALARM)
+
+
+@pytest.mark.parametrize(("groups", "size", "share"), [(200, 4, 0.02), (50, 20, 0.02)])
+def test_common_seeds_are_seen(groups, size, share):
+    """Found in 60 of 60: in 95 of 100 at least, at level 0.05."""
+    assert accused(60, lambda rng: drawn_with_seeds(rng, groups, size, 64, share)) == 60
+
+
+@pytest.mark.parametrize("score", [gb.frechet_distance, gb.kernel_inception_distance])
+def test_they_make_a_score_unreliable(score):
+    rng = np.random.default_rng(2)
+    real = rng.normal(size=(400, 4))
+    rows, groups = drawn_with_seeds(rng, 100, 4, 4, 0.1)
+    found = score(gb.Sample(rows, groups=groups), real)
+    assert "shared-seeds" in {w.code for w in found.warnings if w.severity == "unreliable"}
+    order = np.argsort(groups + rng.random(400), kind="stable")  # nothing can be seen any more
+    found = score(gb.Sample(rows[order], groups=groups), real)
+    assert "shared-seeds" not in {w.code for w in found.warnings}
+
+
+def test_unequal_or_few_groups_are_not_judged():
+    rng = np.random.default_rng(3)
+    rows, groups = drawn_with_seeds(rng, 30, 4, 8, 0.3)
+    assert shared_places_pvalue(rows, groups) < 1e-6
+    assert shared_places_pvalue(rows[1:], groups[1:]) == 1.0
+    assert shared_places_pvalue(rows[:40], groups[:40]) == 1.0
