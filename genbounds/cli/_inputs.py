@@ -20,9 +20,9 @@ from genbounds.features import (
     check_same_encoder,
     entry_point,
     is_entry_point,
-    is_media,
     media_kind,
 )
+from genbounds.features.sources import is_media_by_name
 from genbounds.files import (
     FORMATS,
     Statistics,
@@ -30,8 +30,7 @@ from genbounds.files import (
     display,
     pick_label,
     pick_labels,
-    read_metadata,
-    shape_of,
+    read_header,
 )
 from genbounds.samples import balanced, go_across
 from genbounds.validation import InputError, meant
@@ -116,14 +115,16 @@ def load(
     if not referenced:
         _refuse_size_of_statistics(drawing, "here is no reference")
     # Before anything is read: the files may be large.
-    files = [path for path in paths if not is_media(path)]
-    check_same_encoder({display(path): read_metadata(path) for path in files})
+    headers = {path: read_header(path) for path in paths if not is_media_by_name(path)}
+    files = {path: header for path, header in headers.items() if not header.images}
+    check_same_encoder({display(path): header.origin for path, header in files.items()})
     if metric.data == "features":
-        check_widths({path: shape for path in files if (shape := shape_of(path)) is not None})
+        check_widths({path: header.shape for path, header in files.items() if header.shape})
     inputs = [
         _input(
             given,
             name,
+            media=given not in files,
             encoder=encoder,
             metric=metric,
             logits=logits,
@@ -142,6 +143,7 @@ def _input(
     given: Path,
     name: str,
     *,
+    media: bool,
     encoder: FolderEncoder | None,
     metric: MetricSpec,
     logits: bool,
@@ -150,7 +152,7 @@ def _input(
 ) -> Input:
     """Read one file, opened once: features and labels are of one moment."""
     drawing = drawing if is_reference else drawing.of_models
-    path = _encoded(given, name, encoder)
+    path = _encoded(given, name, encoder) if media else given
     with contents_of(path) as contents:
         contents.values = metric.data == "values"
         held = contents.read()
@@ -265,8 +267,6 @@ def _by_design(labels: NDArray[Any] | None, groups: NDArray[Any] | None, asked: 
 
 def _encoded(path: Path, name: str, encoder: FolderEncoder | None) -> Path:
     """Return the file of features that belongs to what was named."""
-    if not is_media(path):
-        return path
     if encoder is None and path.is_dir() and path.suffix.lower() in FORMATS:
         raise InputError(f"{display(path)}: is a folder: give the file inside it.")
     if encoder is None:

@@ -34,6 +34,7 @@ from genbounds.files._read import (
     read_metadata,
     read_statistics,
 )
+from genbounds.files._read import read_header as read_header
 from genbounds.files._read import shape_of as shape_of
 from genbounds.files._read import stream_images as stream_images
 from genbounds.files._shards import shards_of as shards_of

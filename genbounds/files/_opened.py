@@ -77,11 +77,12 @@ def ending_of(path: str | os.PathLike[str]) -> str:
 
 def open_at_once(path: str | os.PathLike[str]) -> IO[bytes]:
     """Open a file for reading; a pipe that nobody writes to is opened without waiting."""
-
-    def opener(name: str, flags: int) -> int:
-        return os.open(name, flags | getattr(os, "O_NONBLOCK", 0))
-
-    return open(path, "rb", opener=opener)
+    number = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    try:
+        return os.fdopen(number, "rb")
+    except BaseException:  # a folder, for one
+        os.close(number)
+        raise
 
 
 def _state(status: os.stat_result) -> tuple[int, int]:

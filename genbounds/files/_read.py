@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -160,10 +161,65 @@ def shape_of(path: Paths) -> tuple[int, int] | None:
     if any(ending_of(one) in WITHOUT_HEADER for one in _files(path)):
         return None
     with contents_of(path) as contents:
-        features = contents.features
-        if features is None:
-            return 0, (contents.arrays["mu"]().shape or (0,))[-1]
-        return features.shape[0], features.shape[1]
+        return _shape(contents)
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What a file says of itself before its numbers are read.
+
+    Attributes
+    ----------
+    origin : dict of str to str
+        As `read_metadata` returns it.
+    shape : tuple of int or None
+        As `shape_of`; None as well where it holds neither features nor statistics.
+    images : bool
+        Whether it is an array of images rather than of features.
+    """
+
+    origin: dict[str, str]
+    shape: tuple[int, int] | None
+    images: bool
+
+
+def read_header(path: Paths) -> Header:
+    """Read what `read_metadata`, `shape_of` and `image_count` do, opening the file once.
+
+    Parameters
+    ----------
+    path : path-like or list of path-like
+
+    Returns
+    -------
+    Header
+
+    Raises
+    ------
+    InputError
+        As `read_metadata`.
+    """
+    endings = {ending_of(one) for one in _files(path)}
+    if endings & set(WITHOUT_HEADER):
+        return Header(read_metadata(path), None, False)
+    with contents_of(path) as contents:
+        images = endings <= {".npy", ".npz"} and _or_none(_images, contents) is not None
+        return Header(contents.origin, _or_none(_shape, contents), images)
+
+
+def _or_none(read: Callable[[Contents], Any], contents: Contents) -> Any:
+    """Return nothing where a file holds something else: whoever reads it says so."""
+    try:
+        return read(contents)
+    except InputError:
+        return None
+
+
+def _shape(contents: Contents) -> tuple[int, int]:
+    features = contents.features
+    if features is None:
+        return 0, (contents.arrays["mu"]().shape or (0,))[-1]
+    return features.shape[0], features.shape[1]
 
 
 def label_arrays(path: Paths, n: int) -> dict[str, NDArray[Any]]:

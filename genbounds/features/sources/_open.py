@@ -30,15 +30,22 @@ def is_media(path: Path) -> bool:
     return media_kind(path) is not None
 
 
+def is_media_by_name(path: Path) -> bool:
+    """Whether its name alone says that it is something to encode."""
+    return _kind_by_name(path) is not None
+
+
 def media_kind(path: Path) -> str | None:
     """Say what there is to encode at `path`, in words; None if it is a file of features."""
+    return _kind_by_name(path) or ("an array of images" if _holds_images(path) else None)
+
+
+def _kind_by_name(path: Path) -> str | None:
     if path.is_dir():
         return "a folder of images"
     if ending_of(path) in ARCHIVES:
         return "an archive of images"
-    if ending_of(path) in TEXTS:
-        return "a file of texts"
-    return "an array of images" if _holds_images(path) else None
+    return "a file of texts" if ending_of(path) in TEXTS else None
 
 
 def _holds_images(path: Path) -> bool:
