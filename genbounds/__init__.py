@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from genbounds import estimators as estimators
     from genbounds import explain as explain
     from genbounds import features as features
+    from genbounds import files as files
     from genbounds import report as report
     from genbounds import select as select
     from genbounds import simulate as simulate
@@ -34,11 +35,13 @@ if TYPE_CHECKING:
     from genbounds.estimators import authpct as authpct
     from genbounds.estimators import check_score as check_score
     from genbounds.estimators import compare as compare
+    from genbounds.estimators import fid as fid
     from genbounds.estimators import frechet_by_class as frechet_by_class
     from genbounds.estimators import frechet_distance as frechet_distance
     from genbounds.estimators import inception_score as inception_score
     from genbounds.estimators import kernel_distance as kernel_distance
     from genbounds.estimators import kernel_inception_distance as kernel_inception_distance
+    from genbounds.estimators import kid as kid
     from genbounds.estimators import mean_score as mean_score
     from genbounds.estimators import mifid as mifid
     from genbounds.estimators import precision_recall as precision_recall
@@ -70,6 +73,7 @@ _PACKAGES = (
     "estimators",
     "explain",
     "features",
+    "files",
     "report",
     "select",
     "simulate",
@@ -100,11 +104,13 @@ _NAMES = {
         "authpct",
         "check_score",
         "compare",
+        "fid",
         "frechet_by_class",
         "frechet_distance",
         "inception_score",
         "kernel_distance",
         "kernel_inception_distance",
+        "kid",
         "mean_score",
         "mifid",
         "precision_recall",

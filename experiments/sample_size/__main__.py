@@ -1,7 +1,7 @@
 """Width of the 95 % interval against the number of samples, for embeddings as people use them.
 
 ``python -m experiments.sample_size`` runs everything (about three minutes on one core) and rewrites
-the tables of docs/choosing.md. The features are Gaussian with the three covariance norms that
+the tables of docs/how_many.md. The features are Gaussian with the three covariance norms that
 are printed for real embeddings; the reference is known exactly.
 """
 
@@ -19,7 +19,7 @@ import genbounds as gb
 from experiments.record import record
 from genbounds.simulate import EMBEDDING_NORMS, DirichletArm, matched_spectrum
 
-PAGE = Path(__file__).parents[2] / "docs" / "choosing.md"
+PAGE = Path(__file__).parents[2] / "docs" / "how_many.md"
 SIZES = (500, 2_000, 10_000, 50_000)
 EMBEDDINGS = {
     "Inception, d = 2,048": "inception low r",

@@ -41,7 +41,7 @@ EXAMPLES = """Examples:
 genbounds score real.npy a.npy b.npy          which model is better, and how sure is that
 genbounds gate real.npy old.npy new.npy --margin 2%   may the new model replace the old one
 genbounds plan real.npy pilot.npy --half-width 0.5    how many samples does that take
-genbounds select --reference real.npy *.npy   the best model from as few samples as possible
+genbounds select real.npy a.npy b.npy         the best model from as few samples as possible
 genbounds track real.npy step-*.npy            has training stopped improving, what to keep
 genbounds memorisation gan.npy --train a.npy --heldout b.npy   does the model copy
 genbounds mixture real.npy a.npy b.npy        is a mixture of models better than each of them
@@ -104,7 +104,7 @@ def _register(
 EVERY, SELECTABLE = metric_lines(metric_names()), metric_lines(GROWING)
 
 _register("score", score.score, "[REFERENCE] GENERATED...", score.EXAMPLES, EVERY)
-_register("select", select.select, "--reference REFERENCE ARM...", select.EXAMPLES, SELECTABLE)
+_register("select", select.select, "[REFERENCE] ARM...", select.EXAMPLES, SELECTABLE)
 _register("gate", gate.gate, "[REFERENCE] BASELINE CANDIDATE --margin M|P%", gate.EXAMPLES, EVERY)
 _register(
     "plan",

@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 EXAMPLES = """Examples:
 
 \b
-genbounds select --reference real.npy gan.npy vae.npy diffusion.npy
+genbounds select real.npy gan.npy vae.npy diffusion.npy
 genbounds select --reference stats.npz models/*.npy --confidence 0.99 --out results
 genbounds select --reference real.npy my_models:gan my_models:vae --budget 50000 --record kept
 genbounds select --reference real.npy *.npy --metric kad --target mixture --tolerance 0.5
@@ -77,7 +77,8 @@ def select(
         list[Path],
         typer.Argument(
             metavar="ARM",
-            help="One file per model: features, or for is class probabilities; rows are drawn at "
+            help="The reference, unless --reference names it or the metric needs none; then one "
+            "file per model: features, or for is class probabilities; rows are drawn at "
             "random, each once. Or a live model module:function, a function of (n, rng) that "
             "returns n new rows; with --encoder, n images or texts.",
             show_default=False,
@@ -229,7 +230,11 @@ def select(
     check_choice("--policy", policy, POLICIES)
     check_choice("--target", target, TARGETS)
     if spec.reference == "required" and reference is None:
-        raise InputError(f"--metric {metric} needs a reference: give --reference FILE.")
+        if len(arms) < 2:
+            raise InputError(
+                f"--metric {metric} needs a reference: give it first, or as --reference FILE."
+            )
+        reference, *arms = arms  # as `score` takes it
     if spec.reference == "optional" and reference is None:
         with renamed({"reference": "--reference"}):
             spec.prepared(None)  # says what it needs one for, before files are read

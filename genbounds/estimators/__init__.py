@@ -103,3 +103,6 @@ from genbounds.estimators.vendi import vendi_estimate as vendi_estimate
 from genbounds.estimators.vendi import vendi_metric as vendi_metric
 from genbounds.estimators.vendi import vendi_options as vendi_options
 from genbounds.estimators.vendi import vendi_score as vendi_score
+
+# By the names that everybody uses.
+fid, kid = frechet_distance, kernel_inception_distance

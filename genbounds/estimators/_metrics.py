@@ -115,8 +115,11 @@ def metric_spec(metric: Any) -> MetricSpec:
         return metric.spec()
     if isinstance(metric, SmoothScore):
         return _described(metric)
-    if isinstance(metric, str) and metric in _registry:
-        return _registry[metric]
+    if isinstance(metric, str):
+        # FID, KID, IS are written so; a metric of one's own may have capitals of its own.
+        for name in (metric, metric.lower()):
+            if name in _registry:
+                return _registry[name]
     if callable(metric):
         return _function_spec(metric)
     return _registry[check_choice("metric", metric, _registry)]

@@ -77,10 +77,12 @@ CALLS = {
     "score real.npy": (
         "genbounds: --metric fd needs a reference and at least one model; got one file."
     ),
-    "select good.npy": "genbounds: --metric fd needs a reference: give --reference FILE.",
+    "select good.npy": (
+        "genbounds: --metric fd needs a reference: give it first, or as --reference FILE."
+    ),
     # options
-    FD + "good.npy --metric FD": (
-        f"genbounds: `--metric` must be {METRICS}; got 'FD'. Did you mean 'fd'?"
+    FD + "good.npy --metric FDD": (
+        f"genbounds: `--metric` must be {METRICS}; got 'FDD'. Did you mean 'fd'?"
     ),
     "select good.npy --metric vendi": (
         "genbounds: `--reference` is needed by metric 'vendi': all models are scored with one "

@@ -1,4 +1,4 @@
-"""The workflow of docs/decisions.md: its steps run as they stand there."""
+"""The workflow of docs/ci.md: its steps run as they stand there."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 import genbounds as gb
 from genbounds.cli import main
 
-PAGE = Path(__file__).parents[2] / "docs" / "decisions.md"
+PAGE = Path(__file__).parents[2] / "docs" / "ci.md"
 OTHERS = ("pip install genbounds-*.whl", "python sample.py")
 
 

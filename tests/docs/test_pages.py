@@ -1,0 +1,60 @@
+"""Pages that people read on their way in are short; measured tables stand in the appendix."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+REFERENCE = {
+    "api", "arms", "bounds", "checks", "cli", "dependencies", "index", "methods", "policies",
+}  # fmt: skip
+PAGES = sorted(
+    page.relative_to(ROOT).as_posix()
+    for folder in (DOCS, DOCS / "explanation")
+    for page in folder.glob("*.md")
+    if page.stem not in REFERENCE
+)
+LONGEST_PAGE, LONGEST_TABLE = 900, 10
+WORDS = 38_300
+"""Of all these pages; the aim is 35,000."""
+README_WORDS = 520
+
+
+def words(page: Path) -> int:
+    return len(re.findall(r"\w+", page.read_text(encoding="utf-8")))
+
+
+def longest_table(text: str) -> int:
+    """Rows of the longest table, without its head."""
+    longest = rows = 0
+    for line in text.splitlines():
+        rows = rows + 1 if line.startswith("|") else 0
+        longest = max(longest, rows - 2)
+    return longest
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_is_short(page):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    assert words(ROOT / page) <= LONGEST_PAGE
+    assert longest_table(text) <= LONGEST_TABLE
+
+
+def test_the_way_in_is_short():
+    assert sum(words(ROOT / page) for page in PAGES) <= WORDS
+    assert words(ROOT / "README.md") <= README_WORDS
+
+
+def test_every_page_is_in_the_index():
+    index = (DOCS / "index.md").read_text(encoding="utf-8").splitlines()
+    pages = [*DOCS.glob("*.md"), *DOCS.glob("e*/*.md")]
+    names = {page.relative_to(DOCS).with_suffix("").as_posix() for page in pages} - {"index"}
+    assert names - set(index) == set()
+
+
+def test_rows_of_tables_are_counted():
+    assert longest_table("| a |\n|---|\n| 1 |\n| 2 |\n\n| b |\n|---|\n") == 2
