@@ -16,7 +16,7 @@ DECISIVE = ("encoder", "weights", "preprocessing")
 """Features that differ in one of these live in different spaces."""
 
 NOTED = ("precision", "libraries")
-"""Features that differ in these are close; docs/experiments.md measures how close."""
+"""Features that differ in these are close; docs/evidence/experiments.md measures how close."""
 
 RANDOM = "random"
 """The digest of untrained weights begins with this word."""

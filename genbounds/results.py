@@ -68,7 +68,7 @@ Method = Literal[
     "mean",
     "neighbours",
 ]
-"""How a value was computed; docs/choosing.md says when each is chosen."""
+"""How a value was computed; docs/methods.md says when each is chosen."""
 
 CODES: tuple[str, ...] = get_args(Code)
 METHODS: tuple[str, ...] = get_args(Method)

@@ -193,7 +193,7 @@ def mixture(
     means of these: by convexity their score is no worse than the mean of the scores, which is what
     is estimated. The bound of the gain is the least of one bound per model: only that
     of the best model can be too large, so there is no correction for their number. Time grows with
-    the square of all rows together. Derivation and measured coverage: docs/mixtures.md.
+    the square of all rows together. Derivation and measured coverage: docs/explanation/mixtures.md.
 
     References
     ----------

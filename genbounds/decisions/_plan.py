@@ -310,7 +310,7 @@ def plan(
     part of the pilot. From few samples per dimension, of the pilot or of the reference, all of it
     is taken to fall with 1/n, which asks for too many samples rather than too few, and a warning
     says so.
-    Measured accuracy: docs/decisions.md.
+    Measured accuracy: docs/evidence/decisions.md.
 
     Examples
     --------

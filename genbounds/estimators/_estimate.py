@@ -29,8 +29,8 @@ LARGEST_SHARE = 1.0 / 3.0
 """Tail index and largest share in the variance from which on the standard error is not relied on.
 Chosen on Student's t with 3 to 8 degrees of freedom, independent or common, also through a random
 network, lognormal, rare and rectified features, clusters, digits and patches of photographs
-(docs/accuracy.md): cells that cover less than 80 % are below or above it, those that cover 93 %
-hardly ever."""
+(docs/evidence/accuracy.md): cells that cover less than 80 % are below or above it, those that cover
+93 % hardly ever."""
 
 LARGEST_SHIFT = 0.6
 """Standard errors by which curvature may move an interval: beyond, its expansion is not small."""
@@ -38,7 +38,7 @@ LARGEST_SHIFT = 0.6
 FAR_BELOW = 0.99
 """Level whose whole interval must lie below the range of a score for it to be unreliable. Intervals
 at 95 % do so by chance in about one of a hundred pairs of equal distributions, these in at most one
-to three of a thousand (docs/sampling.md)."""
+to three of a thousand (docs/evidence/sampling.md)."""
 
 OwnInterval = Callable[[float], tuple[float, float]]
 """From a level to both ends of the confidence interval, on the scale of `Estimate.value`."""
@@ -139,7 +139,7 @@ class SampleError:
         that value and estimated variance rise and fall together.
     skewness : float
         E IF³ / n², the third cumulant of the linear part; 0 where its estimate would be noisier
-        than it is large (FD: docs/frechet.md).
+        than it is large (FD: docs/explanation/frechet.md).
     quadratic_variance, mixed_variance : float
         The share of the quadratic part in `variance`, 2 E h(x, x')² / n², and half of that of the
         mixed term of two samples.
@@ -552,7 +552,7 @@ def studentised_interval(
     Where value and estimated variance move together, a symmetric interval misses on one side: both
     ends are moved by (1 + z²) curvature / stderr³ + (1 + 2z²)/6 skewness / stderr³ standard errors,
     the Cornish–Fisher terms of the studentised statistic (P. Hall, "The bootstrap and Edgeworth
-    expansion", 1992, §2.4; derivation: docs/frechet.md), by at most `LARGEST_SHIFT`.
+    expansion", 1992, §2.4; derivation: docs/explanation/frechet.md), by at most `LARGEST_SHIFT`.
 
     Parameters
     ----------

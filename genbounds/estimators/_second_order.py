@@ -20,8 +20,8 @@ Where rows are not independent draws, the same holds for the independent units o
 (`_design`): with the steps p_I of the weights, G_I = Σ_i p_I,i IF(x_i) takes the place of IF(x_i)/n
 and M_IJ = Σ_ij p_I,i p_J,j h(x_i, x_j) that of h(x_i, x_j) / n² (`expand_design`).
 
-Derivation: docs/frechet.md and docs/sampling.md. Halving (`halved`) removes one more order of the
-bias.
+Derivation: docs/explanation/frechet.md and docs/explanation/sampling.md. Halving (`halved`) removes
+one more order of the bias.
 """
 
 from __future__ import annotations

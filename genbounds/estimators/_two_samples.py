@@ -2,8 +2,8 @@
 
 To second order a score of two samples has, beside the quadratic part h of either (`_second_order`),
 a mixed part 2 Σ h(x_i, y_j) / nm. A score says what it is by a `Between`; from there on the
-Fréchet distance and kernel distances are the same. Derivation: docs/frechet.md and
-docs/sampling.md.
+Fréchet distance and kernel distances are the same. Derivation: docs/explanation/frechet.md and
+docs/explanation/sampling.md.
 """
 
 from __future__ import annotations

@@ -100,7 +100,7 @@ def memorisation(
     `pvalue` takes all generated rows: over-fitting makes it small as well. `copies_pvalue` takes
     near copies only, and lets training rows be as much likelier as generated rows that are no near
     copies show them to be (`odds`). That over-fitted generators without copies pass it is measured,
-    not proved (docs/memorisation.md).
+    not proved (docs/explanation/memorisation.md).
 
     Examples
     --------

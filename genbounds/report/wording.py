@@ -184,7 +184,7 @@ METHOD_WORDS = {
     "contour": "few samples: bias removed by a contour integral over the spectrum",
     "joint-contour": "few samples: bias removed by a contour integral over both spectra",
 }
-"""What the methods do whose names do not say it; docs/choosing.md has when each is chosen."""
+"""What the methods do whose names do not say it; docs/methods.md has when each is chosen."""
 
 
 def method_lines(scores: Mapping[str, Score]) -> list[str]:

@@ -6,7 +6,7 @@ the pilot, which also fits w, the distance of a mixture v is at least Σ v_a E_a
     f(w) - f(v) <= Σ v_a g_a,  g_a = f(w) - E_a φ - E ψ:
 
 the noise of φ and ψ cancels most of that of f(w), and nothing depends on how well they were chosen
-but the length of the bound. Proof: docs/selection.md.
+but the length of the bound. Proof: docs/explanation/mixture_gap.md.
 """
 
 from __future__ import annotations

@@ -22,7 +22,8 @@ large, or too small; the largest energy of a single frequency is too large. The 
 multiplied by their number (Bonferroni).
 
 Under random orders p-values of 1 % and below came out at most half as often as they say (Gaussian,
-Student t, one-hot, binary and rare rows, n from 100 to 1,000). docs/selection.md has the power.
+Student t, one-hot, binary and rare rows, n from 100 to 1,000). docs/evidence/selection_dependent.md
+has the power.
 """
 
 from __future__ import annotations

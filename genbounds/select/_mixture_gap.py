@@ -11,7 +11,7 @@ of each g_a; as v is fixed, whatever the samples are, the number of the latter c
 1 / f, with c = w: there 1 / f(v) - 1 / f(w) is at most what it is with the least f(v). Both bounds
 are of means over pairs of folds, at weights fitted to the other folds (`CrossedMeans`): the gap
 that they give is concave in f and G, so that it holds for the mean weights. Who draws next is
-decided by rows apart, the pilot. Proof: docs/selection.md.
+decided by rows apart, the pilot. Proof: docs/explanation/mixture_certificate.md.
 """
 
 from __future__ import annotations

@@ -86,7 +86,7 @@ def plan(
     The run is simulated 1,000 times with policy "elimination" ("lucb" ends at the same looks):
     centres drawn from the pilots' estimates and standard errors, paths of the scores with the
     variances of the pilots at every look. Shares are thus known to 3 points. Measured against
-    runs: docs/selection.md.
+    runs: docs/selection_plan.md.
 
     Examples
     --------

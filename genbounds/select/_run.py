@@ -225,7 +225,8 @@ def run(  # type: ignore[misc]  # the short overloads take the same parameters
     The certificate assumes that at the planned looks the debiased scores of an arm are jointly
     normal with the stated standard errors (asymptotically true for any distribution with the
     moments that the estimator asks for) and that arms are independent; it holds at any stopping
-    time, whatever the policy does. Derivation, error rates and sample counts: docs/selection.md.
+    time, whatever the policy does. Derivation, error rates and sample counts:
+    docs/explanation/certificate.md.
 
     References
     ----------

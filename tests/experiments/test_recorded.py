@@ -1,4 +1,5 @@
-"""Scripts that record into docs/experiments.md: every path at a tiny size, on a page of its own."""
+"""Scripts that record into docs/evidence/experiments.md: every path at a tiny size, on a page of
+its own."""
 
 from __future__ import annotations
 

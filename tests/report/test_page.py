@@ -314,7 +314,7 @@ def test_sources_are_links_to_the_papers():
 
 
 def test_methods_whose_names_say_little_are_explained():
-    """Each of the table in docs/choosing.md that has a bias to remove."""
+    """Each of the table in docs/methods.md that has a bias to remove."""
     scores = {method: replace(make_score(1.0), method=method) for method in wording.METHOD_WORDS}
     lines = wording.method_lines(scores)
     assert set(wording.METHOD_WORDS) <= set(METHODS)

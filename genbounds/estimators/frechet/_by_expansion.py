@@ -18,7 +18,7 @@ LARGEST_REMAINDER = 0.4
 """Standard errors of bias that may be left after the third order. Where the bias is k times that of
 Gaussian rows, about k - 1 times the third-order correction is left: the remainder of heavy tails
 falls more slowly with n than halving takes it to. Rows of Student's t with 4 and 5 degrees of
-freedom, which cover too seldom, are above it, those with 8 below (docs/accuracy.md)."""
+freedom, which cover too seldom, are above it, those with 8 below (docs/evidence/accuracy.md)."""
 
 
 def expanded(fake: FrechetSample, real: FrechetSample, regime: Regime, every_row: bool) -> Estimate:

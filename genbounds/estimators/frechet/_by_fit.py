@@ -18,8 +18,8 @@ RATIO = 8
 
 DIRECTIONS = 100
 """... from so many dimensions on, the spectrum fit still errs less than the expansion, for every
-distribution tried (docs/few_samples.md): its remainder falls with the samples per dimension, the
-standard error with the number of dimensions as well."""
+distribution tried (docs/explanation/few_samples.md): its remainder falls with the samples per
+dimension, the standard error with the number of dimensions as well."""
 
 GROUPS = 5
 """Groups of the delete-group jackknife over the other sample when one sample is small."""
@@ -138,8 +138,8 @@ def _one_by_one(
     """Remove either bias as if it were alone, where moments are all that is known of one sample.
 
     Then widen by what that leaves. The rest is positive; measured at equal sizes
-    (docs/few_samples.md) it is 5 % of the removed bias at three samples per dimension, 10 % at two,
-    18 % at one, and most of it below.
+    (docs/explanation/few_samples.md) it is 5 % of the removed bias at three samples per dimension,
+    10 % at two, 18 % at one, and most of it below.
     """
     mirrored = _fit(other, few)
     plugin = Pair(few, other).plugin

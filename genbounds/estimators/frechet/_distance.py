@@ -49,7 +49,7 @@ def frechet_distance(
         Coverage of the interval, in (0, 1).
     interval : {"influence", "jackknife", "bootstrap"} or Jackknife or Bootstrap
         How the interval is made. The default needs one estimate and is the one whose coverage is
-        measured in docs/accuracy.md; the others recompute the estimate, for comparison.
+        measured in docs/evidence/accuracy.md; the others recompute the estimate, for comparison.
 
     Returns
     -------
@@ -65,9 +65,9 @@ def frechet_distance(
 
     Notes
     -----
-    Second-order expansion and influence function: docs/frechet.md. With fewer than 4 samples per
-    dimension: docs/few_samples.md. The root is never taken of a non-symmetric product: values are
-    real at every sample size.
+    Second-order expansion and influence function: docs/explanation/frechet.md. With fewer than 4
+    samples per dimension: docs/explanation/few_samples.md. The root is never taken of a
+    non-symmetric product: values are real at every sample size.
 
     References
     ----------

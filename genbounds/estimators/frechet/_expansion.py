@@ -9,7 +9,7 @@ with H_ij = s_i s_j / (2 (s_i + s_j)), because the divided difference of the der
 of the root at (s_i², s_j²) is -1 / (2 s_i s_j (s_i + s_j)). The linear part gives the influence
 function, the quadratic part the bias. Swapping the roles of the two samples gives the same formulas
 with w = s⁻² Uᵀ Lᵀ Σ (y - μ_r), since both directions share the singular values s. Derivation:
-docs/frechet.md.
+docs/explanation/frechet.md.
 """
 
 from __future__ import annotations
@@ -127,7 +127,8 @@ def transport_roots(roots: Float, n: float, other: float = math.inf) -> Float:
         s_i/2n Σ_j (1 + δ_ij) (1 - r_ij²) - s_i/2m Σ_j (1 + δ_ij) (1 - r_ij)²,
         r_ij = s_i / (s_i + s_j),
 
-    for Gaussian rows: the third-order term of the distance. Derivation: docs/frechet.md.
+    for Gaussian rows: the third-order term of the distance. Derivation:
+    docs/explanation/frechet.md.
 
     Parameters
     ----------
@@ -178,7 +179,8 @@ def gaussian_bias_beyond_second_order(roots: Float, n: int) -> float:
     """Rest of the bias for Gaussian features, of every order in 1/n at a fixed ratio of r to n.
 
     The root of the population spectrum of Lᵀ Σ L by the contour integral of the Marchenko–Pastur
-    law, docs/few_samples.md, against `gaussian_bias`. Needs fewer positive roots than n - 1.
+    law, docs/explanation/few_samples.md, against `gaussian_bias`. Needs fewer positive roots than
+    n - 1.
     """
     s = roots[positive_roots(roots)]
     if not s.size:

@@ -9,7 +9,7 @@ with g the gap of the means and p_i the columns of the projection to w. The same
 covariance stands in both factors of I - T and Σ, so that each part of G is freed of its own bias.
 Fourth moments that are not Gaussian change bias and variance by the ratios that `FourthMoments`
 has, from rows kept beside the statistics or borrowed from the other sample. Derivation:
-docs/frechet.md.
+docs/explanation/frechet.md.
 """
 
 from __future__ import annotations

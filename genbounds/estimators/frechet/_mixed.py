@@ -1,7 +1,7 @@
 """The Fréchet distance of a mixture: one half of the rows chooses the shares, the other judges.
 
 The distance is convex in the shares, so that mean shares are no worse than the two distances
-together say (docs/mixtures.md).
+together say (docs/explanation/mixtures.md).
 """
 
 from __future__ import annotations
@@ -149,7 +149,8 @@ def _variance_of_choice(
 
     The shares follow the noise of one half, and judge it by that of the other, and the other way
     round. To first order the covariance of both errors is half of the variance of one half's
-    difference at both sets of shares, of which a quarter comes to the mean (docs/mixtures.md).
+    difference at both sets of shares, of which a quarter comes to the mean
+    (docs/explanation/mixtures.md).
     """
     if (weights[0] == weights[1]).all():
         return 0.0

@@ -115,7 +115,8 @@ class FrechetReference:
 
         `fake` and `estimator` are those of `frechet_distance`, `subsets` those of
         `frechet_infinity`. With ``influences=False``, for one score and no difference, a random
-        part of the rows of a large sample stands for all in bias and variance (docs/frechet.md).
+        part of the rows of a large sample stands for all in bias and variance
+        (docs/explanation/frechet.md).
         """
         with threads_for(max(_work(fake), self._work)):
             side, real, unit = self._pair(fake)

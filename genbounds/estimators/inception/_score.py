@@ -58,7 +58,7 @@ def inception_score(
     -----
     With q the mean posterior, log IS has influence ``KL(p_i ‖ q) - log IS`` and bias
     ``-Σ_j Var(p_j) / (2 n q_j)``. Derivation, and why the textbook standard error is too small with
-    few samples: docs/inception.md.
+    few samples: docs/explanation/inception.md.
 
     References
     ----------

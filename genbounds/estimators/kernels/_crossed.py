@@ -5,7 +5,7 @@ distance of the mixture w is ‖Σ c_a m_a‖²; without a reference c = w, and 
 mean of the kernel. What is claimed of weights must not come from the rows that chose them. So the
 rows are divided into folds, and ⟨m_a, m_b⟩ is only ever estimated *across* two folds, at weights
 fitted to the other folds: no row meets itself, which leaves no bias, nor its own weights; and
-J - 1 of J pairs of rows count. Derivation: docs/mixtures.md.
+J - 1 of J pairs of rows count. Derivation: docs/explanation/mixtures.md.
 """
 
 from __future__ import annotations
@@ -238,7 +238,8 @@ class CrossedMeans:
 
         Weights for one pair of folds are fitted to rows that another pair judges, and the other way
         round, so that the errors of two pairs are correlated: little where the best weights are
-        clear, but as much as their own variance where they are not. Derivation: docs/mixtures.md.
+        clear, but as much as their own variance where they are not. Derivation:
+        docs/explanation/mixtures.md.
 
         Parameters
         ----------

@@ -7,7 +7,7 @@ With a kernel k, x generated and y real,
 Averages over pairs of *different* rows are unbiased at every sample size. What a row adds to first
 order is twice its witness w(x) = E k(x, x') - E k(x, y); where both distributions are equal the
 witness is constant, and the variance is that of the doubly centred kernels alone. Derivation:
-docs/kid.md.
+docs/explanation/kid.md.
 """
 
 from __future__ import annotations

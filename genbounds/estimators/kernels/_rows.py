@@ -1,6 +1,6 @@
 """Kernel distance of independent rows: sums over pairs, and the exact variance of the U-statistic.
 
-Derivation: docs/kid.md.
+Derivation: docs/explanation/kid.md.
 """
 
 from __future__ import annotations

@@ -93,7 +93,8 @@ def precision_recall(
     (S_A - S_B)² / 4 over random halves A and B, which consist of whole groups and divide every
     stratum, more where shares of halves are nearer to 1. Density and ratios: value ± t · s, t of
     `splits` degrees of freedom; shares: Clopper and Pearson's limits [3]_. For single-precision
-    features memory stays below 1 GiB beside them at n = m = 50,000 (docs/precision_recall.md).
+    features memory stays below 1 GiB beside them at n = m = 50,000
+    (docs/explanation/precision_recall.md).
 
     References
     ----------

@@ -2,7 +2,7 @@
 
 Cut both samples at random into halves: the scores of the halves are two independent repeats at half
 the size, so that the mean of (S_A - S_B)² / 4 over the cuts estimates the variance of the score.
-Derivation, and why nothing else does: docs/precision_recall.md.
+Derivation, and why nothing else does: docs/explanation/precision_recall.md.
 """
 
 from __future__ import annotations

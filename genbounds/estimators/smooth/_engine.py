@@ -11,7 +11,7 @@ f_I = (r/(r-1))^½ for a stratum of r units: what `_second_order` does with kern
 derived by hand. M is never formed. For random signs s one product with the Hessian gives B = Ms:
 s'B is an unbiased estimate of tr M, s_I B_I of M_II, and |B|² of the sum of all M_IJ². The variance
 of s'B is that of the quadratic part itself, so that m probes add the share 1/m of it. Derivation:
-docs/any_score.md.
+docs/explanation/any_score.md.
 """
 
 from __future__ import annotations

@@ -84,8 +84,8 @@ class SmoothScore:
     Notes
     -----
     To second order; what is left of the bias is of order 1/n². Derivation, measurements and where
-    it fails: docs/any_score.md. A function that has a method ``of_rows(x, y)``, which returns a
-    function ``(w, v)`` of the weights alone, is prepared once for all evaluations.
+    it fails: docs/explanation/any_score.md. A function that has a method ``of_rows(x, y)``, which
+    returns a function ``(w, v)`` of the weights alone, is prepared once for all evaluations.
 
     References
     ----------

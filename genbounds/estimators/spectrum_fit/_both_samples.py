@@ -3,7 +3,7 @@
 The eigenvalues of Σ̂ Σ̂_r are related to those of Σ Σ_r as those of one sample covariance are to
 those of its population, with the Marchenko–Pastur equations of both samples multiplied
 (`_marchenko_pastur`): the samples are free of each other, so that S-transforms multiply. Derivation
-and measurements: docs/few_samples.md.
+and measurements: docs/explanation/few_samples.md.
 """
 
 from __future__ import annotations

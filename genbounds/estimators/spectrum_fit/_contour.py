@@ -7,7 +7,7 @@ With m(z) = N⁻¹ Σ_i 1/(λ_i - z) - (1 - c)/z and w = -1/m (X. Mestre, IEEE T
 
 and for the product of two sample covariances w = 1/(z m m̃), with m̃ the same for the number of rows
 of the other. It assumes no shape of the spectrum, but that no row is longer than another.
-Derivation, and the O(1) bias that is taken off: docs/few_samples.md.
+Derivation, and the O(1) bias that is taken off: docs/explanation/few_samples.md.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ Marchenko–Pastur equation. For the product of two sample covariances the equat
 multiplied. The population spectrum is a smooth curve log t_j against log j, fitted
 by generalised least squares with the covariance of the noise of ρ (Bai & Silverstein 2004, Thm
 1.1) and their O(1/N) bias taken off. Where a spectrum of like shape is known, the curve may also be
-what the spectrum is beside that one. Derivations: docs/few_samples.md.
+what the spectrum is beside that one. Derivations: docs/explanation/few_samples.md.
 """
 
 from __future__ import annotations

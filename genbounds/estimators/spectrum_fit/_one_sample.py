@@ -3,7 +3,7 @@
 The distance is ``‖gap‖² + Tr Σ + Tr Σ_r - 2 Tr √M``, M = Lᵀ Σ L, Σ_r = L Lᵀ. All but the last term
 are unbiased up to Tr Σ / n; the root is taken of the population spectrum of M that a separable
 Marchenko–Pastur law fits to the sample's (`_marchenko_pastur`). Derivations, and where it fails:
-docs/few_samples.md.
+docs/explanation/few_samples.md.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The map (Σ, Σ_r) ↦ Tr √(Lᵀ Σ L), Σ_r = L Lᵀ, is jointly concave, so that samples make it too small
 on average; and it is at most √(Tr Σ Tr Σ_r) (Cauchy–Schwarz). The truth lies between these two up
-to the noise of the samples, also where a fit is poor. Derivation: docs/few_samples.md.
+to the noise of the samples, also where a fit is poor. Derivation: docs/explanation/few_samples.md.
 """
 
 from __future__ import annotations

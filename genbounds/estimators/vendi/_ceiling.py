@@ -8,7 +8,8 @@ log D is, for a finite order α,
 
 a weighted sum of noncentral chi-squares. Its central part has mean b (the bias) and variance v (the
 quadratic part); by Satterthwaite's match it is a χ²(m) with a = v/(2b), m = b/a, and what the
-population itself lacks, τ, is a times the noncentrality. Measured coverage: docs/vendi.md.
+population itself lacks, τ, is a times the noncentrality. Measured coverage:
+docs/explanation/vendi.md.
 """
 
 from __future__ import annotations

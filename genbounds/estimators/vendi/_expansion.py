@@ -8,7 +8,7 @@ C = U diag(λ) Uᵀ, z = Uᵀφ(x) and E_ij = mean(z_i z_j) - δ_ij λ_i,
 
 (Lewis & Sendov 2001, for any twice differentiable symmetric g). From the side of the n × n Gram
 matrix K/n = V diag(λ) Vᵀ the same coordinates are z_j(x_i) = (n λ_j)^½ V_ij, so both share
-this module. Derivation: docs/vendi.md.
+this module. Derivation: docs/explanation/vendi.md.
 """
 
 from __future__ import annotations

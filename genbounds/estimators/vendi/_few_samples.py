@@ -2,7 +2,7 @@
 
 Below that ratio the eigenvalues of the sample say little one by one, but together they determine a
 smooth population spectrum (`_marchenko_pastur`), whose entropy is the score. Measured, and where
-it fails: docs/vendi.md, "Few samples".
+it fails: docs/explanation/vendi.md, "Few samples".
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ from genbounds.estimators.vendi._expansion import log_vendi
 from genbounds.validation import Float
 
 DOUBT = 0.05
-"""Share of the removed bias by which a believed fit is off: measured, see docs/vendi.md."""
+"""Share of the removed bias by which a believed fit is off: measured, see
+docs/explanation/vendi.md."""
 
 REFUSED_MISFIT = 1.0
 """Mean squared whitened residual above which the fit is refused; from `MISFIT` on the variance is

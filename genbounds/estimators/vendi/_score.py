@@ -108,10 +108,10 @@ def vendi_score(
     Notes
     -----
     The interval is computed for the logarithm. Influence function and second-order bias of any
-    symmetric function of the spectrum: docs/vendi.md, with what replaces the normal interval
-    near the largest possible score and for a tied largest eigenvalue. With an infinite feature
-    dimension and an order below 2 the score keeps growing with n: "exact" and "lanczos" then give
-    the empirical score, whose interval is for samples of this very size.
+    symmetric function of the spectrum: docs/explanation/vendi.md, with what replaces the normal
+    interval near the largest possible score and for a tied largest eigenvalue. With an infinite
+    feature dimension and an order below 2 the score keeps growing with n: "exact" and "lanczos"
+    then give the empirical score, whose interval is for samples of this very size.
 
     References
     ----------

@@ -28,7 +28,7 @@ MINIMUM_ROWS = 10
 
 SEEN_SHARE, MINIMUM_FRECHET = 0.4, 16
 """FD is not debiased before so many samples per dimension, nor before so many samples:
-docs/few_samples.md, "Where it is not to be trusted"."""
+docs/explanation/few_samples.md, "Where it is not to be trusted"."""
 
 TWIN_ROWS = 512
 """Rows from which each point of the twin's curve is averaged, at least."""

@@ -314,7 +314,8 @@ REPLICATIONS, FALSE_ALARM = 400, 1e-7
 @pytest.mark.statistical
 @pytest.mark.parametrize(("arm", "reference"), list(cases()))
 def test_intervals_cover_between_92_and_98_percent(arm, reference):
-    """Null: true coverage in [0.92, 0.98] at n = 128, d = 8 (the full study: docs/accuracy.md).
+    """Null: true coverage in [0.92, 0.98] at n = 128, d = 8 (the full study:
+    docs/evidence/accuracy.md).
 
     Exact binomial gates on 400 replications with false alarm 1e-7 an arm (six arms: < 1e-6).
     Power: an interval of half the width (true coverage about 0.67) where they differ, and one

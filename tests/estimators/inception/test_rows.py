@@ -75,7 +75,7 @@ REPLICATIONS, FALSE_ALARM = 400, 1e-7
 @pytest.mark.statistical
 @pytest.mark.parametrize("name", ARMS)
 def test_intervals_cover_between_92_and_98_percent(name):
-    """Null: true coverage in [0.92, 0.98] at n = 1,000 (the full study: docs/accuracy.md).
+    """Null: true coverage in [0.92, 0.98] at n = 1,000 (the full study: docs/evidence/accuracy.md).
 
     Exact binomial gates on 400 replications, false alarm 1e-7 an arm. Power: intervals of half
     the width (true coverage 0.67) are caught with probability above 1 - 1e-9; run as a control.

@@ -31,7 +31,7 @@ FALSE_ALARM = 1e-7
 @pytest.mark.statistical
 @pytest.mark.parametrize("name", COVERAGE)
 def test_intervals_cover_between_92_and_98_percent(name):
-    """Null: true coverage in [0.92, 0.98] at n = 500 (the full study: docs/vendi.md).
+    """Null: true coverage in [0.92, 0.98] at n = 500 (the full study: docs/evidence/vendi.md).
 
     Exact binomial gates, false alarm 1e-7 a row. Power: intervals of 0.4 times the width (true
     coverage 0.57) are caught with probability above 0.999 even at 100 replications; run as a
