@@ -37,6 +37,7 @@ REFUSED = {
     "confidence 1": "plan x.npy y.npy z.npy --confidence 0.9999999999999999",
     "confidence of select": "select --reference x.npy y.npy z.npy --confidence 1e-300",
     "cost": "select --reference x.npy y.npy z.npy --cost y=1e308",
+    "option of a policy": "select x.npy y.npy z.npy --policy fd-ucb --policy-option kappa=1e308",
     "name": f"score x.npy {LONG}",
     "name of an arm": f"select --reference x.npy y.npy {LONG}",
     "name of a baseline": f"gate x.npy {LONG} y.npy --margin 1",

@@ -148,10 +148,18 @@ class Bound:
         Raises
         ------
         InputError
-            If a quantity is missing.
+            If a quantity is missing, or a constant that the width takes.
         """
         chosen = self._choose(self.width_needs, quantities)
-        return np.asarray(self.width_function(self.constants, **chosen), dtype=np.float64)
+        try:
+            return np.asarray(self.width_function(self.constants, **chosen), dtype=np.float64)
+        except KeyError as error:
+            if error.args[0] in self.constants:
+                raise
+            raise InputError(
+                f"`{self.id}` has a width that takes the constant {error.args[0]!r}, which "
+                "`constants` does not hold: add it there."
+            ) from error
 
     def error(self, **quantities: Any) -> Float:
         """Evaluate the left side of the statement, the error, from the quantities `error_needs`."""

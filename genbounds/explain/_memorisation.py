@@ -213,5 +213,6 @@ def _assumptions(pool: Pool, limit: float) -> tuple[str, ...]:
         f"training and held-out {rows} are a random split of one data set; the generated rows may "
         "depend on one another in any way",
         f"a near copy has a ratio of at most {limit:.3g}: distance to the nearest real row over "
-        "that to the fifth; copies that the encoder does not show are not seen",
+        "that to the fifth, as rows mixed from a training row and a neighbour or blurred ones have "
+        "as well; copies that the encoder does not show are not seen",
     )

@@ -8,6 +8,7 @@ import pickle
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from math import log, sqrt
 from pathlib import Path
 
@@ -604,6 +605,12 @@ def test_describes_itself():
         assert bound.repairs is None or bound.repairs in catalog()
         # A printed statement, too, may hold in the place of another.
         assert bound.repairs or not name.startswith("repaired.")
+
+
+def test_missing_constant_is_named():
+    bound = replace(catalog()["o24.hoeffding"], constants={"other": 1.0})
+    with pytest.raises(InputError, match=r"o24\.hoeffding.*takes the constant '\w+'"):
+        bound.width(**dict.fromkeys(bound.width_needs, 0.5))
 
 
 def test_missing_quantity_is_named():

@@ -91,9 +91,13 @@ def least_sampled(state: State, arms: NDArray[np.int64]) -> tuple[int, ...]:
     return tuple(int(arm) for arm in arms[n == n.min()])
 
 
+LARGEST = 1e75
+"""Of an option of a policy."""
+
+
 def check_positive(name: str, value: float, alternative: str = "") -> None:
-    """Refuse anything but a positive finite number."""
-    if not (math.isfinite(value) and value > 0.0):
+    """Refuse anything but a positive number, of which fourth powers are finite."""
+    if not 0.0 < value <= LARGEST:
         what = " ".join(("a positive number", *filter(None, (alternative,))))
         raise InputError(f"must be {what}; got {quoted(value)}.", argument=name)
 
