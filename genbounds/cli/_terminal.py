@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
@@ -88,23 +88,93 @@ def say(*lines: str) -> None:
 def print_table(
     columns: Sequence[str], rows: Sequence[Sequence[str]], *, numeric: Sequence[str] = ()
 ) -> None:
-    """Print an aligned table on standard output; text is never taken for mark-up."""
+    """Print an aligned table on standard output; text is never taken for mark-up.
+
+    On a narrow terminal texts go over several lines and names are shortened in the middle; numbers
+    and ids never are. Where even that does not fit each row becomes a paragraph.
+    """
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
-    for column in columns:
-        table.add_column(
-            column,
-            justify="right" if column in numeric else "left",
-            no_wrap=True,
-            overflow="ellipsis",
-        )
-    for row in rows:
-        table.add_row(*(Text(display(cell, limit=None)) for cell in row))
+    console = _console()
+    cells = [[display(cell, limit=None) for cell in row] for row in rows]
+    least = [_longest_word([head, *column]) for head, *column in zip(columns, *cells, strict=True)]
+    wanted = [_longest([head, *column]) for head, *column in zip(columns, *cells, strict=True)]
+    room = console.width - GAP * (len(columns) - 1)
+    if sum(wanted) > room and columns[0] not in (*numeric, *IDS):
+        # Rather a shorter name than a broken interval, unless little were left of it.
+        limit = room - sum(wanted[1:])
+        limit = limit if limit >= SHORT_NAME else max(room - sum(least[1:]), LEAST_NAME)
+        names = _shortened([row[0] for row in cells], limit)
+        cells = [[name, *row[1:]] for name, row in zip(names, cells, strict=True)]
+        least[0], wanted[0] = _longest_word([columns[0], *names]), _longest([columns[0], *names])
+    space = room - sum(least)
     with _reader_may_leave():
-        _console().print(table)
+        if space < 0:
+            _print_paragraphs(console, columns, cells)
+            return
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
+        for column, width in zip(columns, _widths(least, wanted, space), strict=True):
+            justify: Literal["left", "right"] = "right" if column in numeric else "left"
+            table.add_column(column, justify=justify, width=width, overflow="fold")
+        for row in cells:
+            table.add_row(*map(Text, row))
+        console.print(table)
+
+
+GAP = 3
+"""Columns of the terminal between two of a table."""
+
+SHORT_NAME, LEAST_NAME = 20, 12
+"""Characters of a name that is shortened: at least, and at least where space is very short."""
+
+IDS = ("Id", "Statement")
+"""Heads of columns that hold what a person types: never shortened."""
+
+
+def _longest_word(texts: Sequence[str]) -> int:
+    """Columns of the terminal that the longest word takes, which is not to be broken."""
+    from rich.cells import cell_len
+
+    return max(cell_len(word) for text in texts for word in (text.split(" ") or [""]))
+
+
+def _longest(texts: Sequence[str]) -> int:
+    """Columns of the terminal that the longest text takes on one line."""
+    from rich.cells import cell_len
+
+    return max(map(cell_len, texts))
+
+
+def _widths(least: Sequence[int], wanted: Sequence[int], space: int) -> list[int]:
+    """Share out the space that is left, those columns first that are soon content."""
+    widths = list(least)
+    for k in sorted(range(len(widths)), key=lambda k: wanted[k] - least[k]):
+        given = min(wanted[k] - least[k], space)
+        widths[k], space = widths[k] + given, space - given
+    return widths
+
+
+def _shortened(names: Sequence[str], limit: int) -> list[str]:
+    """Leave out the middle of long names; as they are where that does not tell them apart."""
+    tail = (limit - 1) // 2
+    short = [
+        name if len(name) <= limit else f"{name[: limit - 1 - tail]}…{name[-tail:]}"
+        for name in names
+    ]
+    return short if len(set(short)) == len(set(names)) else list(names)
+
+
+def _print_paragraphs(
+    console: Console, columns: Sequence[str], cells: Sequence[Sequence[str]]
+) -> None:
+    """Print a paragraph a row: its first cell, then a line for each of the others."""
+    for row in cells:
+        console.print(row[0], soft_wrap=True, style="bold")
+        for column, cell in zip(columns[1:], row[1:], strict=True):
+            if cell:
+                console.print(f"  {column}: {cell}", overflow="fold")
 
 
 def print_remarks(

@@ -530,7 +530,8 @@ def _assumptions(estimates: Sequence[Estimate], *, twins: bool) -> tuple[str, ..
     if twins:
         found.append(
             "the other model varies as the pilot does and is close to it, so that the noise of the "
-            "reference cancels in their difference"
+            "reference cancels in their difference; if the pilot is of the better model the power "
+            "is lower than planned: pass pilots of both"
         )
     found += [assumption for estimate in estimates for assumption in estimate.assumptions]
     return tuple(dict.fromkeys(found))

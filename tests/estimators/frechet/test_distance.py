@@ -109,7 +109,9 @@ def test_identical_inputs_are_at_distance_zero(seed, d, n, rank, scale):
     for value in (plugin(x, x), plugin(x, gb.Moments.from_features(x))):
         assert 0.0 <= value <= 1e-8 * trace
     score = gb.frechet_distance(x, x)
-    assert "leak" in codes(score, "unreliable")
+    assert codes(score)
+    if n >= 24:  # with fewer no test can tell copies from chance, whatever the features are
+        assert "leak" in codes(score, "unreliable")
     assert score.high > 0.0 or score.stderr == 0.0
 
 
