@@ -151,15 +151,8 @@ class Bound:
             If a quantity is missing, or a constant that the width takes.
         """
         chosen = self._choose(self.width_needs, quantities)
-        try:
-            return np.asarray(self.width_function(self.constants, **chosen), dtype=np.float64)
-        except KeyError as error:
-            if error.args[0] in self.constants:
-                raise
-            raise InputError(
-                f"`{self.id}` has a width that takes the constant {error.args[0]!r}, which "
-                "`constants` does not hold: add it there."
-            ) from error
+        constants = _Constants(self.constants, self.id)
+        return np.asarray(self.width_function(constants, **chosen), dtype=np.float64)
 
     def error(self, **quantities: Any) -> Float:
         """Evaluate the left side of the statement, the error, from the quantities `error_needs`."""
@@ -210,6 +203,20 @@ class Bound:
                 f"pass {', '.join(f'`{name}`' for name in names)} by name."
             )
         return {name: quantities[name] for name in names}
+
+
+class _Constants(dict[str, float]):
+    """The constants of a bound; one that is not there is named."""
+
+    def __init__(self, constants: Mapping[str, float], bound: str) -> None:
+        super().__init__(constants)
+        self._bound = bound
+
+    def __missing__(self, name: str) -> float:
+        raise InputError(
+            f"`{self._bound}` has a width that takes the constant {name!r}, which `constants` "
+            "does not hold: add it there."
+        )
 
 
 @cache
