@@ -249,6 +249,8 @@ def squared_distances(
     out -= halves[0][:, None]
     out -= halves[1]
     np.minimum(out, 0, out=out)
+    if a is b:
+        np.fill_diagonal(out, -inf)
     mend_cancelled(out, a, b, halves, allowed=allowed, relative=relative, reach=reach)
     out *= -2
     if a is b:
@@ -281,10 +283,17 @@ def mend_cancelled(
         Pairs farther apart than that do not matter.
     """
     eps = 8.0 * float(np.finfo(out.dtype).eps)
-    if not relative and not eps * (float(halves[0].max()) + float(halves[1].max())) > allowed:
+    worst = eps * (float(halves[0].max()) + float(halves[1].max()))
+    if worst <= allowed:
         return
-    error = eps * (halves[0][:, None] + halves[1])
-    i, j = np.nonzero((error > allowed - relative * out) & (out + error > -reach))
+    # Farther apart no pair can be wrong: one pass over the block, which is mostly all.
+    farthest = (worst - allowed) / relative if relative else worst + reach
+    if not out.max() > -farthest:
+        return
+    i, j = np.nonzero(out > -farthest)
+    error, found = eps * (halves[0][i] + halves[1][j]), out[i, j]
+    wrong = (error > allowed - relative * found) & (found + error > -reach)
+    i, j = i[wrong], j[wrong]
     step = max(1, GATHERED // a.shape[1])
     for start in range(0, i.size, step):
         part = slice(start, start + step)
