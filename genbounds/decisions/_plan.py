@@ -378,7 +378,10 @@ def _is_sample(x: Any) -> bool:
 
 def _columns_of(x: Any) -> int:
     """Return the number of features of a sample."""
-    return x.d if isinstance(x, Moments) else int(np.shape(x)[1])
+    if isinstance(x, Moments):
+        return x.d
+    shape: tuple[int, ...] = np.shape(x)
+    return shape[1] if len(shape) > 1 else 1  # one value per sample
 
 
 def plan_from(
@@ -524,8 +527,8 @@ def _assumptions(estimates: Sequence[Estimate], *, twins: bool) -> tuple[str, ..
     doubt = max(LEAST_DOUBT, *map(_doubt, estimates))
     found = [
         "more samples are drawn as those of the pilot were",
-        f"the noise of the pilot leaves the half-width uncertain by about {percent(doubt)}, and n "
-        "by twice as much",
+        "the noise of the pilot leaves the half-width uncertain by about "
+        f"{percent(round(doubt, 2))}, and n by twice as much",
     ]
     if twins:
         found.append(

@@ -248,3 +248,9 @@ def test_the_doubt_of_a_pilot_grows_with_its_tails():
     ]
     doubts = [int(re.search(r"uncertain by about (\d+)", " ".join(texts))[1]) for texts in plans]
     assert doubts[0] == 20 < doubts[1]
+
+
+def test_a_pilot_of_one_value_per_sample():
+    x = (np.arange(200) < 180).astype(float)
+    column = gb.plan(x[:, None], None, half_width=0.03, metric="mean")
+    assert gb.plan(x, None, half_width=0.03, metric="mean").n == column.n
