@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from experiments.record import rate, record, stamp, table
+from genbounds.core.coincidences import judge_common_rows
 from genbounds.estimators import row_ids
-from genbounds.estimators._coincidences import judge_common_rows
 from genbounds.validation import Float
 
 PAGE = Path(__file__).parents[2] / "docs" / "evidence" / "sampling.md"

@@ -16,7 +16,7 @@ import numpy as np
 import genbounds as gb
 from experiments.accuracy.sampling import digit_images, photographs
 from experiments.record import exact_limits, record, stamp, table
-from genbounds.estimators._inspect import inspect
+from genbounds.core.checks import inspect
 from genbounds.validation import Float
 
 PAGE = Path(__file__).parents[2] / "docs" / "evidence" / "sampling.md"

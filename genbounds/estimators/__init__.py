@@ -7,6 +7,19 @@ metric; `FrechetReference`, `KernelReference`, `NeighbourReference`, `Estimate`,
 `difference` serve code that scores many models, such as selection.
 """
 
+from genbounds.core.checks import row_ids as row_ids
+from genbounds.core.checks import shared_rows as shared_rows
+from genbounds.core.estimate import EXACT as EXACT
+from genbounds.core.estimate import Estimate as Estimate
+from genbounds.core.estimate import EstimateDifference as EstimateDifference
+from genbounds.core.estimate import SampleError as SampleError
+from genbounds.core.estimate import difference as difference
+from genbounds.core.estimate import heavy_tails as heavy_tails
+from genbounds.core.estimate import small_sample as small_sample
+from genbounds.core.estimate import student_quantile as student_quantile
+from genbounds.core.estimate import welch_degrees_of_freedom as welch_degrees_of_freedom
+from genbounds.core.moments import Moments as Moments
+from genbounds.core.scale import unit_of as unit_of
 from genbounds.estimators._compare import check_comparable as check_comparable
 from genbounds.estimators._compare import compare as compare
 from genbounds.estimators._compare import estimate_all as estimate_all
@@ -16,19 +29,8 @@ from genbounds.estimators._compare import rank as rank
 from genbounds.estimators._convergence import convergence as convergence
 from genbounds.estimators._convergence import growing_scores as growing_scores
 from genbounds.estimators._custom_metric import CustomMetric as CustomMetric
-from genbounds.estimators._estimate import EXACT as EXACT
-from genbounds.estimators._estimate import Estimate as Estimate
-from genbounds.estimators._estimate import EstimateDifference as EstimateDifference
-from genbounds.estimators._estimate import SampleError as SampleError
-from genbounds.estimators._estimate import difference as difference
-from genbounds.estimators._estimate import heavy_tails as heavy_tails
-from genbounds.estimators._estimate import small_sample as small_sample
-from genbounds.estimators._estimate import student_quantile as student_quantile
-from genbounds.estimators._estimate import welch_degrees_of_freedom as welch_degrees_of_freedom
 from genbounds.estimators._extrapolation import Subsets as Subsets
 from genbounds.estimators._few import from_few as from_few
-from genbounds.estimators._inspect import row_ids as row_ids
-from genbounds.estimators._inspect import shared_rows as shared_rows
 from genbounds.estimators._mean import mean_score as mean_score
 from genbounds.estimators._metric_spec import MetricSpec as MetricSpec
 from genbounds.estimators._metric_spec import Prepared as Prepared
@@ -36,10 +38,8 @@ from genbounds.estimators._metric_spec import Running as Running
 from genbounds.estimators._metrics import metric_names as metric_names
 from genbounds.estimators._metrics import metric_spec as metric_spec
 from genbounds.estimators._metrics import register_metric as register_metric
-from genbounds.estimators._moments import Moments as Moments
 from genbounds.estimators._resampling import Bootstrap as Bootstrap
 from genbounds.estimators._resampling import Jackknife as Jackknife
-from genbounds.estimators._scale import unit_of as unit_of
 from genbounds.estimators._sobol import SobolCache as SobolCache
 from genbounds.estimators._sobol import SobolNormal as SobolNormal
 from genbounds.estimators._sobol import score_over_scramblings as score_over_scramblings

@@ -9,8 +9,8 @@ from itertools import combinations
 from typing import Any
 
 from genbounds._text import percent
-from genbounds.estimators._estimate import Estimate, EstimateDifference, difference
-from genbounds.estimators._inspect import shared_rows
+from genbounds.core.checks import shared_rows
+from genbounds.core.estimate import Estimate, EstimateDifference, difference
 from genbounds.estimators._metric_spec import MetricSpec, Prepared
 from genbounds.estimators._metrics import metric_spec
 from genbounds.origins import check_same_encoder, origin_of, origin_warnings

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from genbounds.core.design import design_of, row_design
+from genbounds.core.moments import BLOCK_BYTES, Moments
 from genbounds.estimators._compare import prepare_all
-from genbounds.estimators._design import design_of, row_design
 from genbounds.estimators._metrics import metric_spec
-from genbounds.estimators._moments import BLOCK_BYTES, Moments
 from genbounds.files import gather
 from genbounds.results import Score
 from genbounds.samples import Sample

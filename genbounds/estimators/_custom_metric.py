@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from genbounds.estimators._estimate import Estimate, SampleError
+from genbounds.core.estimate import Estimate, SampleError
 from genbounds.estimators._metric_spec import MetricSpec, Prepared, Rows
 from genbounds.samples import features_of
 from genbounds.validation import Float, InputError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from genbounds.estimators._estimate import Estimate
+from genbounds.core.estimate import Estimate
 from genbounds.results import Diagnostic, Method, caution
 
 FEW: frozenset[Method] = frozenset(

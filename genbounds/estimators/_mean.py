@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from genbounds._betting import betting_lower_limit
 from genbounds._text import quoted
-from genbounds.estimators._design import Design, Index, design_of, drawn, row_design, sums_by
-from genbounds.estimators._estimate import Estimate, OwnInterval, heavy_tails, skewed, small_sample
+from genbounds.core.design import Design, Index, design_of, drawn, row_design, sums_by
+from genbounds.core.estimate import Estimate, OwnInterval, heavy_tails, skewed, small_sample
+from genbounds.core.expansion import NumberedRows, RowTerms, expand_design
 from genbounds.estimators._metric_spec import MetricSpec, Prepared
-from genbounds.estimators._second_order import NumberedRows, RowTerms, expand_design
 from genbounds.origins import origin_of
 from genbounds.results import Score
 from genbounds.samples import Sample, features_of

@@ -13,8 +13,8 @@ from typing import Any, Literal, Protocol
 from numpy.typing import NDArray
 
 from genbounds._text import quoted
-from genbounds.estimators._estimate import Estimate
-from genbounds.estimators._moments import Moments
+from genbounds.core.estimate import Estimate
+from genbounds.core.moments import Moments
 from genbounds.validation import InputError
 
 Rows = NDArray[Any]

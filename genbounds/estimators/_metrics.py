@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from genbounds._text import quoted
+from genbounds.core.estimate import Estimate
 from genbounds.estimators import (
     _mean,
     copies,
@@ -22,7 +23,6 @@ from genbounds.estimators import (
     vendi,
 )
 from genbounds.estimators._custom_metric import CustomMetric
-from genbounds.estimators._estimate import Estimate
 from genbounds.estimators._metric_spec import MetricSpec, Prepared, Rows
 from genbounds.estimators.smooth import SmoothScore
 from genbounds.samples import features_of

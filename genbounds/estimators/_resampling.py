@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genbounds._text import quoted
-from genbounds.estimators._design import design_of
-from genbounds.estimators._estimate import EXACT, Estimate, SampleError
-from genbounds.estimators._moments import Moments, random_groups
+from genbounds.core.design import design_of
+from genbounds.core.estimate import EXACT, Estimate, SampleError
+from genbounds.core.moments import Moments, random_groups
 from genbounds.results import Score
 from genbounds.samples import features_of
 from genbounds.validation import Float, InputError, check_count, check_features

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genbounds._process import silenced
-from genbounds.estimators._estimate import NO_VARIATION, student_quantile
+from genbounds.core.estimate import NO_VARIATION, student_quantile
 from genbounds.results import Score, unreliable
 from genbounds.validation import (
     Float,

@@ -13,12 +13,12 @@ import scipy  # its submodules are loaded at their first use
 from numpy.typing import NDArray
 
 from genbounds._text import count, percent
-from genbounds.estimators import row_ids
-from genbounds.estimators._coincidences import (
+from genbounds.core.coincidences import (
     common_once,
     has_new_entries,
     judge_common_rows,
 )
+from genbounds.estimators import row_ids
 from genbounds.explain._nearest import Neighbours, Pool, neighbours
 from genbounds.explain._tests import Excess, least_visible, upper_tails
 from genbounds.results import Diagnostic, Severity, caution, unreliable

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from genbounds._process import threads_for
 from genbounds._tables import InHand, Line
 from genbounds._text import count, interval, listed, number, percent
-from genbounds.estimators._design import Design, design_of, drawn, row_design
-from genbounds.estimators._inspect import Inspected, inspect, leaked, row_ids
+from genbounds.core.checks import Inspected, inspect, leaked, row_ids
+from genbounds.core.design import Design, design_of, drawn, row_design
 from genbounds.explain._counts import fisher, holm, ratio_interval
 from genbounds.explain._regions import Cell, Index, find_cells
 from genbounds.origins import check_same_encoder, origin_of, origin_warnings

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from genbounds.core.checks import ORDER_REMEDY, alike_in_order
 from genbounds.estimators import Moments
-from genbounds.estimators._inspect import ORDER_REMEDY, alike_in_order
 from genbounds.origins import origin_of
 from genbounds.results import Diagnostic
 from genbounds.samples import Sample, features_of

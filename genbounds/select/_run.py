@@ -14,6 +14,8 @@ import numpy as np
 
 from genbounds._text import quoted
 from genbounds.arms import Arm
+from genbounds.core.checks import inspect
+from genbounds.core.estimate import small_sample
 from genbounds.estimators import (
     CustomMetric,
     Estimate,
@@ -21,8 +23,6 @@ from genbounds.estimators import (
     Moments,
     metric_spec,
 )
-from genbounds.estimators._estimate import small_sample
-from genbounds.estimators._inspect import inspect
 from genbounds.files import display, locked
 from genbounds.origins import check_same_encoder, origin_of
 from genbounds.select._arms import FunctionArm, digest_of

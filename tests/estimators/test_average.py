@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from genbounds.estimators._average import average
-from genbounds.estimators._estimate import Estimate, SampleError
+from genbounds.core.average import average
+from genbounds.core.estimate import Estimate, SampleError
 from genbounds.results import caution, unreliable
 
 ONE = Estimate(

@@ -12,7 +12,8 @@ import genbounds as gb
 from genbounds import _cluster, _scratch
 from genbounds._cluster import active_client, run_on, sum_on
 from genbounds._scratch import computed, is_from_dask, is_mapped
-from genbounds.estimators import _moments, _tiles
+from genbounds.core import moments as _moments
+from genbounds.core import tiles as _tiles
 from genbounds.estimators.vendi._spectrum import FeatureRows
 from genbounds.validation import InputError
 from tests.refusal import refused

@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import binom
 
 import genbounds as gb
-from genbounds.estimators._coincidences import (
+from genbounds.core.coincidences import (
     bound_of_pairs,
     coincidence_pvalue,
     judge_common_rows,

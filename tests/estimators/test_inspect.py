@@ -9,14 +9,14 @@ import pytest
 from scipy.stats import binom
 
 import genbounds as gb
-from genbounds.estimators._close_rows import (
+from genbounds.core.checks import _likeness, inspect, leaked, shared_rows
+from genbounds.core.close_rows import (
     CENTRE_ROWS,
     LARGEST_GROUP,
     _log_distances,
     close_rows,
 )
-from genbounds.estimators._inspect import _likeness, inspect, leaked, shared_rows
-from genbounds.estimators._shared_seeds import FALSE_ALARM, shared_places_pvalue
+from genbounds.core.shared_seeds import FALSE_ALARM, shared_places_pvalue
 from tests.warnings_of import codes
 
 REAL = gb.Moments(np.full(16, 0.2), 1.3 * np.eye(16))

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds.estimators._design import Design, row_design
-from genbounds.estimators._estimate import Estimate, small_sample
-from genbounds.estimators._inspect import inspect_rows, row_ids
+from genbounds.core.checks import inspect_rows, row_ids
+from genbounds.core.design import Design, row_design
+from genbounds.core.estimate import Estimate, small_sample
+from genbounds.core.moments import Moments
 from genbounds.estimators._mean import mean_by_design
 from genbounds.estimators._metric_spec import MetricSpec, Prepared
-from genbounds.estimators._moments import Moments
 from genbounds.estimators.neighbours import Frame, Neighbours, ShareInterval, nearest_rows
 from genbounds.origins import check_same_encoder, origin_of
 from genbounds.results import Diagnostic, Score, caution

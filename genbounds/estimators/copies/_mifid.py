@@ -7,12 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 from genbounds._text import number
-from genbounds.estimators._design import row_design
-from genbounds.estimators._estimate import Estimate
-from genbounds.estimators._inspect import inspect_rows
+from genbounds.core.checks import inspect_rows
+from genbounds.core.design import row_design
+from genbounds.core.estimate import Estimate
+from genbounds.core.moments import Moments
 from genbounds.estimators._mean import mean_by_design
 from genbounds.estimators._metric_spec import MetricSpec, Prepared
-from genbounds.estimators._moments import Moments
 from genbounds.estimators.copies._cosine import check_directions, cosine_distances
 from genbounds.estimators.frechet import FrechetReference
 from genbounds.origins import origin_of

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from genbounds._tables import InHand, Line
 from genbounds._text import count, listed, number, percent, shown
-from genbounds.estimators._estimate import Estimate
-from genbounds.estimators._inspect import inspect
-from genbounds.estimators._moments import Moments
+from genbounds.core.checks import inspect
+from genbounds.core.estimate import Estimate
+from genbounds.core.moments import Moments
 from genbounds.estimators.frechet._classes import Label, common_classes, rows_by_class
 from genbounds.estimators.frechet._over_classes import Side, mean_less_whole, mean_over_classes
 from genbounds.estimators.frechet._reference import FrechetReference

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from genbounds.estimators._estimate import Estimate, SampleError
-from genbounds.estimators._second_order import HALVING_NOISE, halved, third_order
+from genbounds.core.estimate import Estimate, SampleError
+from genbounds.core.expansion import HALVING_NOISE, halved, third_order
 from genbounds.estimators.frechet._by_expansion import (
     EFFECTIVE_RATIO,
     doubted,

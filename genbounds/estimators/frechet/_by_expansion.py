@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from genbounds.estimators._estimate import Estimate, SampleError
-from genbounds.estimators._second_order import halved, third_order
+from genbounds.core.estimate import Estimate, SampleError
+from genbounds.core.expansion import halved, third_order
 from genbounds.estimators.frechet._expansion import PART_ROWS, PART_WORK, gaussian_bias
 from genbounds.estimators.frechet._outcome import joined
 from genbounds.estimators.frechet._pair import Pair

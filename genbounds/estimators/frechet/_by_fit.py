@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from genbounds.estimators._estimate import EXACT, Estimate, SampleError, Tails
+from genbounds.core.estimate import EXACT, Estimate, SampleError, Tails
 from genbounds.estimators.frechet._outcome import joined
 from genbounds.estimators.frechet._pair import Pair
 from genbounds.estimators.frechet._sample import FEW_RATIO, FrechetSample, Regime

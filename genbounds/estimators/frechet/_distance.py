@@ -7,8 +7,8 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from genbounds.core.moments import Moments
 from genbounds.estimators._extrapolation import Subsets
-from genbounds.estimators._moments import Moments
 from genbounds.estimators._resampling import (
     Interval,
     check_interval,

@@ -25,17 +25,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds.estimators._design import Design, Index
-from genbounds.estimators._estimate import SampleError
-from genbounds.estimators._linalg import EPS
-from genbounds.estimators._moments import block_size, is_narrow, row_blocks
-from genbounds.estimators._second_order import (
+from genbounds.core.design import Design, Index
+from genbounds.core.estimate import SampleError
+from genbounds.core.expansion import (
     DivisibleForm,
     RowTerms,
     expand_design,
     expand_rows,
 )
-from genbounds.estimators._tiles import ChosenRows, over_rows
+from genbounds.core.linalg import EPS
+from genbounds.core.moments import block_size, is_narrow, row_blocks
+from genbounds.core.tiles import ChosenRows, over_rows
 from genbounds.estimators.spectrum_fit._contour import contour_trace_root
 from genbounds.validation import Float
 
@@ -217,7 +217,7 @@ def rows_error(
 
     Notes
     -----
-    As in `_second_order`, with one addition: the fitted transport map errs on average by O(d/n),
+    As in `core.expansion`, with one addition: the fitted transport map errs on average by O(d/n),
     so that the influence is taken along `transport_roots`.
     """
     part_rows = None if every_row else max(PART_ROWS, PART_WORK // form.widest**2)

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from genbounds.estimators._estimate import SampleError
+from genbounds.core.estimate import SampleError
 from genbounds.estimators.frechet._expansion import (
     Kernel,
     gaussian_bias,

@@ -16,17 +16,17 @@ import scipy  # its submodules are loaded at their first use
 from numpy.typing import NDArray
 
 from genbounds._scratch import is_dask_array
-from genbounds.estimators._average import average
-from genbounds.estimators._estimate import (
+from genbounds.core.average import average
+from genbounds.core.checks import Inspected, inspect_rows
+from genbounds.core.estimate import (
     Estimate,
     EstimateDifference,
     difference,
     mean_variance,
     welch_degrees_of_freedom,
 )
-from genbounds.estimators._inspect import Inspected, inspect_rows
-from genbounds.estimators._linalg import EPS
-from genbounds.estimators._moments import Moments
+from genbounds.core.linalg import EPS
+from genbounds.core.moments import Moments
 from genbounds.estimators.frechet._reference import FrechetReference
 from genbounds.estimators.frechet._sample import weighted_moments
 from genbounds.estimators.kernels import FoldedSample, folded, inspected_models, warnings_of

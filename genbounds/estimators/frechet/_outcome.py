@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from genbounds.estimators._design import drawn
-from genbounds.estimators._estimate import Estimate, SampleError, heavy_tails, small_sample
-from genbounds.estimators._inspect import drawing_warnings
+from genbounds.core.checks import drawing_warnings
+from genbounds.core.design import drawn
+from genbounds.core.estimate import Estimate, SampleError, heavy_tails, small_sample
 from genbounds.estimators.frechet._expansion import gaussian_bias
 from genbounds.estimators.frechet._pair import Pair, lends
 from genbounds.estimators.frechet._sample import SIDES, FrechetSample

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds.estimators._average import average
-from genbounds.estimators._design import Index, design_of, sums_by
-from genbounds.estimators._estimate import Estimate, SampleError, mean_variance, sum_of
-from genbounds.estimators._inspect import inspect
+from genbounds.core.average import average
+from genbounds.core.checks import inspect
+from genbounds.core.design import Index, design_of, sums_by
+from genbounds.core.estimate import Estimate, SampleError, mean_variance, sum_of
 from genbounds.samples import Sample
 from genbounds.validation import Float
 

@@ -11,9 +11,9 @@ import numpy as np
 import scipy  # its submodules are loaded at their first use
 from numpy.typing import NDArray
 
-from genbounds.estimators._design import Index
-from genbounds.estimators._estimate import EXACT, SampleError
-from genbounds.estimators._linalg import (
+from genbounds.core.design import Index
+from genbounds.core.estimate import EXACT, SampleError
+from genbounds.core.linalg import (
     checked_roots,
     congruence,
     gram_roots,
@@ -22,7 +22,7 @@ from genbounds.estimators._linalg import (
     lower_times,
     singular_values,
 )
-from genbounds.estimators._two_samples import (
+from genbounds.core.two_samples import (
     Between,
     SharedError,
     Side,

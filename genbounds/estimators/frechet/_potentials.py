@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds.estimators._linalg import EPS
-from genbounds.estimators._moments import Moments
+from genbounds.core.linalg import EPS
+from genbounds.core.moments import Moments
 from genbounds.validation import Float
 
 RIDGE = 1e-9

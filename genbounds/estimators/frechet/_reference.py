@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from genbounds._process import threads_for
-from genbounds.estimators._estimate import Estimate
+from genbounds.core.estimate import Estimate
+from genbounds.core.moments import Moments
+from genbounds.core.scale import factor_of, scaled_back, unit_of
 from genbounds.estimators._extrapolation import Subsets, not_independent
-from genbounds.estimators._moments import Moments
-from genbounds.estimators._scale import factor_of, scaled_back, unit_of
 from genbounds.estimators.frechet._pair import plugin_value
 from genbounds.estimators.frechet._sample import (
     FEW_RATIO,

@@ -11,10 +11,10 @@ import numpy as np
 import scipy  # its submodules are loaded at their first use
 from numpy.typing import NDArray
 
-from genbounds.estimators._design import Design
-from genbounds.estimators._inspect import Inspected, inspect
-from genbounds.estimators._linalg import factor, triangle
-from genbounds.estimators._moments import (
+from genbounds.core.checks import Inspected, inspect
+from genbounds.core.design import Design
+from genbounds.core.linalg import factor, triangle
+from genbounds.core.moments import (
     Moments,
     block_size,
     is_narrow,
@@ -22,7 +22,7 @@ from genbounds.estimators._moments import (
     row_blocks,
     without,
 )
-from genbounds.estimators._tiles import ChosenRows, over_rows
+from genbounds.core.tiles import ChosenRows, over_rows
 from genbounds.estimators.frechet._expansion import PAIRING_SEED, SINGLE_WIDTH
 from genbounds.validation import Float, check_finite
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds.estimators._estimate import Estimate, bias_left
+from genbounds.core.estimate import Estimate, bias_left
+from genbounds.core.two_samples import shared_units
 from genbounds.estimators._extrapolation import LINEAR, Subsets, extrapolate
-from genbounds.estimators._two_samples import shared_units
 from genbounds.estimators.frechet import _by_fit
 from genbounds.estimators.frechet._by_design import designed
 from genbounds.estimators.frechet._by_expansion import expanded

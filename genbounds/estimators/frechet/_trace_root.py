@@ -18,7 +18,7 @@ import math
 import numpy as np
 import scipy  # its submodules are loaded at their first use
 
-from genbounds.estimators._linalg import few_times
+from genbounds.core.linalg import few_times
 from genbounds.validation import Float
 
 DENSE = 128

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds.estimators._design import Design, Index, drawn
-from genbounds.estimators._estimate import Estimate, SampleError, bias_left, small_sample
+from genbounds.core.checks import inspect
+from genbounds.core.design import Design, Index, drawn
+from genbounds.core.estimate import Estimate, SampleError, bias_left, small_sample
+from genbounds.core.expansion import expand_design, expand_rows, halved, third_order
 from genbounds.estimators._extrapolation import LINEAR, Subsets, extrapolate, not_independent
-from genbounds.estimators._inspect import inspect
-from genbounds.estimators._second_order import expand_design, expand_rows, halved, third_order
 from genbounds.estimators.inception._rows import HALVING_SEED, InceptionRows, random_halves
 from genbounds.results import Diagnostic, Method, caution, unreliable
 from genbounds.samples import too_even

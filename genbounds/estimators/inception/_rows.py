@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds.estimators._design import Index
-from genbounds.estimators._moments import row_blocks
-from genbounds.estimators._second_order import QuadraticForm, RowTerms
+from genbounds.core.design import Index
+from genbounds.core.expansion import QuadraticForm, RowTerms
+from genbounds.core.moments import row_blocks
 from genbounds.validation import POSTERIOR_ATOL, Float, InputError, check_finite
 
 HALVING_SEED = 20_190_110

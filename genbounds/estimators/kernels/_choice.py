@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds.estimators._moments import row_blocks
-from genbounds.estimators._scale import unit_of
+from genbounds.core.moments import row_blocks
+from genbounds.core.scale import unit_of
 from genbounds.estimators.kernels._pair_kernels import (
     Energy,
     PairKernel,

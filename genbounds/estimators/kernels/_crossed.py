@@ -21,9 +21,9 @@ import numpy as np
 import scipy  # its submodules are loaded at their first use
 from numpy.typing import NDArray
 
-from genbounds.estimators._design import Design, Index, drawn
-from genbounds.estimators._estimate import EXACT, SampleError, Tails, welch_degrees_of_freedom
-from genbounds.estimators._tiles import over_pairs, weighted_sums
+from genbounds.core.design import Design, Index, drawn
+from genbounds.core.estimate import EXACT, SampleError, Tails, welch_degrees_of_freedom
+from genbounds.core.tiles import over_pairs, weighted_sums
 from genbounds.estimators.kernels._pair_kernels import PairKernel, kernel_blocks, upper_blocks
 from genbounds.validation import Float
 

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds.estimators._design import Design, Index, drawn, row_design
-from genbounds.estimators._estimate import Estimate, bias_left, skewed, small_sample
-from genbounds.estimators._second_order import NumberedRows, RowTerms, Weighted, expand_design
-from genbounds.estimators._tiles import over_pairs
-from genbounds.estimators._two_samples import (
+from genbounds.core.design import Design, Index, drawn, row_design
+from genbounds.core.estimate import Estimate, bias_left, skewed, small_sample
+from genbounds.core.expansion import NumberedRows, RowTerms, Weighted, expand_design
+from genbounds.core.tiles import over_pairs
+from genbounds.core.two_samples import (
     Side,
     mixed_square,
     shared_error,

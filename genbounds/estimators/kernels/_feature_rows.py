@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genbounds._scratch import by_rows
-from genbounds.estimators._tiles import Columns
+from genbounds.core.tiles import Columns
 from genbounds.estimators.kernels._kernel_rows import ProductRows
 from genbounds.estimators.kernels._parameters import PolynomialKernel
 from genbounds.validation import Float, InputError, check_finite

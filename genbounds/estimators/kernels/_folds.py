@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from genbounds.estimators._design import Design, Index, row_design, sums_by
-from genbounds.estimators._inspect import Inspected, inspect_rows, leaked, shared_rows
-from genbounds.estimators._scale import factor_of
+from genbounds.core.checks import Inspected, inspect_rows, leaked, shared_rows
+from genbounds.core.design import Design, Index, row_design, sums_by
+from genbounds.core.scale import factor_of
 from genbounds.estimators.kernels._crossed import CrossedMeans, FoldedSample
 from genbounds.estimators.kernels._pair_kernels import Radial
 from genbounds.estimators.kernels._parameters import check_bandwidth

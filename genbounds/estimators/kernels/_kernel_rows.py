@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds.estimators._tiles import Columns, over_pairs, weighted_sums
+from genbounds.core.tiles import Columns, over_pairs, weighted_sums
 from genbounds.validation import Float
 
 BLOCK_ROWS = 1024

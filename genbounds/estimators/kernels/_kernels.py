@@ -8,8 +8,8 @@ import numpy as np
 
 from genbounds._scratch import by_rows
 from genbounds._text import quoted
-from genbounds.estimators._moments import is_narrow
-from genbounds.estimators._tiles import SINGLE_ROWS
+from genbounds.core.moments import is_narrow
+from genbounds.core.tiles import SINGLE_ROWS
 from genbounds.estimators.kernels._feature_rows import CosineRows, PolynomialRows
 from genbounds.estimators.kernels._function_rows import FunctionRows
 from genbounds.estimators.kernels._kernel_rows import KernelRows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from genbounds.estimators._estimate import (
+from genbounds.core.estimate import (
     Estimate,
     heavy_tails,
     small_sample,

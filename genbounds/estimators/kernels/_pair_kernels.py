@@ -21,9 +21,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds.estimators._moments import is_narrow
-from genbounds.estimators._scale import power_of, unit_of
-from genbounds.estimators._tiles import SINGLE_ROWS
+from genbounds.core.moments import is_narrow
+from genbounds.core.scale import power_of, unit_of
+from genbounds.core.tiles import SINGLE_ROWS
 from genbounds.validation import Float
 
 BLOCK_ROWS = 1024

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genbounds._scratch import row_parts
-from genbounds.estimators._inspect import Inspected, inspect, row_ids
+from genbounds.core.checks import Inspected, inspect, row_ids
 from genbounds.samples import Sample, features_of
 from genbounds.validation import InputError, check_features, check_finite
 

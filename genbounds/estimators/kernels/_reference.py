@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genbounds._process import threads_for
-from genbounds.estimators._design import Design
-from genbounds.estimators._estimate import Estimate, heavy_tails
-from genbounds.estimators._inspect import Inspected, drawing_warnings, inspect_rows
-from genbounds.estimators._scale import scaled_back
-from genbounds.estimators._two_samples import shared_units
+from genbounds.core.checks import Inspected, drawing_warnings, inspect_rows
+from genbounds.core.design import Design
+from genbounds.core.estimate import Estimate, heavy_tails
+from genbounds.core.scale import scaled_back
+from genbounds.core.two_samples import shared_units
 from genbounds.estimators.kernels._choice import pair_kernel
 from genbounds.estimators.kernels._designed import designed_estimate
 from genbounds.estimators.kernels._pair_kernels import (

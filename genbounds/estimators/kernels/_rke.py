@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds.estimators._design import Design, Index
-from genbounds.estimators._estimate import SampleError
-from genbounds.estimators._moments import block_size, row_blocks
-from genbounds.estimators._second_order import NumberedRows, RowTerms, expand_design
-from genbounds.estimators._tiles import ChosenRows, Columns, over_rows, weighted_sums
+from genbounds.core.design import Design, Index
+from genbounds.core.estimate import SampleError
+from genbounds.core.expansion import NumberedRows, RowTerms, expand_design
+from genbounds.core.moments import block_size, row_blocks
+from genbounds.core.tiles import ChosenRows, Columns, over_rows, weighted_sums
 from genbounds.estimators.kernels._kernel_rows import BLOCK_ROWS, KernelRows
 from genbounds.estimators.kernels._kernels import kernel_rows
 from genbounds.estimators.kernels._parameters import Kernel

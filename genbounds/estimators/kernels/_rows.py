@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds.estimators._estimate import (
+from genbounds.core.estimate import (
     Estimate,
     SampleError,
     Tails,
     bias_left,
     small_sample,
 )
-from genbounds.estimators._tiles import over_pairs
+from genbounds.core.tiles import over_pairs
 from genbounds.estimators.kernels._pair_kernels import PairKernel, kernel_blocks, upper_blocks
 from genbounds.results import Diagnostic
 from genbounds.validation import Float

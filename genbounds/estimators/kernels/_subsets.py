@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genbounds._text import number
-from genbounds.estimators._estimate import Estimate
-from genbounds.estimators._scale import factor_of
+from genbounds.core.estimate import Estimate
+from genbounds.core.scale import factor_of
 from genbounds.estimators.kernels._pair_kernels import PairKernel
 from genbounds.results import caution
 from genbounds.validation import Float, seeded

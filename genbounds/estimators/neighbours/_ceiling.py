@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from genbounds._text import quoted
-from genbounds.estimators._design import drawn, row_design
-from genbounds.estimators._inspect import Inspected, leaked
+from genbounds.core.checks import Inspected, leaked
+from genbounds.core.design import drawn, row_design
 from genbounds.estimators.neighbours._ceiling_result import Ceiling
 from genbounds.estimators.neighbours._classifiers import fitted, looks_generated
 from genbounds.estimators.neighbours._halves import unit_keys

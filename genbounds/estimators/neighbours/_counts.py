@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds.estimators._design import Index
+from genbounds.core.design import Index
 from genbounds.estimators.neighbours._halves import Halves
 from genbounds.estimators.neighbours._pairs import Neighbours, Rows, close_pairs
 from genbounds.validation import Float

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds.estimators._design import Design, Index
+from genbounds.core.design import Design, Index
 from genbounds.validation import Float, seeded
 
 Halves = NDArray[np.bool_]

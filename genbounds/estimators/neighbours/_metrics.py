@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from genbounds.estimators._estimate import Estimate
+from genbounds.core.estimate import Estimate
 from genbounds.estimators._metric_spec import MetricSpec, Prepare, Prepared
 from genbounds.estimators.neighbours._precision_recall import neighbour_estimates
 from genbounds.estimators.neighbours._reference import NeighbourReference

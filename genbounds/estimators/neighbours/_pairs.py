@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds.estimators._design import Index
+from genbounds.core.design import Index
 from genbounds.estimators.neighbours._halves import Halves
 from genbounds.validation import Float
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from genbounds._text import percent, quoted
-from genbounds.estimators._estimate import Estimate
-from genbounds.estimators._inspect import leaked
+from genbounds.core.checks import leaked
+from genbounds.core.estimate import Estimate
 from genbounds.estimators.neighbours._reference import LARGEST_GROUP, NeighbourReference
 from genbounds.estimators.neighbours._result import NeighbourScores, PrecisionRecall
 from genbounds.estimators.neighbours._scored import Scored, not_alone

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from genbounds._process import threads_for
-from genbounds.estimators._design import Design, row_design
-from genbounds.estimators._inspect import Inspected, inspect_rows
+from genbounds.core.checks import Inspected, inspect_rows
+from genbounds.core.design import Design, row_design
 from genbounds.estimators.neighbours._counts import (
     Sided,
     four_scores,

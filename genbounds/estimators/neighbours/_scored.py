@@ -9,15 +9,15 @@ from functools import cached_property
 import numpy as np
 
 from genbounds._text import listed
-from genbounds.estimators._design import drawn
-from genbounds.estimators._estimate import (
+from genbounds.core.checks import Inspected, drawing_warnings
+from genbounds.core.design import drawn
+from genbounds.core.estimate import (
     Estimate,
     OwnInterval,
     SampleError,
     scaled_interval,
     small_sample,
 )
-from genbounds.estimators._inspect import Inspected, drawing_warnings
 from genbounds.estimators.neighbours._counts import expected_coverage
 from genbounds.estimators.neighbours._result import DENSITY, NAMES, TITLES, NeighbourScores
 from genbounds.estimators.neighbours._shares import ShareInterval

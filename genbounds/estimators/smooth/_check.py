@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from genbounds.estimators._design import row_design
+from genbounds.core.design import row_design
 from genbounds.estimators.smooth._rows import weighted_function
 from genbounds.estimators.smooth._score import SmoothScore
 from genbounds.estimators.smooth._slopes import slopes

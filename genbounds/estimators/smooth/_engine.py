@@ -1,13 +1,13 @@
 """Bias, variance and influence of any smooth score of weighted rows, by differentiation.
 
 A score is F(u), with u the weights of the rows of one sample or of two; g and H are its gradient
-and its Hessian. A design of sampling (`genbounds.estimators._design`) is nothing but the covariance
+and its Hessian. A design of sampling (`genbounds.core.design`) is nothing but the covariance
 of u if the study were repeated: column I of P is how the independent unit I moves the weights. With
 the first-order part G = P'g and the second-order part M = P'HP/2,
 
     bias = tr M,    variance = Σ_I (G_I - 2 f_I M_II)² - 2 Σ_{I≠J} M_IJ²,
 
-f_I = (r/(r-1))^½ for a stratum of r units: what `_second_order` does with kernels h that are
+f_I = (r/(r-1))^½ for a stratum of r units: what `core.expansion` does with kernels h that are
 derived by hand. M is never formed. For random signs s one product with the Hessian gives B = Ms:
 s'B is an unbiased estimate of tr M, s_I B_I of M_II, and |B|² of the sum of all M_IJ². The variance
 of s'B is that of the quadratic part itself, so that m probes add the share 1/m of it. Derivation:
@@ -22,9 +22,9 @@ from math import sqrt
 
 import numpy as np
 
-from genbounds.estimators._design import Design, sums_by
-from genbounds.estimators._estimate import SampleError, Tails
-from genbounds.estimators._two_samples import shared_units
+from genbounds.core.design import Design, sums_by
+from genbounds.core.estimate import SampleError, Tails
+from genbounds.core.two_samples import shared_units
 from genbounds.estimators.smooth._slopes import Slopes, Weighted, slopes
 from genbounds.validation import Float, seeded
 

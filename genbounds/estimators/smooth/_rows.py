@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genbounds._scratch import is_dask_array
-from genbounds.estimators._inspect import Inspected, inspect_rows
-from genbounds.estimators._moments import Moments
+from genbounds.core.checks import Inspected, inspect_rows
+from genbounds.core.moments import Moments
 from genbounds.estimators.smooth._slopes import Weighted
 from genbounds.samples import features_of
 from genbounds.validation import POSTERIOR_ATOL, as_numpy, check_finite

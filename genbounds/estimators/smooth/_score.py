@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from genbounds._text import quoted
-from genbounds.estimators._design import drawn, row_design
-from genbounds.estimators._estimate import (
+from genbounds.core.checks import drawing_warnings
+from genbounds.core.design import drawn, row_design
+from genbounds.core.estimate import (
     EXACT,
     Estimate,
     bias_left,
@@ -17,7 +18,6 @@ from genbounds.estimators._estimate import (
     heavy_tails,
     small_sample,
 )
-from genbounds.estimators._inspect import drawing_warnings
 from genbounds.estimators.smooth._engine import expand
 from genbounds.estimators.smooth._rows import (
     inspected,

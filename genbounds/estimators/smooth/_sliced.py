@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from genbounds.core.scale import REPRESENTABLE, factor_of, unit_of
 from genbounds.estimators._metric_spec import MetricSpec, Prepared
-from genbounds.estimators._scale import REPRESENTABLE, factor_of, unit_of
 from genbounds.estimators.smooth._metric import smooth_spec
 from genbounds.estimators.smooth._score import SmoothScore
 from genbounds.results import Score

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from genbounds.estimators._design import Design
+from genbounds.core.design import Design
 from genbounds.validation import Float, InputError
 
 if TYPE_CHECKING:

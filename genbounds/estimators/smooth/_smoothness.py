@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from genbounds.estimators._design import Design, Index
-from genbounds.estimators._estimate import SampleError, mean_variance
+from genbounds.core.design import Design, Index
+from genbounds.core.estimate import SampleError, mean_variance
 from genbounds.estimators.smooth._engine import Steps, expand
 from genbounds.estimators.smooth._rows import (
     SAME_VALUE,

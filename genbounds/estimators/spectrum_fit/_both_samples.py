@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy  # its submodules are loaded at their first use
 
-from genbounds.estimators._linalg import EPS
+from genbounds.core.linalg import EPS
 from genbounds.estimators.spectrum_fit._marchenko_pastur import RowLaw
 from genbounds.estimators.spectrum_fit._one_sample import (
     Side,

@@ -21,7 +21,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from genbounds.estimators._linalg import EPS
+from genbounds.core.linalg import EPS
 from genbounds.validation import Float
 
 POINTS = 40

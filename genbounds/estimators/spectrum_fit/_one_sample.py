@@ -17,9 +17,9 @@ import numpy as np
 import scipy  # its submodules are loaded at their first use
 from numpy.typing import NDArray
 
-from genbounds.estimators._inspect import row_ids
-from genbounds.estimators._linalg import EPS
-from genbounds.estimators._moments import random_groups
+from genbounds.core.checks import row_ids
+from genbounds.core.linalg import EPS
+from genbounds.core.moments import random_groups
 from genbounds.estimators.spectrum_fit._contour import contour_trace_root
 from genbounds.estimators.spectrum_fit._marchenko_pastur import RowLaw, ScaleWeights, fit_spectrum
 from genbounds.estimators.spectrum_fit._root_limits import RootLimits

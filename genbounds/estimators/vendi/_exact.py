@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy  # its submodules are loaded at their first use
 
-from genbounds.estimators._design import Index
-from genbounds.estimators._estimate import Estimate, SampleError
-from genbounds.estimators._second_order import third_order
+from genbounds.core.design import Index
+from genbounds.core.estimate import Estimate, SampleError
+from genbounds.core.expansion import third_order
 from genbounds.estimators.kernels._kernel_rows import KernelRows
 from genbounds.estimators.kernels._rke import MINIMUM
 from genbounds.estimators.vendi._ceiling import (

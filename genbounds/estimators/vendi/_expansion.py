@@ -19,10 +19,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from genbounds.estimators._design import Design, Index
-from genbounds.estimators._estimate import SampleError
-from genbounds.estimators._moments import random_parts
-from genbounds.estimators._second_order import QuadraticForm, RowTerms, expand_design, expand_rows
+from genbounds.core.design import Design, Index
+from genbounds.core.estimate import SampleError
+from genbounds.core.expansion import QuadraticForm, RowTerms, expand_design, expand_rows
+from genbounds.core.moments import random_parts
 from genbounds.estimators.vendi._coupling import (
     DEFINITE_ORDER,
     Coupling,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy  # its submodules are loaded at their first use
 
-from genbounds.estimators._linalg import EPS
+from genbounds.core.linalg import EPS
 from genbounds.estimators.kernels._kernel_rows import KernelRows
 from genbounds.estimators.spectrum_fit._marchenko_pastur import Functional, RowLaw, fit_spectrum
 from genbounds.estimators.spectrum_fit._one_sample import (

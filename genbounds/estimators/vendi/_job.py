@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from genbounds.estimators._design import Design, chunks
-from genbounds.estimators._estimate import EXACT, Estimate, OwnInterval, SampleError
+from genbounds.core.design import Design, chunks
+from genbounds.core.estimate import EXACT, Estimate, OwnInterval, SampleError
 from genbounds.estimators.kernels._feature_rows import CosineRows, divided
 from genbounds.estimators.kernels._kernel_rows import KernelRows
 from genbounds.estimators.vendi._expansion import PAIRING_SEED, spectral_error

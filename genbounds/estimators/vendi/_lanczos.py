@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from genbounds.estimators._estimate import Estimate
+from genbounds.core.estimate import Estimate
 from genbounds.estimators.vendi._job import Job, subsample_error, unweighted
 from genbounds.estimators.vendi._spectrum import lanczos_entropy
 from genbounds.results import caution

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds.estimators._estimate import Estimate
+from genbounds.core.estimate import Estimate
 from genbounds.estimators._metric_spec import MetricSpec, Prepare, Prepared
 from genbounds.estimators.kernels import RunningRke, squared_kernel_sum
 from genbounds.estimators.kernels._kernels import check_kernel

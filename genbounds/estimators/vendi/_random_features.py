@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from genbounds.estimators._estimate import Estimate
+from genbounds.core.estimate import Estimate
 from genbounds.estimators.vendi._job import RESOLVED_RATIO, Job, spectrum_error
 from genbounds.estimators.vendi._spectrum import fourier_features, from_features
 from genbounds.results import Diagnostic, caution

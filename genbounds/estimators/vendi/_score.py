@@ -12,9 +12,9 @@ import numpy as np
 
 from genbounds._process import threads_for
 from genbounds._text import quoted
-from genbounds.estimators._design import drawn
-from genbounds.estimators._estimate import Estimate, bias_left, small_sample
-from genbounds.estimators._inspect import inspect
+from genbounds.core.checks import inspect
+from genbounds.core.design import drawn
+from genbounds.core.estimate import Estimate, bias_left, small_sample
 from genbounds.estimators.kernels._kernels import kernel_rows
 from genbounds.estimators.kernels._parameters import Kernel
 from genbounds.estimators.kernels._precomputed import inspect_kernel

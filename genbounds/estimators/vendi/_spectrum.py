@@ -11,9 +11,9 @@ import numpy as np
 import scipy  # its submodules are loaded at their first use
 from numpy.typing import NDArray
 
-from genbounds.estimators._design import Index
-from genbounds.estimators._moments import BLOCK_BYTES
-from genbounds.estimators._tiles import Columns, over_rows
+from genbounds.core.design import Index
+from genbounds.core.moments import BLOCK_BYTES
+from genbounds.core.tiles import Columns, over_rows
 from genbounds.estimators.kernels._kernel_rows import KernelRows
 from genbounds.estimators.kernels._rke import frobenius
 from genbounds.estimators.vendi._expansion import ZERO, Coordinates

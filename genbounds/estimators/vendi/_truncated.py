@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from genbounds.estimators._estimate import Estimate
+from genbounds.core.estimate import Estimate
 from genbounds.estimators.vendi._job import (
     DENSE_ROWS,
     Job,

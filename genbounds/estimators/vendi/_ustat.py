@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from genbounds.estimators._estimate import Estimate, SampleError
+from genbounds.core.estimate import Estimate, SampleError
 from genbounds.estimators.kernels._rke import MINIMUM, frobenius, frobenius_design
 from genbounds.estimators.vendi._ceiling import NEAR_CEILING, ceiling_interval
 from genbounds.estimators.vendi._job import Job

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import genbounds as gb
+from genbounds.core.checks import inspect_rows
 from genbounds.estimators import FrechetReference, difference, frechet_mixture
-from genbounds.estimators._inspect import inspect_rows
 from genbounds.estimators.frechet import _mixed
 from genbounds.estimators.frechet._mixed import MixtureDistance, least_distance
 from genbounds.estimators.kernels import folded

@@ -9,13 +9,10 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 import genbounds as gb
-from genbounds.estimators import (
-    FrechetReference,
-    Moments,
-    _linalg,
-    _moments,
-    _second_order,
-)
+from genbounds.core import expansion as _second_order
+from genbounds.core import linalg as _linalg
+from genbounds.core import moments as _moments
+from genbounds.estimators import FrechetReference, Moments
 from genbounds.estimators._extrapolation import extrapolate
 from genbounds.estimators.frechet import _by_expansion, _expansion, _sample
 from genbounds.estimators.frechet._expansion import FrechetRows, Kernel, exponential_factor

@@ -9,8 +9,8 @@ import pytest
 from scipy.special import ndtri
 
 import genbounds as gb
+from genbounds.core.design import design_of, row_design
 from genbounds.estimators import NeighbourReference
-from genbounds.estimators._design import design_of, row_design
 from genbounds.estimators.neighbours._counts import expected_coverage
 from genbounds.estimators.neighbours._halves import random_halves
 from genbounds.estimators.neighbours._pairs import Neighbours, close_pairs

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import genbounds as gb
+from genbounds.core.design import design_of, row_design
+from genbounds.core.estimate import mean_variance
 from genbounds.estimators import inception_estimate, kernel_distance, vendi_estimate
-from genbounds.estimators._design import design_of, row_design
-from genbounds.estimators._estimate import mean_variance
 from genbounds.estimators.kernels import KernelReference
 from tests.estimators.smooth.scores import gap, kid, log_inception, log_rke, mean
 

@@ -13,7 +13,8 @@ from numpy.testing import assert_allclose
 from scipy import special, stats
 
 import genbounds as gb
-from genbounds.estimators import SampleError, _second_order, vendi_estimate
+from genbounds.core import expansion as _second_order
+from genbounds.estimators import SampleError, vendi_estimate
 from genbounds.estimators.kernels import _kernel_rows, _kernels
 from genbounds.estimators.kernels._feature_rows import CosineRows, divided
 from genbounds.estimators.kernels._kernels import kernel_rows

@@ -7,7 +7,7 @@ with the covariance of
 
     p_I = (r / (r - 1))^½ (a_I - mean of a over the stratum).
 
-Bias and variance of any score follow from these steps (`_second_order`). Rows, groups, fixed class
+Bias and variance of any score follow from these steps (`core.expansion`). Rows, groups, fixed class
 sizes and weights are all this one formula.
 """
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from genbounds.estimators._estimate import Estimate, SampleError, welch_degrees_of_freedom
+from genbounds.core.estimate import Estimate, SampleError, welch_degrees_of_freedom
 from genbounds.results import Diagnostic, unreliable
 from genbounds.validation import Float
 

@@ -17,7 +17,7 @@ in either argument. Every score of this package has that form; what differs is I
 * the curvature Σ IF(x_i) IF(x_j) M_ij over i ≠ j: how value and estimated variance move together.
 
 Where rows are not independent draws, the same holds for the independent units of the design
-(`_design`): with the steps p_I of the weights, G_I = Σ_i p_I,i IF(x_i) takes the place of IF(x_i)/n
+(`design`): with the steps p_I of the weights, G_I = Σ_i p_I,i IF(x_i) takes the place of IF(x_i)/n
 and M_IJ = Σ_ij p_I,i p_J,j h(x_i, x_j) that of h(x_i, x_j) / n² (`expand_design`).
 
 Derivation: docs/explanation/frechet.md and docs/explanation/sampling.md. Halving (`halved`) removes
@@ -33,10 +33,10 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
-from genbounds.estimators._design import Design, Index, chunks, row_pairs, sums_by, weighted_pairs
-from genbounds.estimators._estimate import SampleError, Tails
-from genbounds.estimators._moments import BLOCK_BYTES, random_parts
-from genbounds.estimators._tiles import ChosenRows, client_for, over_rows
+from genbounds.core.design import Design, Index, chunks, row_pairs, sums_by, weighted_pairs
+from genbounds.core.estimate import SampleError, Tails
+from genbounds.core.moments import BLOCK_BYTES, random_parts
+from genbounds.core.tiles import ChosenRows, client_for, over_rows
 from genbounds.validation import Float
 
 PART_NOISE = 0.02

@@ -21,11 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genbounds._text import display
-from genbounds.estimators._close_rows import SEED, close_rows
-from genbounds.estimators._coincidences import LEAK_SHARE, judge_common_rows
-from genbounds.estimators._design import Design, Index, design_of
-from genbounds.estimators._moments import Moments
-from genbounds.estimators._shared_seeds import FALSE_ALARM, shared_places_pvalue
+from genbounds.core.close_rows import SEED, close_rows
+from genbounds.core.coincidences import LEAK_SHARE, judge_common_rows
+from genbounds.core.design import Design, Index, design_of
+from genbounds.core.moments import Moments
+from genbounds.core.shared_seeds import FALSE_ALARM, shared_places_pvalue
 from genbounds.results import Diagnostic, caution, unreliable
 from genbounds.samples import Sample, features_of
 from genbounds.validation import InputError, check_features

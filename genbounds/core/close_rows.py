@@ -9,7 +9,7 @@ import numpy as np
 import scipy  # its submodules are loaded at their first use
 from numpy.typing import NDArray
 
-from genbounds.estimators._design import Index
+from genbounds.core.design import Index
 from genbounds.results import Diagnostic, caution, unreliable
 from genbounds.validation import Float
 

@@ -125,10 +125,14 @@ class Parts(Protocol):
     """
 
     @property
-    def n(self) -> int: ...
+    def n(self) -> int:
+        """How many there are."""
+        ...
 
     @property
-    def rows(self) -> NDArray[Any]: ...
+    def rows(self) -> NDArray[Any]:
+        """The array that they are rows of."""
+        ...
 
     def part(self, where: slice) -> Any:
         """Return a copy of some of the rows, without the others."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 
-from genbounds.estimators._estimate import Estimate
+from genbounds.core.estimate import Estimate
 from genbounds.results import caution
 from genbounds.validation import InputError
 

@@ -1,7 +1,7 @@
 """What two samples do together to the error of a score.
 
-To second order a score of two samples has, beside the quadratic part h of either (`_second_order`),
-a mixed part 2 Σ h(x_i, y_j) / nm. A score says what it is by a `Between`; from there on the
+To second order a score of two samples has, beside the quadratic part h of either (`expansion`), a
+mixed part 2 Σ h(x_i, y_j) / nm. A score says what it is by a `Between`; from there on the
 Fréchet distance and kernel distances are the same. Derivation: docs/explanation/frechet.md and
 docs/explanation/sampling.md.
 """
@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds.estimators._design import Design, Index, sums_by, weighted_pairs
-from genbounds.estimators._estimate import SampleError
-from genbounds.estimators._second_order import (
+from genbounds.core.design import Design, Index, sums_by, weighted_pairs
+from genbounds.core.estimate import SampleError
+from genbounds.core.expansion import (
     MOST_SHIFTS,
     PAIR_BUDGET,
     QuadraticForm,
