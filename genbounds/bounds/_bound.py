@@ -151,7 +151,7 @@ class Bound:
             If a quantity is missing, or a constant that the width takes.
         """
         chosen = self._choose(self.width_needs, quantities)
-        constants = _Constants(self.constants, self.id)
+        constants = Constants(self.constants, self.id)
         return np.asarray(self.width_function(constants, **chosen), dtype=np.float64)
 
     def error(self, **quantities: Any) -> Float:
@@ -205,17 +205,38 @@ class Bound:
         return {name: quantities[name] for name in names}
 
 
-class _Constants(dict[str, float]):
-    """The constants of a bound; one that is not there is named."""
+class Constants(dict[str, float]):
+    """The constants of a bound, by name; one that is not there is named as the bound has it.
 
-    def __init__(self, constants: Mapping[str, float], bound: str) -> None:
-        super().__init__(constants)
+    Parameters
+    ----------
+    values : mapping of str to number
+    bound : str
+        Id of the statement.
+    prefix : str
+        What the names of the bound have before those of `values`: see `part`.
+    """
+
+    def __init__(self, values: Mapping[str, Any], bound: str, prefix: str = "") -> None:
+        super().__init__(values)
         self._bound = bound
+        self._prefix = prefix
+
+    def part(self, name: str, **shared: float) -> Constants:
+        """Constants of one printed sub-formula: those named ``<name>_…``, by what follows.
+
+        `shared` are those that it has from the whole formula.
+        """
+        prefix = f"{name}_"
+        chosen = {
+            key.removeprefix(prefix): value for key, value in self.items() if key.startswith(prefix)
+        }
+        return Constants(chosen | shared, self._bound, self._prefix + prefix)
 
     def __missing__(self, name: str) -> float:
         raise InputError(
-            f"`{self._bound}` has a width that takes the constant {name!r}, which `constants` "
-            "does not hold: add it there."
+            f"`{self._bound}` has a width that takes the constant {self._prefix + name!r}, which "
+            "`constants` does not hold: add it there."
         )
 
 

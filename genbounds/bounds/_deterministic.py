@@ -7,17 +7,14 @@ batch axes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from genbounds.bounds._bound import Assumption, Bound, Facts, Quantity
+from genbounds.bounds._bound import Assumption, Bound, Constants, Facts, Quantity
 from genbounds.bounds._quantities import operator_norm
 from genbounds.validation import Float
-
-Constants = Mapping[str, float]
 
 CLIP = float(np.exp(-1.0))
 

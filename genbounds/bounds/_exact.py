@@ -17,7 +17,7 @@ from genbounds.bounds import _deterministic as plain
 from genbounds.bounds import _quasi as quasi
 from genbounds.bounds import _scalars as scalars
 from genbounds.bounds import _steps as steps
-from genbounds.bounds._bound import Bound
+from genbounds.bounds._bound import Bound, Constants
 from genbounds.bounds._repaired import visits_by_picks
 from genbounds.validation import check_installed
 
@@ -68,7 +68,8 @@ def exact_sides(bound: Bound, inputs: Inputs) -> ExactSides | None:
     if left is None or right is None:
         return None
     with mp.workdps(DIGITS):
-        constants = {name: _constant(value) for name, value in bound.constants.items()}
+        values = {name: _constant(value) for name, value in bound.constants.items()}
+        constants = Constants(values, bound.id)
         sides = left(constants, inputs), right(constants, inputs)
         first, second = (_real(side) for side in sides)
         size = max(abs(first), abs(second))

@@ -5,7 +5,6 @@ Oracle forms: the widths use the true covariance and mean where the printed form
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from genbounds.bounds._assumptions import (
     UNIT_OPERATOR,
     effective_rank_samples,
 )
-from genbounds.bounds._bound import Bound, Quantity
+from genbounds.bounds._bound import Bound, Constants, Quantity
 from genbounds.bounds._matrices import dimension, effective_rank_psi, effective_rank_variance
 from genbounds.bounds._vectors import (
     absolute_sum_mean_norm,
@@ -27,8 +26,6 @@ from genbounds.bounds._vectors import (
     naive_mean_norm,
 )
 from genbounds.validation import Float
-
-Constants = Mapping[str, float]
 
 
 def _distance_error(distance_plugin: Float, distance: float) -> Float:
@@ -56,18 +53,21 @@ def _trace_term(
     return trace * np.sqrt(c["root"] / n * log) + c["linear"] * operator / n * log
 
 
+def mean_and_root_terms(
+    c: Constants,
+    mean_error_norm: Any,
+    sample_mean_gap: Any,
+    covariance_error: Any,
+    reference_root_trace: Any,
+) -> Any:
+    """M25 (18) without the terms of Tr Σ̂ − Tr Σ."""
+    mean = 2.0 * mean_error_norm * (mean_error_norm + sample_mean_gap)
+    return mean + _root_term(c, reference_root_trace, covariance_error)
+
+
 def _root_term(c: Constants, reference_root_trace: Any, covariance_width: Any) -> Any:
     """Tr[Σ_r^{1/2}] √(perturbation · covariance width)."""
     return reference_root_trace * np.sqrt(c["perturbation"] * covariance_width)
-
-
-def _part(c: Constants, prefix: str) -> dict[str, float]:
-    """Constants of one printed sub-formula, by their prefix."""
-    return {
-        name.removeprefix(prefix + "_"): value
-        for name, value in c.items()
-        if name.startswith(prefix + "_")
-    }
 
 
 def m25_decomposition(
@@ -82,9 +82,10 @@ def m25_decomposition(
     operator: Any,
 ) -> Any:
     """Right side of M25 (18)."""
-    mean = 2.0 * mean_error_norm * (mean_error_norm + sample_mean_gap)
-    root = _root_term(c, reference_root_trace, covariance_error)
-    return mean + root + _trace_term(_part(c, "trace"), n, delta, trace, operator)
+    moved = mean_and_root_terms(
+        c, mean_error_norm, sample_mean_gap, covariance_error, reference_root_trace
+    )
+    return moved + _trace_term(c.part("trace"), n, delta, trace, operator)
 
 
 def o24_decomposition(
@@ -104,7 +105,7 @@ def o24_decomposition(
     mean = (mean_error_norm + 2.0 * mean_gap) * mean_error_norm
     mean = mean + mean_error_norm * (mean_error_norm + 2.0 * mean_deviation)
     root = _root_term(c, reference_root_trace, covariance_error)
-    return mean + root + _trace_term(_part(c, "trace"), n, delta, trace, operator, d)
+    return mean + root + _trace_term(c.part("trace"), n, delta, trace, operator, d)
 
 
 def m25_bonus(
@@ -120,14 +121,14 @@ def m25_bonus(
     kappa: Any,
 ) -> Any:
     """Bonus of M25 (6)."""
-    squared = mean_norm_squared(_part(c, "mean"), n, delta, trace_square, operator)
+    squared = mean_norm_squared(c.part("mean"), n, delta, trace_square, operator)
     delta_mean = np.sqrt(squared)
     covariance = squared + effective_rank_psi(
-        _part(c, "rank"), n, delta, operator, effective_rank, kappa
+        c.part("rank"), n, delta, operator, effective_rank, kappa
     )
     mean = 2.0 * delta_mean * (delta_mean + sample_mean_gap)
     root = _root_term(c, reference_root_trace, covariance)
-    return mean + root + _trace_term(_part(c, "trace"), n, delta, trace, operator)
+    return mean + root + _trace_term(c.part("trace"), n, delta, trace, operator)
 
 
 def m25_naive_bonus(
@@ -161,13 +162,13 @@ def o24_bonus(
     absolute_sum: Any,
 ) -> Any:
     """Bonus of O24 (7)."""
-    delta_mean = absolute_sum_mean_norm(_part(c, "mean"), n, delta, d, absolute_sum)
+    delta_mean = absolute_sum_mean_norm(c.part("mean"), n, delta, d, absolute_sum)
     covariance = delta_mean**2 + effective_rank_variance(
-        _part(c, "rank"), n, delta, operator, effective_rank, max_variance
+        c.part("rank"), n, delta, operator, effective_rank, max_variance
     )
     lead = 2.0 * (mean_gap + mean_error_norm + mean_deviation)
     root = _root_term(c, reference_root_trace, covariance)
-    return lead * delta_mean + root + _trace_term(_part(c, "trace"), n, delta, trace, operator, d)
+    return lead * delta_mean + root + _trace_term(c.part("trace"), n, delta, trace, operator, d)
 
 
 def o24_naive_bonus(
@@ -184,11 +185,11 @@ def o24_naive_bonus(
     max_variance: Any,
 ) -> Any:
     """Bonus of O24 (32)."""
-    delta_mean = naive_mean_norm(_part(c, "mean"), n, delta, d, max_variance)
-    covariance = delta_mean**2 + dimension(_part(c, "rank"), n, delta, d, operator)
+    delta_mean = naive_mean_norm(c.part("mean"), n, delta, d, max_variance)
+    covariance = delta_mean**2 + dimension(c.part("rank"), n, delta, d, operator)
     lead = 2.0 * (mean_gap + mean_error_norm + mean_deviation)
     root = _root_term(c, reference_root_trace, covariance)
-    return lead * delta_mean + root + _trace_term(_part(c, "trace"), n, delta, trace, operator, d)
+    return lead * delta_mean + root + _trace_term(c.part("trace"), n, delta, trace, operator, d)
 
 
 def m25_bounded_bonus(
@@ -205,9 +206,9 @@ def m25_bounded_bonus(
     kappa: Any,
 ) -> Any:
     """Bonus of M25 Theorem 5."""
-    first = bounded_mean_norm(_part(c, "mean"), n, delta, d, radius, trace)
+    first = bounded_mean_norm(c.part("mean"), n, delta, d, radius, trace)
     second = first**2 + effective_rank_psi(
-        _part(c, "rank"), n, delta, operator, effective_rank, kappa
+        c.part("rank"), n, delta, operator, effective_rank, kappa
     )
     mean = 2.0 * (first + sample_mean_gap) * first
     hoeffding = c["range"] * radius**2 * np.sqrt(np.log(c["union"] / delta) / (2.0 * n))

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from genbounds.bounds._assumptions import POSTERIORS, at_least
-from genbounds.bounds._bound import Bound, Quantity
+from genbounds.bounds._bound import Bound, Constants, Quantity
 from genbounds.bounds._deterministic import clip, entropy_sum
 from genbounds.validation import Float
-
-Constants = Mapping[str, float]
 
 
 def _marginal_error(mean_posterior: Float, marginal: Float) -> Float:

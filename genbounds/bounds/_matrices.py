@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -13,11 +12,9 @@ from genbounds.bounds._assumptions import (
     SUB_GAUSSIAN,
     effective_rank_samples,
 )
-from genbounds.bounds._bound import Bound
+from genbounds.bounds._bound import Bound, Constants
 from genbounds.bounds._quantities import COVARIANCE_ERROR, RAW_COVARIANCE_ERROR
 from genbounds.bounds._vectors import mean_norm_squared
-
-Constants = Mapping[str, float]
 
 
 def dimension(c: Constants, n: Any, delta: Any, d: Any, operator: Any) -> Any:
@@ -71,8 +68,7 @@ def centred_psi(
 ) -> Any:
     """`effective_rank_psi` + (Δ_μ)², the printed Δ_Σ."""
     first = effective_rank_psi(c, n, delta, operator, effective_rank, kappa)
-    mean = {"root": c["mean_root"], "linear": c["mean_linear"], "union": c["mean_union"]}
-    return first + mean_norm_squared(mean, n, delta, trace_square, operator)
+    return first + mean_norm_squared(c.part("mean"), n, delta, trace_square, operator)
 
 
 _RANK = {"lead": 20.0, "rank": 4.0}

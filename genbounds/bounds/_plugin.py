@@ -6,7 +6,6 @@ that is named in docs/bounds.md.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from genbounds.bounds._assumptions import (
     at_least,
     effective_rank_samples,
 )
-from genbounds.bounds._bound import Bound
+from genbounds.bounds._bound import Bound, Constants
 from genbounds.bounds._frechet import (
     DISTANCE_EXCESS,
     DISTANCE_RANGE,
@@ -29,8 +28,6 @@ from genbounds.bounds._frechet import (
 from genbounds.bounds._quantities import operator_norm
 from genbounds.bounds._vectors import absolute_sum_mean_norm
 from genbounds.validation import Float
-
-Constants = Mapping[str, float]
 
 
 def truncate_entries(covariance: Float, threshold: float) -> Float:
@@ -70,8 +67,7 @@ def o24_plugin_bonus(
     operator = max_variance + c["operator_slack"] * np.sqrt(np.log(1.0 / delta) / n)
     trace = c["trace_factor"] * np.einsum("...ij,ji->...", kept, reference_cov)
     # ‖μ̂−μ‖ inside C_n is unknown to the user: its printed bound stands for it.
-    mean = {key: c[f"mean_{key}"] for key in ("lead", "inner", "union", "power")}
-    mean_error = absolute_sum_mean_norm(mean, n, delta, d, absolute_sum)
+    mean_error = absolute_sum_mean_norm(c.part("mean"), n, delta, d, absolute_sum)
     rank = trace / operator
     return o24_bonus(
         c,

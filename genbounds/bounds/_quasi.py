@@ -6,15 +6,12 @@ the unit cube of one dimension or a few. All inputs may carry leading batch axes
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from itertools import product
 
 import numpy as np
 
-from genbounds.bounds._bound import Assumption, Bound, Facts, Quantity
+from genbounds.bounds._bound import Assumption, Bound, Constants, Facts, Quantity
 from genbounds.validation import Float
-
-Constants = Mapping[str, float]
 
 
 def integral_error(points: Float, knots: Float, levels: Float) -> Float:

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from genbounds.bounds._bound import Assumption, Bound, Facts, Quantity
+from genbounds.bounds._bound import Assumption, Bound, Constants, Facts, Quantity
 from genbounds.validation import Float
-
-Constants = Mapping[str, float]
 
 
 def order(c: Constants, n: Any) -> Float:
-    """``n^exponent``, up to a constant: that of the claim (`lead`), or one that it leaves open."""
-    power = np.power(np.asarray(n, dtype=np.float64), c["exponent"])
-    return np.asarray(c.get("lead", 1.0) * power)
+    """``n^exponent``, up to a constant that the claim leaves open."""
+    return np.asarray(np.asarray(n, dtype=np.float64) ** c["exponent"])
+
+
+def leading_order(c: Constants, n: Any) -> Float:
+    """``lead n^exponent``, up to a constant of the distribution that the claim names."""
+    return np.asarray(c["lead"] * order(c, n))
 
 
 def ratio(c: Constants) -> float:
@@ -102,16 +103,19 @@ STATEMENTS = (
         _FEATURES,
         exponent=-1.0,
     ),
-    _rate(
-        "c20.is-bias",
-        "E log IS_N = log IS − (1/2N) Σ_j Var(p_j)/p_j + O(N⁻²)",
-        r"\mathbb E\log\mathrm{IS}_N = \log\mathrm{IS}"
-        r"-\tfrac1{2N}\sum_j\tfrac{\operatorname{Var}p_j}{p_j}+O(N^{-2})",
-        "C20 (13), multiclass",
-        BIAS,
-        "posteriors on the simplex",
-        exponent=-1.0,
-        lead=0.5,
+    replace(
+        _rate(
+            "c20.is-bias",
+            "E log IS_N = log IS − (1/2N) Σ_j Var(p_j)/p_j + O(N⁻²)",
+            r"\mathbb E\log\mathrm{IS}_N = \log\mathrm{IS}"
+            r"-\tfrac1{2N}\sum_j\tfrac{\operatorname{Var}p_j}{p_j}+O(N^{-2})",
+            "C20 (13), multiclass",
+            BIAS,
+            "posteriors on the simplex",
+            exponent=-1.0,
+            lead=0.5,
+        ),
+        width_function=leading_order,
     ),
     _rate(
         "c20.rank-flip",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from genbounds.bounds._assumptions import (
     STANDARD_NORMAL,
     effective_rank_samples,
 )
-from genbounds.bounds._bound import Bound
+from genbounds.bounds._bound import Bound, Constants
 from genbounds.bounds._deterministic import HARMONIC, VISITS
 from genbounds.bounds._frechet import DISTANCE_ERROR, DISTANCE_EXCESS, DISTANCE_RANGE
 from genbounds.bounds._matrices import dimension, effective_rank_psi
@@ -33,8 +32,6 @@ from genbounds.bounds._scalars import gaussian_mean
 from genbounds.bounds._steps import REPAIRED
 from genbounds.bounds._tails import normal_product_tail, weighted_chi_square_quantile
 from genbounds.bounds._vectors import naive_mean_norm
-
-Constants = Mapping[str, float]
 
 
 def normal_quantile(c: Constants, n: Any, delta: Any, variance: Any) -> Any:
@@ -114,7 +111,7 @@ def centred_covariance(
     effective_rank: Any,
 ) -> Any:
     """`effective_rank_gaussian` + `laurent_massart_mean_norm`, which bounds ‖μ̂−μ‖²."""
-    mean = {"root": c["mean_root"], "linear": c["mean_linear"], "union": c["union"]}
+    mean = c.part("mean", union=c["union"])
     first = effective_rank_gaussian(c, n, delta, operator, effective_rank)
     return first + laurent_massart_mean_norm(mean, n, delta, trace, trace_square, operator)
 
@@ -166,8 +163,8 @@ def distance_naive_bonus(
     operator: Any,
 ) -> Any:
     """Bonus with the covariance width `dimension`, every log at union/δ but its own."""
-    mean = {"root": c["mean_root"], "linear": c["mean_linear"], "union": c["union"]}
-    raw = {"tail": c["tail"], "union": c["raw_union"]}
+    mean = c.part("mean", union=c["union"])
+    raw = c.part("raw", tail=c["tail"])
     covariance = dimension(raw, n, delta, d, operator)
     covariance = covariance + laurent_massart_mean_norm(
         mean, n, delta, trace, trace_square, operator

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from genbounds.bounds._assumptions import (
     UNIT_INTERVAL,
     at_least,
 )
-from genbounds.bounds._bound import Assumption, Bound, Facts, Quantity
+from genbounds.bounds._bound import Assumption, Bound, Constants, Facts, Quantity
 from genbounds.bounds._quantities import (
     MEAN_ERROR,
     MEAN_PRODUCT,
@@ -27,8 +26,6 @@ from genbounds.bounds._quantities import (
     UNIT_RANGE,
 )
 from genbounds.validation import Float
-
-Constants = Mapping[str, float]
 
 
 def gaussian_mean(c: Constants, n: Any, delta: Any, variance: Any) -> Any:

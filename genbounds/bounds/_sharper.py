@@ -5,7 +5,6 @@ Derivations in docs/bounds.md.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,7 @@ from genbounds.bounds._assumptions import (
     UNIT_INTERVAL,
     at_least,
 )
-from genbounds.bounds._bound import Bound, Quantity
+from genbounds.bounds._bound import Bound, Constants, Quantity
 from genbounds.bounds._deterministic import entropy_sum
 from genbounds.bounds._frechet import DISTANCE_EXCESS, DISTANCE_RANGE
 from genbounds.bounds._quantities import (
@@ -32,8 +31,6 @@ from genbounds.bounds._quantities import (
 )
 from genbounds.bounds._vendi import SPECTRUM_ERROR, SPECTRUM_RANGE
 from genbounds.validation import Float
-
-Constants = Mapping[str, float]
 
 
 def _running_error(running_mean: Float, mean: float) -> Float:

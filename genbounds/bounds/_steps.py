@@ -6,7 +6,6 @@ and the pieces from which bonuses are put together.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -20,15 +19,13 @@ from genbounds.bounds._assumptions import (
     at_least,
     effective_rank_samples,
 )
-from genbounds.bounds._bound import Assumption, Bound, Facts, Quantity
+from genbounds.bounds._bound import Assumption, Bound, Constants, Facts, Quantity
 from genbounds.bounds._deterministic import POWER, PSD, VISITS, clip, entropy_sum, power_picks
-from genbounds.bounds._frechet import DISTANCE_ERROR, m25_decomposition
+from genbounds.bounds._frechet import DISTANCE_ERROR, mean_and_root_terms
 from genbounds.bounds._inception import LOG_CLASSES, MAURER_PONTIL, marginal_class
 from genbounds.bounds._matrices import dimension, effective_rank_variance
 from genbounds.bounds._quantities import COVARIANCE_ERROR, RAW_COVARIANCE_ERROR, operator_norm
 from genbounds.validation import Float
-
-Constants = Mapping[str, float]
 
 
 def samples_power(picks: Float, batch: Any, alpha: Any) -> Float:
@@ -137,20 +134,10 @@ def bounded_decomposition(
     radius: Any,
 ) -> Any:
     """Right side of M25 (27)."""
-    # M25 (18) without its last term, which Hoeffding's inequality replaces.
-    gaussian = {**c, "trace_root": 0.0, "trace_linear": 0.0, "trace_union": 6.0}
-    parts = m25_decomposition(
-        gaussian,
-        n,
-        delta,
-        mean_error_norm,
-        sample_mean_gap,
-        covariance_error,
-        reference_root_trace,
-        0.0,
-        0.0,
+    moved = mean_and_root_terms(
+        c, mean_error_norm, sample_mean_gap, covariance_error, reference_root_trace
     )
-    return parts + c["range"] * radius**2 * np.sqrt(np.log(c["union"] / delta) / (2.0 * n))
+    return moved + c["range"] * radius**2 * np.sqrt(np.log(c["union"] / delta) / (2.0 * n))
 
 
 def _burnt_in(facts: Facts, n: int, delta: float) -> bool:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from genbounds.bounds._assumptions import CENTRED, GAUSSIAN, NORM_BOUNDED
-from genbounds.bounds._bound import Assumption, Bound, Facts
+from genbounds.bounds._bound import Assumption, Bound, Constants, Facts
 from genbounds.bounds._quantities import MEAN_NORM, MEAN_NORM_SQUARED, NORM_RANGE
-
-Constants = Mapping[str, float]
 
 
 def vector_bernstein(c: Constants, n: Any, delta: Any, radius: Any) -> Any:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from genbounds.bounds._assumptions import NORMALISED_KERNEL, VENDI_SAMPLES
-from genbounds.bounds._bound import Assumption, Bound, Facts, Quantity
+from genbounds.bounds._bound import Assumption, Bound, Constants, Facts, Quantity
 from genbounds.bounds._deterministic import truncate
 from genbounds.validation import Float
-
-Constants = Mapping[str, float]
 
 
 def alpha_norm(spectrum: Float, order: float) -> Float:

@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 from dataclasses import replace
+from fractions import Fraction
 from math import log, sqrt
 from pathlib import Path
 
@@ -16,7 +17,7 @@ import numpy as np
 import pytest
 
 from genbounds import InputError
-from genbounds.bounds import Bound, catalog, clip, entropy_sum, truncate
+from genbounds.bounds import Bound, catalog, clip, entropy_sum, exact_sides, truncate
 from genbounds.bounds._quasi import star_discrepancy, variation
 
 ROOT = Path(__file__).parents[2]
@@ -607,10 +608,24 @@ def test_describes_itself():
         assert bound.repairs or not name.startswith("repaired.")
 
 
-def test_missing_constant_is_named():
-    bound = replace(catalog()["o24.hoeffding"], constants={"other": 1.0})
-    with pytest.raises(InputError, match=r"o24\.hoeffding.*takes the constant '\w+'"):
-        bound.width(**dict.fromkeys(bound.width_needs, 0.5))
+@pytest.mark.parametrize("name", catalog())
+def test_missing_constant_is_named(name):
+    """By the name that the bound has for it, those of one part of a formula included."""
+    bound = catalog()[name]
+    quantities = quantities_of(bound) | ({"d": 2} if name.endswith("plug-in") else {})
+    for constant in bound.constants:
+        left = {key: value for key, value in bound.constants.items() if key != constant}
+        with pytest.raises(
+            InputError, match=rf"{re.escape(name)}.*takes the constant '{constant}'"
+        ):
+            replace(bound, constants=left).width(**quantities)
+
+
+def test_missing_constant_of_an_exact_side_is_named():
+    bound = replace(catalog()["v24.hoffman-wielandt"], constants={})
+    identity = [[Fraction(1), Fraction(0)], [Fraction(0), Fraction(1)]]
+    with pytest.raises(InputError, match=r"takes the constant 'factor'"):
+        exact_sides(bound, {"a": identity, "b": identity})
 
 
 def test_missing_quantity_is_named():

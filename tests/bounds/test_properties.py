@@ -398,9 +398,11 @@ def factor_triples(draw):
 def ordered_pairs(draw):
     d = draw(st.integers(1, 4))
     root, more = draw(matrices(d)), draw(matrices(d))
-    smaller = root @ root.T
-    smaller = smaller + (0.05 * np.trace(smaller) + 1e-3) * np.eye(d)
-    return {"smaller": smaller, "larger": smaller + more @ more.T}
+    smaller, gap = root @ root.T, more @ more.T
+    # The rounding of `larger` stays small beside the least eigenvalue of `smaller`.
+    least = 0.05 * np.trace(smaller) + 1e-3 + 1e-5 * np.trace(gap)
+    smaller = smaller + least * np.eye(d)
+    return {"smaller": smaller, "larger": smaller + gap}
 
 
 @st.composite

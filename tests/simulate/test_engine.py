@@ -129,6 +129,22 @@ def test_torch_equals_numpy_for_the_same_draws(name, n, debias):
             )
 
 
+def test_a_sample_with_the_moments_of_the_reference_has_no_negative_distance():
+    """The three traces cancel but for their rounding, of either sign."""
+    rng, n = np.random.default_rng(0), 12
+    white = White(np.zeros((1, 6)), np.sqrt(n - 1) * np.eye(6)[None])
+    distances, exact = [], []
+    for seed in range(20):
+        cov = turned(rng.uniform(0.5, 2.0, 6), seed)
+        engine = FrechetArm(GaussianArm(0.0, cov), 0.0, cov).engine()
+        parts = engine.evaluate(white, n, debias=False)
+        distances.append(engine.plugin(parts)[0])
+        exact.append(parts.trace[0] + engine.reference_trace - 2.0 * parts.roots[0].sum())
+    assert min(exact) < 0.0 < max(exact)
+    assert_allclose(distances, np.maximum(exact, 0.0), rtol=0.0, atol=1e-14)
+    assert min(distances) == 0.0
+
+
 @pytest.mark.parametrize("n", [24, 90, 400])
 @pytest.mark.parametrize("name", ["turned", "diagonal", "equal"])
 def test_scores_are_those_of_the_estimator(name, n):

@@ -158,8 +158,7 @@ def _growth(bound: Bound) -> Iterator[Check]:
             values[name] *= math.sqrt(log)
         # Longer than doubles: δ down to e^(-1e4).
         values["delta"] = np.exp(-np.longdouble(log))
-        chosen = {name: values[name] for name in bound.width_needs}
-        widths.append(float(bound.width_function(bound.constants, **chosen)))
+        widths.append(float(bound.width(**values)))
     slope = _slope(logs, widths)
     yield Check(
         kind="growth",
