@@ -3,7 +3,8 @@
 Python blocks of a page run one after the other in one namespace, in a folder with the files that
 examples speak of; lines of a shell block that start with ``genbounds`` run as well. A ``text``
 block right after a Python block is its output, and in a ``console`` block the lines after ``$ ...``
-are: words must agree, and numbers to the digit shown; a line ``...`` stands for any lines. A
+are: words must agree, and numbers to the digit shown; a line ``...`` stands for any lines. A Python
+block whose first line is ``# name.py`` is also written to that file, which a shell block may run. A
 comment ``<!-- not run: why -->`` above a block leaves it out. Cells (``{cell}``) run when the pages
 are built.
 """
@@ -196,6 +197,29 @@ def test_page(page, folder):
     run_page(page)
 
 
+def write_module(body: str) -> str:
+    """Write a block that begins with the name of a file to it; return the name of its module."""
+    name = re.match(r"# (\w+)\.py\n", body)
+    if name is None:
+        return "__main__"
+    Path(f"{name[1]}.py").write_text(body, encoding="utf-8")
+    sys.modules.pop(name[1], None)
+    return name[1]
+
+
+def run_script(words: list[str], stated: str | None) -> None:
+    """Run a script that the page had the reader write, as a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", *words[1:]],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, sys.path)])},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    if stated is not None:
+        assert_agrees(done.stdout, stated)
+
+
 def run_page(page: str) -> None:
     """Run the blocks of a page one after the other, and compare what they print."""
     found = blocks((ROOT / page).read_text(encoding="utf-8"))
@@ -205,6 +229,7 @@ def run_page(page: str) -> None:
         if block.left_out:
             continue
         if block.kind == "python":
+            namespace["__name__"] = write_module(block.body)
             with contextlib.redirect_stdout(io.StringIO()) as out:
                 exec(compile(block.body, page, "exec"), namespace)  # our own page
             printed = out.getvalue()
@@ -214,6 +239,8 @@ def run_page(page: str) -> None:
             for words, stated in commands(block):
                 if Path(words[0]).name == "genbounds":
                     run_genbounds(words, stated)
+                elif words[0] == "python" and words[1] != "-m" and Path(words[1]).exists():
+                    run_script(words, stated)
                 else:
                     check_other_program(words)
 

@@ -1,0 +1,55 @@
+"""The table of docs/own_bound.md: a statement may take what it lists for its setting."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import genbounds as gb
+
+pytest.importorskip("sympy")
+pytest.importorskip("hypothesis")
+
+PAGE = Path(__file__).parents[2] / "docs" / "own_bound.md"
+
+
+def listed() -> list[tuple[str, list[str], list[str]]]:
+    """Return (setting, true quantities, sample quantities) for each setting of the table."""
+    rows = []
+    for line in PAGE.read_text(encoding="utf-8").splitlines():
+        if line.startswith("| `"):
+            cells = [re.findall(r"`([a-z_-]+)`", cell) for cell in line.strip("|").split("|")]
+            rows += [(setting, cells[2], cells[3]) for setting in cells[0]]
+    return rows
+
+
+def function_of(names: list[str]):
+    """Return a function of so named parameters that is 0 or more for each sample."""
+    source = f"lambda {', '.join(names)}: sum(first(x) for x in ({', '.join(names)},))"
+    return eval(source, {"first": lambda x: 0.0 * np.ravel(np.asarray(x, dtype=float))[0]})
+
+
+@pytest.mark.parametrize(("setting", "facts", "drawn"), listed(), ids=lambda cell: str(cell)[:20])
+def test_a_statement_may_take_each_quantity(setting, facts, drawn):
+    """The audit finds them in every distribution of the setting; none may be missing."""
+    for name in (*facts, *drawn):
+        bound = gb.bounds.Bound(
+            id="me.any",
+            claim="0 ≤ 1",
+            latex="0 \\le 1",
+            source="none",
+            setting=setting,
+            assumptions=(gb.bounds.Assumption(text="n ≥ 2", predicate=lambda f, n, d: n >= 2),),
+            quantity=gb.bounds.Quantity(name="nothing", text="0", function=function_of([name])),
+            constants={},
+            width_function=lambda constants: 1.0,
+        )
+        row = gb.simulate.audit(catalogue={"me.any": bound}, replications=2)["me.any"]
+        assert row.verdict in ("upheld", "vacuous"), name
+
+
+def test_the_table_is_read():
+    assert len(listed()) >= 12
