@@ -19,7 +19,7 @@ PAGES = sorted(
     if page.stem not in REFERENCE
 )
 LONGEST_PAGE, LONGEST_TABLE = 900, 10
-WORDS = 38_900
+WORDS = 39_450
 """Of all these pages; the aim is 35,000."""
 README_WORDS = 520
 
