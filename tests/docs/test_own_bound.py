@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from pathlib import Path
 
@@ -26,10 +27,16 @@ def listed() -> list[tuple[str, list[str], list[str]]]:
     return rows
 
 
-def function_of(names: list[str]):
-    """Return a function of so named parameters that is 0 or more for each sample."""
-    source = f"lambda {', '.join(names)}: sum(first(x) for x in ({', '.join(names)},))"
-    return eval(source, {"first": lambda x: 0.0 * np.ravel(np.asarray(x, dtype=float))[0]})
+def function_of(name: str):
+    """Return a function that takes the quantity `name` and returns 0 for it."""
+
+    def zero(**quantities):
+        return 0.0 * np.ravel(np.asarray(quantities[name], dtype=float))[0]
+
+    zero.__signature__ = inspect.Signature(
+        [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY)]
+    )
+    return zero
 
 
 @pytest.mark.parametrize(("setting", "facts", "drawn"), listed(), ids=lambda cell: str(cell)[:20])
@@ -43,7 +50,7 @@ def test_a_statement_may_take_each_quantity(setting, facts, drawn):
             source="none",
             setting=setting,
             assumptions=(gb.bounds.Assumption(text="n ≥ 2", predicate=lambda f, n, d: n >= 2),),
-            quantity=gb.bounds.Quantity(name="nothing", text="0", function=function_of([name])),
+            quantity=gb.bounds.Quantity(name="nothing", text="0", function=function_of(name)),
             constants={},
             width_function=lambda constants: 1.0,
         )
