@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from genbounds.bounds._bound import Assumption, Bound, Facts, Quantity
 from genbounds.bounds._catalog import catalog
-from genbounds.bounds._deterministic import clip, entropy_sum, truncate
 from genbounds.bounds._exact import ExactSides, exact_sides
+from genbounds.bounds._inequalities import clip, entropy_sum, truncate
 from genbounds.bounds._tails import (
     normal_product_tail,
     weighted_chi_square_quantile,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from functools import cache
+from functools import cache, partial
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -238,6 +238,36 @@ class Constants(dict[str, float]):
             f"`{self._bound}` has a width that takes the constant {self._prefix + name!r}, which "
             "`constants` does not hold: add it there."
         )
+
+
+def quantity(name: str, text: str, function: Callable[..., Any]) -> Quantity:
+    """`Quantity` by position."""
+    return Quantity(name=name, text=text, function=function)
+
+
+def kind(
+    setting: str, error: Quantity, *assumptions: Assumption, **more: Any
+) -> Callable[..., Callable[..., Bound]]:
+    """Return a maker of statements about one error under the same assumptions.
+
+    Called with what is a statement's own, its id, width and constants, it waits for the claim in
+    words and in LaTeX, its source, and what else differs: any field of `Bound` by its name.
+
+    Parameters
+    ----------
+    setting, error, assumptions
+        As in `Bound`.
+    **more
+        Further fields that the statements share, such as `form` and `limit`.
+    """
+
+    def statement(
+        name: str, width: Callable[..., Any], /, **constants: float
+    ) -> Callable[..., Bound]:
+        shared: dict[str, Any] = {"setting": setting, "quantity": error, "assumptions": assumptions}
+        return partial(Bound, id=name, width_function=width, constants=constants, **(shared | more))
+
+    return statement
 
 
 @cache

@@ -6,38 +6,10 @@ from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType
 
-from genbounds.bounds import (
-    _deterministic,
-    _frechet,
-    _inception,
-    _matrices,
-    _plugin,
-    _quasi,
-    _rates,
-    _repaired,
-    _scalars,
-    _sharper,
-    _steps,
-    _vectors,
-    _vendi,
-)
+from genbounds.bounds import _c20, _m25, _o24, _repaired, _v24
 from genbounds.bounds._bound import Bound
 
-_TOPICS = (
-    _scalars,
-    _vectors,
-    _matrices,
-    _deterministic,
-    _frechet,
-    _plugin,
-    _inception,
-    _vendi,
-    _steps,
-    _quasi,
-    _rates,
-    _repaired,
-    _sharper,
-)
+_SOURCES = (_o24, _m25, _v24, _c20, _repaired)
 
 
 @cache
@@ -50,5 +22,5 @@ def catalog() -> Mapping[str, Bound]:
         Read-only, printed statements first (``o24.``, ``m25.``, ``v24.``, ``c20.``), then those
         that hold in their place (``repaired.``).
     """
-    bounds = [bound for topic in _TOPICS for bound in topic.STATEMENTS]
+    bounds = [bound for source in _SOURCES for bound in source.STATEMENTS]
     return MappingProxyType({bound.id: bound for bound in bounds})

@@ -13,12 +13,10 @@ from math import prod
 from types import MappingProxyType
 from typing import Any
 
-from genbounds.bounds import _deterministic as plain
+from genbounds.bounds import _inequalities as inequalities
 from genbounds.bounds import _quasi as quasi
-from genbounds.bounds import _scalars as scalars
-from genbounds.bounds import _steps as steps
+from genbounds.bounds import _visits as visits
 from genbounds.bounds._bound import Bound, Constants
-from genbounds.bounds._repaired import visits_by_picks
 from genbounds.validation import check_installed
 
 DIGITS = 50
@@ -84,7 +82,7 @@ def _constant(value: float) -> Number:
     """Name the number that a printed constant stands for: 1/e, or a short fraction."""
     from mpmath import mp
 
-    if value == plain.CLIP:
+    if value == inequalities.CLIP:
         return 1 / mp.e
     short = Fraction(value).limit_denominator(1000)
     return short if float(short) == value else Fraction(value)
@@ -430,42 +428,42 @@ def _koksma_hlawka(c: Inputs, x: Inputs) -> Number:
 
 _SIDES: Mapping[Callable[..., Any], Callable[[Inputs, Inputs], Number]] = MappingProxyType(
     {
-        plain.root_change: _root_change,
-        plain.root_change_bound: _root_change_bound,
-        plain.larger_root: _larger_root,
-        plain.root_of_sum: _root_of_sum,
-        plain.root_of_sum_bound: _root_of_sum_bound,
-        plain.sum_of_roots: _sum_of_roots,
-        plain.inverse_ratio: _inverse_ratio,
-        plain.one: _ratio,
-        plain.entropy: _entropy,
-        plain.clipped_entropy: _clipped_entropy,
-        plain.spectral_distance: _spectral_distance,
-        plain.frobenius: _frobenius,
-        plain.projection_distance: _projection_distance,
-        plain.rival_distance: _rival_distance,
-        plain.alpha_norm: _alpha_norm,
-        plain.embedding: _embedding,
-        plain.harmonic_visits: _harmonic_visits,
-        plain.visit_sum: _visit_sum,
-        plain.power_samples: _power_samples,
-        plain.power_picks: _power_picks,
-        plain.log_samples: _log_samples,
-        plain.log_picks: _log_picks,
-        visits_by_picks: _offset_log_picks,
-        steps.samples_power: _samples_power,
-        steps.picks_power: _picks_power,
-        steps.samples_log: _samples_log,
-        steps.picks_log: _picks_log,
-        steps.horizon_power: _horizon_power,
-        steps.horizon_log: _horizon_log,
-        steps.sampled_power: _sampled_power,
-        steps.sampled_log: _sampled_log,
-        steps.visits_from: _visits_from,
-        steps.split_error: _split_error,
-        steps.split: _split,
-        scalars.log_moment: _log_moment,
-        scalars.sub_exponential_sum: _sub_exponential_sum,
+        inequalities.root_change: _root_change,
+        inequalities.root_change_bound: _root_change_bound,
+        inequalities.larger_root: _larger_root,
+        inequalities.root_of_sum: _root_of_sum,
+        inequalities.root_of_sum_bound: _root_of_sum_bound,
+        inequalities.sum_of_roots: _sum_of_roots,
+        inequalities.inverse_ratio: _inverse_ratio,
+        inequalities.one: _ratio,
+        inequalities.entropy: _entropy,
+        inequalities.clipped_entropy: _clipped_entropy,
+        inequalities.spectral_distance: _spectral_distance,
+        inequalities.frobenius: _frobenius,
+        inequalities.projection_distance: _projection_distance,
+        inequalities.rival_distance: _rival_distance,
+        inequalities.alpha_norm: _alpha_norm,
+        inequalities.embedding: _embedding,
+        visits.harmonic_visits: _harmonic_visits,
+        visits.visit_sum: _visit_sum,
+        visits.power_samples: _power_samples,
+        visits.power_picks: _power_picks,
+        visits.log_samples: _log_samples,
+        visits.log_picks: _log_picks,
+        visits.offset_log_picks: _offset_log_picks,
+        visits.samples_power: _samples_power,
+        visits.picks_power: _picks_power,
+        visits.samples_log: _samples_log,
+        visits.picks_log: _picks_log,
+        visits.horizon_power: _horizon_power,
+        visits.horizon_log: _horizon_log,
+        visits.sampled_power: _sampled_power,
+        visits.sampled_log: _sampled_log,
+        visits.visits_from: _visits_from,
+        inequalities.split_error: _split_error,
+        inequalities.split: _split,
+        inequalities.log_moment: _log_moment,
+        inequalities.sub_exponential_sum: _sub_exponential_sum,
         quasi.integral_error: _integral_error,
         quasi.koksma_hlawka: _koksma_hlawka,
     }

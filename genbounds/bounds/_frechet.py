@@ -1,6 +1,9 @@
-"""Printed statements about the plug-in Fréchet distance FD_n of Gaussian or bounded features.
+"""The plug-in Fréchet distance FD_n: errors, kinds of statements about it, widths.
 
 Oracle forms: the widths use the true covariance and mean where the printed formulas have them.
+Plug-in forms are the bonuses as a user computes them, with estimates in place of the unknown norms.
+Where the sources leave a choice or an O(·) open, it is a constant of the statement, with the value
+that is named in docs/bounds.md.
 """
 
 from __future__ import annotations
@@ -9,19 +12,20 @@ from typing import Any
 
 import numpy as np
 
-from genbounds.bounds._assumptions import (
-    DEFINITE_REFERENCE,
-    GAUSSIAN,
-    NORM_BOUNDED,
-    SUB_GAUSSIAN,
-    UNIT_OPERATOR,
-    effective_rank_samples,
+from genbounds.bounds._assumptions import DEFINITE_REFERENCE, GAUSSIAN
+from genbounds.bounds._bound import Constants, kind, quantity
+from genbounds.bounds._covariances import (
+    centred_covariance,
+    dimension,
+    effective_rank_psi,
+    effective_rank_variance,
+    operator_norm,
 )
-from genbounds.bounds._bound import Bound, Constants, Quantity
-from genbounds.bounds._matrices import dimension, effective_rank_psi, effective_rank_variance
-from genbounds.bounds._vectors import (
+from genbounds.bounds._means import (
     absolute_sum_mean_norm,
     bounded_mean_norm,
+    laurent_massart,
+    laurent_massart_mean_norm,
     mean_norm_squared,
     naive_mean_norm,
 )
@@ -40,9 +44,17 @@ def _distance_range(distance_plugin: Float) -> Float:
     return distance_plugin
 
 
-DISTANCE_ERROR = Quantity(name="distance-error", text="|FD_n − FD|", function=_distance_error)
-DISTANCE_EXCESS = Quantity(name="distance-excess", text="FD_n − FD", function=_distance_excess)
-DISTANCE_RANGE = Quantity(name="distance-range", text="FD_n", function=_distance_range)
+DISTANCE_ERROR = quantity("distance-error", "|FD_n − FD|", _distance_error)
+DISTANCE_EXCESS = quantity("distance-excess", "FD_n − FD", _distance_excess)
+DISTANCE_RANGE = quantity("distance-range", "FD_n", _distance_range)
+
+DISTANCE = kind("frechet-gaussian", DISTANCE_ERROR, GAUSSIAN, DEFINITE_REFERENCE)
+BONUS = kind(
+    "frechet-gaussian", DISTANCE_EXCESS, GAUSSIAN, DEFINITE_REFERENCE, limit=DISTANCE_RANGE
+)
+
+
+# --- as printed ---------------------------------------------------------------------------------
 
 
 def _trace_term(
@@ -51,6 +63,16 @@ def _trace_term(
     """Tr[Σ] √(root log(union d/δ)/n) + linear ‖Σ‖ log(union d/δ)/n; d = 1 where not printed."""
     log = np.log(c["union"] * classes / delta)
     return trace * np.sqrt(c["root"] / n * log) + c["linear"] * operator / n * log
+
+
+def _root_term(c: Constants, reference_root_trace: Any, covariance_width: Any) -> Any:
+    """Tr[Σ_r^{1/2}] √(perturbation · covariance width)."""
+    return reference_root_trace * np.sqrt(c["perturbation"] * covariance_width)
+
+
+def _range_term(c: Constants, n: Any, delta: Any, radius: Any) -> Any:
+    """Hoeffding: range C² √(log(union/δ)/(2n)), which stands for the trace term."""
+    return c["range"] * radius**2 * np.sqrt(np.log(c["union"] / delta) / (2.0 * n))
 
 
 def mean_and_root_terms(
@@ -63,11 +85,6 @@ def mean_and_root_terms(
     """M25 (18) without the terms of Tr Σ̂ − Tr Σ."""
     mean = 2.0 * mean_error_norm * (mean_error_norm + sample_mean_gap)
     return mean + _root_term(c, reference_root_trace, covariance_error)
-
-
-def _root_term(c: Constants, reference_root_trace: Any, covariance_width: Any) -> Any:
-    """Tr[Σ_r^{1/2}] √(perturbation · covariance width)."""
-    return reference_root_trace * np.sqrt(c["perturbation"] * covariance_width)
 
 
 def m25_decomposition(
@@ -86,6 +103,23 @@ def m25_decomposition(
         c, mean_error_norm, sample_mean_gap, covariance_error, reference_root_trace
     )
     return moved + _trace_term(c.part("trace"), n, delta, trace, operator)
+
+
+def m25_bounded_decomposition(
+    c: Constants,
+    n: Any,
+    delta: Any,
+    mean_error_norm: Any,
+    sample_mean_gap: Any,
+    covariance_error: Any,
+    reference_root_trace: Any,
+    radius: Any,
+) -> Any:
+    """Right side of M25 (27)."""
+    moved = mean_and_root_terms(
+        c, mean_error_norm, sample_mean_gap, covariance_error, reference_root_trace
+    )
+    return moved + _range_term(c, n, delta, radius)
 
 
 def o24_decomposition(
@@ -215,151 +249,225 @@ def m25_bounded_bonus(
     return mean + _root_term(c, reference_root_trace, second) + hoeffding
 
 
-_PERTURBATION = {"perturbation": 8.0}
-_M25_TRACE = {"trace_root": 8.0, "trace_linear": 8.0, "trace_union": 6.0}
-_O24_TRACE = {"trace_root": 8.0, "trace_linear": 0.0, "trace_union": 6.0}
-_M25_MEAN = {"mean_root": 8.0, "mean_linear": 8.0, "mean_union": 6.0}
-_RANK = {"rank_lead": 20.0, "rank_rank": 4.0, "rank_union": 3.0}
-M25_BONUS = {**_PERTURBATION, **_M25_TRACE, **_M25_MEAN, **_RANK}
-O24_BONUS = {
-    **_PERTURBATION,
-    **_O24_TRACE,
-    **_RANK,
-    "mean_lead": 2.0,
-    "mean_inner": 32.0,
-    "mean_union": 24.0,
-    "mean_power": 0.25,
-}
+# --- from estimates -----------------------------------------------------------------------------
 
-STATEMENTS = (
-    Bound(
-        id="m25.fd-decomposition",
-        claim="|FD_n − FD| ≤ 2‖μ−μ̂‖(‖μ−μ̂‖ + ‖μ̂−μ_r‖) + Tr[Σ_r^{1/2}]√(8‖Σ−Σ̂‖)"
-        " + Tr[Σ]√((8/n)log(6/δ)) + (8‖Σ‖/n)log(6/δ), w.p. ≥ 1−δ/3",
-        latex=r"|\mathrm{FD}_n-\mathrm{FD}| \le 2\|\mu-\hat\mu\|(\|\mu-\hat\mu\|+\|\hat\mu-\mu_r\|)"
-        r"+\operatorname{Tr}[\Sigma_r^{1/2}]\sqrt{8\|\Sigma-\hat\Sigma\|}"
-        r"+\operatorname{Tr}[\Sigma]\sqrt{\tfrac8n\log\tfrac6\delta}"
-        r"+\tfrac{8\|\Sigma\|}{n}\log\tfrac6\delta",
-        source="M25 Theorem 4 (18)",
-        setting="frechet-gaussian",
-        assumptions=(GAUSSIAN, DEFINITE_REFERENCE),
-        quantity=DISTANCE_ERROR,
-        constants={**_PERTURBATION, **_M25_TRACE},
-        width_function=m25_decomposition,
-        failure=1.0 / 3.0,
-    ),
-    Bound(
-        id="o24.fd-decomposition",
-        claim="|FD_n − FD| ≤ (‖μ̂−μ‖ + 2‖μ−μ_r‖)‖μ̂−μ‖ + Tr[Σ_r^{1/2}]√(8‖Σ−Σ̂‖)"
-        " + Tr(Σ)√((8/n)log(6d/δ)) + ‖μ−μ̂‖(‖μ−μ̂‖ + (2/n)Σ‖f(x_i)−μ̂‖), w.p. ≥ 1−δ/3",
-        latex=r"|\mathrm{FD}_n-\mathrm{FD}| \le (\|\hat\mu-\mu\|+2\|\mu-\mu_r\|)\|\hat\mu-\mu\|"
-        r"+\operatorname{Tr}[\Sigma_r^{1/2}]\sqrt{8\|\Sigma-\hat\Sigma\|}"
-        r"+\operatorname{Tr}(\Sigma)\sqrt{\tfrac8n\log\tfrac{6d}\delta}"
-        r"+\|\mu-\hat\mu\|\Bigl(\|\mu-\hat\mu\|+\tfrac2n\sum_i\|f(x_i)-\hat\mu\|\Bigr)",
-        source="O24 Theorem A.1 (16)",
-        setting="frechet-gaussian",
-        assumptions=(GAUSSIAN, DEFINITE_REFERENCE),
-        quantity=DISTANCE_ERROR,
-        constants={**_PERTURBATION, **_O24_TRACE},
-        width_function=o24_decomposition,
-        failure=1.0 / 3.0,
-    ),
-    Bound(
-        id="m25.fd-bonus",
-        claim="FD_n − FD ≤ 2Δ_μ(Δ_μ + ‖μ̂−μ_r‖) + Tr[Σ_r^{1/2}]√(8Δ_Σ)"
-        " + Tr[Σ]√((8/n)log(6/δ)) + (8‖Σ‖/n)log(6/δ)",
-        latex=r"\mathrm{FD}_n-\mathrm{FD} \le 2\Delta_\mu(\Delta_\mu+\|\hat\mu-\mu_r\|)"
-        r"+\operatorname{Tr}[\Sigma_r^{1/2}]\sqrt{8\Delta_\Sigma}"
-        r"+\operatorname{Tr}[\Sigma]\sqrt{\tfrac8n\log\tfrac6\delta}"
-        r"+\tfrac{8\|\Sigma\|}{n}\log\tfrac6\delta",
-        source="M25 Theorem 1 (6)",
-        setting="frechet-gaussian",
-        assumptions=(GAUSSIAN, DEFINITE_REFERENCE, effective_rank_samples(3.0)),
-        quantity=DISTANCE_EXCESS,
-        constants=M25_BONUS,
-        width_function=m25_bonus,
-        limit=DISTANCE_RANGE,
-    ),
-    Bound(
-        id="o24.fd-bonus",
-        claim="FD_n − FD ≤ C_n√(2ℐ/n)(32 log(24d/δ))^{1/4} + Tr[Σ]√((8/n)log(6d/δ))"
-        " + Tr[Σ_r^{1/2}]√(8(20σ²‖Σ‖√((4r(Σ)+log(3/δ))/n) + (2ℐ/n)√(32 log(24d/δ))))",
-        latex=r"\mathrm{FD}_n-\mathrm{FD} \le"
-        r" C_n\sqrt{\tfrac{2\mathcal I}{n}}\Bigl(32\log\tfrac{24d}\delta\Bigr)^{1/4}"
-        r"+\operatorname{Tr}[\Sigma]\sqrt{\tfrac8n\log\tfrac{6d}\delta}"
-        r"+\operatorname{Tr}[\Sigma_r^{1/2}]\sqrt{8\Bigl(20\sigma^2\|\Sigma\|"
-        r"\sqrt{\tfrac{4r(\Sigma)+\log(3/\delta)}{n}}"
-        r"+\tfrac{2\mathcal I}{n}\sqrt{32\log\tfrac{24d}\delta}\Bigr)}",
-        source="O24 Theorem 5.1 (7)",
-        setting="frechet-gaussian",
-        assumptions=(GAUSSIAN, DEFINITE_REFERENCE),
-        quantity=DISTANCE_EXCESS,
-        constants=O24_BONUS,
-        width_function=o24_bonus,
-        limit=DISTANCE_RANGE,
-    ),
-    Bound(
-        id="o24.fd-naive-bonus",
-        claim="FD_n − FD ≤ C_n σ√((d/n)log(6d/δ)) + Tr[Σ]√((8/n)log(6d/δ))"
-        " + Tr[Σ_r^{1/2}]√(8(‖Σ‖(2√(d/n)+2ε+(√(d/n)+ε)²) + (dσ²/n)log(6d/δ))),"
-        " ε = √(log(6/δ)/(2n))",
-        latex=r"\mathrm{FD}_n-\mathrm{FD} \le C_n\sigma\sqrt{\tfrac dn\log\tfrac{6d}\delta}"
-        r"+\operatorname{Tr}[\Sigma]\sqrt{\tfrac8n\log\tfrac{6d}\delta}"
-        r"+\operatorname{Tr}[\Sigma_r^{1/2}]\sqrt{8\Bigl(\|\Sigma\|\bigl(2\sqrt{\tfrac dn}"
-        r"+2\varepsilon+(\sqrt{\tfrac dn}+\varepsilon)^2\bigr)"
-        r"+\tfrac{d\sigma^2}{n}\log\tfrac{6d}\delta\Bigr)}",
-        source="O24 (32)",
-        setting="frechet-gaussian",
-        assumptions=(GAUSSIAN, DEFINITE_REFERENCE),
-        quantity=DISTANCE_EXCESS,
-        constants={
-            **_PERTURBATION,
-            **_O24_TRACE,
-            "mean_factor": 1.0,
-            "mean_union": 6.0,
-            "rank_tail": 0.5,
-            "rank_union": 6.0,
-        },
-        width_function=o24_naive_bonus,
-        limit=DISTANCE_RANGE,
-    ),
-    Bound(
-        id="m25.fd-naive-bonus",
-        claim="the bonus of M25 (6) with Tr Σ = d, Tr Σ² = d, ‖Σ‖ = 1",
-        latex=r"\mathrm{FD}_n-\mathrm{FD} \le \text{(6) with }"
-        r"\operatorname{Tr}\Sigma=\operatorname{Tr}\Sigma^2=d,\;\|\Sigma\|=1",
-        source="M25 Appendix C.4",
-        setting="frechet-gaussian",
-        assumptions=(GAUSSIAN, DEFINITE_REFERENCE, effective_rank_samples(3.0), UNIT_OPERATOR),
-        quantity=DISTANCE_EXCESS,
-        constants=M25_BONUS,
-        width_function=m25_naive_bonus,
-        limit=DISTANCE_RANGE,
-    ),
-    Bound(
-        id="m25.fd-bounded-bonus",
-        claim="FD_n − FD ≤ 2(Δ₁+‖μ̂−μ_r‖)Δ₁ + Tr[Σ_r^{1/2}]√(8Δ₂) + 4C²√(log(3/δ)/(2n))",
-        latex=r"\mathrm{FD}_n-\mathrm{FD} \le 2(\Delta_1+\|\hat\mu-\mu_r\|)\Delta_1"
-        r"+\operatorname{Tr}[\Sigma_r^{1/2}]\sqrt{8\Delta_2}"
-        r"+4C^2\sqrt{\tfrac{1}{2n}\log\tfrac3\delta}",
-        source="M25 Theorem 5",
-        setting="frechet-bounded",
-        assumptions=(
-            NORM_BOUNDED,
-            SUB_GAUSSIAN,
-            DEFINITE_REFERENCE,
-            effective_rank_samples(3.0),
-        ),
-        quantity=DISTANCE_EXCESS,
-        constants={
-            **_PERTURBATION,
-            **_RANK,
-            "mean_factor": 2.0,
-            "mean_union": 6.0,
-            "range": 4.0,
-            "union": 3.0,
-        },
-        width_function=m25_bounded_bonus,
-        limit=DISTANCE_RANGE,
-    ),
-)
+
+def truncate_entries(covariance: Float, threshold: float) -> Float:
+    """Keep the entries that are at least `threshold`, as printed: negative ones all go."""
+    return np.where(covariance >= threshold, covariance, 0.0)
+
+
+def adaptive_threshold(covariance: Float, n: Any, factor: float) -> Float:
+    """Hard-threshold each off-diagonal entry at factor √(θ_ij log d / n).
+
+    θ_ij = σ_ii σ_jj + σ_ij² is the variance of a product of two Gaussian coordinates, the
+    quantity that Cai & Liu (2011) estimate entry by entry.
+    """
+    d = covariance.shape[-1]
+    variances = np.diagonal(covariance, axis1=-2, axis2=-1)
+    theta = variances[..., :, None] * variances[..., None, :] + np.square(covariance)
+    keep = np.abs(covariance) >= factor * np.sqrt(theta * np.log(d) / n)
+    return np.where(keep | np.eye(d, dtype=bool), covariance, 0.0)
+
+
+def o24_plugin_bonus(
+    c: Constants,
+    n: Any,
+    delta: Any,
+    d: Any,
+    covariance: Float,
+    mean_deviation: Any,
+    reference_cov: Float,
+    reference_operator: Any,
+    reference_root_trace: Any,
+) -> Any:
+    """Bonus of O24 (7) with the estimates of O24 App. D.5."""
+    kept = truncate_entries(covariance, c["truncation"] * reference_operator)
+    absolute_sum = np.abs(kept).sum(axis=(-2, -1))
+    variances = np.diagonal(covariance, axis1=-2, axis2=-1)
+    max_variance = variances.max(axis=-1) * n / (n - 1)
+    operator = max_variance + c["operator_slack"] * np.sqrt(np.log(1.0 / delta) / n)
+    trace = c["trace_factor"] * np.einsum("...ij,ji->...", kept, reference_cov)
+    # ‖μ̂−μ‖ inside C_n is unknown to the user: its printed bound stands for it.
+    mean_error = absolute_sum_mean_norm(c.part("mean"), n, delta, d, absolute_sum)
+    rank = trace / operator
+    return o24_bonus(
+        c,
+        n,
+        delta,
+        d,
+        c["mean_gap"],
+        mean_error,
+        mean_deviation,
+        reference_root_trace,
+        trace,
+        operator,
+        rank,
+        max_variance,
+        absolute_sum,
+    )
+
+
+def m25_plugin_bonus(
+    c: Constants,
+    n: Any,
+    delta: Any,
+    covariance: Float,
+    sample_mean_gap: Any,
+    reference_root_trace: Any,
+) -> Any:
+    """Bonus of M25 (6) with the norms of the thresholded sample covariance (M25 App. C.3)."""
+    kept = adaptive_threshold(covariance, n, c["threshold"])
+    trace = np.trace(kept, axis1=-2, axis2=-1)
+    trace_square = np.square(kept).sum(axis=(-2, -1))
+    operator = operator_norm(kept)
+    tiny = np.finfo(np.float64).tiny
+    rank = trace / np.maximum(operator, tiny)
+    return m25_bonus(
+        c,
+        n,
+        delta,
+        sample_mean_gap,
+        reference_root_trace,
+        trace,
+        trace_square,
+        operator,
+        rank,
+        c["kappa"],
+    )
+
+
+# --- repaired and sharper: derivations in docs/bounds.md ----------------------------------------
+
+
+def _moved_terms(c: Constants, n: Any, log: Any, gap: Any, operator: Any, square: Any) -> Any:
+    """Mean and trace terms of the bonus: what ⟨g, μ̂−μ⟩ and n⁻¹Σ‖x−μ‖² exceed."""
+    mean = 2.0 * gap * np.sqrt(c["tail"] * operator * log / n)
+    return mean + laurent_massart(c, n, log, square, operator)
+
+
+def distance_decomposition(
+    c: Constants,
+    n: Any,
+    delta: Any,
+    mean_error_norm: Any,
+    mean_gap: Any,
+    covariance_error: Any,
+    reference_root_trace: Any,
+    trace_square: Any,
+    operator: Any,
+) -> Any:
+    """Three terms of |FD_n − FD|: the mean, the trace, and the root by ‖Σ̂−Σ‖."""
+    log = np.log(c["union"] / delta)
+    trace = c["root"] * np.sqrt(trace_square * log / n) + c["linear"] * operator * log / n
+    root = c["perturbation"] * reference_root_trace * np.sqrt(covariance_error)
+    return 2.0 * mean_gap * mean_error_norm + trace + root
+
+
+def _distance_terms(
+    c: Constants,
+    n: Any,
+    delta: Any,
+    mean_gap: Any,
+    trace_square: Any,
+    operator: Any,
+    root_trace: Any,
+    covariance: Any,
+) -> Any:
+    """Bonus at every log(union/δ) alike, of a width of the covariance."""
+    terms, log = c.part("mean", tail=c["tail"]), np.log(c["union"] / delta)
+    moved = _moved_terms(terms, n, log, mean_gap, operator, trace_square)
+    return moved + c["perturbation"] * root_trace * np.sqrt(covariance)
+
+
+def distance_bonus(
+    c: Constants,
+    n: Any,
+    delta: Any,
+    mean_gap: Any,
+    reference_root_trace: Any,
+    trace: Any,
+    trace_square: Any,
+    operator: Any,
+    effective_rank: Any,
+) -> Any:
+    """Bonus with the covariance width `centred_covariance`, every log at union/δ."""
+    covariance = centred_covariance(c, n, delta, trace, trace_square, operator, effective_rank)
+    return _distance_terms(
+        c, n, delta, mean_gap, trace_square, operator, reference_root_trace, covariance
+    )
+
+
+def distance_naive_bonus(
+    c: Constants,
+    n: Any,
+    delta: Any,
+    d: Any,
+    mean_gap: Any,
+    reference_root_trace: Any,
+    trace: Any,
+    trace_square: Any,
+    operator: Any,
+) -> Any:
+    """Bonus with the covariance width `dimension`, every log at union/δ but its own."""
+    mean = c.part("mean", union=c["union"])
+    raw = c.part("raw", tail=c["tail"])
+    covariance = dimension(raw, n, delta, d, operator)
+    covariance = covariance + laurent_massart_mean_norm(
+        mean, n, delta, trace, trace_square, operator
+    )
+    return _distance_terms(
+        c, n, delta, mean_gap, trace_square, operator, reference_root_trace, covariance
+    )
+
+
+def sharp_bonus(
+    c: Constants,
+    n: Any,
+    delta: Any,
+    d: Any,
+    mean_gap: Any,
+    trace_square: Any,
+    operator: Any,
+    trace_root: Any,
+    product_trace: Any,
+) -> Any:
+    """Bonus of order √(1/n) + d/n: the root term by its own concentration and bias."""
+    log = np.log(c["union"] / delta)
+    m = n - 1.0
+    spread = np.sqrt(c["tail"] * log / m)
+    least = np.maximum(
+        trace_root * (1.0 - c["bias"] * (d + 1.0) / m) - np.sqrt(product_trace) * spread,
+        trace_root * (1.0 - np.sqrt(d / m) - spread),
+    )
+    root = trace_root - np.sqrt(m / n) * np.maximum(least, 0.0)
+    return _moved_terms(c, n, log, mean_gap, operator, trace_square) + 2.0 * root
+
+
+def data_driven_bonus(
+    c: Constants,
+    n: Any,
+    delta: Any,
+    d: Any,
+    covariance: Float,
+    sample_mean_gap: Any,
+    sample_trace_root: Any,
+    reference_cov: Float,
+    reference_trace: Any,
+) -> Any:
+    """Bonus from the sample alone; infinite where n − 1 ≤ 4 log(union/δ)."""
+    log = np.log(c["union"] / delta)
+    m = n - 1.0
+    scale = n / m  # from divisor n to n − 1
+    spread = np.sqrt(c["tail"] * log / m)
+    shrink = np.maximum(1.0 - c["root"] * np.sqrt(log / m), 0.0)
+    unbiased = np.maximum(1.0 - c["bias"] * (d + 1.0) / m, 0.0)
+    with np.errstate(divide="ignore"):
+        trace = np.divide(scale * np.trace(covariance, axis1=-2, axis2=-1), shrink)
+        operator = np.divide(scale * operator_norm(covariance), shrink)
+        product = np.divide(scale * np.einsum("...ij,ji->...", covariance, reference_cov), shrink)
+        reach = np.sqrt(scale) * sample_trace_root + np.sqrt(product) * spread
+        most = np.minimum(np.divide(reach, unbiased), np.sqrt(trace * reference_trace))
+    gap = sample_mean_gap + 2.0 * np.sqrt(c["tail"] * operator * log / n)
+    moved = _moved_terms(c, n, log, gap, operator, operator * trace)
+    return moved + 2.0 * (most - sample_trace_root)

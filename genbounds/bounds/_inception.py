@@ -1,4 +1,4 @@
-"""Printed statements about the Inception score, on the scale of its logarithm."""
+"""The Inception score, on the scale of its logarithm: errors, kinds of statements, widths."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from genbounds.bounds._assumptions import POSTERIORS, at_least
-from genbounds.bounds._bound import Bound, Constants, Quantity
-from genbounds.bounds._deterministic import clip, entropy_sum
+from genbounds.bounds._bound import Constants, kind, quantity
+from genbounds.bounds._inequalities import clip, entropy_sum
 from genbounds.validation import Float
 
 
@@ -28,12 +28,23 @@ def _one() -> Float:
     return np.asarray(1.0)
 
 
-MARGINAL_ERROR = Quantity(
-    name="marginal-error", text="|p̃_j − p_j| for some j", function=_marginal_error
-)
-LOG_SCORE = Quantity(name="log-score", text="log IS", function=_log_score)
-LOG_CLASSES = Quantity(name="log-classes", text="log d", function=_log_classes)
-ONE = Quantity(name="one", text="1", function=_one)
+def _entropy(marginal: Float) -> Float:
+    return entropy_sum(marginal)
+
+
+MARGINAL_ERROR = quantity("marginal-error", "|p̃_j − p_j| for some j", _marginal_error)
+MARGINAL_ENTROPY = quantity("marginal-entropy", "H(p)", _entropy)
+LOG_SCORE = quantity("log-score", "log IS", _log_score)
+LOG_CLASSES = quantity("log-classes", "log d", _log_classes)
+ONE = quantity("one", "1", _one)
+
+_SAMPLE = (POSTERIORS, at_least(2))
+MARGINAL = kind("posteriors", MARGINAL_ERROR, *_SAMPLE, form="plug-in", limit=ONE)
+INFORMATION = kind("posteriors", MARGINAL_ENTROPY, *_SAMPLE, form="plug-in", limit=LOG_CLASSES)
+INCEPTION = kind("posteriors", LOG_SCORE, *_SAMPLE, form="plug-in", limit=LOG_CLASSES)
+
+
+MAURER_PONTIL = {"root": 2.0, "linear": 7.0 / 3.0, "union": 4.0}
 
 
 def _bernstein(c: Constants, n: Any, log: Any, variance: Any, scale: Any) -> Any:
@@ -44,6 +55,14 @@ def _bernstein(c: Constants, n: Any, log: Any, variance: Any, scale: Any) -> Any
 def marginal_class(c: Constants, n: Any, delta: Any, d: Any, posterior_variance: Any) -> Any:
     """√((2V_j/n) log(4d/δ)) + 7/(3(n−1)) log(4d/δ), for every class j."""
     return _bernstein(c, n, np.log(c["union"] * d / delta), posterior_variance, 1.0)
+
+
+def optimistic_entropy(
+    c: Constants, n: Any, delta: Any, d: Any, mean_posterior: Float, posterior_variance: Float
+) -> Float:
+    """ℰ(Clip_{1/e}(p̃, ε)) with ε of `marginal_class`."""
+    epsilon = marginal_class(c, n, delta, d, posterior_variance)
+    return entropy_sum(clip(mean_posterior, epsilon))
 
 
 def m25_log_bound(
@@ -103,77 +122,3 @@ def m25_naive_log_bound(
     return np.asarray(
         m25_log_bound(c, n, delta, d, mean_posterior, ones, mean_entropy, np.log(d) ** 2)
     )
-
-
-MAURER_PONTIL = {"root": 2.0, "linear": 7.0 / 3.0, "union": 4.0}
-_COMMON: dict[str, Any] = {
-    "setting": "posteriors",
-    "form": "plug-in",
-    "assumptions": (POSTERIORS, at_least(2)),
-}
-
-STATEMENTS = (
-    Bound(
-        id="m25.marginal-class",
-        claim="|p̃_j − p_j| ≤ √((2V_j/n)log(4d/δ)) + 7/(3(n−1))·log(4d/δ) for all j, w.p. ≥ 1−δ/2",
-        latex=r"|\tilde p_j-p_j| \le \sqrt{\tfrac{2V_j}{n}\log\tfrac{4d}\delta}"
-        r"+\tfrac{7}{3(n-1)}\log\tfrac{4d}\delta\quad\forall j",
-        source="M25 (11)",
-        quantity=MARGINAL_ERROR,
-        constants=MAURER_PONTIL,
-        width_function=marginal_class,
-        failure=0.5,
-        limit=ONE,
-        **_COMMON,
-    ),
-    Bound(
-        id="m25.is-bound",
-        claim="log IS ≤ ℰ(Clip(p̃,ε)) − H̄ + √((2V_H/n)log(4d/δ)) + (7 log d)/(3(n−1))·log(4d/δ)",
-        latex=r"\log\mathrm{IS} \le \mathcal E(\operatorname{Clip}_{1/e}(\tilde p,\varepsilon))"
-        r"-\bar H+\sqrt{\tfrac{2V_H}{n}\log\tfrac{4d}\delta}"
-        r"+\tfrac{7\log d}{3(n-1)}\log\tfrac{4d}\delta",
-        source="M25 Theorem 2 (13)",
-        quantity=LOG_SCORE,
-        constants=MAURER_PONTIL,
-        width_function=m25_log_bound,
-        limit=LOG_CLASSES,
-        **_COMMON,
-    ),
-    Bound(
-        id="o24.is-bound",
-        claim="log IS ≤ ℰ(Clip(p̃,ε)) − H̄ + √((2V_H/n)log(4/δ)) + 7C′/(3(n−1))·log(4/δ)",
-        latex=r"\log\mathrm{IS} \le \mathcal E(\operatorname{Clip}_{1/e}(\tilde p,\varepsilon))"
-        r"-\bar H+\sqrt{\tfrac{2V_H}{n}\log\tfrac{4}\delta}"
-        r"+\tfrac{7C'}{3(n-1)}\log\tfrac{4}\delta",
-        source="O24 Theorem 6.1 (14)",
-        quantity=LOG_SCORE,
-        constants=MAURER_PONTIL,
-        width_function=o24_log_bound,
-        limit=LOG_CLASSES,
-        **_COMMON,
-    ),
-    Bound(
-        id="o24.is-naive-bound",
-        claim="log IS ≤ ℰ(Clip(p̃,ε)) − H̄ + C′√(log(4/δ)/(2n)), ε_j = √(log(4d/δ)/(2n))",
-        latex=r"\log\mathrm{IS} \le \mathcal E(\operatorname{Clip}_{1/e}(\tilde p,\varepsilon))"
-        r"-\bar H+C'\sqrt{\tfrac{1}{2n}\log\tfrac4\delta},\quad"
-        r" \varepsilon_j=\sqrt{\tfrac{1}{2n}\log\tfrac{4d}\delta}",
-        source="O24 (33)",
-        quantity=LOG_SCORE,
-        constants={"factor": 0.5, "union": 4.0},
-        width_function=o24_naive_log_bound,
-        limit=LOG_CLASSES,
-        **_COMMON,
-    ),
-    Bound(
-        id="m25.is-naive-bound",
-        claim="the bound of M25 (13) with V_j = 1 and V_H = (log d)²",
-        latex=r"\log\mathrm{IS} \le \text{(13) with } V_j=1,\;V_H=(\log d)^2",
-        source="M25 Appendix C.4",
-        quantity=LOG_SCORE,
-        constants=MAURER_PONTIL,
-        width_function=m25_naive_log_bound,
-        limit=LOG_CLASSES,
-        **_COMMON,
-    ),
-)

@@ -1,6 +1,6 @@
-"""The printed inequality of quasi-Monte Carlo: Koksma–Hlawka.
+"""Quasi-Monte Carlo: the two sides of Koksma–Hlawka.
 
-Both sides are known exactly for a product of step functions, one of each coordinate, at points in
+Both are known exactly for a product of step functions, one of each coordinate, at points in
 the unit cube of one dimension or a few. All inputs may carry leading batch axes.
 """
 
@@ -10,7 +10,9 @@ from itertools import product
 
 import numpy as np
 
-from genbounds.bounds._bound import Assumption, Bound, Constants, Facts, Quantity
+from genbounds.bounds._assumptions import IN_CUBE
+from genbounds.bounds._bound import Constants
+from genbounds.bounds._inequalities import inequality
 from genbounds.validation import Float
 
 
@@ -54,29 +56,4 @@ def koksma_hlawka(c: Constants, points: Float, levels: Float) -> Float:
     return c["factor"] * variation(levels, c["faces"]) * star_discrepancy(points)
 
 
-def _in_cube(facts: Facts, n: int, delta: float) -> bool:
-    points, knots = np.asarray(facts["points"]), np.asarray(facts["knots"])
-    inside = (points >= 0.0).all() and (points < 1.0).all()
-    ordered = (np.diff(knots, axis=-1) >= 0.0).all()
-    return bool(inside and ordered and (knots >= 0.0).all() and (knots <= 1.0).all())
-
-
-STATEMENTS = (
-    Bound(
-        id="c20.koksma-hlawka",
-        claim="|I − Î| ≤ V[f] D*_N, V of Hardy and Krause, D*_N the star discrepancy",
-        latex=r"|I-\hat I| \le V[f]\,D^*_N",
-        source="C20 (9)",
-        setting="step-products",
-        form="deterministic",
-        assumptions=(
-            Assumption(
-                text="x_i in [0, 1)^s, f a product of step functions of the coordinates",
-                predicate=_in_cube,
-            ),
-        ),
-        quantity=Quantity(name="integral-error", text="|I − Î|", function=integral_error),
-        constants={"factor": 1.0, "faces": 1.0},
-        width_function=koksma_hlawka,
-    ),
-)
+INTEGRAL = inequality("step-products", "integral-error", "|I − Î|", integral_error, IN_CUBE)

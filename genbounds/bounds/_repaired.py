@@ -1,374 +1,169 @@
-"""Statements that hold where printed ones do not; derivations in docs/bounds.md."""
+"""Statements that hold where printed ones do not, or are sharper; derivations: docs/bounds.md."""
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-
+from genbounds.bounds import _covariances as cov
+from genbounds.bounds import _frechet as fd
+from genbounds.bounds import _means as means
+from genbounds.bounds import _vendi as vendi
+from genbounds.bounds import _visits as visits
 from genbounds.bounds._assumptions import (
-    CENTRED,
+    CLASSES,
+    DEFINITE_REFERENCE,
     GAUSSIAN,
+    LONG_BURN_IN,
+    NORMALISED_KERNEL,
+    POWER,
     SCALAR,
-    STANDARD_NORMAL,
+    UNIT_INTERVAL,
+    VISITS,
+    at_least,
     effective_rank_samples,
 )
-from genbounds.bounds._bound import Bound, Constants
-from genbounds.bounds._deterministic import HARMONIC, VISITS
-from genbounds.bounds._frechet import DISTANCE_ERROR, DISTANCE_EXCESS, DISTANCE_RANGE
-from genbounds.bounds._matrices import dimension, effective_rank_psi
-from genbounds.bounds._quantities import (
-    COVARIANCE_ERROR,
-    MEAN_ERROR,
-    MEAN_NORM,
-    MEAN_NORM_SQUARED,
-    MEAN_PRODUCT,
-    RAW_COVARIANCE_ERROR,
-    SQUARE_ERROR,
-    SQUARED_MEAN,
-    SQUARED_NORM_ERROR,
-)
-from genbounds.bounds._scalars import gaussian_mean
-from genbounds.bounds._steps import REPAIRED
-from genbounds.bounds._tails import normal_product_tail, weighted_chi_square_quantile
-from genbounds.bounds._vectors import naive_mean_norm
+from genbounds.bounds._bound import kind
 
-
-def normal_quantile(c: Constants, n: Any, delta: Any, variance: Any) -> Any:
-    """Take the normal quantile at δ/sides of √(σ²/n)."""
-    from scipy.special import ndtri
-
-    return -ndtri(delta / c["sides"]) * np.sqrt(variance / n)
-
-
-def laurent_massart_mean(c: Constants, n: Any, delta: Any) -> Any:
-    """``root √(L/n)`` + linear L/n, L = log(union/δ)."""
-    log = np.log(c["union"] / delta)
-    return c["root"] * np.sqrt(log / n) + c["linear"] * log / n
-
-
-def laurent_massart_norms(
-    c: Constants, n: Any, delta: Any, trace_square: Any, operator: Any
-) -> Any:
-    """``root`` √(Tr[Σ²] L/n) + linear ‖Σ‖ L/n, L = log(union/δ)."""
-    log = np.log(c["union"] / delta)
-    return c["root"] * np.sqrt(trace_square * log / n) + c["linear"] * operator * log / n
-
-
-def gaussian_square(c: Constants, n: Any, delta: Any) -> Any:
-    """``factor log(union/δ) / n``."""
-    return c["factor"] * np.log(c["union"] / delta) / n
-
-
-def product_quantile(c: Constants, n: Any, delta: Any) -> Any:
-    """Threshold that |z u|/n exceeds with probability `share` δ, by root search."""
-    from scipy.optimize import brentq
-
-    def one(target: float) -> float:
-        # P(|zu| > x) ≤ 2 e^{-x}, so the quantile lies below log(2/δ).
-        high = np.log(2.0 / target) + 1.0
-        return float(brentq(lambda x: np.log(normal_product_tail(x) / target), 0.0, high))
-
-    targets = np.asarray(c["share"] * np.asarray(delta, dtype=np.float64))
-    quantiles = np.array([one(value) for value in targets.ravel()]).reshape(targets.shape)
-    return quantiles / n
-
-
-def borell_mean_norm(c: Constants, n: Any, delta: Any, trace: Any, operator: Any) -> Any:
-    """√(Tr Σ/n) + √(tail ‖Σ‖ log(union/δ)/n)."""
-    return np.sqrt(trace / n) + np.sqrt(c["tail"] * operator * np.log(c["union"] / delta) / n)
-
-
-def laurent_massart_mean_norm(
-    c: Constants, n: Any, delta: Any, trace: Any, trace_square: Any, operator: Any
-) -> Any:
-    """(Tr Σ + root √(Tr[Σ²] L) + linear ‖Σ‖ L) / n, L = log(union/δ)."""
-    log = np.log(c["union"] / delta)
-    return (trace + c["root"] * np.sqrt(trace_square * log) + c["linear"] * operator * log) / n
-
-
-def exact_mean_norm(c: Constants, n: Any, delta: Any, eigenvalues: Any) -> Any:
-    """Root of the quantile of Σ_j λ_j Z_j² at `share` δ, over √n."""
-    targets = np.asarray(c["share"] * np.asarray(delta, dtype=np.float64))
-    flat = [weighted_chi_square_quantile(float(value), eigenvalues) for value in targets.ravel()]
-    return np.sqrt(np.array(flat).reshape(targets.shape) / n)
-
-
-def effective_rank_gaussian(
-    c: Constants, n: Any, delta: Any, operator: Any, effective_rank: Any
-) -> Any:
-    """``lead κ²‖Σ‖ √((rank r(Σ) + log(union/δ))/n)`` with κ² = 8/3, that of a Gaussian."""
-    return effective_rank_psi(c, n, delta, operator, effective_rank, c["kappa_squared"] ** 0.5)
-
-
-def centred_covariance(
-    c: Constants,
-    n: Any,
-    delta: Any,
-    trace: Any,
-    trace_square: Any,
-    operator: Any,
-    effective_rank: Any,
-) -> Any:
-    """`effective_rank_gaussian` + `laurent_massart_mean_norm`, which bounds ‖μ̂−μ‖²."""
-    mean = c.part("mean", union=c["union"])
-    first = effective_rank_gaussian(c, n, delta, operator, effective_rank)
-    return first + laurent_massart_mean_norm(mean, n, delta, trace, trace_square, operator)
-
-
-def _distance_terms(
-    c: Constants,
-    n: Any,
-    delta: Any,
-    mean_gap: Any,
-    trace_square: Any,
-    operator: Any,
-    root_trace: Any,
-    covariance: Any,
-) -> Any:
-    """Bonus but for the covariance width: gap, trace and root terms."""
-    log = np.log(c["union"] / delta)
-    gap = 2.0 * mean_gap * np.sqrt(c["tail"] * operator * log / n)
-    trace = c["mean_root"] * np.sqrt(trace_square * log / n) + c["mean_linear"] * operator * log / n
-    return gap + trace + c["perturbation"] * root_trace * np.sqrt(covariance)
-
-
-def distance_bonus(
-    c: Constants,
-    n: Any,
-    delta: Any,
-    mean_gap: Any,
-    reference_root_trace: Any,
-    trace: Any,
-    trace_square: Any,
-    operator: Any,
-    effective_rank: Any,
-) -> Any:
-    """Bonus with the covariance width `centred_covariance`, every log at union/δ."""
-    covariance = centred_covariance(c, n, delta, trace, trace_square, operator, effective_rank)
-    return _distance_terms(
-        c, n, delta, mean_gap, trace_square, operator, reference_root_trace, covariance
-    )
-
-
-def distance_naive_bonus(
-    c: Constants,
-    n: Any,
-    delta: Any,
-    d: Any,
-    mean_gap: Any,
-    reference_root_trace: Any,
-    trace: Any,
-    trace_square: Any,
-    operator: Any,
-) -> Any:
-    """Bonus with the covariance width `dimension`, every log at union/δ but its own."""
-    mean = c.part("mean", union=c["union"])
-    raw = c.part("raw", tail=c["tail"])
-    covariance = dimension(raw, n, delta, d, operator)
-    covariance = covariance + laurent_massart_mean_norm(
-        mean, n, delta, trace, trace_square, operator
-    )
-    return _distance_terms(
-        c, n, delta, mean_gap, trace_square, operator, reference_root_trace, covariance
-    )
-
-
-def distance_decomposition(
-    c: Constants,
-    n: Any,
-    delta: Any,
-    mean_error_norm: Any,
-    mean_gap: Any,
-    covariance_error: Any,
-    reference_root_trace: Any,
-    trace_square: Any,
-    operator: Any,
-) -> Any:
-    """Three terms of |FD_n − FD|: the mean, the trace, and the root by ‖Σ̂−Σ‖."""
-    log = np.log(c["union"] / delta)
-    trace = c["root"] * np.sqrt(trace_square * log / n) + c["linear"] * operator * log / n
-    root = c["perturbation"] * reference_root_trace * np.sqrt(covariance_error)
-    return 2.0 * mean_gap * mean_error_norm + trace + root
-
-
-def visits_by_picks(c: Constants, picks: Any, batch: Any) -> Any:
-    """Sum (offset + log N_g(T))/b over g."""
-    return (c["offset"] + np.log(picks)).sum(axis=-1) / batch
-
-
-_EFFECTIVE_RANK = {"lead": 20.0, "kappa_squared": 8.0 / 3.0, "rank": 4.0}
+_RANK = {"lead": 20.0, "kappa_squared": 8.0 / 3.0, "rank": 4.0}
 _MEAN = {"mean_root": 2.0, "mean_linear": 2.0}
+_BONUS = {"tail": 2.0, "perturbation": 2.0}
+_SHARP = {"tail": 2.0, "root": 2.0, "linear": 2.0, "bias": 0.5}
 
 STATEMENTS = (
-    Bound(
-        id="repaired.gaussian-mean",
+    means.GAUSSIAN_MEAN("repaired.gaussian-mean", means.gaussian_mean, factor=2.0, union=2.0)(
         claim="|X̄−μ| ≤ √(2σ² log(2/δ)/n)",
         latex=r"|\bar X-\mu| \le \sqrt{\tfrac{2\sigma^2}{n}\log\tfrac2\delta}",
         source="Chernoff; e.g. Wainwright (2019), High-Dimensional Statistics, (2.10)",
-        setting="gaussian-scalar",
-        assumptions=(GAUSSIAN, SCALAR),
-        quantity=MEAN_ERROR,
-        constants={"factor": 2.0, "union": 2.0},
-        width_function=gaussian_mean,
         repairs="o24.gaussian-mean",
     ),
-    Bound(
-        id="repaired.gaussian-mean-exact",
+    means.GAUSSIAN_MEAN("repaired.gaussian-mean-exact", means.normal_quantile, sides=2.0)(
         claim="|X̄−μ| ≤ z_{1−δ/2} σ/√n, with equality in probability",
         latex=r"|\bar X-\mu| \le z_{1-\delta/2}\,\sigma/\sqrt n",
         source="The distribution of X̄ itself",
-        setting="gaussian-scalar",
-        assumptions=(GAUSSIAN, SCALAR),
-        quantity=MEAN_ERROR,
-        constants={"sides": 2.0},
-        width_function=normal_quantile,
         repairs="o24.gaussian-mean",
     ),
-    Bound(
-        id="repaired.chi-square-mean",
+    kind("gaussian-sequence", means.RUNNING_ERROR, GAUSSIAN, SCALAR)(
+        "repaired.gaussian-mean-uniform", means.normal_mixture, tuned_for=100.0, union=2.0
+    )(
+        claim="|X̄_t−μ| ≤ σ√((t+ρ)(log((t+ρ)/ρ) + 2 log(1/δ)))/t for all t at once, ρ = 100",
+        latex=r"\forall t:\;|\bar X_t-\mu| \le \tfrac{\sigma}{t}\sqrt{(t+\rho)\Bigl("
+        r"\log\tfrac{t+\rho}{\rho}+2\log\tfrac1\delta\Bigr)},\quad\rho=100",
+        source="Robbins (1970): normal mixture and Ville's inequality",
+        repairs="o24.gaussian-mean",
+    ),
+    kind("unit-sequence", means.RUNNING_SHORTFALL, UNIT_INTERVAL)(
+        "repaired.hoeffding-uniform", means.stitched, lead=1.7, slope=0.72, union=5.2
+    )(
+        claim="E Z − Z̄_t ≤ 0.85 √((log log(2t) + 0.72 log(5.2/δ))/t) for all t at once",
+        latex=r"\forall t:\;\mathbb EZ-\bar Z_t \le 0.85\sqrt{\tfrac1t\bigl("
+        r"\log\log(2t)+0.72\log\tfrac{5.2}\delta\bigr)}",
+        source="Howard, Ramdas, McAuliffe & Sekhon (2021), Ann. Statist. 49, (1.2): stitching",
+        repairs="o24.hoeffding",
+    ),
+    means.UNIT_MEAN("repaired.betting", means.betting, largest=0.9, bets=6.0)(
+        claim="E Z ≤ the largest mean that a mixture of bets on W = 1−Z does not reject at 1/δ",
+        latex=r"1-\mathbb EZ \ge \inf\Bigl\{m:\tfrac16\sum_{j=0}^{5}\prod_{i}"
+        r"\bigl(1+\theta_j((1-Z_i)/m-1)\bigr)<\tfrac1\delta\Bigr\},\quad \theta_j=0.9\cdot2^{-j}",
+        source="Waudby-Smith & Ramdas (2024), JRSS B 86, with fixed stakes",
+        repairs="m25.empirical-bernstein",
+        setting="unit-betting",
+        form="plug-in",
+    ),
+    means.NORMAL_SQUARES(
+        "repaired.chi-square-mean", means.laurent_massart_squares, root=2.0, linear=2.0, union=2.0
+    )(
         claim="|n⁻¹ΣZ_i² − 1| ≤ 2√(L/n) + 2L/n, L = log(2/δ)",
         latex=r"\Bigl|\tfrac1n\sum_i Z_i^2-1\Bigr| \le 2\sqrt{\tfrac Ln}+\tfrac{2L}{n},"
         r"\quad L=\log\tfrac2\delta",
         source="Laurent & Massart (2000), Lemma 1",
-        setting="gaussian-scalar",
-        assumptions=(STANDARD_NORMAL,),
-        quantity=SQUARE_ERROR,
-        constants={"root": 2.0, "linear": 2.0, "union": 2.0},
-        width_function=laurent_massart_mean,
         repairs="o24.chi-square-mean",
     ),
-    Bound(
-        id="repaired.squared-mean",
+    means.SQUARED_NORMAL("repaired.squared-mean", means.log_over_n, factor=2.0, union=2.0)(
         claim="(n⁻¹Σz_i)² ≤ 2 log(2/δ)/n",
         latex=r"\Bigl(\tfrac1n\sum_i z_i\Bigr)^2 \le \tfrac2n\log\tfrac2\delta",
         source="Chernoff for √n z̄ ~ N(0, 1), squared",
-        setting="gaussian-scalar",
-        assumptions=(STANDARD_NORMAL,),
-        quantity=SQUARED_MEAN,
-        constants={"factor": 2.0, "union": 2.0},
-        width_function=gaussian_square,
         repairs="o24.squared-mean",
     ),
-    Bound(
-        id="repaired.product-of-means",
+    means.NORMAL_PRODUCT("repaired.product-of-means", means.log_over_n, factor=1.0, union=2.0)(
         claim="|z̄·ū| ≤ log(2/δ)/n",
         latex=r"|\bar z\,\bar u| \le \tfrac1n\log\tfrac2\delta",
         source="zu = (a²−b²)/2 with independent standard normals a, b; P(a² > 2x) ≤ e^(−x)",
-        setting="gaussian-scalar",
-        assumptions=(STANDARD_NORMAL,),
-        quantity=MEAN_PRODUCT,
-        constants={"factor": 1.0, "union": 2.0},
-        width_function=gaussian_square,
         repairs="o24.product-of-means",
     ),
-    Bound(
-        id="repaired.product-of-means-exact",
+    means.NORMAL_PRODUCT("repaired.product-of-means-exact", means.product_quantile, share=1.0)(
         claim="|z̄·ū| ≤ q_δ/n, P(|zu| > q_δ) = δ for independent standard normals",
         latex=r"|\bar z\,\bar u| \le q_\delta/n,\quad"
         r" \tfrac2\pi\int_{q_\delta}^\infty K_0 = \delta",
         source="The density K₀(|x|)/π of the product of two standard normals",
-        setting="gaussian-scalar",
-        assumptions=(STANDARD_NORMAL,),
-        quantity=MEAN_PRODUCT,
-        constants={"share": 1.0},
-        width_function=product_quantile,
         repairs="o24.product-of-means",
     ),
-    Bound(
-        id="repaired.weighted-chi-square",
+    means.SQUARED_NORMS(
+        "repaired.weighted-chi-square", means.laurent_massart_norms, root=2.0, linear=2.0, union=2.0
+    )(
         claim="|n⁻¹Σ‖X_i‖² − Tr Σ| ≤ 2√(Tr[Σ²] L/n) + 2‖Σ‖L/n, L = log(2/δ)",
         latex=r"\Bigl|\tfrac1n\sum_i\|X_i\|^2-\operatorname{Tr}\Sigma\Bigr| \le"
         r" 2\sqrt{\tfrac{\operatorname{Tr}\Sigma^2 L}{n}}+\tfrac{2\|\Sigma\|L}{n},"
         r"\quad L=\log\tfrac2\delta",
         source="Laurent & Massart (2000), Lemma 1; sharper than M25 Lemma 4",
-        setting="gaussian-norms",
-        assumptions=(GAUSSIAN, CENTRED),
-        quantity=SQUARED_NORM_ERROR,
-        constants={"root": 2.0, "linear": 2.0, "union": 2.0},
-        width_function=laurent_massart_norms,
         repairs="m25.weighted-chi-square",
     ),
-    Bound(
-        id="repaired.mean-norm",
+    means.GAUSSIAN_NORM("repaired.mean-norm", means.borell_mean_norm, tail=2.0, union=1.0)(
         claim="‖μ̂−μ‖ ≤ √(Tr Σ/n) + √(2‖Σ‖ log(1/δ)/n)",
         latex=r"\|\hat\mu-\mu\| \le \sqrt{\tfrac{\operatorname{Tr}\Sigma}{n}}"
         r" + \sqrt{\tfrac{2\|\Sigma\|}{n}\log\tfrac1\delta}",
         source="Borell–Tsirelson–Ibragimov–Sudakov; Boucheron et al. (2013), Theorem 5.6",
-        setting="gaussian-norms",
-        assumptions=(GAUSSIAN,),
-        quantity=MEAN_NORM,
-        constants={"tail": 2.0, "union": 1.0},
-        width_function=borell_mean_norm,
         repairs="m25.mean-norm",
     ),
-    Bound(
-        id="repaired.mean-norm-squared",
+    means.SQUARED_NORM(
+        "repaired.mean-norm-squared",
+        means.laurent_massart_mean_norm,
+        root=2.0,
+        linear=2.0,
+        union=1.0,
+    )(
         claim="‖μ̂−μ‖² ≤ (Tr Σ + 2√(Tr[Σ²] L) + 2‖Σ‖L)/n, L = log(1/δ)",
         latex=r"\|\hat\mu-\mu\|^2 \le \tfrac1n\bigl(\operatorname{Tr}\Sigma"
         r"+2\sqrt{\operatorname{Tr}[\Sigma^2]L}+2\|\Sigma\|L\bigr),\quad L=\log\tfrac1\delta",
         source="Laurent & Massart (2000), Lemma 1: the printed bound with Tr Σ put back",
-        setting="gaussian-norms",
-        assumptions=(GAUSSIAN,),
-        quantity=MEAN_NORM_SQUARED,
-        constants={"root": 2.0, "linear": 2.0, "union": 1.0},
-        width_function=laurent_massart_mean_norm,
         repairs="m25.mean-norm",
     ),
-    Bound(
-        id="repaired.mean-norm-exact",
+    means.GAUSSIAN_NORM("repaired.mean-norm-exact", means.exact_mean_norm, share=1.0)(
         claim="‖μ̂−μ‖ ≤ √(q_δ/n), P(Σ_j λ_j Z_j² > q_δ) = δ",
         latex=r"\|\hat\mu-\mu\| \le \sqrt{q_\delta/n},\quad"
         r" \mathbb P\Bigl(\sum_j\lambda_jZ_j^2>q_\delta\Bigr)=\delta",
         source="The distribution of ‖μ̂−μ‖² itself, by a saddle-point contour (Rice 1980)",
-        setting="gaussian-norms",
-        assumptions=(GAUSSIAN,),
-        quantity=MEAN_NORM,
-        constants={"share": 1.0},
-        width_function=exact_mean_norm,
         repairs="o24.mean-norm",
     ),
-    Bound(
-        id="repaired.naive-mean-norm",
+    means.GAUSSIAN_NORM("repaired.naive-mean-norm", means.naive_mean_norm, factor=2.0, union=2.0)(
         claim="‖μ̂−μ‖ ≤ σ √(2(d/n) log(2d/δ)), σ² = max_i Σ_ii",
         latex=r"\|\hat\mu-\mu\| \le \sigma\sqrt{\tfrac{2d}{n}\log\tfrac{2d}{\delta}}",
         source="One Gaussian tail per coordinate and a union bound",
-        setting="gaussian-norms",
-        assumptions=(GAUSSIAN,),
-        quantity=MEAN_NORM,
-        constants={"factor": 2.0, "union": 2.0},
-        width_function=naive_mean_norm,
         repairs="o24.naive-mean-norm",
     ),
-    Bound(
-        id="repaired.covariance-dimension",
+    cov.RAW("repaired.covariance-dimension", cov.dimension, tail=2.0, union=2.0)(
         claim="‖Σ̂−Σ‖ ≤ ‖Σ‖(2√(d/n) + 2ε + (√(d/n)+ε)²), ε = √(2 log(2/δ)/n)",
         latex=r"\|\hat\Sigma-\Sigma\| \le \|\Sigma\|\Bigl(2\sqrt{\tfrac dn}+2\varepsilon"
         r"+\bigl(\sqrt{\tfrac dn}+\varepsilon\bigr)^2\Bigr),\quad"
         r" \varepsilon=\sqrt{\tfrac2n\log\tfrac2\delta}",
         source="Wainwright (2019), Theorem 6.1 and Example 6.3",
-        setting="gaussian-matrices",
-        assumptions=(GAUSSIAN, CENTRED),
-        quantity=RAW_COVARIANCE_ERROR,
-        constants={"tail": 2.0, "union": 2.0},
-        width_function=dimension,
         repairs="o24.covariance-dimension",
     ),
-    Bound(
-        id="repaired.covariance-effective-rank",
+    cov.RAW_BY_RANK(
+        "repaired.covariance-effective-rank", cov.effective_rank_gaussian, **_RANK, union=1.0
+    )(
         claim="‖n⁻¹ΣXXᵀ − Σ‖ ≤ (160/3)‖Σ‖ √((4r(Σ)+log(1/δ))/n)",
         latex=r"\Bigl\|\tfrac1n\sum_i X_iX_i^\top-\Sigma\Bigr\| \le"
         r" \tfrac{160}{3}\|\Sigma\|\sqrt{\tfrac{4r(\Sigma)+\log(1/\delta)}{n}}",
         source="Zhivotovskiy (2024), Theorem 1, with κ² = 8/3: σ² is no factor of it",
-        setting="gaussian-matrices",
-        assumptions=(GAUSSIAN, CENTRED, effective_rank_samples(1.0)),
-        quantity=RAW_COVARIANCE_ERROR,
-        constants={**_EFFECTIVE_RANK, "union": 1.0},
-        width_function=effective_rank_gaussian,
         repairs="o24.covariance-effective-rank",
     ),
-    Bound(
-        id="repaired.covariance",
+    cov.RAW("repaired.covariance-gordon", cov.gordon, offset=1.0, tail=2.0, union=2.0)(
+        claim="‖n⁻¹ΣXXᵀ − Σ‖ ≤ ‖Σ‖(2η+η²), η = (√r(Σ) + 1 + √(2 log(2/δ)))/√n, every n",
+        latex=r"\Bigl\|\tfrac1n\sum_i X_iX_i^\top-\Sigma\Bigr\| \le \|\Sigma\|(2\eta+\eta^2),\quad"
+        r" \eta=\tfrac{1}{\sqrt n}\Bigl(\sqrt{r(\Sigma)}+1+\sqrt{2\log\tfrac2\delta}\Bigr)",
+        source="Koltchinskii & Lounici (2017) with constants, by Gordon's comparison:"
+        " docs/bounds.md",
+        repairs="m25.covariance-effective-rank",
+    ),
+    cov.BY_RANK("repaired.covariance", cov.centred_covariance, **_RANK, **_MEAN, union=3.0)(
         claim="‖Σ−Σ̂‖ ≤ (160/3)‖Σ‖√((4r(Σ)+L)/n) + (Tr Σ + 2√(Tr[Σ²]L) + 2‖Σ‖L)/n,"
         " L = log(3/δ), w.p. ≥ 1−2δ/3",
         latex=r"\|\Sigma-\hat\Sigma\| \le"
@@ -376,16 +171,25 @@ STATEMENTS = (
         r"+\tfrac1n\bigl(\operatorname{Tr}\Sigma+2\sqrt{\operatorname{Tr}[\Sigma^2]L}"
         r"+2\|\Sigma\|L\bigr),\quad L=\log\tfrac3\delta",
         source="repaired.covariance-effective-rank and repaired.mean-norm-squared at δ/3 each",
-        setting="gaussian-matrices",
-        assumptions=(GAUSSIAN, effective_rank_samples(3.0)),
-        quantity=COVARIANCE_ERROR,
-        constants={**_EFFECTIVE_RANK, **_MEAN, "union": 3.0},
-        width_function=centred_covariance,
         failure=2.0 / 3.0,
         repairs="o24.covariance",
     ),
-    Bound(
-        id="repaired.fd-decomposition",
+    cov.COVARIANCE("repaired.naive-covariance", cov.naive_covariance, tail=2.0, union=2.0)(
+        claim="‖Σ̂−Σ‖ ≤ ‖μ̂−μ‖² + ‖Σ‖(2√(d/n) + 2ε + (√(d/n)+ε)²), ε = √(2 log(2/δ)/n)",
+        latex=r"\|\hat\Sigma-\Sigma\| \le \|\hat\mu-\mu\|^2+\|\Sigma\|\Bigl(2\sqrt{\tfrac dn}"
+        r"+2\varepsilon+\bigl(\sqrt{\tfrac dn}+\varepsilon\bigr)^2\Bigr),\quad"
+        r" \varepsilon=\sqrt{\tfrac2n\log\tfrac2\delta}",
+        source="m25.covariance-split with Wainwright (2019), Theorem 6.1",
+        repairs="o24.naive-covariance",
+    ),
+    fd.DISTANCE(
+        "repaired.fd-decomposition",
+        fd.distance_decomposition,
+        root=2.0,
+        linear=2.0,
+        perturbation=2.0,
+        union=6.0,
+    )(
         claim="|FD_n − FD| ≤ 2‖μ−μ_r‖‖μ̂−μ‖ + 2√(Tr[Σ²]L/n) + 2‖Σ‖L/n"
         " + 2Tr[Σ_r^{1/2}]√‖Σ̂−Σ‖, L = log(6/δ), w.p. ≥ 1−δ/3",
         latex=r"|\mathrm{FD}_n-\mathrm{FD}| \le 2\|\mu-\mu_r\|\|\hat\mu-\mu\|"
@@ -393,32 +197,28 @@ STATEMENTS = (
         r"+2\operatorname{Tr}[\Sigma_r^{1/2}]\sqrt{\|\hat\Sigma-\Sigma\|},"
         r"\quad L=\log\tfrac6\delta",
         source="docs/bounds.md: an identity, and Laurent & Massart (2000) for its middle term",
-        setting="frechet-gaussian",
-        assumptions=(GAUSSIAN,),
-        quantity=DISTANCE_ERROR,
-        constants={"root": 2.0, "linear": 2.0, "perturbation": 2.0, "union": 6.0},
-        width_function=distance_decomposition,
         failure=1.0 / 3.0,
         repairs="o24.fd-decomposition",
+        assumptions=(GAUSSIAN,),
     ),
-    Bound(
-        id="repaired.fd-bonus",
+    fd.BONUS("repaired.fd-bonus", fd.distance_bonus, **_RANK, **_MEAN, union=4.0, **_BONUS)(
         claim="FD_n − FD ≤ 2‖μ−μ_r‖√(2‖Σ‖L/n) + 2√(Tr[Σ²]L/n) + 2‖Σ‖L/n"
         " + 2Tr[Σ_r^{1/2}]√E, E as in repaired.covariance, L = log(4/δ)",
         latex=r"\mathrm{FD}_n-\mathrm{FD} \le 2\|\mu-\mu_r\|\sqrt{\tfrac{2\|\Sigma\|L}{n}}"
         r"+2\sqrt{\tfrac{\operatorname{Tr}[\Sigma^2]L}{n}}+\tfrac{2\|\Sigma\|L}{n}"
         r"+2\operatorname{Tr}[\Sigma_r^{1/2}]\sqrt{E},\quad L=\log\tfrac4\delta",
         source="docs/bounds.md: four events at δ/4 each",
-        setting="frechet-gaussian",
-        assumptions=(GAUSSIAN, effective_rank_samples(4.0)),
-        quantity=DISTANCE_EXCESS,
-        constants={**_EFFECTIVE_RANK, **_MEAN, "union": 4.0, "tail": 2.0, "perturbation": 2.0},
-        width_function=distance_bonus,
-        limit=DISTANCE_RANGE,
         repairs="o24.fd-bonus",
+        assumptions=(GAUSSIAN, effective_rank_samples(4.0)),
     ),
-    Bound(
-        id="repaired.fd-naive-bonus",
+    fd.BONUS(
+        "repaired.fd-naive-bonus",
+        fd.distance_naive_bonus,
+        **_MEAN,
+        union=4.0,
+        raw_union=8.0,
+        **_BONUS,
+    )(
         claim="FD_n − FD ≤ 2‖μ−μ_r‖√(2‖Σ‖L/n) + 2√(Tr[Σ²]L/n) + 2‖Σ‖L/n + 2Tr[Σ_r^{1/2}]√E,"
         " E from repaired.covariance-dimension at δ/4 plus the bound on ‖μ̂−μ‖², L = log(4/δ)",
         latex=r"\mathrm{FD}_n-\mathrm{FD} \le 2\|\mu-\mu_r\|\sqrt{\tfrac{2\|\Sigma\|L}{n}}"
@@ -426,39 +226,114 @@ STATEMENTS = (
         r"+2\operatorname{Tr}[\Sigma_r^{1/2}]\sqrt{E},\quad"
         r" \varepsilon=\sqrt{\tfrac2n\log\tfrac8\delta}",
         source="docs/bounds.md: four events at δ/4 each",
-        setting="frechet-gaussian",
-        assumptions=(GAUSSIAN,),
-        quantity=DISTANCE_EXCESS,
-        constants={**_MEAN, "union": 4.0, "raw_union": 8.0, "tail": 2.0, "perturbation": 2.0},
-        width_function=distance_naive_bonus,
-        limit=DISTANCE_RANGE,
         repairs="o24.fd-naive-bonus",
+        assumptions=(GAUSSIAN,),
     ),
-    Bound(
-        id="repaired.visit-sum-log",
+    fd.BONUS("repaired.fd-bonus-sharp", fd.sharp_bonus, **_SHARP, union=3.0)(
+        claim="FD_n − FD ≤ 2‖μ−μ_r‖√(2‖Σ‖L/n) + 2√(Tr[Σ²]L/n) + 2‖Σ‖L/n"
+        " + 2(R − √(1−1/n)·max{R(1−(d+1)/(2m)) − √(2 Tr[ΣΣ_r]L/m), R(1−√(d/m)−√(2L/m)), 0}),"
+        " R = Tr(ΣΣ_r)^{1/2}, m = n−1, L = log(3/δ)",
+        latex=r"\mathrm{FD}_n-\mathrm{FD} \le 2\|\mu-\mu_r\|\sqrt{\tfrac{2\|\Sigma\|L}{n}}"
+        r"+2\sqrt{\tfrac{\operatorname{Tr}[\Sigma^2]L}{n}}+\tfrac{2\|\Sigma\|L}{n}"
+        r"+2R-2\sqrt{\tfrac mn}\max\Bigl\{R\bigl(1-\tfrac{d+1}{2m}\bigr)"
+        r"-\sqrt{\tfrac{2\operatorname{Tr}[\Sigma\Sigma_r]L}{m}},\;"
+        r"R\bigl(1-\sqrt{\tfrac dm}-\sqrt{\tfrac{2L}{m}}\bigr),\;0\Bigr\},\quad"
+        r" R=\operatorname{Tr}(\Sigma\Sigma_r)^{1/2},\;m=n-1,\;L=\log\tfrac3\delta",
+        source="docs/bounds.md: order n^(-1/2) where the published bonuses have n^(-1/4)",
+        repairs="m25.fd-bonus",
+        assumptions=(GAUSSIAN, at_least(2)),
+    ),
+    fd.BONUS("repaired.fd-bonus-data-driven", fd.data_driven_bonus, **_SHARP, union=7.0)(
+        claim="the bonus of repaired.fd-bonus-sharp with upper limits of R, Tr Σ, ‖Σ‖ and"
+        " ‖μ−μ_r‖ from the sample, L = log(7/δ)",
+        latex=r"\mathrm{FD}_n-\mathrm{FD} \le 2\bar g\sqrt{\tfrac{2\bar aL}{n}}"
+        r"+2\sqrt{\tfrac{\bar a\bar TL}{n}}+\tfrac{2\bar aL}{n}"
+        r"+2\bigl(\bar R-\operatorname{Tr}(\hat\Sigma\Sigma_r)^{1/2}\bigr),"
+        r"\quad L=\log\tfrac7\delta",
+        source="docs/bounds.md: seven events at δ/7 each, nothing unknown in the width",
+        repairs="o24.fd-bonus-plug-in",
+        form="plug-in",
+        assumptions=(GAUSSIAN, DEFINITE_REFERENCE, at_least(2)),
+    ),
+    vendi.SPECTRUM("repaired.kernel-covariance", vendi.kernel_covariance, tail=1.0)(
+        claim="‖λ̂−λ̃‖₂ ≤ ‖C_n−C‖_F ≤ √((1−‖C‖_F²)/n) + √(log(1/δ)/n), every n and δ",
+        latex=r"\|\hat\lambda-\tilde\lambda\|_2 \le \|C_n-C\|_F \le"
+        r" \sqrt{\tfrac{1-\|C\|_F^2}{n}}+\sqrt{\tfrac1n\log\tfrac1\delta}",
+        source="McDiarmid (1989) and Hoffman–Wielandt: docs/bounds.md",
+        repairs="v24.eigenvalues",
+        assumptions=(NORMALISED_KERNEL,),
+    ),
+    vendi.LANDMARKS("repaired.nystrom", vendi.landmark_width, mean=1.0, tail=1.0)(
+        claim="‖λ^Nys−λ̃‖₂ ≤ ρ + (1 + √log(1/δ))/√n, ρ = 1 − n⁻¹Tr K^Nys, any landmarks, every n"
+        " and δ",
+        latex=r"\|\lambda^{\mathrm{Nys}}-\tilde\lambda\|_2 \le \rho"
+        r"+\tfrac{1}{\sqrt n}\Bigl(1+\sqrt{\log\tfrac1\delta}\Bigr),\quad"
+        r" \rho=1-\tfrac1n\operatorname{Tr}K^{\mathrm{Nys}}",
+        source="K^Nys ⪯ K and Weyl's inequality, with repaired.kernel-covariance: docs/bounds.md",
+        repairs="v24.nystrom",
+        form="plug-in",
+    ),
+    vendi.LANDMARKS("repaired.nystrom-classes", vendi.seen_classes, mean=1.0, tail=1.0, unseen=1.0)(
+        claim="k(x, y) = [x = y], classes of probabilities p_j: ‖λ^Nys−λ̃‖₂ ≤ (1 + √log(1/δ′))/√n,"
+        " δ′ = δ − Σ_j (1−p_j)^t",
+        latex=r"\|\lambda^{\mathrm{Nys}}-\tilde\lambda\|_2 \le"
+        r" \tfrac{1}{\sqrt n}\Bigl(1+\sqrt{\log\tfrac1{\delta'}}\Bigr),\quad"
+        r" \delta'=\delta-\sum_j(1-p_j)^t",
+        source="all classes are seen but for Σ(1−p_j)^t, with repaired.kernel-covariance",
+        repairs="v24.nystrom-proof",
+        assumptions=(CLASSES,),
+    ),
+    kind("spectra", vendi.COLLISION_ERROR, NORMALISED_KERNEL, at_least(2), limit=vendi.UNIT)(
+        "repaired.rke-u-statistic", vendi.collision, union=2.0, pairs=2.0
+    )(
+        claim="|U_n(k²) − 1/RKE| ≤ √(log(2/δ)/(2⌊n/2⌋)), RKE = VENDI_2 = 1/E k(x,x′)²",
+        latex=r"\bigl|U_n(k^2)-\mathrm{RKE}^{-1}\bigr| \le"
+        r" \sqrt{\tfrac{1}{2\lfloor n/2\rfloor}\log\tfrac2\delta}",
+        source="Hoeffding (1963), Section 5: U-statistics of a kernel in [0, 1]",
+        repairs="v24.order-ge-2",
+    ),
+    kind("spectra", vendi.LOG_SCORE_ERROR, NORMALISED_KERNEL, limit=vendi.LOG_DIMENSION)(
+        "repaired.vendi-order-one", vendi.fannes_audenaert, tail=1.0, half=0.5
+    )(
+        claim="|log VENDI_1(x) − log VENDI_1(P)| ≤ T log(d−1) + h(T) up to T = 1−1/d, then log d,"
+        " T = ½√d(√((1−‖C‖_F²)/n) + √(log(1/δ)/n))",
+        latex=r"\bigl|\log\mathrm{VENDI}_1(x)-\log\mathrm{VENDI}_1(P)\bigr| \le"
+        r" T\log(d-1)+h(T),\quad T=\tfrac{\sqrt d}{2}\Bigl("
+        r"\sqrt{\tfrac{1-\|C\|_F^2}{n}}+\sqrt{\tfrac1n\log\tfrac1\delta}\Bigr)",
+        source="Audenaert (2007), sharp Fannes inequality, with repaired.kernel-covariance",
+        repairs="v24.order-one",
+    ),
+    visits.HARMONIC("repaired.visit-sum-log", visits.offset_log_picks, offset=1.0)(
         claim="Σ_t 1/n_t ≤ (1/b) Σ_g (1 + log N_g(T))",
         latex=r"\sum_t n_t^{-1} \le \tfrac1b\sum_g\bigl(1+\log N_g(T)\bigr)",
         source="Harmonic sums: 1 + 1/2 + … + 1/N ≤ 1 + log N",
-        setting="visits",
-        form="deterministic",
-        assumptions=(VISITS,),
-        quantity=HARMONIC,
-        constants={"offset": 1.0},
-        width_function=visits_by_picks,
         repairs="m25.visit-sum-log",
     ),
-    Bound(
-        id="repaired.visit-sum-log-samples",
+    visits.HARMONIC("repaired.visit-sum-log-samples", visits.offset_log_picks, offset=1.0)(
         claim="Σ_t 1/n_t ≤ (1/b) Σ_g (1 + log(n_g(T)/b))",
         latex=r"\sum_t n_t^{-1} \le \tfrac1b\sum_g\bigl(1+\log\tfrac{n_g(T)}{b}\bigr)",
         source="The same, by n_g(T) = b N_g(T)",
-        setting="visits",
-        form="deterministic",
-        assumptions=(VISITS,),
-        quantity=HARMONIC,
-        constants={"offset": 1.0},
-        width_function=visits_by_picks,
         repairs="o24.visit-sum-log",
     ),
-    *REPAIRED,
+    visits.COUNTED("repaired.visit-sum-power-burn-in", visits.power_picks, base=1.0)(
+        claim="Σ_t n_t^{−α} ≤ (1/(b^α(1−α))) Σ_g N_g(T)^{1−α}, n_t = N + b(k−1), N ≥ b",
+        latex=r"\sum_t n_t^{-\alpha} \le \tfrac{1}{b^\alpha(1-\alpha)}\sum_g N_g(T)^{1-\alpha},"
+        r"\quad N\ge b",
+        source="N + b(k−1) ≥ bk; 1 + 2^{−α} + … + N^{−α} ≤ N^{1−α}/(1−α)",
+        repairs="m25.visit-sum-power-as-counted",
+        setting="visits-long-burn-in",
+        assumptions=(VISITS, POWER, LONG_BURN_IN),
+    ),
+    visits.SAMPLES_POWER("repaired.visit-total-power", visits.sampled_power, factor=1.0)(
+        claim="Σ_g n_g(T)^{1−α} ≤ G^α (bT)^{1−α}",
+        latex=r"\sum_g n_g(T)^{1-\alpha} \le G^\alpha (bT)^{1-\alpha}",
+        source="Jensen; Σ_g n_g(T) = bT",
+        repairs="o24.visit-total-power",
+    ),
+    visits.SAMPLES_LOG("repaired.visit-total-log", visits.sampled_log, factor=1.0)(
+        claim="Σ_g log n_g(T) ≤ G log(bT)",
+        latex=r"\sum_g\log n_g(T) \le G\log(bT)",
+        source="n_g(T) ≤ bT",
+        repairs="o24.visit-total-log",
+    ),
 )

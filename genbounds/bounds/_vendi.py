@@ -1,15 +1,18 @@
-"""Printed statements about Vendi scores; VENDI_α^{(1−α)/α} is ‖λ‖_α, the norm of the spectrum."""
+"""Spectra of kernels and Vendi scores: errors, kinds of statements about them, widths.
+
+VENDI_α^{(1−α)/α} is ‖λ‖_α, the norm of the spectrum.
+"""
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from genbounds.bounds._assumptions import NORMALISED_KERNEL, VENDI_SAMPLES
-from genbounds.bounds._bound import Assumption, Bound, Constants, Facts, Quantity
-from genbounds.bounds._deterministic import truncate
+from genbounds.bounds._bound import Constants, kind, quantity
+from genbounds.bounds._inequalities import entropy_sum, truncate
+from genbounds.bounds._means import root_log
 from genbounds.validation import Float
 
 
@@ -54,144 +57,100 @@ def _truncated_span(kept: Any, order: float) -> Float:
     return _span(kept, order)
 
 
-SPECTRUM_ERROR = Quantity(name="spectrum-error", text="‖λ̂−λ̃‖₂", function=_spectrum_error)
-SPECTRUM_RANGE = Quantity(name="spectrum-range", text="√2", function=_spectrum_range)
-ORDER_ERROR = Quantity(name="order-error", text="|‖λ̂‖_α − ‖λ̃‖_α|", function=_order_error)
-SPAN = Quantity(name="span", text="1 − d^{(1−α)/α}", function=_span)
-TRUNCATED_ERROR = Quantity(
-    name="truncated-error", text="|‖λ̂^{(t)}‖_α − ‖λ̃^{(t)}‖_α|", function=_truncated_error
-)
-TRUNCATED_SPAN = Quantity(name="truncated-span", text="1 − t^{(1−α)/α}", function=_truncated_span)
-FKEA_ERROR = Quantity(name="fkea-error", text="|‖λ^{FKEA}‖_α − ‖λ̃^{(t)}‖_α|", function=_fkea_error)
+def _log_score_error(sample_spectrum: Float, kernel_spectrum: Float) -> Float:
+    return np.abs(entropy_sum(sample_spectrum) - entropy_sum(kernel_spectrum))
 
 
-def eigenvalues(c: Constants, n: Any, delta: Any) -> Any:
-    """√(factor log(union/δ)/n)."""
-    return np.sqrt(c["factor"] / n * np.log(c["union"] / delta))
+def _log_dimension(d: Any) -> Float:
+    return np.asarray(np.log(float(d)))
+
+
+def collision_statistic(sample_spectrum: Float, n: Any) -> Float:
+    """U-statistic of E k(x, x′)²: (n ‖λ̂‖₂² − 1)/(n − 1), since k(x, x) = 1."""
+    return np.asarray((n * np.square(sample_spectrum).sum(axis=-1) - 1.0) / (n - 1.0))
+
+
+def _collision_error(sample_spectrum: Float, n: Any, kernel_spectrum: Float) -> Float:
+    truth = np.square(kernel_spectrum).sum(axis=-1)
+    return np.asarray(np.abs(collision_statistic(sample_spectrum, n) - truth))
+
+
+def _nystrom_error(nystrom_spectrum: Float, kernel_spectrum: Float) -> Float:
+    return np.asarray(np.linalg.norm(nystrom_spectrum - kernel_spectrum, axis=-1))
+
+
+def _one() -> float:
+    return 1.0
+
+
+SPECTRUM_ERROR = quantity("spectrum-error", "‖λ̂−λ̃‖₂", _spectrum_error)
+SPECTRUM_RANGE = quantity("spectrum-range", "√2", _spectrum_range)
+ORDER_ERROR = quantity("order-error", "|‖λ̂‖_α − ‖λ̃‖_α|", _order_error)
+SPAN = quantity("span", "1 − d^{(1−α)/α}", _span)
+TRUNCATED_ERROR = quantity("truncated-error", "|‖λ̂^{(t)}‖_α − ‖λ̃^{(t)}‖_α|", _truncated_error)
+TRUNCATED_SPAN = quantity("truncated-span", "1 − t^{(1−α)/α}", _truncated_span)
+FKEA_ERROR = quantity("fkea-error", "|‖λ^{FKEA}‖_α − ‖λ̃^{(t)}‖_α|", _fkea_error)
+LOG_SCORE_ERROR = quantity("log-vendi-error", "|log VENDI_1(x) − log VENDI_1(P)|", _log_score_error)
+LOG_DIMENSION = quantity("log-dimension", "log d", _log_dimension)
+COLLISION_ERROR = quantity("collision-error", "|U_n(k²) − E k(x, x′)²|", _collision_error)
+NYSTROM_ERROR = quantity("nystrom-error", "‖λ^Nys−λ̃‖₂", _nystrom_error)
+UNIT = quantity("unit", "1", _one)
+
+KERNEL = (NORMALISED_KERNEL, VENDI_SAMPLES)
+SPECTRUM = kind("spectra", SPECTRUM_ERROR, *KERNEL, limit=SPECTRUM_RANGE)
+ORDER = kind("kernels", ORDER_ERROR, *KERNEL, limit=SPAN)
+TRUNCATED = kind("kernels", TRUNCATED_ERROR, *KERNEL, limit=TRUNCATED_SPAN)
+FKEA = kind("fourier-kernels", FKEA_ERROR, *KERNEL, limit=SPAN)
+LANDMARKS = kind("landmarks", NYSTROM_ERROR, NORMALISED_KERNEL, limit=SPECTRUM_RANGE)
 
 
 def order_below_two(c: Constants, n: Any, delta: Any, d: Any, order: Any) -> Any:
     """√(factor d^{2−α} log(union/δ)/n)."""
-    return np.sqrt(float(d) ** (2.0 - order)) * eigenvalues(c, n, delta)
+    return np.sqrt(float(d) ** (2.0 - order)) * root_log(c, n, delta)
 
 
 def truncated(c: Constants, n: Any, delta: Any, order: Any, kept: Any) -> Any:
     """√(factor max{1, t^{2−α}} log(union/δ)/n)."""
     power = float(kept) ** (2.0 - order)
-    return np.sqrt(np.maximum(1.0, power)) * eigenvalues(c, n, delta)
+    return np.sqrt(np.maximum(1.0, power)) * root_log(c, n, delta)
 
 
 def fkea(c: Constants, n: Any, delta: Any, order: Any, frequencies: Any) -> Float:
     """√(factor max{1, t^{2−α}} log(union/δ)/min{n, t})."""
     power = np.sqrt(np.maximum(1.0, float(frequencies) ** (2.0 - order)))
-    return np.asarray(power * eigenvalues(c, np.minimum(n, frequencies), delta))
+    return np.asarray(power * root_log(c, np.minimum(n, frequencies), delta))
 
 
-def _between(low: float, high: float, facts: Facts, n: int, delta: float) -> bool:
-    order = facts.get("order", -1.0)
-    return bool(low <= order < high or order == high == np.inf)
+def kernel_covariance(c: Constants, n: Any, delta: Any, kernel_spectrum: Float) -> Any:
+    """√((1 − ‖λ‖₂²)/n) + √(tail log(1/δ)/n)."""
+    mean = np.sqrt((1.0 - np.square(kernel_spectrum).sum(axis=-1)) / n)
+    return mean + np.sqrt(c["tail"] * np.log(1.0 / delta) / n)
 
 
-def _known(name: str, facts: Facts, n: int, delta: float) -> bool:
-    return name in facts
+def collision(c: Constants, n: Any, delta: Any) -> Any:
+    """√(log(union/δ) / (pairs ⌊n/2⌋))."""
+    return np.sqrt(np.log(c["union"] / delta) / (c["pairs"] * np.floor(np.asarray(n) / 2.0)))
 
 
-def _orders(low: float, high: float, text: str) -> Assumption:
-    return Assumption(text=text, predicate=partial(_between, low, high))
+def fannes_audenaert(c: Constants, n: Any, delta: Any, d: Any, kernel_spectrum: Float) -> Float:
+    """T log(d−1) + h(T), T = half √d · `kernel_covariance`; log d from T = 1 − 1/d on."""
+    distance = c["half"] * np.sqrt(d) * kernel_covariance(c, n, delta, kernel_spectrum)
+    most = 1.0 - 1.0 / d
+    clipped = np.minimum(distance, most)
+    pair = np.stack([clipped, 1.0 - clipped], axis=-1)
+    width = clipped * np.log(np.maximum(d - 1.0, 1.0)) + entropy_sum(pair)
+    return np.asarray(np.where(distance >= most, np.log(float(d)), width))
 
 
-def _has(name: str, text: str) -> Assumption:
-    return Assumption(text=text, predicate=partial(_known, name))
+def landmark_width(c: Constants, n: Any, delta: Any, nystrom_residual: Any) -> Any:
+    """ρ + (mean + √(tail log(1/δ)))/√n, ρ the share of the trace that the landmarks leave out."""
+    return nystrom_residual + (c["mean"] + np.sqrt(c["tail"] * np.log(1.0 / delta))) / np.sqrt(n)
 
 
-_ANY_ORDER = _orders(1.0, np.inf, "α ≥ 1")
-
-STATEMENTS = (
-    Bound(
-        id="v24.eigenvalues",
-        claim="‖λ̂−λ̃‖₂ ≤ √(32 log(2/δ)/n)",
-        latex=r"\|\hat\lambda-\tilde\lambda\|_2 \le \sqrt{\tfrac{32}{n}\log\tfrac2\delta}",
-        source="V24 Theorem 1",
-        setting="spectra",
-        assumptions=(NORMALISED_KERNEL, VENDI_SAMPLES),
-        quantity=SPECTRUM_ERROR,
-        constants={"factor": 32.0, "union": 2.0},
-        width_function=eigenvalues,
-        limit=SPECTRUM_RANGE,
-    ),
-    Bound(
-        id="v24.order-ge-2",
-        claim="|‖λ̂‖_α − ‖λ̃‖_α| ≤ √(32 log(2/δ)/n), α ≥ 2",
-        latex=r"\bigl|\|\hat\lambda\|_\alpha-\|\tilde\lambda\|_\alpha\bigr| \le"
-        r" \sqrt{\tfrac{32}{n}\log\tfrac2\delta},\quad \alpha\ge2",
-        source="V24 Corollary 1",
-        setting="kernels",
-        assumptions=(NORMALISED_KERNEL, VENDI_SAMPLES, _orders(2.0, np.inf, "α ≥ 2")),
-        quantity=ORDER_ERROR,
-        constants={"factor": 32.0, "union": 2.0},
-        width_function=eigenvalues,
-        limit=SPAN,
-    ),
-    Bound(
-        id="v24.order-lt-2",
-        claim="|‖λ̂‖_α − ‖λ̃‖_α| ≤ √(32 d^{2−α} log(2/δ)/n), 1 ≤ α < 2",
-        latex=r"\bigl|\|\hat\lambda\|_\alpha-\|\tilde\lambda\|_\alpha\bigr| \le"
-        r" \sqrt{\tfrac{32\,d^{2-\alpha}}{n}\log\tfrac2\delta},\quad 1\le\alpha<2",
-        source="V24 Corollary 2",
-        setting="kernels",
-        assumptions=(NORMALISED_KERNEL, VENDI_SAMPLES, _orders(1.0, 2.0, "1 ≤ α < 2")),
-        quantity=ORDER_ERROR,
-        constants={"factor": 32.0, "union": 2.0},
-        width_function=order_below_two,
-        limit=SPAN,
-    ),
-    Bound(
-        id="v24.order-one",
-        claim="Corollary 2 at α = 1, the order of the Vendi score itself",
-        latex=r"\bigl|\mathrm{VENDI}_1(x)^0-\mathrm{VENDI}_1(P)^0\bigr| \le"
-        r" \sqrt{\tfrac{32\,d}{n}\log\tfrac2\delta}",
-        source="V24 Corollary 2 at α = 1",
-        setting="kernels",
-        assumptions=(NORMALISED_KERNEL, VENDI_SAMPLES, _orders(1.0, 1.0 + 1e-12, "α = 1")),
-        quantity=ORDER_ERROR,
-        constants={"factor": 32.0, "union": 2.0},
-        width_function=order_below_two,
-        limit=SPAN,
-    ),
-    Bound(
-        id="v24.truncated",
-        claim="|‖λ̂^{(t)}‖_α − ‖λ̃^{(t)}‖_α| ≤ √(32 max{1,t^{2−α}} log(2/δ)/n)",
-        latex=r"\bigl|\|\hat\lambda^{(t)}\|_\alpha-\|\tilde\lambda^{(t)}\|_\alpha\bigr| \le"
-        r" \sqrt{\tfrac{32\max\{1,t^{2-\alpha}\}}{n}\log\tfrac2\delta}",
-        source="V24 Theorem 2",
-        setting="kernels",
-        assumptions=(
-            NORMALISED_KERNEL,
-            VENDI_SAMPLES,
-            _ANY_ORDER,
-            _has("kept", "t eigenvalues kept"),
-        ),
-        quantity=TRUNCATED_ERROR,
-        constants={"factor": 32.0, "union": 2.0},
-        width_function=truncated,
-        limit=TRUNCATED_SPAN,
-    ),
-    Bound(
-        id="v24.fkea",
-        claim="|‖λ^{FKEA}‖_α − ‖λ̃^{(t)}‖_α| ≤ √(128 max{1,t^{2−α}} log(3/δ)/min{n,t})",
-        latex=r"\bigl|\|\lambda^{\mathrm{FKEA}}\|_\alpha-\|\tilde\lambda^{(t)}\|_\alpha\bigr| \le"
-        r" \sqrt{\tfrac{128\max\{1,t^{2-\alpha}\}}{\min\{n,t\}}\log\tfrac3\delta}",
-        source="V24 Theorem 3(a)",
-        setting="fourier-kernels",
-        assumptions=(
-            NORMALISED_KERNEL,
-            VENDI_SAMPLES,
-            _ANY_ORDER,
-            _has("frequencies", "shift-invariant kernel, t random frequencies"),
-        ),
-        quantity=FKEA_ERROR,
-        constants={"factor": 128.0, "union": 3.0},
-        width_function=fkea,
-        limit=SPAN,
-    ),
-)
+def seen_classes(c: Constants, n: Any, delta: Any, landmarks: Any, kernel_spectrum: Float) -> Float:
+    """(mean + √(tail log(1/δ′)))/√n, δ′ = δ − unseen Σ(1−p_j)^t; infinite where δ′ ≤ 0."""
+    missed = ((1.0 - kernel_spectrum) ** landmarks).sum(axis=-1)
+    left = np.asarray(delta - c["unseen"] * missed)
+    log = np.log(1.0 / np.where(left > 0.0, left, 1.0))
+    width = (c["mean"] + np.sqrt(c["tail"] * log)) / np.sqrt(n)
+    return np.asarray(np.where(left > 0.0, width, np.inf))

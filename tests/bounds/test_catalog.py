@@ -18,7 +18,6 @@ import pytest
 
 from genbounds import InputError
 from genbounds.bounds import Bound, catalog, clip, entropy_sum, exact_sides, truncate
-from genbounds.bounds._quasi import star_discrepancy, variation
 
 ROOT = Path(__file__).parents[2]
 
@@ -324,10 +323,12 @@ def test_plugin_bonuses_are_the_printed_ones_at_the_estimates():
 
 
 def test_truncation_drops_negative_entries_as_printed():
-    from genbounds.bounds._plugin import truncate_entries
-
-    cut = truncate_entries(np.array([[1.0, -0.9], [-0.9, 1.0]]), 0.05)
-    assert cut.tolist() == [[1.0, 0.0], [0.0, 1.0]]
+    bound = catalog()["o24.fd-bonus-plug-in"]
+    dropped, diagonal = (
+        bound.width(n=N, delta=DELTA, **(Q | {"d": 2, "covariance": np.array([matrix])}))
+        for matrix in ([[1.0, -0.9], [-0.9, 1.0]], [[1.0, 0.0], [0.0, 1.0]])
+    )
+    assert dropped.tolist() == diagonal.tolist()
 
 
 def test_data_driven_bonus_needs_enough_samples_and_is_never_a_number_below():
@@ -406,23 +407,33 @@ def test_koksma_hlawka_of_a_known_function_and_known_points():
     assert float(bound.error(**given)[0]) == pytest.approx(0.5, rel=1e-13)
 
 
+def step_product(points, levels, faces=1.0):
+    """Width of Koksma–Hlawka: variation of the product of steps times the discrepancy."""
+    bound = catalog()["c20.koksma-hlawka"]
+    bound = replace(bound, constants={"factor": 1.0, "faces": faces})
+    knots = np.full((1, points.shape[-1], 1), 0.5)
+    return float(bound.width(points=points[None], knots=knots, levels=np.array([levels]))[0])
+
+
 def test_star_discrepancy_against_a_fine_grid():
+    """Of a function with variation 1."""
     rng = np.random.default_rng(5)
     points = rng.random((5, 2))
     edges = np.linspace(0.0, 1.0, 401)
     inside = (points[:, 0, None] < edges)[:, :, None] & (points[:, 1, None] < edges)[:, None, :]
     most = np.abs(np.outer(edges, edges) - inside.mean(axis=0)).max()
-    found = float(star_discrepancy(points[None])[0])
-    assert most <= found <= most + 2 / 400
-    regular = (np.arange(8) + 0.5)[None, :, None] / 8
-    assert float(star_discrepancy(regular)[0]) == pytest.approx(1 / 16, rel=1e-12)
+    discrepancy = step_product(points, [[1.0, 0.0], [1.0, 0.0]])
+    assert most <= discrepancy <= most + 2 / 400
+    regular = (np.arange(8) + 0.5)[:, None] / 8
+    assert step_product(regular, [[1.0, 0.0]]) == pytest.approx(1 / 16, rel=1e-12)
 
 
 def test_variation_of_a_product():
     """V of Hardy and Krause: 3·2 in the square, 3·|−1| and 2·|4| along the faces at 1."""
-    levels = np.array([[[1.0, 4.0], [1.0, -1.0]]])
-    assert float(variation(levels)[0]) == 3 * 2 + 3 * 1 + 2 * 4
-    assert float(variation(levels, faces=0.0)[0]) == 3 * 2
+    point = np.array([[0.0, 0.0]])  # discrepancy 1
+    levels = [[1.0, 4.0], [1.0, -1.0]]
+    assert step_product(point, levels) == 3 * 2 + 3 * 1 + 2 * 4
+    assert step_product(point, levels, faces=0.0) == 3 * 2
 
 
 def test_moment_of_a_sum_is_that_of_its_draws():

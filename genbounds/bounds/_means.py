@@ -1,0 +1,265 @@
+"""Means of scalars and vectors: errors, kinds of statements about them, widths.
+
+Parameter names of an error are the vocabulary that arms fill. Sample quantities carry the
+replications on their leading axis; true quantities have none.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from genbounds._betting import betting_lower_limit
+from genbounds.bounds._assumptions import (
+    CENTRED,
+    GAUSSIAN,
+    NORM_BOUNDED,
+    SCALAR,
+    STANDARD_NORMAL,
+    UNIT_INTERVAL,
+)
+from genbounds.bounds._bound import Constants, kind, quantity
+from genbounds.bounds._tails import normal_product_tail, weighted_chi_square_quantile
+from genbounds.validation import Float
+
+
+def _mean_error(sample_mean: Float, mean: float) -> Float:
+    return np.abs(sample_mean - mean)
+
+
+def _mean_shortfall(sample_mean: Float, mean: float) -> Float:
+    return mean - sample_mean
+
+
+def _unit_range(mean: float) -> float:
+    return mean
+
+
+def _running_error(running_mean: Float, mean: float) -> Float:
+    return np.abs(running_mean - mean)
+
+
+def _running_shortfall(running_mean: Float, mean: float) -> Float:
+    return mean - running_mean
+
+
+def _square_error(mean_square: Float) -> Float:
+    return np.abs(mean_square - 1.0)
+
+
+def _squared_mean(sample_mean: Float) -> Float:
+    return np.square(sample_mean)
+
+
+def _mean_product(sample_mean: Float, second_mean: Float) -> Float:
+    return np.abs(sample_mean * second_mean)
+
+
+def _squared_norm_error(mean_squared_norm: Float, trace: float) -> Float:
+    return np.abs(mean_squared_norm - trace)
+
+
+def _mean_norm(mean_error_norm: Float) -> Float:
+    return mean_error_norm
+
+
+def _mean_norm_squared(mean_error_norm: Float) -> Float:
+    return np.square(mean_error_norm)
+
+
+def _norm_range(radius: float) -> float:
+    return 2.0 * radius
+
+
+MEAN_ERROR = quantity("mean-error", "|X̄ − μ|", _mean_error)
+MEAN_SHORTFALL = quantity("mean-shortfall", "E Z − Z̄", _mean_shortfall)
+UNIT_RANGE = quantity("unit-range", "E Z", _unit_range)
+RUNNING_ERROR = quantity("running-error", "|X̄_t − μ| for some t ≤ n", _running_error)
+RUNNING_SHORTFALL = quantity("running-shortfall", "E Z − Z̄_t for some t ≤ n", _running_shortfall)
+SQUARE_ERROR = quantity("square-error", "|n⁻¹ Σ Z_i² − 1|", _square_error)
+SQUARED_MEAN = quantity("squared-mean", "(n⁻¹ Σ z_i)²", _squared_mean)
+MEAN_PRODUCT = quantity("mean-product", "|z̄ ū|", _mean_product)
+SQUARED_NORM_ERROR = quantity("squared-norm-error", "|n⁻¹ Σ ‖X_i‖² − Tr Σ|", _squared_norm_error)
+MEAN_NORM = quantity("mean-norm", "‖μ̂ − μ‖", _mean_norm)
+MEAN_NORM_SQUARED = quantity("mean-norm-squared", "‖μ̂ − μ‖²", _mean_norm_squared)
+NORM_RANGE = quantity("norm-range", "2C", _norm_range)
+
+GAUSSIAN_MEAN = kind("gaussian-scalar", MEAN_ERROR, GAUSSIAN, SCALAR)
+UNIT_MEAN = kind("unit-interval", MEAN_SHORTFALL, UNIT_INTERVAL, limit=UNIT_RANGE)
+NORMAL_SQUARES = kind("gaussian-scalar", SQUARE_ERROR, STANDARD_NORMAL)
+SQUARED_NORMAL = kind("gaussian-scalar", SQUARED_MEAN, STANDARD_NORMAL)
+NORMAL_PRODUCT = kind("gaussian-scalar", MEAN_PRODUCT, STANDARD_NORMAL)
+SQUARED_NORMS = kind("gaussian-norms", SQUARED_NORM_ERROR, GAUSSIAN, CENTRED)
+GAUSSIAN_NORM = kind("gaussian-norms", MEAN_NORM, GAUSSIAN)
+SQUARED_NORM = kind("gaussian-norms", MEAN_NORM_SQUARED, GAUSSIAN)
+BOUNDED_NORM = kind("bounded-vectors", MEAN_NORM, NORM_BOUNDED, limit=NORM_RANGE)
+
+
+# --- scalars ------------------------------------------------------------------------------------
+
+
+def gaussian_mean(c: Constants, n: Any, delta: Any, variance: Any) -> Any:
+    """√(factor σ² log(union/δ) / n)."""
+    return np.sqrt(c["factor"] * variance / n * np.log(c["union"] / delta))
+
+
+def normal_quantile(c: Constants, n: Any, delta: Any, variance: Any) -> Any:
+    """Take the normal quantile at δ/sides of √(σ²/n)."""
+    from scipy.special import ndtri
+
+    return -ndtri(delta / c["sides"]) * np.sqrt(variance / n)
+
+
+def hoeffding(c: Constants, n: Any, delta: Any) -> Any:
+    """√(factor log(1/δ) / n)."""
+    return np.sqrt(c["factor"] / n * np.log(1.0 / delta))
+
+
+def bennett(c: Constants, n: Any, delta: Any, variance: Any) -> Any:
+    """√(root Var log(1/δ) / n) + linear log(1/δ) / n."""
+    log = np.log(1.0 / delta)
+    return np.sqrt(c["root"] * variance * log / n) + c["linear"] * log / n
+
+
+def empirical_bernstein(c: Constants, n: Any, delta: Any, sample_variance: Any) -> Any:
+    """√(root V_n log(union/δ) / n) + linear log(union/δ) / (n−1)."""
+    log = np.log(c["union"] / delta)
+    return np.sqrt(c["root"] * sample_variance * log / n) + c["linear"] * log / (n - 1)
+
+
+def betting(c: Constants, n: Any, delta: Any, rows: Float) -> Any:
+    """Largest mean that a fixed mixture of bets on W = 1 - Z does not reject, minus Z̄."""
+    rows = 1.0 - rows
+    stakes = c["largest"] * 0.5 ** np.arange(c["bets"])
+    low = betting_lower_limit(rows, np.log(1.0 / delta), stakes, halvings=14)
+    return rows.mean(axis=-1) - low
+
+
+def sub_exponential_mean(
+    c: Constants, n: Any, delta: Any, sub_exponential_nu: Any, sub_exponential_alpha: Any
+) -> Any:
+    """max{√(root ν² log(union/δ) / n), linear α log(union/δ) / n}."""
+    log = np.log(c["union"] / delta)
+    return np.maximum(
+        np.sqrt(c["root"] * sub_exponential_nu**2 * log / n),
+        c["linear"] * sub_exponential_alpha * log / n,
+    )
+
+
+def root_log(c: Constants, n: Any, delta: Any) -> Any:
+    """√(factor log(union/δ) / n)."""
+    return np.sqrt(c["factor"] / n * np.log(c["union"] / delta))
+
+
+def root_log_over_n(c: Constants, n: Any, delta: Any) -> Any:
+    """√(factor log(union/δ)) / n."""
+    return np.sqrt(c["factor"] * np.log(c["union"] / delta)) / n
+
+
+def log_over_n(c: Constants, n: Any, delta: Any) -> Any:
+    """``factor log(union/δ) / n``."""
+    return c["factor"] * np.log(c["union"] / delta) / n
+
+
+def product_quantile(c: Constants, n: Any, delta: Any) -> Any:
+    """Threshold that |z u|/n exceeds with probability `share` δ, by root search."""
+    from scipy.optimize import brentq
+
+    def one(target: float) -> float:
+        # P(|zu| > x) ≤ 2 e^{-x}, so the quantile lies below log(2/δ).
+        high = np.log(2.0 / target) + 1.0
+        return float(brentq(lambda x: np.log(normal_product_tail(x) / target), 0.0, high))
+
+    targets = np.asarray(c["share"] * np.asarray(delta, dtype=np.float64))
+    quantiles = np.array([one(value) for value in targets.ravel()]).reshape(targets.shape)
+    return quantiles / n
+
+
+def normal_mixture(c: Constants, n: Any, delta: Any, variance: Any) -> Float:
+    """σ √((t+ρ)(log((t+ρ)/ρ) + union log(1/δ)))/t for t = 1 … n, one column each."""
+    t = np.arange(1.0, n + 1.0)[None, :]
+    grown = t + c["tuned_for"]
+    log = np.log(grown / c["tuned_for"]) + c["union"] * np.log(1.0 / delta)
+    return np.asarray(np.sqrt(variance * grown * log) / t)
+
+
+def stitched(c: Constants, n: Any, delta: Any) -> Float:
+    """½ lead √((log log(2t) + slope log(union/δ))/t) for t = 1 … n, one column each."""
+    t = np.arange(1.0, n + 1.0)[None, :]
+    inside = np.log(np.log(2.0 * t)) + c["slope"] * np.log(c["union"] / delta)
+    return np.asarray(0.5 * c["lead"] * np.sqrt(np.maximum(inside, 0.0) / t))
+
+
+# --- norms of vectors ---------------------------------------------------------------------------
+
+
+def weighted_chi_square(c: Constants, n: Any, delta: Any, trace_square: Any, operator: Any) -> Any:
+    """max{√(root Tr Σ² log(union/δ) / n), linear ‖Σ‖ log(union/δ) / n}."""
+    log = np.log(c["union"] / delta)
+    return np.maximum(np.sqrt(c["root"] * trace_square * log / n), c["linear"] * operator * log / n)
+
+
+def laurent_massart(c: Constants, n: Any, log: Any, trace_square: Any, operator: Any) -> Any:
+    """``root`` √(Tr[Σ²] log/n) + linear ‖Σ‖ log/n."""
+    return c["root"] * np.sqrt(trace_square * log / n) + c["linear"] * operator * log / n
+
+
+def laurent_massart_squares(c: Constants, n: Any, delta: Any) -> Any:
+    """`laurent_massart` of one standard normal variable at log(union/δ)."""
+    return laurent_massart(c, n, np.log(c["union"] / delta), 1.0, 1.0)
+
+
+def laurent_massart_norms(
+    c: Constants, n: Any, delta: Any, trace_square: Any, operator: Any
+) -> Any:
+    """`laurent_massart` at log(union/δ)."""
+    return laurent_massart(c, n, np.log(c["union"] / delta), trace_square, operator)
+
+
+def vector_bernstein(c: Constants, n: Any, delta: Any, radius: Any) -> Any:
+    """Radius at which exp(−nε²/(factor c²) + offset) equals δ."""
+    return radius * np.sqrt(c["factor"] / n * (np.log(1.0 / delta) + c["offset"]))
+
+
+def naive_mean_norm(c: Constants, n: Any, delta: Any, d: Any, max_variance: Any) -> Any:
+    """σ √(factor (d/n) log(union d/δ))."""
+    return np.sqrt(c["factor"] * max_variance * d / n * np.log(c["union"] * d / delta))
+
+
+def absolute_sum_mean_norm(c: Constants, n: Any, delta: Any, d: Any, absolute_sum: Any) -> Any:
+    """√(lead ℐ/n) · (inner log(union d/δ))^power."""
+    log = np.log(c["union"] * d / delta)
+    return np.sqrt(c["lead"] * absolute_sum / n) * (c["inner"] * log) ** c["power"]
+
+
+def mean_norm_squared(c: Constants, n: Any, delta: Any, trace_square: Any, operator: Any) -> Any:
+    """(√(root Tr[Σ²] log(union/δ)) + linear ‖Σ‖ log(union/δ)) / n, the printed (Δ_μ)²."""
+    log = np.log(c["union"] / delta)
+    return (np.sqrt(c["root"] * trace_square * log) + c["linear"] * operator * log) / n
+
+
+def bounded_mean_norm(c: Constants, n: Any, delta: Any, d: Any, radius: Any, trace: Any) -> Any:
+    """√(factor d C² log(union d/δ)/n + Tr Σ/n), the printed Δ₁."""
+    log = np.log(c["union"] * d / delta)
+    return np.sqrt(c["factor"] * d * radius**2 * log / n + trace / n)
+
+
+def borell_mean_norm(c: Constants, n: Any, delta: Any, trace: Any, operator: Any) -> Any:
+    """√(Tr Σ/n) + √(tail ‖Σ‖ log(union/δ)/n)."""
+    return np.sqrt(trace / n) + np.sqrt(c["tail"] * operator * np.log(c["union"] / delta) / n)
+
+
+def laurent_massart_mean_norm(
+    c: Constants, n: Any, delta: Any, trace: Any, trace_square: Any, operator: Any
+) -> Any:
+    """(Tr Σ + root √(Tr[Σ²] L) + linear ‖Σ‖ L) / n, L = log(union/δ)."""
+    log = np.log(c["union"] / delta)
+    return (trace + c["root"] * np.sqrt(trace_square * log) + c["linear"] * operator * log) / n
+
+
+def exact_mean_norm(c: Constants, n: Any, delta: Any, eigenvalues: Any) -> Any:
+    """Root of the quantile of Σ_j λ_j Z_j² at `share` δ, over √n."""
+    targets = np.asarray(c["share"] * np.asarray(delta, dtype=np.float64))
+    flat = [weighted_chi_square_quantile(float(value), eigenvalues) for value in targets.ravel()]
+    return np.sqrt(np.array(flat).reshape(targets.shape) / n)
