@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import csv
 import datetime
+import io
 import os
 import platform
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +33,39 @@ def recorded_rows(name: str, *, key: int, page: Path = PAGE) -> dict[tuple[str, 
     section = page.read_text(encoding="utf-8").partition(begin)[2].partition(end)[0]
     rows = [line for line in section.splitlines() if line.startswith("| ")]
     return {tuple(cell.strip() for cell in row.split("|")[1 : key + 1]): row for row in rows}
+
+
+def data_file(name: str, *, page: Path = PAGE) -> Path:
+    """Return where the whole table `name` of a page lies: every row and column, as CSV."""
+    return page.parent / "data" / f"{name}.csv"
+
+
+def write_data(
+    name: str, columns: Sequence[str], rows: Sequence[Sequence[str]], *, page: Path = PAGE
+) -> None:
+    """Write the whole table, of which the page shows what a reader asks for."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([columns, *rows])
+    path = data_file(name, page=page)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    atomic_write(path, text.getvalue())
+
+
+def read_data(name: str, *, page: Path = PAGE) -> list[list[str]]:
+    """Read the rows of the whole table, without its head; none if it is not there yet."""
+    path = data_file(name, page=page)
+    if not path.exists():
+        return []
+    return list(csv.reader(path.read_text(encoding="utf-8").splitlines()))[1:]
+
+
+def crossed(cells: Mapping[tuple[str, str], str], corner: str, *, missing: str = "") -> list[str]:
+    """Return the lines of a table from its cells by (row, column), in the order they come in."""
+    rows, columns = (list(dict.fromkeys(key[k] for key in cells)) for k in range(2))
+    return table(
+        [corner, *columns],
+        [[row, *(cells.get((row, c), missing) for c in columns)] for row in rows],
+    )
 
 
 def stamp(device: str = "CPU") -> str:

@@ -24,7 +24,7 @@ from threadpoolctl import threadpool_limits
 
 import genbounds as gb
 from experiments.accuracy.laws import Law, make_law
-from experiments.record import exact_limits, record, recorded_rows
+from experiments.record import crossed, exact_limits, read_data, record, table, write_data
 from genbounds.estimators import frechet_infinity
 from genbounds.files import atomic_write
 
@@ -122,8 +122,14 @@ def size(n: int, m: int | None) -> str:
     return f"{n} / {m}" if m else f"{n}"
 
 
-def row(result: dict[str, Any]) -> str:
-    """One line of the table."""
+COLUMNS = (
+    "distribution", "d", "n / m", "truth", "bias of plug-in", "sd*", "bias", "RMSE", "RMSE / sd*",
+    "FD∞'s RMSE / RMSE", "mean stderr", "covered (95 % limits)", "flagged", "method", "repeats",
+)  # fmt: skip
+
+
+def row(result: dict[str, Any]) -> list[str]:
+    """One line of the whole table, by `COLUMNS`."""
     truth, runs = result["truth"], result["runs"]
     plugin, value, stderr = (
         np.array([run[key] for run in runs]) for key in ("plugin", "value", "stderr")
@@ -135,37 +141,72 @@ def row(result: dict[str, Any]) -> str:
     lines = [run["infinity"] for run in runs if run["infinity"] is not None]
     published = f"{np.sqrt(((np.array(lines) - truth) ** 2).mean()) / rmse:.1f}" if lines else ""
     flagged = np.mean([run["flagged"] for run in runs])
-    methods = sorted({run["method"] for run in runs})
-    rows = size(result["n"], result["m"])
-    return (
-        f"| {result['arm']} | {result['d']} | {rows} | {truth:.3g} | {plugin.mean() - truth:+.3g} "
-        f"| {spread:.3g} | {value.mean() - truth:+.2g} | {rmse:.3g} | {rmse / spread:.2f} "
-        f"| {published} | {np.sqrt((stderr**2).mean()):.3g} | {covered / len(runs):.1%} "
-        f"({low:.0%}–{high:.0%}) | {flagged:.0%} | {', '.join(methods)} | {len(runs)} |"
-    )
+    return [
+        result["arm"],
+        str(result["d"]),
+        size(result["n"], result["m"]),
+        f"{truth:.3g}",
+        f"{plugin.mean() - truth:+.3g}",
+        f"{spread:.3g}",
+        f"{value.mean() - truth:+.2g}",
+        f"{rmse:.3g}",
+        f"{rmse / spread:.2f}",
+        published,
+        f"{np.sqrt((stderr**2).mean()):.3g}",
+        f"{covered / len(runs):.1%} ({low:.0%}–{high:.0%})",
+        f"{flagged:.0%}",
+        ", ".join(sorted({run["method"] for run in runs})),
+        str(len(runs)),
+    ]
 
 
-def table(rows: list[str]) -> list[str]:
-    """All finished cells, in the order of the study."""
-    heads = (
-        "distribution",
-        "d",
-        "n / m",
-        "truth",
-        "bias of plug-in",
-        "sd*",
-        "bias",
-        "RMSE",
-        "RMSE / sd*",
-        "FD∞'s RMSE / RMSE",
-        "mean stderr",
-        "covered (95 % limits)",
-        "flagged",
-        "method",
-        "repeats",
-    )
-    lines = ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
-    return lines + rows
+def page(rows: list[list[str]]) -> list[str]:
+    """Return what the page shows: error and coverage by size, and the largest cells in full."""
+    cells = [dict(zip(COLUMNS, row, strict=True)) for row in rows]
+    shown = {
+        (f"{cell['d']}; {cell['n / m']}", cell["distribution"]): (
+            f"{cell['RMSE / sd*']}, {covered(cell):.0f} %" + ("*" if flagged(cell) >= 50.0 else "")
+        )
+        for cell in sorted(cells, key=by_size)
+    }
+    largest = [cell for cell in cells if cell["d"] == "2048"]
+    picked = (*COLUMNS[:8], "covered (95 % limits)", "repeats")
+    ratios = [
+        float(cell["FD∞'s RMSE / RMSE"] or "nan")
+        for cell in cells
+        if cell["distribution"] != "same"
+    ]
+    ratios = [ratio for ratio in ratios if np.isfinite(ratio)]
+    return [
+        "RMSE / sd*, and the share of the 95 % intervals that hold the truth; an asterisk: at "
+        "least half of the results are called unreliable. [Every column](data/error.csv).",
+        "",
+        *crossed(shown, "d; n / m"),
+        "",
+        "The largest cells:",
+        "",
+        *table(picked, [[cell[name] for name in picked] for cell in largest]),
+        "",
+        f"The RMSE of FD∞ over that of the default, where the truth is not 0: median "
+        f"{np.median(ratios):.1f}, from {min(ratios):.1f} to {max(ratios):.1f} in {len(ratios)} "
+        "cells.",
+    ]
+
+
+def covered(cell: dict[str, str]) -> float:
+    """Return the coverage of a cell, in percent."""
+    return float(cell["covered (95 % limits)"].partition("%")[0])
+
+
+def flagged(cell: dict[str, str]) -> float:
+    """Return the share of results that are called unreliable, in percent."""
+    return float(cell["flagged"].removesuffix("%"))
+
+
+def by_size(cell: dict[str, str]) -> tuple[bool, int, int, int]:
+    """Sort by dimension and rows, known references first."""
+    n, _, m = cell["n / m"].partition(" / ")
+    return bool(m), int(cell["d"]), int(n), int(m or 0)
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -186,8 +227,8 @@ def main(argv: list[str] | None = None) -> int:
         repeats = max(4, round(cell.repeats * options.effort))
         result = measure(cell, repeats=repeats, seed=options.seed, jobs=options.jobs)
         atomic_write(path, json.dumps(result))
-        print(row(result), flush=True)
-    before = recorded_rows("error", key=3, page=PAGE)
+        print(" | ".join(row(result)), flush=True)
+    before = {tuple(known[:3]): known for known in read_data("error", page=PAGE)}
     rows = []
     for cell in cells():
         path = KEPT / f"{cell.name.replace(' ', '-')}.json"
@@ -196,7 +237,8 @@ def main(argv: list[str] | None = None) -> int:
             rows.append(row(json.loads(path.read_text())))
         elif key in before:
             rows.append(before[key])
-    record("error", [f"Seed {options.seed}.", "", *table(rows)], page=PAGE)
+    write_data("error", COLUMNS, rows, page=PAGE)
+    record("error", [f"Seed {options.seed}.", "", *page(rows)], page=PAGE)
     return 0
 
 
