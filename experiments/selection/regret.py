@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
@@ -300,25 +300,15 @@ def _claims(
     return lines
 
 
-def table(kind: str, scenario: str, policies: Mapping[str, list[Run]], dimension: int) -> str:
-    """Markdown: regret and share of optimal picks at the end, difference to ours, exponent."""
-    name = scenario.split()[0]
-    title = f"### {kind}: {scenario} arms"
-    if name in EMBEDDINGS:
-        norms = builder(name, dimension).norms
-        printed = EMBEDDINGS[name].reference
-        title += (
-            f", d = {builder(name, dimension).d}; reference Tr Σ {norms.trace:.0f} (printed "
-            f"{printed.trace:.0f}), √Tr Σ² {norms.root_square:.1f} ({printed.root_square:.1f}), "
-            f"‖Σ‖ {norms.operator:.1f} ({printed.operator:.1f})"
-        )
-    lines = [
-        title,
-        "",
-        "| policy | average regret | optimal picks | its regret exceeds debiased-ucb's by "
-        "| exponent of regret |",
-        "|---|---|---|---|---|",
-    ]
+COLUMNS = (
+    "study", "scenario", "policy", "average regret", "optimal picks",
+    "its regret exceeds debiased-ucb's by", "exponent of regret",
+)  # fmt: skip
+
+
+def rows_of(kind: str, scenario: str, policies: Mapping[str, list[Run]]) -> list[list[str]]:
+    """Regret and share of optimal picks at the end, difference to ours, exponent: `COLUMNS`."""
+    rows = []
     for policy, runs in policies.items():
         regret = np.array([run["regret"][-1] for run in runs])
         ratio = np.array([run["ratio"][-1] for run in runs])
@@ -330,11 +320,37 @@ def table(kind: str, scenario: str, policies: Mapping[str, list[Run]], dimension
             excess = f"{gap:.3g} ± {width:.2g}"
         found = exponent(runs)
         slope = "–" if found is None else "{:.2f} [{:.2f}, {:.2f}]".format(*found)
-        lines.append(
-            f"| {policy} | {mean:.3g} ± {half:.2g} | {share:.0%} ± {spread:.0%} | {excess} "
-            f"| {slope} |"
-        )
-    return "\n".join(lines)
+        rows.append(
+            [kind, scenario, policy, f"{mean:.3g} ± {half:.2g}", f"{share:.0%} ± {spread:.0%}",
+             excess, slope]
+        )  # fmt: skip
+    return rows
+
+
+def tables(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return what the page shows of these rows: regret, and its exponent where there is one."""
+    cells = {}
+    for row in rows:
+        _, scenario, policy, regret, _, _, slope = row
+        power = slope.partition(" ")[0]
+        cells[policy, scenario] = regret if power == "–" else f"{regret}; {power}"
+    return record.crossed(cells, "policy")
+
+
+def ending(kind: str, scenarios: Iterable[str], dimension: int) -> str:
+    """Return what is said below a table: the norms of the references, where the rest is."""
+    parts = []
+    for name in dict.fromkeys(scenario.split()[0] for scenario in scenarios):
+        if name in EMBEDDINGS:
+            norms, printed = builder(name, dimension).norms, EMBEDDINGS[name].reference
+            parts.append(
+                f"{name}, d = {builder(name, dimension).d}: {norms.trace:.0f} "
+                f"({printed.trace:.0f}), {norms.root_square:.1f} ({printed.root_square:.1f}), "
+                f"{norms.operator:.1f} ({printed.operator:.1f})"
+            )
+    norms_of = f"Tr Σ, √Tr Σ², ‖Σ‖ of the reference (printed): {'; '.join(parts)}. "
+    data = "[Optimal picks, differences to `debiased-ucb`, intervals of exponents]"
+    return f"{norms_of if parts else ''}{data}(data/regret-{kind}.csv)."
 
 
 MARKERS = "osd^v<>x+*PXhp"
@@ -396,7 +412,7 @@ def report(
     *,
     pictures: bool,
 ) -> dict[str, list[str]]:
-    """Lines for the page, by study; `pictures` are drawn beside it."""
+    """Lines for the page, by study; `pictures` and whole tables are put beside it if wanted."""
     sections: dict[str, list[str]] = {}
     for kind in STUDIES:
         found = {scenario: runs for (one, scenario), runs in groups.items() if one == kind}
@@ -419,9 +435,10 @@ def report(
             if kind == "main":
                 show = partial(ratios, main=found)
             lines += [record.picture(f"regret-{kind}", show, page=options.page), ""]
-        for scenario, policies in found.items():
-            lines += [table(kind, scenario, policies, options.dimension), ""]
-        sections[kind] = lines[:-1]
+        rows = [row for name, policies in found.items() for row in rows_of(kind, name, policies)]
+        if pictures:
+            record.write_data(f"regret-{kind}", COLUMNS, rows, page=options.page)
+        sections[kind] = [*lines, *tables(rows), "", ending(kind, found, options.dimension)]
     return sections
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from experiments import record
 from experiments.benchmarks.selection import one_run
 from experiments.selection import (
     error_rate,
@@ -90,7 +92,8 @@ def test_norms_from_50_images_are_recorded(tmp_path, monkeypatch):
     page = tmp_path / "page.md"
     page.write_text("<!-- norms: begin -->\n<!-- norms: end -->\n")
     assert norms.main(["--n", "8", "--trials", "2", "--page", str(page)]) == 0
-    assert page.read_text().count("\n| dinov2 | ImageNet | ") == 3
+    assert page.read_text().count("\n| dinov2, ImageNet | ") == 1
+    assert [row[2] for row in record.read_data("norms", page=page)[-3:]] == [*norms.NAMES]
 
 
 def test_factors_of_the_bound_are_those_of_the_paper():
@@ -156,7 +159,7 @@ def test_a_study_that_is_run_as_a_script_has_workers(tmp_path):
         cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert "### full: clip 5 arms" in done.stdout
+    assert "| policy | clip 5 |" in done.stdout
 
 
 def test_no_exponent_of_a_regret_that_begins_late():
@@ -204,7 +207,9 @@ def test_a_whole_regret_study_is_recorded(tmp_path, monkeypatch, page):
     monkeypatch.setattr(sys, "argv", [*command, "--out", str(tmp_path), "--page", str(page)])
     regret.main()
     text = page.read_text()
-    assert text.count("### main: ") == 8
+    (head,) = re.findall(r"^\| policy \|.*", text, re.MULTILINE)
+    assert head.count("|") == 2 + 8
+    assert len(record.read_data("regret-main", page=page)) == 6 * 3 + 2
     assert "* Of 12 pairs of a scenario and a published or naive policy" in text
     assert "* fd-ucb as tuned against greedy: " in text
     assert (page.parent / "images" / "regret-main.svg").stat().st_size < 100_000
