@@ -43,8 +43,9 @@ def page(found: Mapping[str, str]) -> str:
         "in [the findings](findings.md). Do not edit: run the command again.",
         "",
         "Every numbered statement, algorithm, table and figure of the papers: its statement in "
-        "[the catalogue](../bounds.md), its file, what runs it, and the verdict, or the reason why "
-        "it is not here. What a verdict covers is said in [the findings](findings.md).",
+        "[the catalogue](../bounds.md), or what computes it here, and the verdict, or the reason "
+        "why it is not here. A statement is tried by `genbounds audit ID`. What a verdict covers "
+        "is said in [the findings](findings.md).",
         "",
         "*not refuted*: no violation was found where the audit looked. *refuted*: it fails as "
         "printed; *(only at δ ≤ …)*: only for error probabilities so small. *vacuous*: true "
@@ -55,13 +56,16 @@ def page(found: Mapping[str, str]) -> str:
         lines += [
             f"## {paper}",
             "",
-            "| item | what | statement | file | command | verdict, or the reason |",
-            "|---|---|---|---|---|---|",
+            "| item | what | statement, or file and command | verdict, or the reason |",
+            "|---|---|---|---|",
         ]
         for row in rows:
-            names = ", ".join(f"`{name}`" for name in row.ids) or "none"
-            cells = (row.item, row.what, names, f"`{row.file}`", f"`{command(row)}`",
-                     outcome(row, found))  # fmt: skip
+            where = ", ".join(f"`{name}`" for name in row.ids)
+            if not row.ids:
+                where = f"`{row.file}`; `{command(row)}`"
+            elif row.command:
+                where += f"; `{row.command}`"
+            cells = (row.item, row.what, where, outcome(row, found))
             lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
         lines.append("")
     return "\n".join(lines)

@@ -111,7 +111,7 @@ def has(name: str, text: str) -> Assumption:
 
 
 def any_law(text: str) -> tuple[Assumption, ...]:
-    """Name the laws that a claim about growth is made for; the audit chooses among them itself."""
+    """Name the distributions of a claim about growth; the audit chooses among them itself."""
     return (Assumption(text=text, predicate=_any_law),)
 
 
