@@ -82,6 +82,9 @@ _COVERAGE = (
     "",
 )
 
+FEW = 3
+"""So many of a list are printed; the audit's JSON has all."""
+
 _RANK = {"refuted": 0, "vacuous": 1, "upheld": 2}
 
 
@@ -244,10 +247,11 @@ def _refuted(
     known = {arm: delta for arm, delta in row.refuted_at.items() if math.isfinite(delta)}
     if known:
         listed = sorted(known.items(), key=lambda item: -item[1])
+        more = f"; {len(listed) - FEW} more" if len(listed) > FEW else ""
         out += [
             "**Where the line runs.** Refuted at δ up to "
-            + "; ".join(f"{delta:g} for {arm}" for arm, delta in listed)
-            + ".",
+            + "; ".join(f"{delta:g} for {arm}" for arm, delta in listed[:FEW])
+            + f"{more}.",
             "",
         ]
     for check in row.checks:
@@ -450,19 +454,23 @@ def _sharper(report_rows: Iterable[AuditRow], rows: Mapping[str, AuditRow]) -> l
 
 
 def _rates(rows: Iterable[AuditRow]) -> list[str]:
-    lines = [
-        (f"`{row.id}`", _said(row), check.claim, check.found)
-        for row in rows
-        if row.form == "rate"
-        for check in row.checks
-    ]
+    lines = []
+    for row in rows:
+        if row.form == "rate":
+            failing = [check for check in row.checks if not check.holds]
+            shown = failing[:FEW] or row.checks[:1]
+            lines += [(f"`{row.id}`", _said(row), check.claim, check.found) for check in shown]
+            if more := len(row.checks) - len(shown):
+                holding = sum(check.holds for check in row.checks if check not in shown)
+                lines.append((f"`{row.id}`", "", f"{more} more fits", f"{holding} hold"))
     if not lines:
         return []
     return [
         "## Rates and comparisons, fitted",
         "",
         "Asymptotic claims cannot be refuted by finitely many samples in principle; these are "
-        "judged by fitted exponents over the sizes tried, intervals at 1 − 1e-6.",
+        "judged by fitted exponents over the sizes tried, intervals at 1 − 1e-6. All fits: "
+        "`genbounds audit ID --json`.",
         "",
         *_table(("statement", "verdict", "fit", "found"), lines),
         "",
@@ -470,28 +478,31 @@ def _rates(rows: Iterable[AuditRow]) -> list[str]:
 
 
 def _checks(rows: Iterable[AuditRow]) -> list[str]:
+    rows = [row for row in rows if row.form != "rate"]
+    every = [check for row in rows for check in row.checks if check.kind != "embeddings"]
     lines = [
-        (
-            f"`{row.id}`",
-            check.kind,
-            "holds" if check.holds else "**fails**",
-            check.claim,
-            check.found,
-        )
+        (f"`{row.id}`", check.kind, check.claim, check.found)
         for row in rows
-        if row.form != "rate"
+        if row.verdict != "refuted"  # theirs stand with them
         for check in row.checks
-        if check.kind != "embeddings"
-        and (not check.holds or check.kind in ("fact", "conversion", "samples"))
+        if check.kind != "embeddings" and not check.holds
     ]
-    if not lines:
+    if not every:
         return []
+    kinds = sorted({check.kind for check in every})
     return [
         "## Exact checks",
         "",
-        "Steps of the proofs in exact arithmetic, the rate at which each width vanishes as n → ∞, "
-        "and every check of units or of growth as δ → 0 that fails.",
+        "Steps of the proofs in exact arithmetic, and whether each width scales, grows as δ → 0 "
+        "and vanishes as n → ∞ as it must. Those that fail are below, or with the refuted "
+        "statement. Of all: "
+        + "; ".join(
+            f"{kind} {sum(check.holds for check in every if check.kind == kind)} of "
+            f"{sum(check.kind == kind for check in every)} hold"
+            for kind in kinds
+        )
+        + ".",
         "",
-        *_table(("statement", "kind", "", "checked", "found"), lines),
+        *(_table(("statement", "kind", "checked", "found"), lines) if lines else ()),
         "",
     ]
