@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.random import SeedSequence
 
 from genbounds.estimators import FEW_RATIO, student_quantile
 from genbounds.simulate._coverage import Coverage, from_ends
@@ -223,7 +224,7 @@ def frechet_scores(
 
 
 def _batch(
-    engine: FrechetEngine, d: int, n: int, count: int, debias: bool, seeds: np.random.SeedSequence
+    engine: FrechetEngine, d: int, n: int, count: int, debias: bool, seeds: SeedSequence
 ) -> dict[str, Any]:
     """Values and standard errors of `count` samples, as lists."""
     if engine.device is not None:

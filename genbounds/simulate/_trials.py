@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.random import SeedSequence
 
 from genbounds.bounds import Bound
 from genbounds.simulate.arms import SyntheticArm
@@ -33,7 +34,7 @@ def chunk_sizes(bound: Bound, arm: SyntheticArm, n: int, replications: int) -> t
     return (size,) * full + ((rest,) if rest else ())
 
 
-def stream(seed: int, *keys: object) -> np.random.SeedSequence:
+def stream(seed: int, *keys: object) -> SeedSequence:
     """Child of `seed` for the named piece of work: the same in whatever order or place it runs."""
     words = tuple(
         int.from_bytes(hashlib.blake2b(repr(key).encode(), digest_size=4).digest(), "big")
@@ -48,7 +49,7 @@ def run_chunk(
     n: int,
     deltas: Sequence[float],
     replications: int,
-    seeds: np.random.SeedSequence,
+    seeds: SeedSequence,
 ) -> dict[str, Any]:
     """Draw `replications` samples and count how often the bound misses.
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator, SeedSequence
 
 from genbounds.validation import Float
 
@@ -34,13 +35,13 @@ class White:
     triangle: Array
 
 
-def draw_white(d: int, n: int, replications: int, rng: np.random.Generator) -> White:
+def draw_white(d: int, n: int, replications: int, rng: Generator) -> White:
     """Draw on the host with NumPy; only the triangle's own entries cost random numbers."""
     mean = rng.standard_normal((replications, d))
     return White(mean, draw_triangle(d, n, replications, rng))
 
 
-def draw_triangle(d: int, n: int, replications: int, rng: np.random.Generator) -> Float:
+def draw_triangle(d: int, n: int, replications: int, rng: Generator) -> Float:
     """T of shape (replications, d, min(d, n − 1)) with T Tᵀ ~ Wishart(n − 1, I)."""
     columns = min(d, n - 1)
     triangle = np.zeros((replications, d, columns))
@@ -56,9 +57,7 @@ def draw_triangle(d: int, n: int, replications: int, rng: np.random.Generator) -
     return triangle
 
 
-def draw_white_on(
-    device: str, d: int, n: int, replications: int, seeds: np.random.SeedSequence
-) -> White:
+def draw_white_on(device: str, d: int, n: int, replications: int, seeds: SeedSequence) -> White:
     """Draw on a torch device; the few χ² variables, for which torch takes no seed, on the host."""
     import torch
 

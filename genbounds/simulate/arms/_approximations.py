@@ -5,13 +5,13 @@ Truncation, random Fourier features (FKEA) and landmarks (Nyström).
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from functools import cached_property
 
 import numpy as np
+from numpy.random import Generator
 
 from genbounds.bounds import Facts
-from genbounds.simulate.arms._arm import Statistics, SyntheticArm
+from genbounds.simulate.arms._arm import Names, Statistics, SyntheticArm
 from genbounds.simulate.arms._bounded import CategoricalArm
 from genbounds.simulate.arms._tilting import Tilted
 from genbounds.validation import Float, InputError, check_count
@@ -60,13 +60,11 @@ class VendiArm(SyntheticArm):
         known = {"order": self.order, "kept": self.kept, "frequencies": self.frequencies}
         return dict(self.arm.facts) | {k: v for k, v in known.items() if v is not None}
 
-    def draw(self, n: int, rng: np.random.Generator) -> Float:
+    def draw(self, n: int, rng: Generator) -> Float:
         """Return `n` rows of features."""
         return self.arm.draw(n, rng)
 
-    def statistics(
-        self, names: Collection[str], n: int, replications: int, rng: np.random.Generator
-    ) -> Statistics:
+    def statistics(self, names: Names, n: int, replications: int, rng: Generator) -> Statistics:
         """Draw spectra of K/n, and of its Fourier approximation."""
         out: Statistics = {}
         if "sample_spectrum" in names:
@@ -76,17 +74,15 @@ class VendiArm(SyntheticArm):
             out["fourier_spectrum"] = self._fourier(shares, rng)
         return out
 
-    def size(self, names: Collection[str], n: int) -> int:
+    def size(self, names: Names, n: int) -> int:
         """Numbers held for each replication."""
         return self.arm.size(names, n) + 3 * self.d * (self.frequencies or 0)
 
-    def tilted(
-        self, names: Collection[str], n: int, count: int, rng: np.random.Generator
-    ) -> Tilted | None:
+    def tilted(self, names: Names, n: int, count: int, rng: Generator) -> Tilted | None:
         """Tilt the kernel arm; no tilt is known for its Fourier approximation."""
         return None if self.frequencies else self.arm.tilted(names, n, count, rng)
 
-    def _fourier(self, shares: Float, rng: np.random.Generator) -> Float:
+    def _fourier(self, shares: Float, rng: Generator) -> Float:
         """Eigenvalues of the FKEA kernel matrix over n, from the class shares (k, d)."""
         omega = rng.uniform(-np.pi, np.pi, (len(shares), 1, int(self.frequencies or 1)))
         angle = omega * np.arange(self.d)[None, :, None]
@@ -121,13 +117,11 @@ class NystromArm(SyntheticArm):
         """True quantities by name."""
         return dict(self.arm.facts) | {"landmarks": self.landmarks}
 
-    def draw(self, n: int, rng: np.random.Generator) -> Float:
+    def draw(self, n: int, rng: Generator) -> Float:
         """Return `n` rows of features."""
         return self.arm.draw(n, rng)
 
-    def statistics(
-        self, names: Collection[str], n: int, replications: int, rng: np.random.Generator
-    ) -> Statistics:
+    def statistics(self, names: Names, n: int, replications: int, rng: Generator) -> Statistics:
         """Draw the approximate spectrum, and what the landmarks leave out of the trace."""
         if isinstance(self.arm, CategoricalArm):
             spectrum = self._of_classes(self.arm.probabilities, n, replications, rng)
@@ -139,16 +133,14 @@ class NystromArm(SyntheticArm):
         }
         return {name: out[name] for name in names if name in out}
 
-    def _of_classes(
-        self, probabilities: Float, n: int, replications: int, rng: np.random.Generator
-    ) -> Float:
+    def _of_classes(self, probabilities: Float, n: int, replications: int, rng: Generator) -> Float:
         """Shares of the classes that some landmark belongs to; the others are lost."""
         t = min(self.landmarks, n)
         seen = rng.multinomial(t, probabilities, replications)
         rest = rng.multinomial(n - t, probabilities, replications)
         return np.where(seen > 0, (seen + rest) / n, 0.0)
 
-    def _of_features(self, n: int, replications: int, rng: np.random.Generator) -> Float:
+    def _of_features(self, n: int, replications: int, rng: Generator) -> Float:
         rows = self.arm.draw(replications * n, rng).reshape(replications, n, -1)
         _, values, axes = np.linalg.svd(rows[:, : self.landmarks], full_matrices=False)
         # Directions that rounding alone has put among those of the landmarks do not count.
@@ -159,6 +151,6 @@ class NystromArm(SyntheticArm):
         out[:, : found.shape[1]] = np.maximum(found, 0.0)
         return out
 
-    def size(self, names: Collection[str], n: int) -> int:
+    def size(self, names: Names, n: int) -> int:
         """Numbers held for each replication."""
         return 3 * self.d if isinstance(self.arm, CategoricalArm) else 3 * n * self.d

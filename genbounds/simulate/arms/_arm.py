@@ -8,10 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 
 from genbounds.bounds import Facts
 from genbounds.simulate.arms._tilting import Tilted
 from genbounds.validation import Float
+
+Names = Collection[str]
+"""Names of sample quantities: the vocabulary of the catalogue."""
 
 Statistics = dict[str, Float]
 
@@ -62,7 +66,7 @@ class SyntheticArm(ABC):
         """True quantities by name."""
 
     @abstractmethod
-    def draw(self, n: int, rng: np.random.Generator) -> Float:
+    def draw(self, n: int, rng: Generator) -> Float:
         """Return `n` independent rows, shape (n, d), from the generator `rng`."""
 
     @property
@@ -70,9 +74,7 @@ class SyntheticArm(ABC):
         """Number of features."""
         return int(self.facts["d"])
 
-    def statistics(
-        self, names: Collection[str], n: int, replications: int, rng: np.random.Generator
-    ) -> Statistics:
+    def statistics(self, names: Names, n: int, replications: int, rng: Generator) -> Statistics:
         """Draw sample quantities of `replications` independent samples of size `n`.
 
         Parameters
@@ -94,11 +96,11 @@ class SyntheticArm(ABC):
             out |= {"second_mean": other.mean(axis=1)[:, 0]}
         return out
 
-    def reduce(self, names: Collection[str], rows: Float) -> Statistics:
+    def reduce(self, names: Names, rows: Float) -> Statistics:
         """Compute the quantities `names` from raw samples `rows`, (replications, n, d)."""
         return reduce_rows(names, rows, self.facts)
 
-    def size(self, names: Collection[str], n: int) -> int:
+    def size(self, names: Names, n: int) -> int:
         """Numbers held in memory for each replication of the quantities `names` at size `n`."""
         return n * self.d
 
@@ -106,16 +108,14 @@ class SyntheticArm(ABC):
         """Probability, if known, that the error `quantity` of `n` rows exceeds `threshold`."""
         return None
 
-    def outcomes(self, names: Collection[str], n: int) -> Outcomes | None:
+    def outcomes(self, names: Names, n: int) -> Outcomes | None:
         """List all outcomes, of `n` rows, of the quantities `names` with their probabilities.
 
         None if that is not known. Names that are true quantities of the arm are passed over.
         """
         return None
 
-    def tilted(
-        self, names: Collection[str], n: int, count: int, rng: np.random.Generator
-    ) -> Tilted | None:
+    def tilted(self, names: Names, n: int, count: int, rng: Generator) -> Tilted | None:
         """Draw quantities of samples among which rare errors are common, with their weights.
 
         Parameters
@@ -139,9 +139,7 @@ class SyntheticArm(ABC):
         rows, log_weights = drawn
         return Tilted(statistics=self.reduce(names, rows), log_weights=log_weights)
 
-    def tilted_rows(
-        self, n: int, count: int, rng: np.random.Generator
-    ) -> tuple[Float, Float] | None:
+    def tilted_rows(self, n: int, count: int, rng: Generator) -> tuple[Float, Float] | None:
         """Draw the rows of `tilted`: (`count`, `n`, d) by `rng`, and log weights of the samples."""
         return None
 
@@ -149,7 +147,7 @@ class SyntheticArm(ABC):
         return f"{type(self).__name__}({self.name})"
 
 
-def reduce_rows(names: Collection[str], rows: Float, facts: Mapping[str, Any]) -> Statistics:
+def reduce_rows(names: Names, rows: Float, facts: Mapping[str, Any]) -> Statistics:
     """Compute sample quantities from raw samples of shape (replications, n, d)."""
     n = rows.shape[1]
     mean = rows.mean(axis=1)

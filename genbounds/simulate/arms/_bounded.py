@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
 from functools import cached_property
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import ArrayLike
 
 from genbounds.bounds import Facts
-from genbounds.simulate.arms._arm import Statistics, SyntheticArm
+from genbounds.simulate.arms._arm import Names, Statistics, SyntheticArm
 from genbounds.simulate.arms._tilting import (
     Tilted,
     draw_parts,
@@ -61,14 +61,12 @@ class SphereArm(SyntheticArm):
             "kernel_spectrum": np.full(self._d, 1.0 / self._d),
         }
 
-    def draw(self, n: int, rng: np.random.Generator) -> Float:
+    def draw(self, n: int, rng: Generator) -> Float:
         """Return `n` rows, shape (n, d)."""
         rows = rng.standard_normal((n, self._d))
         return np.asarray(self.radius * rows / np.linalg.norm(rows, axis=1, keepdims=True))
 
-    def statistics(
-        self, names: Collection[str], n: int, replications: int, rng: np.random.Generator
-    ) -> Statistics:
+    def statistics(self, names: Names, n: int, replications: int, rng: Generator) -> Statistics:
         """Draw sample quantities; the kernel spectrum comes from the d × d matrix."""
         if "sample_spectrum" not in names:
             return super().statistics(names, n, replications, rng)
@@ -76,13 +74,11 @@ class SphereArm(SyntheticArm):
         spectrum = np.linalg.eigvalsh(raw / self.radius**2)[:, ::-1]
         return {"sample_spectrum": np.maximum(spectrum, 0.0)}
 
-    def tilted(
-        self, names: Collection[str], n: int, count: int, rng: np.random.Generator
-    ) -> Tilted | None:
+    def tilted(self, names: Names, n: int, count: int, rng: Generator) -> Tilted | None:
         """Draw towards one direction; no tilt is known for the kernel spectrum."""
         return None if "sample_spectrum" in names else super().tilted(names, n, count, rng)
 
-    def tilted_rows(self, n: int, count: int, rng: np.random.Generator) -> tuple[Float, Float]:
+    def tilted_rows(self, n: int, count: int, rng: Generator) -> tuple[Float, Float]:
         """Draw the rows of a sample towards one direction, uniform and integrated out."""
         d = self._d
 
@@ -100,7 +96,7 @@ class SphereArm(SyntheticArm):
         return self.radius * rows, mixture_weights(ratios)
 
 
-def _towards(kappa: float, k: int, n: int, d: int, rng: np.random.Generator) -> Float:
+def _towards(kappa: float, k: int, n: int, d: int, rng: Generator) -> Float:
     """Von Mises–Fisher rows of shape (k, n, d), one random direction for each of the k samples."""
     if kappa == 0.0 or k == 0:
         return random_directions(k * n, d, rng).reshape(k, n, d)
@@ -150,18 +146,16 @@ class CategoricalArm(SyntheticArm):
             "kernel_spectrum": np.sort(p)[::-1],
         }
 
-    def draw(self, n: int, rng: np.random.Generator) -> Float:
+    def draw(self, n: int, rng: Generator) -> Float:
         """Return `n` rows, shape (n, d)."""
         d = self.probabilities.size
         return np.eye(d)[rng.choice(d, n, p=self.probabilities)]
 
-    def statistics(
-        self, names: Collection[str], n: int, replications: int, rng: np.random.Generator
-    ) -> Statistics:
+    def statistics(self, names: Names, n: int, replications: int, rng: Generator) -> Statistics:
         """Draw the class counts, which are sufficient."""
         return self._from_shares(names, rng.multinomial(n, self.probabilities, replications) / n)
 
-    def _from_shares(self, names: Collection[str], mean: Float) -> Statistics:
+    def _from_shares(self, names: Names, mean: Float) -> Statistics:
         """Compute the quantities `names` from class shares `mean`, shape (replications, d)."""
         table = {
             "mean_vector": mean,
@@ -170,13 +164,11 @@ class CategoricalArm(SyntheticArm):
         }
         return {name: table[name] for name in names if name in table}
 
-    def size(self, names: Collection[str], n: int) -> int:
+    def size(self, names: Names, n: int) -> int:
         """Numbers held for each replication."""
         return 3 * self.probabilities.size
 
-    def tilted(
-        self, names: Collection[str], n: int, count: int, rng: np.random.Generator
-    ) -> Tilted:
+    def tilted(self, names: Names, n: int, count: int, rng: Generator) -> Tilted:
         """Make one class, drawn at random and integrated out, more or less likely."""
         p = self.probabilities
         d = p.size

@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import ArrayLike
 
 from genbounds.bounds import Facts
@@ -136,7 +137,7 @@ class StudentArm(CovarianceArm):
     def _describe(self) -> str:
         return f"{super()._describe()[:-1]}, df={self.df:g})"
 
-    def draw(self, n: int, rng: np.random.Generator) -> Float:
+    def draw(self, n: int, rng: Generator) -> Float:
         """Return `n` rows, shape (n, d)."""
         white = rng.standard_normal((n, self.mean.size))
         radius = np.sqrt((self.df - 2.0) / rng.chisquare(self.df, (n, 1)))
@@ -168,7 +169,7 @@ class SkewedArm(CovarianceArm):
     def _describe(self) -> str:
         return f"{super()._describe()[:-1]}, shape={self.shape:g})"
 
-    def draw(self, n: int, rng: np.random.Generator) -> Float:
+    def draw(self, n: int, rng: Generator) -> Float:
         """Return `n` rows, shape (n, d)."""
         factors = rng.standard_gamma(self.shape, (n, self.mean.size))
         return self.mean + self.colour((factors - self.shape) / np.sqrt(self.shape))

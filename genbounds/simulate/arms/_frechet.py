@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from functools import cached_property
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import ArrayLike
 
 from genbounds.bounds import Facts
 from genbounds.simulate._engine import FrechetEngine
 from genbounds.simulate._wishart import draw_white
-from genbounds.simulate.arms._arm import Outcomes, Statistics, SyntheticArm
+from genbounds.simulate.arms._arm import Names, Outcomes, Statistics, SyntheticArm
 from genbounds.simulate.arms._gaussian import GaussianArm, tilted_gaussian
 from genbounds.simulate.arms._tilting import Tilted
 from genbounds.validation import Float, InputError
@@ -104,26 +104,22 @@ class FrechetArm(SyntheticArm):
         """Number of features."""
         return self.features.d
 
-    def draw(self, n: int, rng: np.random.Generator) -> Float:
+    def draw(self, n: int, rng: Generator) -> Float:
         """Return `n` rows of features, shape (n, d)."""
         return self.features.draw(n, rng)
 
-    def statistics(
-        self, names: Collection[str], n: int, replications: int, rng: np.random.Generator
-    ) -> Statistics:
+    def statistics(self, names: Names, n: int, replications: int, rng: Generator) -> Statistics:
         """Draw sample quantities; see `SyntheticArm.statistics`."""
         if {*names} <= _FROM_ENGINE and isinstance(self.features, GaussianArm) and n > 1:
             return self._from_engine(names, n, replications, rng)
         out = self.features.statistics(_with_moments(names), n, replications, rng)
         return self._with_distances(names, out)
 
-    def reduce(self, names: Collection[str], rows: Float) -> Statistics:
+    def reduce(self, names: Names, rows: Float) -> Statistics:
         """Compute sample quantities from raw samples; see `SyntheticArm.reduce`."""
         return self._with_distances(names, self.features.reduce(_with_moments(names), rows))
 
-    def from_white(
-        self, names: Collection[str], n: int, white: Float, factor: Float | None
-    ) -> Statistics:
+    def from_white(self, names: Names, n: int, white: Float, factor: Float | None) -> Statistics:
         """Compute sample quantities of Gaussian features.
 
         Takes what `GaussianArm.from_white` takes: `names`, `n`, `white`, `factor`.
@@ -136,7 +132,7 @@ class FrechetArm(SyntheticArm):
         out = self._gaussian().from_white(_with_moments(names), n, white, factor)
         return self._with_distances(names, out)
 
-    def _with_distances(self, names: Collection[str], out: Statistics) -> Statistics:
+    def _with_distances(self, names: Names, out: Statistics) -> Statistics:
         """Add what follows from the sample mean and covariance."""
         if set(names) & _DISTANCE:
             gap, cov = out["mean_vector"] - self.reference_mean, out["covariance"]
@@ -174,9 +170,7 @@ class FrechetArm(SyntheticArm):
     def _engine(self) -> FrechetEngine:
         return self.engine()
 
-    def _from_engine(
-        self, names: Collection[str], n: int, replications: int, rng: np.random.Generator
-    ) -> Statistics:
+    def _from_engine(self, names: Names, n: int, replications: int, rng: Generator) -> Statistics:
         white = draw_white(self.d, n, replications, rng)
         parts = self._engine.evaluate(white, n, debias=False)
         scale = (n - 1.0) / n  # from divisor n − 1 to n
@@ -187,21 +181,17 @@ class FrechetArm(SyntheticArm):
         }
         return {name: np.asarray(table[name]()) for name in names}
 
-    def tilted(
-        self, names: Collection[str], n: int, count: int, rng: np.random.Generator
-    ) -> Tilted | None:
+    def tilted(self, names: Names, n: int, count: int, rng: Generator) -> Tilted | None:
         """Tilt the features; Gaussian ones also along the gap of the means."""
         if not isinstance(self.features, GaussianArm) or set(names) & {"running_mean", "rows"}:
             return super().tilted(names, n, count, rng)
         return tilted_gaussian(self.features, self, names, n, count, rng, gap=self._gap)
 
-    def tilted_rows(
-        self, n: int, count: int, rng: np.random.Generator
-    ) -> tuple[Float, Float] | None:
+    def tilted_rows(self, n: int, count: int, rng: Generator) -> tuple[Float, Float] | None:
         """Rows of tilted features."""
         return self.features.tilted_rows(n, count, rng)
 
-    def outcomes(self, names: Collection[str], n: int) -> Outcomes | None:
+    def outcomes(self, names: Names, n: int) -> Outcomes | None:
         """Lattice over sample mean and sample variance for one Gaussian feature.
 
         Each point stands for a rectangle with its exact probability. From one rectangle to the
@@ -236,7 +226,7 @@ class FrechetArm(SyntheticArm):
             lower_only="mean_deviation" in names,
         )
 
-    def size(self, names: Collection[str], n: int) -> int:
+    def size(self, names: Names, n: int) -> int:
         """Numbers held for each replication."""
         return self.features.size([*names, "covariance"], n) + 4 * self.d**2
 
@@ -258,7 +248,7 @@ class FrechetArm(SyntheticArm):
         return np.asarray(np.sqrt(np.maximum(inner, 0.0)).sum(axis=1))
 
 
-def _with_moments(names: Collection[str]) -> list[str]:
+def _with_moments(names: Names) -> list[str]:
     """`names` and the moments that their distances, if there are any, follow from."""
     moments = ["mean_vector", "covariance"] if set(names) & _DISTANCE else []
     return [*dict.fromkeys((*names, *moments))]

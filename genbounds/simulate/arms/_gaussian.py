@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.random import Generator
 
 from genbounds.bounds import Facts, normal_product_tail, weighted_chi_square_tail
 from genbounds.simulate._wishart import draw_triangle
-from genbounds.simulate.arms._arm import Statistics
+from genbounds.simulate.arms._arm import Names, Statistics
 from genbounds.simulate.arms._covariance import CovarianceArm
 from genbounds.simulate.arms._tilting import (
     LEVELS,
@@ -71,13 +71,11 @@ class GaussianArm(CovarianceArm):
             facts["sub_exponential_alpha"] = 0.0
         return facts
 
-    def draw(self, n: int, rng: np.random.Generator) -> Float:
+    def draw(self, n: int, rng: Generator) -> Float:
         """Return `n` rows, shape (n, d)."""
         return self.mean + self.colour(rng.standard_normal((n, self.mean.size)))
 
-    def statistics(
-        self, names: Collection[str], n: int, replications: int, rng: np.random.Generator
-    ) -> Statistics:
+    def statistics(self, names: Names, n: int, replications: int, rng: Generator) -> Statistics:
         """Draw sample quantities; see `SyntheticArm.statistics`."""
         wanted = set(names)
         if wanted & _OF_ROWS:
@@ -99,9 +97,7 @@ class GaussianArm(CovarianceArm):
             out["mean_squared_norm"] = (self.eigenvalues * scatter / n + moved**2).sum(axis=1)
         return out
 
-    def from_white(
-        self, names: Collection[str], n: int, white: Float, factor: Float | None
-    ) -> Statistics:
+    def from_white(self, names: Names, n: int, white: Float, factor: Float | None) -> Statistics:
         """Compute sample quantities from the sufficient statistics of white samples.
 
         Parameters
@@ -134,7 +130,7 @@ class GaussianArm(CovarianceArm):
             out["mean_squared_norm"] = np.trace(raw, axis1=1, axis2=2)
         return {name: out[name] for name in names if name in out}
 
-    def size(self, names: Collection[str], n: int) -> int:
+    def size(self, names: Names, n: int) -> int:
         """Numbers held for each replication."""
         d = self.mean.size
         if set(names) & _OF_ROWS:
@@ -180,17 +176,13 @@ class GaussianArm(CovarianceArm):
             return _variance_tail(n, n, variance, threshold)
         return None
 
-    def tilted(
-        self, names: Collection[str], n: int, count: int, rng: np.random.Generator
-    ) -> Tilted | None:
+    def tilted(self, names: Names, n: int, count: int, rng: Generator) -> Tilted | None:
         """Tilt mean and covariance; the first rows where their order counts and d = 1."""
         if set(names) & _OF_ORDER:
             return super().tilted(names, n, count, rng)
         return tilted_gaussian(self, self, names, n, count, rng)
 
-    def tilted_rows(
-        self, n: int, count: int, rng: np.random.Generator
-    ) -> tuple[Float, Float] | None:
+    def tilted_rows(self, n: int, count: int, rng: Generator) -> tuple[Float, Float] | None:
         """Shift the first rows of scalar samples, either way."""
         if self.mean.size > 1:
             return None
@@ -228,19 +220,17 @@ def _variance_tail(degrees: int, n: int, variance: float, threshold: float) -> f
 class FromWhite(Protocol):
     """An arm whose sample quantities follow from those of white samples."""
 
-    def from_white(
-        self, names: Collection[str], n: int, white: Float, factor: Float | None
-    ) -> Statistics:
+    def from_white(self, names: Names, n: int, white: Float, factor: Float | None) -> Statistics:
         """Compute sample quantities; see `GaussianArm.from_white`."""
 
 
 def tilted_gaussian(
     features: GaussianArm,
     arm: FromWhite,
-    names: Collection[str],
+    names: Names,
     n: int,
     count: int,
-    rng: np.random.Generator,
+    rng: Generator,
     *,
     gap: Float | None = None,
 ) -> Tilted | None:
@@ -334,7 +324,7 @@ class _White:
     def __init__(self, frame: _Frame, mean: Float, factor: Float) -> None:
         self.frame, self.mean, self.factor = frame, mean, factor
 
-    def directions(self, rng: np.random.Generator) -> Float:
+    def directions(self, rng: Generator) -> Float:
         """Uniform unit vectors in the leading eigenspace, one for each sample."""
         v = np.zeros(self.mean.shape)
         v[:, self.frame.lead] = random_directions(len(v), self.frame.multiplicity, rng)
@@ -368,7 +358,7 @@ class _Part:
 
     size: float = 0.0
 
-    def move(self, x: _White, rng: np.random.Generator) -> _White:
+    def move(self, x: _White, rng: Generator) -> _White:
         """Turn white samples into tilted ones."""
         return x
 
@@ -380,7 +370,7 @@ class _Part:
 class _Shift(_Part):
     """The mean shifted by `size` in a random leading direction, integrated out of the density."""
 
-    def move(self, x: _White, rng: np.random.Generator) -> _White:
+    def move(self, x: _White, rng: Generator) -> _White:
         return _White(x.frame, x.mean + self.size * x.directions(rng), x.factor)
 
     def log_ratio(self, x: _White) -> Float:
@@ -395,7 +385,7 @@ class _AlongGap(_Part):
 
     direction: Float = field(kw_only=True)
 
-    def move(self, x: _White, rng: np.random.Generator) -> _White:
+    def move(self, x: _White, rng: Generator) -> _White:
         return _White(x.frame, x.mean + self.size * self.direction, x.factor)
 
     def log_ratio(self, x: _White) -> Float:
@@ -406,7 +396,7 @@ class _AlongGap(_Part):
 class _Norm(_Part):
     """Variances multiplied by 1/(1 − size λ_j/λ_1): Σ‖x‖² changes in the way that costs least."""
 
-    def move(self, x: _White, rng: np.random.Generator) -> _White:
+    def move(self, x: _White, rng: Generator) -> _White:
         stretch = 1.0 / np.sqrt(1.0 - self.size * x.frame.shares)
         return _White(x.frame, x.mean * stretch, x.factor * stretch[:, None])
 
@@ -418,7 +408,7 @@ class _Norm(_Part):
 class _Lead(_Part):
     """The variance of a random leading direction, integrated out, multiplied by `size`."""
 
-    def move(self, x: _White, rng: np.random.Generator) -> _White:
+    def move(self, x: _White, rng: Generator) -> _White:
         v, more = x.directions(rng), math.sqrt(self.size) - 1.0
         mean = x.mean + more * (x.mean * v).sum(axis=1)[:, None] * v
         factor = x.factor + more * v[:, :, None] * (v[:, None, :] @ x.factor)

@@ -6,6 +6,7 @@ from collections.abc import Collection
 from functools import cached_property
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import ArrayLike
 
 from genbounds.bounds import Facts
@@ -52,7 +53,7 @@ class CircleArm(SyntheticArm):
             "kernel_spectrum": spectrum,
         }
 
-    def draw(self, n: int, rng: np.random.Generator) -> Float:
+    def draw(self, n: int, rng: Generator) -> Float:
         """Return `n` rows of features, shape (n, 49)."""
         angle = rng.uniform(-np.pi, np.pi, (n, 1)) * np.arange(1.0, self._HARMONICS + 1.0)
         root = np.sqrt(2.0 * self._eigenvalues[1:])
@@ -125,7 +126,7 @@ class RbfArm(SyntheticArm):
             "cov": self.scales**2,
         }
 
-    def draw(self, n: int, rng: np.random.Generator) -> Float:
+    def draw(self, n: int, rng: Generator) -> Float:
         """Return `n` rows, shape (n, d)."""
         return rng.standard_normal((n, self.scales.size)) * self.scales
 
@@ -178,7 +179,7 @@ class SphereClustersArm(SyntheticArm):
             "kernel_spectrum": self.spectrum,
         }
 
-    def draw(self, n: int, rng: np.random.Generator) -> Float:
+    def draw(self, n: int, rng: Generator) -> Float:
         """Return `n` rows of norm one, shape (n, d)."""
         label = rng.choice(self.dimensions.size, n, p=self.probabilities)
         owner = np.repeat(np.arange(self.dimensions.size), self.dimensions)

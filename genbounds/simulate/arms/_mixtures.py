@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import ArrayLike
 
 from genbounds.bounds import Facts
@@ -76,7 +77,7 @@ class MixtureArm(SyntheticArm):
             "max_variance": float(np.diagonal(cov).max()),
         }
 
-    def draw(self, n: int, rng: np.random.Generator) -> Float:
+    def draw(self, n: int, rng: Generator) -> Float:
         """Return `n` rows, shape (n, d)."""
         owner = rng.choice(len(self.components), n, p=self.weights)
         rows = np.empty((n, self.d))

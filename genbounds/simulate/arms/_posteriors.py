@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
 from functools import cached_property
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import ArrayLike
 
 from genbounds.bounds import Facts, entropy_sum
-from genbounds.simulate.arms._arm import Statistics, SyntheticArm
+from genbounds.simulate.arms._arm import Names, Statistics, SyntheticArm
 from genbounds.simulate.arms._mixtures import check_weights
 from genbounds.simulate.arms._tilting import LEVELS, mixture_weights, part_sizes, strength
 from genbounds.validation import Float, InputError
@@ -77,20 +77,18 @@ class DirichletArm(SyntheticArm):
             "entropy_limit": float(np.log(d)),
         }
 
-    def draw(self, n: int, rng: np.random.Generator) -> Float:
+    def draw(self, n: int, rng: Generator) -> Float:
         """Return `n` posteriors, shape (n, d); every row sums to one."""
         component = rng.choice(len(self.weights), n, p=self.weights)
         logs = _log_gammas(self.concentrations[component], rng)
         rows = np.exp(logs - logs.max(axis=1, keepdims=True))
         return np.asarray(rows / rows.sum(axis=1, keepdims=True))
 
-    def statistics(
-        self, names: Collection[str], n: int, replications: int, rng: np.random.Generator
-    ) -> Statistics:
+    def statistics(self, names: Names, n: int, replications: int, rng: Generator) -> Statistics:
         """Draw sample quantities from plain samples."""
         return self.reduce(names, self.draw(replications * n, rng).reshape(replications, n, self.d))
 
-    def reduce(self, names: Collection[str], rows: Float) -> Statistics:
+    def reduce(self, names: Names, rows: Float) -> Statistics:
         """Compute sample quantities from posteriors of shape (replications, n, d)."""
         entropies = entropy_sum(rows)
         table = {
@@ -101,11 +99,11 @@ class DirichletArm(SyntheticArm):
         }
         return {name: np.asarray(table[name]()) for name in names if name in table}
 
-    def size(self, names: Collection[str], n: int) -> int:
+    def size(self, names: Names, n: int) -> int:
         """Numbers held for each replication."""
         return 3 * n * self.d
 
-    def tilted_rows(self, n: int, count: int, rng: np.random.Generator) -> tuple[Float, Float]:
+    def tilted_rows(self, n: int, count: int, rng: Generator) -> tuple[Float, Float]:
         """Change the parameters of one class, drawn at random and integrated out, or of all."""
         old, (k, d) = self.concentrations, self.concentrations.shape
         single = [self._tilted_parameters(n, slice(j, j + 1)) for j in range(d)]
@@ -177,7 +175,7 @@ def _constant_change(old: Float, new: Float) -> Float:
     return np.asarray(ratio - (gammaln(new) - gammaln(old)).sum(axis=-1))
 
 
-def _log_gammas(shape: Float, rng: np.random.Generator) -> Float:
+def _log_gammas(shape: Float, rng: Generator) -> Float:
     """Logarithms of gamma variables, whose shares of their sum are a Dirichlet variable.
 
     G(a) = G(a+1) U^{1/a} in distribution: parameters far below 1 would underflow to 0/0.

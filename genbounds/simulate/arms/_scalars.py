@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
 from functools import cached_property
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from genbounds.bounds import Facts
-from genbounds.simulate.arms._arm import Outcomes, Statistics, SyntheticArm
+from genbounds.simulate.arms._arm import Names, Outcomes, Statistics, SyntheticArm
 from genbounds.simulate.arms._tilting import (
     LEVELS,
     draw_parts,
@@ -45,23 +45,21 @@ class BernoulliArm(SyntheticArm):
             "variance": self.p * (1.0 - self.p),
         }
 
-    def draw(self, n: int, rng: np.random.Generator) -> Float:
+    def draw(self, n: int, rng: Generator) -> Float:
         """Return `n` rows, shape (n, 1)."""
         return (rng.random((n, 1)) < self.p).astype(np.float64)
 
-    def statistics(
-        self, names: Collection[str], n: int, replications: int, rng: np.random.Generator
-    ) -> Statistics:
+    def statistics(self, names: Names, n: int, replications: int, rng: Generator) -> Statistics:
         """Draw the number of ones, which is all that an unordered sample tells."""
         if set(names) & {"rows", "running_mean"}:
             return super().statistics(names, n, replications, rng)
         return self._from_ones(rng.binomial(n, self.p, replications), n)
 
-    def size(self, names: Collection[str], n: int) -> int:
+    def size(self, names: Names, n: int) -> int:
         """Numbers held for each replication."""
         return n if set(names) & {"rows", "running_mean"} else 3
 
-    def outcomes(self, names: Collection[str], n: int) -> Outcomes:
+    def outcomes(self, names: Names, n: int) -> Outcomes:
         """All n + 1 counts with their binomial probabilities."""
         from scipy.stats import binom
 
@@ -74,7 +72,7 @@ class BernoulliArm(SyntheticArm):
         variance = ones * (n - ones) / (n * max(n - 1, 1))
         return {"sample_mean": mean, "sample_variance": variance, "mean_square": mean}
 
-    def tilted_rows(self, n: int, count: int, rng: np.random.Generator) -> tuple[Float, Float]:
+    def tilted_rows(self, n: int, count: int, rng: Generator) -> tuple[Float, Float]:
         """Give the first rows another probability of a one."""
         p = self.p
         parts = [(0, p)] + [
@@ -122,18 +120,16 @@ class BetaArm(SyntheticArm):
             "variance": self.a * self.b / (total**2 * (total + 1.0)),
         }
 
-    def draw(self, n: int, rng: np.random.Generator) -> Float:
+    def draw(self, n: int, rng: Generator) -> Float:
         """Return `n` rows, shape (n, 1)."""
         return rng.beta(self.a, self.b, (n, 1))
 
-    def tilted_rows(self, n: int, count: int, rng: np.random.Generator) -> tuple[Float, Float]:
+    def tilted_rows(self, n: int, count: int, rng: Generator) -> tuple[Float, Float]:
         """Raise one of the two parameters."""
         return _tilted_beta(self.a, self.b, n, count, rng)
 
 
-def _tilted_beta(
-    a: float, b: float, n: int, count: int, rng: np.random.Generator
-) -> tuple[Float, Float]:
+def _tilted_beta(a: float, b: float, n: int, count: int, rng: Generator) -> tuple[Float, Float]:
     """Rows, (count, n, 1), of beta variables with either parameter raised, and log weights."""
     from scipy.special import betaln, digamma
 
@@ -190,13 +186,11 @@ class UniformArm(SyntheticArm):
             "variance": (self.high - self.low) ** 2 / 12.0,
         }
 
-    def draw(self, n: int, rng: np.random.Generator) -> Float:
+    def draw(self, n: int, rng: Generator) -> Float:
         """Return `n` rows, shape (n, 1)."""
         return rng.uniform(self.low, self.high, (n, 1))
 
-    def tilted_rows(
-        self, n: int, count: int, rng: np.random.Generator
-    ) -> tuple[Float, Float] | None:
+    def tilted_rows(self, n: int, count: int, rng: Generator) -> tuple[Float, Float] | None:
         """Make a beta distribution of the uniform one on [0, 1], the only one of the audit."""
         inside = (self.low, self.high) == (0.0, 1.0)
         return _tilted_beta(1.0, 1.0, n, count, rng) if inside else None
@@ -235,7 +229,7 @@ class GammaArm(SyntheticArm):
             "sub_exponential_alpha": 2.0 * self.scale,
         }
 
-    def draw(self, n: int, rng: np.random.Generator) -> Float:
+    def draw(self, n: int, rng: Generator) -> Float:
         """Return `n` rows, shape (n, 1)."""
         return rng.gamma(self.shape, self.scale, (n, 1))
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
+from numpy.random import Generator
 
 from genbounds.validation import Float
 
@@ -40,17 +41,14 @@ class Tilted:
 
 
 def draw_parts(
-    parts: Sequence[Part],
-    count: int,
-    rng: np.random.Generator,
-    draw: Callable[[Part, int], Float],
+    parts: Sequence[Part], count: int, rng: Generator, draw: Callable[[Part, int], Float]
 ) -> Float:
     """Draw `count` samples from the equal mixture of `parts`; ``draw(part, k)`` gives k of one."""
     sizes = part_sizes(len(parts), count, rng)
     return np.concatenate([draw(part, k) for part, k in zip(parts, sizes, strict=True)])
 
 
-def part_sizes(parts: int, count: int, rng: np.random.Generator) -> list[int]:
+def part_sizes(parts: int, count: int, rng: Generator) -> list[int]:
     """How many of `count` samples come from each part of an equal mixture."""
     return [int(k) for k in rng.multinomial(count, np.full(parts, 1.0 / parts))]
 
@@ -99,7 +97,7 @@ def tilted_probabilities(p: float, n: int) -> list[float]:
     return toward(1.0) + toward(0.0)
 
 
-def random_directions(count: int, m: int, rng: np.random.Generator) -> Float:
+def random_directions(count: int, m: int, rng: Generator) -> Float:
     """`count` uniform unit vectors of dimension m, shape (count, m)."""
     rows = rng.standard_normal((count, m))
     return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))

@@ -13,7 +13,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+from numpy.random import SeedSequence
 
 from genbounds._versions import versions
 from genbounds.bounds import Bound, catalog
@@ -178,7 +178,7 @@ def _trials(bound: Bound, replications: int, seed: int) -> list[Piece]:
 
 
 def _exact_or_rare(
-    bound: Bound, scenario: Scenario, tilts: int, seeds: np.random.SeedSequence, alpha: float
+    bound: Bound, scenario: Scenario, tilts: int, seeds: SeedSequence, alpha: float
 ) -> dict[str, Any]:
     """Exact miss probabilities, and where there are none those of rare misses by tilted samples."""
     miss = exact_misses(bound, scenario.arm, scenario.n, scenario.deltas)
@@ -190,11 +190,11 @@ def _check(bound: Bound) -> dict[str, Any]:
     return {"checks": [check.to_dict() for check in exact_checks(bound)]}
 
 
-def _fit(bound: Bound, replications: int, seeds: np.random.SeedSequence) -> dict[str, Any]:
+def _fit(bound: Bound, replications: int, seeds: SeedSequence) -> dict[str, Any]:
     return {"checks": [check.to_dict() for check in fit_rate(bound, replications, seeds)]}
 
 
-def _search(bound: Bound, d: int, seeds: np.random.SeedSequence) -> dict[str, Any]:
+def _search(bound: Bound, d: int, seeds: SeedSequence) -> dict[str, Any]:
     return asdict(search(bound, d, seeds))
 
 

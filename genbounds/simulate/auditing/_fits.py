@@ -6,11 +6,17 @@ Every interval is by the normal distribution of the averages.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 import numpy as np
 
 from genbounds.simulate.auditing._results import FALSE_ALARM, Check
 from genbounds.validation import Float
+
+
+def fit(claim: str, holds: bool, found: str) -> Check:
+    """Return what a fit found; one that contradicts its claim refutes."""
+    return Check(kind="fit", claim=claim, holds=bool(holds), found=found, decisive=True)
 
 
 def normal_reach(count: int = 1) -> float:
@@ -23,6 +29,12 @@ def normal_reach(count: int = 1) -> float:
 def average(values: Float) -> tuple[float, float]:
     """Mean and its standard error."""
     return float(values.mean()), float(values.std(ddof=1) / math.sqrt(values.size))
+
+
+def averages(samples: Iterable[Float]) -> tuple[Float, Float]:
+    """Means of several samples, and their standard errors."""
+    pairs = [average(values) for values in samples]
+    return np.array([mean for mean, _ in pairs]), np.array([error for _, error in pairs])
 
 
 def fit_power(
@@ -54,10 +66,8 @@ def fit_power(
 def judge_exponent(claimed: float, what: str, fitted: tuple[float, float, float]) -> Check:
     """Compare a claimed exponent with the limits of the fitted one."""
     slope, low, high = fitted
-    return Check(
-        kind="fit",
-        claim=f"{what}: exponent {claimed:g}",
-        holds=low <= claimed <= high,
-        found=f"fitted exponent {slope:.3f}, interval [{low:.3f}, {high:.3f}]",
-        decisive=True,
+    return fit(
+        f"{what}: exponent {claimed:g}",
+        low <= claimed <= high,
+        f"fitted exponent {slope:.3f}, interval [{low:.3f}, {high:.3f}]",
     )

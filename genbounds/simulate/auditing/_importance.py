@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.random import SeedSequence
 
 from genbounds.bounds import Bound
 from genbounds.simulate._trials import as_rows, chunk_sizes
@@ -57,7 +58,7 @@ def lower_limit(log_values: Float, alpha: float) -> float:
 
 
 def rare_misses(
-    bound: Bound, scenario: Scenario, count: int, seeds: np.random.SeedSequence, alpha: float
+    bound: Bound, scenario: Scenario, count: int, seeds: SeedSequence, alpha: float
 ) -> list[MissEstimate | None]:
     """Estimate the probability of a miss at each failure probability of a scenario below `RARE`.
 

@@ -7,12 +7,14 @@ at 0. The paper prints two ways to draw the subsets, and they are two statements
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
+from numpy.random import Generator
 
 from genbounds.bounds import Bound
 from genbounds.simulate.arms import FrechetArm, GaussianArm
-from genbounds.simulate.auditing._fits import normal_reach
+from genbounds.simulate.auditing._fits import fit, normal_reach
 from genbounds.simulate.auditing._results import FALSE_ALARM, Check
 from genbounds.validation import Float
 
@@ -21,7 +23,7 @@ _POINTS = 15
 _REPLACED = frozenset({"c20.fid-infinity-with-replacement"})
 
 
-def fid_infinity(bound: Bound, replications: int, rng: np.random.Generator) -> list[Check]:
+def fid_infinity(bound: Bound, replications: int, rng: Generator) -> list[Check]:
     """Compare the bias that FID∞ leaves with the bias of the plain score of the same pool.
 
     "Effectively unbiased" is read as: no more than `ratio` of the plain bias is left, in either
@@ -38,14 +40,14 @@ def fid_infinity(bound: Bound, replications: int, rng: np.random.Generator) -> l
 
 
 def bias_left(
-    bound: Bound, arm: FrechetArm, least: int, pool: int, runs: int, rng: np.random.Generator
+    bound: Bound, arm: FrechetArm, least: int, pool: int, runs: int, rng: Generator
 ) -> Check:
     """Judge one arm and one pool size."""
     from scipy.stats import t as t_distribution
 
     sizes = even_sizes(least, pool)
-    replace = bound.id in _REPLACED
-    drawn = np.array([_one_pool(arm, sizes, replace, rng) for _ in range(runs)])
+    replaced = bound.id in _REPLACED
+    drawn = np.array([_one_pool(arm, sizes, replaced, rng) for _ in range(runs)])
     left, plain = (drawn - arm.facts["distance"]).T
     allowed = bound.constants["ratio"]
     # Two sides in each of three cases; the runs are paired, and few.
@@ -57,15 +59,14 @@ def bias_left(
     )
     as_asked = least == _PROTOCOL
     share, spread = left.mean() / plain.mean(), reach * left.std(ddof=1) / plain.mean()
-    return Check(
-        kind="fit",
-        claim=f"FID∞ leaves at most {allowed:.0%} of the bias of the plain score, {arm.name}, "
+    check = fit(
+        f"FID∞ leaves at most {allowed:.0%} of the bias of the plain score, {arm.name}, "
         f"N from {least} to {pool}" + ("" if as_asked else " (fewer than the protocol asks)"),
-        holds=not visible,
-        found=f"{share:.0%} ± {spread:.0%} is left: {left.mean():.4g} of {plain.mean():.4g}, "
+        not visible,
+        f"{share:.0%} ± {spread:.0%} is left: {left.mean():.4g} of {plain.mean():.4g}, "
         f"{runs} pools",
-        decisive=as_asked,
     )
+    return replace(check, decisive=as_asked)
 
 
 def even_sizes(least: int, pool: int) -> Float:
@@ -78,14 +79,20 @@ def even_inverses(least: int, pool: int) -> Float:
     return np.floor(1.0 / np.linspace(1.0 / least, 1.0 / pool, _POINTS))
 
 
-def _one_pool(
-    arm: FrechetArm, sizes: Float, replace: bool, rng: np.random.Generator
-) -> tuple[float, float]:
+def _one_pool(arm: FrechetArm, sizes: Float, replaced: bool, rng: Generator) -> tuple[float, float]:
     """FID∞ and the plain score of one pool, whose size is the last of `sizes`."""
     pool = int(sizes[-1])
     rows = arm.draw(pool, rng)
-    scores = np.array([_score(arm, rows[rng.choice(pool, int(n), replace=replace)]) for n in sizes])
-    return float(scores @ intercept_weights(sizes)), _score(arm, rows)
+    return _extrapolated(arm, rows, sizes, replaced, rng), _score(arm, rows)
+
+
+def _extrapolated(
+    arm: FrechetArm, rows: Float, sizes: Float, replaced: bool, rng: Generator
+) -> float:
+    """FID∞ of a pool of rows, from a subset of each size."""
+    subsets = (rng.choice(len(rows), int(n), replace=replaced) for n in sizes)
+    scores = np.array([_score(arm, rows[subset]) for subset in subsets])
+    return float(scores @ intercept_weights(sizes))
 
 
 def _score(arm: FrechetArm, rows: Float) -> float:
@@ -100,7 +107,7 @@ def intercept_weights(sizes: Float) -> Float:
     return np.asarray(np.linalg.pinv(design)[0])
 
 
-def spacing(bound: Bound, replications: int, rng: np.random.Generator) -> list[Check]:
+def spacing(bound: Bound, replications: int, rng: Generator) -> list[Check]:
     """Compare the mean squared errors of FID∞ with sizes even in N and even in 1/N.
 
     From a tenth of the pool on, as in the paper's experiments, the two differ little; from a
@@ -112,12 +119,7 @@ def spacing(bound: Bound, replications: int, rng: np.random.Generator) -> list[C
 
 
 def _spaced(
-    bound: Bound,
-    arm: FrechetArm,
-    least: int,
-    pool: int,
-    replications: int,
-    rng: np.random.Generator,
+    bound: Bound, arm: FrechetArm, least: int, pool: int, replications: int, rng: Generator
 ) -> Check:
     runs = max(replications // 25, 40)
     grids = (even_sizes(least, pool), even_inverses(least, pool))
@@ -125,22 +127,17 @@ def _spaced(
     for run in range(runs):
         rows = arm.draw(pool, rng)
         for column, sizes in enumerate(grids):
-            found = np.array(
-                [_score(arm, rows[rng.choice(pool, int(n), replace=False)]) for n in sizes]
-            )
-            squared[run, column] = (found @ intercept_weights(sizes) - arm.facts["distance"]) ** 2
+            value = _extrapolated(arm, rows, sizes, False, rng)
+            squared[run, column] = (value - arm.facts["distance"]) ** 2
     # Paired runs: the logarithm of the ratio by the delta method.
     mean = squared.mean(axis=0)
     influence = squared[:, 0] / mean[0] - squared[:, 1] / mean[1]
     error = float(influence.std(ddof=1)) / math.sqrt(runs)
     log = math.log(mean[0] / mean[1])
-    low = math.exp(log - normal_reach(2) * error)
-    high = math.exp(log + normal_reach(2) * error)
-    return Check(
-        kind="fit",
-        claim=f"mean squared error of FD∞, even in N over even in 1/N, {arm.name}, N from {least} "
+    low, high = (math.exp(log + side * normal_reach(2) * error) for side in (-1.0, 1.0))
+    return fit(
+        f"mean squared error of FD∞, even in N over even in 1/N, {arm.name}, N from {least} "
         f"to {pool}",
-        holds=low <= bound.constants["ratio"],
-        found=f"ratio {math.exp(log):.3f}, interval [{low:.3f}, {high:.3f}]",
-        decisive=True,
+        low <= bound.constants["ratio"],
+        f"ratio {math.exp(log):.3f}, interval [{low:.3f}, {high:.3f}]",
     )

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 
 from genbounds.bounds import Bound, truncate
 from genbounds.simulate.arms import CategoricalArm, CircleArm, NystromArm, SphereArm, SyntheticArm
-from genbounds.simulate.auditing._fits import average, fit_power
+from genbounds.simulate.auditing._fits import averages, fit, fit_power
 from genbounds.simulate.auditing._results import Check
+from genbounds.validation import Float
 
 _SIZES = (50, 100, 200, 400, 800)
 
@@ -22,7 +24,7 @@ Case = tuple[Callable[[int], NystromArm], str]
 """The arm at each n, and what makes it admissible."""
 
 
-def nystrom(bound: Bound, replications: int, rng: np.random.Generator) -> list[Check]:
+def nystrom(bound: Bound, replications: int, rng: Generator) -> Iterator[Check]:
     """Quantile of the error at fixed t, with the t-truncation of both spectra.
 
     Asked is λ_r(K) ≤ τ and t ≥ r τ log n for some r; in the proof t ≥ C r log n. The last
@@ -35,11 +37,11 @@ def nystrom(bound: Bound, replications: int, rng: np.random.Generator) -> list[C
         (NystromArm(CircleArm(1.0), 20), "infinite rank: λ_10 ≤ 0.1 at n ≤ 800"),
         (NystromArm(unequal, 2), "as printed only: λ_102 = 0 ≤ τ, t ≥ 102 τ log n for small τ"),
     )
-    return _falls(bound, [(_same(arm), f"{arm.name} ({why})") for arm, why in fixed],
-                  replications, rng)  # fmt: skip
+    cases = [(_same(arm), f"{arm.name} ({why})") for arm, why in fixed]
+    return _falls(bound, cases, replications, rng)
 
 
-def nystrom_proof(bound: Bound, replications: int, rng: np.random.Generator) -> list[Check]:
+def nystrom_proof(bound: Bound, replications: int, rng: Generator) -> Iterator[Check]:
     """Quantile of the error with t = ⌈C r log n⌉ landmarks; and whether one C can serve all."""
     growing = (
         (SphereArm(3), 0.0, "rank 3: λ_4 = 0"),
@@ -49,7 +51,8 @@ def nystrom_proof(bound: Bound, replications: int, rng: np.random.Generator) -> 
         (_enough(arm, tau), f"{arm.name}, t = ⌈{_PER_RANK:g} r log n⌉ ({why})")
         for arm, tau, why in growing
     ]
-    return [_universal(bound), *_falls(bound, cases, replications, rng)]
+    yield _universal(bound)
+    yield from _falls(bound, cases, replications, rng)
 
 
 def _universal(bound: Bound) -> Check:
@@ -105,49 +108,40 @@ def _enough(arm: SyntheticArm, tau: float) -> Callable[[int], NystromArm]:
     return at
 
 
-def _falls(
-    bound: Bound, cases: list[Case], replications: int, rng: np.random.Generator
-) -> list[Check]:
+def _falls(bound: Bound, cases: list[Case], replications: int, rng: Generator) -> Iterator[Check]:
     """Fit the exponent of the error that a tenth of the samples exceeds."""
-    claimed = bound.constants["exponent"]
-    checks = []
+    claimed, sizes = bound.constants["exponent"], np.array(_SIZES, dtype=float)
     for arm_at, name in cases:
         arms = [arm_at(n) for n in _SIZES]
         # In 20 batches. Class shares cost next to nothing, samples of features a matrix each.
         shares_only = isinstance(arms[0].arm, CategoricalArm)
         count = max(2 * replications, 2000) if shares_only else max(replications // 10, 100)
-        drawn = [
-            _quantile(arm, n, count // 20 * 20, rng) for arm, n in zip(arms, _SIZES, strict=True)
-        ]
-        means, errors = (np.array(part) for part in zip(*drawn, strict=True))
-        sizes = np.array(_SIZES, dtype=float)
-        slope, low, high = fit_power(sizes, means, errors, count=len(cases))
-        checks.append(
-            Check(
-                kind="fit",
-                claim=f"error of Nyström that a tenth of the samples exceeds, {name}: "
-                f"exponent at most {claimed:g}",
-                holds=low <= claimed,
-                found=f"fitted exponent {slope:.3f}, interval [{low:.3f}, {high:.3f}]; the error "
-                f"is {means[0]:.3f} at n = {sizes[0]:g}, {means[-1]:.3f} at n = {sizes[-1]:g}",
-                decisive=True,
-            )
+        count = count // 20 * 20
+        means, errors = averages(
+            _quantiles(arm, n, count, rng) for arm, n in zip(arms, _SIZES, strict=True)
         )
-    return checks
+        # Class shares are multiples of 1/n: all batches may have the very same quantile.
+        errors = np.maximum(errors, 1e-3 * means)
+        slope, low, high = fit_power(sizes, means, errors, count=len(cases))
+        yield fit(
+            f"error of Nyström that a tenth of the samples exceeds, {name}: exponent at most "
+            f"{claimed:g}",
+            low <= claimed,
+            f"fitted exponent {slope:.3f}, interval [{low:.3f}, {high:.3f}]; the error is "
+            f"{means[0]:.3f} at n = {sizes[0]:g}, {means[-1]:.3f} at n = {sizes[-1]:g}",
+        )
 
 
-def _quantile(arm: NystromArm, n: int, count: int, rng: np.random.Generator) -> tuple[float, float]:
-    """Error that a tenth of the samples exceeds, averaged over 20 batches, and its error."""
+def _quantiles(arm: NystromArm, n: int, count: int, rng: Generator) -> Float:
+    """Error that a tenth of the samples exceeds, in each of 20 batches."""
     kept = min(arm.landmarks, arm.d)
     truth = truncate(arm.facts["kernel_spectrum"][None], kept)
-    drawn = arm.statistics(["nystrom_spectrum"], n, count, rng)["nystrom_spectrum"]
-    found = np.linalg.norm(truncate(drawn, kept) - truth, axis=1)
-    mean, error = average(np.quantile(found.reshape(20, -1), 0.9, axis=1))
-    # Class shares are multiples of 1/n: all batches may have the very same quantile.
-    return mean, max(error, 1e-3 * mean)
+    spectra = arm.statistics(["nystrom_spectrum"], n, count, rng)["nystrom_spectrum"]
+    errors = np.linalg.norm(truncate(spectra, kept) - truth, axis=1)
+    return np.asarray(np.quantile(errors.reshape(20, -1), 0.9, axis=1))
 
 
-def nystrom_product(bound: Bound, replications: int, rng: np.random.Generator) -> list[Check]:
+def nystrom_product(bound: Bound, replications: int, rng: Generator) -> Iterator[Check]:
     """Ask for the constant of O(·) as τ → 0, exactly: two equal classes, two landmarks, odd n.
 
     The kernel has rank 2, so that λ_3(K) = 0 ≤ τ, and t = 2 ≥ 3 τ log n, for every τ ≤ 0.1. With
@@ -159,14 +153,12 @@ def nystrom_product(bound: Bound, replications: int, rng: np.random.Generator) -
     least = math.hypot(0.5 + 0.5 / n, 0.5 - 0.5 / n) - math.sqrt(0.5)  # of ‖λ‖₂ = VENDI₂^(−1/2)
     given = {"n": n, "delta": delta, "landmarks": t, "order": order}
     needed = [least / float(bound.width(**given, tau=tau)) for tau in (0.1, 1e-6, 1e-12)]
-    return [
-        Check(
-            kind="fact",
-            claim=f"one constant serves every τ ≤ 0.1: two equal classes, t = {t}, n = {n}, "
-            f"α = {order:g}, λ_3(K) = 0",
-            holds=needed[-1] <= 10.0 * needed[0],
-            found=f"the error is at least {least:.4g} in every sample; the constant must be at "
-            f"least {needed[0]:.2g} at τ = 0.1, {needed[1]:.2g} at 1e-6, {needed[2]:.2g} at 1e-12",
-            decisive=True,
-        )
-    ]
+    yield Check(
+        kind="fact",
+        claim=f"one constant serves every τ ≤ 0.1: two equal classes, t = {t}, n = {n}, "
+        f"α = {order:g}, λ_3(K) = 0",
+        holds=needed[-1] <= 10.0 * needed[0],
+        found=f"the error is at least {least:.4g} in every sample; the constant must be at "
+        f"least {needed[0]:.2g} at τ = 0.1, {needed[1]:.2g} at 1e-6, {needed[2]:.2g} at 1e-12",
+        decisive=True,
+    )

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 
 import numpy as np
+from numpy.random import Generator
 
 from genbounds.bounds import Bound, catalog, entropy_sum
 from genbounds.simulate.arms import DirichletArm, FrechetArm, GaussianArm, SyntheticArm
-from genbounds.simulate.auditing._fits import average
+from genbounds.simulate.auditing._fits import average, fit
 from genbounds.simulate.auditing._results import FALSE_ALARM, Check
 from genbounds.validation import Float
 
@@ -33,7 +35,7 @@ _BONUS: Mapping[str, str] = MappingProxyType(
 )
 
 
-def fd_ucb(bound: Bound, replications: int, rng: np.random.Generator) -> list[Check]:
+def fd_ucb(bound: Bound, replications: int, rng: Generator) -> Iterator[Check]:
     """Regret of FD-UCB with the bonus of the same paper."""
     statement = catalog()[_BONUS[bound.id]]
     arms = tuple(
@@ -60,23 +62,16 @@ def fd_ucb(bound: Bound, replications: int, rng: np.random.Generator) -> list[Ch
     return _play(bound, arms, losses, index, replications, rng, "3 Gaussian arms (d=2)")
 
 
-def is_ucb(bound: Bound, replications: int, rng: np.random.Generator) -> list[Check]:
+def is_ucb(bound: Bound, replications: int, rng: Generator) -> Iterator[Check]:
     """Regret of IS-UCB, on arms far apart and on arms so near that a first batch misleads."""
     cases = (((0.1, 0.5, 2.0), "3 Dirichlet arms"), ((0.5, 0.55, 0.6), "3 near Dirichlet arms"))
-    return [
-        check
-        for parameters, what in cases
-        for check in _is_ucb(bound, parameters, what, replications, rng)
-    ]
+    for parameters, what in cases:
+        yield from _is_ucb(bound, parameters, what, replications, rng)
 
 
 def _is_ucb(
-    bound: Bound,
-    parameters: Sequence[float],
-    what: str,
-    replications: int,
-    rng: np.random.Generator,
-) -> list[Check]:
+    bound: Bound, parameters: Sequence[float], what: str, replications: int, rng: Generator
+) -> Iterator[Check]:
     statement = catalog()[_BONUS[bound.id]]
     arms = tuple(DirichletArm(np.full(3, a)) for a in parameters)
     losses = -np.array([arm.facts["log_score"] for arm in arms])
@@ -84,18 +79,15 @@ def _is_ucb(
     def index(k: int, rows: Float) -> tuple[float, float]:
         entropies = entropy_sum(rows)
         mean = rows.mean(axis=0)[None]
-        top = float(
-            statement.width(
-                n=len(rows),
-                delta=_DELTA,
-                d=3,
-                entropy_limit=math.log(3.0),
-                mean_posterior=mean,
-                posterior_variance=rows.var(axis=0, ddof=1)[None],
-                mean_entropy=entropies.mean()[None],
-                entropy_variance=entropies.var(ddof=1)[None],
-            )[0]
-        )
+        sample = {
+            "n": len(rows),
+            "mean_posterior": mean,
+            "posterior_variance": rows.var(axis=0, ddof=1)[None],
+            "mean_entropy": entropies.mean()[None],
+            "entropy_variance": entropies.var(ddof=1)[None],
+        }
+        limits = {"d": 3, "entropy_limit": math.log(3.0), "delta": _DELTA}
+        top = float(statement.width(**sample, **limits)[0])
         return -top, top - float(entropy_sum(mean)[0] - entropies.mean())
 
     return _play(bound, arms, losses, index, replications, rng, what)
@@ -107,9 +99,9 @@ def _play(
     losses: Float,
     index: Index,
     replications: int,
-    rng: np.random.Generator,
+    rng: Generator,
     what: str,
-) -> list[Check]:
+) -> Iterator[Check]:
     runs = [
         regret(arms, losses, index, steps=_HORIZON, batch=_BATCH, rng=rng)
         for _ in range(min(max(replications // 250, 8), 20))
@@ -119,7 +111,8 @@ def _play(
     bounded = np.mean([spent for _, spent in runs], axis=0)
     # A bound above all that can be lost is never contradicted: nothing was tested.
     kind = "vacuous fit" if bool((bounded >= possible).all()) else "fit"
-    return [_within(kind, runs, what), _judge(kind, bound, runs, worst, bounded / possible, what)]
+    yield replace(_within(runs, what), kind=kind)
+    yield replace(_judge(bound, runs, worst, bounded / possible, what), kind=kind)
 
 
 def regret(
@@ -129,7 +122,7 @@ def regret(
     *,
     steps: int,
     batch: int,
-    rng: np.random.Generator,
+    rng: Generator,
 ) -> tuple[Float, Float]:
     """Play an index policy.
 
@@ -160,7 +153,7 @@ def regret(
     return lost.cumsum(), spent.cumsum()
 
 
-def _within(kind: str, runs: Sequence[tuple[Float, Float]], what: str) -> Check:
+def _within(runs: Sequence[tuple[Float, Float]], what: str) -> Check:
     """Compare the regret with what its proof bounds it by: all that a finite horizon contradicts.
 
     The event behind the proof fails in a run with probability 1e-3 at most; that it fails in more
@@ -171,23 +164,16 @@ def _within(kind: str, runs: Sequence[tuple[Float, Float]], what: str) -> Check:
     failed = sum(bool((lost > spent).any()) for lost, spent in runs)
     allowed = int(binom.isf(FALSE_ALARM, len(runs), _FAILURE))
     largest = max(float((lost / np.maximum(spent, 1e-300)).max()) for lost, spent in runs)
-    return Check(
-        kind=kind,
-        claim=f"regret ≤ 2 Σ bonus of the picks at every step up to T = {runs[0][0].size}, {what}",
-        holds=failed <= allowed,
-        found=f"fails in {failed} of {len(runs)} runs; the regret is at most {largest:.3g} times "
+    return fit(
+        f"regret ≤ 2 Σ bonus of the picks at every step up to T = {runs[0][0].size}, {what}",
+        failed <= allowed,
+        f"fails in {failed} of {len(runs)} runs; the regret is at most {largest:.3g} times "
         "the bound",
-        decisive=True,
     )
 
 
 def _judge(
-    kind: str,
-    bound: Bound,
-    runs: Sequence[tuple[Float, Float]],
-    worst: float,
-    share: Float,
-    what: str,
+    bound: Bound, runs: Sequence[tuple[Float, Float]], worst: float, share: Float, what: str
 ) -> Check:
     """Exponent over the second half of the horizon on a log scale, and the theorem's own bound."""
     from scipy.stats import t as t_distribution
@@ -200,12 +186,11 @@ def _judge(
     mean, error = average(slopes)
     reach = float(t_distribution.isf(FALSE_ALARM / 2.0, len(runs) - 1)) * error
     claimed = bound.constants["exponent"]
-    return Check(
-        kind=kind,
-        claim=f"regret up to T = {steps}, batch {_BATCH}, {what}: exponent {claimed:g}",
-        # An order at T → ∞ is not contradicted by any finite T.
-        holds=mean - reach <= claimed,
-        found=f"fitted exponent {mean:.3f} ± {reach:.3f} (T from {times[0] + 1}; no finite T "
+    check = fit(
+        f"regret up to T = {steps}, batch {_BATCH}, {what}: exponent {claimed:g}",
+        mean - reach <= claimed,
+        f"fitted exponent {mean:.3f} ± {reach:.3f} (T from {times[0] + 1}; no finite T "
         f"decides); the bound 2 Σ bonus is {share[-1]:.3g} times the largest regret possible at "
         f"the end, {share.min():.3g} times at least",
     )
+    return replace(check, decisive=False)  # no finite T contradicts an order at T → ∞

@@ -5,11 +5,10 @@ A pool lists, for the setting of a statement, distributions and sample sizes tha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
-from types import MappingProxyType
 
 import numpy as np
 
@@ -63,21 +62,35 @@ def scenarios_of(bound: Bound) -> tuple[Scenario, ...]:
             f"`{bound.id}` has the unknown setting {bound.setting!r}: choose one for which there "
             f"are distributions, {', '.join(POOLS)}."
         )
-    found = []
+    scenarios = []
     for arms, sizes in POOLS[bound.setting]():
         for arm, n in product(arms, sizes):
             deltas = tuple(delta for delta in DELTAS if not bound.violated(arm.facts, n, delta))
             if deltas:
-                found.append(Scenario(arm=arm, n=n, deltas=deltas))
-    if not found:
+                scenarios.append(Scenario(arm=arm, n=n, deltas=deltas))
+    if not scenarios:
         raise InputError(
             f"`{bound.id}` cannot be audited: none of the distributions of the setting "
             f"{bound.setting!r} meets its assumptions."
         )
-    return tuple(found)
+    return tuple(scenarios)
 
 
 Pool = tuple[tuple[tuple[SyntheticArm, ...], tuple[int, ...]], ...]
+
+POOLS: dict[str, Callable[[], Pool]] = {}
+"""What makes the pool of a setting, once."""
+
+
+def _pool(setting: str) -> Callable[[Callable[[], Pool]], Callable[[], Pool]]:
+    """Put the decorated maker of a pool into `POOLS`."""
+
+    def register(make: Callable[[], Pool]) -> Callable[[], Pool]:
+        POOLS[setting] = cache(make)
+        return make
+
+    return register
+
 
 _SCALAR_GAUSSIANS = (GaussianArm(0.0, 1.0), GaussianArm(0.0, 1e-6), GaussianArm(3.0, 1e6))
 _UNIT_FEW = (BernoulliArm(0.02), BernoulliArm(0.5), BernoulliArm(0.999), BetaArm(0.05, 5.0))
@@ -88,35 +101,35 @@ _CLASSES = (
 )
 
 
-@cache
+@_pool("gaussian-scalar")
 def _gaussian_scalar() -> Pool:
     return ((_SCALAR_GAUSSIANS, (1, 2, 10, 1000)),)
 
 
-@cache
+@_pool("sub-exponential")
 def _sub_exponential() -> Pool:
     arms = (GammaArm(0.5, 2.0), GammaArm(0.5, 2e-3), GammaArm(10.0, 1.0), GaussianArm(0.0, 1.0))
     return ((arms, (1, 3, 30, 1000)),)
 
 
-@cache
+@_pool("unit-interval")
 def _unit_interval() -> Pool:
     coins = tuple(BernoulliArm(p) for p in (1e-3, 0.02, 0.1, 0.5, 0.9, 0.999))
     arms = (*coins, BetaArm(0.1, 0.1), BetaArm(0.05, 5.0), UniformArm())
     return ((arms, (1, 2, 5, 20, 100, 1000)),)
 
 
-@cache
+@_pool("unit-betting")
 def _unit_betting() -> Pool:
     return (((*_UNIT_FEW, UniformArm()), (5, 20, 100)),)
 
 
-@cache
+@_pool("gaussian-sequence")
 def _gaussian_sequence() -> Pool:
     return ((_SCALAR_GAUSSIANS, (1, 10, 1000)),)
 
 
-@cache
+@_pool("unit-sequence")
 def _unit_sequence() -> Pool:
     return ((_UNIT_FEW, (1, 10, 1000)),)
 
@@ -126,7 +139,7 @@ def _equicorrelated(d: int, correlation: float) -> Float:
     return (1.0 - correlation) * np.eye(d) + correlation * np.ones((d, d))
 
 
-@cache
+@_pool("gaussian-norms")
 def _gaussian_norms() -> Pool:
     embeddings = (
         GaussianArm(0.0, embedding_spectrum(name), name=f"norms of {name} (d={norms[0]})")
@@ -147,7 +160,7 @@ def _gaussian_norms() -> Pool:
     return ((arms, (2, 1000)),)
 
 
-@cache
+@_pool("gaussian-matrices")
 def _gaussian_matrices() -> Pool:
     arms = (
         GaussianArm(0.0, 1.0),
@@ -164,7 +177,7 @@ def _gaussian_matrices() -> Pool:
     return ((arms, (2, 20, 200, 5000)),)
 
 
-@cache
+@_pool("bounded-vectors")
 def _bounded_vectors() -> Pool:
     arms = (
         SphereArm(1),
@@ -177,7 +190,7 @@ def _bounded_vectors() -> Pool:
     return ((arms, (2, 30, 100, 1000)),)
 
 
-@cache
+@_pool("frechet-gaussian")
 def _frechet_gaussian() -> Pool:
     def isotropic(d: int, scale: float, gap: float, name: str) -> FrechetArm:
         features = GaussianArm(0.0, np.full(d, scale**2))
@@ -216,7 +229,7 @@ def _frechet_gaussian() -> Pool:
     return (scalars, (2, 20, 100, 2000)), (vectors, (2, 20, 100, 400))
 
 
-@cache
+@_pool("frechet-bounded")
 def _frechet_bounded() -> Pool:
     def against(features: SyntheticArm, scale: float, gap: float, name: str) -> FrechetArm:
         d = features.d
@@ -232,7 +245,7 @@ def _frechet_bounded() -> Pool:
     return ((arms, (20, 100, 1000)),)
 
 
-@cache
+@_pool("posteriors")
 def _posteriors() -> Pool:
     many = (
         DirichletArm(np.full(10, 0.02), name="near-deterministic, 10 classes"),
@@ -251,12 +264,12 @@ def _posteriors() -> Pool:
     return (many, (2, 20, 200)), (few, (2, 20, 200, 1000))
 
 
-@cache
+@_pool("spectra")
 def _spectra() -> Pool:
     return (_CLASSES, (20, 200, 1000, 20_000)), ((SphereArm(3), SphereArm(20)), (20, 200))
 
 
-@cache
+@_pool("kernels")
 def _kernels() -> Pool:
     orders = (1.0, 1.5, 2.0, np.inf)
 
@@ -266,7 +279,7 @@ def _kernels() -> Pool:
     return (seen(_CLASSES), (20, 1000, 20_000)), (seen((SphereArm(3),)), (20, 200))
 
 
-@cache
+@_pool("fourier-kernels")
 def _fourier_kernels() -> Pool:
     classes = (
         CategoricalArm(np.full(2, 0.5), name="2 equal classes"),
@@ -281,32 +294,10 @@ def _fourier_kernels() -> Pool:
     return ((arms, (20, 20_000)),)
 
 
-@cache
+@_pool("landmarks")
 def _landmarks() -> Pool:
     unequal = CategoricalArm(np.r_[0.5, np.full(100, 0.005)], name="one class of 1/2 among 101")
     classes = tuple(NystromArm(arm, t) for arm in (_CLASSES[0], unequal) for t in (2, 50))
     features = (NystromArm(SphereArm(3), 2), NystromArm(SphereArm(20), 10))
     circle = (NystromArm(CircleArm(1.0), 5),)
     return (classes, (60, 1000, 20_000)), ((*features, *circle), (20, 100))
-
-
-POOLS: Mapping[str, Callable[[], Pool]] = MappingProxyType(
-    {
-        "gaussian-scalar": _gaussian_scalar,
-        "sub-exponential": _sub_exponential,
-        "gaussian-sequence": _gaussian_sequence,
-        "unit-interval": _unit_interval,
-        "unit-betting": _unit_betting,
-        "unit-sequence": _unit_sequence,
-        "gaussian-norms": _gaussian_norms,
-        "gaussian-matrices": _gaussian_matrices,
-        "bounded-vectors": _bounded_vectors,
-        "frechet-gaussian": _frechet_gaussian,
-        "frechet-bounded": _frechet_bounded,
-        "posteriors": _posteriors,
-        "spectra": _spectra,
-        "kernels": _kernels,
-        "fourier-kernels": _fourier_kernels,
-        "landmarks": _landmarks,
-    }
-)

@@ -9,10 +9,11 @@ inequality, evaluated again at rational inputs with 50 digits, is violated too.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator, SeedSequence
 
 from genbounds.bounds import Bound, ExactSides, exact_sides
 from genbounds.simulate.auditing._inputs import FAMILIES, as_floats, as_text
@@ -86,7 +87,7 @@ class Counterexample:
     sides: ExactSides
 
 
-def search(bound: Bound, d: int, seeds: np.random.SeedSequence) -> SearchResult:
+def search(bound: Bound, d: int, seeds: SeedSequence) -> SearchResult:
     """Look for inputs of dimension `d` that violate a deterministic claim.
 
     Small inputs are drawn and shrunk by Hypothesis where d is small. Then starts are random with
@@ -114,27 +115,21 @@ def search(bound: Bound, d: int, seeds: np.random.SeedSequence) -> SearchResult:
     broken = bound.violated(single, 1, 0.5)
     if broken:
         raise InputError(f"the inputs searched for `{bound.id}` break: {'; '.join(broken)}.")
-    ratio = right / left if left > 0.0 else np.inf
+    shared: dict[str, Any] = {
+        "d": d,
+        "tried": tried,
+        "ratio": right / left if left > 0.0 else np.inf,
+    }
     if found is not None:
-        return SearchResult(
-            d=d,
-            tried=tried,
-            violation=found.sides.violation,
-            ratio=ratio,
-            left=found.sides.left,
-            right=found.sides.right,
-            inputs={name: as_text(found.inputs[name]) for name in bound.needs},
-            confirmed=True,
-        )
+        inputs = {name: as_text(found.inputs[name]) for name in bound.needs}
+        return SearchResult(inputs=inputs, confirmed=True, **asdict(found.sides), **shared)
     return SearchResult(
-        d=d,
-        tried=tried,
         violation=float(score[order[0]]),
-        ratio=ratio,
         left=f"{left:.12g}",
         right=f"{right:.12g}",
         inputs={name: np.round(single[name], 12).tolist() for name in bound.needs},
         confirmed=False,
+        **shared,
     )
 
 
@@ -205,7 +200,7 @@ class Target:
         return None
 
 
-def shrunk(target: Target, seeds: np.random.SeedSequence) -> Counterexample | None:
+def shrunk(target: Target, seeds: SeedSequence) -> Counterexample | None:
     """Let Hypothesis draw small whole-number coordinates, and shrink those that violate."""
     from random import Random
 
@@ -250,7 +245,7 @@ def shrunk(target: Target, seeds: np.random.SeedSequence) -> Counterexample | No
     return target.confirm(coordinates(simplest))
 
 
-def _attack(target: Target, rng: np.random.Generator) -> tuple[Float, Float, int]:
+def _attack(target: Target, rng: Generator) -> tuple[Float, Float, int]:
     """Random starts, shrinking perturbations, gradient ascent: points, scores, inputs tried."""
     points = rng.standard_normal((_STARTS, target.size))
     # Scales over three decades, zeros, and whole numbers: where inequalities tend to be tight.

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
+from itertools import product
 from types import MappingProxyType
 
 import numpy as np
+from numpy.random import Generator
 
 from genbounds.bounds import Bound, entropy_sum
 from genbounds.simulate.arms import FrechetArm, GaussianArm
-from genbounds.simulate.auditing._fits import average, fit_power
+from genbounds.simulate.auditing._fits import average, averages, fit, fit_power
 from genbounds.simulate.auditing._results import FALSE_ALARM, Check
 from genbounds.validation import Float
 
@@ -24,98 +26,79 @@ _LATENTS = (2, 8, 32)
 _SCORES = ("FD_N", "log IS_N")
 
 
-def variances(bound: Bound, replications: int, rng: np.random.Generator) -> list[Check]:
+def variances(bound: Bound, replications: int, rng: Generator) -> Iterator[Check]:
     """Compare the variances of FD_N and log IS_N by sampler of the latents."""
     from scipy.stats import f as f_distribution
 
-    runs = _runs(replications)
+    runs, allowed, lowered = _runs(replications), bound.constants["ratio"], list[bool]()
     # 24: twelve ratios, two sides.
     reach = float(f_distribution.isf(FALSE_ALARM / 24.0, runs - 1, runs - 1))
-    checks, shown = [], list[bool]()
     for latent, scores in _networks(runs, _SOBOL_SIZE, rng):
         iid, *sobol = np.var(scores, axis=0, ddof=1)  # by sampler and score
-        for sampler, spread in zip(_SAMPLERS[1:], sobol, strict=True):
-            for score, share in zip(_SCORES, spread / iid, strict=True):
-                checks.append(
-                    Check(
-                        kind="fit",
-                        claim=f"variance of {score}, Sobol ({sampler}) over iid, "
-                        f"{latent} latent dimensions, N = {_SOBOL_SIZE}",
-                        holds=bool(share / reach <= bound.constants["ratio"]),
-                        found=f"ratio {share:.3f}, F interval [{share / reach:.3f}, "
-                        f"{share * reach:.3f}], {runs} runs",
-                        decisive=True,
-                    )
-                )
-                shown.append(bool(share * reach < bound.constants["ratio"]))
+        ratios = np.ravel(sobol / iid)
+        for (sampler, score), share in zip(product(_SAMPLERS[1:], _SCORES), ratios, strict=True):
+            yield fit(
+                f"variance of {score}, Sobol ({sampler}) over iid, {latent} latent dimensions, "
+                f"N = {_SOBOL_SIZE}",
+                share / reach <= allowed,
+                f"ratio {share:.3f}, F interval [{share / reach:.3f}, {share * reach:.3f}], "
+                f"{runs} runs",
+            )
+            lowered.append(bool(share * reach < allowed))
     # No ratio above one is no gain yet: points that are as good as iid ones would pass, too.
-    checks.append(
-        Check(
-            kind="fit",
-            claim="both kinds of Sobol points lower the variance of both scores at 2 latent "
-            "dimensions",
-            holds=all(shown[:4]),
-            found=f"whole F interval below {bound.constants['ratio']:g} for {sum(shown[:4])} of "
-            f"the 4 ratios there, for {sum(shown)} of all {len(shown)}",
-            decisive=True,
-        )
+    yield fit(
+        "both kinds of Sobol points lower the variance of both scores at 2 latent dimensions",
+        all(lowered[:4]),
+        f"whole F interval below {allowed:g} for {sum(lowered[:4])} of the 4 ratios there, for "
+        f"{sum(lowered)} of all {len(lowered)}",
     )
-    return checks
 
 
-def means(bound: Bound, replications: int, rng: np.random.Generator) -> list[Check]:
+def means(bound: Bound, replications: int, rng: Generator) -> Iterator[Check]:
     """Compare the means of FD_N (lower is better) and log IS_N (higher is better) by sampler."""
     from scipy.stats import t as t_distribution
 
     # Fewer points leave more of the bias, which goes with 1/N, beside the spread, with 1/√N.
-    runs = min(max(replications // 10, 200), 1000)
+    runs, better = min(max(replications // 10, 200), 1000), list[bool]()
     # 24: twelve differences, two sides.
     reach = float(t_distribution.isf(FALSE_ALARM / 24.0, runs - 1)) / math.sqrt(runs)
-    checks, shown = [], list[bool]()
     for latent, scores in _networks(runs, _FEW, rng):
         mean, spread = scores.mean(axis=0), np.var(scores, axis=0, ddof=1)
-        for column, (score, better) in enumerate(zip(_SCORES, (-1.0, 1.0), strict=True)):
-            for row, sampler in enumerate(_SAMPLERS[1:], 1):
-                gain = better * float(mean[row, column] - mean[0, column])
-                error = reach * math.sqrt(float(spread[row, column] + spread[0, column]))
-                checks.append(
-                    Check(
-                        kind="fit",
-                        claim=f"mean of {score}, Sobol ({sampler}) no worse than iid, "
-                        f"{latent} latent dimensions, N = {_FEW}",
-                        holds=gain + error >= 0.0,
-                        found=f"better by {gain:.3g}, interval [{gain - error:.3g}, "
-                        f"{gain + error:.3g}], {runs} runs",
-                        decisive=True,
-                    )
-                )
-                shown.append(gain - error > 0.0)
-    checks.append(
-        Check(
-            kind="fit",
-            claim="both kinds of Sobol points give a better mean of FD_N at 2 latent dimensions",
-            holds=all(shown[:2]),
-            found=f"whole interval above 0 for {sum(shown[:2])} of the 2 differences there, for "
-            f"{sum(shown)} of all {len(shown)}",
-            decisive=True,
-        )
+        gains = (mean[1:] - mean[0]) * (-1.0, 1.0)  # by sampler and score
+        errors = reach * np.sqrt(spread[1:] + spread[0])
+        of_scores = product(_SCORES, _SAMPLERS[1:])
+        for (score, sampler), gain, error in zip(
+            of_scores, gains.T.ravel(), errors.T.ravel(), strict=True
+        ):
+            yield fit(
+                f"mean of {score}, Sobol ({sampler}) no worse than iid, {latent} latent "
+                f"dimensions, N = {_FEW}",
+                gain + error >= 0.0,
+                f"better by {gain:.3g}, interval [{gain - error:.3g}, {gain + error:.3g}], "
+                f"{runs} runs",
+            )
+            better.append(bool(gain - error > 0.0))
+    yield fit(
+        "both kinds of Sobol points give a better mean of FD_N at 2 latent dimensions",
+        all(better[:2]),
+        f"whole interval above 0 for {sum(better[:2])} of the 2 differences there, for "
+        f"{sum(better)} of all {len(better)}",
     )
-    return checks
 
 
 def _runs(replications: int) -> int:
     return min(max(replications // 25, 40), 400)
 
 
-def _networks(runs: int, n: int, rng: np.random.Generator) -> Iterator[tuple[int, Float]]:
+def _networks(runs: int, n: int, rng: Generator) -> Iterator[tuple[int, Float]]:
     """For random networks of growing latents: scores of n points by run, sampler and kind."""
     for latent in _LATENTS:
         weight = rng.standard_normal((latent, 4)) / math.sqrt(latent)
-        found = [[_scores(weight, sampler, n, rng) for sampler in _SAMPLERS] for _ in range(runs)]
-        yield latent, np.array(found)
+        scores = [[_scores(weight, sampler, n, rng) for sampler in _SAMPLERS] for _ in range(runs)]
+        yield latent, np.array(scores)
 
 
-def _scores(weight: Float, sampler: str, n: int, rng: np.random.Generator) -> tuple[float, float]:
+def _scores(weight: Float, sampler: str, n: int, rng: Generator) -> tuple[float, float]:
     """FD_N against N(0, I) and log IS_N of tanh features of latents from one sampler."""
     from scipy.special import softmax
     from scipy.stats import qmc
@@ -150,12 +133,13 @@ _FUNCTIONS: Mapping[str, tuple[int, Callable[[Float], Float], float]] = MappingP
 _INTEGRAL_SIZES = 2 ** np.arange(8, 17, 2)
 
 
-def integrals(bound: Bound, replications: int, rng: np.random.Generator) -> list[Check]:
+def integrals(bound: Bound, replications: int, rng: Generator) -> Iterator[Check]:
     """Fit the error of integrals over N^exponent (log N)^d, for functions of bounded variation."""
     from scipy.stats import t as t_distribution
 
-    runs = _runs(replications)
-    checks = []
+    runs, exponent = _runs(replications), bound.constants["exponent"]
+    reach = float(t_distribution.isf(FALSE_ALARM / (4.0 * len(_FUNCTIONS)), runs - 1))
+    sizes = _INTEGRAL_SIZES.astype(float)
     for name, (d, function, truth) in _FUNCTIONS.items():
         errors = np.array(
             [
@@ -163,40 +147,28 @@ def integrals(bound: Bound, replications: int, rng: np.random.Generator) -> list
                 for _ in range(runs)
             ]
         )
-        sizes = _INTEGRAL_SIZES.astype(float)
-        claimed = sizes ** bound.constants["exponent"] * np.log(sizes) ** d
-        drawn = [average(column) for column in (np.abs(errors) / claimed).T]
-        middle, spread = (np.array(part) for part in zip(*drawn, strict=True))
+        claimed = sizes**exponent * np.log(sizes) ** d
+        middle, spread = averages((np.abs(errors) / claimed).T)
         # Points that are not scrambled have the very same error every time.
         spread = np.maximum(spread, 1e-3 * middle)
         slope, low, high = fit_power(sizes, middle, spread, count=2 * len(_FUNCTIONS))
-        checks.append(
-            Check(
-                kind="fit",
-                claim=f"mean error of the integral of {name} over N^"
-                f"{bound.constants['exponent']:g} (log N)^{d} does not grow with N",
-                holds=low <= 0.0,
-                found=f"it grows as N^{slope:.3f}, interval [{low:.3f}, {high:.3f}], N from "
-                f"{sizes[0]:g} to {sizes[-1]:g}, {runs} scramblings",
-                decisive=True,
-            )
+        yield fit(
+            f"mean error of the integral of {name} over N^{exponent:g} (log N)^{d} does not grow "
+            "with N",
+            low <= 0.0,
+            f"it grows as N^{slope:.3f}, interval [{low:.3f}, {high:.3f}], N from {sizes[0]:g} "
+            f"to {sizes[-1]:g}, {runs} scramblings",
         )
-        first = errors[:, 0]
-        reach = float(t_distribution.isf(FALSE_ALARM / (4.0 * len(_FUNCTIONS)), runs - 1))
-        width = reach * float(first.std(ddof=1)) / math.sqrt(runs) + 1e-12
-        checks.append(
-            Check(
-                kind="fit",
-                claim=f"scrambling leaves the expectation of the integral of {name} as it is",
-                holds=abs(float(first.mean())) <= width,
-                found=f"mean error {first.mean():.2g} ± {width:.2g} at N = {sizes[0]:g}",
-                decisive=True,
-            )
+        mean, error = average(errors[:, 0])
+        width = reach * error + 1e-12
+        yield fit(
+            f"scrambling leaves the expectation of the integral of {name} as it is",
+            abs(mean) <= width,
+            f"mean error {mean:.2g} ± {width:.2g} at N = {sizes[0]:g}",
         )
-    return checks
 
 
-def _points(d: int, n: int, rng: np.random.Generator) -> Float:
+def _points(d: int, n: int, rng: Generator) -> Float:
     """Scrambled Sobol points in the unit cube."""
     from scipy.stats import qmc
 

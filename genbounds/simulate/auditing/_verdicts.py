@@ -88,13 +88,11 @@ def _tightness(bound: Bound, cells: Sequence[CellResult]) -> float:
 
 def _refuted_at(against: Sequence[CellResult]) -> dict[str, float]:
     """Largest failure probability by distribution; NaN where there is none."""
-    found: dict[str, float] = {}
+    largest: dict[str, float] = {}
     for cell in against:
-        if cell.delta is None:
-            found[cell.arm] = math.nan
-        else:
-            found[cell.arm] = max(found.get(cell.arm, 0.0), cell.delta)
-    return found
+        delta = math.nan if cell.delta is None else cell.delta
+        largest[cell.arm] = max(delta, largest.get(cell.arm, 0.0))
+    return largest
 
 
 def _complexity(cell: CellResult) -> tuple[float, int, int]:
@@ -104,31 +102,20 @@ def _complexity(cell: CellResult) -> tuple[float, int, int]:
 
 def fitted_cell(check: Check) -> CellResult:
     """Turn a fitted rate into a cell; nothing but its verdict and text is known."""
-    miss = float(check.refutes)
     empty = check.kind == "vacuous fit"
-    return CellResult(
-        arm=check.claim,
-        d=1,
-        miss=miss,
-        miss_low=miss,
-        miss_high=miss,
-        evidence="fit",
-        trivial=empty,
-    )
+    return _decided(check.refutes, arm=check.claim, d=1, evidence="fit", trivial=empty)
 
 
 def searched_cell(bound: Bound, result: SearchResult) -> CellResult:
     """Turn the search at one dimension into a cell."""
-    miss = float(result.confirmed)
-    return CellResult(
-        arm=bound.setting,
-        d=result.d,
-        miss=miss,
-        miss_low=miss,
-        miss_high=miss,
-        evidence="search",
-        tightness=result.ratio,
-    )
+    more = {"arm": bound.setting, "d": result.d, "tightness": result.ratio}
+    return _decided(result.confirmed, evidence="search", **more)
+
+
+def _decided(refuted: bool, **more: Any) -> CellResult:
+    """Cell of what misses always or never."""
+    miss = float(refuted)
+    return CellResult(miss=miss, miss_low=miss, miss_high=miss, **more)
 
 
 def trial_cells(bound: Bound, measured: Sequence[Measured]) -> tuple[CellResult, ...]:
