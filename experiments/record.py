@@ -68,6 +68,16 @@ def crossed(cells: Mapping[tuple[str, str], str], corner: str, *, missing: str =
     )
 
 
+def first(rate: str) -> str:
+    """Return the rate of "rate (its limits)"."""
+    return rate.partition(" ")[0]
+
+
+def percent(rate: str) -> str:
+    """Return the number of "3.0% (its limits)", as short as it is: 3."""
+    return f"{float(first(rate).removesuffix('%')):g}"
+
+
 def stamp(device: str = "CPU") -> str:
     """Return the date and the kind of machine, as a line of a report."""
     today = datetime.datetime.now(datetime.UTC).date().isoformat()

@@ -9,13 +9,14 @@ and for samples that depend on one another, of which nothing was said.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import genbounds as gb
-from experiments.record import rate, record, stamp, table
+from experiments.record import crossed, percent, rate, record, stamp, write_data
 from genbounds.estimators import metric_spec
 from genbounds.validation import Float
 
@@ -82,6 +83,23 @@ def measured(metric: str, draw: Any, n: int, runs: int) -> list[int]:
     return [int(hit) for hit in hits]
 
 
+COLUMNS = ("score", "rows of either", "samples", "95 % interval below 0", "99 % (unreliable)")
+
+
+def shown(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return what the page shows of these rows, by `COLUMNS`."""
+    cells = {
+        (name, f"{metric}, {n} rows"): f"{percent(low)} / {percent(lower)}"
+        for metric, n, name, low, lower in rows
+    }
+    return [
+        "Percent of pairs whose 95 % / 99 % interval lies below 0; the latter is called unreliable. "
+        "[Exact limits](data/below-range.csv).",
+        "",
+        *crossed(cells, "samples"),
+    ]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--runs", type=int, default=2000)
@@ -95,9 +113,9 @@ def main() -> None:
                 hits = measured(metric, draw, n, runs)
                 lines.append([metric, str(n), name, *(rate(hit, runs) for hit in hits)])
                 print(*lines[-1], sep=" | ", flush=True)
-    heads = ["score", "rows of either", "samples", "95 % interval below 0", "99 % (unreliable)"]
-    note = f"{stamp()} {asked.runs:,} and {asked.planted:,} pairs a row, exact 95 % limits."
-    record("below-range", [note, "", *table(heads, lines)], page=PAGE)
+    write_data("below-range", COLUMNS, lines, page=PAGE)
+    note = f"{stamp()} {asked.runs:,} pairs by chance, {asked.planted:,} planted ones."
+    record("below-range", [note, "", *shown(lines)], page=PAGE)
 
 
 if __name__ == "__main__":

@@ -7,12 +7,12 @@ docs/evidence/sampling.md.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from experiments.record import rate, record, stamp, table
+from experiments.record import crossed, percent, rate, record, stamp, write_data
 from genbounds.core.coincidences import judge_common_rows
 from genbounds.estimators import row_ids
 from genbounds.validation import Float
@@ -79,6 +79,24 @@ def copies(runs: int) -> Iterator[list[str]]:
                 yield [name, f"{n:,}", f"{share:.1%}", *cell(name, n, round(share * n), runs)]
 
 
+COLUMNS = ("rows", "n = m", "copied", "runs", "called unreliable", "caution")
+
+
+def shown(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return what the page shows of these rows, by `COLUMNS`."""
+    cells = {
+        (name, f"{share} of {n}"): f"{percent(unreliable)} / {percent(caution)}"
+        for name, n, share, _, unreliable, caution in rows
+    }
+    return [
+        f"Percent of {rows[0][3]} pairs of samples (100 and more) whose score is called unreliable / "
+        "has a caution, by the share of rows copied from the other sample, of so many rows. "
+        "[Numbers of runs and exact limits](data/coincidences.csv).",
+        "",
+        *crossed(cells, "rows"),
+    ]
+
+
 def main(argv: list[str] | None = None) -> int:
     """Record both tables."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -86,12 +104,11 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--page", type=Path, default=PAGE)
     options = parser.parse_args(argv)
     few = max(options.runs // 3, 1)
-    heads = ("called unreliable", "caution")
-    lines = [f"{stamp()} Exact 95 % limits. No row is copied:", ""]
-    lines += table(("rows", "n = m", "runs", *heads), list(chance(options.runs)))
-    lines += ["", f"Copied rows, {few} runs a line:", ""]
-    lines += table(("rows", "n = m", "copied", *heads), list(copies(few)))
-    record("coincidences", lines, page=options.page)
+    none, some = list(chance(options.runs)), list(copies(few))
+    rows = [[name, n, "0.0%", count, *rates] for name, n, count, *rates in none]
+    rows += [[name, n, share, str(few), *rates] for name, n, share, *rates in some]
+    write_data("coincidences", COLUMNS, rows, page=options.page)
+    record("coincidences", [stamp(), "", *shown(rows)], page=options.page)
     return 0
 
 

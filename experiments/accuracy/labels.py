@@ -7,7 +7,7 @@ docs/evidence/sampling.md.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ import numpy as np
 
 import genbounds as gb
 from experiments.accuracy.sampling import digit_images, photographs
-from experiments.record import exact_limits, record, stamp, table
+from experiments.record import crossed, exact_limits, first, record, stamp, write_data
 from genbounds.core.checks import inspect
 from genbounds.validation import Float
 
@@ -94,6 +94,16 @@ def rows(runs: int) -> Iterator[list[str]]:
         yield [label, *cells]
 
 
+def shown(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return what the page shows: a column for each share of the variance in common."""
+    cells = {}
+    for label, named, missed in rows:
+        name, _, share = label.partition(", common share ")
+        column = f"share {share}" if share else "of their own"
+        cells[name, column] = f"{first(named)} / {first(missed)}"
+    return crossed(cells, "rows and their ids")
+
+
 def main(argv: list[str] | None = None) -> int:
     """Record the table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -101,8 +111,13 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--page", type=Path, default=PAGE)
     options = parser.parse_args(argv)
     heads = ("rows and their ids", "true ids, named", "shuffled ids, not named")
-    lines = [f"{stamp()} {options.runs} runs a row, exact 95 % limits.", ""]
-    record("labels", [*lines, *table(heads, list(rows(options.runs)))], page=options.page)
+    every = list(rows(options.runs))
+    write_data("labels", heads, every, page=options.page)
+    head = (
+        f"{stamp()} Of {options.runs} runs: true ids that are named / shuffled ones that are not. "
+        "[Exact limits](data/labels.csv)."
+    )
+    record("labels", [head, "", *shown(every)], page=options.page)
     return 0
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache, partial
@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import genbounds as gb
-from experiments.record import exact_limits, record, stamp, table
+from experiments.record import crossed, exact_limits, first, record, stamp, write_data
 
 PAGE = Path(__file__).parents[2] / "docs" / "evidence" / "memorisation.md"
 ROWS = 1000
@@ -182,6 +182,30 @@ HEAD = (
 )
 
 
+def page(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return what the page shows: rates of error of honest generators, and what is found."""
+    honest, copied = {}, {}
+    for world, kind, dependence, copies, bound, high, wrong, found in rows:
+        rates = [first(rate) for rate in (dependence, copies, high)]
+        if kind in HONEST:
+            honest[world, kind] = " / ".join(rates)
+        else:
+            copied[world, kind] = " / ".join((rates[1], bound, rates[2], wrong, found))
+    return [
+        "Generators that copy nothing: share of runs with p ≤ 0.05 / with a p-value of copies "
+        "≤ 0.05 / with a lower bound of the copies above 0.",
+        "",
+        *crossed(honest, "real rows"),
+        "",
+        "Generators that copy: copies are significant / lower bound over the number copied / it is "
+        "too high / share of the list that is wrong / share of the copies that is listed.",
+        "",
+        *crossed(copied, "real rows"),
+        "",
+        "[Exact 95 % limits of each](data/memorisation.csv).",
+    ]
+
+
 def main(argv: list[str] | None = None) -> int:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -202,7 +226,8 @@ def main(argv: list[str] | None = None) -> int:
             print(*rows[-1], sep=" | ", flush=True)
     if options.write:
         command = f"python -m experiments.explain.memorisation --runs {options.runs} --write"
-        record("memorisation", [f"`{command}`, {stamp()}", "", *table(HEAD, rows)], page=PAGE)
+        write_data("memorisation", HEAD, rows, page=PAGE)
+        record("memorisation", [f"`{command}`, {stamp()}", "", *page(rows)], page=PAGE)
     return 0
 
 
