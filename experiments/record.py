@@ -68,6 +68,21 @@ def crossed(cells: Mapping[tuple[str, str], str], corner: str, *, missing: str =
     )
 
 
+def shown(
+    name: str,
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    keep: Sequence[str],
+    *,
+    page: Path = PAGE,
+) -> list[str]:
+    """Write the whole table beside the page; return the lines of its columns `keep`."""
+    write_data(name, columns, rows, page=page)
+    places = [columns.index(column) for column in keep]
+    lines = table(keep, [[row[place] for place in places] for row in rows])
+    return [*lines, "", f"[Every column](data/{name}.csv)."]
+
+
 def first(rate: str) -> str:
     """Return the rate of "rate (its limits)"."""
     return rate.partition(" ")[0]

@@ -93,7 +93,7 @@ def shown(rows: Sequence[Sequence[str]]) -> list[str]:
         for metric, n, name, low, lower in rows
     }
     return [
-        "Percent of pairs whose 95 % / 99 % interval lies below 0; the latter is called unreliable. "
+        "Percent of pairs whose 95 % / 99 % interval lies below 0 (the latter: unreliable). "
         "[Exact limits](data/below-range.csv).",
         "",
         *crossed(cells, "samples"),

@@ -89,7 +89,7 @@ def shown(rows: Sequence[Sequence[str]]) -> list[str]:
         for name, n, share, _, unreliable, caution in rows
     }
     return [
-        f"Percent of {rows[0][3]} pairs of samples (100 and more) whose score is called unreliable / "
+        f"Percent of {rows[0][3]} pairs (100 and more) whose score is called unreliable / "
         "has a caution, by the share of rows copied from the other sample, of so many rows. "
         "[Numbers of runs and exact limits](data/coincidences.csv).",
         "",

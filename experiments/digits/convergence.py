@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 import genbounds as gb
 from experiments.digits.progress import Progress, bars
 from experiments.digits.train import DEFAULT_CACHE, Config, Digits, prepare
-from experiments.record import PAGE, picture, record, stamp, table
+from experiments.record import PAGE, picture, record, stamp, table, write_data
 from genbounds.estimators import KernelReference
 
 SIZES = (100, 200, 400, 800, 1_600, 3_200)
@@ -206,6 +206,8 @@ def report(
             axes.set(xscale="log", title=name, xlabel="n")
             axes.legend(frameon=False, fontsize=7)
 
+    columns = ("score, estimator", *sizes)
+    write_data("convergence-widths", columns, rows(width), page=options.page)
     known = ", ".join(f"{name} {value:.5g} ± {error:.1g}" for name, (value, error) in true.items())
     return [
         stamp(),
@@ -224,9 +226,7 @@ def report(
             rows(lambda curve, truth: [str(count) for count in curve.misses(truth)]),
         ),
         "",
-        "Mean half width of the interval in % of the true value:",
-        "",
-        *table(("score, estimator", *sizes), rows(width)),
+        "[Mean half widths of the intervals](data/convergence-widths.csv).",
         "",
         picture("convergence", paint, page=options.page, panels=len(SCORES)),
     ]

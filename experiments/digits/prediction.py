@@ -23,7 +23,7 @@ from experiments.digits.generators import Generator
 from experiments.digits.progress import Progress, bars
 from experiments.digits.sobol_latents import SAMPLERS
 from experiments.digits.train import DEFAULT_CACHE, Config, Digits, prepare
-from experiments.record import PAGE, record, stamp, table
+from experiments.record import PAGE, record, shown, stamp
 from genbounds.estimators import FrechetReference
 from genbounds.estimators._extrapolation import SPACINGS, Subsets, extrapolate
 from genbounds.estimators.inception._rows import InceptionRows
@@ -119,6 +119,12 @@ def error(values: Array, truth: float, truth_error: float) -> str:
 
 def report(scored: Encoded, options: argparse.Namespace, progress: Progress) -> list[str]:
     """Return the section."""
+    there = f"{2 * options.pool:,}"
+    columns = (
+        "score", "latents", "sizes even in", f"predicted at {there}", "computed there",
+        f"error in % at {there}", "predicted at ∞", "error in % at ∞",
+    )  # fmt: skip
+    kept = (*columns[:3], columns[5], columns[7])
     lines = []
     for place, name in enumerate(MODELS):
         generator = scored.digits.generators[name]
@@ -147,12 +153,8 @@ def report(scored: Encoded, options: argparse.Namespace, progress: Progress) -> 
             f"{name.upper()}. Without bias, from {options.truth:,} images (± one standard error): "
             f"{known}.",
             "",
-            *table(
-                ("score", "latents", "sizes even in", f"predicted at {2 * options.pool:,}",
-                 "computed there", "error in %", "predicted at ∞", "error in %"),
-                rows,
-            ),
-        ]  # fmt: skip
+            *shown(f"prediction-{name}", columns, rows, kept, page=options.page),
+        ]
     return [
         stamp(),
         f"{options.runs} pools of {options.pool:,} images each way, seed {options.seed}; mean ± "

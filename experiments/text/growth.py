@@ -51,7 +51,9 @@ def main(argv: list[str] | None = None) -> int:
         for kernel, methods in METHODS.items()
         for method, order in methods
     )
-    rows, curves = convergence(studied, options.sizes, options.seed)
+    rows, curves = convergence(
+        studied, options.sizes, options.seed, name="text-growth", page=options.page
+    )
     shown = {"rows": "sentences", "title": "Sentences by their words"}
     image = picture(
         "text-growth",

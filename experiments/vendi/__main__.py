@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import genbounds as gb
-from experiments.record import PAGE, picture, record, stamp, table
+from experiments.record import PAGE, picture, record, shown, stamp, table
 from experiments.vendi.coverage import Digits, NetworkDigits, digits, moment_spectrum
 from genbounds.estimators import median_bandwidth
 from genbounds.simulate import RbfArm, SphereClustersArm, vendi_truth
@@ -93,9 +93,11 @@ Curves = dict[str, list[gb.Score]]
 
 
 def convergence(
-    studied: Iterable[Line], sizes: Sequence[int], seed: int
+    studied: Iterable[Line], sizes: Sequence[int], seed: int, *, name: str, page: Path
 ) -> tuple[list[str], Curves]:
     """Score growing parts of one sample; return a table and the curves of the picture.
+
+    The whole table, `name`, goes beside the page, which shows the smallest and the largest part.
 
     The picture shows the RBF kernel where no spectrum is known.
     """
@@ -103,11 +105,11 @@ def convergence(
     for line in studied:
         sample = line.arm.draw(max(sizes), np.random.default_rng(seed))
         scores = [gb.vendi_score(sample[:n], **line.given) for n in sizes]
-        name = f"{line.method}, order {line.order:g}"
+        method = f"{line.method}, order {line.order:g}"
         cells = [f"{s.value:.4g} ± {(s.high - s.low) / 2:.2g}" for s in scores]
-        rows.append([line.law, line.kernel, name, *cells, line.truth])
+        rows.append([line.law, line.kernel, method, *cells, line.truth])
         if line.kernel == "rbf" and line.spectrum is None:
-            curves[name] = scores
+            curves[method] = scores
         print(" | ".join(rows[-1]), file=sys.stderr, flush=True)
     head = [
         "distribution",
@@ -116,7 +118,8 @@ def convergence(
         *(f"n = {n:,}" for n in sizes),
         "distribution's own",
     ]
-    return table(head, rows), curves
+    kept = [*head[:4], *head[-2:]]
+    return shown(name, head, rows, list(dict.fromkeys(kept)), page=page), curves
 
 
 def dial(n: int, seed: int) -> tuple[list[str], list[str]]:
@@ -125,12 +128,12 @@ def dial(n: int, seed: int) -> tuple[list[str], list[str]]:
 
     classes = load_digits().target
     rng = np.random.default_rng(seed)
-    shown = (1, 2, 3, 5, 7, 10)
+    counts = (1, 2, 3, 5, 7, 10)
     samples = {}
-    for count in shown:
+    for count in counts:
         pool = np.flatnonzero(classes < count)
         samples[count] = digits()[rng.choice(pool, n)] + 0.05 * rng.standard_normal((n, 64))
-    sigma = median_bandwidth(samples[max(shown)])
+    sigma = median_bandwidth(samples[max(counts)])
     kept = [t for t in (5, 10, 30, 100, 300) if t < n]
 
     def row(name: str, **given: Any) -> list[str]:
@@ -157,7 +160,7 @@ def dial(n: int, seed: int) -> tuple[list[str], list[str]]:
         )
         for factor in (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)
     ]
-    head = [*(f"{count} classes" for count in shown), "last / first", "grows throughout"]
+    head = [*(f"{count} classes" for count in counts), "last / first", "grows throughout"]
     return table(["", *head], by_truncation), table(["", *head], by_bandwidth)
 
 
@@ -176,7 +179,7 @@ class PowerLaw:
         return np.sort((x**2 / (x**2).sum(axis=1, keepdims=True)).mean(axis=0))[::-1]
 
 
-def few_samples(replications: int, seed: int) -> list[str]:
+def few_samples(replications: int, seed: int, *, page: Path) -> list[str]:
     """Errors of the log score from fewer rows than twice the dimension, plug-in and fitted."""
     pixels = digits() / np.linalg.norm(digits(), axis=1, keepdims=True)
     spheres = SphereClustersArm((0.5, 0.3, 0.2), (20, 40, 60))
@@ -203,7 +206,8 @@ def few_samples(replications: int, seed: int) -> list[str]:
         "error of the fit",
         "its spread",
     ]
-    return table([*head, "stated", "covered", "refused"], rows)
+    kept = ("distribution", "D", "n", "order", "plug-in", "error of the fit", "covered", "refused")
+    return shown("vendi-few", [*head, "stated", "covered", "refused"], rows, kept, page=page)
 
 
 def _few_row(
@@ -257,13 +261,15 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--page", type=Path, default=PAGE, help="document with the section")
     options = parser.parse_args(argv)
-    converged, curves = convergence(lines(), options.sizes, options.seed)
+    converged, curves = convergence(
+        lines(), options.sizes, options.seed, name="vendi", page=options.page
+    )
     by_truncation, by_bandwidth = dial(options.dial, options.seed)
-    few = few_samples(options.few, options.seed)
-    shown = {"rows": "images", "title": "Digits through a network"}
+    few = few_samples(options.few, options.seed, page=options.page)
+    labels = {"rows": "images", "title": "Digits through a network"}
     image = picture(
         "vendi-convergence",
-        lambda axes: paint(axes, options.sizes, curves, **shown),
+        lambda axes: paint(axes, options.sizes, curves, **labels),
         page=options.page,
     )
     out = [

@@ -25,7 +25,13 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--page", type=Path, default=PAGE, help="document with the section")
     options = parser.parse_args(argv)
-    found, _ = convergence(filter(affordable, lines()), options.sizes, options.seed)
+    found, _ = convergence(
+        filter(affordable, lines()),
+        options.sizes,
+        options.seed,
+        name="vendi-large",
+        page=options.page,
+    )
     head = (
         f"Growing parts of one sample, seed {options.seed}: score ± half of its 95 % interval. "
         f"{KEPT} eigenvalues kept, {FREQUENCIES} frequencies."

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 import genbounds as gb
-from experiments.record import PAGE, record, stamp, table
+from experiments.record import PAGE, record, shown, stamp
 from experiments.vendi.__main__ import lines
 
 
@@ -52,6 +52,7 @@ def main(argv: list[str] | None = None) -> int:
         parser.error("--samples must be at least 2")
     rows = spreads(options.sizes, options.samples, options.seed)
     head = ("distribution", "kernel", "method", *(f"n = {n:,}" for n in options.sizes))
+    kept = list(dict.fromkeys((*head[:4], head[-1])))
     record(
         "vendi-spread",
         [
@@ -59,7 +60,7 @@ def main(argv: list[str] | None = None) -> int:
             f"{options.samples} independent samples of each size, seed {options.seed}: standard "
             "deviation of the score in % of its mean, ± its standard error.",
             "",
-            *table(head, rows),
+            *shown("vendi-spread", head, rows, kept, page=options.page),
         ],
         page=options.page,
     )

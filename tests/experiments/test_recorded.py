@@ -336,7 +336,7 @@ def test_convergence(page, tmp_path):
     written = section(page, "convergence")
     for name, estimators in convergence.SCORES.items():
         for estimator in estimators:
-            assert written.count(f"\n| {name}, {estimator} |") == 3
+            assert written.count(f"\n| {name}, {estimator} |") == 2
     assert (page.parent / "images" / "convergence.svg").is_file()
     assert convergence.main(arguments, config=TINY) == 0
     assert section(page, "convergence") == written
