@@ -7,6 +7,7 @@ import datetime
 import io
 import os
 import platform
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -28,11 +29,37 @@ def record(name: str, lines: Sequence[str], *, page: Path = PAGE) -> None:
 
 
 def recorded_rows(name: str, *, key: int, page: Path = PAGE) -> dict[tuple[str, ...], str]:
-    """Rows of the table between the markers, by their first `key` cells."""
-    begin, end = (f"<!-- {name}: {edge} -->" for edge in ("begin", "end"))
-    section = page.read_text(encoding="utf-8").partition(begin)[2].partition(end)[0]
-    rows = [line for line in section.splitlines() if line.startswith("| ")]
-    return {tuple(cell.strip() for cell in row.split("|")[1 : key + 1]): row for row in rows}
+    """Lines of the whole table of a section, by their first `key` cells."""
+    rows = [f"| {' | '.join(row)} |" for row in read_data(name, page=page)]
+    if not rows:
+        begin, end = (f"<!-- {name}: {edge} -->" for edge in ("begin", "end"))
+        section = page.read_text(encoding="utf-8").partition(begin)[2].partition(end)[0]
+        rows = [line for line in section.splitlines() if line.startswith("| ")]
+    return {tuple(cells_of(row)[:key]): row for row in rows}
+
+
+def cells_of(line: str) -> list[str]:
+    """Return the cells of a line of a table."""
+    return [cell.strip() for cell in line.strip().strip("|").split("|")]
+
+
+LIMITS = re.compile(r" \(\d[\d.]*%? – \d[\d.]*%?\)| \[\d[\d.]*, \d[\d.]*\]")
+"""Of a rate, behind it."""
+
+
+def record_briefly(
+    name: str, head: str, lines: Sequence[str], *, page: Path, without: Sequence[str] = ()
+) -> None:
+    """Replace the section by `head` and a table without the limits of its rates.
+
+    The whole table goes beside the page; so do the columns `without`.
+    """
+    columns, _, *rows = (cells_of(line) for line in lines)
+    write_data(name, columns, rows, page=page)
+    places = [place for place, column in enumerate(columns) if column not in without]
+    short = [[LIMITS.sub("", row[place]) for place in places] for row in rows]
+    body = [*table([columns[place] for place in places], short), ""]
+    record(name, [head, "", *body, f"[With exact limits](data/{name}.csv)."], page=page)
 
 
 def data_file(name: str, *, page: Path = PAGE) -> Path:

@@ -23,7 +23,7 @@ from threadpoolctl import threadpool_limits
 
 import genbounds as gb
 from experiments.accuracy.coverage import PAGE
-from experiments.record import rate, record, recorded_rows, stamp, table
+from experiments.record import rate, record_briefly, recorded_rows, stamp, table
 from genbounds.estimators import TrainingRows
 from genbounds.estimators.copies import cosine_distances
 
@@ -214,9 +214,9 @@ def main(argv: list[str] | None = None) -> int:
             jobs = (delayed(run)(cell, r, options.seed) for r in range(options.replications))
             rows[cell] = table(columns, [summarised(cell, np.array(pool(jobs)))])[-1]
             print(rows[cell], file=sys.stderr, flush=True)
-            head = f"Seed {options.seed}; limits are exact (Clopper–Pearson, 95 %). {stamp()}"
+            head = f"Seed {options.seed}. {stamp()}"
             lines = [rows[one] for one in CELLS if one in rows]
-            record("copies", [head, "", *table(columns, []), *lines], page=PAGE)
+            record_briefly("copies", head, [*table(columns, []), *lines], page=PAGE)
     return 0
 
 

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 import genbounds as gb
-from experiments.record import rate, record, recorded_rows, stamp, table
+from experiments.record import rate, record_briefly, recorded_rows, stamp, table
 from genbounds.estimators import metric_names, metric_spec
 
 PAGE = Path(__file__).parents[2] / "docs" / "evidence" / "accuracy.md"
@@ -239,7 +239,7 @@ def main(argv: list[str] | None = None) -> None:
         print(lines[name], flush=True)
         head = table(["score", *DESIGNS, "replications"], [])
         rows = [lines[one] for one in names if one in lines]
-        record("every-score", [stamp(), "", *head, *rows], page=options.page)
+        record_briefly("every-score", stamp(), [*head, *rows], page=options.page)
 
 
 if __name__ == "__main__":

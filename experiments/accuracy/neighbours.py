@@ -22,7 +22,7 @@ from threadpoolctl import threadpool_limits
 import genbounds as gb
 from experiments.accuracy.coverage import PAGE
 from experiments.accuracy.sampling import digits
-from experiments.record import rate, record, recorded_rows, stamp, table
+from experiments.record import rate, record_briefly, recorded_rows, stamp, table
 from genbounds.estimators import NeighbourReference, difference
 from genbounds.estimators.neighbours import neighbour_estimates
 
@@ -163,12 +163,9 @@ def main(argv: list[str] | None = None) -> int:
             cells = summarised(cell, np.array(pool(jobs)))
             rows[cell] = table(["samples", "runs", *HEADS], [cells])[-1]
             print(rows[cell], file=sys.stderr, flush=True)
-            head = (
-                f"Seed {options.seed}; limits are exact (Clopper–Pearson, 95 %); last in a cell: "
-                "standard error over true spread."
-            )
+            head = f"Seed {options.seed}; last in a cell: standard error over true spread."
             heads = table(["samples", "runs", *HEADS], [])
-            record("neighbours", [f"{head} {stamp()}", "", *heads, *rows.values()], page=PAGE)
+            record_briefly("neighbours", f"{head} {stamp()}", [*heads, *rows.values()], page=PAGE)
     return 0
 
 

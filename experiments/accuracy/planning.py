@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 import genbounds as gb
-from experiments.record import rate, record, recorded_rows, stamp, table
+from experiments.record import rate, record_briefly, recorded_rows, stamp, table
 from genbounds.estimators import FrechetReference, difference
 
 PAGE = Path(__file__).parents[2] / "docs" / "evidence" / "decisions.md"
@@ -174,7 +174,7 @@ def write(found: dict[Cell, dict[int, Row]], seed: int) -> None:
             elif key in kept:
                 lines.append(kept[key])
     head = f"Seed {seed}; limits of power are exact (Clopper–Pearson, 95 %). {stamp()}"
-    record("planning", [head, "", *table(heads, []), *lines], page=PAGE)
+    record_briefly("planning", head, [*table(heads, []), *lines], page=PAGE)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

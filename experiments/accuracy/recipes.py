@@ -21,7 +21,7 @@ from zlib import crc32
 import numpy as np
 
 import genbounds as gb
-from experiments.record import rate, record, recorded_rows, stamp, table
+from experiments.record import rate, record, record_briefly, recorded_rows, stamp, table
 from genbounds.decisions import rank_recipes
 from genbounds.estimators import Estimate, SampleError, estimate_all
 from genbounds.validation import Float
@@ -216,7 +216,7 @@ def write(name: str, cells: list[str], seed: int) -> None:
     (line,) = table(COLUMNS, [[name, *cells]])[2:]
     known[(name,)] = line
     lines = [known[(row.name,)] for row in rows() if (row.name,) in known]
-    record("recipes", [f"Seed {seed}; {stamp()}", "", *table(COLUMNS, []), *lines], page=PAGE)
+    record_briefly("recipes", f"Seed {seed}; {stamp()}", [*table(COLUMNS, []), *lines], page=PAGE)
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ from threadpoolctl import threadpool_limits
 import genbounds as gb
 from experiments.accuracy.coverage import PAGE
 from experiments.accuracy.laws import Float, root
-from experiments.record import rate, record, stamp, table
+from experiments.record import rate, record, record_briefly, stamp, table
 
 ROUND = 5
 D = 64
@@ -568,7 +568,7 @@ def write(tallies: list[list[list[Tally]]], seed: int) -> None:
     """Rewrite both tables and the summary."""
     designs, warnings = all_cells()
     runs = tallies[0][0][0].runs
-    head = f"Seed {seed}, {runs} replications a row; limits are exact (Clopper–Pearson, 99 %)."
+    head = f"Seed {seed}, {runs} replications a row."
     rows = [
         [cell.label, *told.cells(), *untold.cells()]
         for cell, (told, untold) in zip(designs, tallies[0], strict=True)
@@ -580,7 +580,7 @@ def write(tallies: list[list[list[Tally]]], seed: int) -> None:
         "as plain arrays: covers",
         "flagged",
     ]
-    record("sampling", [f"{head} {stamp()}", "", *table(heads, rows)], page=PAGE)
+    record_briefly("sampling", f"{head} {stamp()}", table(heads, rows), page=PAGE)
     rows = [
         [cell.label, *tally.cells()] for cell, (tally,) in zip(warnings, tallies[1], strict=True)
     ]

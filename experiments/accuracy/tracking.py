@@ -22,7 +22,7 @@ from zlib import crc32
 import numpy as np
 
 import genbounds as gb
-from experiments.record import rate, record, recorded_rows, stamp, table
+from experiments.record import rate, record_briefly, recorded_rows, stamp, table
 from genbounds.decisions import Track, track_estimates
 from genbounds.decisions._follow import Following
 from genbounds.estimators import EXACT, Estimate, SampleError, difference, estimate_all
@@ -332,7 +332,7 @@ def write(name: str, tally: Tally, seed: int) -> None:
     (line,) = table(COLUMNS, [[name, *tally.cells()]])[2:]
     known[(name,)] = line
     lines = [known[(label,)] for label, _ in rows() if (label,) in known]
-    record("tracking", [f"Seed {seed}; {stamp()}", "", *table(COLUMNS, []), *lines], page=PAGE)
+    record_briefly("tracking", f"Seed {seed}; {stamp()}", [*table(COLUMNS, []), *lines], page=PAGE)
 
 
 if __name__ == "__main__":

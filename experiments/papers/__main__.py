@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from experiments.papers.rows import AUDIT, PAPERS, Row
+from experiments.papers.rows import AUDIT, PAPERS, REAL, Row
 
 ROOT = Path(__file__).parents[2]
 FINDINGS = ROOT / "docs" / "evidence" / "findings.md"
@@ -50,6 +50,11 @@ def page(found: Mapping[str, str]) -> str:
         "*not refuted*: no violation was found where the audit looked. *refuted*: it fails as "
         "printed; *(only at δ ≤ …)*: only for error probabilities so small. *vacuous*: true "
         "because it says nothing, the bound is beyond every possible value.",
+        "",
+        "## With images of your own",
+        "",
+        "With the images, a GPU and the encoder's weights: `genbounds features FOLDER --encoder … "
+        f"--out model_a.npy` for each model, then `{REAL}`.",
         "",
     ]
     for paper, rows in PAPERS.items():

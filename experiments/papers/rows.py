@@ -48,10 +48,7 @@ def stated(item: str, what: str, ids: str, note: str = "") -> Row:
 def images(item: str, what: str, data: str, here: str, command: str = REGRET) -> Row:
     """Return the row of a figure of real images, which are not here; `here` is in their place."""
     file = "docs/evidence/regret.md"
-    note = (
-        f"{data} cannot be had here: {here}. With the images, a GPU and the encoder's weights: "
-        f"`genbounds features FOLDER --encoder … --out model_a.npy` for each model, then `{REAL}`"
-    )
+    note = f"{data} cannot be had here: {here}; [how to run it](#with-images-of-your-own)"
     return Row(item=item, what=what, file=file, command=command, note=note)
 
 

@@ -262,7 +262,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--page", type=Path, default=PAGE, help="document with the section")
     options = parser.parse_args(argv)
     converged, curves = convergence(
-        lines(), options.sizes, options.seed, name="vendi", page=options.page
+        lines(), options.sizes, options.seed, name="vendi-growth", page=options.page
     )
     by_truncation, by_bandwidth = dial(options.dial, options.seed)
     few = few_samples(options.few, options.seed, page=options.page)

@@ -80,6 +80,28 @@ def test_a_section_is_replaced_and_nothing_else(page):
         record.record("other", [], page=page)
 
 
+def test_the_whole_table_lies_beside_the_page(page):
+    """The page has no limits and not every column; what goes on from a table reads the whole."""
+    lines = record.table(
+        ("study", "covers", "n"),
+        [("a, b", "95.0% (93% – 97%)", "10"), ("c", "0.9 [0.8, 1.0]", "7")],
+    )
+    record.record_briefly("text", "head", lines, page=page, without=("n",))
+    written = section(page, "text")
+    assert "| study | covers |\n" in written
+    assert "| a, b | 95.0% |\n| c | 0.9 |\n" in written
+    assert "(data/text.csv)" in written
+    assert record.recorded_rows("text", key=1, page=page)[("a, b",)] == lines[2]
+    assert record.read_data("text", page=page)[1] == ["c", "0.9 [0.8, 1.0]", "7"]
+    record.record("gpu", record.table(("study", "n"), [("d", "1")]), page=page)
+    assert record.recorded_rows("gpu", key=1, page=page)[("d",)] == "| d | 1 |"
+
+
+def test_a_table_is_crossed_in_the_order_of_its_cells():
+    cells = {("b", "y"): "1", ("a", "x"): "2", ("a", "y"): "3"}
+    assert record.crossed(cells, "rows")[2:] == ["| b | 1 |  |", "| a | 3 | 2 |"]
+
+
 @pytest.mark.slow
 def test_pictures_repeat(page):
     def paint(axes):

@@ -17,7 +17,7 @@ def page(tmp_path):
     path = tmp_path / "page.md"
     edges = [
         f"<!-- {name}: {edge} -->"
-        for name in ("coverage", "ratios", "vendi", "vendi-large", "vendi-spread")
+        for name in ("vendi-coverage", "ratios", "vendi", "vendi-large", "vendi-spread")
         for edge in ("begin", "end")
     ]
     path.write_text("# A\n" + "\n".join(edges) + "\nlast\n")
@@ -46,9 +46,9 @@ def test_every_study_of_coverage_runs(page, small):
     studies = list(coverage.studies())
     assert all(study.share <= 12 for study in studies)
     assert coverage.main(["--replications", "12", "--page", str(page)]) == 0
-    rows = table_rows(page, "coverage")[2:]
+    rows = table_rows(page, "vendi-coverage")[2:]
     assert len(rows) == len(studies)
-    truths = {row[0].strip(): float(row[4]) for row in rows}
+    truths = {row[0].strip(): float(row[3]) for row in rows}
     assert truths["10 equal clusters, cosine, order 1, n=500"] == 10.0
     assert 1.0 < min(truths.values()) < max(truths.values()) < 300.0
 
