@@ -91,14 +91,16 @@ def page(widths: Mapping[str, Mapping[str, Any]], studies: Mapping[str, Mapping[
         "70 % less: the rest are so wide that a smaller constant leaves them true, or too wide for "
         "samples to tell. A term is left out by a constant 0, or a union bound over one event.",
         "",
-        "| statement | refuted below | by | terms left out and not seen |",
-        "|---|---|---|---|",
+        "| refuted below | by | statements; in brackets the terms left out and not seen |",
+        "|---|---|---|",
     ]
+    alike: dict[tuple[str, str], list[str]] = {}
     for name, row in widths.items():
         factor = "never" if row["factor"] is None else f"{row['factor']:g}×"
-        unseen = ", ".join(row["unseen"]) or "none"
-        terms = f"{unseen} (of {row['terms']})" if row["terms"] else "–"
-        lines.append(f"| `{name}` | {factor} | {row['by'] or '–'} | {terms} |")
+        unseen = f" ({', '.join(row['unseen'])})" if row["unseen"] else ""
+        alike.setdefault((factor, row["by"] or "–"), []).append(f"`{name}`{unseen}")
+    for (factor, by), names in alike.items():
+        lines.append(f"| {factor} | {by} | {', '.join(names)} |")
     lines.append("")
     if never:
         listed = ", ".join(f"`{name}`" for name in never)
