@@ -71,10 +71,6 @@ TRIALS = (
         module="benchmarks",
         arguments="scores --rows 200 --columns 8 --repeats 1 --threads 1",
     ),
-    Trial(
-        module="benchmarks.cluster",
-        arguments="'kernel distance' 'Vendi, fkea' --rows 9000 --features 4 --most 1",
-    ),
     Trial(module="benchmarks.copies", arguments="--rows 300"),
     Trial(module="benchmarks.hard"),
     Trial(module="benchmarks.neighbours", arguments="--rows 300 --columns 8"),

@@ -22,10 +22,6 @@ _AT_ONCE = 1 << 29
 """Bytes of a dask array that are computed together, so that many workers have something to do."""
 
 
-class _FromDask(mmap.mmap):
-    """Memory of rows that dask computed: by it the array, and views of it, are known."""
-
-
 def fits_in_memory(size: int) -> bool:
     """Say whether so many bytes are kept in memory rather than in a scratch file."""
     return size <= _IN_MEMORY
@@ -37,11 +33,8 @@ def gather(
     dtype: np.dtype[Any],
     shape: tuple[int, ...],
     fortran: bool = False,
-    from_dask: bool = False,
 ) -> NDArray[Any]:
     """Gather exactly prod(shape) items from chunks of bytes.
-
-    `from_dask`: whether they are what dask computed, or made of it row by row (`is_from_dask`).
 
     Returns
     -------
@@ -69,21 +62,9 @@ def gather(
         if size == 0:  # nothing to map
             return np.empty(shape, dtype=dtype)
         buffer.flush()
-        if from_dask:
-            found: NDArray[Any] = np.ndarray(shape, dtype, _known(buffer, size), order=order)
-            found.flags.writeable = False
-            return found
         if isinstance(buffer, io.BytesIO):
             return np.frombuffer(buffer.getvalue(), dtype=dtype).reshape(shape, order=order)
         return np.memmap(buffer, dtype=dtype, mode="r", shape=shape, order=order)
-
-
-def _known(buffer: Any, size: int) -> _FromDask:
-    if not isinstance(buffer, io.BytesIO):
-        return _FromDask(buffer.fileno(), size, access=mmap.ACCESS_READ)
-    memory = _FromDask(-1, size)
-    memory.write(buffer.getbuffer())
-    return memory
 
 
 def chunks_of(stream: IO[bytes], size: int) -> Iterator[bytes]:
@@ -99,13 +80,12 @@ def by_rows(
     """Return what `change` makes of all rows of x, one by one and as many features as before.
 
     Of an array that is mapped from a file, block by block, into a scratch file: it may be larger
-    than the memory. What is made of rows from dask is known for that as well.
+    than the memory.
     """
-    from_dask = is_from_dask(x)
-    if not (is_mapped(x) or from_dask):
+    if not is_mapped(x):
         return change(slice(None))
     blocks = (_bytes_of(np.ascontiguousarray(change(part), dtype)) for part in row_parts(x))
-    return np.asarray(gather(blocks, dtype=dtype, shape=x.shape, from_dask=from_dask))
+    return np.asarray(gather(blocks, dtype=dtype, shape=x.shape))
 
 
 def row_parts(x: NDArray[Any]) -> Iterator[slice]:
@@ -117,7 +97,9 @@ def row_parts(x: NDArray[Any]) -> Iterator[slice]:
 
 def is_mapped(x: Any) -> bool:
     """Whether an array lies in a file."""
-    memory = _memory_of(x)
+    memory = x
+    while isinstance(memory, np.ndarray):
+        memory = memory.base
     return isinstance(memory, mmap.mmap) and not fits_in_memory(len(memory))
 
 
@@ -139,21 +121,8 @@ def row_blocks_of_dask(x: Any) -> list[tuple[int, Any]] | None:
     return list(zip(x.chunks[0], x.to_delayed().ravel(), strict=True))
 
 
-def is_from_dask(x: NDArray[Any]) -> bool:
-    """Whether an array, or what it is a view of, is a dask array that was `computed`."""
-    return isinstance(_memory_of(x), _FromDask)
-
-
-def _memory_of(x: Any) -> Any:
-    while isinstance(x, np.ndarray):
-        x = x.base
-    return x
-
-
 def computed(x: Any) -> NDArray[Any]:
     """Compute a dask array where dask computes: a large one by blocks of rows, into a scratch file.
-
-    The result is known for one of dask (`is_from_dask`).
 
     Raises
     ------
@@ -171,7 +140,7 @@ def computed(x: Any) -> NDArray[Any]:
         if x.ndim != 2 or x.dtype.hasobject:
             return found
         rows = _bytes_of(np.ascontiguousarray(found))
-        return gather([rows], dtype=found.dtype, shape=found.shape, from_dask=True)
+        return gather([rows], dtype=found.dtype, shape=found.shape)
 
     def blocks() -> Iterator[memoryview]:
         dask = sys.modules["dask"]
@@ -186,7 +155,7 @@ def computed(x: Any) -> NDArray[Any]:
                 yield _bytes_of(np.ascontiguousarray(part, dtype=x.dtype))
             first = last
 
-    return gather(blocks(), dtype=x.dtype, shape=x.shape, from_dask=True)
+    return gather(blocks(), dtype=x.dtype, shape=x.shape)
 
 
 def scratch_file() -> Any:

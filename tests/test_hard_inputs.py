@@ -101,20 +101,6 @@ def test_scales_of_the_distance_do_not_matter(kind, estimator, power):
     assert ("extreme-scale" in codes(found, "caution")) == (abs(power) > 20)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("interval", ["jackknife", "bootstrap"])
-@pytest.mark.parametrize("power", [-150, 150])
-def test_scales_of_resampled_intervals_do_not_matter(interval, power):
-    """Also where the size lies at a power of two, so that resamples are computed in other units."""
-    x, y = SIDES["rows"], np.random.default_rng(2).normal(1.0, 1.0, size=(50, 3))
-    gap = x.mean(0) - y.mean(0)
-    size = math.sqrt(np.var(x, axis=0, ddof=1).sum() + np.var(y, axis=0, ddof=1).sum() + gap @ gap)
-    factor = 2.0**power / size
-    one = gb.frechet_distance(x, y, interval=interval)
-    found = gb.frechet_distance(x * factor, y * factor, interval=interval)
-    assert_scaled(found, one, factor, rtol=1e-9)
-
-
 @pytest.mark.parametrize("power", [-150, 150])
 def test_scales_of_a_comparison_do_not_matter(power):
     rng = np.random.default_rng(3)

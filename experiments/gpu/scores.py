@@ -14,7 +14,7 @@ import numpy as np
 
 import genbounds as gb
 from experiments.gpu.bench import Bench, Row
-from genbounds.estimators import Bootstrap, Jackknife, frechet_infinity
+from genbounds.estimators import frechet_infinity
 from genbounds.simulate import FrechetArm, GaussianArm, UniformArm, coverage, frechet_scores
 
 # The public functions promise the same value for whichever kind of array; private are only the
@@ -91,12 +91,6 @@ def distances(bench: Bench) -> Iterator[Call]:
         ("FD, few of both", fd, (fake[:few], real[:few])),
         ("FD, weighted rows", weighted, (fake, real)),
         ("FD, moments", lambda x, y: fd(x, gb.Moments.from_features(y)), (fake, real)),
-        ("FD, jackknife", lambda x, y: fd(x, y, interval=Jackknife(groups=5)), (fake, real)),
-        (
-            "FD, bootstrap",
-            lambda x, y: fd(x, y, interval=Bootstrap(resamples=20)),
-            (fake[:, :8], real[:, :8]),
-        ),
         ("FD∞", lambda x, y: frechet_infinity(x, y), (fake, real)),
         ("KID", gb.kernel_inception_distance, (fake[:pairs], real[:pairs])),
     ):

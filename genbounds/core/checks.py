@@ -275,7 +275,7 @@ def _repeated(
         "(--iid).",
     )
     stratum = np.zeros(distinct, dtype=np.intp)
-    return Design(unit.astype(np.intp), stratum, np.full(n, 1.0 / n), found=True), (warning,)
+    return Design(unit.astype(np.intp), stratum, np.full(n, 1.0 / n), of_repeats=True), (warning,)
 
 
 def _surprising(rows: NDArray[Any], repeated: int) -> bool:

@@ -13,10 +13,9 @@ sizes and weights are all this one formula.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,15 +44,15 @@ class Design:
     labels : ndarray of shape (units,) or None
         What the units are called, by which two samples know that they share some; None for rows
         that nothing else shares.
-    found : bool
-        Whether it is what the rows show, not what their user said.
+    of_repeats : bool
+        Whether equal rows are its groups, and not what the user said.
     """
 
     unit: Index
     stratum: Index
     weights: Float
     labels: NDArray[Any] | None = None
-    found: bool = False
+    of_repeats: bool = False
 
     @property
     def n(self) -> int:
@@ -114,10 +113,9 @@ class Design:
         return 1.0 / float(self.weights @ self.weights)
 
     @cached_property
-    def rows(self) -> list[Index]:
-        """Rows of every unit."""
-        order = np.argsort(self.unit, kind="stable")
-        return np.split(order, np.cumsum(np.bincount(self.unit, minlength=self.units))[:-1])
+    def rows(self) -> Groups:
+        """The rows of every unit, and their places."""
+        return Groups(np.argsort(self.unit, kind="stable"), starts_of(self.row_counts))
 
     @cached_property
     def row_counts(self) -> Index:
@@ -129,13 +127,12 @@ class Design:
         """Sum of the weights of every unit."""
         return sums_by(self.unit, self.weights, self.units)
 
-    def of_units(self, numbers: Index) -> Design:
+    def of_units(self, units: Index) -> Design:
         """Return the design of some units, in that order; weights as they are."""
-        rows = np.concatenate([self.rows[unit] for unit in numbers])
-        counts = self.row_counts[numbers]
-        _, stratum = np.unique(self.stratum[numbers], return_inverse=True)
-        unit = np.repeat(np.arange(numbers.size), counts)
-        return Design(unit, stratum.astype(np.intp), self.weights[rows])
+        rows, starts = self.rows.take(units)
+        stratum = np.unique(self.stratum[units], return_inverse=True)[1].astype(np.intp)
+        unit = np.repeat(np.arange(units.size), np.diff(starts))
+        return Design(unit, stratum, self.weights[rows])
 
     def centred(self, values: Float) -> Float:
         """Subtract from one value per unit the mean of its stratum."""
@@ -144,55 +141,49 @@ class Design:
         return out
 
     def halves(
-        self, rng: np.random.Generator, names: tuple[NDArray[Any], Index] | None = None
-    ) -> tuple[Index, Index] | None:
+        self, rng: np.random.Generator, named: tuple[NDArray[Any], Index] | None = None
+    ) -> Index | None:
         """Divide the units of every stratum at random into halves; None where one has too few.
 
         Parameters
         ----------
         rng : Generator
-        names : tuple of ndarray, optional
+        named : tuple of ndarray, optional
             Names of units of another sample, sorted, and the half of each: shared ones go there.
 
         Returns
         -------
-        tuple of ndarray
-            Rows of either half.
+        ndarray of shape (units,)
+            0 or 1.
         """
         if self.sizes.min() < LEAST_HALVED:
             return None
-        half = np.empty(self.units, dtype=np.intp)
         order = rng.permutation(self.units)
         order = order[np.argsort(self.stratum[order], kind="stable")]
-        first = np.concatenate([[0], np.cumsum(self.sizes)[:-1]])
-        half[order] = (np.arange(self.units) - first[self.stratum[order]]) % 2
-        if names is not None and self.labels is not None:
-            known, theirs = names
-            at = np.searchsorted(known, self.labels).clip(max=known.size - 1)
-            half = np.where(known[at] == self.labels, theirs[at], half)
-        one, two = (np.flatnonzero(half[self.unit] == k) for k in (0, 1))
+        half = np.empty(self.units, dtype=np.intp)
+        half[order] = (np.arange(self.units) - starts_of(self.sizes)[self.stratum[order]]) % 2
+        if named is not None and self.labels is not None:
+            names, theirs = named
+            at = np.searchsorted(names, self.labels).clip(max=names.size - 1)
+            half = np.where(names[at] == self.labels, theirs[at], half)
         left = [np.bincount(self.stratum[half == k], minlength=self.sizes.size) for k in (0, 1)]
-        return None if np.min(left) < 2 else (one, two)
+        return None if np.min(left) < 2 else half
 
-    def named_halves(self, halves: tuple[Index, Index]) -> tuple[NDArray[Any], Index] | None:
-        """Return the names of all units with the half that each is in."""
-        if self.labels is None:
-            return None
-        half = np.zeros(self.units, dtype=np.intp)
-        half[self.unit[halves[1]]] = 1
-        return self.labels, half
+    def rows_of_halves(self, half: Index) -> tuple[Index, Index]:
+        """Return the rows of the units of half 0, and of those of half 1."""
+        return np.flatnonzero(half[self.unit] == 0), np.flatnonzero(half[self.unit] == 1)
 
     def restricted(self, rows: Index) -> Design:
         """Return the design of some rows, whole units of them."""
-        kept, unit = np.unique(self.unit[rows], return_inverse=True)
-        _, stratum = np.unique(self.stratum[kept], return_inverse=True)
+        units, unit = np.unique(self.unit[rows], return_inverse=True)
+        _, stratum = np.unique(self.stratum[units], return_inverse=True)
         weights = self.weights[rows]
-        labels = None if self.labels is None else self.labels[kept]
+        labels = None if self.labels is None else self.labels[units]
         return Design(
             unit.astype(np.intp), stratum.astype(np.intp), weights / weights.sum(), labels
         )
 
-    def cells(self, rng: np.random.Generator) -> list[Index]:
+    def cells(self, rng: np.random.Generator) -> Groups:
         """Divide the units at random into cells of two or three of one stratum, in random order.
 
         What differs within a cell differs as units of one stratum do: any number of cells says
@@ -200,13 +191,39 @@ class Design:
         """
         order = rng.permutation(self.units)
         order = order[np.argsort(self.stratum[order], kind="stable")]
-        found: list[Index] = []
-        start = 0
-        for size in self.sizes:
-            members = order[start : start + size]
-            start += size
-            found += np.split(members, np.arange(2, size - 1, 2))
-        return [found[k] for k in rng.permutation(len(found))]
+        stratum = self.stratum[order]
+        place = np.arange(self.units) - starts_of(self.sizes)[stratum]
+        within = np.minimum(place // 2, np.maximum(self.sizes[stratum] // 2 - 1, 0))
+        ends = np.flatnonzero((np.diff(stratum) != 0) | (np.diff(within) != 0)) + 1
+        cells = Groups(order, np.concatenate([[0], ends, [self.units]]))
+        return Groups(*cells.take(rng.permutation(len(cells))))
+
+
+class Groups(NamedTuple):
+    """Numbers in groups: those of group k are ``numbers[starts[k]:starts[k + 1]]``."""
+
+    numbers: Index
+    starts: Index
+
+    def __len__(self) -> int:
+        return self.starts.size - 1
+
+    @property
+    def sizes(self) -> Index:
+        """Numbers in every group."""
+        return np.diff(self.starts)
+
+    def take(self, groups: Index) -> Groups:
+        """Return some of the groups, in that order."""
+        sizes = self.sizes[groups]
+        starts = starts_of(sizes)
+        place = np.repeat(self.starts[groups] - starts[:-1], sizes) + np.arange(starts[-1])
+        return Groups(self.numbers[place], starts)
+
+
+def starts_of(sizes: Index) -> Index:
+    """Return where groups of these sizes begin, and where the last one ends."""
+    return np.concatenate([[0], np.cumsum(sizes)])
 
 
 def row_design(n: int) -> Design:
@@ -279,48 +296,31 @@ def sums_by(number: Index, values: Float, size: int) -> Float:
     return out
 
 
-def pair_positions(ones: Sequence[int], twos: Sequence[int]) -> tuple[Index, Index, Index]:
-    """All pairs of a row of part k of one list and of part k of another, with their k.
+def pairs_between(ones: Index, twos: Index) -> tuple[Index, Index, Index]:
+    """All pairs of a member of group k of one list and of group k of another, with their k.
 
     Parameters
     ----------
-    ones, twos : sequence of int
-        Rows of each part of either list; positions count through all parts.
+    ones, twos : ndarray of shape (groups,)
+        Sizes of the groups of either list; members count through all groups.
     """
-    one, two = np.asarray(ones, dtype=np.intp), np.asarray(twos, dtype=np.intp)
-    counts = one * two
+    counts = ones * twos
     which = np.repeat(np.arange(counts.size), counts)
     within = np.arange(which.size) - np.repeat(np.cumsum(counts) - counts, counts)
-    row, column = np.divmod(within, two[which])
-    return (np.cumsum(one) - one)[which] + row, (np.cumsum(two) - two)[which] + column, which
+    row, column = np.divmod(within, twos[which])
+    return (np.cumsum(ones) - ones)[which] + row, (np.cumsum(twos) - twos)[which] + column, which
 
 
-def row_pairs(ones: list[Index], twos: list[Index]) -> tuple[Index, Index, Index]:
-    """All pairs of a row of ``ones[k]`` and a row of ``twos[k]``, with their k."""
-    i, j, which = pair_positions([one.size for one in ones], [two.size for two in twos])
-    return np.concatenate(ones)[i], np.concatenate(twos)[j], which
-
-
-def weighted_pairs(
-    ones: list[tuple[Index, Float]], twos: list[tuple[Index, Float]]
-) -> tuple[Index, Index, Float, Index]:
-    """Pair the rows of weighted parts as `row_pairs` does, with the products of their weights."""
-    i, j, which = pair_positions([one.size for one, _ in ones], [two.size for two, _ in twos])
-    (rows, weights), (others, theirs) = (
-        [np.concatenate(lists) for lists in zip(*parts, strict=True)] for parts in (ones, twos)
-    )
-    return rows[i], others[j], weights[i] * theirs[j], which
-
-
-def chunks(cells: list[Index], sizes: Index, rows: int) -> Iterator[list[Index]]:
-    """Join cells until their units have about so many rows."""
-    chunk: list[Index] = []
-    held = 0
-    for cell in cells:
-        chunk.append(cell)
-        held += int(sizes[cell].sum())
-        if held >= rows:
-            yield chunk
-            chunk, held = [], 0
-    if chunk:
-        yield chunk
+def pairs_within(starts: Index) -> tuple[Index, Index, Index]:
+    """All pairs of different members of one group, once each, with the number of the group."""
+    sizes = np.diff(starts)
+    nothing = np.zeros((3, 0), dtype=np.intp)
+    found = [nothing]
+    for size in np.unique(sizes[sizes > 1]).tolist():
+        groups = np.flatnonzero(sizes == size)  # most groups are alike in size
+        row, column = np.triu_indices(size, 1)
+        first = starts[groups, None]
+        which = np.broadcast_to(groups[:, None], (groups.size, row.size))
+        found.append(np.stack([first + row, first + column, which]).reshape(3, -1))
+    i, j, which = np.concatenate(found, axis=1)
+    return i, j, which

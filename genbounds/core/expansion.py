@@ -6,7 +6,7 @@ A smooth score of the distribution P_n of n rows is, to second order around its 
 
 with the influence function IF and the symmetric kernel h of the quadratic part, both of mean zero
 in either argument. Every score of this package has that form; what differs is IF and h, which a
-`QuadraticForm` gives for blocks of rows. From it follow, for every score alike,
+`Form` gives for blocks of rows. From it follow, for every score alike,
 
 * the bias, tr M with M_ij = h(x_i, x_j) / n²;
 * the leave-one-out influence IF(x_i) - 2 h(x_i, x_i) / n: a row is part of the sample that it is
@@ -16,27 +16,33 @@ in either argument. Every score of this package has that form; what differs is I
   down to the variance of the quadratic part, which is all there is where IF vanishes;
 * the curvature Σ IF(x_i) IF(x_j) M_ij over i ≠ j: how value and estimated variance move together.
 
-Where rows are not independent draws, the same holds for the independent units of the design
-(`design`): with the steps p_I of the weights, G_I = Σ_i p_I,i IF(x_i) takes the place of IF(x_i)/n
-and M_IJ = Σ_ij p_I,i p_J,j h(x_i, x_j) that of h(x_i, x_j) / n² (`expand_design`).
+The same holds for the independent units of a design (`design`): with the steps p_I of the weights,
+G_I = Σ_i p_I,i IF(x_i) takes the place of IF(x_i)/n and M_IJ = Σ_ij p_I,i p_J,j h(x_i, x_j) that of
+h(x_i, x_j) / n².
 
-Derivation: docs/explanation/frechet.md and docs/explanation/sampling.md. Halving (`halved`) removes
-one more order of the bias.
+A row that is drawn alone is a unit of size one. Derivation: docs/explanation/frechet.md and
+docs/explanation/sampling.md. Halving (`third_order`) removes one more order of the bias.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Protocol, Self
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from genbounds.core.design import Design, Index, chunks, row_pairs, sums_by, weighted_pairs
+from genbounds.core.design import (
+    Design,
+    Groups,
+    Index,
+    pairs_between,
+    pairs_within,
+    sums_by,
+)
 from genbounds.core.estimate import SampleError, Tails
 from genbounds.core.moments import BLOCK_BYTES, random_parts
-from genbounds.core.tiles import ChosenRows, client_for, over_rows
 from genbounds.validation import Float
 
 PART_NOISE = 0.02
@@ -59,12 +65,11 @@ HALVING_NOISE = 1 / 9
 weighs the pairs of rows within a half by 2/3 and the others by 4/3, squared 10/9 on average."""
 
 
-@dataclass(frozen=True, slots=True)
-class RowTerms:
+class RowTerms(NamedTuple):
     """Of a block of k rows: the influence (centred or not), h(x, x), and its known part.
 
     `known` is the part of `own` whose mean over all rows is known without a pass over them
-    (`QuadraticForm.known_mean`): of a random part of the rows only the rest has to be averaged.
+    (`Form.known_mean`): of a random part of the rows only the rest has to be averaged.
     """
 
     influence: Float
@@ -72,7 +77,7 @@ class RowTerms:
     known: Float | float = 0.0
 
 
-class Weighted(Protocol):
+class WeightedSums(Protocol):
     """Sums Σ v_i φ(x_i) over rows, with h(x, x') = φ(x)·φ(x').
 
     Attributes
@@ -90,42 +95,35 @@ class Weighted(Protocol):
         """Σ_ij v_i v_j h(x_i, x_j) over all rows absorbed."""
 
 
-class QuadraticForm(ABC):
-    """What a score tells of its rows; the rest of this module follows from it.
+class Form(ABC):
+    """What a score tells of the rows of one sample: all that its expansion needs.
 
     Attributes
     ----------
     n : int
+        Rows of the sample.
+    rows_at_hand : int
+        How many of them there are; the others are known by their moments only.
+    width : int
+        Numbers that a block holds for each row.
     seed : int
         Of random parts and pairs; fixed by each score, so that a result repeats.
     bounded : bool
         Whether h is bounded, so that its mean square over some pairs can be relied on.
+    divisor : float
+        ``bias = mean h(x, x) / divisor`` of independent rows: n - 1 for a function of P_n; n where
+        covariances already have the divisor n - 1.
     known_mean : float
         Mean over all rows of what `RowTerms.known` is for each.
     """
 
     n: int
+    rows_at_hand: int
+    width: int
     seed: int
     bounded = False
+    divisor: float
     known_mean = 0.0
-
-    @property
-    def known_rows(self) -> int:
-        """How many of the n rows are at hand."""
-        return self.n
-
-    @property
-    def bias_divisor(self) -> float:
-        """``bias = mean h(x, x) / bias_divisor`` of independent rows.
-
-        n - 1 for a function of P_n; n where covariances already have the divisor n - 1.
-        """
-        return self.n - 1.0
-
-    @property
-    @abstractmethod
-    def width(self) -> int:
-        """Numbers that a block holds for each row."""
 
     @abstractmethod
     def blocks(self, part: Index | None) -> Iterator[tuple[Index, Any]]:
@@ -154,43 +152,17 @@ class QuadraticForm(ABC):
         half = order.size // 2
         return order[:half], order[half : 2 * half]
 
-    def weighted(self) -> Weighted | None:
+    def weighted(self) -> WeightedSums | None:
         """Return empty sums, from which curvature follows; None where it is not taken."""
         return None
 
 
-class DivisibleForm(QuadraticForm):
-    """A form of which workers of a cluster can take parts of the rows.
-
-    Attributes
-    ----------
-    chosen : ChosenRows
-        Its rows.
-    step : int
-        Rows of a block.
-    """
-
-    chosen: ChosenRows
-    step: int
-
-    @abstractmethod
-    def holding(self, chosen: ChosenRows) -> Self:
-        """Return the form of the same sample with a part of its rows at hand."""
-
-    @abstractmethod
-    def weighted(self) -> DivisibleSums:
-        """Return empty sums."""
-
-
-class DivisibleSums(Weighted, Protocol):
-    """Sums that can be added to those over other rows."""
-
-    def joined(self, other: Self) -> Self:
-        """Return the sums over the rows of both."""
-
-
-class NumberedRows(QuadraticForm):
+class FormOfNumbers(Form):
     """A form whose blocks are the numbers of their rows: all of them are held anyway."""
+
+    def __init__(self, n: int, width: int) -> None:
+        self.n = self.rows_at_hand = n
+        self.width, self.divisor = width, n - 1.0
 
     def block(self, rows: Index) -> Index:
         """Return the numbers."""
@@ -198,223 +170,34 @@ class NumberedRows(QuadraticForm):
 
     def blocks(self, part: Index | None) -> Iterator[tuple[Index, Index]]:
         """Yield all rows at once."""
-        chosen = np.arange(self.n) if part is None else part
-        yield np.arange(chosen.size), chosen
+        rows = np.arange(self.n) if part is None else part
+        yield np.arange(rows.size), rows
 
 
-def expand_rows(
-    form: QuadraticForm,
+def expand(
+    form: Form,
+    design: Design | None = None,
     *,
     part_rows: int | None = None,
-    known_rows: int | None = None,
-    bias_only: bool = False,
     noise_factor: float = 1.0,
+    bias_only: bool = False,
 ) -> tuple[SampleError, float]:
-    """Expand a score in independent rows.
+    """Expand a score in the independent units of one sample.
 
     Parameters
     ----------
-    form : QuadraticForm
+    form : Form
+        Of a function of the weighted rows whose IF and h have weighted mean zero.
+    design : Design, optional
+        None: independent rows of equal weight.
     part_rows : int, optional
-        Let random parts of so many rows stand for all of a large sample. Parts are added until
-        their noise, which is part of the variance, is small. By default every row is used.
-    known_rows : int, optional
-        How many of its n rows the form has, a random part of them; by default all.
-    bias_only : bool
-        Whether bias alone is wanted: `variance` is then that of first order, `curvature` 0.
+        Let random parts of about so many rows (whole cells of units) stand for all of a large
+        sample. Parts are added until their noise, which is part of the variance, is small. By
+        default every row is used; of weighted rows always.
     noise_factor : float
         What halving will multiply the noise of a part by.
-
-    Returns
-    -------
-    error : SampleError
-        With the influence of every row, if every row was used in its own order.
-    noise : float
-        The share of the parts in `variance`.
-    """
-    n = form.n
-    rows_here = n if known_rows is None else known_rows
-    size = rows_here if part_rows is None else part_rows
-    terms = influence, own, known = np.empty((3, rows_here))
-    used, noise = 0, 0.0
-    products: list[Float] = []
-    sums = None if bias_only else form.weighted()
-    curved = None if sums is None else _Curvature(sums, n)
-    shuffler = np.random.default_rng(form.seed)
-    orders = None if bias_only else lambda at: shuffler.permutation(at.size)
-    for part in random_parts(form.seed, rows_here, size):
-        count = rows_here if part is None else part.size
-        mine = terms[:, used : used + count]
-        if part is None and isinstance(form, DivisibleForm) and client_for(form.chosen, form.step):
-            products += _on_workers(form, mine, curved, orders)
-        else:
-            products += _absorb(form, part, count, mine, curved, orders)
-        used += count
-        loo = influence[:used] - (2.0 / n) * own[:used]
-        loo -= loo.mean()
-        first = float(np.var(loo, ddof=1)) / n
-        pairs = sum(crossed.size for crossed in products)
-        pair_sum = sum(float(crossed @ crossed) for crossed in products)
-        second = 2.0 * pair_sum / max(pairs, 1) / n**2
-        if not form.bounded:  # a pair of outliers can make it anything
-            second = min(second, first)
-        variance = max(first - second, second)
-        rest = own[:used] - known[:used]
-        noise = noise_factor * (1.0 - used / n) * float(np.var(rest)) / used / n**2
-        if noise <= PART_NOISE * variance:
-            break
-    # Known means belong to exact coordinates: where all rows are used, their own mean is better.
-    mean_own = float(own.mean()) if used == n else float(rest.mean()) + form.known_mean
-    whole = used == n and part is None
-    bias = mean_own / form.bias_divisor
-    error = SampleError(
-        n=n,
-        variance=variance + noise,
-        degrees_of_freedom=used - 1.0,
-        influence=loo if whole else None,
-        bias=bias,
-        row_bias=bias,
-        curvature=0.0 if curved is None else curved.value(loo, own[:used]) / n**2,
-        quadratic_variance=second,
-        pairs=np.concatenate(products) if whole and products else None,
-        tails=None if bias_only else Tails.of(loo),
-    )
-    return error, noise
-
-
-Orders = Callable[[Index], Index]
-"""Returns a random order of the rows of a block, from their positions."""
-
-
-def _absorb(
-    form: QuadraticForm,
-    part: Index | None,
-    count: int,
-    terms: Float,
-    curved: _Curvature | None,
-    orders: Orders | None,
-) -> list[Float]:
-    """Fill in the terms of rows; return h(x, x') of random pairs of them, if `orders` are given.
-
-    `count` rows are asked for, here or by others.
-    """
-    influence, own, known = terms
-    products = []
-    for at, block in form.blocks(part):
-        rows = form.terms(block, at)
-        influence[at], own[at], known[at] = rows.influence, rows.own, rows.known
-        if orders is not None:  # pairs must not follow the order of a file
-            products.append(_cross(form, block, *form.pairing(orders(at), count)))
-        if curved is not None:
-            curved.add(block, rows)
-    return products
-
-
-def _on_workers(
-    form: DivisibleForm, terms: Float, curved: _Curvature | None, orders: Orders | None
-) -> list[Float]:
-    """Do the same for all rows, in the same blocks, on the workers of a cluster."""
-    n, step = form.chosen.n, form.step
-    order = np.arange(n)
-    if orders is not None:
-        order = np.concatenate([orders(order[k : k + step]) for k in range(0, n, step)])
-    if curved is not None:
-        at, block = next(form.blocks(None))
-        curved.start(form.terms(block, at))
-    bare = form.holding(form.chosen.part(slice(0, 0)))
-    found = over_rows(
-        _absorbed,
-        _Absorbed.joined,
-        form.chosen,
-        order,
-        constants=(bare, n, curved and curved.own_centre, orders is not None),
-        step=step,
-    )
-    terms[:] = found.terms
-    if curved is not None:
-        curved.sums = found.sums
-    return found.products
-
-
-@dataclass(frozen=True, slots=True)
-class _Absorbed:
-    """What `_absorb` finds of some rows, with the sums for their curvature."""
-
-    terms: Float
-    products: list[Float]
-    sums: Any
-
-    def joined(self, other: _Absorbed) -> _Absorbed:
-        return _Absorbed(
-            np.concatenate([self.terms, other.terms], axis=1),
-            self.products + other.products,
-            None if self.sums is None else self.sums.joined(other.sums),
-        )
-
-
-def _absorbed(
-    rows: ChosenRows,
-    order: Index,
-    bare: DivisibleForm,
-    count: int,
-    own_centre: float | None,
-    pairs: bool,
-) -> _Absorbed:
-    form, terms = bare.holding(rows), np.empty((3, rows.n))
-    curved = None if own_centre is None else _Curvature(form.weighted(), form.n, own_centre)
-    products = _absorb(form, None, count, terms, curved, order.__getitem__ if pairs else None)
-    return _Absorbed(terms, products, None if curved is None else curved.sums)
-
-
-class _Curvature:
-    """Mean of IF(x) IF(x') h(x, x') over pairs of different rows, in one pass."""
-
-    def __init__(self, sums: Weighted, n: int, own_centre: float | None = None) -> None:
-        self.sums, self._n, self.own_centre = sums, n, own_centre
-
-    def start(self, rows: RowTerms) -> float:
-        """Take the first block for the centre of all."""
-        self.own_centre = float(rows.own.mean())
-        return self.own_centre
-
-    def add(self, block: Any, rows: RowTerms) -> None:
-        # Influences are centred before all of them are known, near enough: h has mean zero, so
-        # that a constant hardly matters.
-        own = rows.own - (self.start(rows) if self.own_centre is None else self.own_centre)
-        loo = rows.influence - self.sums.centre - (2.0 / self._n) * own
-        self.sums.add(block, loo)
-
-    def value(self, loo: Float, own: Float) -> float:
-        return (self.sums.square() - float((loo**2) @ own)) / (loo.size * (loo.size - 1.0))
-
-
-def _cross(form: QuadraticForm, block: Any, i: Index, j: Index) -> Float:
-    step = min(max(64, PAIR_ENTRIES // form.width), PAIR_SLICE)
-    if i.size <= step:
-        return form.across(block, i, block, j)
-    parts = range(0, i.size, step)
-    return np.concatenate(
-        [form.across(block, i[k : k + step], block, j[k : k + step]) for k in parts]
-    )
-
-
-def expand_design(
-    form: QuadraticForm,
-    design: Design,
-    *,
-    part_rows: int | None = None,
-    bias_only: bool = False,
-    noise_factor: float = 1.0,
-) -> tuple[SampleError, float]:
-    """Expand a score in the independent units of a design.
-
-    Parameters
-    ----------
-    form : QuadraticForm
-        Of a function of the weighted rows whose IF and h have weighted mean zero.
-    design : Design
-    part_rows, bias_only, noise_factor
-        As for `expand_rows`; a part is made of whole cells of units. Weighted rows are all used.
+    bias_only : bool
+        Whether `variance` may be that of first order, without curvature and tails.
 
     Returns
     -------
@@ -423,214 +206,336 @@ def expand_design(
     noise : float
         The share of the parts in `variance`.
     """
-    found = _Units(form, design, bias_only=bias_only)
-    enough = form.n if part_rows is None or design.weighted else part_rows
-    size = max(64, BLOCK_BYTES // (8 * form.width))
+    alone = design is None or design.independent
+    sums = _UnitSums(form, None if alone else design, bias_only=bias_only)
+    for _ in _parts(sums, part_rows):
+        error, noise = sums.error(noise_factor)
+        if noise <= PART_NOISE * error.variance:
+            break
+    return (error if design is None else replace(error, units=design.labels)), noise
+
+
+def _parts(sums: _UnitSums, part_rows: int | None) -> Iterator[None]:
+    """Absorb the sample part by part; all of it in one without `part_rows`."""
+    form, design = sums.form, sums.design
+    if design is None:
+        shuffler = np.random.default_rng(form.seed)
+        size = part_rows or form.rows_at_hand
+        for part in random_parts(form.seed, form.rows_at_hand, size):
+            for at, block in form.blocks(part):
+                # Pairs must not follow the order of a file.
+                order = at[:0] if sums.bias_only else shuffler.permutation(at.size)
+                sums.add_rows(block, at, part, order)
+            yield
+        return
+    used, enough = 0, form.n
+    if part_rows is not None and not design.weighted:
+        enough = min(part_rows, form.n)
+    size = min(max(64, BLOCK_BYTES // (8 * form.width)), enough)
     cells = design.cells(np.random.default_rng(form.seed))
-    for chunk in chunks(cells, design.row_counts, min(size, enough)):
-        found.add(chunk)
-        if found.rows >= enough:
-            error, noise = found.error(noise_factor)
-            if noise <= PART_NOISE * error.variance:
-                return error, noise
-    return found.error(noise_factor)
+    for chunk in chunks_of(form, design, cells, size):
+        sums.add_units(chunk)
+        used += chunk.rows.size
+        if used >= enough:
+            yield
 
 
-class _Units:
-    """Sums over the units of a design, a chunk of whole cells at a time."""
+class _Chunk(NamedTuple):
+    """Units of a sample that are worked on together, with their rows as one block.
 
-    def __init__(self, form: QuadraticForm, design: Design, *, bias_only: bool) -> None:
+    Attributes
+    ----------
+    units : ndarray of shape (k,)
+    block : Any
+        Of the rows of all units, one unit after the other.
+    rows : ndarray of shape (rows,)
+        Numbers of these rows.
+    starts : ndarray of shape (k + 1,)
+        Where the rows of each unit begin in the block.
+    cells : ndarray of shape (cells + 1,)
+        Where the cells of units begin.
+    """
+
+    units: Index
+    block: Any
+    rows: Index
+    starts: Index
+    cells: Index
+
+
+def chunks_of(form: Form, design: Design, cells: Groups, rows: int) -> Iterator[_Chunk]:
+    """Join cells of units until they have about so many rows."""
+    start = 0
+    ends = np.cumsum(design.row_counts[cells.numbers])[cells.starts[1:] - 1]
+    while start < len(cells):
+        before = ends[start - 1] if start else 0
+        stop = min(int(np.searchsorted(ends, before + rows)) + 1, len(cells))
+        units, within = cells.take(np.arange(start, stop))
+        members, starts = design.rows.take(units)
+        yield _Chunk(units, form.block(members), members, starts, within)
+        start = stop
+
+
+class _UnitSums:
+    """Sums over the units of a sample, a block of rows at a time."""
+
+    def __init__(self, form: Form, design: Design | None, *, bias_only: bool) -> None:
         self.form, self.design, self.bias_only = form, design, bias_only
-        self.sums = None if bias_only else form.weighted()
-        self.centre = 0.0 if self.sums is None else self.sums.centre
+        self.units = form.n if design is None else design.units
+        self.curvature = None if bias_only else form.weighted()
+        self.centre = 0.0 if self.curvature is None else self.curvature.centre
         self.numbers: list[Index] = []
         self.linear: list[Float] = []  # Σ w IF of every unit
-        self.own: list[Float] = []  # Σ M_II over all units is that of these
-        self.own_rows: list[Float] = []  # Σ w² h(x, x) of the rows of every unit
-        self.known: list[Float] = []
-        self.rows = 0
-        self.pair_products: list[Float] = []
+        self.own: list[Float] = []  # M_II
+        self.row_own: list[Float] = self.own if design is None else []  # Σ w² h(x, x) of its rows
+        self.known: list[Float] = []  # the known part of that
+        self.products: list[Float] = []  # M_IJ of random pairs
         self.diagonal = 0.0
         self.step_centre: float | None = None
 
-    def add(self, chunk: list[Index]) -> None:
-        """Absorb the units of these cells."""
-        form, design = self.form, self.design
-        units = np.concatenate(chunk)
-        members = [design.rows[unit] for unit in units]
-        rows = np.concatenate(members)
-        counts = design.row_counts[units]
-        stops = np.cumsum(counts)
-        local = [np.arange(stop - count, stop) for stop, count in zip(stops, counts, strict=True)]
-        unit = np.repeat(np.arange(units.size), counts)
-        weights = design.weights[rows]
-        block = form.block(rows)
-        terms = form.terms(block, rows)
-        linear = sums_by(unit, weights * (terms.influence - self.centre), units.size)
-        own = sums_by(unit, weights**2 * terms.own, units.size)
-        self.own_rows.append(own)
-        if (counts > 1).any():
-            own = own + 2.0 * self._products(block, weights, _pairs_within(local), units.size)
-        ends = np.cumsum([cell.size for cell in chunk])
-        cells = [np.arange(end - cell.size, end) for cell, end in zip(chunk, ends, strict=True)]
-        pairs, crossed = self._within_cells(block, weights, local, cells)
-        self.numbers.append(units)
+    def add_rows(self, block: Any, at: Index, part: Index | None, order: Index) -> None:
+        """Absorb a block of independent rows, of which `order` is a random order.
+
+        `at`: their places in a part of the rows, or among all in their order.
+        """
+        form, n = self.form, self.form.n
+        influence, own, known = form.terms(block, at)
+        linear, own = (influence - self.centre) / n, own / n**2
         self.linear.append(linear)
-        # The mean of h over pairs of a stratum is taken off: 0 where there is but one.
-        shared = np.zeros(units.size)
-        for side in pairs:
-            np.add.at(shared, side, crossed)
-        mates = np.concatenate([np.full(cell.size, cell.size - 1.0) for cell in cells])
-        self.own.append(own - shared / mates if design.stratified else own * design.factor[units])
-        self.known.append(sums_by(unit, weights**2 * terms.known, units.size))
-        self.rows += rows.size
+        self.own.append(own)
+        if part is not None or form.rows_at_hand < n:
+            self.numbers.append(at if part is None else part[at])
+            self.known.append(np.broadcast_to(known, own.shape) / n**2)
         if self.bias_only:
             return
-        self._add_pairs(block, weights, local, cells)
-        if self.sums is not None:
-            loo = linear - 2.0 * self.own[-1]
-            self._add_curvature(block, weights, unit, loo, own, cells, pairs, crossed)
+        count = form.rows_at_hand if part is None else part.size
+        self.products.append(_across(form, block, *form.pairing(order, count)) / n**2)
+        if self.curvature is not None:
+            self._add_curvature(block, np.full(at.size, 1.0 / n), linear - 2.0 * own, own)
 
-    def _products(
-        self, block: Any, weights: Float, pairs: tuple[Index, Index, Index], size: int
-    ) -> Float:
-        """Σ w_i w_j h(x_i, x_j) over pairs of rows, for each of so many sums."""
-        i, j, which = pairs
-        values = _cross(self.form, block, i, j) * weights[i] * weights[j]
-        return sums_by(which, values, size)
-
-    def _within_cells(
-        self, block: Any, weights: Float, local: list[Index], cells: list[Index]
-    ) -> tuple[tuple[Index, Index], Float]:
-        """Pairs of units of one cell, and the products of their rows; none without strata."""
-        none = np.zeros(0, dtype=np.intp)
-        if not self.design.stratified:
-            return (none, none), np.zeros(0)
-        one, two, _ = _pairs_within(cells)
-        pairs = row_pairs([local[k] for k in one], [local[k] for k in two])
-        return (one, two), self._products(block, weights, pairs, one.size)
-
-    def _add_pairs(
-        self, block: Any, weights: Float, local: list[Index], cells: list[Index]
-    ) -> None:
-        """M_IJ² of random pairs of steps from different cells, for E M_IJ²."""
-        steps = [contrast(cell, local, weights, self.design.stratified) for cell in cells]
-        if len(steps) < 2:
+    def add_units(self, chunk: _Chunk) -> None:
+        """Absorb the units of whole cells."""
+        form, design = self.form, self.design
+        assert design is not None
+        block, starts, cells = chunk.block, chunk.starts, chunk.cells
+        weights = design.weights[chunk.rows]
+        influence, own, known = form.terms(block, chunk.rows)
+        linear, row_own, known = (
+            np.add.reduceat(values, starts[:-1])
+            for values in (
+                weights * (influence - self.centre),
+                weights**2 * own,
+                weights**2 * known,
+            )
+        )
+        own = row_own + 2.0 * _products(form, block, weights, pairs_within(starts), starts.size - 1)
+        pairs: Index = np.zeros((2, 0), dtype=np.intp)
+        crossed = np.zeros(0)
+        if design.stratified:
+            # The mean of h over pairs of a stratum is taken off: 0 where there is but one.
+            one, two, _ = pairs_within(cells)
+            pairs = np.stack([one, two])
+            crossed = _products(form, block, weights, _rows_of(starts, one, two), one.size)
+            shared = np.bincount(pairs.ravel(), np.tile(crossed, 2), minlength=own.size)
+            own = own - shared / np.repeat(np.diff(cells) - 1.0, np.diff(cells))
+        else:
+            own = own * design.factor[chunk.units]
+        self.numbers.append(chunk.units)
+        self.linear.append(linear)
+        self.own.append(own)
+        self.row_own.append(row_own)
+        self.known.append(known)
+        if self.bias_only:
             return
-        cost = float(np.mean([rows.size for rows, _ in steps])) ** 2 * len(steps)
-        shifts = int(np.clip(PAIR_BUDGET // cost, 1, min(MOST_SHIFTS, len(steps) - 1)))
-        kept = steps[: max(32, int(len(steps) * min(1.0, PAIR_BUDGET / cost)))]
+        self._add_pairs(chunk, weights)
+        if self.curvature is not None:
+            loo, unit = linear - 2.0 * own, np.repeat(np.arange(own.size), np.diff(starts))
+            steps = _within_cells(loo, cells) if design.stratified else None
+            self._add_curvature(block, weights, loo, own, unit=unit, steps=steps)
+            if steps is not None:
+                self.diagonal += 2.0 * float((steps[pairs[0]] * steps[pairs[1]]) @ crossed)
+
+    def _add_pairs(self, chunk: _Chunk, weights: Float) -> None:
+        """M_IJ of random pairs of steps from different cells, for E M_IJ²."""
+        assert self.design is not None
+        steps = contrasts(chunk.starts, chunk.cells, weights, stratified=self.design.stratified)
+        count = len(steps)
+        if count < 2:
+            return
+        cost = float(steps.sizes.mean()) ** 2 * count
+        shifts = int(np.clip(PAIR_BUDGET // cost, 1, min(MOST_SHIFTS, count - 1)))
+        chosen = np.arange(count)[: max(32, int(count * min(1.0, PAIR_BUDGET / cost)))]
         for shift in range(1, shifts + 1):
-            others = [steps[(k + shift) % len(steps)] for k in range(len(kept))]
-            i, j, scale, which = weighted_pairs(kept, others)
-            values = sums_by(which, _cross(self.form, block, i, j) * scale, len(kept))
-            self.pair_products.append(values)
+            i, j, scale, which = steps.paired(chosen, steps, (chosen + shift) % count)
+            values = _across(self.form, chunk.block, i, j) * scale
+            self.products.append(sums_by(which, values, chosen.size))
 
     def _add_curvature(
         self,
         block: Any,
         weights: Float,
-        unit: Index,
         loo: Float,
         own: Float,
-        cells: list[Index],
-        pairs: tuple[Index, Index],
-        crossed: Float,
+        *,
+        unit: Index | slice = slice(None),
+        steps: Float | None = None,
     ) -> None:
         """Σ G_I p_I over the units, of which the square is Σ G_I G_J M_IJ, and its diagonal."""
-        assert self.sums is not None
-        if self.design.stratified:
-            cell = np.repeat(np.arange(len(cells)), [one.size for one in cells])
-            mates = np.bincount(cell).astype(np.float64)
-            means = sums_by(cell, loo, len(cells)) / mates
-            steps = (mates / (mates - 1.0))[cell] * (loo - means[cell])
-        else:
+        assert self.curvature is not None
+        if steps is None:
             # A constant leaves the square as it is, h having mean zero, but not the diagonal. That
-            # of the first chunk is near enough to the one of all.
+            # of the first block is near enough to the one of all.
             if self.step_centre is None:
                 self.step_centre = float(loo.mean())
             steps = loo - self.step_centre
-        self.sums.add(block, weights * steps[unit])
+        self.curvature.add(block, weights * steps[unit])
         self.diagonal += float(steps**2 @ own)
-        if pairs[0].size:
-            self.diagonal += 2.0 * float((steps[pairs[0]] * steps[pairs[1]]) @ crossed)
 
     def error(self, noise_factor: float) -> tuple[SampleError, float]:
         """Bring together what was absorbed so far, and say what is noise of a part."""
-        form, design = self.form, self.design
-        numbers = np.concatenate(self.numbers)
-        linear, own, own_rows, known = (
-            np.concatenate(x) for x in (self.linear, self.own, self.own_rows, self.known)
-        )
-        used, units = numbers.size, design.units
-        share = units / used
-        part = design if used == units else design.of_units(numbers)
-        place = np.argsort(numbers) if used == units else np.arange(used)
-        linear, own, known = linear[place], own[place], known[place]
-        # Not every score centres its influences: a unit with more rows must not bring their mean.
-        linear = linear - part.mass * (linear.sum() / part.mass.sum())
-        centred = part.centred(linear)
-        # Units that bring more rows than others make the score a ratio.
-        own = own - part.factor * part.centred(part.mass) * centred
-        loo = part.centred(linear - 2.0 * own)
-        first = share * float(part.factor @ loo**2)
-        pairs = np.concatenate(self.pair_products) if self.pair_products else np.zeros(1)
-        second = 2.0 * units * (units - 1.0) * float((pairs**2).mean())
+        form, units = self.form, self.units
+        linear, own = np.concatenate(self.linear), np.concatenate(self.own)
+        row_own = own if self.design is None else np.concatenate(self.row_own)
+        used = linear.size
+        share, whole = units / used, used == units
+        known: Float | float = 0.0
+        known_bias = 0.0
+        if not whole:  # else their own mean is better: known means belong to exact coordinates
+            known, known_bias = np.concatenate(self.known), form.known_mean / form.n
+        elif self.numbers:
+            place = np.argsort(np.concatenate(self.numbers))
+            linear, own, row_own = linear[place], own[place], row_own[place]
+        if self.design is None:
+            divided = form.n / form.divisor
+            freedom = used - 1.0
+            factor: Float | float = used / freedom
+            linear -= 2.0 * own
+            linear -= linear.mean()
+            loo = linear
+        else:
+            divided = 1.0
+            part = self.design if whole else self.design.of_units(np.concatenate(self.numbers))
+            factor, freedom = part.factor, part.degrees_of_freedom
+            # Not every score centres its influences: a unit with more rows must not bring their
+            # mean. Units that bring more rows than others make the score a ratio.
+            linear = linear - part.mass * (linear.sum() / part.mass.sum())
+            own = own - factor * part.centred(part.mass) * part.centred(linear)
+            loo = part.centred(linear - 2.0 * own)
+        first = share * float((factor * loo) @ loo)
+        pairs = np.concatenate(self.products) if self.products else np.zeros(1)
+        second = 2.0 * units**2 * float((pairs**2).mean())
         if not form.bounded:  # a pair of outliers can make it anything
             second = min(second, first)
-        variance = max(first - second, second)
-        of_known, mean = (0.0, 0.0) if used == units else (known, form.known_mean / form.n)
-        rest = own - of_known
+        rest = own - known
         noise = noise_factor * (1.0 - 1.0 / share) * float(np.var(rest)) * used * share**2
         curvature = 0.0
-        if self.sums is not None:
-            curvature = share**2 * (self.sums.square() - self.diagonal)
-        influence = None
-        if used == units:
-            influence = np.sqrt(part.factor * units * (units - 1.0)) * loo
+        if self.curvature is not None:
+            curvature = share**2 * (self.curvature.square() - self.diagonal)
+        # On the scale of influences: a sum of squares over used² is the variance.
+        influence = np.sqrt(units * used) * loo
         error = SampleError(
             n=form.n,
-            variance=variance + noise,
-            degrees_of_freedom=part.degrees_of_freedom,
-            influence=influence,
-            units=design.labels,
-            bias=share * float(rest.sum()) + mean,
-            row_bias=share * float((own_rows - of_known).sum()) + mean,
+            variance=max(first - second, second) + noise,
+            degrees_of_freedom=freedom,
+            influence=np.sqrt(factor * (1.0 - 1.0 / units)) * influence if whole else None,
+            bias=divided * (share * float(rest.sum()) + known_bias),
+            row_bias=divided * (share * float((row_own - known).sum()) + known_bias),
             curvature=curvature,
             quadratic_variance=second,
-            pairs=pairs if used == units and self.pair_products else None,
-            # On the scale of influences: a sum of squares over used² is the variance.
-            tails=Tails.of(np.sqrt(units * used) * loo),
+            pairs=pairs if whole and self.products else None,
+            tails=None if self.bias_only else Tails.of(influence),
         )
         return error, noise
 
 
-def _pairs_within(parts: list[Index]) -> tuple[Index, Index, Index]:
-    """All pairs of different members of one part, once each, with the number of the part."""
-    sizes = np.array([part.size for part in parts])
-    # Most parts are alike in size.
-    triangles = {size: np.triu_indices(size, 1) for size in np.unique(sizes).tolist()}
-    chosen = [triangles[part.size] for part in parts]
-    i, j = (
-        np.concatenate([part[pair[side]] for part, pair in zip(parts, chosen, strict=True)])
-        for side in (0, 1)
-    )
-    return i, j, np.repeat(np.arange(sizes.size), sizes * (sizes - 1) // 2)
+class Steps(NamedTuple):
+    """Rows of a block with coefficients, in groups: each varies as the step p_I of a unit does."""
+
+    rows: Index
+    coefficients: Float
+    starts: Index
+
+    def __len__(self) -> int:
+        return self.starts.size - 1
+
+    @property
+    def sizes(self) -> Index:
+        """Rows of every step."""
+        return np.diff(self.starts)
+
+    def paired(
+        self, chosen: Index, others: Steps, theirs: Index
+    ) -> tuple[Index, Index, Float, Index]:
+        """Pair the rows of step ``chosen[k]`` with those of step ``theirs[k]`` of the others.
+
+        Returns rows of either, the products of their coefficients, and k.
+        """
+        i, j, which = pairs_between(self.sizes[chosen], others.sizes[theirs])
+        one = Groups(np.arange(self.rows.size), self.starts).take(chosen).numbers[i]
+        two = Groups(np.arange(others.rows.size), others.starts).take(theirs).numbers[j]
+        scale = self.coefficients[one] * others.coefficients[two]
+        return self.rows[one], others.rows[two], scale, which
 
 
-def contrast(
-    cell: Index, local: list[Index], weights: Float, stratified: bool
-) -> tuple[Index, Float]:
-    """Rows and coefficients that vary as the step p_I of a unit does, from the units of one cell.
+def contrasts(starts: Index, cells: Index, weights: Float, *, stratified: bool) -> Steps:
+    """Return a random step for every cell of units.
 
-    The weights of one unit; with strata the difference of two over √2, which has no mean.
+    The weights of its first unit; with strata the difference to the second one over √2, which has
+    no mean.
+
+    Parameters
+    ----------
+    starts : ndarray of shape (units + 1,)
+        Where the rows of each unit begin.
+    cells : ndarray of shape (cells + 1,)
+        Where the units of each cell begin.
+    weights : ndarray of shape (rows,)
+    stratified : bool
     """
-    first = local[cell[0]]
+    members = Groups(np.arange(starts[-1]), starts)
+    first = cells[:-1]
     if not stratified:
-        return first, weights[first]
-    second = local[cell[1]]
-    coefficients = np.concatenate([weights[first], -weights[second]]) / np.sqrt(2.0)
-    return np.concatenate([first, second]), coefficients
+        rows, begin = members.take(first)
+        return Steps(rows, weights[rows], begin)
+    rows, begin = members.take(np.column_stack([first, first + 1]).ravel())
+    sign = np.repeat(np.tile([1.0, -1.0], first.size), np.diff(begin)) / np.sqrt(2.0)
+    return Steps(rows, sign * weights[rows], begin[::2])
+
+
+def _within_cells(loo: Float, cells: Index) -> Float:
+    """Return the steps of units, centred within their cells."""
+    sizes = np.diff(cells)
+    means = np.add.reduceat(loo, cells[:-1]) / sizes
+    return np.asarray(np.repeat(sizes / (sizes - 1.0), sizes) * (loo - np.repeat(means, sizes)))
+
+
+def _rows_of(starts: Index, ones: Index, twos: Index) -> tuple[Index, Index, Index]:
+    """All pairs of a row of unit ``ones[k]`` and a row of unit ``twos[k]``, with their k."""
+    members = Groups(np.arange(starts[-1]), starts)
+    one, two = members.take(ones), members.take(twos)
+    i, j, which = pairs_between(one.sizes, two.sizes)
+    return one.numbers[i], two.numbers[j], which
+
+
+def _products(
+    form: Form, block: Any, weights: Float, pairs: tuple[Index, Index, Index], size: int
+) -> Float:
+    """Σ w_i w_j h(x_i, x_j) over pairs of rows, for each of so many sums."""
+    i, j, which = pairs
+    if not i.size:
+        return np.zeros(size)
+    return sums_by(which, _across(form, block, i, j) * weights[i] * weights[j], size)
+
+
+def _across(form: Form, block: Any, i: Index, j: Index) -> Float:
+    """h(x_i, x_j) for rows of a block, some pairs at a time."""
+    step = min(max(64, PAIR_ENTRIES // form.width), PAIR_SLICE)
+    if i.size <= step:
+        return form.across(block, i, block, j)
+    parts = range(0, i.size, step)
+    return np.concatenate(
+        [form.across(block, i[k : k + step], block, j[k : k + step]) for k in parts]
+    )
 
 
 def third_order(second_order: float, halves: Sequence[float]) -> float:

@@ -15,46 +15,80 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds.core.design import Design, Index, sums_by, weighted_pairs
+from genbounds.core.design import Design, Index, sums_by
 from genbounds.core.estimate import SampleError
-from genbounds.core.expansion import (
-    MOST_SHIFTS,
-    PAIR_BUDGET,
-    QuadraticForm,
-    contrast,
-)
+from genbounds.core.expansion import MOST_SHIFTS, PAIR_BUDGET, Form, Steps, contrasts
 from genbounds.validation import Float
 
-PAIRS = 512
+LEAST_PAIRS, MOST_PAIRS = 512, 2048
 """Of steps of either sample, drawn for E h(x, y)²: it corrects a variance of which it is a small
-share."""
+share. As many as cost no more than ..."""
+
+PAIR_WORK = 1 << 27
+"""... so many products, where those of a row grow with the square of its width."""
 
 Between = Callable[[Any, Index, Any, Index], Float]
 """h(x_i, y_j) for rows i of a block of the first sample and rows j of one of the second."""
 
-Part = tuple[Index, Float]
-"""Rows with coefficients."""
-
 
 @dataclass(frozen=True)
-class Side:
-    """One sample: what its rows tell to second order, and how it was drawn (None: row by row)."""
+class TwoSamples:
+    """What the rows of two samples tell to second order, and how they were drawn.
 
-    form: QuadraticForm
-    design: Design | None
+    Attributes
+    ----------
+    forms : tuple of Form
+    designs : tuple of Design or None
+        None: independent rows.
+    between : Between
+        The mixed part.
+    """
+
+    forms: tuple[Form, Form]
+    designs: tuple[Design | None, Design | None]
+    between: Between
 
 
-def mixed_square(fake: Side, real: Side, between: Between) -> float:
+def mixed_square(samples: TwoSamples) -> float:
     """Σ M_IJ² over the units I of one sample and J of the other, estimated from random ones."""
-    one, two = (
-        _random_steps(side, np.random.default_rng(side.form.seed + k))
-        for k, side in enumerate((fake, real))
+    (one, ones, n), (two, twos, m) = (
+        _random_steps(form, design, np.random.default_rng(form.seed + k))
+        for k, (form, design) in enumerate(zip(samples.forms, samples.designs, strict=True))
     )
-    count = max(len(one.parts), len(two.parts))
-    ones = [one.parts[k % len(one.parts)] for k in range(count)]
-    twos = [two.parts[k % len(two.parts)] for k in range(count)]
-    values = _products(between, one.block, two.block, ones, twos)
-    return one.units * two.units * float(np.mean(values**2))
+    k = np.arange(max(len(ones), len(twos)))
+    values = _products(samples.between, one, two, ones, k % len(ones), twos, k % len(twos))
+    return n * m * float(np.mean(values**2))
+
+
+def _random_steps(
+    form: Form, design: Design | None, rng: np.random.Generator
+) -> tuple[Any, Steps, int]:
+    """Random steps of a sample as parts of a block, and how many units it has."""
+    most = int(np.clip(PAIR_WORK // form.width**2, LEAST_PAIRS, MOST_PAIRS))
+    if design is None or design.independent:
+        rows = rng.integers(form.rows_at_hand, size=most)
+        place = np.arange(most + 1)
+        return form.block(rows), Steps(place[:-1], np.full(most, 1.0 / form.n), place), form.n
+    size = float(np.mean(design.row_counts)) * (2.0 if design.stratified else 1.0)
+    cells = design.cells(rng)
+    count = min(int(np.clip(PAIR_BUDGET / size**2, 32, most)), len(cells))
+    units, within = cells.take(np.arange(count))
+    rows, starts = design.rows.take(units)
+    steps = contrasts(starts, within, design.weights[rows], stratified=design.stratified)
+    return form.block(rows), steps, design.units
+
+
+def _products(
+    between: Between, one: Any, two: Any, ones: Steps, chosen: Index, twos: Steps, theirs: Index
+) -> Float:
+    """Σ a_i b_j h(x_i, y_j) for steps ``chosen[k]`` and ``theirs[k]`` of two blocks."""
+    i, j, scale, which = ones.paired(chosen, twos, theirs)
+    total = np.zeros(chosen.size)
+    for start in range(0, i.size, PAIR_BUDGET // 8):
+        part = slice(start, start + PAIR_BUDGET // 8)
+        values = between(one, i[part], two, j[part]) * scale[part]
+        total += sums_by(which[part], values, chosen.size)
+    return total
 
 
 def with_mixed_term(
@@ -73,7 +107,7 @@ def with_mixed_term(
     share : float
         2 Σ M_IJ² over units I of one sample and J of the other.
     bounded : bool
-        Whether `share` can be relied on (`QuadraticForm.bounded`), also where it is more than the
+        Whether `share` can be relied on (`Form.bounded`), also where it is more than the
         influences show: near equal distributions they happen to be small where the value is low.
     """
     one, two = (
@@ -93,46 +127,6 @@ def with_mixed_term(
 
 
 @dataclass(frozen=True)
-class _Steps:
-    """Random steps of one sample: parts of a block of rows, and how many units there are."""
-
-    block: Any
-    parts: list[Part]
-    units: int
-
-
-def _random_steps(side: Side, rng: np.random.Generator) -> _Steps:
-    form, design = side.form, side.design
-    if design is None or design.independent:
-        rows = rng.integers(form.known_rows, size=PAIRS)
-        one = np.array([1.0 / form.n])
-        return _Steps(form.block(rows), [(np.array([k]), one) for k in range(PAIRS)], form.n)
-    size = float(np.mean(design.row_counts)) * (2.0 if design.stratified else 1.0)
-    count = int(np.clip(PAIR_BUDGET / size**2, 32, PAIRS))
-    cells = design.cells(rng)[:count]
-    members = [design.rows[unit] for unit in np.concatenate(cells)]
-    rows = np.concatenate(members)
-    stops = np.cumsum([member.size for member in members])
-    local = [np.arange(stop - m.size, stop) for stop, m in zip(stops, members, strict=True)]
-    weights = design.weights[rows]
-    ends = np.cumsum([cell.size for cell in cells])
-    numbered = [np.arange(end - cell.size, end) for cell, end in zip(cells, ends, strict=True)]
-    parts = [contrast(cell, local, weights, design.stratified) for cell in numbered]
-    return _Steps(form.block(rows), parts, design.units)
-
-
-def _products(between: Between, one: Any, two: Any, ones: list[Part], twos: list[Part]) -> Float:
-    """Σ a_i b_j h(x_i, y_j) for each pair of parts of two blocks."""
-    i, j, scale, which = weighted_pairs(ones, twos)
-    total = np.zeros(len(ones))
-    for start in range(0, i.size, PAIR_BUDGET // 8):
-        part = slice(start, start + PAIR_BUDGET // 8)
-        values = between(one, i[part], two, j[part]) * scale[part]
-        total += sums_by(which[part], values, len(ones))
-    return total
-
-
-@dataclass(frozen=True)
 class SharedError:
     """What units that stand in both samples do to the error.
 
@@ -142,7 +136,6 @@ class SharedError:
         Of the mixed term.
     variance, quadratic_variance : float
         Of the score, all units of both samples together; the share of its quadratic part.
-    degrees_of_freedom : float
     influences : tuple of ndarray
         Of the units of either sample, with their part of the mixed term.
     steps : tuple of ndarray
@@ -152,26 +145,22 @@ class SharedError:
     bias: float
     variance: float
     quadratic_variance: float
-    degrees_of_freedom: float
     influences: tuple[Float, Float]
     steps: tuple[Float, Float]
 
 
-def shared_units(one: Design | None, two: Design | None) -> NDArray[Any] | None:
-    """Names of the units that two samples share; None if they share none."""
+def shared_units(one: Design | None, two: Design | None, *, least: int = 2) -> NDArray[Any] | None:
+    """Names of the units that two samples share; None if they share fewer than `least`."""
     if one is None or two is None or one.labels is None or two.labels is None:
         return None
     if (one.labels.dtype.kind in "US") != (two.labels.dtype.kind in "US"):
         return None  # words here, numbers there
     common = np.intersect1d(one.labels, two.labels)
-    return common if common.size else None
+    return common if common.size >= least else None
 
 
 def shared_error(
-    sides: tuple[Side, Side],
-    errors: tuple[SampleError, SampleError],
-    common: NDArray[Any],
-    between: Between,
+    samples: TwoSamples, errors: tuple[SampleError, SampleError], common: NDArray[Any]
 ) -> SharedError:
     """Error of two samples that share units, from the influence of every unit of either.
 
@@ -180,57 +169,40 @@ def shared_error(
 
     Parameters
     ----------
-    sides : tuple of Side
+    samples : TwoSamples
         Both with a design that names its units.
     errors : tuple of SampleError
         Of either sample as if the other were exact, with the influence of every unit.
     common : ndarray
         Names of the shared units, at least two.
-    between : Between
     """
-    one, two, at = _shared_places(sides, common)
-    own = _own_products(sides, at, between)
+    shared = _Shared.of(samples, common)
+    own = shared.own_products()
     # Influences in the units of the estimate, centred within strata.
     steps = [_unit_steps(error) for error in errors]
-    for side, place in zip(steps, at, strict=True):
+    for side, place in zip(steps, shared.units, strict=True):
         side[place] -= 2.0 * (own - own.mean())
     joint = steps[0].copy(), steps[1].copy()
-    joint[0][at[0]] += steps[1][at[1]]
-    joint[1][at[1]] += steps[0][at[0]]
-    alone = np.delete(steps[1], at[1])  # a shared unit counts once
+    joint[0][shared.units[0]] += steps[1][shared.units[1]]
+    joint[1][shared.units[1]] += steps[0][shared.units[0]]
+    alone = np.delete(steps[1], shared.units[1])  # a shared unit counts once
     first = float(joint[0] @ joint[0]) + float(alone @ alone)
-    second = 2.0 * _joint_square(sides, at, between)
-    if not sides[0].form.bounded:  # a pair of outliers can make it anything
+    second = 2.0 * shared.joint_square()
+    if not samples.forms[0].bounded:  # a pair of outliers can make it anything
         second = min(second, first)
     scaled = [side * np.sqrt(side.size * (side.size - 1.0)) for side in steps]
     return SharedError(
         bias=2.0 * float(own.sum()),
         variance=max(first - second, second),
         quadratic_variance=second,
-        degrees_of_freedom=float(
-            one.units + two.units - common.size - max(one.sizes.size, two.sizes.size)
-        ),
         influences=(scaled[0], scaled[1]),
         steps=joint,
     )
 
 
-def shared_bias(sides: tuple[Side, Side], common: NDArray[Any], between: Between) -> float:
+def shared_bias(samples: TwoSamples, common: NDArray[Any]) -> float:
     """Bias of the mixed term alone, as in `shared_error`."""
-    *_, at = _shared_places(sides, common)
-    return 2.0 * float(_own_products(sides, at, between).sum())
-
-
-def _shared_places(
-    sides: tuple[Side, Side], common: NDArray[Any]
-) -> tuple[Design, Design, tuple[Index, Index]]:
-    """Both designs, and the number of every shared unit in either."""
-    one, two = (side.design for side in sides)
-    assert one is not None
-    assert two is not None
-    assert one.labels is not None
-    assert two.labels is not None
-    return one, two, (np.searchsorted(one.labels, common), np.searchsorted(two.labels, common))
+    return 2.0 * float(_Shared.of(samples, common).own_products().sum())
 
 
 def _unit_steps(error: SampleError) -> Float:
@@ -241,106 +213,105 @@ def _unit_steps(error: SampleError) -> Float:
     return steps
 
 
-def _own_products(sides: tuple[Side, Side], at: tuple[Index, Index], between: Between) -> Float:
-    """h(x_I, y_I) of every shared unit, less that with another unit of its stratum."""
-    designs = [side.design for side in sides if side.design is not None]
-    ones, twos = (
-        [_part(design, unit) for unit in place] for design, place in zip(designs, at, strict=True)
-    )
-    own = _by_unit(sides, ones, twos, between)
-    if not any(design.stratified for design in designs):
-        return own * (own.size / (own.size - 1.0))
-    mates = _mates(designs[0].stratum[at[0]], np.random.default_rng(sides[0].form.seed))
-    return own - _by_unit(sides, ones, [twos[k] for k in mates], between)
+@dataclass(frozen=True)
+class _Shared:
+    """Units that two samples share: the number of each in either design."""
 
+    samples: TwoSamples
+    designs: tuple[Design, Design]
+    units: tuple[Index, Index]
 
-def _mates(stratum: Index, rng: np.random.Generator) -> Index:
-    """Another unit of the same stratum for each, by a cycle through its members in random order."""
-    order = rng.permutation(stratum.size)
-    order = order[np.argsort(stratum[order], kind="stable")]
-    same = stratum[order] == np.roll(stratum[order], -1)
-    same[-1] = False
-    firsts = np.searchsorted(stratum[order], stratum[order])
-    mates = np.empty(order.size, dtype=np.intp)
-    mates[order] = np.where(same, np.roll(order, -1), order[firsts])
-    return mates
+    @classmethod
+    def of(cls, samples: TwoSamples, common: NDArray[Any]) -> _Shared:
+        one, two = samples.designs
+        assert one is not None
+        assert two is not None
+        places = [np.searchsorted(np.asarray(design.labels), common) for design in (one, two)]
+        return cls(samples, (one, two), (places[0], places[1]))
 
+    @property
+    def stratified(self) -> bool:
+        return any(design.stratified for design in self.designs)
 
-def _part(design: Design, unit: int) -> Part:
-    rows = design.rows[unit]
-    return rows, design.weights[rows]
+    def own_products(self) -> Float:
+        """h(x_I, y_I) of every shared unit, less that with another unit of its stratum."""
+        ones, twos = self.units
+        own = self._by_unit(ones, twos)
+        if not self.stratified:
+            return own * (own.size / (own.size - 1.0))
+        return own - self._by_unit(ones, twos[self._mates(self._rng())])
 
+    def joint_square(self) -> float:
+        """Σ M_IJ² over pairs of different shared units, M_IJ of both samples together."""
+        size, rng = self.units[0].size, self._rng()
+        rows = float(max(design.row_counts.mean() for design in self.designs))
+        rows *= 2.0 if self.stratified else 1.0
+        pairs = int(np.clip(PAIR_BUDGET / rows**2, 32, MOST_SHIFTS * size))
+        shifts = min(MOST_SHIFTS, size - 1)
+        mates = self._mates(rng) if self.stratified else None
+        order = rng.permutation(size)[: max(2, pairs // shifts)]
+        # Units of one block are paired with one another: its rows are made once for all pairs.
+        blocks = int(np.clip(order.size * rows * 8 // PAIR_BUDGET, 1, order.size // 2))
+        values = [
+            self._joint_products(units, mates, min(shifts, units.size - 1))
+            for units in np.array_split(order, blocks)
+        ]
+        return size * (size - 1.0) * float(np.mean(np.concatenate(values) ** 2))
 
-def _step(design: Design, place: Index, k: int, mates: Index | None) -> Part:
-    """Rows and coefficients of the step of a unit: with strata less that of a mate, over √2."""
-    rows, weights = _part(design, place[k])
-    if mates is None:
-        return rows, weights
-    others, theirs = _part(design, place[mates[k]])
-    return np.concatenate([rows, others]), np.concatenate([weights, -theirs]) / np.sqrt(2.0)
-
-
-def _by_unit(
-    sides: tuple[Side, Side], ones: list[Part], twos: list[Part], between: Between
-) -> Float:
-    """Σ a_i b_j h(x_i, y_j) of pairs of parts, some at a time so that memory does not grow."""
-    found = []
-    largest = max(rows.size for rows, _ in (*ones, *twos))
-    step = max(1, PAIR_BUDGET // (8 * largest))
-    for start in range(0, len(ones), step):
-        (one, local_ones), (two, local_twos) = (
-            _block_of(side.form, parts[start : start + step])
-            for side, parts in zip(sides, (ones, twos), strict=True)
-        )
-        found.append(_products(between, one, two, local_ones, local_twos))
-    return np.concatenate(found)
-
-
-def _block_of(form: QuadraticForm, parts: list[Part]) -> tuple[Any, list[Part]]:
-    """Return the rows of some parts as one block, and the parts by their place in it."""
-    stops = np.cumsum([rows.size for rows, _ in parts])
-    local = [
-        (np.arange(stop - rows.size, stop), coefficients)
-        for stop, (rows, coefficients) in zip(stops, parts, strict=True)
-    ]
-    return form.block(np.concatenate([rows for rows, _ in parts])), local
-
-
-def _joint_square(sides: tuple[Side, Side], at: tuple[Index, Index], between: Between) -> float:
-    """Σ M_IJ² over pairs of different shared units, M_IJ of both samples together."""
-    designs = [side.design for side in sides if side.design is not None]
-    rng = np.random.default_rng(sides[0].form.seed)
-    size = at[0].size
-    stratified = any(design.stratified for design in designs)
-    rows = float(max(design.row_counts.mean() for design in designs)) * (2.0 if stratified else 1.0)
-    pairs = int(np.clip(PAIR_BUDGET / rows**2, 32, MOST_SHIFTS * size))
-    shifts = min(MOST_SHIFTS, size - 1)
-    mates = _mates(designs[0].stratum[at[0]], rng) if stratified else None
-    order = rng.permutation(size)[: max(2, pairs // shifts)]
-    # Units of one block are paired with one another: its rows are made once for all pairs.
-    blocks = int(np.clip(order.size * rows * 8 // PAIR_BUDGET, 1, order.size // 2))
-    values = []
-    for units in np.array_split(order, blocks):
+    def _joint_products(self, units: Index, mates: Index | None, shifts: int) -> Float:
+        """M_IJ of each of these units with the next ones."""
         (x, ones), (y, twos) = (
-            _block_of(side.form, [_step(design, place, k, mates) for k in units])
-            for side, design, place in zip(sides, designs, at, strict=True)
+            self._steps(k, place[units], None if mates is None else place[mates[units]])
+            for k, place in enumerate(self.units)
         )
-        within = [_within(side.form) for side in sides]
-        for shift in range(1, min(shifts, units.size - 1) + 1):
-            next_ones, next_twos = (part[shift:] + part[:shift] for part in (ones, twos))
+        first, between = np.arange(units.size), self.samples.between
+        within = [form.across for form in self.samples.forms]
+        values = []
+        for shift in range(1, shifts + 1):
+            other = (first + shift) % units.size
             values.append(
-                _products(within[0], x, x, ones, next_ones)
-                + _products(within[1], y, y, twos, next_twos)
-                + _products(between, x, y, ones, next_twos)
-                + _products(between, x, y, next_ones, twos)
+                _products(within[0], x, x, ones, first, ones, other)
+                + _products(within[1], y, y, twos, first, twos, other)
+                + _products(between, x, y, ones, first, twos, other)
+                + _products(between, x, y, ones, other, twos, first)
             )
-    return size * (size - 1.0) * float(np.mean(np.concatenate(values) ** 2))
+        return np.concatenate(values)
 
+    def _by_unit(self, ones: Index, twos: Index) -> Float:
+        """Σ a_i b_j h(x_i, y_j) of pairs of units, some at a time so that memory does not grow."""
+        values = []
+        largest = max(
+            int(design.row_counts[units].max())
+            for design, units in zip(self.designs, (ones, twos), strict=True)
+        )
+        step = max(1, PAIR_BUDGET // (8 * largest))
+        for start in range(0, ones.size, step):
+            part = slice(start, start + step)
+            (one, steps), (two, others) = self._steps(0, ones[part]), self._steps(1, twos[part])
+            k = np.arange(len(steps))
+            values.append(_products(self.samples.between, one, two, steps, k, others, k))
+        return np.concatenate(values)
 
-def _within(form: QuadraticForm) -> Between:
-    """H of one sample, for rows of two blocks."""
+    def _steps(self, k: int, units: Index, mates: Index | None = None) -> tuple[Any, Steps]:
+        """Units of sample k as a block; with mates less those, over √2."""
+        design, form = self.designs[k], self.samples.forms[k]
+        members = units if mates is None else np.column_stack([units, mates]).ravel()
+        rows, starts = design.rows.take(members)
+        cells = np.arange(0, members.size + 1, 1 if mates is None else 2)
+        weights = design.weights[rows]
+        return form.block(rows), contrasts(starts, cells, weights, stratified=mates is not None)
 
-    def between(one: Any, i: Index, two: Any, j: Index) -> Float:
-        return form.across(one, i, two, j)
+    def _rng(self) -> np.random.Generator:
+        return np.random.default_rng(self.samples.forms[0].seed)
 
-    return between
+    def _mates(self, rng: np.random.Generator) -> Index:
+        """Another unit of the same stratum for each, by a cycle through its members at random."""
+        stratum = self.designs[0].stratum[self.units[0]]
+        order = rng.permutation(stratum.size)
+        order = order[np.argsort(stratum[order], kind="stable")]
+        same = stratum[order] == np.roll(stratum[order], -1)
+        same[-1] = False
+        firsts = np.searchsorted(stratum[order], stratum[order])
+        mates = np.empty(order.size, dtype=np.intp)
+        mates[order] = np.where(same, np.roll(order, -1), order[firsts])
+        return mates

@@ -38,8 +38,6 @@ from genbounds.estimators._metric_spec import Running as Running
 from genbounds.estimators._metrics import metric_names as metric_names
 from genbounds.estimators._metrics import metric_spec as metric_spec
 from genbounds.estimators._metrics import register_metric as register_metric
-from genbounds.estimators._resampling import Bootstrap as Bootstrap
-from genbounds.estimators._resampling import Jackknife as Jackknife
 from genbounds.estimators._sobol import SobolCache as SobolCache
 from genbounds.estimators._sobol import SobolNormal as SobolNormal
 from genbounds.estimators._sobol import score_over_scramblings as score_over_scramblings

@@ -160,10 +160,11 @@ def _growing_units(
     part = x
     for _ in range(halvings):
         design = design_of("x", part) or row_design(len(part))
-        halves = design.halves(rng)
-        if halves is None or len(halves[0]) < SMALLEST:
+        half = design.halves(rng)
+        rows = None if half is None else design.rows_of_halves(half)[0]
+        if rows is None or rows.size < SMALLEST:
             break
-        part = part[halves[0]]
+        part = part[rows]
         try:
             found.append((len(part), score(part)))
         except InputError:  # too few

@@ -16,7 +16,7 @@ from genbounds._betting import betting_lower_limit
 from genbounds._text import quoted
 from genbounds.core.design import Design, Index, design_of, drawn, row_design, sums_by
 from genbounds.core.estimate import Estimate, OwnInterval, heavy_tails, skewed, small_sample
-from genbounds.core.expansion import NumberedRows, RowTerms, expand_design
+from genbounds.core.expansion import FormOfNumbers, RowTerms, expand
 from genbounds.estimators._metric_spec import MetricSpec, Prepared
 from genbounds.origins import origin_of
 from genbounds.results import Score
@@ -146,7 +146,7 @@ def mean_estimate(
 
 def mean_by_design(x: Float, design: Design) -> Estimate:
     """Mean of one value per row, with its variance by the `design` of the rows."""
-    error, _ = expand_design(MeanRows(x, design.weights), design)
+    error, _ = expand(MeanForm(x, design.weights), design)
     return Estimate(
         title="mean",
         method="mean",
@@ -157,16 +157,15 @@ def mean_by_design(x: Float, design: Design) -> Estimate:
     )
 
 
-class MeanRows(NumberedRows):
-    """Values as a `QuadraticForm`: their mean has no quadratic part."""
+class MeanForm(FormOfNumbers):
+    """Values as a `Form`: their mean has no quadratic part."""
 
     seed = 0
     bounded = True
-    width = 1
 
     def __init__(self, values: Float, weights: Float) -> None:
+        super().__init__(values.size, 1)
         self.influence = values - float(weights @ values)
-        self.n = values.size
 
     def terms(self, block: Index, positions: Index) -> RowTerms:
         """Influence of each value."""

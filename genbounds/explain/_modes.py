@@ -316,10 +316,12 @@ def _divided(
     fake, real = (side.design for side in sides.values())
     shared = _shared(fake.labels, real.labels)
     of_real = real.halves(rng)
-    names = real.named_halves(of_real) if of_real is not None and shared is not None else None
-    of_fake = fake.halves(rng, names)
-    for name, halves in (("fake", of_fake), ("real", of_real)):
-        if halves is None:
+    named = None
+    if of_real is not None and shared is not None and real.labels is not None:
+        named = real.labels, of_real
+    of_fake = fake.halves(rng, named)
+    for name, half in (("fake", of_fake), ("real", of_real)):
+        if half is None:
             raise InputError(
                 "has a stratum with too few rows or groups to be halved: merge strata, or draw "
                 "at least four of each.",
@@ -327,9 +329,10 @@ def _divided(
             )
     assert of_fake is not None
     assert of_real is not None
+    fake_rows, real_rows = fake.rows_of_halves(of_fake), real.rows_of_halves(of_real)
     counted = [
-        _one_of_each(design.unit, halves[1], rng)
-        for design, halves in ((fake, of_fake), (real, of_real))
+        _one_of_each(design.unit, rows[1], rng)
+        for design, rows in ((fake, fake_rows), (real, real_rows))
     ]
     if shared is not None:  # what both samples share counts in one of them: counts are independent
         in_fake = rng.random(shared.size) < 0.5
@@ -337,7 +340,7 @@ def _divided(
             assert design.labels is not None
             gone = np.isin(design.labels[design.unit[counted[k]]], shared[drop])
             counted[k] = counted[k][~gone]
-    return (of_fake[0], of_real[0]), (counted[0], counted[1])
+    return (fake_rows[0], real_rows[0]), (counted[0], counted[1])
 
 
 def _shared(one: NDArray[Any] | None, two: NDArray[Any] | None) -> NDArray[Any] | None:

@@ -8,9 +8,9 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any, TypeVar
 
-from genbounds._cluster import run_on
 from genbounds._process import searching_installed_packages_only
 from genbounds.files import display
+from genbounds.simulate._cluster import run_on
 from genbounds.validation import InputError, how_to_install
 
 Result = TypeVar("Result")

@@ -20,7 +20,7 @@ import numpy as np
 
 import genbounds as gb
 from genbounds.cli import main
-from genbounds.estimators import Bootstrap, Jackknife, PolynomialKernel, Subsets
+from genbounds.estimators import PolynomialKernel, Subsets
 
 Case = Callable[[], list[Any]]
 
@@ -98,8 +98,6 @@ def _frechet() -> Iterator[tuple[str, Case]]:
     x, y = gaussian(1200, 12, 8), gaussian(1500, 12, 9, scale=1.05)
     yield "fd/second order", lambda: _numbers(fd(x, y))
     yield "fd/level", lambda: _numbers(fd(x, y, level=0.8))
-    yield "fd/jackknife", lambda: _numbers(fd(x, y, interval=Jackknife(groups=6)))
-    yield "fd/bootstrap", lambda: _numbers(fd(x, y, interval=Bootstrap(resamples=20)))
     yield "fd/large", lambda: _numbers(fd(gaussian(9000, 20, 12), gaussian(7000, 20, 13)))
     yield (
         "fd/wide single",
@@ -144,8 +142,6 @@ def _inception() -> Iterator[tuple[str, Case]]:
                 lambda p=p, e=estimator: _numbers(score(p, estimator=e)),
             )
     p = posteriors(300, 10, 32)
-    yield "is/jackknife", lambda: _numbers(score(p, interval=Jackknife(groups=6)))
-    yield "is/bootstrap", lambda: _numbers(score(p, interval=Bootstrap(resamples=20)))
     yield "is/one-hot", lambda: _numbers(score(np.tile(np.eye(5), (20, 1))))
     yield (
         "is/splits",

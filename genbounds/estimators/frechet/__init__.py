@@ -13,11 +13,11 @@ from genbounds.estimators.frechet._by_class import ByClass as ByClass
 from genbounds.estimators.frechet._by_class import frechet_by_class as frechet_by_class
 from genbounds.estimators.frechet._distance import frechet_distance as frechet_distance
 from genbounds.estimators.frechet._distance import frechet_infinity as frechet_infinity
-from genbounds.estimators.frechet._expansion import gaussian_bias as gaussian_bias
-from genbounds.estimators.frechet._expansion import (
+from genbounds.estimators.frechet._gaussian import gaussian_bias as gaussian_bias
+from genbounds.estimators.frechet._gaussian import (
     gaussian_bias_beyond_second_order as gaussian_bias_beyond_second_order,
 )
-from genbounds.estimators.frechet._expansion import transport_from_sums as transport_from_sums
+from genbounds.estimators.frechet._gaussian import transport_from_sums as transport_from_sums
 from genbounds.estimators.frechet._known_moments import (
     gaussian_influence_variance as gaussian_influence_variance,
 )

@@ -1,14 +1,26 @@
-"""The expansion in 1/n, of independent rows: second order, third order by halving small samples."""
+"""The expansion in 1/n: second order, third order by halving the samples that are not large.
+
+For rows, groups, strata, weights and units that both samples share alike.
+"""
 
 from __future__ import annotations
 
+import numpy as np
+
 from genbounds.core.estimate import Estimate, SampleError
-from genbounds.core.expansion import halved, third_order
-from genbounds.estimators.frechet._expansion import PART_ROWS, PART_WORK, gaussian_bias
-from genbounds.estimators.frechet._outcome import joined
-from genbounds.estimators.frechet._pair import Pair
-from genbounds.estimators.frechet._sample import SPLIT_RATIO, FrechetSample, Regime
-from genbounds.results import unreliable
+from genbounds.core.expansion import HALVING_NOISE, halved, third_order
+from genbounds.estimators.frechet._form import PAIRING_SEED, PART_ROWS, PART_WORK
+from genbounds.estimators.frechet._gaussian import gaussian_bias
+from genbounds.estimators.frechet._outcome import make_estimate
+from genbounds.estimators.frechet._pair import FrechetPair
+from genbounds.estimators.frechet._sample import (
+    FEW_RATIO,
+    SIDES,
+    SPLIT_RATIO,
+    FrechetSample,
+    per_dimension,
+)
+from genbounds.results import Diagnostic, unreliable
 
 EFFECTIVE_RATIO = 3.3
 """Samples per dimension that the expansion needs when dependence, heavy tails or rare features are
@@ -21,39 +33,112 @@ falls more slowly with n than halving takes it to. Rows of Student's t with 4 an
 freedom, which cover too seldom, are above it, those with 8 below (docs/evidence/accuracy.md)."""
 
 
-def expanded(fake: FrechetSample, real: FrechetSample, regime: Regime, every_row: bool) -> Estimate:
+def debias_by_expansion(fake: FrechetSample, real: FrechetSample, *, every_row: bool) -> Estimate:
     """Second order, and third order by halving whichever sample is not large."""
-    pair = Pair(fake, real)
-    errors = pair.errors(every_row=every_row)
-    second_order = pair.plugin - errors[0].bias - errors[1].bias
-    excess = excess_of_tails(pair, errors)
-    small = [
-        side
-        for side, ratio, times in zip((fake, real), (regime.fake, regime.real), excess, strict=True)
-        if side.rows is not None and (ratio < SPLIT_RATIO or ratio < EFFECTIVE_RATIO * times)
+    samples, ratios = (fake, real), per_dimension(fake, real)
+    pair = FrechetPair(fake, real, every_row=every_row)
+    expanded = pair.expand()
+    errors, shared = expanded.errors, expanded.shared
+    second_order = pair.plugin - expanded.bias
+    tails, dependence = _excess_of_tails(pair, errors), _excess_of_dependence(pair, errors)
+    # Dependent rows are as good as fewer independent ones.
+    as_good_as = [
+        ratio if side.n is None or side.independent else ratio * side.n / side.effective / times
+        for side, ratio, times in zip(samples, ratios, dependence, strict=True)
     ]
-    if not small:
-        return joined("second-order", second_order, (fake, real), errors)
-    fakes, reals = (
-        side.divided(2).parts if side in small else (side, side) for side in (fake, real)
+    small = [
+        side.rows is not None and ratio < max(SPLIT_RATIO, EFFECTIVE_RATIO * times)
+        for side, ratio, times in zip(samples, as_good_as, tails, strict=True)
+    ]
+    if shared is not None and any(small):  # a unit in both lies in the same half of both
+        small = [True, True]
+    halves = _halves(samples, small, every_row, joint=shared is not None) if any(small) else None
+    value, variance = second_order, 0.0 if shared is None else shared.variance
+    if halves is not None:
+        value = third_order(second_order, _half_values(halves))
+        if shared is None:
+            errors = _with_halving_noise(errors, small)
+        else:
+            variance += HALVING_NOISE * shared.quadratic_variance
+    warnings: tuple[Diagnostic, ...] = ()
+    if min(ratios) < FEW_RATIO:  # says all: too few even if rows were independent
+        warnings = (_too_few(min(ratios)),)
+    elif not (fake.independent and real.independent):
+        warnings = _dependence(samples, dependence, pair.directions[0].size)
+    estimate = make_estimate(
+        "second-order" if halves is None else "third-order",
+        value,
+        samples,
+        errors,
+        shared_variance=0.0 if shared is None else variance - sum(e.variance for e in errors),
+        warnings=warnings,
     )
-    halves = [Pair(*half) for half in zip(fakes, reals, strict=True)]
-    value = third_order(second_order, half_values(halves, every_row))
+    return _warn_of_tail_bias(estimate, max(tails), value - second_order)
+
+
+def _halves(
+    samples: tuple[FrechetSample, FrechetSample], small: list[bool], every_row: bool, *, joint: bool
+) -> list[FrechetPair] | None:
+    """Random halves of the units of the small samples; None where a stratum has too few units.
+
+    `joint`: shared units go into the same half of either sample.
+    """
+    parts: list[tuple[FrechetSample, ...]] = []
+    named = None
+    for sample, is_small in zip(samples, small, strict=True):
+        design = sample.design
+        if not is_small:
+            parts.append((sample, sample))
+        elif design is None or (design.independent and not joint):
+            parts.append(sample.divided(2).parts)
+        else:
+            half = design.halves(np.random.default_rng(PAIRING_SEED), named)
+            if half is None:
+                return None
+            if joint and design.labels is not None:
+                named = design.labels, half
+            parts.append(sample.halves(half))
+    return [FrechetPair(one, two, every_row=every_row) for one, two in zip(*parts, strict=True)]
+
+
+def _half_values(halves: list[FrechetPair]) -> list[float]:
+    """Plug-in less second-order bias of both halves.
+
+    For large samples only the first half pays for eigenvectors: the second differs from it in the
+    Gaussian part of the bias, a function of the eigenvalues, and takes the rest from it.
+    """
+    first, second = halves
+    bias = first.bias()
+    values = [first.plugin - bias]
+    costly = not first.every_row and any(
+        side.n is not None and side.n > PART_ROWS and side.n * side.mean.size**2 > PART_WORK
+        for side in first.samples
+    )
+    if costly:
+        rest = bias - first.gaussian_bias(first.roots)
+        values.append(second.plugin_alone - second.gaussian_bias(second.roots_alone) - rest)
+    else:
+        values.append(second.plugin - second.bias())
+    return values
+
+
+def _with_halving_noise(
+    errors: tuple[SampleError, SampleError], small: list[bool]
+) -> tuple[SampleError, SampleError]:
     one, two = (
-        halved(error, both=len(small) == 2) if side in small else error
-        for side, error in zip((fake, real), errors, strict=True)
+        halved(error, both=all(small)) if is_small else error
+        for error, is_small in zip(errors, small, strict=True)
     )
-    found = joined("third-order", value, (fake, real), (one, two))
-    return doubted(found, excess, value - second_order)
+    return one, two
 
 
-def excess_of_tails(pair: Pair, errors: tuple[SampleError, SampleError]) -> list[float]:
+def _excess_of_tails(pair: FrechetPair, errors: tuple[SampleError, SampleError]) -> list[float]:
     """How many times the bias of Gaussian rows either sample's is; 1 where no rows are known.
 
     Of rows as if they were independent: dependence is as fewer rows, which halving deals with.
     """
     found = []
-    for side, error in zip((pair.fake, pair.real), errors, strict=True):
+    for side, error in zip(pair.samples, errors, strict=True):
         if side.rows is None or side.n is None:
             found.append(1.0)
             continue
@@ -63,44 +148,68 @@ def excess_of_tails(pair: Pair, errors: tuple[SampleError, SampleError]) -> list
     return found
 
 
-def doubted(found: Estimate, excess: list[float], third: float) -> Estimate:
+def _excess_of_dependence(
+    pair: FrechetPair, errors: tuple[SampleError, SampleError]
+) -> list[float]:
+    """How many times the bias of independent Gaussian rows either sample's is; at least 1."""
+    found = []
+    for side, error in zip(pair.samples, errors, strict=True):
+        if side.rows is None or side.n is None:
+            found.append(1.0)
+            continue
+        # Of independent Gaussian rows, the bias of the root alone.
+        roots = pair.directions[0]
+        gaussian = gaussian_bias(0.0, roots, side.n) + float(roots.sum()) / side.n
+        found.append(max(error.bias / gaussian, 1.0) if gaussian > 0.0 else 1.0)
+    return found
+
+
+def _too_few(ratio: float) -> Diagnostic:
+    return unreliable(
+        "few-samples",
+        f"{ratio:.2g} samples per dimension: the methods for so few assume independent rows, and "
+        f"the expansion needs {FEW_RATIO}",
+        "Use more samples, or fewer features.",
+    )
+
+
+def _dependence(
+    samples: tuple[FrechetSample, FrechetSample], dependence: list[float], directions: int
+) -> tuple[Diagnostic, ...]:
+    """Doubt the expansion where dependence leaves too few effective samples per dimension."""
+    warnings = []
+    for name, side, times in zip(SIDES, samples, dependence, strict=True):
+        if side.rows is None or side.n is None:
+            continue
+        ratio = side.n / times / max(directions, 1)
+        if ratio < EFFECTIVE_RATIO:
+            warnings.append(
+                unreliable(
+                    "heavy-tails" if side.independent else "dependent-rows",
+                    f"the bias is {times:.2g} times that of independent Gaussian rows: {side.n} "
+                    f"{name} samples are as good as {ratio:.2g} per dimension, where the method "
+                    f"needs {EFFECTIVE_RATIO}",
+                    "Use more groups of rows, or fewer features.",
+                )
+            )
+    return tuple(warnings)
+
+
+def _warn_of_tail_bias(estimate: Estimate, times: float, third: float) -> Estimate:
     """Call an estimate unreliable where heavy tails leave much of the bias after the third order.
 
-    `third`: what the third order took off.
+    `times`: the excess of the tails; `third`: what the third order took off.
     """
-    times = max(excess)
     left = (times - 1.0) * abs(third)
     # An interval that reaches down to 0 covers a small distance whatever is left of the bias.
-    if left <= LARGEST_REMAINDER * found.stderr or found.value <= 2.0 * found.stderr:
-        return found
-    return found.warned(
+    if left <= LARGEST_REMAINDER * estimate.stderr or estimate.value <= 2.0 * estimate.stderr:
+        return estimate
+    return estimate.warned(
         unreliable(
             "heavy-tails",
             f"heavy tails or rare features make the bias {times:.2g} times that of Gaussian "
             f"rows: about {left:.2g} of it may be left, where the standard error is "
-            f"{found.stderr:.2g}",
+            f"{estimate.stderr:.2g}",
             "Use more samples, or features with lighter tails.",
         )
     )
-
-
-def half_values(halves: list[Pair], every_row: bool) -> list[float]:
-    """Plug-in less second-order bias of both halves.
-
-    For large samples only the first half pays for eigenvectors: the second differs from it in the
-    Gaussian part of the bias, a function of the eigenvalues, and takes the rest from it.
-    """
-    costly = not every_row and any(
-        side.n is not None and side.n > PART_ROWS and side.n * side.d**2 > PART_WORK
-        for side in (halves[0].fake, halves[0].real)
-    )
-    values, rest = [], 0.0
-    for k, half in enumerate(halves):
-        if k == 0 or not costly:
-            bias = half.bias(every_row=every_row)
-            if costly:
-                rest = bias - half.gaussian_bias()
-        else:
-            bias = half.gaussian_bias() + rest
-        values.append(half.plugin - bias)
-    return values

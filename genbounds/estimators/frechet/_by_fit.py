@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from genbounds.core.estimate import EXACT, Estimate, SampleError, Tails
-from genbounds.estimators.frechet._outcome import joined
-from genbounds.estimators.frechet._pair import Pair
-from genbounds.estimators.frechet._sample import FEW_RATIO, FrechetSample, Regime
+from genbounds.estimators.frechet._outcome import make_estimate
+from genbounds.estimators.frechet._pair import FrechetPair
+from genbounds.estimators.frechet._sample import FEW_RATIO, FrechetSample, per_dimension
 from genbounds.estimators.spectrum_fit._both_samples import fit_both_samples
 from genbounds.estimators.spectrum_fit._one_sample import Fit, fit_from_moments, fit_one_sample
 from genbounds.results import Diagnostic, unreliable
@@ -29,22 +29,24 @@ DOUBTS = ("misfit", "few-samples")
 heavy tails, would be true of either."""
 
 
-def goes_first(fake: FrechetSample, real: FrechetSample, regime: Regime) -> bool:
+def fit_goes_first(fake: FrechetSample, real: FrechetSample) -> bool:
     """Whether a fit is tried before the expansion."""
-    few, other = regime.by_size(fake, real)
+    ratios = per_dimension(fake, real)
+    few, other = _by_size(fake, real)
     wide = min(fake.directions, real.directions) >= DIRECTIONS
-    known = other.rows is not None or regime.larger >= RATIO
-    return few.rows is not None and regime.smaller < RATIO and wide and known
+    known = other.rows is not None or max(ratios) >= RATIO
+    return few.rows is not None and min(ratios) < RATIO and wide and known
 
 
-def fitted(fake: FrechetSample, real: FrechetSample, regime: Regime, every_row: bool) -> Estimate:
+def debias_by_fit(fake: FrechetSample, real: FrechetSample, *, every_row: bool) -> Estimate:
     """Debias where one sample, or both, has few samples per dimension, by a spectrum fit."""
-    few, other = regime.by_size(fake, real)
-    if few.rows is not None and other.rows is not None and regime.larger < RATIO:
+    smaller, larger = sorted(per_dimension(fake, real))
+    few, other = _by_size(fake, real)
+    if few.rows is not None and other.rows is not None and larger < RATIO:
         joint = _fitted_jointly(few, other, fake, real)
         if joint is not None:
             return joint
-    spectrum = _known_spectrum(few, other) if regime.larger >= FEW_RATIO else None
+    spectrum = _known_spectrum(few, other) if larger >= FEW_RATIO else None
     fit = _fit(few, other, spectrum)
     own = SampleError(
         n=few.n,
@@ -54,16 +56,24 @@ def fitted(fake: FrechetSample, real: FrechetSample, regime: Regime, every_row: 
         tails=None if fit.influence is None else Tails.of(fit.influence),
     )
     method, warnings = fit.method, fit.warnings
-    if regime.larger < FEW_RATIO:
-        value, rest, doubt = _one_by_one(few, other, fit, regime.larger)
+    if larger < FEW_RATIO:
+        value, rest, doubt = _one_by_one(few, other, fit, larger)
         method, warnings = "one-by-one", (*warnings, doubt)
     else:
         value, rest = _other_removed(few, other, fit, spectrum)
-        if other.rows is not None and regime.smaller >= FEW_RATIO:
+        if other.rows is not None and smaller >= FEW_RATIO:
             # The expansion holds for the other sample, and knows its noise row by row.
-            rest = Pair(fake, real).error_of(other, every_row=every_row)
+            pair = FrechetPair(fake, real, every_row=every_row)
+            rest = pair.error_of(0 if other is fake else 1)
     errors = (own, rest) if few is fake else (rest, own)
-    return joined(method, value, (fake, real), errors, warnings=warnings, details=fit.details)
+    return make_estimate(
+        method, value, (fake, real), errors, warnings=warnings, details=fit.details
+    )
+
+
+def _by_size(fake: FrechetSample, real: FrechetSample) -> tuple[FrechetSample, FrechetSample]:
+    """Return both samples, the one with fewer samples per dimension first."""
+    return (fake, real) if fake.effective <= real.effective else (real, fake)
 
 
 def _degrees(sample: FrechetSample) -> float:
@@ -87,7 +97,7 @@ def _other_removed(
     if other.n is None:
         return fit.value, EXACT
     if other.rows is None:
-        rest = Pair(few, other).error_of(other, every_row=True)
+        rest = FrechetPair(few, other).error_of(1)
         return fit.value - rest.bias, rest
     divided = other.divided(GROUPS)
     without = np.array([_fit(few, divided.without(k), spectrum).value for k in range(GROUPS)])
@@ -101,7 +111,7 @@ def _fitted_jointly(
     few: FrechetSample, other: FrechetSample, fake: FrechetSample, real: FrechetSample
 ) -> Estimate | None:
     """Debias two small samples by the equations of both at once."""
-    one, two = few.centred(), other.centred()
+    one, two = few.centred, other.centred
     found = fit_both_samples(
         (one, two),
         (few.factor, other.factor),
@@ -122,7 +132,7 @@ def _fitted_jointly(
         )
     )
     ordered = (errors[0], errors[1]) if few is fake else (errors[1], errors[0])
-    return joined(
+    return make_estimate(
         found.method,
         found.value,
         (fake, real),
@@ -142,7 +152,7 @@ def _one_by_one(
     10 % at two, 18 % at one, and most of it below.
     """
     mirrored = _fit(other, few)
-    plugin = Pair(few, other).plugin
+    plugin = FrechetPair(few, other).plugin_alone
     value = fit.value + mirrored.value - plugin
     removed = max(plugin - value, 0.0)
     unresolved = removed * 0.2 / ratio if ratio >= 1.0 else max(removed, value)
@@ -174,7 +184,7 @@ def _fit(few: FrechetSample, other: FrechetSample, spectrum: Float | None = None
             reference_trace=other.trace,
             reference_spectrum=spectrum,
         )
-    centred = few.centred()
+    centred = few.centred
     return fit_one_sample(
         centred,
         centred @ other.factor,

@@ -2,25 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-from numpy.typing import NDArray
-
-from genbounds.core.moments import Moments
 from genbounds.estimators._extrapolation import Subsets
-from genbounds.estimators._resampling import (
-    Interval,
-    check_interval,
-    resampled_rows,
-    resampled_score,
-)
 from genbounds.estimators.frechet._reference import ESTIMATORS, FrechetReference
-from genbounds.estimators.frechet._sample import FEW_RATIO
 from genbounds.origins import origin_of
 from genbounds.results import Score
-from genbounds.samples import Sample
-from genbounds.validation import InputError, check_choice, check_open_unit
+from genbounds.validation import check_choice, check_open_unit, refuse_removed_interval
 
 
 def frechet_distance(
@@ -29,7 +17,7 @@ def frechet_distance(
     *,
     estimator: str = "debiased",
     level: float = 0.95,
-    interval: Interval = "influence",
+    interval: str = "influence",
 ) -> Score:
     """Fréchet distance (squared, as in FID tables) between two sets of features.
 
@@ -47,9 +35,8 @@ def frechet_distance(
         published (`frechet_infinity` has its options).
     level : float
         Coverage of the interval, in (0, 1).
-    interval : {"influence", "jackknife", "bootstrap"} or Jackknife or Bootstrap
-        How the interval is made. The default needs one estimate and is the one whose coverage is
-        measured in docs/evidence/accuracy.md; the others recompute the estimate, for comparison.
+    interval : {"influence"}
+        From the influence of every row. Resampled intervals are no longer offered.
 
     Returns
     -------
@@ -86,41 +73,11 @@ def frechet_distance(
     """
     level = check_open_unit("level", level)
     check_choice("estimator", estimator, ESTIMATORS)
-    plan = check_interval(interval)
+    refuse_removed_interval(interval)
     reference = FrechetReference(real)
-    found = reference.estimate(fake, estimator=estimator, influences=False)
-    found = found.made_from({"`fake`": origin_of(fake), "`real`": origin_of(real)})
-    if plan is None:
-        return found.score(level)
-    samples = (resampled_rows("fake", fake), resampled_rows("real", real))
-
-    def estimate(rows: Sequence[NDArray[Any] | None]) -> float:
-        one, two = rows
-        # Rows drawn again repeat on purpose: they are taken as independent.
-        again = reference if two is samples[1] else FrechetReference(Sample(two))
-        kept = fake if one is None else Sample(one)
-        return again.estimate(kept, estimator=estimator, influences=False).value
-
-    def empirical() -> float:
-        for name, rows in zip(("fake", "real"), samples, strict=True):
-            if rows is not None and len(rows) < FEW_RATIO * rows.shape[1]:
-                raise InputError(
-                    f"has {len(rows)} rows for {rows.shape[1]} features: the bootstrap "
-                    f"repeats rows and needs {FEW_RATIO} a feature. Use the default interval.",
-                    argument=name,
-                )
-        return FrechetReference(_empirical(fake)).plugin(_empirical(real))
-
-    return resampled_score(found, estimate, samples, plan, level, empirical=empirical)
-
-
-def _empirical(x: Any) -> Moments:
-    """Exact moments of the distribution that puts equal weight on every row."""
-    if isinstance(x, Moments):
-        return x
-    moments = Moments.from_features(x)
-    assert moments.n is not None
-    return Moments(moments.mean, moments.cov * (1.0 - 1.0 / moments.n))
+    estimate = reference.estimate(fake, estimator=estimator, influences=False)
+    origins = {"`fake`": origin_of(fake), "`real`": origin_of(real)}
+    return estimate.made_from(origins).score(level)
 
 
 def frechet_infinity(
@@ -155,5 +112,5 @@ def frechet_infinity(
     """
     level = check_open_unit("level", level)
     reference = FrechetReference(real)
-    found = reference.estimate(fake, estimator="infinity", subsets=subsets, influences=False)
-    return found.score(level)
+    estimate = reference.estimate(fake, estimator="infinity", subsets=subsets, influences=False)
+    return estimate.score(level)

@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 
 from genbounds.core.estimate import SampleError
-from genbounds.estimators.frechet._expansion import (
-    Kernel,
+from genbounds.estimators.frechet._form import Kernel, RootHessian
+from genbounds.estimators.frechet._gaussian import (
     gaussian_bias,
     gaussian_bias_beyond_second_order,
     gaussian_second_order_variance,
@@ -72,7 +72,7 @@ def fourth_moments(x: Float, w: Float, kernel: Kernel, *, gaussian: FourthMoment
         The three quantities themselves for Gaussian rows.
     """
     rows = kernel.rows(x, w)
-    terms = kernel(rows)
+    terms = kernel.terms(rows)
     squares = np.einsum("ij,ij->i", x, x)
     half = len(x) // 2
     crossed = kernel.cross(rows, slice(half), rows, slice(half, 2 * half))
@@ -133,7 +133,7 @@ def moments_error(
     )
     second = gaussian_second_order_variance(s, square, n)
     bias = gaussian_bias(trace, s, n)
-    kernel = Kernel(gap, s)
+    kernel = Kernel(gap, RootHessian(s))
     fourth = GAUSSIAN
     if rows is not None:
         # Of Gaussian rows: the bias of the root times n, Var IF, E h².
@@ -141,7 +141,7 @@ def moments_error(
         fourth = fourth_moments(*rows, kernel, gaussian=gaussian)
     rest = bias_beyond_second_order(s, n, fourth.bias)
     slopes = projection.T @ (cov @ moved) - np.diag(s)
-    steepness = float((cov @ gap) @ (cov @ gap)) + float((kernel.weights * slopes**2).sum())
+    steepness = float((cov @ gap) @ (cov @ gap)) + float((kernel.hessian.weights * slopes**2).sum())
     # What is taken off the variance of the influence is the noise of the fit, as is the bias.
     variance = fourth.influence * (first - fourth.bias * (first - unbiased)) / n
     second *= fourth.pairs

@@ -9,8 +9,8 @@ import numpy as np
 from genbounds.core.checks import drawing_warnings
 from genbounds.core.design import drawn
 from genbounds.core.estimate import Estimate, SampleError, heavy_tails, small_sample
-from genbounds.estimators.frechet._expansion import gaussian_bias
-from genbounds.estimators.frechet._pair import Pair, lends
+from genbounds.estimators.frechet._gaussian import gaussian_bias
+from genbounds.estimators.frechet._pair import FrechetPair, lends
 from genbounds.estimators.frechet._sample import SIDES, FrechetSample
 from genbounds.results import Diagnostic, Method, caution, unreliable
 
@@ -18,7 +18,7 @@ OF_STDERR = 4.0
 """One over the share of a standard error that an unknown bias may have in an interval."""
 
 
-def joined(
+def make_estimate(
     method: Method,
     value: float,
     samples: tuple[FrechetSample, FrechetSample],
@@ -66,7 +66,7 @@ def _unknown_size(found: Estimate, samples: tuple[FrechetSample, FrechetSample])
     fake, real = samples
     if real.n is not None or real.moments.size_known:
         return found
-    pair = Pair(fake, real)
+    pair = FrechetPair(fake, real)
     roots = pair.directions[0] if pair.roots.any() else pair.roots
     rate = gaussian_bias(real.trace, roots, 1)
     needed = OF_STDERR * rate / found.stderr if found.stderr > 0.0 else np.inf

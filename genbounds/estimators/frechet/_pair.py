@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from genbounds.core.design import Index
 from genbounds.core.estimate import EXACT, SampleError
+from genbounds.core.expansion import expand
 from genbounds.core.linalg import (
     checked_roots,
     congruence,
@@ -23,25 +24,26 @@ from genbounds.core.linalg import (
     singular_values,
 )
 from genbounds.core.two_samples import (
-    Between,
     SharedError,
-    Side,
+    TwoSamples,
     mixed_square,
     shared_bias,
     shared_error,
     shared_units,
     with_mixed_term,
 )
-from genbounds.estimators.frechet._expansion import (
+from genbounds.estimators.frechet._form import (
     PAIRING_SEED,
-    FrechetRows,
+    FrechetForm,
     Kernel,
+    RootHessian,
     Rows,
+    product_type,
+)
+from genbounds.estimators.frechet._gaussian import (
     gaussian_bias,
     gaussian_mixed_square,
     positive_roots,
-    product_type,
-    rows_error,
     transport_roots,
 )
 from genbounds.estimators.frechet._known_moments import (
@@ -57,49 +59,94 @@ LENDER_RATIO = 4
 
 LENT_ROWS = 4096
 
+PART_NOISE_FACTOR = 20 / 9
+"""Noise of the estimate over that of the bias: the third order takes 4/3 of the bias off and adds
+1/3 of that of a half, whose noise from equally many rows has twice the standard deviation."""
+
+
+@dataclass(frozen=True)
+class PairError:
+    """Second-order bias of a distance, and the error due to either sample.
+
+    Attributes
+    ----------
+    errors : tuple of SampleError
+        In the order (generated, reference).
+    shared : SharedError or None
+        What units that stand in both samples do.
+    """
+
+    errors: tuple[SampleError, SampleError]
+    shared: SharedError | None = None
+
+    @property
+    def bias(self) -> float:
+        """Of both samples, and of the units that they share."""
+        own = self.errors[0].bias + self.errors[1].bias
+        return own if self.shared is None else own + self.shared.bias
+
 
 def lends(sample: FrechetSample, directions: int) -> bool:
     """Whether a sample has rows enough to lend its fourth moments to one without rows."""
     return sample.rows is not None and sample.effective >= LENDER_RATIO * directions
 
 
-class Pair:
-    """Generated and reference sample together: the quantities that depend on both."""
+class FrechetPair:
+    """Generated and reference sample together: the quantities that depend on both.
 
-    def __init__(self, fake: FrechetSample, real: FrechetSample) -> None:
+    Parameters
+    ----------
+    fake, real : FrechetSample
+    every_row : bool
+        Whether the influence of every row is wanted. If not, random parts of a large sample stand
+        for all of it (the same at every call), with their noise in the variance.
+    """
+
+    def __init__(self, fake: FrechetSample, real: FrechetSample, *, every_row: bool = True) -> None:
         self.fake, self.real = fake, real
+        self.samples = fake, real
+        self.every_row = every_row
         self.gap: Float = fake.mean - real.mean
+        self._hessians: dict[np.dtype[Any], RootHessian] = {}
+
+    # Roots and directions -------------------------------------------------------------------------
 
     @property
-    def narrow(self) -> bool:
-        """Whether the generated sample has fewer rows than the reference has directions."""
-        n = self.fake.n
-        return self.fake.rows is not None and n is not None and n <= self.real.factor.shape[1]
+    def plugin(self) -> float:
+        """Plug-in distance, never negative."""
+        return self._distance(self.roots)
+
+    @property
+    def plugin_alone(self) -> float:
+        """The same without eigenvectors, where nothing else is wanted of the pair."""
+        return self._distance(self.roots_alone)
+
+    def _distance(self, roots: Float) -> float:
+        value = self.gap @ self.gap + self.fake.trace + self.real.trace - 2.0 * roots.sum()
+        return max(float(value), 0.0)
 
     @cached_property
     def roots(self) -> Float:
-        """Singular values s of Aᵀ L, accurate to rounding of the largest one.
-
-        From Lᵀ Σ L, or the smaller Gram matrix with the same non-zero eigenvalues.
-        """
-        lower = self.real.factor
-        rank = min(side.n - 1 if side.n is not None else side.d for side in (self.fake, self.real))
-        if "spectrum" in self.__dict__:
-            roots, accurate = checked_roots(self.spectrum[0], rank=rank)
-        elif self.narrow:
-            projected = self.fake.factor.T @ lower
-            roots, accurate = gram_roots(projected @ projected.T, rank=rank)
-        else:
-            product = congruence(self.fake.moments.cov, lower)
-            roots, accurate = gram_roots(product, rank=rank)
-        if accurate:
-            return roots
-        return singular_values(self.fake.factor.T @ lower)
+        """Singular values s of Aᵀ L, accurate to rounding of the largest one."""
+        return self._accurate(*checked_roots(self.spectrum[0], rank=self._rank))
 
     @cached_property
-    def plugin(self) -> float:
-        value = self.gap @ self.gap + self.fake.trace + self.real.trace - 2.0 * self.roots.sum()
-        return max(float(value), 0.0)
+    def roots_alone(self) -> Float:
+        """The same without eigenvectors, from the smaller Gram matrix with these eigenvalues."""
+        fake, lower = self.fake, self.real.factor
+        if fake.rows is not None and fake.n is not None and fake.n <= lower.shape[1]:
+            projected = fake.factor.T @ lower
+            product = projected @ projected.T
+        else:
+            product = congruence(fake.moments.cov, lower)
+        return self._accurate(*gram_roots(product, rank=self._rank))
+
+    @property
+    def _rank(self) -> int:
+        return min(side.mean.size if side.n is None else side.n - 1 for side in self.samples)
+
+    def _accurate(self, roots: Float, accurate: bool) -> Float:
+        return roots if accurate else singular_values(self.fake.factor.T @ self.real.factor)
 
     @cached_property
     def spectrum(self) -> tuple[Float, Float]:
@@ -121,9 +168,9 @@ class Pair:
         """
         values, vectors = self.spectrum
         roots = np.sqrt(np.clip(values, 0.0, None))
-        kept = positive_roots(roots)
-        if not kept.all():
-            roots, vectors = roots[kept], vectors[:, kept]
+        positive = positive_roots(roots)
+        if not positive.all():
+            roots, vectors = roots[positive], vectors[:, positive]
         lower = self.real.factor
         if is_lower(lower):  # half the flops, and Σ L U / s² = L⁻ᵀ U without its rounding
             return roots, lower_times(lower, vectors / roots), lower_solve(lower, vectors)
@@ -131,201 +178,206 @@ class Pair:
         fake_projection = lower @ vectors
         return roots, fake_projection, self.fake.moments.cov @ fake_projection / roots
 
-    def errors(self, *, every_row: bool) -> tuple[SampleError, SampleError]:
-        """Errors due to either sample, each corrected for the noise of the other."""
-        errors = self.errors_alone(every_row=every_row)
+    # Bias and error -------------------------------------------------------------------------------
+
+    def expand(self) -> PairError:
+        """Second-order bias and error of both samples, each freed of the noise of the other."""
+        errors = self._alone(bias_only=False)
+        if self.common is not None:
+            return self._with_shared_units(errors)
         if self.fake.n is None or self.real.n is None:
-            return errors
+            return PairError(errors)
         share = 2.0 * self._mixed_square()
         corrected = with_mixed_term(errors, share)
         # From moments alone the first order is free of the other's noise: the mixed term is added.
         one, two = (
             replace(error, variance=error.variance + share, mixed_variance=share)
             if side.some_rows is None
-            else other
-            for side, error, other in zip((self.fake, self.real), errors, corrected, strict=True)
+            else freed
+            for side, error, freed in zip(self.samples, errors, corrected, strict=True)
         )
-        return one, two
+        return PairError((one, two))
 
-    def _mixed_square(self) -> float:
-        """Σ M_IJ² of the mixed term -2 h(x, y), h the kernel of either sample."""
-        fake, real = self.fake, self.real
-        if fake.some_rows is None or real.some_rows is None:
-            assert fake.n is not None
-            assert real.n is not None
-            product = float((fake.moments.cov * real.moments.cov).sum())
-            kernel = Kernel(np.zeros(fake.d), self.directions[0])
-            return gaussian_mixed_square(kernel, product) / (fake.n * real.n)
-        return mixed_square(*self._sides(), self._between())
+    def bias(self) -> float:
+        """Second-order bias alone, as in `expand`."""
+        errors = self._alone(bias_only=True)
+        own = errors[0].bias + errors[1].bias
+        return own if self.common is None else own + shared_bias(self._rows(), self.common)
 
-    def _between(self) -> Between:
-        """-h(x, y); the means of two samples do not enter each other's covariance."""
-        roots = self.directions[0]
-        samples = (self.fake.some_rows, self.real.some_rows)
-        kinds = [product_type(rows, roots) for rows in samples if rows is not None]
-        kernel = Kernel(np.zeros(self.fake.d), roots, np.result_type(*kinds))
-
-        def between(one: Rows, i: Index, two: Rows, j: Index) -> Float:
-            return -kernel.cross(one, i, two, j)
-
-        return between
-
-    def errors_alone(
-        self, *, every_row: bool, bias_only: bool = False
-    ) -> tuple[SampleError, SampleError]:
-        """Errors due to either sample, as if the estimate of the other were the truth."""
-        one, two = (
-            self.error_of(side, every_row=every_row, bias_only=bias_only)
-            for side in (self.fake, self.real)
-        )
-        return one, two
-
-    def error_of(
-        self, side: FrechetSample, *, every_row: bool, bias_only: bool = False
-    ) -> SampleError:
-        """Error due to one of both samples, as if the estimate of the other were the truth."""
+    def error_of(self, k: int, *, bias_only: bool = False) -> SampleError:
+        """Error due to sample k (0: generated), as if the estimate of the other were the truth."""
+        side = self.samples[k]
         if side.n is None:
             return EXACT
-        roots = self.directions[0]
-        other = self.real if side is self.fake else self.fake
-        transport = roots if bias_only else transport_roots(roots, side.effective, other.effective)
-        if side.rows is None and side.moments.rows is None:
-            error, _ = self.moments_error(side)
+        if side.some_rows is None:
+            error, _ = self.moments_error(k)
             return error
-        error = rows_error(
-            self.form_of(side, transport), side.design, every_row=every_row, bias_only=bias_only
-        )
+        form = self.form(k, transported=True)
+        every_row = self.every_row or self.common is not None
+        part_rows = None if every_row else form.part_rows
+        if bias_only and side.independent and (part_rows or math.inf) >= form.rows_at_hand:
+            bias = form.bias()
+            error = SampleError(n=form.n, bias=bias, row_bias=bias)
+        else:
+            error, _ = expand(
+                form,
+                side.design,
+                part_rows=part_rows,
+                noise_factor=PART_NOISE_FACTOR,
+                bias_only=bias_only,
+            )
         if side.rows is None:  # a part of the rows cannot be halved: Gaussian beyond second order
-            trace = side.trace / side.n
+            roots, trace = self.directions[0], side.trace / side.n
             ratio = (error.bias - trace) / (gaussian_bias(side.trace, roots, side.n) - trace)
             rest = bias_beyond_second_order(roots, side.n, ratio)
             error = replace(error, bias=error.bias + rest)
         return error
 
-    def _sides(self) -> tuple[Side, Side]:
-        """Both samples with what their rows tell to second order."""
-        roots = self.directions[0]
-        one, two = (
-            Side(self.form_of(sample, roots), sample.design) for sample in (self.fake, self.real)
-        )
-        return one, two
+    def _alone(self, *, bias_only: bool) -> tuple[SampleError, SampleError]:
+        return self.error_of(0, bias_only=bias_only), self.error_of(1, bias_only=bias_only)
 
-    @cached_property
-    def common(self) -> NDArray[Any] | None:
-        """Names of the units that both samples share; None if they share fewer than two."""
-        common = shared_units(self.fake.design, self.real.design)
-        return None if common is None or common.size < 2 else common
+    def form(self, k: int, *, transported: bool = False) -> FrechetForm:
+        """Rows of sample k, with the kernel of the quadratic part.
 
-    def shared(self) -> tuple[tuple[SampleError, SampleError], SharedError, float] | None:
-        """Errors of two samples that share units, and their curvature; None if they do not."""
-        common = self.common
-        if common is None:
-            return None
-        errors = self.errors_alone(every_row=True)
-        shared = shared_error(self._sides(), errors, common, self._between())
-        return errors, shared, self._joint_curvature(errors, shared)
-
-    def bias(self, *, every_row: bool) -> float:
-        """Second-order bias of both samples, and of the units that they share."""
-        errors = self.errors_alone(every_row=every_row, bias_only=True)
-        alone = errors[0].bias + errors[1].bias
-        if self.common is None:
-            return alone
-        return alone + shared_bias(self._sides(), self.common, self._between())
-
-    def _joint_curvature(
-        self, errors: tuple[SampleError, SampleError], shared: SharedError
-    ) -> float:
-        """Σ G_I G_J M_IJ over different units, G_I the step of a unit through both samples."""
-        sums = []
-        for side, step in zip(self._sides(), shared.steps, strict=True):
-            assert side.design is not None
-            assert isinstance(side.form, FrechetRows)
-            total = side.form.weighted()
-            design = side.design
-            weights = design.weights * (np.sqrt(design.factor) * step)[design.unit]
-            for positions, block in side.form.blocks(None):
-                total.add(block, weights[positions])
-            sums.append(total)
-        x, y = sums
-        whole = x.square() + y.square() - 2.0 * x.inner(y)
-        # The pairs of a unit with itself, on average over the units.
-        bias = errors[0].bias + errors[1].bias + shared.bias
-        return whole - bias * float(shared.steps[0] @ shared.steps[0]) / shared.steps[0].size
-
-    def moments_error(self, side: FrechetSample) -> tuple[SampleError, FourthMoments]:
-        """Error due to a sample known by its moments only, and whose fourth moments it has."""
-        assert side.n is not None
-        roots, fake_projection, real_projection = self.directions
-        generated = side is self.fake
-        return moments_error(
-            gap=self.gap if generated else -self.gap,
-            cov=side.moments.cov,
-            projection=fake_projection if generated else real_projection,
-            roots=roots,
-            n=side.n,
-            other=(self.real if generated else self.fake).effective,
-            rows=self._fourth_rows(side),
-        )
-
-    def _fourth_rows(self, side: FrechetSample) -> tuple[Float, Float] | None:
-        """Rows that lend their fourth moments to a sample of which only moments are known.
-
-        Those of the other sample, carried over by the transport map, which leaves their w as they
-        are; None if it has too few.
+        `transported`: whether the influence is taken along `transport_roots`: the fitted transport
+        map errs on average by O(d/n).
         """
-        roots, fake_projection, real_projection = self.directions
-        generated = side is self.fake
-        own, other = fake_projection, real_projection
-        if not generated:
-            own, other = other, own
-        lender = self.real if generated else self.fake
-        if not lends(lender, roots.size):
-            return None
-        assert lender.rows is not None
-        assert lender.n is not None
-        rng = np.random.default_rng(PAIRING_SEED)
-        chosen = rng.choice(lender.n, min(lender.n, LENT_ROWS), replace=False)
-        w = lender.rows_at(chosen) @ other
-        # P Pᵀ cov P Pᵀ is the covariance that the directions can have.
-        return w @ (side.moments.cov @ own).T, w
-
-    def form_of(self, side: FrechetSample, transport: Float) -> FrechetRows:
-        """Rows of one of both samples, with the kernel of the quadratic part."""
+        side, other = self.samples[k], self.samples[1 - k]
         rows = side.some_rows
         assert rows is not None
-        roots, fake_projection, real_projection = self.directions
-        generated = side is self.fake
-        return FrechetRows(
+        assert side.n is not None
+        roots, *projections = self.directions
+        return FrechetForm(
             rows,
             side.index,
             n=side.n,
             mean=side.mean,
             trace=side.trace,
             kernel=Kernel(
-                self.gap if generated else -self.gap,
-                roots,
-                product_type(rows, roots),
-                transport=transport,
+                -self.gap if k else self.gap,
+                self._hessian(product_type(rows, roots)),
+                transport=transport_roots(roots, side.effective, other.effective)
+                if transported
+                else roots,
                 empirical=not side.independent,
             ),
-            projection=fake_projection if generated else real_projection,
+            projection=projections[k],
         )
 
-    def gaussian_bias(self) -> float:
-        """Second-order bias for Gaussian rows, of both samples."""
-        return sum(
-            gaussian_bias(side.trace, self.roots, side.n)
-            for side in (self.fake, self.real)
-            if side.n is not None
+    def _hessian(self, dtype: np.dtype[Any]) -> RootHessian:
+        if dtype not in self._hessians:
+            self._hessians[dtype] = RootHessian(self.directions[0], dtype)
+        return self._hessians[dtype]
+
+    # Both samples ---------------------------------------------------------------------------------
+
+    def _rows(self) -> TwoSamples:
+        """Return what the rows of both samples tell, and -h(x, y) between them.
+
+        The means of two samples do not enter each other's covariance.
+        """
+        forms = self.form(0), self.form(1)
+        dtype = np.result_type(*(form.kernel.hessian.dtype for form in forms))
+        kernel = Kernel(self.gap, self._hessian(dtype))
+
+        def between(one: Rows, i: Index, two: Rows, j: Index) -> Float:
+            return -kernel.cross(one, i, two, j)
+
+        return TwoSamples(forms, (self.fake.design, self.real.design), between)
+
+    def _mixed_square(self) -> float:
+        """Σ M_IJ² of the mixed term -2 h(x, y), h the kernel of either sample."""
+        fake, real = self.samples
+        if fake.some_rows is None or real.some_rows is None:
+            assert fake.n is not None
+            assert real.n is not None
+            product = float((fake.moments.cov * real.moments.cov).sum())
+            return gaussian_mixed_square(self.directions[0], product) / (fake.n * real.n)
+        return mixed_square(self._rows())
+
+    @cached_property
+    def common(self) -> NDArray[Any] | None:
+        """Names of the units that both samples share; None if they share fewer than two."""
+        return shared_units(self.fake.design, self.real.design)
+
+    def _with_shared_units(self, errors: tuple[SampleError, SampleError]) -> PairError:
+        """Error of two samples that share units."""
+        assert self.common is not None
+        samples = self._rows()
+        shared = shared_error(samples, errors, self.common)
+        bias = errors[0].bias + errors[1].bias + shared.bias
+        curvature = _joint_curvature(samples, shared, bias)
+        fake, real = (
+            replace(error, influence=influence, curvature=bend)
+            for error, influence, bend in zip(
+                errors, shared.influences, (curvature, 0.0), strict=True
+            )
         )
+        return PairError((fake, real), shared)
+
+    # Samples of which only moments are known ------------------------------------------------------
+
+    def moments_error(self, k: int) -> tuple[SampleError, FourthMoments]:
+        """Error due to a sample known by its moments only, and whose fourth moments it has."""
+        side, other = self.samples[k], self.samples[1 - k]
+        assert side.n is not None
+        roots, *projections = self.directions
+        return moments_error(
+            gap=-self.gap if k else self.gap,
+            cov=side.moments.cov,
+            projection=projections[k],
+            roots=roots,
+            n=side.n,
+            other=other.effective,
+            rows=self._fourth_rows(k),
+        )
+
+    def _fourth_rows(self, k: int) -> tuple[Float, Float] | None:
+        """Rows that lend their fourth moments to a sample of which only moments are known.
+
+        Those of the other sample, carried over by the transport map, which leaves their w as they
+        are; None if it has too few.
+        """
+        side, lender = self.samples[k], self.samples[1 - k]
+        roots, *projections = self.directions
+        if not lends(lender, roots.size):
+            return None
+        assert lender.n is not None
+        rng = np.random.default_rng(PAIRING_SEED)
+        chosen = rng.choice(lender.n, min(lender.n, LENT_ROWS), replace=False)
+        w = lender.rows_at(chosen) @ projections[1 - k]
+        # P Pᵀ cov P Pᵀ is the covariance that the directions can have.
+        return w @ (side.moments.cov @ projections[k]).T, w
+
+    def gaussian_bias(self, roots: Float) -> float:
+        """Second-order bias for Gaussian rows with these singular values, of both samples."""
+        return sum(
+            gaussian_bias(side.trace, roots, side.n) for side in self.samples if side.n is not None
+        )
+
+
+def _joint_curvature(samples: TwoSamples, shared: SharedError, bias: float) -> float:
+    """Σ G_I G_J M_IJ over different units, G_I the step of a unit through both samples."""
+    sums = []
+    for form, design, step in zip(samples.forms, samples.designs, shared.steps, strict=True):
+        assert isinstance(form, FrechetForm)
+        assert design is not None
+        total = form.weighted()
+        weights = design.weights * (np.sqrt(design.factor) * step)[design.unit]
+        for positions, block in form.blocks(None):
+            total.add(block, weights[positions])
+        sums.append(total)
+    x, y = sums
+    whole = x.square() + y.square() - 2.0 * x.inner(y)
+    # The pairs of a unit with itself, on average over the units.
+    return whole - bias * float(shared.steps[0] @ shared.steps[0]) / shared.steps[0].size
 
 
 def plugin_value(fake: FrechetSample, real: FrechetSample) -> float:
     """Plug-in distance; the samples are put in order, so that swapping them changes no bit."""
     if _order(fake) > _order(real):
         fake, real = real, fake
-    return Pair(fake, real).plugin
+    return FrechetPair(fake, real).plugin_alone
 
 
 def _order(side: FrechetSample) -> tuple[float, float, float]:

@@ -12,6 +12,7 @@ from genbounds.core.estimate import Estimate
 from genbounds.core.moments import Moments
 from genbounds.core.scale import factor_of, scaled_back, unit_of
 from genbounds.estimators._extrapolation import Subsets, not_independent
+from genbounds.estimators.frechet._debias import debias, infinity, plugin
 from genbounds.estimators.frechet._pair import plugin_value
 from genbounds.estimators.frechet._sample import (
     FEW_RATIO,
@@ -19,7 +20,6 @@ from genbounds.estimators.frechet._sample import (
     sample_of,
     sample_of_rows,
 )
-from genbounds.estimators.frechet._strategies import debiased, infinity, plugin
 from genbounds.origins import check_same_encoder, origin_of
 from genbounds.results import Diagnostic, unreliable
 from genbounds.samples import Sample, features_of
@@ -66,7 +66,7 @@ class FrechetReference:
     @property
     def d(self) -> int:
         """Number of features."""
-        return self._side.d
+        return self._side.mean.size
 
     @property
     def n(self) -> int | None:
@@ -122,24 +122,24 @@ class FrechetReference:
             side, real, unit = self._pair(fake)
             check_choice("estimator", estimator, ESTIMATORS)
             if estimator == "plugin":
-                found = plugin(side, real, influences)
+                found = plugin(side, real, every_row=influences)
             elif estimator == "infinity":
                 if not (side.independent and real.independent):
                     raise not_independent("FD∞")
-                found = infinity(side, real, subsets or Subsets(), influences)
+                found = infinity(side, real, subsets or Subsets(), every_row=influences)
             else:
-                found = debiased(side, real, influences)
+                found = debias(side, real, every_row=influences)
             return scaled_back(found.warned(*_offset_warnings(side, real)), unit, power=2)
 
     def _pair(self, fake: Any) -> tuple[FrechetSample, FrechetSample, float]:
         """Return both samples, and the power of two by which their features were divided."""
         check_same_encoder({"`fake`": origin_of(fake), "`real`": self._origin})
         side, real = sample_of("fake", fake), self._side
-        check_same_dimension("fake", side.d, "real", real.d)
+        check_same_dimension("fake", side.mean.size, "real", real.mean.size)
         side, real = _without_offset(side, real)
         unit = unit_of(_size(side, real), decades=DECADES)
         if unit != 1.0:
-            side, real = _divided_by("fake", unit, side), _divided_by("real", unit, real)
+            side, real = _divided_by(unit, side), _divided_by(unit, real)
         _check_ratio(side, real)
         return side, real, unit
 
@@ -160,7 +160,7 @@ def _size(fake: FrechetSample, real: FrechetSample) -> float:
     if 1e-280 < total < math.inf:
         return math.sqrt(total)
     # Squares are not to be trusted.
-    sides = [side.centred() for side in (fake, real) if side.rows is not None]
+    sides = [side.centred for side in (fake, real) if side.rows is not None]
     roots = [math.sqrt(side.trace) for side in (fake, real) if side.rows is None]
     return max(float(np.abs(gap).max()), *(float(np.abs(x).max()) for x in sides), *roots)
 
@@ -172,13 +172,13 @@ def _without_offset(
     if fake.rows is None or real.rows is None or not _offset(fake, real) > LARGEST_OFFSET:
         return fake, real
     origin = np.asarray(real.rows[0], dtype=np.float64)
-    return _moved("fake", origin, fake), _moved("real", origin, real)
+    return _moved(origin, fake), _moved(origin, real)
 
 
 def _offset(fake: FrechetSample, real: FrechetSample) -> float:
     """Largest mean of a feature that both samples share, in standard deviations."""
     common = np.minimum(np.abs(fake.mean), np.abs(real.mean))
-    spread = math.sqrt(max(fake.trace, real.trace) / real.d)
+    spread = math.sqrt(max(fake.trace, real.trace) / real.mean.size)
     return float(common.max()) / spread if spread > 0.0 else 0.0
 
 
@@ -195,20 +195,17 @@ def _offset_warnings(fake: FrechetSample, real: FrechetSample) -> tuple[Diagnost
     )
 
 
-def _moved(name: str, origin: Float, side: FrechetSample) -> FrechetSample:
-    moved = sample_of_rows(name, np.asarray(side.rows, dtype=np.float64) - origin, side.design)
-    moved.seen = side.seen
-    return moved
+def _moved(origin: Float, side: FrechetSample) -> FrechetSample:
+    rows = np.asarray(side.rows, dtype=np.float64) - origin
+    return sample_of_rows(side.name, rows, side.design, side.seen)
 
 
-def _divided_by(name: str, unit: float, side: FrechetSample) -> FrechetSample:
+def _divided_by(unit: float, side: FrechetSample) -> FrechetSample:
     """Return the same sample in other units: what is known of its rows stays known."""
     if side.rows is None:
-        return FrechetSample(side.moments.divided_by(unit), name=name)
+        return FrechetSample.of(side.name, side.moments.divided_by(unit))
     rows = np.asarray(side.rows, dtype=np.float64) / unit
-    scaled = sample_of_rows(name, rows, side.design)
-    scaled.seen = side.seen
-    return scaled
+    return sample_of_rows(side.name, rows, side.design, side.seen)
 
 
 def _check_ratio(fake: FrechetSample, real: FrechetSample) -> None:

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from genbounds.core.checks import inspect
 from genbounds.core.design import Design, Index, drawn
-from genbounds.core.estimate import Estimate, SampleError, bias_left, small_sample
-from genbounds.core.expansion import expand_design, expand_rows, halved, third_order
+from genbounds.core.estimate import Estimate, bias_left, small_sample
+from genbounds.core.expansion import expand, halved, third_order
 from genbounds.estimators._extrapolation import LINEAR, Subsets, extrapolate, not_independent
-from genbounds.estimators.inception._rows import HALVING_SEED, InceptionRows, random_halves
+from genbounds.estimators.inception._rows import HALVING_SEED, InceptionForm, random_halves
 from genbounds.results import Diagnostic, Method, caution, unreliable
 from genbounds.samples import too_even
 from genbounds.validation import check_choice
@@ -34,19 +34,22 @@ def inception_estimate(
     seen = inspect("probs", probs, posteriors=True)
     rows, design = seen.rows, seen.design
     n = rows.shape[0]
-    if design is None or design.independent:
-        form = InceptionRows(rows, half=random_halves(n))
-        error, _ = expand_rows(form)
-        error = error if design is None else replace(error, units=design.labels)
-        plugin = form.plugin()
-        value, method = _third_order(form, plugin - error.bias)
-    else:
-        if estimator == "infinity":
-            raise not_independent("IS∞")
-        form = InceptionRows(rows, weights=design.weights)
-        error, _ = expand_design(form, design)
-        plugin = form.plugin()
-        value, method, error = _designed(rows, design, plugin - error.bias, error)
+    alone = design is None or design.independent
+    if estimator == "infinity" and not alone:
+        raise not_independent("IS∞")
+    # Independent rows are compared with the mean posterior of their half in the same pass.
+    form = InceptionForm(
+        rows,
+        weights=None if design is None or alone else design.weights,
+        half=random_halves(n) if alone else None,
+    )
+    error, _ = expand(form, design)
+    plugin = form.plugin()
+    value: float = plugin - error.bias
+    method: Method = "second-order"
+    halves = form.half_values() if design is None or alone else _half_values(rows, design)
+    if halves is not None:
+        value, method, error = third_order(value, halves), "third-order", halved(error)
     warnings = seen.warnings
     if not seen.told:
         warnings += _balanced(form.top)
@@ -58,7 +61,7 @@ def inception_estimate(
     elif estimator == "infinity":
         subsets = subsets or Subsets()
         # The line is drawn through the score itself.
-        line = extrapolate(lambda index: math.exp(InceptionRows(rows, index).value()), n, subsets)
+        line = extrapolate(lambda index: math.exp(InceptionForm(rows, index).value()), n, subsets)
         warnings += subsets.warnings
         score = max(line.value, 1.0)
         value, method = math.log(score), "extrapolation"
@@ -106,30 +109,15 @@ def _balanced(counts: Index) -> tuple[Diagnostic, ...]:
     )
 
 
-def _third_order(form: InceptionRows, second_order: float) -> tuple[float, Method]:
-    """Log IS with its bias removed, and how."""
-    if form.n < 4:
-        return second_order, "second-order"
-    halves = []
-    for k in (0, 1):
-        chosen = form.half == k
-        own = form.own[1 + k, chosen]
-        bias = -float(own.sum()) / (2.0 * own.size * (own.size - 1))
-        halves.append(max(float(form.divergence[1 + k, chosen].mean()), 0.0) - bias)
-    return third_order(second_order, halves), "third-order"
-
-
-def _designed(
-    rows: NDArray[Any], design: Design, second_order: float, error: SampleError
-) -> tuple[float, Method, SampleError]:
-    """Log IS to third order, by halves of the units of a design."""
-    halves = design.halves(np.random.default_rng(HALVING_SEED))
-    if halves is None:
-        return second_order, "second-order", error
+def _half_values(rows: NDArray[Any], design: Design) -> list[float] | None:
+    """Log IS to second order of both halves of the units of a design; None of too few units."""
+    half = design.halves(np.random.default_rng(HALVING_SEED))
+    if half is None:
+        return None
     values = []
-    for index in halves:
+    for index in design.rows_of_halves(half):
         part = design.restricted(index)
-        form = InceptionRows(rows, index, weights=part.weights)
-        half, _ = expand_design(form, part, bias_only=True)
-        values.append(form.plugin() - half.bias)
-    return third_order(second_order, values), "third-order", halved(error)
+        form = InceptionForm(rows, index, weights=part.weights)
+        error, _ = expand(form, part, bias_only=True)
+        values.append(form.plugin() - error.bias)
+    return values

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genbounds.core.design import Index
-from genbounds.core.expansion import QuadraticForm, RowTerms
+from genbounds.core.expansion import Form, RowTerms
 from genbounds.core.moments import row_blocks
 from genbounds.validation import POSTERIOR_ATOL, Float, InputError, check_finite
 
@@ -26,8 +26,8 @@ TINY = float(np.finfo(np.float64).tiny)
 """Stands in for a probability of 0 in its logarithm: 0 log 0 = 0."""
 
 
-class InceptionRows(QuadraticForm):
-    """The rows of a sample of posteriors as a `QuadraticForm`; a block is an array of posteriors.
+class InceptionForm(Form):
+    """The rows of a sample of posteriors as a `Form`; a block is an array of posteriors.
 
     With q the mean posterior, IF(p) = KL(p ‖ q) less its mean and h(p, p') = (1 - Σ p p'/q) / 2.
 
@@ -62,7 +62,8 @@ class InceptionRows(QuadraticForm):
         half: Index | None = None,
     ) -> None:
         self.rows, self.index = rows, index
-        self.n = rows.shape[0] if index is None else index.size
+        self.n = self.rows_at_hand = rows.shape[0] if index is None else index.size
+        self.width, self.divisor = CACHE_SHARE * rows.shape[1], self.n - 1.0
         self.weights = weights
         self.half = np.zeros(self.n, dtype=np.intp) if half is None else half
         if half is not None:
@@ -74,11 +75,6 @@ class InceptionRows(QuadraticForm):
         self._inverse = np.where(present, 1.0 / np.where(present, self.marginals, 1.0), 0.0)
         self.divergence, self.own = np.empty((2, self.marginals.shape[1], self.n))
         self.top = np.zeros(rows.shape[1], dtype=np.intp)
-
-    @property
-    def width(self) -> int:
-        """Numbers a row."""
-        return CACHE_SHARE * int(self.rows.shape[1])
 
     def block(self, rows: Index) -> Float:
         """Return posteriors that sum to one."""
@@ -119,6 +115,18 @@ class InceptionRows(QuadraticForm):
         divergence = self.divergence[0]
         mean = divergence.mean() if self.weights is None else self.weights @ divergence
         return max(float(mean), 0.0)
+
+    def half_values(self) -> list[float] | None:
+        """Log score to second order of either half; None of fewer than four rows."""
+        if self.n < 4:
+            return None
+        values = []
+        for k in (0, 1):
+            members = self.half == k
+            own = self.own[1 + k, members]
+            bias = -float(own.sum()) / (2.0 * own.size * (own.size - 1))
+            values.append(max(float(self.divergence[1 + k, members].mean()), 0.0) - bias)
+        return values
 
     def value(self) -> float:
         """Plug-in log score, without its error."""

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from genbounds.estimators._extrapolation import Subsets
-from genbounds.estimators._resampling import (
-    Interval,
-    check_interval,
-    resampled_rows,
-    resampled_score,
-)
 from genbounds.estimators.inception._estimate import inception_estimate
 from genbounds.origins import origin_of
 from genbounds.results import Score
-from genbounds.samples import Sample
-from genbounds.validation import InputError, check_count, check_features, check_open_unit
+from genbounds.validation import (
+    InputError,
+    check_count,
+    check_features,
+    check_open_unit,
+    refuse_removed_interval,
+)
 
 
 def inception_score(
@@ -27,7 +24,7 @@ def inception_score(
     *,
     estimator: str = "debiased",
     level: float = 0.95,
-    interval: Interval = "influence",
+    interval: str = "influence",
 ) -> Score:
     """Inception score of class posteriors: ``exp E KL(p(y|x) ‖ p(y))``.
 
@@ -41,8 +38,8 @@ def inception_score(
         on one split; "infinity" is IS∞ as published, extrapolated from subsets.
     level : float
         Coverage of the interval, in (0, 1).
-    interval : {"influence", "jackknife", "bootstrap"} or Jackknife or Bootstrap
-        How the interval is made; the last two recompute the estimate, for comparison.
+    interval : {"influence"}
+        From the influence of every row. Resampled intervals are no longer offered.
 
     Returns
     -------
@@ -74,25 +71,9 @@ def inception_score(
     4.0
     """
     level = check_open_unit("level", level)
-    plan = check_interval(interval)
-    found = inception_estimate(probs, estimator=estimator)
-    found = found.made_from({"`probs`": origin_of(probs)})
-    if plan is None:
-        return found.score(level)
-
-    def estimate(samples: Sequence[NDArray[Any] | None]) -> float:
-        # Rows drawn again repeat on purpose: they are taken as independent.
-        return inception_estimate(Sample(samples[0]), estimator=estimator).value
-
-    samples = (resampled_rows("probs", probs), None)
-    return resampled_score(
-        found,
-        estimate,
-        samples,
-        plan,
-        level,
-        empirical=lambda: inception_estimate(probs, estimator="plugin").value,
-    )
+    refuse_removed_interval(interval)
+    estimate = inception_estimate(probs, estimator=estimator)
+    return estimate.made_from({"`probs`": origin_of(probs)}).score(level)
 
 
 def inception_splits(probs: Any, *, splits: int = 10, level: float = 0.95) -> tuple[Score, ...]:

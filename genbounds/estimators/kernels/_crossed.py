@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from genbounds.core.design import Design, Index, drawn
 from genbounds.core.estimate import EXACT, SampleError, Tails, welch_degrees_of_freedom
-from genbounds.core.tiles import over_pairs, weighted_sums
+from genbounds.core.tiles import weighted_sums
 from genbounds.estimators.kernels._pair_kernels import PairKernel, kernel_blocks, upper_blocks
 from genbounds.validation import Float
 
@@ -125,18 +125,12 @@ class CrossedMeans:
         weights = [sample.indicator(folds) for sample in self.samples]
         self.means = [np.zeros((len(one), count, folds)) for one in weights]
         for a, one in enumerate(self.samples):
-            columns = (one.rows, weights[a])
-            for i, j, (over_others, over_rows) in over_pairs(_weighted, columns, None, kernel):
-                self.means[a][i, a] += over_others
-                if i != j:
-                    self.means[a][j, a] += over_rows
+            self.means[a][:, a], _ = weighted_sums(upper_blocks(one.rows, kernel), weights[a], None)
             for b in range(a + 1, count):
-                others = (self.samples[b].rows, weights[b])
-                for i, j, (over_others, over_rows) in over_pairs(
-                    _weighted, columns, others, kernel
-                ):
-                    self.means[a][i, b] += over_others
-                    self.means[b][j, a] += over_rows
+                blocks = kernel_blocks(one.rows, self.samples[b].rows, kernel)
+                self.means[a][:, b], self.means[b][:, a] = weighted_sums(
+                    blocks, weights[a], weights[b]
+                )
         for means in self.means:
             means *= factor
         self.gram = np.stack(
@@ -340,20 +334,6 @@ class CrossedMeans:
         return tuple(dict.fromkeys(text for text in found if text))
 
 
-def _weighted(
-    one: tuple[NDArray[Any], Float], two: tuple[NDArray[Any], Float] | None, kernel: PairKernel
-) -> tuple[Float, Float]:
-    """Return sums of the kernel with the weights of the others, and with those of the rows.
-
-    Each of shape (rows, folds). Of rows with themselves both are one array.
-    """
-    rows, weights = one
-    if two is None:
-        return weighted_sums(upper_blocks(rows, kernel), weights, None)
-    others, theirs = two
-    return weighted_sums(kernel_blocks(rows, others, kernel), weights, theirs)
-
-
 def unit_steps(values: Float, weights: Float, design: Design) -> Float:
     """Return what every unit adds to a weighted mean of `values`, one (or several) per row.
 
@@ -411,7 +391,7 @@ def _thinned(design: Design) -> tuple[Index, Design]:
     chosen = np.floor((position + 1.0) * share + 1e-9) > np.floor(position * share + 1e-9)
     units = np.sort(order[chosen])
     part = design.of_units(units)
-    rows = np.concatenate([design.rows[unit] for unit in units])
+    rows = design.rows.take(units).numbers
     scale = np.sqrt(size / kept)[design.stratum[units]][part.unit]
     return rows, Design(part.unit, part.stratum, part.weights * scale)
 

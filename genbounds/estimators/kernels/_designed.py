@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 
 from genbounds.core.design import Design, Index, drawn, row_design
 from genbounds.core.estimate import Estimate, bias_left, skewed, small_sample
-from genbounds.core.expansion import NumberedRows, RowTerms, Weighted, expand_design
-from genbounds.core.tiles import over_pairs
+from genbounds.core.expansion import FormOfNumbers, RowTerms, WeightedSums, expand
 from genbounds.core.two_samples import (
-    Side,
+    TwoSamples,
     mixed_square,
     shared_error,
     shared_units,
@@ -26,8 +25,8 @@ PAIRING_SEED = 20_240_105
 """Fixed, so that random pairs of rows give the same result at every call."""
 
 
-class WitnessRows(NumberedRows):
-    """One sample of a kernel distance as a `QuadraticForm`; a block is the numbers of its rows.
+class WitnessForm(FormOfNumbers):
+    """One sample of a kernel distance as a `Form`; a block is the numbers of its rows.
 
     With r and c the weighted means of the kernel over the sample itself and over the other,
     IF(x) = 2 (r(x) - c(x)) less its mean, and h(x, x') = k(x, x') - r(x) - r(x') + mean r.
@@ -38,21 +37,16 @@ class WitnessRows(NumberedRows):
     def __init__(
         self, rows: NDArray[Any], kernel: PairKernel, design: Design, own: Float, other: Float
     ) -> None:
+        super().__init__(len(rows), int(rows.shape[1]))
         weights = design.weights
         self.rows, self.kernel = rows, kernel
         self.bounded, self.grouped = kernel.bounded, design.units < design.n
         self.own, self.witness = own, own - other
         self.mean = float(weights @ own)
         self.shift = float(weights @ self.witness)
-        self.n = len(rows)
         self.sums: _WeightedRows | None = None
 
-    @property
-    def width(self) -> int:
-        """Numbers a row."""
-        return int(self.rows.shape[1])
-
-    def weighted(self) -> Weighted | None:
+    def weighted(self) -> WeightedSums | None:
         """Return empty sums; None for rows whose curvature a few of them decide.
 
         Those are single rows in an unbounded kernel. Of groups the curvature is needed: without it,
@@ -85,7 +79,7 @@ class _WeightedRows:
 
     centre = 0.0
 
-    def __init__(self, form: WitnessRows) -> None:
+    def __init__(self, form: WitnessForm) -> None:
         self.form, self.v = form, np.zeros(form.n)
 
     def add(self, block: Index, v: Float) -> None:
@@ -116,8 +110,8 @@ def designed_estimate(
     theirs = _weighted_means(real, real, two.weights, kernel)
     back = _weighted_means(real, fake, one.weights, kernel)
     forms = (
-        WitnessRows(fake, kernel, one, own, other),
-        WitnessRows(real, kernel, two, theirs, back),
+        WitnessForm(fake, kernel, one, own, other),
+        WitnessForm(real, kernel, two, theirs, back),
     )
     crossed = float(one.weights @ other)
 
@@ -126,12 +120,12 @@ def designed_estimate(
         values = kernel.pairs(forms[0].values(a), forms[1].values(b))
         return other[a] + back[b] - values - crossed
 
-    errors = (expand_design(forms[0], one)[0], expand_design(forms[1], two)[0])
-    sides = Side(forms[0], one), Side(forms[1], two)
+    errors = (expand(forms[0], one)[0], expand(forms[1], two)[0])
+    samples = TwoSamples(forms, (one, two), between)
     common = shared_units(one, two)
     bias, shared_variance = errors[0].bias + errors[1].bias, 0.0
-    if common is not None and common.size > 1:
-        shared = shared_error(sides, errors, common, between)
+    if common is not None:
+        shared = shared_error(samples, errors, common)
         bias += shared.bias
         shared_variance = shared.variance - errors[0].variance - errors[1].variance
         errors = (
@@ -139,9 +133,8 @@ def designed_estimate(
             replace(errors[1], influence=shared.influences[1], curvature=0.0),
         )
     else:
-        errors = with_mixed_term(
-            errors, 2.0 * mixed_square(*sides, between), bounded=kernel.bounded
-        )
+        share = 2.0 * mixed_square(samples)
+        errors = with_mixed_term(errors, share, bounded=kernel.bounded)
         v, u = (None if form.sums is None else form.sums.v for form in forms)
         if v is not None and u is not None:  # pairs (x, y) belong to both: half of them each
             a, b = float(v.sum()), float(u.sum())
@@ -181,16 +174,6 @@ def _weighted_means(
     rows: NDArray[Any], others: NDArray[Any], weights: Float, kernel: PairKernel
 ) -> Float:
     """Weighted mean over `others` of the kernel, for each row."""
-    means = np.zeros(len(rows))
-    for i, _, tile in over_pairs(_tile_means, (rows,), (others, weights), kernel):
-        means[i] += tile
-    return means
-
-
-def _tile_means(
-    one: tuple[NDArray[Any]], two: tuple[NDArray[Any], Float], kernel: PairKernel
-) -> Float:
-    (rows,), (others, weights) = one, two
     means = np.zeros(len(rows))
     for i, j, values in kernel_blocks(rows, others, kernel):
         means[i] += values @ weights[j]

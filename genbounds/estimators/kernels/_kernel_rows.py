@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds.core.tiles import Columns, over_pairs, weighted_sums
+from genbounds.core.tiles import weighted_sums
 from genbounds.validation import Float
 
 BLOCK_ROWS = 1024
@@ -90,38 +90,7 @@ class KernelRows(ABC):
 
     def multiply(self, vectors: Float) -> Float:
         """Return ``K @ vectors``, one block of K at a time, each used for both of its halves."""
-        out = np.zeros(vectors.shape)
-        for one, two, (over_others, over_rows) in self.over_pairs(
-            _products, vectors.astype(self.rows.dtype)
-        ):
-            out[one] += over_others
-            if one != two:
-                out[two] += over_rows
-        return out
-
-    def over_pairs(
-        self, function: Callable[..., Result], *columns: NDArray[Any]
-    ) -> Iterator[tuple[slice, slice, Result]]:
-        """Yield (i, j, function(…)) for tiles of all pairs, once each, as `over_pairs` does.
-
-        The function is called with rows i, with their part of each of `columns`, with rows j or
-        None, and with their part or None.
-        """
-        rows = (*self._held.values(), *columns)
-        yield from over_pairs(_on_tile, rows, None, function, self._holding({}), self.per_row)
-
-    def blocks(self, other: KernelRows | None) -> Iterator[tuple[slice, slice, NDArray[Any]]]:
-        """Blocks of the kernel of all rows and those of another one, or on and above the diagonal.
-
-        `other`: None, or rows under the same kernel and bandwidth.
-        """
-        if other is None:
-            yield from self.upper_blocks()
-            return
-        for two in other._slices():
-            chosen = other.subset(two)
-            for one in self._slices():
-                yield one, two, self._against(one, chosen)
+        return weighted_sums(self.upper_blocks(), vectors.astype(self.rows.dtype), None)[0]
 
     def columns(self, index: NDArray[np.intp]) -> Iterator[tuple[slice, Float]]:
         """Blocks of rows of the columns ``K[:, index]``."""
@@ -174,28 +143,3 @@ class ProductRows(KernelRows):
         a, b = self.rows[i].astype(np.float64), self.rows[j].astype(np.float64)
         out: Float = np.einsum("ij,ij->i", a, b)
         return out
-
-
-def _on_tile(
-    one: Columns,
-    two: Columns | None,
-    function: Callable[..., Result],
-    bare: KernelRows,
-    names: Sequence[str],
-) -> Result:
-    """Call a function of `KernelRows.over_pairs`."""
-    arguments: list[Any] = []
-    for columns in (one, two):
-        if columns is None:
-            arguments += [None, None]
-        else:
-            held = dict(zip(names, columns, strict=False))
-            arguments += [bare._holding(held), columns[len(names) :]]
-    return function(*arguments)
-
-
-def _products(
-    one: KernelRows, v: Columns, two: KernelRows | None, u: Columns | None
-) -> tuple[Float, Float]:
-    """K v of the others, and that of the rows; of rows with themselves both are one array."""
-    return weighted_sums(one.blocks(two), v[0], None if u is None else u[0])

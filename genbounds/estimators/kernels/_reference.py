@@ -240,7 +240,7 @@ class KernelReference:
         common = shared_units(design, self._design)
         designs = (design, self._design)
         plain = all(one is None or one.independent for one in designs)
-        return not plain or (common is not None and common.size > 1)
+        return not plain or common is not None
 
 
 def _labels(design: Design | None) -> NDArray[Any] | None:

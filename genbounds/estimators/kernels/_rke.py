@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from genbounds.core.design import Design, Index
 from genbounds.core.estimate import SampleError
-from genbounds.core.expansion import NumberedRows, RowTerms, expand_design
-from genbounds.core.moments import block_size, row_blocks
-from genbounds.core.tiles import ChosenRows, Columns, over_rows, weighted_sums
+from genbounds.core.expansion import FormOfNumbers, RowTerms, expand
+from genbounds.core.moments import row_blocks
+from genbounds.core.tiles import weighted_sums
 from genbounds.estimators.kernels._kernel_rows import BLOCK_ROWS, KernelRows
 from genbounds.estimators.kernels._kernels import kernel_rows
 from genbounds.estimators.kernels._parameters import Kernel
@@ -100,12 +100,12 @@ def frobenius_design(rows: KernelRows, design: Design) -> tuple[float, SampleErr
         scaled = features * np.sqrt(design.weights)[:, None]
         sums = np.einsum("ij,ij->i", features @ (scaled.T @ scaled), features)
     plugin = float(design.weights @ sums)
-    error, _ = expand_design(SquaredKernelRows(rows, sums, plugin), design)
+    error, _ = expand(SquaredKernelForm(rows, sums, plugin), design)
     return plugin, error
 
 
-class SquaredKernelRows(NumberedRows):
-    """Rows as a `QuadraticForm` of E k(x, x')²; a block is the numbers of its rows.
+class SquaredKernelForm(FormOfNumbers):
+    """Rows as a `Form` of E k(x, x')²; a block is the numbers of its rows.
 
     Parameters
     ----------
@@ -120,13 +120,8 @@ class SquaredKernelRows(NumberedRows):
     bounded = True
 
     def __init__(self, rows: KernelRows, sums: Float, plugin: float) -> None:
+        super().__init__(rows.n, int(rows.width))
         self.rows, self.sums, self.mean = rows, sums, plugin
-        self.n = rows.n
-
-    @property
-    def width(self) -> int:
-        """Numbers a row."""
-        return int(self.rows.width)
 
     def terms(self, block: Index, positions: Index) -> RowTerms:
         """Influence 2 (E k(x, ·)² - E k²), and h(x, x)."""
@@ -168,76 +163,33 @@ def squared_kernel_sum(
 
 def _from_blocks(rows: KernelRows, weights: Float) -> tuple[Float, float]:
     """Weighted row sums of K∘K, and the sum of all k⁴."""
-    sums, fourth = np.zeros(rows.n), 0.0
-    for one, two, (over_others, over_those, quartic) in rows.over_pairs(_squares, weights):
-        sums[one] += over_others
-        fourth += quartic
-        if one != two:
-            sums[two] += over_those
-            fourth += quartic
-    return sums, fourth
-
-
-def _squares(
-    one: KernelRows, w: Columns, two: KernelRows | None, u: Columns | None
-) -> tuple[Float, Float, float]:
-    """Return sums of k² with the weights of the others and of the rows, and of k⁴."""
     fourth = 0.0
 
     def squared() -> Iterator[tuple[slice, slice, NDArray[Any]]]:
         nonlocal fourth
-        for i, j, values in one.blocks(two):
+        for i, j, values in rows.upper_blocks():
             values *= values
             flat = values.ravel()
-            # Blocks off the diagonal of rows with themselves stand for their mirror image too.
-            fourth += float(np.dot(flat, flat)) * (2.0 if two is None and i != j else 1.0)
+            # Blocks off the diagonal stand for their mirror image too.
+            fourth += float(np.dot(flat, flat)) * (2.0 if i != j else 1.0)
             yield i, j, values
 
-    over_others, over_those = weighted_sums(squared(), w[0], None if u is None else u[0])
-    return over_others, over_those, fourth
+    return weighted_sums(squared(), weights, None)[0], fourth
 
 
 def _from_features(features: NDArray[Any]) -> tuple[Float, float]:
     """Compute the same from the smaller side; k⁴, wanted only for the variance, from some pairs."""
     n, d = features.shape
-    rows, step = ChosenRows(features), block_size(d)
-    gram = over_rows(_gram, np.add, rows, step=step)
-    shuffler = np.random.default_rng(PAIRING_SEED)
-    order = np.concatenate([shuffler.permutation(min(step, n - k)) for k in range(0, n, step)])
-    found = over_rows(_forms, _Forms.joined, rows, order, constants=(gram,), step=step)
-    return found.squares, n + n * (n - 1.0) * found.fourth / max(found.pairs, 1)
-
-
-def _gram(rows: ChosenRows) -> Float:
-    """ΦᵀΦ."""
-    d = rows.rows.shape[1]
     gram = np.zeros((d, d))
-    for _, block in row_blocks(rows.rows):
+    for _, block in row_blocks(features):
         gram += block.T @ block
-    return gram
-
-
-@dataclass(frozen=True, slots=True)
-class _Forms:
-    """φᵀ ΦᵀΦ φ of every row, and the sum of k⁴ over so many random pairs."""
-
-    squares: Float
-    fourth: float
-    pairs: int
-
-    def joined(self, other: _Forms) -> _Forms:
-        squares = np.concatenate([self.squares, other.squares])
-        return _Forms(squares, self.fourth + other.fourth, self.pairs + other.pairs)
-
-
-def _forms(rows: ChosenRows, order: Index, gram: Float) -> _Forms:
-    """`order`: a random one of the rows of every block."""
-    squares, total, pairs = np.empty(rows.n), 0.0, 0
-    for positions, block in row_blocks(rows.rows):
+    shuffler = np.random.default_rng(PAIRING_SEED)
+    squares, fourth, pairs = np.empty(n), 0.0, 0
+    for positions, block in row_blocks(features):
         squares[positions] = np.einsum("ij,ij->i", block @ gram, block)
-        shuffled = block[order[positions]]
+        shuffled = block[shuffler.permutation(len(block))]
         for shift in range(1, min(SHIFTS, len(block) - 1) + 1):
             values = np.einsum("ij,ij->i", shuffled, np.roll(shuffled, shift, axis=0))
-            total += float((values**4).sum())
+            fourth += float((values**4).sum())
             pairs += values.size
-    return _Forms(squares, total, pairs)
+    return squares, n + n * (n - 1.0) * fourth / max(pairs, 1)

@@ -18,50 +18,12 @@ from genbounds.core.estimate import (
     bias_left,
     small_sample,
 )
-from genbounds.core.tiles import over_pairs
 from genbounds.estimators.kernels._pair_kernels import PairKernel, kernel_blocks, upper_blocks
 from genbounds.results import Diagnostic
 from genbounds.validation import Float
 
 CURVED_ROWS = 2048
 """Rows of either side, evenly spaced, whose pairs show how value and variance move together."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Tile:
-    """Kernel of some rows and others: sums over the others, over the rows, of k², and of k(x, x).
-
-    Of rows with themselves every sum is without the diagonal.
-    """
-
-    over_others: Float
-    over_rows: Float
-    squares: float
-    diagonal: float = 0.0
-
-
-def _sums(one: tuple[NDArray[Any]], two: tuple[NDArray[Any]] | None, kernel: PairKernel) -> _Tile:
-    """Sum over all pairs of two sets of rows, or of one."""
-    (rows,), squares = one, 0.0
-    over_others = np.zeros(len(rows))
-    if two is not None:
-        over_rows = np.zeros(len(two[0]))
-        for i, j, values in kernel_blocks(rows, two[0], kernel):
-            over_others[i] += values.sum(axis=1, dtype=np.float64)
-            over_rows[j] += values.sum(axis=0, dtype=np.float64)
-            squares += _square(values)
-        return _Tile(over_others, over_rows, squares)
-    diagonal = 0.0
-    for i, j, values in upper_blocks(rows, kernel):
-        if i == j:
-            diagonal += float(np.trace(values))
-            np.fill_diagonal(values, 0.0)
-        over_others[i] += values.sum(axis=1, dtype=np.float64)
-        squares += (total := _square(values))
-        if i != j:
-            over_others[j] += values.sum(axis=0, dtype=np.float64)
-            squares += total
-    return _Tile(over_others, over_others, squares, diagonal)
 
 
 def _square(values: NDArray[Any]) -> float:
@@ -84,13 +46,15 @@ class Within:
     def of(cls, rows: NDArray[Any], kernel: PairKernel) -> Within:
         """Sum over the rows of one sample."""
         sums, squares, diagonal = np.zeros(len(rows)), 0.0, 0.0
-        for i, j, tile in over_pairs(_sums, (rows,), None, kernel):
-            sums[i] += tile.over_others
-            diagonal += tile.diagonal
-            squares += tile.squares
+        for i, j, values in upper_blocks(rows, kernel):
+            if i == j:
+                diagonal += float(np.trace(values))
+                np.fill_diagonal(values, 0.0)
+            sums[i] += values.sum(axis=1, dtype=np.float64)
+            squares += (total := _square(values))
             if i != j:
-                sums[j] += tile.over_rows
-                squares += tile.squares
+                sums[j] += values.sum(axis=0, dtype=np.float64)
+                squares += total
         return cls(sums, squares, diagonal / len(rows))
 
     @property
@@ -125,10 +89,10 @@ class Between:
     def of(cls, fake: NDArray[Any], real: NDArray[Any], kernel: PairKernel) -> Between:
         """Sum over all pairs of two samples."""
         over_real, over_fake, squares = np.zeros(len(fake)), np.zeros(len(real)), 0.0
-        for i, j, tile in over_pairs(_sums, (fake,), (real,), kernel):
-            over_real[i] += tile.over_others
-            over_fake[j] += tile.over_rows
-            squares += tile.squares
+        for i, j, values in kernel_blocks(fake, real, kernel):
+            over_real[i] += values.sum(axis=1, dtype=np.float64)
+            over_fake[j] += values.sum(axis=0, dtype=np.float64)
+            squares += _square(values)
         return cls(over_real, over_fake, squares)
 
     @property

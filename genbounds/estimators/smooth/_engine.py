@@ -38,7 +38,7 @@ class Steps:
 
     def __init__(self, designs: Sequence[Design]) -> None:
         self.designs = list(designs)
-        self.shared = len(self.designs) == 2 and shared_units(*self.designs) is not None
+        self.shared = len(self.designs) == 2 and shared_units(*self.designs, least=1) is not None
         if self.shared:
             labels = np.concatenate([np.asarray(design.labels) for design in self.designs])
             names, numbers = np.unique(labels, return_inverse=True)

@@ -252,8 +252,8 @@ def _halves(job: Job) -> list[Index] | None:
     if job.design is None:
         shuffled = rng.permutation(job.n)
         return [np.sort(shuffled[k::2]) for k in (0, 1)]
-    found = job.design.halves(rng)
-    return None if found is None else list(found)
+    half = job.design.halves(rng)
+    return None if half is None else list(job.design.rows_of_halves(half))
 
 
 def _half_spectra(job: Job, whole: _Whole, halves: list[Index]) -> Iterator[Spectrum]:

@@ -21,7 +21,7 @@ import numpy as np
 
 from genbounds.core.design import Design, Index
 from genbounds.core.estimate import SampleError
-from genbounds.core.expansion import QuadraticForm, RowTerms, expand_design, expand_rows
+from genbounds.core.expansion import Form, RowTerms, expand
 from genbounds.core.moments import random_parts
 from genbounds.estimators.vendi._coupling import (
     DEFINITE_ORDER,
@@ -212,13 +212,10 @@ def spectral_error(
     h(x, x) only what is not linear in z_i², whose mean over all rows is λ_i, is averaged over it.
     Coordinates in float32 are worked on in float32.
     """
-    form = SpectralRows(coordinates, values, n=n, order=order, kept=kept)
+    form = SpectralForm(coordinates, values, n=n, order=order, kept=kept)
     every_row = every_row or order < 1.0  # rare rows, whose influence is large, may carry it all
     part_rows = None if every_row else _part_size(values)
-    if design is None:
-        error, noise = expand_rows(form, part_rows=part_rows)
-    else:
-        error, noise = expand_design(form, design, part_rows=part_rows)
+    error, noise = expand(form, design, part_rows=part_rows)
     return form.at.value, error, noise
 
 
@@ -235,12 +232,11 @@ def spectral_bias(
 
     A half enters the score with an eighth of the weight of the whole: a quarter of the part does.
     """
-    form = SpectralRows(coordinates, values, n=n, order=order, kept=None)
+    form = SpectralForm(coordinates, values, n=n, order=order, kept=None)
     every_row = every_row or order < 1.0
     if design is not None:
-        error, noise = expand_design(
-            form, design, part_rows=None if every_row else _part_size(values), bias_only=True
-        )
+        part_rows = None if every_row else _part_size(values)
+        error, noise = expand(form, design, part_rows=part_rows, bias_only=True)
         return form.at.value, error.bias, noise
     part = next(random_parts(PAIRING_SEED, n, n if every_row else _part_size(values) // 4))
     terms = [form.terms(z, positions) for positions, z in coordinates(part)]
@@ -248,15 +244,15 @@ def spectral_bias(
     rest = own - np.concatenate([row.known for row in terms])
     mean_own = float(own.mean()) if part is None else float(rest.mean()) + form.known_mean
     noise = (1.0 - own.size / n) * float(np.var(rest)) / own.size / n**2
-    return form.at.value, mean_own / form.bias_divisor, noise
+    return form.at.value, mean_own / form.divisor, noise
 
 
 def _part_size(values: Float) -> int:
     return max(PART_ROWS, PART_WORK // max(values.size, 1) ** 2)
 
 
-class SpectralRows(QuadraticForm):
-    """The rows of a sample as a `QuadraticForm`; a block is the array z of their coordinates."""
+class SpectralForm(Form):
+    """The rows of a sample as a `Form`; a block is the array z of their coordinates."""
 
     seed = PAIRING_SEED
     bounded = True  # rows have norm one
@@ -265,7 +261,9 @@ class SpectralRows(QuadraticForm):
         self, coordinates: Coordinates, values: Float, *, n: int, order: float, kept: int | None
     ) -> None:
         at = derivatives(values, order=order, kept=kept, n=n)
-        self.n, self.coordinates, self.at, self.values = n, coordinates, at, values
+        self.n = self.rows_at_hand = n
+        self.width, self.divisor = values.size, n - 1.0
+        self.coordinates, self.at, self.values = coordinates, at, values
         self.shift = float(at.gradient @ values)
         self.slopes: Float = at.coupling.times(values)
         self.known_mean = 0.5 * float(values @ self.slopes)
@@ -274,11 +272,6 @@ class SpectralRows(QuadraticForm):
         self._cast: tuple[Float, Float, Float, Coupling] | None = None
         if kept is not None or math.isinf(order):
             self.outside = np.where(values > 0.0, at.gradient / np.maximum(values, ZERO), 0.0)
-
-    @property
-    def width(self) -> int:
-        """Numbers a row."""
-        return self.values.size
 
     def blocks(self, part: Index | None) -> Iterator[tuple[Index, Float]]:
         """Yield coordinates."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from genbounds.core.design import Design, chunks
+from genbounds.core.design import Design
 from genbounds.core.estimate import EXACT, Estimate, OwnInterval, SampleError
 from genbounds.estimators.kernels._feature_rows import CosineRows, divided
 from genbounds.estimators.kernels._kernel_rows import KernelRows
@@ -170,8 +170,10 @@ def subsample_error(job: Job) -> SampleError:
     if rows.n > SUBSAMPLE_ROWS and design is None:
         index = np.sort(rng.choice(rows.n, SUBSAMPLE_ROWS, replace=False))
     elif rows.n > SUBSAMPLE_ROWS and design is not None:
-        units = np.concatenate(next(chunks(design.cells(rng), design.row_counts, SUBSAMPLE_ROWS)))
-        index = np.sort(np.concatenate([design.rows[unit] for unit in units]))
+        cells = design.cells(rng)
+        ends = np.cumsum(design.row_counts[cells.numbers])[cells.starts[1:] - 1]
+        count = int(np.searchsorted(ends, SUBSAMPLE_ROWS)) + 1
+        index = np.sort(design.rows.take(cells.take(np.arange(count)).numbers).numbers)
     part = replace(
         job,
         rows=rows.subset(index),

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from genbounds.core.design import Index
 from genbounds.core.moments import BLOCK_BYTES
-from genbounds.core.tiles import Columns, over_rows
+from genbounds.core.tiles import Columns
 from genbounds.estimators.kernels._kernel_rows import KernelRows
 from genbounds.estimators.kernels._rke import frobenius
 from genbounds.estimators.vendi._expansion import ZERO, Coordinates
@@ -76,12 +76,6 @@ class FeatureRows:
         index = index if self._index is None else self._index[index]
         return FeatureRows(self._columns, self.d, self.dtype, self._make, index)
 
-    def part(self, where: slice) -> FeatureRows:
-        """Return some of the rows, without what the others are made of."""
-        chosen = where if self._index is None else self._index[where]
-        columns = tuple(np.array(column[chosen]) for column in self._columns)
-        return FeatureRows(columns, self.d, self.dtype, self._make)
-
     def _rows(self, where: slice | Index) -> NDArray[Any]:
         chosen = where if self._index is None else self._index[where]
         return self._make(*(column[chosen] for column in self._columns))
@@ -106,18 +100,12 @@ class FeatureRows:
         if self.n <= self.d:
             rows = self._rows(slice(0, self.n)).astype(np.float64, copy=False)
             return weighted_gram(np.asarray(rows @ rows.T), weights)
-        out: Float = over_rows(_products, np.add, self, *([] if weights is None else [weights]))
+        out = np.zeros((self.d, self.d))
+        for positions, block in self.blocks():
+            out += (block if weights is None else block * weights[positions, None]).T @ block
         if weights is None:
             out /= self.n
         return out
-
-
-def _products(features: FeatureRows, weights: Float | None = None) -> Float:
-    """Return ΦᵀΦ, or Φᵀ diag(w) Φ."""
-    out = np.zeros((features.d, features.d))
-    for positions, block in features.blocks():
-        out += (block if weights is None else block * weights[positions, None]).T @ block
-    return out
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

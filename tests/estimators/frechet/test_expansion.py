@@ -13,8 +13,8 @@ from scipy import stats
 
 import genbounds as gb
 from genbounds.estimators import FrechetReference, gaussian_bias, transport_from_sums
-from genbounds.estimators.frechet import _expansion
-from genbounds.estimators.frechet._expansion import transport_roots
+from genbounds.estimators.frechet import _form, _gaussian
+from genbounds.estimators.frechet._gaussian import transport_roots
 from genbounds.simulate import GaussianArm, SkewedArm, StudentArm
 
 SHIFT_AND_SCALE = {"far": (0.4, 1.5), "equal": (0.0, 1.0)}
@@ -39,8 +39,8 @@ def test_rows_are_worked_on_in_pieces(piece, monkeypatch):
     """Error and influence are those of all rows at once, whatever number is worked on at a time."""
     fake, real = two_samples("far", n=60, m=70)
     whole = errors(fake, real)
-    monkeypatch.setattr(_expansion, "PIECE", piece)
-    monkeypatch.setattr(_expansion, "PIECE_SHARE", 0)
+    monkeypatch.setattr(_form, "PIECE", piece)
+    monkeypatch.setattr(_form, "PIECE_SHARE", 0)
     for one, other in zip(errors(fake, real), whole, strict=True):
         assert_allclose(one.influence, other.influence, rtol=1e-10)
         for name in ("variance", "bias", "curvature", "quadratic_variance"):
@@ -344,7 +344,7 @@ def test_intervals_cover_between_92_and_98_percent(arm, reference):
 @pytest.mark.parametrize("entries", [1, 20, 1 << 16])
 def test_transport_roots_are_those_of_the_formula(monkeypatch, entries):
     """A block of directions at a time or all at once."""
-    monkeypatch.setattr(_expansion, "PAIR_BLOCK", entries)
+    monkeypatch.setattr(_gaussian, "PAIR_BLOCK", entries)
     s, n, other = np.geomspace(1.0, 1e-3, 7), 40.0, 90.0
     r = s[:, None] / np.add.outer(s, s)
     pairs = 1.0 + np.eye(7)

@@ -11,7 +11,7 @@ from scipy.stats import binom
 
 import genbounds as gb
 from genbounds.estimators import FrechetReference
-from genbounds.estimators.frechet._expansion import Kernel
+from genbounds.estimators.frechet._form import Kernel, RootHessian
 from genbounds.estimators.frechet._known_moments import FourthMoments, _lowered, fourth_moments
 from tests.warnings_of import codes
 
@@ -71,10 +71,10 @@ def test_fourth_moments_by_their_definition():
     x, w, kernel = (
         rng.normal(size=(20, 3)),
         rng.normal(size=(20, 2)),
-        Kernel(np.ones(3), np.ones(2)),
+        Kernel(np.ones(3), RootHessian(np.ones(2))),
     )
     found = fourth_moments(x, w, kernel, gaussian=FourthMoments(1.0, 2.0, 1.0))
-    influence = kernel(kernel.rows(x, w)).influence
+    influence = kernel.terms(kernel.rows(x, w)).influence
     assert found.influence == pytest.approx(np.var(influence, ddof=1) / 2.0, rel=1e-12)
 
 

@@ -14,16 +14,17 @@ from genbounds.core import linalg as _linalg
 from genbounds.core import moments as _moments
 from genbounds.estimators import FrechetReference, Moments
 from genbounds.estimators._extrapolation import extrapolate
-from genbounds.estimators.frechet import _by_expansion, _expansion, _sample
-from genbounds.estimators.frechet._expansion import FrechetRows, Kernel, exponential_factor
-from genbounds.estimators.frechet._pair import Pair
+from genbounds.estimators.frechet import _by_expansion, _form, _gaussian, _sample
+from genbounds.estimators.frechet._form import RootHessian
+from genbounds.estimators.frechet._gaussian import exponential_factor
+from genbounds.estimators.frechet._pair import FrechetPair
 from genbounds.estimators.frechet._sample import sample_of
 
 PART_NOISE = _second_order.PART_NOISE
 
 
 def small_parts(monkeypatch, rows, noise=PART_NOISE):
-    for module in (_by_expansion, _expansion):
+    for module in (_by_expansion, _form):
         monkeypatch.setattr(module, "PART_ROWS", rows)
         monkeypatch.setattr(module, "PART_WORK", 1)
     monkeypatch.setattr(_second_order, "PART_NOISE", noise)
@@ -38,30 +39,23 @@ def skewed_rows(seed, n, d, stretch=1.0):
 @pytest.mark.parametrize("n", [600, 601, 650])
 def test_parts_that_cover_every_row_change_only_rounding(monkeypatch, n):
     x, y = skewed_rows(2, n, 6, 1.2), skewed_rows(3, 640, 6)
-    pair = Pair(sample_of("fake", x), sample_of("real", y))
-    whole = pair.errors_alone(every_row=True)
+    samples = sample_of("fake", x), sample_of("real", y)
+    whole = FrechetPair(*samples)
+    some_rows = FrechetPair(*samples, every_row=False)
     small_parts(monkeypatch, 100, noise=-1.0)  # never satisfied: all parts are used
-    for some, every in zip(pair.errors_alone(every_row=False), whole, strict=True):
+    for k in (0, 1):
+        some, every = some_rows.error_of(k), whole.error_of(k)
         assert some.bias == pytest.approx(every.bias, rel=1e-12)
         # E h(x, x')² comes from other pairs of rows.
         assert some.variance == pytest.approx(every.variance, rel=0.2)
-        assert some.influence is None
+        assert_allclose(some.influence, every.influence, rtol=1e-9)
         assert some.degrees_of_freedom == every.degrees_of_freedom
 
 
 def test_the_linear_part_of_the_kernel_has_the_mean_that_is_used():
     x, y = skewed_rows(4, 300, 5), skewed_rows(5, 400, 5, 1.3)
-    pair = Pair(sample_of("fake", x), sample_of("real", y))
-    roots, *projections = pair.directions
-    for rows, projection in zip((x, y), projections, strict=True):
-        form = FrechetRows(
-            rows,
-            None,
-            mean=rows.mean(axis=0),
-            trace=rows.var(axis=0, ddof=1).sum(),
-            kernel=Kernel(np.zeros(5), roots),
-            projection=projection,
-        )
+    pair = FrechetPair(sample_of("fake", x), sample_of("real", y))
+    for form in (pair.form(0), pair.form(1)):
         ((positions, block),) = form.blocks(None)
         terms = form.terms(block, positions)
         own, known = terms.own, terms.known
@@ -88,29 +82,29 @@ def test_the_factor_of_the_weights_is_exact_at_any_spread_of_the_roots(seed, r, 
 def test_products_with_the_factor_are_those_with_the_weights(monkeypatch):
     x, y = skewed_rows(14, 300, 12), skewed_rows(15, 400, 12, 1.3)
     fake, real = sample_of("fake", x), sample_of("real", y)
-    narrow = Pair(fake, real)
-    expected = narrow.errors(every_row=True)
-    monkeypatch.setattr(_expansion, "WIDE", 0)
-    wide = Pair(fake, real)
-    for got, want in zip(wide.errors(every_row=True), expected, strict=True):
+    narrow = FrechetPair(fake, real)
+    expected = narrow.expand().errors
+    monkeypatch.setattr(_form, "WIDE", 0)
+    wide = FrechetPair(fake, real)
+    for got, want in zip(wide.expand().errors, expected, strict=True):
         for name in ("bias", "variance", "curvature"):
             assert getattr(got, name) == pytest.approx(getattr(want, name), rel=1e-9)
         assert_allclose(got.influence, want.influence, rtol=1e-9)
-    wide_bias, slopes = wide.gaussian_bias(), Kernel(np.zeros(12), wide.directions[0]).slopes
+    slopes = RootHessian(wide.directions[0]).slopes
+    monkeypatch.setattr(_gaussian, "WIDE", 0)
+    wide_bias = wide.gaussian_bias(wide.roots)
     monkeypatch.undo()
-    assert_allclose(slopes, Kernel(np.zeros(12), narrow.directions[0]).slopes, rtol=1e-9)
-    assert wide_bias == pytest.approx(narrow.gaussian_bias(), rel=1e-10)
+    assert_allclose(slopes, RootHessian(narrow.directions[0]).slopes, rtol=1e-9)
+    assert wide_bias == pytest.approx(narrow.gaussian_bias(narrow.roots), rel=1e-10)
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
 @pytest.mark.parametrize("d", [12, 70, 110])  # H as a matrix, in either precision; by its factor
 def test_the_bias_alone_is_that_of_the_whole_error(d, kind):
     x, y = (skewed_rows(seed, 3 * d, d, 1.1).astype(kind) for seed in (16, 17))
-    pair = Pair(sample_of("fake", x), sample_of("real", y))
-    alone, errors = (
-        pair.errors_alone(every_row=True, bias_only=bias_only) for bias_only in (True, False)
-    )
-    for bias, error in zip(alone, errors, strict=True):
+    pair = FrechetPair(sample_of("fake", x), sample_of("real", y))
+    for k in (0, 1):
+        bias, error = pair.error_of(k, bias_only=True), pair.error_of(k)
         assert bias.bias == pytest.approx(error.bias, rel=1e-5 if kind == np.float32 else 1e-12)
 
 
@@ -137,13 +131,16 @@ def test_the_second_half_takes_its_excess_from_the_first(monkeypatch):
     """Nearly the same as with terms of its own; the control, no excess, is far off."""
     rng = np.random.default_rng(12)
     x, y = (rng.standard_t(5, size=(2000, 12)) * scale for scale in (1.2, 1.0))
-    pairs = zip(*(_sample._whole("x", z, 2, np.float64).parts for z in (x, y)), strict=True)
-    halves = [Pair(fake, real) for fake, real in pairs]
-    exact = np.mean(_by_expansion.half_values(halves, every_row=True))
+    parts = [sample_of("x", z).divided(2).parts for z in (x, y)]
+
+    def halves(every_row):
+        return [FrechetPair(*half, every_row=every_row) for half in zip(*parts, strict=True)]
+
+    exact = np.mean(_by_expansion._half_values(halves(True)))
     small_parts(monkeypatch, 100, noise=-1.0)
-    error = np.mean(_by_expansion.half_values(halves, every_row=False)) - exact
-    first = sum(one.bias for one in halves[0].errors_alone(every_row=True))
-    excess = first - halves[0].gaussian_bias()
+    error = np.mean(_by_expansion._half_values(halves(False))) - exact
+    first = halves(True)[0]
+    excess = first.bias() - first.gaussian_bias(first.roots)
     assert 0.0 < abs(error) < 0.25 * excess / 2.0
     assert abs(error + excess / 2.0) > 0.5 * excess / 2.0
 
@@ -194,7 +191,7 @@ def test_coordinates_have_unit_covariance_on_either_side(reference):
     if reference == "singular":
         y[:, 4] = y[:, 0]
     real = gb.Moments(np.zeros(5), np.diag([4.0, 1.0, 1.0, 0.5, 0.1]))
-    pair = Pair(sample_of("fake", x), sample_of("real", real if reference == "exact" else y))
+    pair = FrechetPair(sample_of("fake", x), sample_of("real", real if reference == "exact" else y))
     roots, *projections = pair.directions
     assert roots.size == (4 if reference == "singular" else 5)
     for side, projection in zip((pair.fake, pair.real), projections, strict=True):
@@ -265,7 +262,7 @@ def test_single_precision_products_are_accurate_at_any_condition_number(monkeypa
         for scale in (1.2, 0.7)
     )
     expected = FrechetReference(y.astype(float)).estimate(x.astype(float), influences=every_row)
-    monkeypatch.setattr(_expansion, "SINGLE_WIDTH", 1)
+    monkeypatch.setattr(_form, "SINGLE_WIDTH", 1)
     single = FrechetReference(y).estimate(x, influences=every_row)
     bias = FrechetReference(y).plugin(x) - expected.value
     assert single.value == pytest.approx(expected.value, abs=1e-4 * bias)
@@ -402,3 +399,20 @@ def test_moments_of_single_precision_blocks():
     exact = x.astype(float)
     assert_allclose(moments.mean, exact.mean(axis=0), rtol=1e-13)
     assert_allclose(moments.cov, np.cov(exact.T), rtol=1e-5, atol=1e-6)
+
+
+def test_halves_of_named_rows_have_the_covariances_of_their_rows():
+    """One image a caption in both samples: a half's covariance has the divisor of its own rows."""
+    x, ids = skewed_rows(20, 90, 5), np.arange(90)
+    sample = sample_of("fake", gb.Sample(x, groups=ids))
+    half = sample.design.halves(np.random.default_rng(0))
+    for part, rows in zip(sample.halves(half), sample.design.rows_of_halves(half), strict=True):
+        assert_allclose(part.moments.cov, np.cov(x[rows].T), rtol=1e-12)
+
+
+@pytest.mark.parametrize("interval", ["jackknife", "bootstrap"])
+def test_resampled_intervals_are_refused_with_what_to_do(interval):
+    with pytest.raises(gb.InputError, match="may be left out"):
+        gb.frechet_distance(np.eye(8), np.eye(8), interval=interval)
+    with pytest.raises(gb.InputError, match="may be left out"):
+        gb.inception_score(np.eye(8), interval=interval)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 import genbounds as gb
-from genbounds.estimators import inception_estimate
+from genbounds.estimators import inception_estimate, inception_splits
 from tests.estimators.reference import log_inception_mpmath
 from tests.warnings_of import codes
 
@@ -122,3 +122,15 @@ def test_posteriors_may_be_rounded_to_bfloat16():
     assert score.value == pytest.approx(exact.value, rel=1e-3)
     with pytest.raises(gb.InputError, match=r"sum to 1\.0078"):
         gb.inception_score(probs * (1.0 + 2.0**-7))
+
+
+def test_splits_are_the_scores_of_the_parts():
+    probs = np.random.default_rng(5).dirichlet(np.full(4, 0.5), size=103)
+    scores = inception_splits(probs, splits=10)
+    assert [score.n for score in scores] == [11] * 3 + [10] * 7
+    assert scores[1] == gb.inception_score(probs[11:22], estimator="plugin")
+
+
+def test_splits_of_fewer_rows_than_two_each_are_refused():
+    with pytest.raises(gb.InputError, match="splits"):
+        inception_splits(np.full((5, 2), 0.5), splits=3)

@@ -4,31 +4,53 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
-from numpy.typing import NDArray
-
+from genbounds.core.design import Index
 from genbounds.core.estimate import Estimate, bias_left
 from genbounds.core.two_samples import shared_units
 from genbounds.estimators._extrapolation import LINEAR, Subsets, extrapolate
-from genbounds.estimators.frechet import _by_fit
-from genbounds.estimators.frechet._by_design import designed
-from genbounds.estimators.frechet._by_expansion import expanded
-from genbounds.estimators.frechet._outcome import joined
-from genbounds.estimators.frechet._pair import Pair, plugin_value
-from genbounds.estimators.frechet._sample import FEW_RATIO, FrechetSample, Regime, moments_of
+from genbounds.estimators.frechet._by_expansion import debias_by_expansion
+from genbounds.estimators.frechet._by_fit import DOUBTS, debias_by_fit, fit_goes_first
+from genbounds.estimators.frechet._outcome import make_estimate
+from genbounds.estimators.frechet._pair import FrechetPair, plugin_value
+from genbounds.estimators.frechet._sample import FEW_RATIO, FrechetSample, per_dimension
 from genbounds.estimators.spectrum_fit._one_sample import REPEATED_SHARE
 from genbounds.results import Diagnostic, caution, unreliable
 from genbounds.validation import InputError
 
 
-def plugin(fake: FrechetSample, real: FrechetSample, every_row: bool) -> Estimate:
+def debias(fake: FrechetSample, real: FrechetSample, *, every_row: bool) -> Estimate:
+    """Remove the bias of both samples by the method that their sizes call for."""
+    few = min(per_dimension(fake, real)) < FEW_RATIO
+    if few:
+        # A few repeated rows, which real images have, do not disturb a fit.
+        fake, real = (_without_repeats(sample) for sample in (fake, real))
+    shared = shared_units(fake.design, real.design) is not None
+    if not shared and fake.independent and real.independent:
+        if few:
+            return debias_by_fit(fake, real, every_row=every_row)
+        if fit_goes_first(fake, real):
+            estimate = debias_by_fit(fake, real, every_row=every_row)
+            doubts = {one.code for one in estimate.warnings if one.severity == "unreliable"}
+            if doubts.isdisjoint(DOUBTS):
+                return estimate
+    return debias_by_expansion(fake, real, every_row=every_row)
+
+
+def _without_repeats(sample: FrechetSample) -> FrechetSample:
+    design = sample.design
+    if design is None or not design.of_repeats:
+        return sample
+    return sample if design.units < (1.0 - REPEATED_SHARE) * design.n else sample.as_independent()
+
+
+def plugin(fake: FrechetSample, real: FrechetSample, *, every_row: bool) -> Estimate:
     """Return the biased value with the interval of its linear part."""
-    errors = Pair(fake, real).errors(every_row=every_row)
+    errors = FrechetPair(fake, real, every_row=every_row).expand().errors
     bias = errors[0].bias + errors[1].bias
     warnings: tuple[Diagnostic, ...] = ()
     if bias > 0.0:
         warnings = (bias_left(bias),)
-    return joined(
+    return make_estimate(
         "plug-in",
         plugin_value(_as_published(fake), _as_published(real)),
         (fake, real),
@@ -47,21 +69,21 @@ def _as_published(sample: FrechetSample) -> FrechetSample:
 
 
 def infinity(
-    fake: FrechetSample, real: FrechetSample, subsets: Subsets, every_row: bool
+    fake: FrechetSample, real: FrechetSample, subsets: Subsets, *, every_row: bool
 ) -> Estimate:
     """FD∞: the generated rows extrapolated in 1/N, the reference as it is."""
     if fake.rows is None or fake.n is None:
         raise InputError(
             "must be features for the estimator 'infinity', not moments.", argument="fake"
         )
-    rows, n = fake.rows, fake.n
-    pair = Pair(fake, real)
-    own, other = pair.errors(every_row=every_row)
+    n = fake.n
+    pair = FrechetPair(fake, real, every_row=every_row)
+    own, other = pair.expand().errors
 
-    def score(index: NDArray[np.intp]) -> float:
+    def score(index: Index) -> float:
         if index.size == n and not subsets.replace:
             return pair.plugin
-        return Pair(FrechetSample(moments_of(fake, index), rows, index), real).plugin
+        return FrechetPair(fake.some(index), real).plugin_alone
 
     line = extrapolate(score, n, subsets)
     warnings = subsets.warnings
@@ -76,7 +98,7 @@ def infinity(
                 "The estimator 'debiased' removes both.",
             ),
         )
-    return joined(
+    return make_estimate(
         "extrapolation",
         line.value,
         (fake, real),
@@ -86,30 +108,3 @@ def infinity(
         assumptions=(LINEAR,),
         details=line.details,
     )
-
-
-def debiased(fake: FrechetSample, real: FrechetSample, every_row: bool) -> Estimate:
-    """Remove the bias of both samples by the method that their sizes call for."""
-    regime = Regime.of(fake, real)
-    if regime.smaller < FEW_RATIO:
-        # A few repeated rows, which real images have, do not disturb a fit.
-        fake, real = (_without_repeats(sample) for sample in (fake, real))
-    common = shared_units(fake.design, real.design)
-    shared = common is not None and common.size > 1
-    if shared or not (fake.independent and real.independent):
-        return designed(fake, real, regime, every_row)
-    if regime.smaller < FEW_RATIO:
-        return _by_fit.fitted(fake, real, regime, every_row)
-    if _by_fit.goes_first(fake, real, regime):
-        found = _by_fit.fitted(fake, real, regime, every_row)
-        doubts = {one.code for one in found.warnings if one.severity == "unreliable"}
-        if doubts.isdisjoint(_by_fit.DOUBTS):
-            return found
-    return expanded(fake, real, regime, every_row)
-
-
-def _without_repeats(sample: FrechetSample) -> FrechetSample:
-    design = sample.design
-    if design is None or not design.found or design.units < (1.0 - REPEATED_SHARE) * design.n:
-        return sample
-    return sample.as_independent()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -19,25 +17,6 @@ Result = TypeVar("Result")
 # memory of the scheduler does not grow with the work.
 _QUEUED_PER_THREAD = 4
 _LEAST_QUEUED = 64
-
-# Of a sum, whose tasks bring rows along: the memory of the workers must not grow with them either.
-_AHEAD_PER_THREAD = 3
-
-
-def active_client() -> Any:
-    """Return the client of Dask on which this thread computes by default; None without one."""
-    distributed = sys.modules.get("distributed")
-    if distributed is None:
-        return None
-    try:
-        client = distributed.default_client()
-    except ValueError:
-        return None
-    try:
-        distributed.get_worker()
-    except ValueError:
-        return None if client.asynchronous else client
-    return None  # a piece of work that waits for others keeps its thread from them
 
 
 def run_on(
@@ -95,49 +74,6 @@ def run_on(
         yield indices.pop(future), result
         future.release()
         submit()
-
-
-def sum_on(
-    client: Any,
-    function: Callable[..., Result],
-    add: Callable[[Result, Result], Result],
-    tasks: Iterable[tuple[Any, ...]],
-    *,
-    threads: int,
-    then: str,
-) -> Result:
-    """Return the sum of ``function(*task)`` over one task or more; the workers add up as well.
-
-    Neighbours are added first, then neighbouring sums: the order is that of the tasks, whichever
-    worker is faster. Tasks are asked for as workers come to them. ``add(a, b)`` returns a + b; the
-    other arguments and the errors are those of `run_on`.
-    """
-    from distributed import wait
-
-    submitted = _submitter(client, threads)
-    most = _AHEAD_PER_THREAD * max(1, _threads_of(client))
-    running: deque[Any] = deque()
-    sums: list[tuple[int, Any]] = []  # of how many tasks, and the future of their sum
-
-    def join() -> None:
-        (first, one), (second, two) = sums[-2:]
-        sums[-2:] = [(first + second, submitted(add, (one, two)))]
-
-    with _explained(then):
-        for task in tasks:
-            running.append(submitted(function, task))
-            sums.append((1, running[-1]))
-            while len(sums) > 1 and sums[-2][0] == sums[-1][0]:
-                join()
-            if len(running) == most:
-                oldest = running.popleft()
-                wait(oldest)
-                if oldest.status != "finished":  # nor will the sum be
-                    break
-        while len(sums) > 1:
-            join()
-        found: Result = sums[0][1].result()
-    return found
 
 
 def unlike_here(client: Any) -> str | None:
