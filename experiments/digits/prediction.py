@@ -26,7 +26,7 @@ from experiments.digits.train import DEFAULT_CACHE, Config, Digits, prepare
 from experiments.record import PAGE, record, shown, stamp
 from genbounds.estimators import FrechetReference
 from genbounds.estimators._extrapolation import SPACINGS, Subsets, extrapolate
-from genbounds.estimators.inception._rows import InceptionRows
+from genbounds.estimators.inception._rows import InceptionForm
 
 MODELS = ("gan", "vae")
 SCORES = ("FID", "IS")
@@ -63,7 +63,7 @@ class Encoded:
         """Return the published, biased score."""
         if score == "FID":
             return self.reference.plugin(gb.Moments.from_features(rows))
-        return math.exp(InceptionRows(rows).value())
+        return math.exp(InceptionForm(rows).value())
 
     def truth(self, score: str, rows: Array) -> tuple[float, float]:
         """Return the score without its bias, and its standard error."""
