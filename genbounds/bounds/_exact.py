@@ -21,10 +21,10 @@ from genbounds.validation import check_installed
 
 DIGITS = 50
 
+# A Fraction, or an mpmath number of `DIGITS` digits.
 Number = Any
-"""A Fraction, or an mpmath number of `DIGITS` digits."""
+# Fractions, or nested lists of them, by name.
 Inputs = Mapping[str, Any]
-"""Fractions, or nested lists of them, by name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,23 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from genbounds.bounds import _covariances as cov
+from genbounds.bounds import _means as means
 from genbounds.bounds._assumptions import DEFINITE_REFERENCE, GAUSSIAN
 from genbounds.bounds._bound import Constants, kind, quantity
-from genbounds.bounds._covariances import (
-    centred_covariance,
-    dimension,
-    effective_rank_psi,
-    effective_rank_variance,
-    operator_norm,
-)
-from genbounds.bounds._means import (
-    absolute_sum_mean_norm,
-    bounded_mean_norm,
-    laurent_massart,
-    laurent_massart_mean_norm,
-    mean_norm_squared,
-    naive_mean_norm,
-)
 from genbounds.validation import Float
 
 
@@ -155,9 +142,9 @@ def m25_bonus(
     kappa: Any,
 ) -> Any:
     """Bonus of M25 (6)."""
-    squared = mean_norm_squared(c.part("mean"), n, delta, trace_square, operator)
+    squared = means.mean_norm_squared(c.part("mean"), n, delta, trace_square, operator)
     delta_mean = np.sqrt(squared)
-    covariance = squared + effective_rank_psi(
+    covariance = squared + cov.effective_rank_psi(
         c.part("rank"), n, delta, operator, effective_rank, kappa
     )
     mean = 2.0 * delta_mean * (delta_mean + sample_mean_gap)
@@ -196,8 +183,8 @@ def o24_bonus(
     absolute_sum: Any,
 ) -> Any:
     """Bonus of O24 (7)."""
-    delta_mean = absolute_sum_mean_norm(c.part("mean"), n, delta, d, absolute_sum)
-    covariance = delta_mean**2 + effective_rank_variance(
+    delta_mean = means.absolute_sum_mean_norm(c.part("mean"), n, delta, d, absolute_sum)
+    covariance = delta_mean**2 + cov.effective_rank_variance(
         c.part("rank"), n, delta, operator, effective_rank, max_variance
     )
     lead = 2.0 * (mean_gap + mean_error_norm + mean_deviation)
@@ -219,8 +206,8 @@ def o24_naive_bonus(
     max_variance: Any,
 ) -> Any:
     """Bonus of O24 (32)."""
-    delta_mean = naive_mean_norm(c.part("mean"), n, delta, d, max_variance)
-    covariance = delta_mean**2 + dimension(c.part("rank"), n, delta, d, operator)
+    delta_mean = means.naive_mean_norm(c.part("mean"), n, delta, d, max_variance)
+    covariance = delta_mean**2 + cov.dimension(c.part("rank"), n, delta, d, operator)
     lead = 2.0 * (mean_gap + mean_error_norm + mean_deviation)
     root = _root_term(c, reference_root_trace, covariance)
     return lead * delta_mean + root + _trace_term(c.part("trace"), n, delta, trace, operator, d)
@@ -240,8 +227,8 @@ def m25_bounded_bonus(
     kappa: Any,
 ) -> Any:
     """Bonus of M25 Theorem 5."""
-    first = bounded_mean_norm(c.part("mean"), n, delta, d, radius, trace)
-    second = first**2 + effective_rank_psi(
+    first = means.bounded_mean_norm(c.part("mean"), n, delta, d, radius, trace)
+    second = first**2 + cov.effective_rank_psi(
         c.part("rank"), n, delta, operator, effective_rank, kappa
     )
     mean = 2.0 * (first + sample_mean_gap) * first
@@ -289,7 +276,7 @@ def o24_plugin_bonus(
     operator = max_variance + c["operator_slack"] * np.sqrt(np.log(1.0 / delta) / n)
     trace = c["trace_factor"] * np.einsum("...ij,ji->...", kept, reference_cov)
     # ‖μ̂−μ‖ inside C_n is unknown to the user: its printed bound stands for it.
-    mean_error = absolute_sum_mean_norm(c.part("mean"), n, delta, d, absolute_sum)
+    mean_error = means.absolute_sum_mean_norm(c.part("mean"), n, delta, d, absolute_sum)
     rank = trace / operator
     return o24_bonus(
         c,
@@ -320,7 +307,7 @@ def m25_plugin_bonus(
     kept = adaptive_threshold(covariance, n, c["threshold"])
     trace = np.trace(kept, axis1=-2, axis2=-1)
     trace_square = np.square(kept).sum(axis=(-2, -1))
-    operator = operator_norm(kept)
+    operator = cov.operator_norm(kept)
     tiny = np.finfo(np.float64).tiny
     rank = trace / np.maximum(operator, tiny)
     return m25_bonus(
@@ -343,7 +330,7 @@ def m25_plugin_bonus(
 def _moved_terms(c: Constants, n: Any, log: Any, gap: Any, operator: Any, square: Any) -> Any:
     """Mean and trace terms of the bonus: what ⟨g, μ̂−μ⟩ and n⁻¹Σ‖x−μ‖² exceed."""
     mean = 2.0 * gap * np.sqrt(c["tail"] * operator * log / n)
-    return mean + laurent_massart(c, n, log, square, operator)
+    return mean + means.laurent_massart(c, n, log, square, operator)
 
 
 def distance_decomposition(
@@ -392,7 +379,7 @@ def distance_bonus(
     effective_rank: Any,
 ) -> Any:
     """Bonus with the covariance width `centred_covariance`, every log at union/δ."""
-    covariance = centred_covariance(c, n, delta, trace, trace_square, operator, effective_rank)
+    covariance = cov.centred_covariance(c, n, delta, trace, trace_square, operator, effective_rank)
     return _distance_terms(
         c, n, delta, mean_gap, trace_square, operator, reference_root_trace, covariance
     )
@@ -412,8 +399,8 @@ def distance_naive_bonus(
     """Bonus with the covariance width `dimension`, every log at union/δ but its own."""
     mean = c.part("mean", union=c["union"])
     raw = c.part("raw", tail=c["tail"])
-    covariance = dimension(raw, n, delta, d, operator)
-    covariance = covariance + laurent_massart_mean_norm(
+    covariance = cov.dimension(raw, n, delta, d, operator)
+    covariance = covariance + means.laurent_massart_mean_norm(
         mean, n, delta, trace, trace_square, operator
     )
     return _distance_terms(
@@ -464,7 +451,7 @@ def data_driven_bonus(
     unbiased = np.maximum(1.0 - c["bias"] * (d + 1.0) / m, 0.0)
     with np.errstate(divide="ignore"):
         trace = np.divide(scale * np.trace(covariance, axis1=-2, axis2=-1), shrink)
-        operator = np.divide(scale * operator_norm(covariance), shrink)
+        operator = np.divide(scale * cov.operator_norm(covariance), shrink)
         product = np.divide(scale * np.einsum("...ij,ji->...", covariance, reference_cov), shrink)
         reach = np.sqrt(scale) * sample_trace_root + np.sqrt(product) * spread
         most = np.minimum(np.divide(reach, unbiased), np.sqrt(trace * reference_trace))

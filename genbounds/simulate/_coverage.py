@@ -13,18 +13,9 @@ import numpy as np
 
 from genbounds._text import quoted
 from genbounds.bounds import Bound
+from genbounds.simulate import _trials as trials
 from genbounds.simulate._pieces import Piece, Progress, work
 from genbounds.simulate._store import COVERAGE
-from genbounds.simulate._trials import (
-    TAIL_ACCURACY,
-    chunk_sizes,
-    exact_misses,
-    miss_limits,
-    pool,
-    run_chunk,
-    stream,
-    tightness,
-)
 from genbounds.simulate._workers import Workers
 from genbounds.simulate.arms import SyntheticArm
 from genbounds.validation import Float, InputError, check_count, check_open_unit
@@ -101,7 +92,7 @@ class Coverage:
     def refuted(self) -> bool:
         """Whether more misses than claimed are certain at this confidence, or known exactly."""
         if self.exact is not None:
-            return self.exact[1] > self.claimed * (1.0 + TAIL_ACCURACY)
+            return self.exact[1] > self.claimed * (1.0 + trials.TAIL_ACCURACY)
         return self.miss_low > self.claimed
 
     def to_dict(self) -> dict[str, Any]:
@@ -176,25 +167,23 @@ def coverage(
     label = f"{bound.id}: {arm.name}, n={n}"
     study = [bound.id, dict(bound.constants), arm.name, n, delta, seed]
     pieces = []
-    for index, size in enumerate(chunk_sizes(bound, arm, n, replications)):
+    for index, size in enumerate(trials.chunk_sizes(bound, arm, n, replications)):
         key = json.dumps([*study, index, size], ensure_ascii=False)
-        seeds = stream(seed, bound.id, arm.name, n, index)
-        pieces.append(Piece(key, label, run_chunk, (bound, arm, n, (delta,), size, seeds)))
+        seeds = trials.stream(seed, bound.id, arm.name, n, index)
+        pieces.append(Piece(key, label, trials.run_chunk, (bound, arm, n, (delta,), size, seeds)))
     results = work(pieces, workers=workers, out=out, name=COVERAGE, progress=progress)
-    pooled = pool([results[piece.key] for piece in pieces], 0)
+    pooled = trials.pool([results[piece.key] for piece in pieces], 0)
+    labels: dict[str, Any] = {"subject": bound.id, "arm": arm.name, "n": n, "d": arm.d}
     return make_coverage(
-        subject=bound.id,
-        arm=arm.name,
-        n=n,
-        d=arm.d,
+        pooled.misses,
+        pooled.replications,
+        confidence,
         delta=delta,
         claimed=bound.claimed(delta),
-        misses=pooled.misses,
-        replications=pooled.replications,
-        confidence=confidence,
-        exact=exact_misses(bound, arm, n, (delta,))[0],
+        exact=trials.exact_misses(bound, arm, n, (delta,))[0],
         width=pooled.width,
         tightness=pooled.tightness,
+        **labels,
     )
 
 
@@ -290,28 +279,16 @@ def interval_coverage(
         )
     label = f"{subject}: {arm}" if arm else subject
     pieces = []
-    for index, start in enumerate(range(0, replications, chunk)):
-        size = min(chunk, replications - start)
+    for index, size in enumerate(trials.chunks(replications, chunk)):
         key = json.dumps(["interval", subject, arm, level, seed, index, size, chunk])
-        seeds = stream(seed, "interval", index)
+        seeds = trials.stream(seed, "interval", index)
         pieces.append(Piece(key, label, _intervals, (make_interval, draw, size, seeds)))
     workers = Workers(jobs=jobs, backend=backend, scheduler=scheduler, threads=threads)
     results = work(pieces, workers=workers, out=out, name=COVERAGE, progress=progress)
-    parts = [results[piece.key] for piece in pieces]
-    ends = np.array([pair for part in parts for pair in part["ends"]], dtype=np.float64)
-    low, high = ends[:, 0], ends[:, 1]
-    return from_ends(
-        low,
-        high,
-        centre=0.5 * (low + high),
-        truth=truth,
-        level=level,
-        confidence=confidence,
-        subject=subject,
-        arm=arm,
-        n=None,
-        d=None,
-    )
+    ends = np.array([pair for piece in pieces for pair in results[piece.key]["ends"]])
+    low, high = ends.T
+    labels: dict[str, Any] = {"subject": subject, "arm": arm, "n": None, "d": None}
+    return from_ends(low, high, 0.5 * (low + high), truth, level, confidence, **labels)
 
 
 def _intervals(
@@ -328,42 +305,38 @@ def _intervals(
 def from_ends(
     low: Float,
     high: Float,
-    *,
     centre: Float,
     truth: float,
     level: float,
     confidence: float,
-    subject: str,
-    arm: str,
-    n: int | None,
-    d: int | None,
+    **labels: Any,
 ) -> Coverage:
-    """Count how often intervals hold `truth`; half their width against the errors of `centre`."""
+    """Count how often intervals hold `truth`; half their width against the errors of `centre`.
+
+    `labels` say what was tested: subject, arm, n and d of `Coverage`.
+    """
     replications = low.size
-    hit = (low <= truth) & (truth <= high)  # NaN covers nothing
+    hits = (low <= truth) & (truth <= high)  # NaN covers nothing
     width = float(np.median(high - low))
     # The quantile at `level` is reported where ten replications lie beyond it.
     enough = replications * (1.0 - level) >= 10.0
     quantile = float(np.quantile(np.abs(centre - truth), level)) if enough else math.nan
     return make_coverage(
-        subject=subject,
-        arm=arm,
-        n=n,
-        d=d,
+        int(replications - np.count_nonzero(hits)),
+        replications,
+        confidence,
         delta=1.0 - level,
         claimed=1.0 - level,
-        misses=int(replications - np.count_nonzero(hit)),
-        replications=replications,
-        confidence=confidence,
         exact=None,
         width=width,
-        tightness=tightness(0.5 * width, quantile),
+        tightness=trials.tightness(0.5 * width, quantile),
+        **labels,
     )
 
 
-def make_coverage(*, misses: int, replications: int, confidence: float, **rest: Any) -> Coverage:
-    """Miss rate with its exact limits and its standard error; `rest` are the other fields."""
-    low, high = miss_limits(misses, replications, 1.0 - confidence)
+def make_coverage(misses: int, replications: int, confidence: float, **fields: Any) -> Coverage:
+    """Miss rate with its exact limits and its standard error, beside the other fields."""
+    low, high = trials.miss_limits(misses, replications, 1.0 - confidence)
     miss = misses / replications
     return Coverage(
         misses=misses,
@@ -373,5 +346,5 @@ def make_coverage(*, misses: int, replications: int, confidence: float, **rest: 
         miss_low=low,
         miss_high=high,
         stderr=math.sqrt(miss * (1.0 - miss) / replications),
-        **rest,
+        **fields,
     )

@@ -15,8 +15,8 @@ from genbounds.validation import InputError, how_to_install
 
 Result = TypeVar("Result")
 
+# Seconds until a scheduler without workers is an error: those of a batch system start late.
 LONGEST_WAIT = 600
-"""Seconds until a scheduler without workers is an error: those of a batch system start late."""
 
 _RESUME = "what was kept in a folder is safe, the same call goes on from there."
 

@@ -90,8 +90,8 @@ class FrechetEngine:
         # Both covariances have the same eigenvectors: products with R are then scalings.
         self.commuting = bool((turned == np.diag(diagonal)).all())
         ranks = [
-            int((part > eigenvalues.size * _EPS * part.max()).sum())
-            for part in (eigenvalues, reference_values)
+            int((values > eigenvalues.size * _EPS * values.max()).sum())
+            for values in (eigenvalues, reference_values)
         ]
         self.directions = max(min(ranks), 1)
         self.reference_trace = float(reference_values.sum())
@@ -102,7 +102,7 @@ class FrechetEngine:
         if device is not None:
             import torch
 
-            parts = tuple(torch.from_numpy(np.array(part)).to(device) for part in parts)
+            parts = tuple(torch.from_numpy(np.array(array)).to(device) for array in parts)
         self._roots, self._gap, self._factor = parts
 
     @property
@@ -145,17 +145,16 @@ class FrechetEngine:
         squares = (inner * inner).sum((1, 2))
         along = (gap[:, None, :] @ a)[:, 0]
         linear = (along * along).sum(1)
-        own = (s * s).sum(1)
-        second = 2.0 / n**2 * (squares + (pairs * pairs).sum((1, 2)) / 2.0 + own / 8.0)
+        second = 2.0 / n**2 * (squares + (pairs * pairs).sum((1, 2)) / 2.0 + (s * s).sum(1) / 8.0)
         columns = (linear, trace, squares, s, moved, second)
-        names = ("linear", "trace", "square", "roots", "moved")
         variance = []
-        for *given, rest in zip(*map(host, columns), strict=True):
-            known = dict(zip(names, given, strict=True))
-            known["moved"] = known["moved"][known["roots"] > 0.0]
-            known["roots"] = known["roots"][known["roots"] > 0.0]
-            influence = gaussian_influence_variance(**known, n=n)
-            variance.append(max(influence, 0.0) / n + float(rest))
+        for *ratios, roots, shifts, remainder in zip(*map(host, columns), strict=True):
+            moments = dict(zip(("linear", "trace", "square"), ratios, strict=True))
+            positive = roots > 0.0
+            influence = gaussian_influence_variance(
+                **moments, roots=roots[positive], moved=shifts[positive], n=n
+            )
+            variance.append(max(influence, 0.0) / n + float(remainder))
         return bias, np.array(variance)
 
     def plugin(self, parts: DistanceParts, *, scale: float = 1.0) -> Array:

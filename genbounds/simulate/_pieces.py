@@ -64,8 +64,8 @@ def work(
     """
     everything = versions() | dict(configuration or {}) | {"threads": workers.threads}
     with nullcontext() if out is None else open_store(out, everything, name=name) as store:
-        kept = {} if store is None else {piece.key: store.get(piece.key) for piece in pieces}
-        results = {key: result for key, result in kept.items() if result is not None}
+        stored = {} if store is None else {piece.key: store.get(piece.key) for piece in pieces}
+        results = {key: result for key, result in stored.items() if result is not None}
         pending = [piece for piece in pieces if piece.key not in results]
         tasks = [(piece.function, piece.arguments) for piece in pending]
         # Closed on the way out of an error as well: that ends processes and clusters at once.

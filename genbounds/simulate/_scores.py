@@ -16,7 +16,7 @@ from genbounds.simulate._coverage import Coverage, from_ends
 from genbounds.simulate._engine import FrechetEngine, check_device
 from genbounds.simulate._pieces import Piece, Progress, work
 from genbounds.simulate._store import COVERAGE
-from genbounds.simulate._trials import stream
+from genbounds.simulate._trials import chunks, stream
 from genbounds.simulate._wishart import White, draw_white, draw_white_on
 from genbounds.simulate._workers import Workers
 from genbounds.simulate.arms import FrechetArm, GaussianArm
@@ -117,18 +117,15 @@ class FrechetScores:
         """
         if self.estimator == "plugin":
             raise InputError("the estimator 'plugin' has no intervals here: ask for 'debiased'.")
-        return from_ends(
-            self.low,
-            self.high,
-            centre=self.values,
-            truth=self.truth,
-            level=self.level,
-            confidence=check_open_unit("confidence", confidence),
-            subject="debiased FD",
-            arm=self.arm,
-            n=self.n,
-            d=self.d,
-        )
+        confidence = check_open_unit("confidence", confidence)
+        labels: dict[str, Any] = {
+            "subject": "debiased FD",
+            "arm": self.arm,
+            "n": self.n,
+            "d": self.d,
+        }
+        ends = (self.low, self.high)
+        return from_ends(*ends, self.values, self.truth, self.level, confidence, **labels)
 
 
 def frechet_scores(
@@ -200,15 +197,15 @@ def frechet_scores(
     study = ["frechet-scores", arm.name, arm.facts["distance"], n, estimator, seed]
     label = f"{arm.name}, n={n}"
     pieces = []
-    for index, start in enumerate(range(0, replications, size)):
-        count = min(size, replications - start)
+    for index, count in enumerate(chunks(replications, size)):
         seeds = stream(seed, "frechet-scores", arm.name, n, index)
         key = json.dumps([*study, device, index, count], ensure_ascii=False)
         pieces.append(Piece(key, label, _batch, (engine, arm.d, n, count, debias, seeds)))
     results = work(pieces, workers=workers, out=out, name=COVERAGE, progress=progress)
-    parts = [results[piece.key] for piece in pieces]
-    centre = np.concatenate([part["values"] for part in parts])
-    reach = student_quantile(level, n - 1.0) * np.concatenate([part["stderr"] for part in parts])
+    batches = [results[piece.key] for piece in pieces]
+    centre = np.concatenate([batch["values"] for batch in batches])
+    stderr = np.concatenate([batch["stderr"] for batch in batches])
+    reach = student_quantile(level, n - 1.0) * stderr
     return FrechetScores(
         arm=arm.name,
         n=n,
@@ -230,12 +227,9 @@ def _batch(
     if engine.device is not None:
         return _scored(engine, draw_white_on(engine.device, d, n, count, seeds), n, debias)
     rng = np.random.default_rng(seeds)
-    size = max(_SLICE_SIZE // d**2, 1)
-    slices = [
-        _scored(engine, draw_white(d, n, min(size, count - start), rng), n, debias)
-        for start in range(0, count, size)
-    ]
-    return {key: [x for part in slices for x in part[key]] for key in ("values", "stderr")}
+    sizes = chunks(count, max(_SLICE_SIZE // d**2, 1))
+    slices = [_scored(engine, draw_white(d, n, size, rng), n, debias) for size in sizes]
+    return {key: [x for scores in slices for x in scores[key]] for key in ("values", "stderr")}
 
 
 def _scored(engine: FrechetEngine, white: White, n: int, debias: bool) -> dict[str, list[float]]:

@@ -141,31 +141,31 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
     # Exclusive: a second run on the same folder is refused for as long as this one lives.
     connection.execute("PRAGMA locking_mode = EXCLUSIVE")
     connection.execute("BEGIN EXCLUSIVE")
-    found = connection.execute("SELECT name, sql FROM sqlite_schema WHERE sql NOT NULL").fetchall()
-    if found:
-        if dict(found) != _TABLES:
+    tables = connection.execute("SELECT name, sql FROM sqlite_schema WHERE sql NOT NULL").fetchall()
+    if tables:
+        if dict(tables) != _TABLES:
             raise sqlite3.DatabaseError("it holds other tables")
         (state,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
         if state != "ok":
             raise _damaged(path, state)
     # A write in any case: a read-only folder is refused before any work, not after the first piece.
     connection.execute(f"PRAGMA application_id = {_APPLICATION}")
-    if not found:
+    if not tables:
         for statement in _TABLES.values():
             connection.execute(statement)
     connection.commit()
 
 
 def _agree(connection: sqlite3.Connection, path: Path, wanted: Mapping[str, str]) -> None:
-    kept = dict(connection.execute("SELECT key, value FROM configuration").fetchall())
-    if not kept:
+    stored = dict(connection.execute("SELECT key, value FROM configuration").fetchall())
+    if not stored:
         with connection:
             connection.executemany("INSERT INTO configuration VALUES (?, ?)", wanted.items())
         return
     differences = [
-        f"{key} {kept.get(key, 'unknown')} there, {wanted.get(key, 'unknown')} asked"
-        for key in sorted(kept.keys() | wanted.keys(), key=str)
-        if kept.get(key) != wanted.get(key)
+        f"{key} {stored.get(key, 'unknown')} there, {wanted.get(key, 'unknown')} asked"
+        for key in sorted(stored.keys() | wanted.keys(), key=str)
+        if stored.get(key) != wanted.get(key)
     ]
     if differences:
         raise InputError(

@@ -29,9 +29,12 @@ TAIL_ACCURACY = 1e-7
 def chunk_sizes(bound: Bound, arm: SyntheticArm, n: int, replications: int) -> tuple[int, ...]:
     """Cut `replications` into chunks that fit in memory, whatever the number of workers."""
     most = _CHUNK_SIZE // max(arm.size(bound.needs, n), 1)
-    size = min(max(most, 1), _LARGEST_CHUNK)
-    full, rest = divmod(replications, size)
-    return (size,) * full + ((rest,) if rest else ())
+    return chunks(replications, min(max(most, 1), _LARGEST_CHUNK))
+
+
+def chunks(replications: int, most: int) -> tuple[int, ...]:
+    """Cut `replications` into chunks of at most `most`."""
+    return tuple(min(most, replications - start) for start in range(0, replications, most))
 
 
 def stream(seed: int, *keys: object) -> SeedSequence:
@@ -69,12 +72,12 @@ def run_chunk(
     misses, widths, quantiles, trivial = [], [], [], []
     for delta in deltas:
         width = as_rows(bound.width(**quantities, delta=delta), replications)
-        held = (error <= width).all(axis=1)  # not error > width: NaN on either side is a miss
-        misses.append(int(replications - np.count_nonzero(held)))
+        hits = (error <= width).all(axis=1)  # not error > width: NaN on either side is a miss
+        misses.append(int(replications - np.count_nonzero(hits)))
         widths.append(float(np.median(width.max(axis=1))))
         claimed = bound.claimed(delta)
-        known = replications * claimed >= _BEYOND
-        quantiles.append(float(np.quantile(largest, 1.0 - claimed)) if known else math.nan)
+        enough = replications * claimed >= _BEYOND
+        quantiles.append(float(np.quantile(largest, 1.0 - claimed)) if enough else math.nan)
         trivial.append(int(np.count_nonzero((width >= most).all(axis=1))))
     return {
         "replications": replications,
@@ -113,8 +116,8 @@ def pool(chunks: Sequence[Mapping[str, Any]], index: int) -> Pooled:
     )
 
 
+# A probability with its numerical limits.
 Exact = tuple[float, float, float]
-"""A probability with its numerical limits."""
 
 
 def exact_misses(
@@ -138,7 +141,7 @@ def exact_misses(
     facts |= listed.statistics
     if not {*bound.width_needs, *bound.error_needs} <= facts.keys() | {"delta"}:
         return [None] * len(deltas)
-    error, found = bound.error(**facts), list[Exact | None]()
+    error, exact = bound.error(**facts), list[Exact | None]()
     for delta in deltas:
         width = bound.width(**facts, delta=delta)
         # An outcome on the very edge of the bound is decided by rounding: granted to the bound.
@@ -146,18 +149,18 @@ def exact_misses(
         probabilities = listed.probabilities
         miss = float(probabilities[np.broadcast_to(missed, probabilities.shape)].sum())
         high = 1.0 if listed.lower_only else min(miss * (1.0 + listed.accuracy), 1.0)
-        found.append((miss, miss / (1.0 + listed.accuracy), high))
-    return found
+        exact.append((miss, miss / (1.0 + listed.accuracy), high))
+    return exact
 
 
 def miss_limits(misses: int, replications: int, alpha: float) -> tuple[float, float]:
     """Clopper–Pearson limits of a miss rate, each wrong with probability at most alpha/2."""
     from scipy.special import betainccinv, betaincinv
 
-    kept = replications - misses
+    hits = replications - misses
     # Equal to statsmodels.stats.proportion.proportion_confint(method="beta") to the last bit.
-    low = float(betaincinv(misses, kept + 1, alpha / 2.0)) if misses else 0.0
-    high = float(betainccinv(misses + 1, kept, alpha / 2.0)) if kept else 1.0
+    low = float(betaincinv(misses, hits + 1, alpha / 2.0)) if misses else 0.0
+    high = float(betainccinv(misses + 1, hits, alpha / 2.0)) if hits else 1.0
     return low, high
 
 

@@ -15,8 +15,8 @@ from numpy.random import Generator, SeedSequence
 
 from genbounds.validation import Float
 
+# A NumPy array or a torch tensor.
 Array = Any
-"""A NumPy array or a torch tensor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ def draw_white_on(device: str, d: int, n: int, replications: int, seeds: SeedSeq
     """Draw on a torch device; the few χ² variables, for which torch takes no seed, on the host."""
     import torch
 
-    normal, other = seeds.spawn(2)
+    normal, chi_square = seeds.spawn(2)
     generator = torch.Generator(device=device)
     generator.manual_seed(int(normal.generate_state(1, np.uint64)[0] >> np.uint64(1)))
     columns = min(d, n - 1)
@@ -71,7 +71,7 @@ def draw_white_on(device: str, d: int, n: int, replications: int, seeds: SeedSeq
 
     mean, triangle = standard(replications, d), standard(replications, d, columns).tril(-1)
     degrees = (n - 1.0) - np.arange(columns)
-    chi_squares = np.random.default_rng(other).chisquare(degrees, (replications, columns))
+    chi_squares = np.random.default_rng(chi_square).chisquare(degrees, (replications, columns))
     diagonal = torch.diagonal(triangle, dim1=1, dim2=2)
     diagonal.copy_(torch.from_numpy(np.sqrt(chi_squares)))
     return White(mean, triangle)

@@ -57,8 +57,8 @@ class VendiArm(SyntheticArm):
     @cached_property
     def facts(self) -> Facts:
         """True quantities by name."""
-        known = {"order": self.order, "kept": self.kept, "frequencies": self.frequencies}
-        return dict(self.arm.facts) | {k: v for k, v in known.items() if v is not None}
+        more = {"order": self.order, "kept": self.kept, "frequencies": self.frequencies}
+        return dict(self.arm.facts) | {k: v for k, v in more.items() if v is not None}
 
     def draw(self, n: int, rng: Generator) -> Float:
         """Return `n` rows of features."""
@@ -136,20 +136,20 @@ class NystromArm(SyntheticArm):
     def _of_classes(self, probabilities: Float, n: int, replications: int, rng: Generator) -> Float:
         """Shares of the classes that some landmark belongs to; the others are lost."""
         t = min(self.landmarks, n)
-        seen = rng.multinomial(t, probabilities, replications)
-        rest = rng.multinomial(n - t, probabilities, replications)
-        return np.where(seen > 0, (seen + rest) / n, 0.0)
+        landmarks = rng.multinomial(t, probabilities, replications)
+        others = rng.multinomial(n - t, probabilities, replications)
+        return np.where(landmarks > 0, (landmarks + others) / n, 0.0)
 
     def _of_features(self, n: int, replications: int, rng: Generator) -> Float:
         rows = self.arm.draw(replications * n, rng).reshape(replications, n, -1)
         _, values, axes = np.linalg.svd(rows[:, : self.landmarks], full_matrices=False)
         # Directions that rounding alone has put among those of the landmarks do not count.
-        kept = values > 1e-7 * values[:, :1]
-        inside = (rows @ np.swapaxes(axes, 1, 2)) * kept[:, None, :]
-        found = np.linalg.eigvalsh(np.swapaxes(inside, 1, 2) @ inside / n)
-        out = np.zeros((replications, self.d))
-        out[:, : found.shape[1]] = np.maximum(found, 0.0)
-        return out
+        spanned = values > 1e-7 * values[:, :1]
+        inside = (rows @ np.swapaxes(axes, 1, 2)) * spanned[:, None, :]
+        eigenvalues = np.linalg.eigvalsh(np.swapaxes(inside, 1, 2) @ inside / n)
+        spectra = np.zeros((replications, self.d))
+        spectra[:, : eigenvalues.shape[1]] = np.maximum(eigenvalues, 0.0)
+        return spectra
 
     def size(self, names: Names, n: int) -> int:
         """Numbers held for each replication."""

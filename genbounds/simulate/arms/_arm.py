@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -9,13 +10,14 @@ from typing import Any
 
 import numpy as np
 from numpy.random import Generator
+from numpy.typing import ArrayLike
 
 from genbounds.bounds import Facts
 from genbounds.simulate.arms._tilting import Tilted
-from genbounds.validation import Float
+from genbounds.validation import Float, InputError
 
+# Names of sample quantities: the vocabulary of the catalogue.
 Names = Collection[str]
-"""Names of sample quantities: the vocabulary of the catalogue."""
 
 Statistics = dict[str, Float]
 
@@ -92,8 +94,8 @@ class SyntheticArm(ABC):
         rows = self.draw(replications * n, rng).reshape(replications, n, self.d)
         out = self.reduce(names, rows)
         if "second_mean" in names:  # of a second, independent sample
-            other = self.draw(replications * n, rng).reshape(replications, n, self.d)
-            out |= {"second_mean": other.mean(axis=1)[:, 0]}
+            second = self.draw(replications * n, rng).reshape(replications, n, self.d)
+            out |= {"second_mean": second.mean(axis=1)[:, 0]}
         return out
 
     def reduce(self, names: Names, rows: Float) -> Statistics:
@@ -145,6 +147,23 @@ class SyntheticArm(ABC):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name})"
+
+
+def check_positive(name: str, value: float) -> float:
+    """Return a parameter that must be positive and finite."""
+    if not 0.0 < value < math.inf:
+        raise InputError(f"`{name}` must be positive and finite; got {value!r}.")
+    return float(value)
+
+
+def check_shares(name: str, values: ArrayLike, count: int | None = None) -> Float:
+    """Return probabilities, `count` of them where that is given."""
+    shares = np.array(values, dtype=np.float64)
+    fits = shares.ndim == 1 and count in (None, shares.size)
+    if not (fits and (shares >= 0.0).all() and abs(float(shares.sum()) - 1.0) < 1e-9):
+        number = "" if count is None else f"{count} "
+        raise InputError(f"`{name}` must be {number}non-negative numbers of sum one.")
+    return np.asarray(shares / shares.sum())
 
 
 def reduce_rows(names: Names, rows: Float, facts: Mapping[str, Any]) -> Statistics:

@@ -10,17 +10,16 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike
 
 from genbounds.bounds import Facts
-from genbounds.simulate.arms._arm import Names, Statistics, SyntheticArm
-from genbounds.simulate.arms._tilting import (
-    Tilted,
-    draw_parts,
-    log_direction_mean,
-    mixture_weights,
-    random_directions,
-    strengths,
-    tilted_probabilities,
+from genbounds.simulate.arms import _tilting as tilting
+from genbounds.simulate.arms._arm import (
+    Names,
+    Statistics,
+    SyntheticArm,
+    check_positive,
+    check_shares,
 )
-from genbounds.validation import Float, InputError, check_count
+from genbounds.simulate.arms._tilting import Tilted
+from genbounds.validation import Float, check_count
 
 
 class SphereArm(SyntheticArm):
@@ -36,9 +35,7 @@ class SphereArm(SyntheticArm):
 
     def __init__(self, d: int, radius: float = 1.0) -> None:
         self._d = check_count("d", d)
-        if not 0.0 < radius < np.inf:
-            raise InputError(f"`radius` must be positive and finite; got {radius!r}.")
-        self.radius = float(radius)
+        self.radius = check_positive("radius", radius)
         self.name = f"sphere(d={self._d}, radius={self.radius:g})"
 
     @cached_property
@@ -83,23 +80,27 @@ class SphereArm(SyntheticArm):
         d = self._d
 
         def spread(kappa: float) -> float:
-            return float(log_direction_mean(np.asarray(kappa), d))
+            return float(tilting.log_direction_mean(np.asarray(kappa), d))
 
         def cost(kappa: float) -> float:
             slope = (spread(kappa * 1.0001) - spread(kappa * 0.9999)) / (2e-4 * kappa)
             return n * (kappa * slope - spread(kappa))
 
-        kappas = [0.0, *strengths(cost, low=1e-6, high=200.0)]
-        rows = draw_parts(kappas, count, rng, lambda kappa, k: _towards(kappa, k, n, d, rng))
+        kappas = [0.0, *tilting.strengths(cost, low=1e-6, high=200.0)]
+        rows = tilting.draw_parts(
+            kappas, count, rng, lambda kappa, k: _towards(kappa, k, n, d, rng)
+        )
         length = np.linalg.norm(rows.sum(axis=1), axis=1)
-        ratios = [log_direction_mean(kappa * length, d) - n * spread(kappa) for kappa in kappas]
-        return self.radius * rows, mixture_weights(ratios)
+        ratios = [
+            tilting.log_direction_mean(kappa * length, d) - n * spread(kappa) for kappa in kappas
+        ]
+        return self.radius * rows, tilting.mixture_weights(ratios)
 
 
 def _towards(kappa: float, k: int, n: int, d: int, rng: Generator) -> Float:
     """Von Mises–Fisher rows of shape (k, n, d), one random direction for each of the k samples."""
     if kappa == 0.0 or k == 0:
-        return random_directions(k * n, d, rng).reshape(k, n, d)
+        return tilting.random_directions(k * n, d, rng).reshape(k, n, d)
     if d == 1:
         sign = np.where(rng.random((k, n)) < 1.0 / (1.0 + math.exp(-2.0 * kappa)), 1.0, -1.0)
         return (sign * np.where(rng.random((k, 1)) < 0.5, 1.0, -1.0))[:, :, None]
@@ -109,7 +110,7 @@ def _towards(kappa: float, k: int, n: int, d: int, rng: Generator) -> Float:
     rows = np.asarray(vonmises_fisher(axis, kappa).rvs(k * n, random_state=rng)).reshape(k, n, d)
     # The reflection that carries the axis to the direction: the distribution about the axis,
     # which is symmetric, stays as it is.
-    normal = random_directions(k, d, rng) - axis
+    normal = tilting.random_directions(k, d, rng) - axis
     normal /= np.linalg.norm(normal, axis=1, keepdims=True)
     return np.asarray(rows - 2.0 * (rows @ normal[:, :, None]) * normal[:, None, :])
 
@@ -126,10 +127,7 @@ class CategoricalArm(SyntheticArm):
     """
 
     def __init__(self, probabilities: ArrayLike, *, name: str | None = None) -> None:
-        p = np.array(probabilities, dtype=np.float64)
-        if not (p.ndim == 1 and (p >= 0.0).all() and abs(p.sum() - 1.0) < 1e-9):
-            raise InputError("`probabilities` must be non-negative and sum to one.")
-        self.probabilities: Float = p / p.sum()
+        self.probabilities = p = check_shares("probabilities", probabilities)
         self.name = name or f"one-hot(d={p.size}, largest {p.max():g})"
 
     @cached_property
@@ -173,9 +171,9 @@ class CategoricalArm(SyntheticArm):
         p = self.probabilities
         d = p.size
         # new[j, i]: probability of class j in the i-th tilt, if it is the class that is tilted.
-        lists = [tilted_probabilities(float(value), n) for value in p]
-        depth = min(len(found) for found in lists)
-        new = np.array([found[:depth] for found in lists])
+        lists = [tilting.tilted_probabilities(float(value), n) for value in p]
+        depth = min(map(len, lists))
+        new = np.array([tilts[:depth] for tilts in lists])
 
         def draw(tilt: int | None, k: int) -> Float:
             if tilt is None:
@@ -193,9 +191,9 @@ class CategoricalArm(SyntheticArm):
             each = counts * np.log(q / p) + (n - counts) * np.log((1.0 - q) / (1.0 - p))
             return np.asarray(np.logaddexp.reduce(each, axis=1) - math.log(d))
 
-        parts = [None, *range(depth)]
-        counts = draw_parts(parts, count, rng, draw)
+        tilts = [None, *range(depth)]
+        counts = tilting.draw_parts(tilts, count, rng, draw)
         return Tilted(
             statistics=self._from_shares(names, counts / n),
-            log_weights=mixture_weights([log_ratio(part, counts) for part in parts]),
+            log_weights=tilting.mixture_weights([log_ratio(tilt, counts) for tilt in tilts]),
         )

@@ -10,7 +10,7 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike
 
 from genbounds.bounds import Facts
-from genbounds.simulate.arms._arm import SyntheticArm
+from genbounds.simulate.arms._arm import SyntheticArm, check_positive
 from genbounds.validation import Float, InputError, as_floats
 
 _SYMMETRY_RTOL = 1e-6  # of the largest entry, as in `Moments`
@@ -161,9 +161,7 @@ class SkewedArm(CovarianceArm):
     def __init__(
         self, mean: ArrayLike, cov: ArrayLike, *, shape: float, name: str | None = None
     ) -> None:
-        if not shape > 0.0:
-            raise InputError(f"`shape` must be positive; got {shape!r}.")
-        self.shape = float(shape)
+        self.shape = check_positive("shape", shape)
         super().__init__(mean, cov, name=name)
 
     def _describe(self) -> str:

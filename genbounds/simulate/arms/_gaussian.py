@@ -12,20 +12,10 @@ from numpy.random import Generator
 
 from genbounds.bounds import Facts, normal_product_tail, weighted_chi_square_tail
 from genbounds.simulate._wishart import draw_triangle
+from genbounds.simulate.arms import _tilting as tilting
 from genbounds.simulate.arms._arm import Names, Statistics
 from genbounds.simulate.arms._covariance import CovarianceArm
-from genbounds.simulate.arms._tilting import (
-    LEVELS,
-    Tilted,
-    draw_parts,
-    log_direction_mean,
-    log_sphere_mean,
-    mixture_weights,
-    part_sizes,
-    random_directions,
-    strengths,
-    tilted_starts,
-)
+from genbounds.simulate.arms._tilting import Tilted
 from genbounds.validation import Float
 
 _OF_SCATTER = {"covariance", "raw_covariance", "sample_variance", "mean_square"}
@@ -188,8 +178,8 @@ class GaussianArm(CovarianceArm):
             return None
         parts = [(0, 0.0)] + [
             (start, sign * math.sqrt(2.0 * level / start))
-            for start in tilted_starts(n)
-            for level in LEVELS
+            for start in tilting.tilted_starts(n)
+            for level in tilting.LEVELS
             for sign in (1.0, -1.0)
         ]
 
@@ -199,11 +189,11 @@ class GaussianArm(CovarianceArm):
             z[:, :start] += shift
             return z
 
-        white = draw_parts(parts, count, rng, draw)
+        white = tilting.draw_parts(parts, count, rng, draw)
         sums = {start: white[:, :start].sum(axis=1) for start in {start for start, _ in parts}}
         ratios = [shift * sums[start] - 0.5 * start * shift**2 for start, shift in parts]
         rows = self.facts["mean"] + math.sqrt(self.facts["variance"]) * white
-        return rows[:, :, None], mixture_weights(ratios)
+        return rows[:, :, None], tilting.mixture_weights(ratios)
 
 
 def _variance_tail(degrees: int, n: int, variance: float, threshold: float) -> float:
@@ -249,12 +239,12 @@ def tilted_gaussian(
         return None
     scattered = not set(names) <= _OF_MEANS
     frame = _Frame(features.eigenvalues, n)
-    parts = _parts(features, frame, scattered=scattered, gap=gap)
+    tilts = _tilts(features, frame, scattered=scattered, gap=gap)
     blocks = []
-    for part, k in zip(parts, part_sizes(len(parts), count, rng), strict=True):
+    for tilt, k in zip(tilts, tilting.part_sizes(len(tilts), count, rng), strict=True):
         mean = rng.standard_normal((k, features.d)) / math.sqrt(n)
         factor = draw_triangle(features.d, n, k, rng) if scattered else np.zeros((k, features.d, 0))
-        blocks.append(part.move(_White(frame, mean, factor), rng))
+        blocks.append(tilt.move(_White(frame, mean, factor), rng))
     drawn = _White(
         frame,
         np.concatenate([block.mean for block in blocks]),
@@ -262,36 +252,37 @@ def tilted_gaussian(
     )
     deviation = "mean_deviation" in names
     wanted = [*names, "covariance"] if deviation else list(names)
-    found = arm.from_white(wanted, n, drawn.mean, drawn.factor if scattered else None)
+    statistics = arm.from_white(wanted, n, drawn.mean, drawn.factor if scattered else None)
     if deviation:  # at its largest possible value; see `SyntheticArm.tilted`
-        found["mean_deviation"] = np.sqrt(np.trace(found["covariance"], axis1=1, axis2=2))
+        scatter = np.trace(statistics["covariance"], axis1=1, axis2=2)
+        statistics["mean_deviation"] = np.sqrt(scatter)
     return Tilted(
-        statistics={name: found[name] for name in names if name in found},
-        log_weights=mixture_weights([part.log_ratio(drawn) for part in parts]),
+        statistics={name: statistics[name] for name in names if name in statistics},
+        log_weights=tilting.mixture_weights([tilt.log_ratio(drawn) for tilt in tilts]),
     )
 
 
-def _parts(
+def _tilts(
     features: GaussianArm, frame: _Frame, *, scattered: bool, gap: Float | None
-) -> list[_Part]:
+) -> list[_Tilt]:
     """List the mixture: the distribution itself, and tilts of the sizes that cost each level."""
     n = frame.n
-    shifts = [math.sqrt(2.0 * level / n) for level in LEVELS]
-    parts: list[_Part] = [_Part(), *(_Shift(size) for size in shifts)]
+    shifts = [math.sqrt(2.0 * level / n) for level in tilting.LEVELS]
+    tilts: list[_Tilt] = [_Tilt(), *(_Shift(size) for size in shifts)]
     if gap is not None:
         white_gap = features.along_axes(gap) * np.sqrt(features.eigenvalues)
         norm = float(np.linalg.norm(white_gap))
         if norm > 0.0:
             steps = [sign * size for sign in (1.0, -1.0) for size in shifts]
-            parts += [_AlongGap(size, direction=white_gap / norm) for size in steps]
+            tilts += [_AlongGap(size, direction=white_gap / norm) for size in steps]
     if scattered:
-        parts += _norm_parts(frame, 1.0) + _norm_parts(frame, -1.0)
-        logs = strengths(lambda x: n * _inflation(np.exp([x])), low=0.0, high=60.0)
-        parts += [_Lead(math.exp(x)) for x in logs]
-    return parts
+        tilts += _norm_tilts(frame, 1.0) + _norm_tilts(frame, -1.0)
+        logs = tilting.strengths(lambda x: n * _inflation(np.exp([x])), low=0.0, high=60.0)
+        tilts += [_Lead(math.exp(x)) for x in logs]
+    return tilts
 
 
-def _norm_parts(frame: _Frame, sign: float) -> list[_Part]:
+def _norm_tilts(frame: _Frame, sign: float) -> list[_Tilt]:
     """Variances changed so that Σ‖x‖² is larger (`sign` 1) or smaller (−1)."""
 
     def size(x: float) -> float:
@@ -300,7 +291,7 @@ def _norm_parts(frame: _Frame, sign: float) -> list[_Part]:
     def cost(x: float) -> float:
         return frame.n * _inflation(1.0 / (1.0 - size(x) * frame.shares))
 
-    return [_Norm(size(x)) for x in strengths(cost, low=0.0, high=30.0)]
+    return [_Norm(size(x)) for x in tilting.strengths(cost, low=0.0, high=30.0)]
 
 
 def _inflation(factors: Float) -> float:
@@ -327,7 +318,7 @@ class _White:
     def directions(self, rng: Generator) -> Float:
         """Uniform unit vectors in the leading eigenspace, one for each sample."""
         v = np.zeros(self.mean.shape)
-        v[:, self.frame.lead] = random_directions(len(v), self.frame.multiplicity, rng)
+        v[:, self.frame.lead] = tilting.random_directions(len(v), self.frame.multiplicity, rng)
         return v
 
     # All that the densities of the tilts depend on, beside the mean.
@@ -353,7 +344,7 @@ class _White:
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _Tilt:
     """A part of the mixture; this one is the distribution itself, the others are tilts of it."""
 
     size: float = 0.0
@@ -367,7 +358,7 @@ class _Part:
         return np.zeros(len(x.mean))
 
 
-class _Shift(_Part):
+class _Shift(_Tilt):
     """The mean shifted by `size` in a random leading direction, integrated out of the density."""
 
     def move(self, x: _White, rng: Generator) -> _White:
@@ -375,12 +366,12 @@ class _Shift(_Part):
 
     def log_ratio(self, x: _White) -> Float:
         n = x.frame.n
-        spread = log_direction_mean(n * self.size * x.along, x.frame.multiplicity)
+        spread = tilting.log_direction_mean(n * self.size * x.along, x.frame.multiplicity)
         return np.asarray(-0.5 * n * self.size**2 + spread)
 
 
 @dataclass(frozen=True, slots=True)
-class _AlongGap(_Part):
+class _AlongGap(_Tilt):
     """The mean shifted by `size` along a unit vector."""
 
     direction: Float = field(kw_only=True)
@@ -393,7 +384,7 @@ class _AlongGap(_Part):
         return np.asarray(-0.5 * n * self.size**2 + n * self.size * (x.mean @ self.direction))
 
 
-class _Norm(_Part):
+class _Norm(_Tilt):
     """Variances multiplied by 1/(1 − size λ_j/λ_1): Σ‖x‖² changes in the way that costs least."""
 
     def move(self, x: _White, rng: Generator) -> _White:
@@ -405,7 +396,7 @@ class _Norm(_Part):
         return np.asarray(0.5 * x.frame.n * log_det + 0.5 * self.size * x.energy)
 
 
-class _Lead(_Part):
+class _Lead(_Tilt):
     """The variance of a random leading direction, integrated out, multiplied by `size`."""
 
     def move(self, x: _White, rng: Generator) -> _White:
@@ -415,5 +406,5 @@ class _Lead(_Part):
         return _White(x.frame, mean, factor)
 
     def log_ratio(self, x: _White) -> Float:
-        tilt = log_sphere_mean(0.5 * (1.0 - 1.0 / self.size) * x.second)
+        tilt = tilting.log_sphere_mean(0.5 * (1.0 - 1.0 / self.size) * x.second)
         return np.asarray(-0.5 * x.frame.n * math.log(self.size) + tilt)

@@ -10,7 +10,7 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike
 
 from genbounds.bounds import Facts
-from genbounds.simulate.arms._arm import SyntheticArm
+from genbounds.simulate.arms._arm import SyntheticArm, check_positive, check_shares
 from genbounds.validation import Float, InputError, check_count
 
 
@@ -82,10 +82,8 @@ class RbfArm(SyntheticArm):
         values = np.atleast_1d(np.array(scales, dtype=np.float64))
         if values.ndim != 1 or not ((values > 0.0).all() and np.isfinite(values).all()):
             raise InputError("`scales` must be positive and finite, shape (d,).")
-        if not 0.0 < bandwidth < np.inf:
-            raise InputError(f"`bandwidth` must be positive and finite; got {bandwidth!r}.")
         self.scales: Float = values
-        self.bandwidth = float(bandwidth)
+        self.bandwidth = check_positive("bandwidth", bandwidth)
         self.name = f"rbf(d={values.size}, bandwidth={self.bandwidth:g})"
 
     def _geometric(self) -> tuple[Float, Float]:
@@ -144,13 +142,8 @@ class SphereClustersArm(SyntheticArm):
     """
 
     def __init__(self, probabilities: ArrayLike, dimensions: Collection[int]) -> None:
-        p = np.array(probabilities, dtype=np.float64)
         sizes = [check_count("dimensions", m) for m in dimensions]
-        if not (p.shape == (len(sizes),) and (p >= 0.0).all() and abs(p.sum() - 1.0) < 1e-9):
-            raise InputError(
-                "`probabilities` must be one non-negative number per cluster, sum one."
-            )
-        self.probabilities: Float = p / p.sum()
+        self.probabilities = check_shares("probabilities", probabilities, len(sizes))
         self.dimensions = np.array(sizes)
         self.name = f"{len(sizes)} spheres (d={sum(sizes)})"
 

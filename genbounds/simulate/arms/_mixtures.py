@@ -10,7 +10,7 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike
 
 from genbounds.bounds import Facts
-from genbounds.simulate.arms._arm import SyntheticArm
+from genbounds.simulate.arms._arm import SyntheticArm, check_shares
 from genbounds.validation import Float, InputError
 
 
@@ -46,11 +46,11 @@ class MixtureArm(SyntheticArm):
         self.components = tuple(components)
         if not self.components:
             raise InputError("`components` must hold at least one arm.")
-        if len({part.d for part in self.components}) > 1:
+        if len({arm.d for arm in self.components}) > 1:
             raise InputError("`components` must all have the same number of features.")
-        for part in self.components:
-            if not {"mean", "cov"} <= part.facts.keys():
-                raise InputError(f"`components`: {part.name} does not know mean and covariance.")
+        for arm in self.components:
+            if not {"mean", "cov"} <= arm.facts.keys():
+                raise InputError(f"`components`: {arm.name} does not know mean and covariance.")
         self.weights = check_weights(weights, len(self.components))
         self.name = name or f"mixture({len(self.components)} components, d={self.components[0].d})"
 
@@ -58,13 +58,13 @@ class MixtureArm(SyntheticArm):
     def facts(self) -> Facts:
         """True quantities by name."""
         d = self.components[0].d
-        means = np.stack([np.broadcast_to(part.facts["mean"], (d,)) for part in self.components])
+        means = np.stack([np.broadcast_to(arm.facts["mean"], (d,)) for arm in self.components])
         mean = self.weights @ means
         apart = means - mean
         cov = (apart.T * self.weights) @ apart
-        for weight, part in zip(self.weights, self.components, strict=True):
-            own = np.asarray(part.facts["cov"])
-            cov += weight * (np.diag(own) if own.ndim == 1 else own)
+        for weight, arm in zip(self.weights, self.components, strict=True):
+            within = np.asarray(arm.facts["cov"])
+            cov += weight * (np.diag(within) if within.ndim == 1 else within)
         values = np.maximum(np.linalg.eigvalsh(cov), 0.0)
         return {
             "families": frozenset[str](),
@@ -81,17 +81,14 @@ class MixtureArm(SyntheticArm):
         """Return `n` rows, shape (n, d)."""
         owner = rng.choice(len(self.components), n, p=self.weights)
         rows = np.empty((n, self.d))
-        for k, part in enumerate(self.components):
+        for k, arm in enumerate(self.components):
             chosen = owner == k
-            rows[chosen] = part.draw(int(chosen.sum()), rng)
+            rows[chosen] = arm.draw(int(chosen.sum()), rng)
         return rows
 
 
 def check_weights(weights: ArrayLike | None, count: int) -> Float:
     """Return `count` mixture weights of sum one; equal ones for None."""
-    shares = np.full(count, 1.0 / count) if weights is None else np.array(weights)
-    if not (
-        shares.shape == (count,) and (shares >= 0.0).all() and abs(float(shares.sum()) - 1.0) < 1e-9
-    ):
-        raise InputError("`weights` must be one non-negative number per component, sum one.")
-    return np.asarray(shares / shares.sum())
+    return check_shares(
+        "weights", np.full(count, 1.0 / count) if weights is None else weights, count
+    )

@@ -158,11 +158,11 @@ class DirichletArm(SyntheticArm):
             return n * float(self.weights @ each)
 
         def reaching(sign: float) -> list[Float]:
-            found = [
+            logs = [
                 strength(lambda x: cost(sign * x), level, low=0.0, high=_LARGEST_TILT)
                 for level in LEVELS
             ]
-            return [scaled(sign * (_LARGEST_TILT if x is None else x)) for x in found]
+            return [scaled(sign * (_LARGEST_TILT if x is None else x)) for x in logs]
 
         return reaching(1.0) + reaching(-1.0)
 

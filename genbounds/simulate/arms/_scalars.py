@@ -10,15 +10,8 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from genbounds.bounds import Facts
-from genbounds.simulate.arms._arm import Names, Outcomes, Statistics, SyntheticArm
-from genbounds.simulate.arms._tilting import (
-    LEVELS,
-    draw_parts,
-    mixture_weights,
-    strength,
-    tilted_probabilities,
-    tilted_starts,
-)
+from genbounds.simulate.arms import _tilting as tilting
+from genbounds.simulate.arms._arm import Names, Outcomes, Statistics, SyntheticArm, check_positive
 from genbounds.validation import Float, InputError, check_open_unit
 
 
@@ -76,7 +69,9 @@ class BernoulliArm(SyntheticArm):
         """Give the first rows another probability of a one."""
         p = self.p
         parts = [(0, p)] + [
-            (start, q) for start in tilted_starts(n) for q in tilted_probabilities(p, start)
+            (start, q)
+            for start in tilting.tilted_starts(n)
+            for q in tilting.tilted_probabilities(p, start)
         ]
 
         def draw(part: tuple[int, float], k: int) -> Float:
@@ -90,8 +85,8 @@ class BernoulliArm(SyntheticArm):
             gain, loss = math.log(q / p), math.log((1.0 - q) / (1.0 - p))
             return np.asarray(ones * gain + (start - ones) * loss)
 
-        rows = draw_parts(parts, count, rng, draw)
-        return rows[:, :, None], mixture_weights([log_ratio(part, rows) for part in parts])
+        rows = tilting.draw_parts(parts, count, rng, draw)
+        return rows[:, :, None], tilting.mixture_weights([log_ratio(part, rows) for part in parts])
 
 
 class BetaArm(SyntheticArm):
@@ -104,9 +99,7 @@ class BetaArm(SyntheticArm):
     """
 
     def __init__(self, a: float, b: float) -> None:
-        if not (a > 0.0 and b > 0.0):
-            raise InputError(f"`a` and `b` must be positive; got {a!r}, {b!r}.")
-        self.a, self.b = float(a), float(b)
+        self.a, self.b = check_positive("a", a), check_positive("b", b)
         self.name = f"Beta({self.a:g}, {self.b:g})"
 
     @cached_property
@@ -140,9 +133,9 @@ def _tilted_beta(a: float, b: float, n: int, count: int, rng: Generator) -> tupl
         return n * float(betaln(a, b) - betaln(p, q) + change)
 
     parts = [(0.0, 0.0)]
-    for level in LEVELS:
-        in_a = strength(lambda x: cost(math.expm1(x) * a, 0.0), level, low=0.0, high=20.0)
-        in_b = strength(lambda x: cost(0.0, math.expm1(x) * b), level, low=0.0, high=20.0)
+    for level in tilting.LEVELS:
+        in_a = tilting.strength(lambda x: cost(math.expm1(x) * a, 0.0), level, low=0.0, high=20.0)
+        in_b = tilting.strength(lambda x: cost(0.0, math.expm1(x) * b), level, low=0.0, high=20.0)
         parts += [] if in_a is None else [(math.expm1(in_a) * a, 0.0)]
         parts += [] if in_b is None else [(0.0, math.expm1(in_b) * b)]
 
@@ -151,13 +144,13 @@ def _tilted_beta(a: float, b: float, n: int, count: int, rng: Generator) -> tupl
         return rng.beta(a + more_a, b + more_b, (k, n))
 
     # Rounded to an end of the interval a row has no finite logarithm.
-    rows = np.clip(draw_parts(parts, count, rng, draw), 1e-300, 1.0 - 1e-16)
+    rows = np.clip(tilting.draw_parts(parts, count, rng, draw), 1e-300, 1.0 - 1e-16)
     low, high = np.log(rows).sum(axis=1), np.log1p(-rows).sum(axis=1)
     ratios = [
         more_a * low + more_b * high + n * (betaln(a, b) - betaln(a + more_a, b + more_b))
         for more_a, more_b in parts
     ]
-    return rows[:, :, None], mixture_weights(ratios)
+    return rows[:, :, None], tilting.mixture_weights(ratios)
 
 
 class UniformArm(SyntheticArm):
@@ -212,9 +205,7 @@ class GammaArm(SyntheticArm):
     """
 
     def __init__(self, shape: float, scale: float = 1.0) -> None:
-        if not (shape > 0.0 and scale > 0.0):
-            raise InputError(f"`shape` and `scale` must be positive; got {shape!r}, {scale!r}.")
-        self.shape, self.scale = float(shape), float(scale)
+        self.shape, self.scale = check_positive("shape", shape), check_positive("scale", scale)
         self.name = f"Gamma({self.shape:g}, scale {self.scale:g})"
 
     @cached_property

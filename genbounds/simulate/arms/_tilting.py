@@ -72,8 +72,8 @@ def strength(
 
 def strengths(cost: Callable[[float], float], *, low: float, high: float) -> list[float]:
     """`strength` at every one of `LEVELS` that can be reached."""
-    found = [strength(cost, level, low=low, high=high) for level in LEVELS]
-    return [x for x in found if x is not None]
+    reached = [strength(cost, level, low=low, high=high) for level in LEVELS]
+    return [x for x in reached if x is not None]
 
 
 def tilted_starts(n: int) -> tuple[int, ...]:
@@ -90,9 +90,9 @@ def tilted_probabilities(p: float, n: int) -> list[float]:
         return above + below
 
     def toward(end: float) -> list[float]:
-        found = strengths(lambda x: n * divergence(p + x * (end - p)), low=0.0, high=1.0)
+        ways = strengths(lambda x: n * divergence(p + x * (end - p)), low=0.0, high=1.0)
         # So few tosses that even a certain outcome costs less than a level: nearly certain then.
-        return [p + x * (end - p) for x in found or [0.99]]
+        return [p + x * (end - p) for x in ways or [0.99]]
 
     return toward(1.0) + toward(0.0)
 

@@ -21,6 +21,7 @@ from genbounds.simulate._pieces import Piece, Progress, work
 from genbounds.simulate._store import AUDIT
 from genbounds.simulate._trials import chunk_sizes, exact_misses, run_chunk, stream
 from genbounds.simulate._workers import Workers
+from genbounds.simulate.auditing import _verdicts as verdicts
 from genbounds.simulate.auditing._checks import exact_checks
 from genbounds.simulate.auditing._importance import rare_misses
 from genbounds.simulate.auditing._rates import fit_rate
@@ -33,13 +34,6 @@ from genbounds.simulate.auditing._results import (
 )
 from genbounds.simulate.auditing._scenarios import Scenario, scenarios_of
 from genbounds.simulate.auditing._search import DIMENSIONS, SearchResult, search
-from genbounds.simulate.auditing._verdicts import (
-    Measured,
-    decide,
-    fitted_cell,
-    searched_cell,
-    trial_cells,
-)
 from genbounds.validation import InputError, check_count, check_installed
 
 DEFAULT_REPLICATIONS = 10_000
@@ -169,8 +163,8 @@ def _trials(bound: Bound, replications: int, seed: int) -> list[Piece]:
     for scenario in scenarios:
         arm, n, name = scenario.arm, scenario.n, scenario.label
         label, seeds = f"{bound.id}: {name}", stream(seed, bound.id, name, "rare")
-        known = (bound, scenario, tilts, seeds, alpha)
-        pieces.append(Piece(_key(bound, name, "exact"), label, _exact_or_rare, known))
+        rare = (bound, scenario, tilts, seeds, alpha)
+        pieces.append(Piece(_key(bound, name, "exact"), label, _exact_or_rare, rare))
         for index, size in enumerate(chunk_sizes(bound, arm, n, replications)):
             chunk = (bound, arm, n, scenario.deltas, size, stream(seed, bound.id, name, index))
             pieces.append(Piece(_key(bound, name, index), label, run_chunk, chunk))
@@ -205,22 +199,22 @@ def _row(bound: Bound, replications: int, results: Mapping[str, dict[str, Any]])
     searched: tuple[SearchResult, ...] = ()
     cells: tuple[CellResult, ...]
     if bound.form == "rate":
-        cells = tuple(fitted_cell(check) for check in checks)
+        cells = tuple(verdicts.fitted_cell(check) for check in checks)
     elif bound.form == "deterministic":
         searched = tuple(SearchResult(**results[_key(bound, "search", d)]) for d in DIMENSIONS)
-        cells = tuple(searched_cell(bound, result) for result in searched)
+        cells = tuple(verdicts.searched_cell(bound, result) for result in searched)
     else:
-        cells = trial_cells(bound, _measured(bound, replications, results))
-    return decide(bound, cells, checks, searched)
+        cells = verdicts.trial_cells(bound, _measured(bound, replications, results))
+    return verdicts.decide(bound, cells, checks, searched)
 
 
 def _measured(
     bound: Bound, replications: int, results: Mapping[str, dict[str, Any]]
-) -> list[Measured]:
-    found = []
+) -> list[verdicts.Measured]:
+    measured = []
     for scenario in scenarios_of(bound):
-        known = results[_key(bound, scenario.label, "exact")]
+        exact = results[_key(bound, scenario.label, "exact")]
         count = len(chunk_sizes(bound, scenario.arm, scenario.n, replications))
         chunks = [results[_key(bound, scenario.label, index)] for index in range(count)]
-        found.append(Measured(scenario, known["miss"], known["rare"], chunks))
-    return found
+        measured.append(verdicts.Measured(scenario, exact["miss"], exact["rare"], chunks))
+    return measured

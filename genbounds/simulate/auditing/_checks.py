@@ -101,8 +101,8 @@ def _generic(scale: float) -> dict[str, float]:
 
 def _scales(bound: Bound) -> _Rates | None:
     """How the bounded error scales; None unless the width takes generic quantities only."""
-    known = {*_GENERIC, "n", "delta"}
-    return _ERRORS.get(bound.quantity.name) if {*bound.width_needs} <= known else None
+    generic = {*_GENERIC, "n", "delta"}
+    return _ERRORS.get(bound.quantity.name) if {*bound.width_needs} <= generic else None
 
 
 def _units(bound: Bound) -> Iterator[Check]:
@@ -172,9 +172,9 @@ def _growth(bound: Bound) -> Iterator[Check]:
 def _asks_for_gaussian(bound: Bound) -> bool:
     """Whether some assumption fails only because the family is not Gaussian."""
     normal = {"d": 1, "mean": 0.0, "variance": 1.0, "families": {"gaussian"}}
-    other = normal | {"families": set()}
+    no_family = normal | {"families": set()}
     return any(
-        assumption.predicate(normal, 100, 0.5) and not assumption.predicate(other, 100, 0.5)
+        assumption.predicate(normal, 100, 0.5) and not assumption.predicate(no_family, 100, 0.5)
         for assumption in bound.assumptions
     )
 

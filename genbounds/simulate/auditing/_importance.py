@@ -13,8 +13,8 @@ from genbounds.validation import Float
 # Failure probabilities below this are examined by tilted samples.
 RARE = 1e-4
 
+# A probability and its lower limit.
 MissEstimate = tuple[float, float]
-"""A probability and its lower limit."""
 
 
 def lower_limit(log_values: Float, alpha: float) -> float:
@@ -79,13 +79,13 @@ def rare_misses(
     """
     arm, n = scenario.arm, scenario.n
     rare = [index for index, delta in enumerate(scenario.deltas) if delta < RARE]
-    found: list[MissEstimate | None] = [None] * len(scenario.deltas)
+    estimates: list[MissEstimate | None] = [None] * len(scenario.deltas)
     logs: dict[int, list[Float]] = {index: [] for index in rare}
     rng = np.random.default_rng(seeds)
     for size in chunk_sizes(bound, arm, n, count) if rare else ():
         drawn = arm.tilted(bound.needs, n, size, rng)
         if drawn is None:
-            return found
+            return estimates
         quantities = dict(arm.facts) | drawn.statistics | {"n": n}
         error = as_rows(bound.error(**quantities), size)
         for index in rare:
@@ -96,5 +96,5 @@ def rare_misses(
     for index in rare:
         values = np.concatenate(logs[index])
         miss = min(float(np.exp(values).mean()), 1.0)
-        found[index] = miss, min(lower_limit(values, alpha), miss)
-    return found
+        estimates[index] = miss, min(lower_limit(values, alpha), miss)
+    return estimates

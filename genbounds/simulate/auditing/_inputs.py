@@ -46,20 +46,20 @@ class InputFamily:
 
         def near(value: Any) -> Any:
             if np.ndim(value):
-                return [near(part) for part in value]
+                return [near(entry) for entry in value]
             exact = Fraction(float(value))
             if denominator is None:
                 return exact
             return Fraction(round(exact * denominator), denominator)
 
-        found = {name: near(value) for name, value in inputs.items()}
+        fractions = {name: near(value) for name, value in inputs.items()}
         for name in self.distributions:
-            total = sum(found[name], Fraction(0))
+            total = sum(fractions[name], Fraction(0))
             if total > 0:
-                found[name] = [value / total for value in found[name]]
+                fractions[name] = [value / total for value in fractions[name]]
         if self.larger is not None:
-            _enlarge(found[self.larger], denominator)
-        return found
+            _enlarge(fractions[self.larger], denominator)
+        return fractions
 
 
 def _enlarge(matrix: list[list[Fraction]], denominator: int | None) -> None:
@@ -81,7 +81,7 @@ def as_floats(inputs: Mapping[str, Any]) -> dict[str, Any]:
 def as_text(value: Any) -> Any:
     """Whole numbers as such, other fractions as text."""
     if isinstance(value, list):
-        return [as_text(part) for part in value]
+        return [as_text(entry) for entry in value]
     return value.numerator if value.denominator == 1 else str(value)
 
 
@@ -157,15 +157,15 @@ def _visits_burn_in(theta: Float, d: int) -> dict[str, Float]:
 
 
 def _visits_long_burn_in(theta: Float, d: int) -> dict[str, Float]:
-    found = _visits_burn_in(theta, d)
-    return found | {"burn_in": found["batch"] + found["burn_in"] - 1.0}
+    visits = _visits_burn_in(theta, d)
+    return visits | {"burn_in": visits["batch"] + visits["burn_in"] - 1.0}
 
 
 def _independent_sums(theta: Float, d: int) -> dict[str, Float]:
-    parts = np.abs(theta[:, : 4 * d]).reshape(-1, 4, d)
+    sizes = np.abs(theta[:, : 4 * d]).reshape(-1, 4, d)
     names = ("weights", "shapes", "scales", "deviations")
-    found = {name: parts[:, index] for index, name in enumerate(names)}
-    return found | {"position": 2.0 * _unit(theta[:, -1]) - 1.0}
+    terms = {name: sizes[:, index] for index, name in enumerate(names)}
+    return terms | {"position": 2.0 * _unit(theta[:, -1]) - 1.0}
 
 
 _JUMPS = 2  # of each step function
@@ -174,10 +174,10 @@ _JUMPS = 2  # of each step function
 def _step_products(theta: Float, d: int) -> dict[str, Float]:
     """Make d + 1 points, on a line at d = 1 and in a square beyond."""
     s = min(d, 2)
-    points, knots, rest = np.split(theta, [(d + 1) * s, (d + 1 + _JUMPS) * s], axis=1)
-    rest = rest.reshape(-1, s, _JUMPS)
+    points, knots, steps = np.split(theta, [(d + 1) * s, (d + 1 + _JUMPS) * s], axis=1)
+    steps = steps.reshape(-1, s, _JUMPS)
     # The first jump is 1: constants, with 0 on both sides, would be nearest to a violation.
-    jumps = np.concatenate([rest[..., :1], np.ones_like(rest[..., :1]), rest[..., 1:]], axis=2)
+    jumps = np.concatenate([steps[..., :1], np.ones_like(steps[..., :1]), steps[..., 1:]], axis=2)
     return {
         # Below 1 by more than rounding to thousandths may add.
         "points": np.minimum(_unit(points), 0.999).reshape(-1, d + 1, s),

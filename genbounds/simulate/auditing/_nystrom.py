@@ -17,11 +17,11 @@ from genbounds.validation import Float
 
 _SIZES = (50, 100, 200, 400, 800)
 
+# C of A.5 in the fits: t = C r log n. The paper calls it universal and gives no value.
 _PER_RANK = 1.0
-"""C of A.5 in the fits: t = C r log n. The paper calls it universal and gives no value."""
 
+# The arm at each n, and what makes it admissible.
 Case = tuple[Callable[[int], NystromArm], str]
-"""The arm at each n, and what makes it admissible."""
 
 
 def nystrom(bound: Bound, replications: int, rng: Generator) -> Iterator[Check]:
@@ -134,10 +134,10 @@ def _falls(bound: Bound, cases: list[Case], replications: int, rng: Generator) -
 
 def _quantiles(arm: NystromArm, n: int, count: int, rng: Generator) -> Float:
     """Error that a tenth of the samples exceeds, in each of 20 batches."""
-    kept = min(arm.landmarks, arm.d)
-    truth = truncate(arm.facts["kernel_spectrum"][None], kept)
+    most = min(arm.landmarks, arm.d)
+    truth = truncate(arm.facts["kernel_spectrum"][None], most)
     spectra = arm.statistics(["nystrom_spectrum"], n, count, rng)["nystrom_spectrum"]
-    errors = np.linalg.norm(truncate(spectra, kept) - truth, axis=1)
+    errors = np.linalg.norm(truncate(spectra, most) - truth, axis=1)
     return np.asarray(np.quantile(errors.reshape(20, -1), 0.9, axis=1))
 
 
@@ -151,8 +151,8 @@ def nystrom_product(bound: Bound, replications: int, rng: Generator) -> Iterator
     """
     n, t, delta, order = 101, 2, 0.1, 2.0
     least = math.hypot(0.5 + 0.5 / n, 0.5 - 0.5 / n) - math.sqrt(0.5)  # of ‖λ‖₂ = VENDI₂^(−1/2)
-    given = {"n": n, "delta": delta, "landmarks": t, "order": order}
-    needed = [least / float(bound.width(**given, tau=tau)) for tau in (0.1, 1e-6, 1e-12)]
+    fixed = {"n": n, "delta": delta, "landmarks": t, "order": order}
+    needed = [least / float(bound.width(**fixed, tau=tau)) for tau in (0.1, 1e-6, 1e-12)]
     yield Check(
         kind="fact",
         claim=f"one constant serves every τ ≤ 0.1: two equal classes, t = {t}, n = {n}, "

@@ -19,10 +19,10 @@ from genbounds.simulate.auditing._results import Check
 
 def proof_steps(bound: Bound) -> list[Check]:
     """Check the steps of the statement's proof, as far as they are known here."""
-    found = [step(bound) for step in _FACTS_BEFORE.get(bound.id, ())]
+    checks = [step(bound) for step in _FACTS_BEFORE.get(bound.id, ())]
     if bound.id in _CONVERSIONS:
-        found.append(convert(bound, _CONVERSIONS[bound.id]))
-    return found + [step(bound) for step in _FACTS_AFTER.get(bound.id, ())]
+        checks.append(convert(bound, _CONVERSIONS[bound.id]))
+    return checks + [step(bound) for step in _FACTS_AFTER.get(bound.id, ())]
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,12 +144,12 @@ def _hoeffding_lemma(bound: Bound) -> Check:
 
     x = sympy.symbols("x", real=True)
     # d²/dh² log(1 − p + p e^h) = x (1 − x) with x the tilted probability; at most 1/4.
-    rest = sympy.factor(sympy.Rational(1, 4) - x * (1 - x))
+    difference = sympy.factor(sympy.Rational(1, 4) - x * (1 - x))
     return Check(
         kind="fact",
         claim="Hoeffding's lemma: (log E e^{hZ})″ = x(1−x) ≤ 1/4",
-        holds=bool(sympy.expand(rest - (x - sympy.Rational(1, 2)) ** 2) == 0),
-        found=f"1/4 − x(1−x) = {sympy.sstr(rest)}, a square",
+        holds=bool(sympy.expand(difference - (x - sympy.Rational(1, 2)) ** 2) == 0),
+        found=f"1/4 − x(1−x) = {sympy.sstr(difference)}, a square",
     )
 
 
@@ -211,8 +211,8 @@ def _mean_is_covered(bound: Bound) -> Check:
 
     constants = _rationals(bound)
     # 1/n + √(8L)/n ≤ √(factor L)/n, L = log(union/δ): true from one L on, so below one δ.
-    rest = sympy.sqrt(constants["factor"]) - sympy.sqrt(8)
-    edge = constants["union"] * sympy.exp(-1 / rest**2) if rest > 0 else sympy.Integer(0)
+    gain = sympy.sqrt(constants["factor"]) - sympy.sqrt(8)
+    edge = constants["union"] * sympy.exp(-1 / gain**2) if gain > 0 else sympy.Integer(0)
     return Check(
         kind="conversion",
         claim="1/n + ε ≤ the printed width for all δ < 1",
@@ -226,12 +226,12 @@ def _product_as_squares(bound: Bound) -> Check:
     import sympy
 
     z, u = sympy.symbols("z u", real=True)
-    rest = sympy.expand(z * u - (z + u) ** 2 / 4 + (z - u) ** 2 / 4)
+    difference = sympy.expand(z * u - (z + u) ** 2 / 4 + (z - u) ** 2 / 4)
     return Check(
         kind="fact",
         claim="zu = ½Q − ½R with Q = ½(z+u)², R = ½(z−u)²",
-        holds=rest == 0,
-        found=f"the difference expands to {rest}",
+        holds=difference == 0,
+        found=f"the difference expands to {difference}",
     )
 
 
@@ -240,12 +240,12 @@ def _fourier_exponents(bound: Bound) -> Check:
     import sympy
 
     e, m = sympy.symbols("e m")
-    rest = sympy.expand((8 - m * e / 4) / 32 - (32 - m * e) / 128)
+    difference = sympy.expand((8 - m * e / 4) / 32 - (32 - m * e) / 128)
     return Check(
         kind="conversion",
         claim="exp((8 − m(ε/2)²)/32) is exp((32 − mε²)/128)",
-        holds=rest == 0,
-        found=f"the exponents differ by {rest}",
+        holds=difference == 0,
+        found=f"the exponents differ by {difference}",
     )
 
 
@@ -336,9 +336,9 @@ def sub_exponential_gap(nu_squared: float, alpha: float, *, pieces: int = 64) ->
                 total += iv.mpf(2) ** (k - 1) / k * power
                 power *= x
             largest = abs(x).b
-            rest = iv.mpf(2) ** terms / (terms + 1) * iv.mpf(largest) ** (terms - 1)
-            rest = rest / (1 - 2 * iv.mpf(largest))
-            total += rest * iv.mpf([-1, 1])
+            tail = iv.mpf(2) ** terms / (terms + 1) * iv.mpf(largest) ** (terms - 1)
+            tail = tail / (1 - 2 * iv.mpf(largest))
+            total += tail * iv.mpf([-1, 1])
             gap = iv.mpf(nu_squared) / 2 - total
             least = min(least, float(gap.a))
         return least

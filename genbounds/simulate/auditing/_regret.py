@@ -21,8 +21,8 @@ _BATCH = 5
 _FAILURE = 1e-3  # of the event behind the proof, in one run
 _DELTA = _FAILURE / _HORIZON  # a union over the steps
 
+# ``index(k, rows)`` returns the optimistic score of arm k from all its rows, and its bonus.
 Index = Callable[[int, Float], tuple[float, float]]
-"""``index(k, rows)`` returns the optimistic score of arm k from all its rows, and its bonus."""
 
 # The statement whose width is the bonus of a policy.
 _BONUS: Mapping[str, str] = MappingProxyType(

@@ -78,8 +78,8 @@ def scenarios_of(bound: Bound) -> tuple[Scenario, ...]:
 
 Pool = tuple[tuple[tuple[SyntheticArm, ...], tuple[int, ...]], ...]
 
+# What makes the pool of a setting, once.
 POOLS: dict[str, Callable[[], Pool]] = {}
-"""What makes the pool of a setting, once."""
 
 
 def _pool(setting: str) -> Callable[[Callable[[], Pool]], Callable[[], Pool]]:

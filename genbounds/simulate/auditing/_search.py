@@ -102,13 +102,13 @@ def search(bound: Bound, d: int, seeds: SeedSequence) -> SearchResult:
     """
     target = Target(bound, d)
     small, large = seeds.spawn(2)
-    found = shrunk(target, small) if d <= _SMALL else None
+    violation = shrunk(target, small) if d <= _SMALL else None
     points, score, tried = _attack(target, np.random.default_rng(large))
     order = np.argsort(-score, kind="stable")
     for index in order[:_ASCENTS]:
-        if found is None and score[index] > VIOLATION:
+        if violation is None and score[index] > VIOLATION:
             simple = _simplify(target, points[[index]])
-            found = target.confirm(simple) or target.confirm(points[[index]])
+            violation = target.confirm(simple) or target.confirm(points[[index]])
     best = points[order[:1]]
     left, right = target.sides(best)
     single = target.single(best)
@@ -120,9 +120,9 @@ def search(bound: Bound, d: int, seeds: SeedSequence) -> SearchResult:
         "tried": tried,
         "ratio": right / left if left > 0.0 else np.inf,
     }
-    if found is not None:
-        inputs = {name: as_text(found.inputs[name]) for name in bound.needs}
-        return SearchResult(inputs=inputs, confirmed=True, **asdict(found.sides), **shared)
+    if violation is not None:
+        inputs = {name: as_text(violation.inputs[name]) for name in bound.needs}
+        return SearchResult(inputs=inputs, confirmed=True, **asdict(violation.sides), **shared)
     return SearchResult(
         violation=float(score[order[0]]),
         left=f"{left:.12g}",
@@ -194,9 +194,9 @@ class Target:
             inputs = self.family.rational(single, denominator)
             if self.bound.violated(as_floats(inputs), 1, 0.5):
                 continue
-            found = exact_sides(self.bound, inputs)
-            if found is not None and found.violation > VIOLATION:
-                return Counterexample(inputs=inputs, sides=found)
+            exact = exact_sides(self.bound, inputs)
+            if exact is not None and exact.violation > VIOLATION:
+                return Counterexample(inputs=inputs, sides=exact)
         return None
 
 
@@ -291,12 +291,12 @@ def ascend(target: Target, points: Float, score: Float) -> tuple[Float, Float, i
                 break
             reach = max(float(np.linalg.norm(point)), 1e-3)
             line = point + reach * lengths[:, None] * gradient / norm
-            found = target.score(line)
+            scores = target.score(line)
             tried += line.shape[0]
-            best = int(np.argmax(found))
-            if not found[best] > score[index]:
+            best = int(np.argmax(scores))
+            if not scores[best] > score[index]:
                 break
-            point, score[index] = line[best], found[best]
+            point, score[index] = line[best], scores[best]
         points[index] = point
     return points, score, tried
 

@@ -82,8 +82,8 @@ def _tightness(bound: Bound, cells: Sequence[CellResult]) -> float:
     """Median over the cells where it is known; for inequalities the smallest right/left found."""
     if bound.form == "deterministic":
         return min(cell.tightness for cell in cells)
-    known = [cell.tightness for cell in cells if math.isfinite(cell.tightness)]
-    return float(np.median(known)) if known else math.nan
+    finite = [cell.tightness for cell in cells if math.isfinite(cell.tightness)]
+    return float(np.median(finite)) if finite else math.nan
 
 
 def _refuted_at(against: Sequence[CellResult]) -> dict[str, float]:
@@ -121,25 +121,27 @@ def _decided(refuted: bool, **more: Any) -> CellResult:
 def trial_cells(bound: Bound, measured: Sequence[Measured]) -> tuple[CellResult, ...]:
     """Make a cell of each scenario and failure probability."""
     # Only probabilities that are not known exactly can convict by chance.
-    uncertain = sum(miss is None or miss[1] < miss[2] for found in measured for miss in found.exact)
+    uncertain = sum(
+        miss is None or miss[1] < miss[2] for evidence in measured for miss in evidence.exact
+    )
     # Half of the false alarm is for plain samples. Their limits are two-sided at α, and only the
     # lower one refutes: α/2 for each of these.
     alpha = FALSE_ALARM / max(uncertain, 1)
     return tuple(
-        _trial_cell(bound, found, index, alpha)
-        for found in measured
-        for index in range(len(found.scenario.deltas))
+        _trial_cell(bound, evidence, index, alpha)
+        for evidence in measured
+        for index in range(len(evidence.scenario.deltas))
     )
 
 
-def _trial_cell(bound: Bound, found: Measured, index: int, alpha: float) -> CellResult:
-    arm, delta = found.scenario.arm, found.scenario.deltas[index]
-    pooled = pool(found.chunks, index)
-    rare = None if found.rare is None else found.rare[index]
-    (miss, low, high), evidence = _strongest(found.exact[index], rare, pooled, alpha)
+def _trial_cell(bound: Bound, measured: Measured, index: int, alpha: float) -> CellResult:
+    arm, delta = measured.scenario.arm, measured.scenario.deltas[index]
+    pooled = pool(measured.chunks, index)
+    rare = None if measured.rare is None else measured.rare[index]
+    (miss, low, high), evidence = _strongest(measured.exact[index], rare, pooled, alpha)
     return CellResult(
         arm=arm.name,
-        n=found.scenario.n,
+        n=measured.scenario.n,
         d=arm.d,
         delta=delta,
         claimed=bound.claimed(delta),
