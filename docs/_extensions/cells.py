@@ -1,8 +1,11 @@
-"""The directive `cell`: Python that runs when the page is built, shown with what it shows.
+"""The directives `cell` and `script`: Python that runs when the page is built, with what it shows.
 
 The cells of a page run one after the other in one namespace, as those of a notebook do. The value
 of a last line that is an expression is shown: its `_repr_html_`, else its text. Figures that a cell
 leaves open are shown and closed. A cell that raises makes the build fail.
+
+A script is a file of its own, without its first docstring; it runs in an empty folder. What stands
+in the directive, such as ``ranking.plot()``, is shown below its output.
 """
 
 from __future__ import annotations
@@ -11,7 +14,10 @@ import ast
 import contextlib
 import html
 import io
+import tempfile
 from base64 import b64encode
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from docutils import nodes
@@ -63,6 +69,17 @@ def _picture(figure: Any) -> str:
     return f'<img alt="{alt}" src="data:image/svg+xml;base64,{data}">'
 
 
+def run_script(code: str, picture: str) -> tuple[str, list[str]]:
+    """Run a script in a folder of its own, then the cell `picture`, if any."""
+    namespace = {"__name__": "__main__"}
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        text, shown = run_cell(code, namespace)
+        if picture:
+            more, pictures = run_cell(picture, namespace)
+            text, shown = text + more, shown + pictures
+    return text, shown
+
+
 class Cell(SphinxDirective):
     """```{cell}``` with Python code."""
 
@@ -72,10 +89,14 @@ class Cell(SphinxDirective):
         """Run the code and show it with its output."""
         self.env.note_reread()  # what it shows depends on the library, not on the page alone
         code = "\n".join(self.content)
-        block = nodes.literal_block(code, code, language="python")
         namespace = self.env.temp_data.setdefault("cells", {"__name__": "__main__"})
+        return self.show(code, lambda: run_cell(code, namespace))
+
+    def show(self, code: str, run: Callable[[], tuple[str, list[str]]]) -> list[nodes.Node]:
+        """Return the code, and what `run` says that it shows."""
+        block = nodes.literal_block(code, code, language="python")
         try:
-            text, shown = run_cell(code, namespace)
+            text, shown = run()
         except Exception as error:  # whatever the code raises
             _log.warning("cell: %s: %s", type(error).__name__, error, location=self.get_location())
             return [block]
@@ -86,7 +107,23 @@ class Cell(SphinxDirective):
         return [block, output] if output.children else [block]
 
 
+class Script(Cell):
+    """```{script} path``` of a file of Python, from the folder of the page."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        """Run the file and show it with its output."""
+        self.env.note_reread()
+        _, path = self.env.relfn2path(self.arguments[0])
+        code = Path(path).read_text(encoding="utf-8")
+        docstring = ast.parse(code).body[0]
+        body = "\n".join(code.splitlines()[docstring.end_lineno :]).strip("\n")
+        return self.show(body, lambda: run_script(body, "\n".join(self.content)))
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Register the directive."""
+    """Register the directives."""
     app.add_directive("cell", Cell)
+    app.add_directive("script", Script)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -16,7 +16,7 @@ from tests.docs.public import public_objects
 DOCS = Path(__file__).parents[2] / "docs"
 sys.path.insert(0, str(DOCS / "_extensions"))
 
-from cells import run_cell  # noqa: E402
+from cells import run_cell, run_script  # noqa: E402
 
 
 def test_a_value_is_shown_as_a_notebook_shows_it():
@@ -48,6 +48,14 @@ def test_a_plot_is_a_picture_on_white_with_words():
     assert b"fill: #ffffff" in b64decode(found[1])
     assert run_cell(code, {}) == (text, [picture])  # to the byte
     assert run_cell("1", {}) == ("1\n", [])  # the figure is closed
+
+
+def test_a_script_runs_in_a_folder_of_its_own_and_is_drawn():
+    code = "open('x.txt', 'w').close()\nimport os\nprint(os.listdir())\nx = 2"
+    assert run_script(code, "x + 1") == ("['x.txt']\n3\n", [])
+    assert not Path("x.txt").exists()
+    plot = "from matplotlib import pyplot\npyplot.subplots()[1]"
+    assert [picture[:4] for picture in run_script("x = 2", plot)[1]] == ["<img"]
 
 
 def test_what_raises_is_not_hidden():

@@ -18,6 +18,12 @@ PAGES = sorted(
     for page in folder.glob("*.md")
     if page.stem not in REFERENCE
 )
+EVERY = sorted(
+    page.relative_to(ROOT).as_posix()
+    for pattern in ("*.md", "docs/*.md", "docs/e*/*.md", "experiments/**/*.md")
+    for page in ROOT.glob(pattern)
+)
+CODE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 LONGEST_PAGE, LONGEST_TABLE = 900, 10
 WORDS = 35_000
 """Of all these pages."""
@@ -54,6 +60,48 @@ def test_every_page_is_in_the_index():
     pages = [*DOCS.glob("*.md"), *DOCS.glob("e*/*.md")]
     names = {page.relative_to(DOCS).with_suffix("").as_posix() for page in pages} - {"index"}
     assert names - set(index) == set()
+
+
+def anchors(text: str) -> set[str]:
+    """Return the names under which the headings of a page can be linked."""
+    heads = re.findall(r"^#+ (.*)$", CODE.sub("", text), re.MULTILINE)
+    plain = [re.sub(r"\]\([^)]*\)|[`*\[]", "", head).strip().lower() for head in heads]
+    return {re.sub(r"[^\w\- ]", "", head).replace(" ", "-") for head in plain}
+
+
+def broken(page: Path) -> list[str]:
+    """Return the links of a page to files or headings that are not there."""
+    found = []
+    for link in re.findall(r"\]\(([^)\s]+)\)", CODE.sub("", page.read_text(encoding="utf-8"))):
+        name, _, anchor = link.partition("#")
+        target = page.parent / name if name else page
+        if not link.startswith("http") and not (
+            target.exists()
+            and (not anchor or anchor in anchors(target.read_text(encoding="utf-8")))
+        ):
+            found.append(link)
+    return found
+
+
+@pytest.mark.parametrize("page", EVERY)
+def test_links_and_their_headings_are_there(page):
+    """The strict build does not look at pages outside docs/."""
+    assert broken(ROOT / page) == []
+
+
+def test_a_broken_link_is_seen(tmp_path):
+    (tmp_path / "a.md").write_text("# A *b* `c`!\n[x](b.md) [y](#a-b-c) [z](a.md#d)\n")
+    assert broken(tmp_path / "a.md") == ["b.md", "a.md#d"]
+
+
+def test_pages_that_messages_name_are_there():
+    named = {
+        name
+        for path in (ROOT / "genbounds").glob("**/*.py")
+        for name in re.findall(r"docs/[\w/-]+\.md", path.read_text(encoding="utf-8"))
+    }
+    assert named
+    assert [name for name in sorted(named) if not (ROOT / name).exists()] == []
 
 
 def test_rows_of_tables_are_counted():
