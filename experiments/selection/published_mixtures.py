@@ -34,7 +34,7 @@ from scipy.spatial.distance import cdist
 
 import genbounds as gb
 from experiments.accuracy.mixtures import BANDWIDTH, World
-from experiments.record import rate, record, stamp, table
+from experiments.record import crossed, rate, record, stamp, table, write_data
 from experiments.selection.mixtures import gap, shape, worlds
 from experiments.selection.store import Run, add_workers, study, workers_of
 from genbounds.estimators.kernels._crossed import simplex_minimum
@@ -288,14 +288,32 @@ def certificates(runs: int, options: argparse.Namespace) -> list[str]:
                     spread([one["gap"] for one in every], ".2g"),
                 ]
             )
-    heads = (
-        "world, tolerance",
-        "who draws",
-        "certified",
-        "wrongly",
-        "samples: median (90 % of runs)",
-    )
-    return table((*heads, "share of equal shares", "true gap of the shares"), rows)
+    if not options.only:
+        write_data("mixtures-certificate", CERTIFICATE, rows, page=options.page)
+    return shown(rows)
+
+
+CERTIFICATE = (
+    "world, tolerance",
+    "who draws",
+    "certified",
+    "wrongly",
+    "samples: median (90 % of runs)",
+    "share of equal shares",
+    "true gap of the shares",
+)
+
+
+def shown(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return what the page shows of these rows, by `CERTIFICATE`."""
+    cells = {(how, world): samples for world, how, _, _, samples, _, _ in rows}
+    sure = sorted({row[2].partition(":")[0] for row in rows})
+    return [
+        *crossed(cells, "who draws"),
+        "",
+        f"Certified in {', '.join(sure)} runs, wrongly in {sum(int(row[3]) for row in rows)}. "
+        "[Shares of equal shares, and gaps](data/mixtures-certificate.csv).",
+    ]
 
 
 def budgets(runs: int, options: argparse.Namespace) -> list[str]:
