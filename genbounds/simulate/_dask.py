@@ -6,11 +6,12 @@ import logging
 import socket
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from itertools import islice
 from typing import Any, TypeVar
 
-from genbounds._process import searching_installed_packages_only
-from genbounds.files import display
-from genbounds.simulate._cluster import run_on
+from genbounds._process import blas_threads, searching_installed_packages_only
+from genbounds._text import display
+from genbounds._versions import versions
 from genbounds.validation import InputError, how_to_install
 
 Result = TypeVar("Result")
@@ -18,7 +19,10 @@ Result = TypeVar("Result")
 # Seconds until a scheduler without workers is an error: those of a batch system start late.
 LONGEST_WAIT = 600
 
-_RESUME = "what was kept in a folder is safe, the same call goes on from there."
+# Enough pieces wait at the scheduler to keep every thread busy; the rest stay here, so that the
+# memory of the scheduler does not grow with the work.
+_QUEUED_PER_THREAD = 4
+_LEAST_QUEUED = 64
 
 
 def run_on_dask(
@@ -47,10 +51,33 @@ def run_on_dask(
     ------
     InputError
         If Dask is not installed, the scheduler cannot be reached or gets no worker, a worker lacks
-        genbounds or has other versions, or a piece kills every worker that takes it.
+        genbounds or has other versions, a piece kills every worker that takes it, or the
+        connection is lost.
     """
-    with _client(jobs, scheduler) as client:
-        yield from run_on(client, function, tasks, threads=threads, then=_RESUME)
+    with _client(jobs, scheduler) as client, _losses_explained():
+        _check_workers(client)
+        yield from _results(client, function, tasks, threads)
+
+
+def _results(
+    client: Any, function: Callable[..., Result], tasks: Sequence[tuple[Any, ...]], threads: int
+) -> Generator[tuple[int, Result], None, None]:
+    from distributed import as_completed
+
+    waiting, indices, here = enumerate(tasks), dict[Any, int](), versions()
+    finished = as_completed(loop=client.loop)
+
+    def submit(count: int) -> None:
+        for index, task in islice(waiting, count):
+            future = client.submit(_guarded, function, task, threads, here, pure=False, retries=0)
+            indices[future] = index
+            finished.add(future)
+
+    submit(max(_LEAST_QUEUED, _QUEUED_PER_THREAD * sum(client.nthreads().values())))
+    for future in finished:
+        yield indices.pop(future), future.result()
+        future.release()
+        submit(1)
 
 
 @contextmanager
@@ -132,4 +159,68 @@ def _check_reachable(scheduler: str) -> None:
             f"{scheduler!r} does not answer ({display(error)}): give the address that "
             "`dask scheduler` prints, such as tls://10.0.0.1:8786.",
             argument="scheduler",
+        ) from None
+
+
+def _check_workers(client: Any) -> None:
+    """Raise if a worker has another genbounds, NumPy or SciPy, or lacks one.
+
+    A worker would die of the first piece of a package that it lacks. The question is a function
+    within a function, which is sent as it is, not by name.
+    """
+
+    def installed(names: tuple[str, ...]) -> dict[str, str] | str:
+        from importlib import import_module
+
+        try:
+            return {name: str(import_module(name).__version__) for name in names}
+        except ImportError as error:
+            return str(error)
+
+    here = versions()
+    for worker, there in client.run(installed, tuple(here)).items():
+        if isinstance(there, str):
+            raise InputError(
+                f"the Dask worker {display(worker)} cannot import genbounds ({display(there)}): "
+                f"install there the version of this machine, {here['genbounds']}."
+            )
+        _check_versions(f"the Dask worker {display(worker)}", there, here)
+
+
+def _check_versions(worker: str, there: dict[str, str], here: dict[str, str]) -> None:
+    differences = ", ".join(
+        f"{name} {display(there[name])} there, {version} here"
+        for name, version in here.items()
+        if there[name] != version
+    )
+    if differences:
+        raise InputError(f"{worker} runs other versions ({differences}): make them the same.")
+
+
+def _guarded(
+    function: Callable[..., Result], task: tuple[Any, ...], threads: int, expected: dict[str, str]
+) -> Result:
+    """Run on a worker: no other versions, no other number of threads than asked."""
+    _check_versions("a Dask worker", versions(), expected)
+    with blas_threads(threads):
+        return function(*task)
+
+
+@contextmanager
+def _losses_explained() -> Iterator[None]:
+    """Say in one line that workers or the connection were lost, and what to do then."""
+    from distributed import CancelledError, KilledWorker
+    from distributed.comm import CommClosedError
+
+    resume = "what was kept in a folder is safe, the same call goes on from there."
+    try:
+        yield
+    except KilledWorker as error:
+        raise InputError(
+            f"a piece of work killed {error.allowed_failures + 1} workers in a row, "
+            f"perhaps because memory ran out: ask for workers with more; {resume}"
+        ) from None
+    except (CancelledError, CommClosedError):
+        raise InputError(
+            f"the connection to the cluster, or what one of its workers held, was lost: {resume}"
         ) from None

@@ -9,10 +9,54 @@ import numpy as np
 import pytest
 
 from genbounds.bounds import catalog, exact_sides
-from genbounds.simulate.auditing._inputs import FAMILIES, as_floats
 
 BOUNDS = catalog()
 DETERMINISTIC = [name for name, bound in BOUNDS.items() if bound.form == "deterministic"]
+
+
+def inputs_of(bound, d, rng):
+    """Tenths for every input of any statement; probabilities sum to one exactly."""
+
+    def tenths(*shape, low=-40, high=41):
+        drawn = rng.integers(low, high, size=shape or None)
+        return np.vectorize(lambda k: Fraction(int(k), 10), otypes=[object])(drawn)
+
+    def distribution(count, beyond=0):
+        weights = np.sort(rng.integers(1, 9, count))[::-1]
+        total = int(weights.sum())
+        return [Fraction(int(w), total) for w in weights] + [Fraction(0)] * beyond
+
+    root = tenths(d, d)
+    smaller = root @ root.T + np.diag([Fraction(1)] * d)
+    t = int(rng.integers(1, d + 1))
+    counts = rng.integers(1, 9, d)
+    inputs = {
+        "factor": root,
+        "other_factor": tenths(d, d),
+        "reference_factor": tenths(d, d) + np.diag([Fraction(9)] * d),
+        "smaller": smaller,
+        "larger": smaller + np.diag(tenths(d, low=0)),
+        "a": root + root.T,
+        "b": smaller,
+        "p": distribution(d + 1),
+        "p_estimate": distribution(d + 1)[::-1],
+        "v": distribution(d),
+        "w": distribution(t, d - t),
+        "t": Fraction(t),
+        "alpha": Fraction(3, 10) + (not bound.setting.startswith("visits")),
+        "picks": [Fraction(int(count)) for count in counts],
+        "batch": Fraction(3),
+        "burn_in": Fraction(5),
+        "weights": tenths(d, low=0),
+        "shapes": tenths(d, low=0),
+        "scales": tenths(d, low=1),
+        "deviations": tenths(d, low=0),
+        "position": Fraction(-7, 10),
+        "points": tenths(d + 1, 2, low=0, high=10),
+        "knots": np.sort(tenths(2, 2, low=0, high=11), axis=1),
+        "levels": tenths(2, 3),
+    }
+    return {name: np.array(value, dtype=object).tolist() for name, value in inputs.items()}
 
 
 @pytest.mark.parametrize("name", DETERMINISTIC)
@@ -22,18 +66,16 @@ def test_exact_sides_are_those_of_the_statement(name, d):
     bound = BOUNDS[name]
     changed = {key: 1.25 * value for key, value in bound.constants.items()}
     rng = np.random.default_rng(d)
-    family = FAMILIES[bound.setting]
     for constants in (dict(bound.constants), changed):
         statement = dataclasses.replace(bound, constants=constants)
-        point = np.round(rng.standard_normal((1, family.size(d))) * 4.0, 1)
-        single = {key: value[0] for key, value in family.decode(point, d).items()}
-        inputs = family.rational(single, None)
-        assert not bound.violated(as_floats(inputs), 1, 0.5)
-        found = exact_sides(statement, inputs)
-        floats = {key: value[None] for key, value in as_floats(inputs).items()}
-        if "t" in floats:
-            floats["t"] = floats["t"].astype(int)
-        left = statement.error(**floats).ravel()[0]
-        right = np.ravel(statement.width(**floats))[0]
-        assert float(Fraction(found.left)) == pytest.approx(left, rel=1e-9, abs=1e-12)
-        assert float(Fraction(found.right)) == pytest.approx(right, rel=1e-9, abs=1e-12)
+        inputs = inputs_of(bound, d, rng)
+        floats = {key: np.array(value, dtype=float) for key, value in inputs.items()}
+        assert not bound.violated(floats, 1, 0.5)
+        exact = exact_sides(statement, {key: inputs[key] for key in bound.needs})
+        batch = {key: value[None] for key, value in floats.items()}
+        if "t" in batch:
+            batch["t"] = batch["t"].astype(int)
+        left = statement.error(**batch).ravel()[0]
+        right = np.ravel(statement.width(**batch))[0]
+        assert float(Fraction(exact.left)) == pytest.approx(left, rel=1e-9, abs=1e-12)
+        assert float(Fraction(exact.right)) == pytest.approx(right, rel=1e-9, abs=1e-12)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.random import SeedSequence
 
+from genbounds._betting import betting_lower_limit
 from genbounds.bounds import Bound
 from genbounds.simulate._trials import as_rows, chunk_sizes
 from genbounds.simulate.auditing._scenarios import Scenario
@@ -12,6 +13,9 @@ from genbounds.validation import Float
 
 # Failure probabilities below this are examined by tilted samples.
 RARE = 1e-4
+
+# Halvings of [0, mean]: a limit of e^(−60) of the mean has ten digits.
+_HALVINGS = 120
 
 # A probability and its lower limit.
 MissEstimate = tuple[float, float]
@@ -32,29 +36,12 @@ def lower_limit(log_values: Float, alpha: float) -> float:
     float
         The largest mean m that bets reject: Π (1 + θ(Y_i/m − 1)) has expectation at most 1 for
         θ ∈ [0, 1] if E Y ≤ m, and so has the average over ten stakes θ; it exceeds 1/α with
-        probability at most α (Markov). It decreases in m, so that bisection finds the limit.
-        Valid for every number of draws, however heavy the tail of Y.
+        probability at most α (Markov). Valid for every number of draws, however heavy the tail
+        of Y.
     """
     stakes = 0.5 ** np.arange(1.0, 11.0)
-    finite = log_values[np.isfinite(log_values)]
-    if finite.size == 0:
-        return 0.0
-    zeros = log_values.size - finite.size
-    base, wins = np.log1p(-stakes), np.log(stakes)
-
-    def rejected(log_mean: float) -> bool:
-        growth = np.logaddexp(base[:, None], wins[:, None] + finite - log_mean).sum(axis=1)
-        wealth = np.logaddexp.reduce(growth + zeros * base) - np.log(stakes.size)
-        return bool(wealth > -np.log(alpha))
-
-    high = float(np.logaddexp.reduce(finite) - np.log(log_values.size))
-    low = high - 60.0
-    if not rejected(low):
-        return 0.0
-    for _ in range(40):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if rejected(middle) else (low, middle)
-    return float(np.exp(low))
+    values = np.exp(log_values)[None]
+    return float(betting_lower_limit(values, -np.log(alpha), stakes, halvings=_HALVINGS)[0])
 
 
 def rare_misses(
