@@ -91,21 +91,47 @@ class Design:
         out: Float = r / (r - 1.0)
         return out
 
-    @property
+    @cached_property
+    def share(self) -> Float:
+        """Which part of the weight of its stratum every unit has."""
+        whole = sums_by(self.stratum, self.mass, self.sizes.size)
+        out: Float = self.mass / whole[self.stratum]
+        return out
+
+    @cached_property
+    def residual_factor(self) -> Float:
+        """1 / (1 - share) of every unit: CR2, R / (r - 1) of equal ones.
+
+        A unit with much of the weight pulls the mean towards itself: its square is too small. R. M.
+        Bell and D. F. McCaffrey, "Bias reduction in standard errors for linear regression with
+        multi-stage samples", Survey Methodology 28, 2002.
+        """
+        out: Float = 1.0 / np.maximum(1.0 - self.share, 0.5 / self.units)
+        return out
+
+    @cached_property
     def degrees_of_freedom(self) -> float:
-        """Units less strata."""
-        return float(self.units - self.sizes.size)
+        """Of a variance from the squares of all units, by Bell and McCaffrey's approximation.
+
+        (tr B)² / tr B² for independent rows of one variance; units less strata if all are equal.
+        """
+        c = self.share**2 * self.residual_factor
+        squares, sums, mass = (
+            sums_by(self.stratum, x, self.sizes.size) for x in (self.share**2 - c**2, c, self.mass)
+        )
+        return float((mass @ mass) ** 2 / (mass**4 @ (squares + sums**2)))
 
     @property
     def free_units(self) -> float:
         """As many units without strata tell the variance; infinite for independent rows.
 
-        No more than Kish's effective number: if few units have nearly all of the weight, the others
-        tell nothing.
+        Of weighted rows no more than Kish's effective number: if few units have nearly all of the
+        weight, the others tell nothing.
         """
         if self.independent:
             return np.inf
-        return min(self.degrees_of_freedom + 1.0, 1.0 / float(self.mass @ self.mass))
+        free = float(self.units - self.sizes.size) + 1.0
+        return min(free, 1.0 / float(self.mass @ self.mass)) if self.weighted else free
 
     @property
     def effective(self) -> float:

@@ -405,6 +405,7 @@ class _UnitSums:
         elif self.numbers:
             place = np.argsort(np.concatenate(self.numbers))
             linear, own, row_own = linear[place], own[place], row_own[place]
+        spread: Float | float = 1.0
         if self.design is None:
             divided = form.n / form.divisor
             freedom = used - 1.0
@@ -415,12 +416,15 @@ class _UnitSums:
         else:
             divided = 1.0
             part = self.design if whole else self.design.of_units(np.concatenate(self.numbers))
-            factor, freedom = part.factor, part.degrees_of_freedom
+            factor, freedom = part.residual_factor, part.degrees_of_freedom
             # Not every score centres its influences: a unit with more rows must not bring their
             # mean. Units that bring more rows than others make the score a ratio.
             linear = linear - part.mass * (linear.sum() / part.mass.sum())
-            own = own - factor * part.centred(part.mass) * part.centred(linear)
+            own = own - part.factor * part.centred(part.mass) * part.centred(linear)
             loo = part.centred(linear - 2.0 * own)
+            # Sizes of groups are known, and allowed for: a large group alone is no heavy tail.
+            if not part.weighted:
+                spread = np.sqrt(part.mass / part.mass.mean())
         first = share * float((factor * loo) @ loo)
         pairs = np.concatenate(self.products) if self.products else np.zeros(1)
         second = 2.0 * units**2 * float((pairs**2).mean())
@@ -443,7 +447,7 @@ class _UnitSums:
             curvature=curvature,
             quadratic_variance=second,
             pairs=pairs if whole and self.products else None,
-            tails=None if self.bias_only else Tails.of(influence),
+            tails=None if self.bias_only else Tails.of(influence / spread),
         )
         return error, noise
 

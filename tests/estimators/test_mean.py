@@ -28,15 +28,19 @@ def test_independent_values():
 
 
 def test_groups_are_a_ratio_of_sums():
-    """The jackknife that leaves out a group at a time, for groups of 1 to 5."""
+    """CR2 of what a group moves the mean by, that group left out of what it is compared with."""
     rng = np.random.default_rng(1)
     groups = np.repeat(np.arange(60), 1 + np.arange(60) % 5)
     x = rng.normal(size=60)[groups] + 0.3 * rng.normal(size=groups.size)
     score = gb.mean_score(x, groups=groups)
     assert score.value == pytest.approx(x.mean(), rel=1e-12)
+    share = np.bincount(groups) / x.size
+    moves = np.bincount(groups, x - x.mean()) / x.size * (1.0 + 120.0 / 59.0 * (share - 1.0 / 60.0))
+    expected = np.sqrt(((moves - moves.mean()) ** 2 / (1.0 - share)).sum())
     left = np.array([x[groups != g].mean() for g in range(60)])
     jackknife = np.sqrt(59.0 / 60.0 * ((left - left.mean()) ** 2).sum())
-    assert score.stderr == pytest.approx(jackknife, rel=0.01)
+    assert expected == pytest.approx(jackknife, rel=0.05)
+    assert score.stderr == pytest.approx(expected, rel=1e-9)
     assert score.stderr > 1.5 * gb.mean_score(x).stderr
     sample = gb.Sample(x[:, None], groups=groups)
     assert gb.mean_score(sample) == score

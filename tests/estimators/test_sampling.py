@@ -231,7 +231,9 @@ def test_bias_and_variance_follow_from_the_covariance_of_the_weights(name, desig
     moved = (v - v.sum(axis=1, keepdims=True) * w for v in (units, steps))
     own = f * derivatives(score, w, *moved, h)[1] - 2.0 * mass * linear
     own -= of_stratum @ own
-    first = ((linear - f * own) ** 2).sum()
+    # CR2: a unit with the share m of its stratum has the factor 1 / (1 - m), R / (r - 1) if equal.
+    share = units.sum(axis=1) / ((of_stratum > 0.0) @ units.sum(axis=1))
+    first = ((linear - f * own) ** 2 / (1.0 - share) / f**2).sum()
     loo = found.variance + found.quadratic_variance + 2.0 * found.mixed_variance
     assert found.quadratic_variance < 0.4 * loo
     assert loo == pytest.approx(first, rel=LEFT[name])
@@ -606,3 +608,18 @@ def test_curvature_of_the_published_kid_of_groups():
     expected = g @ inside @ g - g**2 @ np.diagonal(inside)
     score = KernelReference(gb.Sample(y, groups=ids + 100)).estimate(gb.Sample(x, groups=ids))
     assert score.sample.curvature + score.reference.curvature == pytest.approx(expected, rel=0.2)
+
+
+@pytest.mark.statistical
+def test_intervals_of_one_large_and_few_small_groups_cover():
+    """A group of 300 and eleven of 10, 800 means. H0: at least 90 %, gate at 1e-6.
+
+    Squares times r/(r - 1) with r - 1 degrees of freedom cover 70 % (600 runs): power 1.
+    """
+    rng, hits, runs = np.random.default_rng(8), 0, 800
+    groups = np.repeat(np.arange(12), [300, *[10] * 11])
+    for _ in range(runs):
+        x = rng.normal(size=12)[groups] + rng.normal(size=groups.size)
+        score = gb.mean_score(x, groups=groups)
+        hits += score.low <= 0.0 <= score.high
+    assert hits >= binom.ppf(1e-6, runs, 0.90)
