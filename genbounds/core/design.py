@@ -95,7 +95,7 @@ class Design:
     def share(self) -> Float:
         """Which part of the weight of its stratum every unit has."""
         whole = sums_by(self.stratum, self.mass, self.sizes.size)
-        out: Float = self.mass / whole[self.stratum]
+        out: Float = self.mass / np.where(whole > 0.0, whole, 1.0)[self.stratum]
         return out
 
     @cached_property

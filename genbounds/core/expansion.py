@@ -405,7 +405,6 @@ class _UnitSums:
         elif self.numbers:
             place = np.argsort(np.concatenate(self.numbers))
             linear, own, row_own = linear[place], own[place], row_own[place]
-        spread: Float | float = 1.0
         if self.design is None:
             divided = form.n / form.divisor
             freedom = used - 1.0
@@ -422,9 +421,6 @@ class _UnitSums:
             linear = linear - part.mass * (linear.sum() / part.mass.sum())
             own = own - part.factor * part.centred(part.mass) * part.centred(linear)
             loo = part.centred(linear - 2.0 * own)
-            # Sizes of groups are known, and allowed for: a large group alone is no heavy tail.
-            if not part.weighted:
-                spread = np.sqrt(part.mass / part.mass.mean())
         first = share * float((factor * loo) @ loo)
         pairs = np.concatenate(self.products) if self.products else np.zeros(1)
         second = 2.0 * units**2 * float((pairs**2).mean())
@@ -436,7 +432,10 @@ class _UnitSums:
         if self.curvature is not None:
             curvature = share**2 * (self.curvature.square() - self.diagonal)
         # On the scale of influences: a sum of squares over used² is the variance.
-        influence = np.sqrt(units * used) * loo
+        influence = typical = np.sqrt(units * used) * loo
+        if self.design is not None and not self.design.weighted:
+            # Sizes of groups are known, and allowed for: a large group alone is no heavy tail.
+            typical = influence / np.sqrt(part.mass / part.mass.mean())
         error = SampleError(
             n=form.n,
             variance=max(first - second, second) + noise,
@@ -447,7 +446,7 @@ class _UnitSums:
             curvature=curvature,
             quadratic_variance=second,
             pairs=pairs if whole and self.products else None,
-            tails=None if self.bias_only else Tails.of(influence / spread),
+            tails=None if self.bias_only else Tails.of(typical),
         )
         return error, noise
 
