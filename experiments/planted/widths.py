@@ -15,7 +15,7 @@ from unittest import mock
 
 import numpy as np
 
-from genbounds.bounds import Bound, _exact
+from genbounds.bounds import Bound, _twins
 from genbounds.simulate._trials import as_rows, exact_misses, miss_limits, stream
 from genbounds.simulate.auditing._checks import exact_checks
 from genbounds.simulate.auditing._results import FALSE_ALARM
@@ -93,16 +93,17 @@ def judge(bound: Bound, replications: int, seed: int) -> Refutes:
     return refutes
 
 
+def _twin_of_scaled(function: Any, twin_of: Any = _twins.twin_of) -> Any:
+    """Return the exact twin of a side, times the factor that it was multiplied by."""
+    if not hasattr(function, "factor"):
+        return twin_of(function)
+    factor, twin = Fraction(str(function.factor)), twin_of(function.__wrapped__)
+    return twin and (lambda c, x: _twins.real(factor) * _twins.real(twin(c, x)))
+
+
 def _searched(seed: int, variant: Bound) -> str:
     # What a search finds is confirmed with 50 digits: by the exact twin of the width, scaled too.
-    twins = dict(_exact._SIDES)
-    width: Any = variant.width_function
-    if hasattr(width, "factor") and width.__wrapped__ in twins:
-        factor, twin = Fraction(str(width.factor)), twins[width.__wrapped__]
-        twins[width] = lambda constants, inputs: (
-            _exact._real(factor) * _exact._real(twin(constants, inputs))
-        )
-    with mock.patch.object(_exact, "_SIDES", twins):
+    with mock.patch.object(_twins, "twin_of", _twin_of_scaled):
         for d in (1, 2):
             if search(variant, d, stream(seed, variant.id, "planted", d)).confirmed:
                 return f"search at d = {d}"

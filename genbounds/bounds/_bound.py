@@ -16,6 +16,9 @@ from genbounds.validation import Float, InputError, check_choice
 Facts = Mapping[str, Any]
 """True quantities of a distribution, such as ``{"variance": 1.0, "families": {"gaussian"}}``."""
 
+# Of an exact side: fractions, or nested lists of them, by name.
+Inputs = Mapping[str, Any]
+
 Form = Literal["oracle", "plug-in", "deterministic", "rate"]
 
 # A deterministic claim may be missed by the rounding of both its sides.

@@ -18,12 +18,13 @@ import numpy as np
 
 from genbounds.bounds import Bound, catalog
 from genbounds.simulate._spectra import EMBEDDING_NORMS, embedding_spectrum
-from genbounds.simulate.auditing._proofs import proof_steps
 from genbounds.simulate.auditing._results import Check
 
 
 def exact_checks(bound: Bound) -> tuple[Check, ...]:
     """Run every check that applies to a statement; what applies depends on its constants too."""
+    from genbounds.simulate.auditing._proofs import proof_steps  # needs SymPy
+
     return (
         *_units(bound),
         *_growth(bound),

@@ -13,6 +13,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+import sympy
+from mpmath import iv, mp
+
 from genbounds.bounds import Bound
 from genbounds.simulate.auditing._results import Check
 
@@ -46,8 +49,6 @@ class Conversion:
 
 def convert(bound: Bound, step: Conversion) -> Check:
     """Solve tail(ε) = δ exactly and compare with the square of the printed width."""
-    import sympy
-
     e, n, s, delta = sympy.symbols("e n s delta", positive=True)
     tail = sympy.sympify(step.tail, locals={"e": e, "n": n, "s": s})
     exact = sympy.solve(sympy.Eq(sympy.log(delta), sympy.expand_log(sympy.log(tail))), e)
@@ -67,8 +68,6 @@ def convert(bound: Bound, step: Conversion) -> Check:
 
 def _rationals(bound: Bound) -> dict[str, Any]:
     """Turn the constants of the statement into fractions."""
-    import sympy
-
     return {name: sympy.nsimplify(value, rational=True) for name, value in bound.constants.items()}
 
 
@@ -140,8 +139,6 @@ def _chi_square_range(bound: Bound) -> Check:
 
 
 def _hoeffding_lemma(bound: Bound) -> Check:
-    import sympy
-
     x = sympy.symbols("x", real=True)
     # d²/dh² log(1 − p + p e^h) = x (1 − x) with x the tilted probability; at most 1/4.
     difference = sympy.factor(sympy.Rational(1, 4) - x * (1 - x))
@@ -155,8 +152,6 @@ def _hoeffding_lemma(bound: Bound) -> Check:
 
 def _epsilon_range(bound: Bound) -> Check:
     """V24 A.1: ε ≤ 2, where the vector inequality holds, is δ ≥ exp((2−n)/8)."""
-    import sympy
-
     n = sympy.symbols("n", positive=True)
     least = sympy.Rational(1, 32) * (8 - n * 4)
     return Check(
@@ -170,8 +165,6 @@ def _epsilon_range(bound: Bound) -> Check:
 @contextmanager
 def _precision(bits: int) -> Iterator[None]:
     """Interval arithmetic of so many bits."""
-    from mpmath import iv, mp
-
     saved = iv.prec, mp.prec
     iv.prec = mp.prec = bits
     try:
@@ -182,8 +175,6 @@ def _precision(bits: int) -> Iterator[None]:
 
 def square_tail(threshold: float) -> tuple[Any, Any]:
     """Return a lower limit of P(|Z² − 1| > t) for one t ≥ 1, and an upper one of 2 exp(−t²/8)."""
-    from mpmath import iv
-
     with _precision(100):
         # P(|Z| > x) between the first two terms of its alternating expansion.
         x = iv.sqrt(1 + iv.mpf(threshold))
@@ -207,8 +198,6 @@ def _square_tail_used(bound: Bound) -> Check:
 
 def _mean_is_covered(bound: Bound) -> Check:
     """O24 E.10: 1/n + ε ≤ the printed width, ε from 2 exp(−n²ε²/8) = δ."""
-    import sympy
-
     constants = _rationals(bound)
     # 1/n + √(8L)/n ≤ √(factor L)/n, L = log(union/δ): true from one L on, so below one δ.
     gain = sympy.sqrt(constants["factor"]) - sympy.sqrt(8)
@@ -223,8 +212,6 @@ def _mean_is_covered(bound: Bound) -> Check:
 
 def _product_as_squares(bound: Bound) -> Check:
     """O24 E.11: ½|Q−1| + ½|R−1| with both below ε but for 4 exp(−ε²/8)."""
-    import sympy
-
     z, u = sympy.symbols("z u", real=True)
     difference = sympy.expand(z * u - (z + u) ** 2 / 4 + (z - u) ** 2 / 4)
     return Check(
@@ -237,8 +224,6 @@ def _product_as_squares(bound: Bound) -> Check:
 
 def _fourier_exponents(bound: Bound) -> Check:
     """V24 A.5: two vector Bernstein inequalities at ε/2."""
-    import sympy
-
     e, m = sympy.symbols("e m")
     difference = sympy.expand((8 - m * e / 4) / 32 - (32 - m * e) / 128)
     return Check(
@@ -253,8 +238,6 @@ def _far_tail(rate: int, alpha: str) -> Callable[[Bound], Check]:
     """M25 Lemmas 4 and 5 beyond ν²/α, where the tail is 2 exp(−nε/(rate α′))."""
 
     def check(bound: Bound) -> Check:
-        import sympy
-
         e, n, delta = sympy.symbols("e n delta", positive=True)
         needed = sympy.solve(sympy.Eq(sympy.log(2) - n * e / rate, sympy.log(delta)), e)[0]
         constants = _rationals(bound)
@@ -273,8 +256,6 @@ def _far_tail(rate: int, alpha: str) -> Callable[[Bound], Check]:
 
 def _directions(bound: Bound) -> Check:
     """N(0, Σ) ∈ SG(√‖Σ‖): yᵀX is normal with variance yᵀΣy ≤ ‖Σ‖ for unit y."""
-    import sympy
-
     x, t = sympy.symbols("x t", real=True)
     v = sympy.symbols("v", positive=True)
     density = sympy.exp(-(x**2) / (2 * v)) / sympy.sqrt(2 * sympy.pi * v)
@@ -297,8 +278,6 @@ def _directions(bound: Bound) -> Check:
 
 
 def _psi_norm(bound: Bound) -> Check:
-    import sympy
-
     k = sympy.symbols("k", positive=True)
     # E exp(X²/κ²) = (1 − 2/κ²)^(−1/2) for X ~ N(0, 1); the ψ₂ norm is where it equals 2.
     roots = sympy.solve(sympy.Eq((1 - 2 / k) ** sympy.Rational(-1, 2), 2), k)
@@ -320,8 +299,6 @@ def sub_exponential_gap(nu_squared: float, alpha: float, *, pieces: int = 64) ->
     log E e^{λ(Z²−1)} = −λ − ½ log(1−2λ) = λ² Σ_{k≥2} (2^{k−1}/k) λ^{k−2}; the series in interval
     arithmetic on every piece, its remainder by a geometric series. Positive: χ²₁ ∈ SE(ν, α).
     """
-    from mpmath import iv
-
     terms = 80
     if not alpha > 2.0:
         return -math.inf  # the moment generating function is infinite within the range
@@ -357,8 +334,6 @@ def _sub_exponential(bound: Bound) -> Check:
 
 
 def _order_one(bound: Bound) -> Check:
-    import sympy
-
     a = sympy.symbols("alpha", positive=True)
     exponent = sympy.limit((1 - a) / a, a, 1)
     return Check(
