@@ -117,6 +117,7 @@ def folder(tmp_path, monkeypatch) -> Path:
     """Return the working directory, with every file that an example names."""
     write_files(tmp_path, n=600, d=4)
     monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)  # as a script in this folder
     return tmp_path
 
 
