@@ -51,28 +51,16 @@ def _standard(facts: Facts, n: int, delta: float) -> bool:
     )
 
 
-def _scalar(facts: Facts, n: int, delta: float) -> bool:
-    return facts.get("d") == 1
+def _is(name: str, value: object, facts: Facts, n: int, delta: float) -> bool:
+    return bool(facts.get(name) == value)
 
 
-def _centred(facts: Facts, n: int, delta: float) -> bool:
-    return bool(facts.get("centred", False))
-
-
-def _norm_bounded(facts: Facts, n: int, delta: float) -> bool:
-    return math.isfinite(facts.get("radius", math.inf))
+def _finite(name: str, facts: Facts, n: int, delta: float) -> bool:
+    return math.isfinite(facts.get(name, math.inf))
 
 
 def _sub_exponential(facts: Facts, n: int, delta: float) -> bool:
     return "sub_exponential_nu" in facts and "sub_exponential_alpha" in facts
-
-
-def _sub_gaussian(facts: Facts, n: int, delta: float) -> bool:
-    return math.isfinite(facts.get("kappa", math.inf))
-
-
-def _definite_reference(facts: Facts, n: int, delta: float) -> bool:
-    return bool(facts.get("reference_definite", False))
 
 
 def _vendi_samples(facts: Facts, n: int, delta: float) -> bool:
@@ -120,13 +108,13 @@ UNIT_INTERVAL = _family("unit-interval", "Z_i iid in [0, 1]")
 POSTERIORS = _family("posterior", "p_i iid on the probability simplex")
 NORMALISED_KERNEL = _family("kernel", "x_i iid, k(x, x) = 1")
 CLASSES = _family("classes", "x_i iid classes, k(x, y) = [x = y]")
-SCALAR = Assumption(text="d = 1", predicate=_scalar)
+SCALAR = Assumption(text="d = 1", predicate=partial(_is, "d", 1))
 STANDARD_NORMAL = Assumption(text="Z_i iid N(0, 1)", predicate=_standard)
-CENTRED = Assumption(text="E X_i = 0", predicate=_centred)
-NORM_BOUNDED = Assumption(text="‖X_i‖ ≤ C", predicate=_norm_bounded)
+CENTRED = Assumption(text="E X_i = 0", predicate=partial(_is, "centred", True))
+NORM_BOUNDED = Assumption(text="‖X_i‖ ≤ C", predicate=partial(_finite, "radius"))
 SUB_EXPONENTIAL = Assumption(text="X_i iid SE(ν, α)", predicate=_sub_exponential)
-SUB_GAUSSIAN = Assumption(text="‖yᵀX‖_ψ2 ≤ κ √(yᵀΣy)", predicate=_sub_gaussian)
-DEFINITE_REFERENCE = Assumption(text="Σ_r ≻ 0", predicate=_definite_reference)
+SUB_GAUSSIAN = Assumption(text="‖yᵀX‖_ψ2 ≤ κ √(yᵀΣy)", predicate=partial(_finite, "kappa"))
+DEFINITE_REFERENCE = Assumption(text="Σ_r ≻ 0", predicate=partial(_is, "reference_definite", True))
 UNIT_OPERATOR = Assumption(
     text="‖Σ‖ ≤ 1 (printed as ‖Σ‖ = O(1), Tr Σ = O(d))", predicate=_unit_operator
 )

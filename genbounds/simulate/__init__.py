@@ -11,27 +11,16 @@ from genbounds.simulate._spectra import (
     power_law_spectrum,
 )
 from genbounds.simulate._workers import Workers
-from genbounds.simulate.arms import (
-    BernoulliArm,
-    BetaArm,
-    CategoricalArm,
-    CircleArm,
-    DirichletArm,
-    FrechetArm,
-    GammaArm,
-    GaussianArm,
-    MixtureArm,
-    NystromArm,
-    RbfArm,
-    SkewedArm,
-    SphereArm,
-    SphereClustersArm,
-    StudentArm,
-    SyntheticArm,
-    UniformArm,
-    VendiArm,
-    vendi_truth,
-)
+from genbounds.simulate.arms._approximations import NystromArm, VendiArm
+from genbounds.simulate.arms._arm import SyntheticArm
+from genbounds.simulate.arms._bounded import CategoricalArm, SphereArm
+from genbounds.simulate.arms._covariance import SkewedArm, StudentArm
+from genbounds.simulate.arms._frechet import FrechetArm
+from genbounds.simulate.arms._gaussian import GaussianArm
+from genbounds.simulate.arms._kernels import CircleArm, RbfArm, SphereClustersArm, vendi_truth
+from genbounds.simulate.arms._mixtures import MixtureArm
+from genbounds.simulate.arms._posteriors import DirichletArm
+from genbounds.simulate.arms._scalars import BernoulliArm, BetaArm, GammaArm, UniformArm
 from genbounds.simulate.auditing import AuditReport, AuditRow, CellResult, audit
 
 __all__ = [

@@ -17,7 +17,7 @@ from genbounds.simulate import _trials as trials
 from genbounds.simulate._pieces import Piece, Progress, work
 from genbounds.simulate._store import COVERAGE
 from genbounds.simulate._workers import Workers
-from genbounds.simulate.arms import SyntheticArm
+from genbounds.simulate.arms._arm import SyntheticArm
 from genbounds.validation import Float, InputError, check_count, check_open_unit
 
 

@@ -19,7 +19,8 @@ from genbounds.simulate._store import COVERAGE
 from genbounds.simulate._trials import chunks, stream
 from genbounds.simulate._wishart import White, draw_white, draw_white_on
 from genbounds.simulate._workers import Workers
-from genbounds.simulate.arms import FrechetArm, GaussianArm
+from genbounds.simulate.arms._frechet import FrechetArm
+from genbounds.simulate.arms._gaussian import GaussianArm
 from genbounds.validation import (
     Float,
     InputError,

@@ -7,7 +7,7 @@ import json
 import logging
 import sqlite3
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -112,29 +112,26 @@ def open_store(
         raise InputError(
             f"{display(path)}: cannot be opened ({error}): choose a folder that can be written."
         ) from error
-    try:
+    with closing(connection):
         # A text that is none any more still has to fail its checksum, not the reader.
         connection.text_factory = lambda content: content.decode("utf-8", "replace")
         try:
             _prepare(connection, path)
             _agree(connection, path, wanted)
-        except sqlite3.OperationalError as error:
-            advice = (
-                "another run uses this folder: wait for it or choose another one"
-                if error.sqlite_errorcode == sqlite3.SQLITE_BUSY
-                else "choose a folder that can be written and has space"
-            )
-            raise InputError(
-                f"{display(path)}: cannot be used ({display(error)}): {advice}."
-            ) from error
         except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-            raise InputError(
-                f"{display(path)}: is not a store of results ({display(error)}): choose another "
-                "folder."
-            ) from error
+            raise InputError(f"{display(path)}: {_unusable(error)}.") from error
         yield Store(connection, path, wanted)
-    finally:
-        connection.close()
+
+
+def _unusable(error: Exception) -> str:
+    """Say why a file is no store, and what to do."""
+    if not isinstance(error, sqlite3.OperationalError):
+        return f"is not a store of results ({display(error)}): choose another folder"
+    if error.sqlite_errorcode == sqlite3.SQLITE_BUSY:
+        advice = "another run uses this folder: wait for it or choose another one"
+    else:
+        advice = "choose a folder that can be written and has space"
+    return f"cannot be used ({display(error)}): {advice}"
 
 
 def _prepare(connection: sqlite3.Connection, path: Path) -> None:

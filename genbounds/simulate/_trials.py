@@ -12,7 +12,7 @@ import numpy as np
 from numpy.random import SeedSequence
 
 from genbounds.bounds import Bound
-from genbounds.simulate.arms import SyntheticArm
+from genbounds.simulate.arms._arm import SyntheticArm
 from genbounds.validation import Float
 
 # Numbers held at once by one chunk: 2²² doubles are 32 MiB.

@@ -185,7 +185,7 @@ class FrechetArm(SyntheticArm):
         """Tilt the features; Gaussian ones also along the gap of the means."""
         if not isinstance(self.features, GaussianArm) or set(names) & {"running_mean", "rows"}:
             return super().tilted(names, n, count, rng)
-        return tilted_gaussian(self.features, self, names, n, count, rng, gap=self._gap)
+        return tilted_gaussian(self.features, self.from_white, names, n, count, rng, gap=self._gap)
 
     def tilted_rows(self, n: int, count: int, rng: Generator) -> tuple[Float, Float] | None:
         """Rows of tilted features."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator
@@ -170,7 +171,7 @@ class GaussianArm(CovarianceArm):
         """Tilt mean and covariance; the first rows where their order counts and d = 1."""
         if set(names) & _OF_ORDER:
             return super().tilted(names, n, count, rng)
-        return tilted_gaussian(self, self, names, n, count, rng)
+        return tilted_gaussian(self, self.from_white, names, n, count, rng)
 
     def tilted_rows(self, n: int, count: int, rng: Generator) -> tuple[Float, Float] | None:
         """Shift the first rows of scalar samples, either way."""
@@ -207,16 +208,9 @@ def _variance_tail(degrees: int, n: int, variance: float, threshold: float) -> f
     return float(chdtrc(degrees, upper) + chdtr(degrees, lower))
 
 
-class FromWhite(Protocol):
-    """An arm whose sample quantities follow from those of white samples."""
-
-    def from_white(self, names: Names, n: int, white: Float, factor: Float | None) -> Statistics:
-        """Compute sample quantities; see `GaussianArm.from_white`."""
-
-
 def tilted_gaussian(
     features: GaussianArm,
-    arm: FromWhite,
+    from_white: Callable[..., Statistics],
     names: Names,
     n: int,
     count: int,
@@ -224,12 +218,13 @@ def tilted_gaussian(
     *,
     gap: Float | None = None,
 ) -> Tilted | None:
-    """Draw sample quantities of `arm` from mean and covariance of tilted Gaussian `features`.
+    """Draw sample quantities from mean and covariance of tilted Gaussian `features`.
 
     Parameters
     ----------
-    features, arm
-        The features, and the arm that computes quantities from them: itself or a `FrechetArm`.
+    features : GaussianArm
+    from_white : callable
+        Computes the quantities, as `GaussianArm.from_white` does.
     names, n, count, rng
         As `SyntheticArm.tilted` takes them.
     gap : ndarray of shape (d,), optional
@@ -252,7 +247,7 @@ def tilted_gaussian(
     )
     deviation = "mean_deviation" in names
     wanted = [*names, "covariance"] if deviation else list(names)
-    statistics = arm.from_white(wanted, n, drawn.mean, drawn.factor if scattered else None)
+    statistics = from_white(wanted, n, drawn.mean, drawn.factor if scattered else None)
     if deviation:  # at its largest possible value; see `SyntheticArm.tilted`
         scatter = np.trace(statistics["covariance"], axis1=1, axis2=2)
         statistics["mean_deviation"] = np.sqrt(scatter)

@@ -24,7 +24,6 @@ from genbounds.simulate._workers import Workers
 from genbounds.simulate.auditing import _verdicts as verdicts
 from genbounds.simulate.auditing._checks import exact_checks
 from genbounds.simulate.auditing._importance import rare_misses
-from genbounds.simulate.auditing._rates import fit_rate
 from genbounds.simulate.auditing._results import (
     FALSE_ALARM,
     AuditReport,
@@ -185,6 +184,8 @@ def _check(bound: Bound) -> dict[str, Any]:
 
 
 def _fit(bound: Bound, replications: int, seeds: SeedSequence) -> dict[str, Any]:
+    from genbounds.simulate.auditing._rates import fit_rate  # needs scipy.stats
+
     return {"checks": [check.to_dict() for check in fit_rate(bound, replications, seeds)]}
 
 

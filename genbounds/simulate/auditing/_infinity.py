@@ -11,9 +11,11 @@ from dataclasses import replace
 
 import numpy as np
 from numpy.random import Generator
+from scipy import stats
 
 from genbounds.bounds import Bound
-from genbounds.simulate.arms import FrechetArm, GaussianArm
+from genbounds.simulate.arms._frechet import FrechetArm
+from genbounds.simulate.arms._gaussian import GaussianArm
 from genbounds.simulate.auditing._fits import fit, normal_reach
 from genbounds.simulate.auditing._results import FALSE_ALARM, Check
 from genbounds.validation import Float
@@ -43,15 +45,13 @@ def bias_left(
     bound: Bound, arm: FrechetArm, least: int, pool: int, runs: int, rng: Generator
 ) -> Check:
     """Judge one arm and one pool size."""
-    from scipy.stats import t as t_distribution
-
     sizes = even_sizes(least, pool)
     replaced = bound.id in _REPLACED
     drawn = np.array([_one_pool(arm, sizes, replaced, rng) for _ in range(runs)])
     left, plain = (drawn - arm.facts["distance"]).T
     allowed = bound.constants["ratio"]
     # Two sides in each of three cases; the runs are paired, and few.
-    reach = float(t_distribution.isf(FALSE_ALARM / 6.0, runs - 1)) / math.sqrt(runs)
+    reach = float(stats.t.isf(FALSE_ALARM / 6.0, runs - 1)) / math.sqrt(runs)
     above, below = left - allowed * plain, left + allowed * plain
     visible = (
         above.mean() - reach * above.std(ddof=1) > 0.0

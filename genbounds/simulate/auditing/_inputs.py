@@ -17,7 +17,7 @@ import numpy as np
 from genbounds.validation import Float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class InputFamily:
     """Inputs of one kind.
 
@@ -196,23 +196,19 @@ def _two_matrices(d: int) -> int:
 
 FAMILIES: Mapping[str, InputFamily] = MappingProxyType(
     {
-        "factor-pair": InputFamily(size=_two_matrices, decode=_factor_pair),
-        "factor-triple": InputFamily(size=lambda d: 3 * d * d, decode=_factor_triple),
-        "ordered-pair": InputFamily(size=_two_matrices, decode=_ordered_pair, larger="larger"),
+        "factor-pair": InputFamily(_two_matrices, _factor_pair),
+        "factor-triple": InputFamily(lambda d: 3 * d * d, _factor_triple),
+        "ordered-pair": InputFamily(_two_matrices, _ordered_pair, larger="larger"),
         "distribution-pair": InputFamily(
-            size=lambda d: 2 * (d + 1),
-            decode=_distribution_pair,
-            distributions=("p", "p_estimate"),
+            lambda d: 2 * (d + 1), _distribution_pair, ("p", "p_estimate")
         ),
-        "symmetric-pair": InputFamily(size=_two_matrices, decode=_symmetric_pair),
-        "simplex-triple": InputFamily(
-            size=lambda d: 2 * d + 1, decode=_simplex_triple, distributions=("v", "w")
-        ),
-        "vector-order": InputFamily(size=lambda d: d + 1, decode=_vector_order),
-        "independent-sums": InputFamily(size=lambda d: 4 * d + 1, decode=_independent_sums),
-        "step-products": InputFamily(size=_step_product_size, decode=_step_products),
-        "visits": InputFamily(size=lambda d: d + 2, decode=_visits),
-        "visits-burn-in": InputFamily(size=lambda d: d + 3, decode=_visits_burn_in),
-        "visits-long-burn-in": InputFamily(size=lambda d: d + 3, decode=_visits_long_burn_in),
+        "symmetric-pair": InputFamily(_two_matrices, _symmetric_pair),
+        "simplex-triple": InputFamily(lambda d: 2 * d + 1, _simplex_triple, ("v", "w")),
+        "vector-order": InputFamily(lambda d: d + 1, _vector_order),
+        "independent-sums": InputFamily(lambda d: 4 * d + 1, _independent_sums),
+        "step-products": InputFamily(_step_product_size, _step_products),
+        "visits": InputFamily(lambda d: d + 2, _visits),
+        "visits-burn-in": InputFamily(lambda d: d + 3, _visits_burn_in),
+        "visits-long-burn-in": InputFamily(lambda d: d + 3, _visits_long_burn_in),
     }
 )

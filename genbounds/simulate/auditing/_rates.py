@@ -10,7 +10,9 @@ import numpy as np
 from numpy.random import Generator, SeedSequence
 
 from genbounds.bounds import Bound, entropy_sum
-from genbounds.simulate.arms import DirichletArm, FrechetArm, GaussianArm
+from genbounds.simulate.arms._frechet import FrechetArm
+from genbounds.simulate.arms._gaussian import GaussianArm
+from genbounds.simulate.arms._posteriors import DirichletArm
 from genbounds.simulate.auditing._fits import averages, fit, fit_power, judge_exponent, normal_reach
 from genbounds.simulate.auditing._infinity import fid_infinity, spacing
 from genbounds.simulate.auditing._nystrom import nystrom, nystrom_product, nystrom_proof

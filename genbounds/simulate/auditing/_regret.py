@@ -9,9 +9,13 @@ from types import MappingProxyType
 
 import numpy as np
 from numpy.random import Generator
+from scipy import stats
 
 from genbounds.bounds import Bound, catalog, entropy_sum
-from genbounds.simulate.arms import DirichletArm, FrechetArm, GaussianArm, SyntheticArm
+from genbounds.simulate.arms._arm import SyntheticArm
+from genbounds.simulate.arms._frechet import FrechetArm
+from genbounds.simulate.arms._gaussian import GaussianArm
+from genbounds.simulate.arms._posteriors import DirichletArm
 from genbounds.simulate.auditing._fits import average, fit
 from genbounds.simulate.auditing._results import FALSE_ALARM, Check
 from genbounds.validation import Float
@@ -159,10 +163,8 @@ def _within(runs: Sequence[tuple[Float, Float]], what: str) -> Check:
     The event behind the proof fails in a run with probability 1e-3 at most; that it fails in more
     than `allowed` of them has probability below 1e-6.
     """
-    from scipy.stats import binom
-
     failed = sum(bool((lost > spent).any()) for lost, spent in runs)
-    allowed = int(binom.isf(FALSE_ALARM, len(runs), _FAILURE))
+    allowed = int(stats.binom.isf(FALSE_ALARM, len(runs), _FAILURE))
     largest = max(float((lost / np.maximum(spent, 1e-300)).max()) for lost, spent in runs)
     return fit(
         f"regret ≤ 2 Σ bonus of the picks at every step up to T = {runs[0][0].size}, {what}",
@@ -176,15 +178,13 @@ def _judge(
     bound: Bound, runs: Sequence[tuple[Float, Float]], worst: float, share: Float, what: str
 ) -> Check:
     """Exponent over the second half of the horizon on a log scale, and the theorem's own bound."""
-    from scipy.stats import t as t_distribution
-
     steps = runs[0][0].size
     times = np.unique(np.geomspace(math.sqrt(steps), steps, 12).astype(int)) - 1
     slopes = np.array(
         [np.polyfit(np.log(times + 1.0), np.log(lost[times] + worst), 1)[0] for lost, _ in runs]
     )
     mean, error = average(slopes)
-    reach = float(t_distribution.isf(FALSE_ALARM / 2.0, len(runs) - 1)) * error
+    reach = float(stats.t.isf(FALSE_ALARM / 2.0, len(runs) - 1)) * error
     claimed = bound.constants["exponent"]
     check = fit(
         f"regret up to T = {steps}, batch {_BATCH}, {what}: exponent {claimed:g}",

@@ -12,9 +12,11 @@ from types import MappingProxyType
 
 import numpy as np
 from numpy.random import Generator
+from scipy import special, stats
 
 from genbounds.bounds import Bound, entropy_sum
-from genbounds.simulate.arms import FrechetArm, GaussianArm
+from genbounds.simulate.arms._frechet import FrechetArm
+from genbounds.simulate.arms._gaussian import GaussianArm
 from genbounds.simulate.auditing._fits import average, averages, fit, fit_power
 from genbounds.simulate.auditing._results import FALSE_ALARM, Check
 from genbounds.validation import Float
@@ -28,11 +30,9 @@ _SCORES = ("FD_N", "log IS_N")
 
 def variances(bound: Bound, replications: int, rng: Generator) -> Iterator[Check]:
     """Compare the variances of FD_N and log IS_N by sampler of the latents."""
-    from scipy.stats import f as f_distribution
-
     runs, allowed, lowered = _runs(replications), bound.constants["ratio"], list[bool]()
     # 24: twelve ratios, two sides.
-    reach = float(f_distribution.isf(FALSE_ALARM / 24.0, runs - 1, runs - 1))
+    reach = float(stats.f.isf(FALSE_ALARM / 24.0, runs - 1, runs - 1))
     for latent, scores in _networks(runs, _SOBOL_SIZE, rng):
         iid, *sobol = np.var(scores, axis=0, ddof=1)  # by sampler and score
         ratios = np.ravel(sobol / iid)
@@ -56,12 +56,10 @@ def variances(bound: Bound, replications: int, rng: Generator) -> Iterator[Check
 
 def means(bound: Bound, replications: int, rng: Generator) -> Iterator[Check]:
     """Compare the means of FD_N (lower is better) and log IS_N (higher is better) by sampler."""
-    from scipy.stats import t as t_distribution
-
     # Fewer points leave more of the bias, which goes with 1/N, beside the spread, with 1/√N.
     runs, better = min(max(replications // 10, 200), 1000), list[bool]()
     # 24: twelve differences, two sides.
-    reach = float(t_distribution.isf(FALSE_ALARM / 24.0, runs - 1)) / math.sqrt(runs)
+    reach = float(stats.t.isf(FALSE_ALARM / 24.0, runs - 1)) / math.sqrt(runs)
     for latent, scores in _networks(runs, _FEW, rng):
         mean, spread = scores.mean(axis=0), np.var(scores, axis=0, ddof=1)
         gains = (mean[1:] - mean[0]) * (-1.0, 1.0)  # by sampler and score
@@ -100,21 +98,18 @@ def _networks(runs: int, n: int, rng: Generator) -> Iterator[tuple[int, Float]]:
 
 def _scores(weight: Float, sampler: str, n: int, rng: Generator) -> tuple[float, float]:
     """FD_N against N(0, I) and log IS_N of tanh features of latents from one sampler."""
-    from scipy.special import softmax
-    from scipy.stats import qmc
-
     latent, d = weight.shape
     if sampler == "iid":
         z = rng.standard_normal((n, latent))
     else:
-        engine = qmc.MultivariateNormalQMC(
+        engine = stats.qmc.MultivariateNormalQMC(
             np.zeros(latent), inv_transform=sampler == "inverse", rng=rng
         )
         z = engine.random(n)
     rows = np.tanh(1.5 * z @ weight)
     reference = FrechetArm(GaussianArm(0.0, np.ones(d)), 0.0, np.ones(d))
     cov = np.cov(rows.T, bias=True)[None]
-    posterior = softmax(3.0 * rows, axis=1)
+    posterior = special.softmax(3.0 * rows, axis=1)
     score = entropy_sum(posterior.mean(axis=0)) - entropy_sum(posterior).mean()
     return float(reference.plugin_distance(rows.mean(axis=0)[None], cov)[0]), float(score)
 
@@ -135,10 +130,8 @@ _INTEGRAL_SIZES = 2 ** np.arange(8, 17, 2)
 
 def integrals(bound: Bound, replications: int, rng: Generator) -> Iterator[Check]:
     """Fit the error of integrals over N^exponent (log N)^d, for functions of bounded variation."""
-    from scipy.stats import t as t_distribution
-
     runs, exponent = _runs(replications), bound.constants["exponent"]
-    reach = float(t_distribution.isf(FALSE_ALARM / (4.0 * len(_FUNCTIONS)), runs - 1))
+    reach = float(stats.t.isf(FALSE_ALARM / (4.0 * len(_FUNCTIONS)), runs - 1))
     sizes = _INTEGRAL_SIZES.astype(float)
     for name, (d, function, truth) in _FUNCTIONS.items():
         errors = np.array(
@@ -170,6 +163,4 @@ def integrals(bound: Bound, replications: int, rng: Generator) -> Iterator[Check
 
 def _points(d: int, n: int, rng: Generator) -> Float:
     """Scrambled Sobol points in the unit cube."""
-    from scipy.stats import qmc
-
-    return np.asarray(qmc.Sobol(d, scramble=True, rng=rng).random(n))
+    return np.asarray(stats.qmc.Sobol(d, scramble=True, rng=rng).random(n))
