@@ -18,6 +18,7 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "cells",
+    "warning_rules",
     "offline_math",
     "offline_pages",
 ]

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genbounds._text import display
-from genbounds.results import Diagnostic, caution, unreliable
+from genbounds.diagnostics import warn_of
+from genbounds.results import Diagnostic
 from genbounds.validation import InputError
 
 DECISIVE = ("encoder", "weights", "preprocessing")
@@ -110,37 +111,17 @@ def origin_warnings(origins: Mapping[str, Mapping[str, str]]) -> list[Diagnostic
     known = [name for name, origin in origins.items() if origin.get("encoder")]
     unknown = [name for name in origins if name not in known]
     if known and unknown:
-        found.append(
-            caution(
-                "encoder-mismatch",
-                f"{', '.join(unknown)} has no metadata of its encoder; {', '.join(known)} has: "
-                "that both come from the same encoder was not checked",
-                "Make the features of both with `genbounds features`.",
-            )
-        )
+        found.append(warn_of("encoder-unknown", unknown=", ".join(unknown), known=", ".join(known)))
     for name in NOTED:
         values = {origin[name] for origin in origins.values() if origin.get(name)}
         if len(values) > 1:
             shown = "; ".join(display(value) for value in sorted(values))
-            found.append(caution("encoder-mismatch", f"the features' {name} differ: {shown}"))
+            found.append(warn_of("metadata-differ", name=name, values=shown))
     parts = [name for name, origin in origins.items() if not _is_whole(origin)]
     if parts:
-        found.append(
-            unreliable(
-                "part-of-sample",
-                f"{', '.join(parts)} holds one part of an extraction only: items that follow one "
-                "another, and no random sample of all",
-                "Pass the files of all parts as one sample: a list, or a quoted pattern.",
-            )
-        )
+        found.append(warn_of("one-part", parts=", ".join(parts)))
     if any(origin.get("weights", "").startswith(RANDOM) for origin in origins.values()):
-        found.append(
-            unreliable(
-                "random-weights",
-                "the encoder's weights are random, not trained: the scores mean nothing",
-                "Pass trained weights.",
-            )
-        )
+        found.append(warn_of("random-weights"))
     return found
 
 

@@ -5,48 +5,17 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Literal, get_args
 
 from genbounds._tables import InHand, Line, plus_minus
-from genbounds._text import display, percent, shown
-
-Severity = Literal["unreliable", "caution"]
-
-Code = Literal[
-    "few-samples",
-    "misfit",
-    "heavy-tails",
-    "duplicates",
-    "near-duplicates",
-    "leak",
-    "same-rows",
-    "dependent-rows",
-    "unrelated-labels",
-    "shared-seeds",
-    "balanced-classes",
-    "reference-size-unknown",
-    "random-weights",
-    "extreme-scale",
-    "encoder-mismatch",
-    "part-of-sample",
-    "moments-only",
-    "bias-left",
-    "out-of-range",
-    "no-variation",
-    "depends-on-n",
-    "low-rank",
-    "near-tie",
-    "implausible-input",
-    "copies",
-    "split",
-    "hubs",
-    "threshold",
-    "not-smooth",
-    "subset-spread",
-    "ties",
-]
-"""Every code of a `Diagnostic`."""
+from genbounds._text import display, percent
+from genbounds.diagnostics import CODES as CODES
+from genbounds.diagnostics import Code as Code
+from genbounds.diagnostics import Diagnostic as Diagnostic
+from genbounds.diagnostics import Severity as Severity
+from genbounds.diagnostics import all_reliable as all_reliable
+from genbounds.diagnostics import hedged as hedged
 
 Method = Literal[
     "second-order",
@@ -70,62 +39,7 @@ Method = Literal[
 ]
 """How a value was computed; docs/methods.md says when each is chosen."""
 
-CODES: tuple[str, ...] = get_args(Code)
 METHODS: tuple[str, ...] = get_args(Method)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Diagnostic:
-    """One warning about a result.
-
-    Attributes
-    ----------
-    code : str
-        One of `CODES`.
-    severity : {"unreliable", "caution"}
-        "unreliable": the value or its interval cannot be trusted, and no decision is based on it.
-    message : str
-        What was seen.
-    remedy : str
-        What to do about it; may be empty.
-    """
-
-    code: Code
-    severity: Severity
-    message: str
-    remedy: str = ""
-
-    def __str__(self) -> str:
-        text = f"{self.severity}: {self.message}"
-        return f"{text}. {self.remedy}" if self.remedy else text
-
-    def of(self, name: str) -> Diagnostic:
-        """Return the same about one of several models, whose name is said."""
-        return replace(self, message=f"{shown(name)}: {self.message}")
-
-    def to_dict(self) -> dict[str, str]:
-        """Plain JSON types."""
-        return asdict(self)
-
-
-def unreliable(code: Code, message: str, remedy: str = "") -> Diagnostic:
-    """Return a warning that withdraws trust from the value or its interval."""
-    return Diagnostic(code=code, severity="unreliable", message=message, remedy=remedy)
-
-
-def caution(code: Code, message: str, remedy: str = "") -> Diagnostic:
-    """Return a warning that a reader should know of and may accept."""
-    return Diagnostic(code=code, severity="caution", message=message, remedy=remedy)
-
-
-def hedged(text: str, warnings: Iterable[Diagnostic]) -> str:
-    """Add to a verdict that it cannot be relied on, where warnings say so."""
-    return text if all_reliable(warnings) else f"{text}; unreliable: see the warnings"
-
-
-def all_reliable(warnings: Iterable[Diagnostic]) -> bool:
-    """Whether no warning is "unreliable"."""
-    return all(warning.severity != "unreliable" for warning in warnings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import genbounds as gb
-from genbounds.results import unreliable
+from tests.warnings_of import unreliable
 
 CAUTION = gb.Diagnostic(code="few-samples", severity="caution", message="a", remedy="b")
 SCORE = gb.Score(

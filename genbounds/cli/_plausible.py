@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genbounds.cli._input import Input
+from genbounds.diagnostics import warn_of
 from genbounds.files import display, gather
-from genbounds.results import Diagnostic, caution
+from genbounds.results import Diagnostic
 from genbounds.validation import POSTERIOR_ATOL, Float, InputError, check_same_dimension
 
 BLOCK = 1 << 22
@@ -135,20 +136,7 @@ def suspicions(one: Input) -> tuple[Diagnostic, ...]:
     name = display(one.path, limit=60)
     found = []
     if d > TOO_WIDE * n:
-        found.append(
-            caution(
-                "implausible-input",
-                f"{name} has {d} features but only {n} rows: rows and columns are probably "
-                "exchanged",
-                "Save one row per sample, one column per feature.",
-            )
-        )
+        found.append(warn_of("rows-for-columns", name=name, d=d, n=n))
     if rows.dtype == np.uint8:
-        found.append(
-            caution(
-                "implausible-input",
-                f"{name} holds 8-bit integers: probably pixels, not the features of an encoder",
-                "Pass --encoder with the images, or encode them first.",
-            )
-        )
+        found.append(warn_of("bytes-not-features", name=name))
     return tuple(found)

@@ -48,6 +48,7 @@ from genbounds.cli._terminal import (
     progress,
     say,
 )
+from genbounds.diagnostics import warn_of
 from genbounds.estimators import (
     Estimate,
     MetricSpec,
@@ -60,7 +61,7 @@ from genbounds.estimators import (
 )
 from genbounds.files import display
 from genbounds.origins import origin_warnings
-from genbounds.results import Diagnostic, Ranking, Score, caution
+from genbounds.results import Diagnostic, Ranking, Score
 from genbounds.validation import InputError, check_choice, check_open_unit
 
 if TYPE_CHECKING:
@@ -298,7 +299,7 @@ class Run:
                     )
                 except InputError as error:
                     reason = f"no convergence of {shown(name)}: {error.about(display(model.path))}"
-                    self.warnings.append(caution("moments-only", reason))
+                    self.warnings.append(warn_of("generated-moments-only", reason=reason))
 
     def in_order(self) -> dict[str, Score]:
         """All scores as the table shows them: best first, the reference last."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from genbounds.core.estimate import Estimate, SampleError, welch_degrees_of_freedom
-from genbounds.results import Diagnostic, unreliable
+from genbounds.results import Diagnostic
 from genbounds.validation import Float
 
 
@@ -51,7 +51,7 @@ def _doubts(estimates: Sequence[Estimate], what: str) -> tuple[Diagnostic, ...]:
     if not doubts:
         return ()
     message = f"{len(doubts)} of {len(estimates)} {what} cannot be relied on: {doubts[0].message}"
-    return (unreliable(doubts[0].code, message, doubts[0].remedy),)
+    return (replace(doubts[0], severity="unreliable", message=message),)
 
 
 def _sum(errors: Sequence[SampleError]) -> SampleError:

@@ -26,7 +26,8 @@ from genbounds.core.coincidences import LEAK_SHARE, judge_common_rows
 from genbounds.core.design import Design, Index, design_of
 from genbounds.core.moments import Moments
 from genbounds.core.shared_seeds import FALSE_ALARM, shared_places_pvalue
-from genbounds.results import Diagnostic, caution, unreliable
+from genbounds.diagnostics import Severity, warn_of
+from genbounds.results import Diagnostic
 from genbounds.samples import Sample, features_of
 from genbounds.validation import InputError, check_features
 
@@ -155,15 +156,18 @@ def _unrelated(
         if z >= LEAST_LIKENESS:
             continue
         signs = _signs(rows, ids, what, posteriors)[1]
-        warn = unreliable if signs else caution
+        severity: Severity = "unreliable" if signs else "caution"
         seen = f"; but {signs[0].message}" if signs else ""
         whose = f"{what} " if what else ""
         found += (
-            warn(
+            warn_of(
                 "unrelated-labels",
-                f"{whose}rows of one {one} are hardly more alike than others (z = {z:.1f}){seen}",
-                f"Check that {kind} has the ids of these rows, in their order. If it has, the "
-                "interval is right as it is.",
+                severity=severity,
+                whose=whose,
+                one=one,
+                z=z,
+                seen=seen,
+                kind=kind,
             ),
         )
     return found
@@ -174,15 +178,7 @@ def _shared_seeds(rows: NDArray[Any], x: Sample, what: str) -> tuple[Diagnostic,
     if x.groups is None or shared_places_pvalue(rows, x.groups) > FALSE_ALARM:
         return ()
     whose = f"{what} rows" if what else "rows"
-    return (
-        unreliable(
-            "shared-seeds",
-            f"{whose} at the same place of every group are more alike than others: all groups were "
-            "drawn from the same seeds, whose part of the error the interval leaves out",
-            "Draw every group from seeds of its own. If places mean something else (frames of a "
-            "clip), the interval is for these places.",
-        ),
-    )
+    return (warn_of("shared-seeds", whose=whose),)
 
 
 def _likeness_within(rows: NDArray[Any], labels: NDArray[Any]) -> float:
@@ -206,11 +202,7 @@ def _likeness_within(rows: NDArray[Any], labels: NDArray[Any]) -> float:
 
 
 def _constant(n: int, what: str) -> Diagnostic:
-    return unreliable(
-        "no-variation",
-        f"all {n} {what} rows are the same",
-        "Check that they are the features of different samples.",
-    )
+    return warn_of("constant-rows", n=n, what=what)
 
 
 def is_single(rows: NDArray[Any]) -> bool:
@@ -268,12 +260,7 @@ def _repeated(
         return None, ()
     unit = np.unique(ids, return_inverse=True)[1]
     whose = f"{what} " if what else ""
-    warning = caution(
-        "duplicates",
-        f"{repeated} of {n} {whose}rows repeat others, and count as one draw each",
-        "Drop repeated files. If equal rows are independent draws, pass genbounds.Sample(x) "
-        "(--iid).",
-    )
+    warning = warn_of("repeats-as-one", repeated=repeated, n=n, whose=whose)
     stratum = np.zeros(distinct, dtype=np.intp)
     return Design(unit.astype(np.intp), stratum, np.full(n, 1.0 / n), of_repeats=True), (warning,)
 
@@ -303,13 +290,6 @@ def _surprising(rows: NDArray[Any], repeated: int) -> bool:
     return repeated > 10.0 * n * (n - 1) / 2.0 * math.exp(logarithm)
 
 
-ORDER_REMEDY = (
-    "If the number of rows per class was fixed, pass genbounds.Sample(x, strata=classes) "
-    "(--strata); if rows share a source, groups=sources (--groups); if they are only sorted, "
-    "genbounds.Sample(x) (--iid)."
-)
-
-
 def alike_in_order(rows: NDArray[Any], what: str) -> tuple[Diagnostic, ...]:
     """Compare the angle between neighbours in file order with that of random pairs."""
     n = len(rows)
@@ -320,14 +300,7 @@ def alike_in_order(rows: NDArray[Any], what: str) -> tuple[Diagnostic, ...]:
     if z < Z_LIMIT:
         return ()
     whose = f"{what} " if what else ""
-    return (
-        unreliable(
-            "dependent-rows",
-            f"neighbouring {whose}rows are alike (z = {z:.0f}): they are sorted by class, or "
-            "several come from one source",
-            ORDER_REMEDY,
-        ),
-    )
+    return (warn_of("alike-in-order", whose=whose, z=z),)
 
 
 def _some(n: int) -> slice | Index:
@@ -392,15 +365,7 @@ def _alike_by_place(fake: NDArray[Any], real: NDArray[Any]) -> tuple[Diagnostic,
     z = _z(*_likeness(fake[some], real[some]))
     if z < Z_LIMIT:
         return ()
-    return (
-        unreliable(
-            "dependent-rows",
-            f"generated and reference rows of one place are alike (z = {z:.0f}): they come from "
-            "the same prompts, or both files are sorted",
-            "Pass genbounds.Sample(x, groups=prompts) for both samples, with the same ids "
-            "(--groups); if they are only sorted, genbounds.Sample(x) (--iid).",
-        ),
-    )
+    return (warn_of("alike-by-place", z=z),)
 
 
 def _unlike_by_name(
@@ -420,15 +385,7 @@ def _unlike_by_name(
     z = _z_if_known(*_likeness(fake[first], real[others]))
     if z >= LEAST_LIKENESS:
         return ()
-    return (
-        caution(
-            "unrelated-labels",
-            "generated and reference rows of one group are hardly more alike than others "
-            f"(z = {z:.1f})",
-            "Check that groups has the ids of these rows, in their order; groups that the samples "
-            "do not share need ids of their own. If all is so, the interval is right as it is.",
-        ),
-    )
+    return (warn_of("unlike-by-name", z=z),)
 
 
 def leaked(fake: Inspected, real: Inspected) -> tuple[Diagnostic, ...]:
@@ -438,14 +395,7 @@ def leaked(fake: Inspected, real: Inspected) -> tuple[Diagnostic, ...]:
     common, severity = judge_common_rows(ids, others, (fake.rows, real.rows))
     if severity is None:
         return ()
-    return (
-        Diagnostic(
-            code="leak",
-            severity=severity,
-            message=f"{common} of {ids.size} generated rows are rows of the reference",
-            remedy="Score samples that the reference does not hold.",
-        ),
-    )
+    return (warn_of("leak", severity=severity, common=common, rows=ids.size),)
 
 
 def shared_rows(samples: Mapping[str, NDArray[np.uint64] | None]) -> tuple[Diagnostic, ...]:
@@ -456,12 +406,13 @@ def shared_rows(samples: Mapping[str, NDArray[np.uint64] | None]) -> tuple[Diagn
         common, severity = judge_common_rows(ids, others)
         if severity is not None and common >= LEAK_SHARE * ids.size:
             found.append(
-                Diagnostic(
-                    code="same-rows",
+                warn_of(
+                    "same-rows",
                     severity=severity,
-                    message=f"{common} of {ids.size} rows of {display(one, limit=60)} are also "
-                    f"rows of {display(two, limit=60)}: their difference is not that of two models",
-                    remedy="Check that every model has its own file.",
+                    common=common,
+                    rows=ids.size,
+                    one=display(one, limit=60),
+                    two=display(two, limit=60),
                 )
             )
     return tuple(found)

@@ -10,7 +10,8 @@ import scipy  # its submodules are loaded at their first use
 from numpy.typing import NDArray
 
 from genbounds.core.design import Index
-from genbounds.results import Diagnostic, caution, unreliable
+from genbounds.diagnostics import Severity, warn_of
+from genbounds.results import Diagnostic
 from genbounds.validation import Float
 
 SEED = 20_261_122
@@ -99,15 +100,8 @@ def _near_duplicates(
     twins = float(near.mean())
     if (near > 0).sum() < min(NEAR_ROWS, NEAR_PART * len(near)) or twins < NEAR_TWINS[0]:
         return ()
-    warn = unreliable if twins >= NEAR_TWINS[1] else caution
-    return (
-        warn(
-            "near-duplicates",
-            f"{whose}rows have {twins:.2g} nearly identical ones each, on average",
-            "Give rows of one source one id: genbounds.Sample(x, groups=...) (--groups); or drop "
-            "copies.",
-        ),
-    )
+    severity: Severity = "unreliable" if twins >= NEAR_TWINS[1] else "caution"
+    return (warn_of("near-duplicates", severity=severity, whose=whose, twins=twins),)
 
 
 def _equal_groups(spacings: Float, n: int, whose: str) -> tuple[Diagnostic, ...]:
@@ -134,15 +128,7 @@ def _equal_groups(spacings: Float, n: int, whose: str) -> tuple[Diagnostic, ...]
         return ()
     if _by_chance(spacings, n, int(others[highest + 1])) > FALSE_ALARM:
         return ()
-    return (
-        unreliable(
-            "dependent-rows",
-            f"{whose}rows tend to have exactly {others[highest + 1]} others near to them: these "
-            "come from one source, or the number of rows of each class was fixed",
-            "Pass genbounds.Sample(x, groups=sources) (--groups) or strata=classes (--strata); if "
-            "all rows are independent, genbounds.Sample(x) (--iid).",
-        ),
-    )
+    return (warn_of("equal-groups", whose=whose, others=others[highest + 1]),)
 
 
 def _by_chance(spacings: Float, n: int, others: int) -> float:

@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genbounds._text import number, percent
+from genbounds.diagnostics import warn_of
 from genbounds.origins import origin_warnings
-from genbounds.results import Diagnostic, Method, Score, all_reliable, caution, unreliable
+from genbounds.results import Diagnostic, Method, Score, all_reliable
 from genbounds.validation import Float, InputError
 
 SAME = 1e-12
@@ -101,12 +102,11 @@ class Tails:
         if not self.heavy(variance):
             return ()
         return (
-            unreliable(
+            warn_of(
                 "heavy-tails",
-                f"{name + ' ' if name else ''}rows have heavy tails: one row makes up "
-                f"{self.largest:.0%} of the squared influences, and the tail index is "
-                f"{self.index:.2g} (below 2 there is no variance)",
-                "Use more samples, or features with lighter tails.",
+                whose=name + " " if name else "",
+                largest=self.largest,
+                index=self.index,
             ),
         )
 
@@ -388,46 +388,22 @@ class Estimate:
         found: list[Diagnostic] = []
         rounding = SAME if self.log_scale else SAME * abs(self.lower_limit)
         if ends[1] < self.lower_limit - rounding:
-            question = "Are the samples independent of one another and of the reference?"
             if self.interval(FAR_BELOW)[1] < self.lower_limit:
-                text = "the whole interval lies far below the smallest possible value"
-                found.append(unreliable("out-of-range", text, question))
+                found.append(warn_of("far-below-range"))
             else:
                 chance = percent((1.0 - level) / 2.0)
-                text = (
-                    "the whole interval lies below the smallest possible value, where it is by "
-                    f"chance in up to {chance} of the samples of a model at that value"
-                )
-                found.append(caution("out-of-range", text, question))
+                found.append(warn_of("whole-below-range", chance=chance))
         elif self.value < self.lower_limit - rounding:
             found.append(
-                caution(
-                    "out-of-range",
-                    f"the debiased estimate {number(self.value)} lies below the smallest possible "
-                    f"value {self.lower_limit:g}, which is reported instead: the samples do not "
-                    "show that the score is larger",
-                )
+                warn_of("below-range", value=number(self.value), lower_limit=self.lower_limit)
             )
         elif self.value > self.upper_limit + SAME * abs(self.upper_limit):
-            found.append(
-                caution(
-                    "out-of-range",
-                    "the debiased estimate lies above the largest possible value and is reported "
-                    "as that",
-                )
-            )
+            found.append(warn_of("above-range"))
         at_the_limit = value == self.lower_limit and not self.log_scale  # FD = 0: said above
         size = max(abs(value), 1.0) if self.log_scale else abs(value)
         no_width = max(self.stderr, (ends[1] - ends[0]) / 2.0) <= NO_VARIATION * size
         if self.n is not None and no_width and not at_the_limit:
-            found.append(
-                unreliable(
-                    "no-variation",
-                    "all rows contribute the same, so the interval has no width and says nothing "
-                    "about other samples",
-                    "Check that the file holds the features of different samples.",
-                )
-            )
+            found.append(warn_of("no-width"))
         return tuple(found)
 
 
@@ -804,23 +780,10 @@ def small_sample(n: float, *, name: str = "", units: float = math.inf) -> tuple[
     """
     what = f"{name} samples" if name else "samples"
     if units < FEW_UNITS - ROUNDING:
-        return (
-            unreliable(
-                "few-samples",
-                f"the {what} count as only {units:.3g} independent groups: the interval misses "
-                "more often than it says",
-                f"Use {FEW_UNITS} groups or more, better {SMALL}.",
-            ),
-        )
+        return (warn_of("few-groups", what=what, units=units, least=FEW_UNITS, enough=SMALL),)
     if n >= SMALL - ROUNDING:
         return ()
-    return (
-        caution(
-            "few-samples",
-            f"only {n:.4g} {what}: the interval can miss more often than it says",
-            f"Use {SMALL} or more.",
-        ),
-    )
+    return (warn_of("few-samples", n=n, what=what, enough=SMALL),)
 
 
 def heavy_tails(estimate: Estimate) -> tuple[Diagnostic, ...]:
@@ -838,11 +801,7 @@ def heavy_tails(estimate: Estimate) -> tuple[Diagnostic, ...]:
 def bias_left(bias: float | None = None) -> Diagnostic:
     """Warn that a plug-in keeps its bias, of about that size where it is known."""
     size = "" if bias is None else f" (about {bias:+.3g})"
-    return caution(
-        "bias-left",
-        f"the plug-in keeps its bias{size}, so that the interval is not centred on the truth",
-        "The estimator 'debiased' removes it.",
-    )
+    return warn_of("bias-left", size=size)
 
 
 def mean_variance(influence: Float) -> float:

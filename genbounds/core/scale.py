@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 
 from genbounds.core.estimate import Estimate
-from genbounds.results import caution
+from genbounds.diagnostics import warn_of
 from genbounds.validation import InputError
 
 REPRESENTABLE = 96.0
@@ -72,9 +72,5 @@ def scaled_back(estimate: Estimate, unit: float, *, power: int) -> Estimate:
     """
     if unit == 1.0:
         return estimate
-    note = caution(
-        "extreme-scale",
-        f"the features are of the order of {unit:.1g}; the score was computed for features "
-        "divided by that, to which numbers in other messages refer",
-    )
+    note = warn_of("extreme-scale", unit=unit)
     return estimate.scaled(factor_of(unit, power)).warned(note)

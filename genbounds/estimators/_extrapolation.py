@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds.results import Diagnostic, unreliable
+from genbounds.diagnostics import warn_of
+from genbounds.results import Diagnostic
 from genbounds.validation import Float, InputError, check_choice, check_count
 
 SPACINGS = ("n", "1/n")
@@ -54,14 +55,7 @@ class Subsets:
         """What these subsets leave undone."""
         if not self.replace:
             return ()
-        return (
-            unreliable(
-                "bias-left",
-                "subsets drawn with replacement lead to the plug-in score of the whole pool: its "
-                "bias is left in",
-                "Draw them without replacement: Subsets(replace=False).",
-            ),
-        )
+        return (warn_of("with-replacement"),)
 
     def sizes(self, n: int) -> NDArray[np.intp]:
         """Return the subset sizes for a pool of `n`, smallest first."""

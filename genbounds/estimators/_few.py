@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from genbounds.core.estimate import Estimate
-from genbounds.results import Diagnostic, Method, caution
+from genbounds.diagnostics import warn_of
+from genbounds.results import Diagnostic, Method
 
 FEW: frozenset[Method] = frozenset(
     {"spectrum-fit", "joint-spectrum-fit", "contour", "joint-contour", "one-by-one"}
@@ -28,12 +29,4 @@ def from_few(estimates: Iterable[Estimate]) -> tuple[Diagnostic, ...]:
     """
     if not any(estimate.method in FEW for estimate in estimates):
         return ()
-    return (
-        caution(
-            "few-samples",
-            "planned from few samples per feature: all of the variance is taken to fall with 1/n, "
-            "which asks for too many samples rather than too few, and sometimes finds that no "
-            "number suffices where one does",
-            "Plan again from a larger pilot or, if it is the smaller one, with a larger reference.",
-        ),
-    )
+    return (warn_of("plan-from-few"),)

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from genbounds._process import silenced
 from genbounds.core.estimate import NO_VARIATION, student_quantile
-from genbounds.results import Score, unreliable
+from genbounds.diagnostics import warn_of
+from genbounds.results import Score
 from genbounds.validation import (
     Float,
     InputError,
@@ -272,14 +273,7 @@ def score_over_scramblings(
     scores = [one for one in found if isinstance(one, Score)]
     warnings = [warning for score in scores for warning in score.warnings]
     if half <= NO_VARIATION * abs(value):
-        warnings.append(
-            unreliable(
-                "no-variation",
-                f"all {replicates} scramblings have the same score, so the interval has no width "
-                "and says nothing about others",
-                "Use more of them, or more points of each: what is rare may have been missed.",
-            )
-        )
+        warnings.append(warn_of("equal-scramblings", replicates=replicates))
     assumptions = (
         f"the scores of {replicates} independent scramblings of {n} points are nearly normal; "
         "the interval is for the expected score of such a sample",

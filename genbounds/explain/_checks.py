@@ -18,10 +18,11 @@ from genbounds.core.coincidences import (
     has_new_entries,
     judge_common_rows,
 )
+from genbounds.diagnostics import warn_of
 from genbounds.estimators import row_ids
 from genbounds.explain._nearest import Neighbours, Pool, neighbours
 from genbounds.explain._tests import Excess, least_visible, upper_tails
-from genbounds.results import Diagnostic, Severity, caution, unreliable
+from genbounds.results import Diagnostic, Severity
 from genbounds.samples import Sample
 
 FALSE_ALARM = 1e-6
@@ -48,8 +49,6 @@ SHARED = 0.1
 FEW = 0.01
 """Share of the training rows; copies of fewer rows need not be visible."""
 
-FRESH_SPLIT = "Shuffle all real rows, split them at random, train on one part."
-
 
 def check_files(fake: NDArray[Any], pool: Pool) -> list[Diagnostic]:
     """Warn of rows that are in two of the files, and of rows that repeat."""
@@ -58,44 +57,21 @@ def check_files(fake: NDArray[Any], pool: Pool) -> list[Diagnostic]:
     found = []
     same = ids.size == train.size and (np.sort(ids) == np.sort(train)).all()
     if same and judge_common_rows(ids, train)[1] == "unreliable":
-        found.append(
-            unreliable(
-                "same-rows",
-                "the generated rows are the training rows, each once: as if of the same file",
-                "Pass rows that the model generated.",
-            )
-        )
+        found.append(warn_of("training-rows-generated"))
     leaked, severity = _heldout_rows(fake, ids, pool)
     if severity is not None:
         found.append(
-            Diagnostic(
-                code="leak",
-                severity=severity,
-                message=f"{leaked} of {ids.size} generated rows are held-out rows: the generator "
-                "was trained on these too, or the files are mixed up",
-                remedy="Pass rows that the model generated, and rows that it was not trained on.",
-            )
+            warn_of("held-out-rows-generated", severity=severity, leaked=leaked, rows=ids.size)
         )
     shared = int(np.isin(heldout, train).sum())
     if shared:
-        warn = unreliable if shared >= SHARED * heldout.size else caution
+        seriousness: Severity = "unreliable" if shared >= SHARED * heldout.size else "caution"
         found.append(
-            warn(
-                "duplicates",
-                f"{shared} of {heldout.size} held-out rows are training rows as well: copies of "
-                "these cannot be told, and they are left out",
-                "Remove repeated files, then split.",
-            )
+            warn_of("held-out-rows-trained", severity=seriousness, shared=shared, rows=heldout.size)
         )
     repeated = train.size - np.unique(train).size
     if repeated and not pool.grouped:
-        found.append(
-            caution(
-                "duplicates",
-                f"{repeated} of {train.size} training rows repeat others, and count once",
-                "Remove repeated files, then split.",
-            )
-        )
+        found.append(warn_of("repeated-training-rows", repeated=repeated, rows=train.size))
     return found
 
 
@@ -125,14 +101,7 @@ def check_strata(train: Any, heldout: Any) -> list[Diagnostic]:
         return []
     if one is None or two is None:
         told, other = ("held-out", "training") if one is None else ("training", "held-out")
-        return [
-            caution(
-                "split",
-                f"the {told} rows have strata and the {other} rows none: whether both have equal "
-                "shares of the classes was not checked",
-                "Give the strata of both, or of neither.",
-            )
-        ]
+        return [warn_of("strata-of-one", told=told, other=other)]
     classes, code = np.unique(np.concatenate([one, two]), return_inverse=True)
     sizes, drawn = np.bincount(code), np.bincount(code[: one.size], minlength=classes.size)
     given = (code.size, one.size, sizes)
@@ -142,13 +111,7 @@ def check_strata(train: Any, heldout: Any) -> list[Diagnostic]:
     ]
     if 2.0 * classes.size * float(np.min(tails)) > FALSE_ALARM:
         return []
-    return [
-        unreliable(
-            "split",
-            "training and held-out rows have different shares of the classes: no random split",
-            FRESH_SPLIT,
-        )
-    ]
+    return [warn_of("shares-differ")]
 
 
 def check_real_rows(pool: Pool, closer: float) -> tuple[float, float, list[Diagnostic]]:
@@ -189,15 +152,7 @@ def _twins(found: Neighbours, median: float) -> list[Diagnostic]:
     share = float((fifth < min(narrow, 0.5) * twentieth).mean())
     if share < SPOILT:
         return []
-    return [
-        caution(
-            "near-duplicates",
-            f"{percent(round(share, 3))} of the real rows have five or more near twins: copies of "
-            "these are not seen as near copies",
-            "Keep one of each (crops, frames, encodings of one picture), or pass "
-            "genbounds.Sample(x, groups=...) (--groups).",
-        )
-    ]
+    return [warn_of("real-twins", share=percent(round(share, 3)))]
 
 
 def _split(own: NDArray[np.intp], found: Neighbours, pool: Pool) -> list[Diagnostic]:
@@ -220,13 +175,13 @@ def _split(own: NDArray[np.intp], found: Neighbours, pool: Pool) -> list[Diagnos
     what = "groups" if pool.grouped else "rows"
     others = "one another" if few < many else "training rows"
     return [
-        unreliable(
-            "split",
-            f"held-out {what} are nearer to {others} than a random split leaves them: of "
-            f"{count(hit.size, 'nearest row')} {count_trained} were trained on, "
-            f"{hit.size * trained / total:.0f} expected",
-            f"{FRESH_SPLIT} If rows share sources (clips, prompts), split by source and pass "
-            "genbounds.Sample(x, groups=sources) (--groups).",
+        warn_of(
+            "no-random-split",
+            what=what,
+            others=others,
+            nearest=count(hit.size, "nearest row"),
+            trained=count_trained,
+            expected=hit.size * trained / total,
         )
     ]
 
@@ -240,14 +195,7 @@ def check_swapped(near: Excess, every: Excess, pool: Pool) -> list[Diagnostic]:
     )
     if 2.0 * chance > FALSE_ALARM:
         return []
-    return [
-        unreliable(
-            "leak",
-            "generated rows are nearer to held-out rows than to training rows, beyond chance: the "
-            "model was trained on the former, or both files are exchanged",
-            "Check which rows the model was trained on.",
-        )
-    ]
+    return [warn_of("nearer-to-held-out")]
 
 
 def check_size(pool: Pool, alpha: float) -> list[Diagnostic]:
@@ -258,10 +206,10 @@ def check_size(pool: Pool, alpha: float) -> list[Diagnostic]:
         return []
     what = "group" if pool.grouped else "row"
     return [
-        caution(
-            "few-samples",
-            f"with {count(total - trained, f'held-out {what}')} beside {trained} that were trained "
-            f"on, fewer than {count(needed, f'copied {what}')} cannot be significant",
-            "Hold out more rows, as many as were trained on.",
+        warn_of(
+            "few-held-out",
+            heldout=count(total - trained, f"held-out {what}"),
+            trained=trained,
+            needed=count(needed, f"copied {what}"),
         )
     ]

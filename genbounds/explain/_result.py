@@ -9,9 +9,10 @@ import numpy as np
 
 from genbounds._tables import InHand, Line
 from genbounds._text import count, number, percent
+from genbounds.diagnostics import warn_of
 from genbounds.explain._nearest import Mask
 from genbounds.explain._tests import Excess, Suspect
-from genbounds.results import Diagnostic, all_reliable, hedged, unreliable
+from genbounds.results import Diagnostic, all_reliable, hedged
 from genbounds.validation import Float
 
 if TYPE_CHECKING:
@@ -110,11 +111,8 @@ class Memorisation(InHand):
         """The warning that a score of this generator needs; None if no copies are found."""
         if not self.copies:
             return None
-        return unreliable(
-            "copies",
-            f"the model reproduces at least {self._share(self.copies_low)} "
-            f"({percent(self.level)} confidence)",
-            "Its score says nothing of new samples: do not choose it by the score.",
+        return warn_of(
+            "copies-proved", share=self._share(self.copies_low), level=percent(self.level)
         )
 
     def _share(self, amount: int) -> str:

@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds.core.checks import ORDER_REMEDY, alike_in_order
+from genbounds.core.checks import alike_in_order
+from genbounds.diagnostics import RULES
 from genbounds.estimators import Moments
 from genbounds.origins import origin_of
 from genbounds.results import Diagnostic
@@ -107,7 +108,7 @@ class FeatureArm:
         if not (first.size and np.isfinite(first).all()):
             return None
         found = order_effect(first, None, error=ORDER_ERROR)
-        return None if found is None else replace(found, remedy=ORDER_REMEDY)
+        return None if found is None else replace(found, remedy=RULES["alike-in-order"].remedy)
 
     def digest(self) -> str:
         """Return a text that changes whenever a row or its label does."""

@@ -38,7 +38,8 @@ import scipy  # its submodules are loaded at their first use
 from numpy.typing import NDArray
 
 from genbounds._text import display
-from genbounds.results import Diagnostic, unreliable
+from genbounds.diagnostics import warn_of
+from genbounds.results import Diagnostic
 from genbounds.validation import Float
 
 COPIED_SHARE = 0.02
@@ -97,13 +98,7 @@ def copies(rows: NDArray[Any], fingerprints: NDArray[np.uint64]) -> Diagnostic |
     copied = int((counts - 1)[_unshared(rows[first]) >= UNSHARED_ENTRIES].sum())
     if copied < allowed:
         return None
-    return unreliable(
-        "duplicates",
-        f"{copied} of its first {n} rows are copies of earlier ones: it draws from a pool with "
-        "replacement, ignores its random numbers, or its file holds rows more than once",
-        "Let it generate new samples by the rng that it is given, or drop repeated rows; the rows "
-        "of a file are drawn once each.",
-    )
+    return warn_of("copies-of-earlier-rows", copied=copied, n=n)
 
 
 def rows_of_another(
@@ -128,11 +123,8 @@ def rows_of_another(
             continue
         copied = int((_unshared(rows[first])[common] >= UNSHARED_ENTRIES).sum())
         if copied >= allowed:
-            return unreliable(
-                "same-rows",
-                f"{copied} of its first {len(rows)} rows are also rows of "
-                f"{display(name, limit=60)}: their difference is not that of two models",
-                "Check that every arm has its own samples.",
+            return warn_of(
+                "rows-of-another-arm", copied=copied, rows=len(rows), name=display(name, limit=60)
             )
     return None
 
@@ -180,11 +172,7 @@ def order_effect(rows: NDArray[Any], influence: Float | None, *, error: float) -
         what = "its rows drift, or alike ones come together"
     else:
         what = "its rows take turns: they are balanced or come in a cycle, not independently"
-    return unreliable(
-        "dependent-rows",
-        f"{what} (p = {p:.1g} after {n} rows)",
-        "Draw the class of every sample at random, from a model that does not change.",
-    )
+    return warn_of("order-of-draws", what=what, p=p, n=n)
 
 
 def _p_values(scores: Float) -> tuple[float, float, float]:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from genbounds._text import number, shown
+from genbounds.diagnostics import warn_of
 from genbounds.estimators import (
     Estimate,
     Moments,
@@ -19,7 +20,7 @@ from genbounds.estimators import (
     prepare_all,
     shared_rows,
 )
-from genbounds.results import Diagnostic, caution
+from genbounds.results import Diagnostic
 from genbounds.select._boundary import critical_value, look_sizes
 from genbounds.select._first_look import choose_first_look, earliest_look
 from genbounds.select._foreseen import foresee
@@ -222,11 +223,4 @@ def _unseen_gap(estimates: Mapping[str, Estimate], best: str, rival: str) -> tup
     noise = math.sqrt(one.sample.variance + two.sample.variance)
     if two.loss - one.loss >= SEEN * noise:
         return ()
-    return (
-        caution(
-            "few-samples",
-            f"the pilots do not tell {shown(best)} from {shown(rival)}: if their true gap is "
-            "smaller than it looks, the run takes several times as many samples",
-            "Use larger pilots, or a larger tolerance.",
-        ),
-    )
+    return (warn_of("pilots-too-close", best=shown(best), rival=shown(rival)),)

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from genbounds._text import display, said_by
 from genbounds.arms import Arm
+from genbounds.diagnostics import warn_of
 from genbounds.estimators import row_ids
-from genbounds.results import Diagnostic, unreliable
+from genbounds.results import Diagnostic
 from genbounds.samples import Sample, features_of
 from genbounds.select._arms import FeatureArm, rows_in_all
 from genbounds.select._independence import copies, order_effect
@@ -143,11 +144,7 @@ class Sampler:
         if sample.strata is None or sample.units_per_stratum().min() >= 2:
             return sample, ()
         del labels["strata"]
-        doubt = unreliable(
-            "few-samples",
-            f"at {n} samples a stratum has a single row or group: nothing shows how it varies",
-            "Draw more samples, or have larger strata.",
-        )
+        doubt = warn_of("lone-unit", n=n)
         return Sample(rows, **labels), (doubt,)
 
     def fingerprints(self, n: int) -> NDArray[np.uint64]:

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genbounds._text import count, number, percent, short, shown
+from genbounds.diagnostics import warn_of
 from genbounds.estimators import Estimate
-from genbounds.results import Score, unreliable
+from genbounds.results import Score
 from genbounds.select._loop import Loop
 from genbounds.select._sampler import Sampler
 from genbounds.select._selection import ArmStatus, History, Selection
@@ -84,13 +85,7 @@ def _final_score(loop: Loop, arm: int, estimate: Estimate) -> Score:
     warnings = [loop.doubts[arm]] if arm in loop.doubts else []
     n = loop.samplers[arm].n
     if not loop.certificate.levels[arm] and n < loop.certificate.sizes[0]:
-        warnings.append(
-            unreliable(
-                "few-samples",
-                f"{count(n, 'sample')}, too few for a look: its interval is no part of the joint "
-                "statement",
-            )
-        )
+        warnings.append(warn_of("too-few-for-a-look", samples=count(n, "sample")))
     return loop.score(estimate, *warnings)
 
 

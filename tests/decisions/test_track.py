@@ -11,8 +11,8 @@ from scipy import stats
 
 import genbounds as gb
 from genbounds.decisions import track_estimates
-from genbounds.results import unreliable
 from tests.decisions.made import known, normal_estimates
+from tests.warnings_of import unreliable
 
 D = 4
 REAL = gb.Moments(np.zeros(D), np.eye(D))

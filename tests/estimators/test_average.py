@@ -9,7 +9,7 @@ import pytest
 
 from genbounds.core.average import average
 from genbounds.core.estimate import Estimate, SampleError
-from genbounds.results import caution, unreliable
+from tests.warnings_of import caution, unreliable
 
 ONE = Estimate(
     value=1.0,

@@ -6,9 +6,9 @@ import pytest
 
 from genbounds import report
 from genbounds.decisions import track_estimates
-from genbounds.results import caution, unreliable
 from tests.decisions.made import known
 from tests.report.test_page import Outline, texts_of
+from tests.warnings_of import caution, unreliable
 
 
 def page_of(values, **options):

@@ -5,10 +5,10 @@ import pytest
 from scipy import stats
 
 from genbounds.estimators import EXACT, Estimate, SampleError
-from genbounds.results import caution, unreliable
 from genbounds.select import Certificate
 from genbounds.select._certificate import Look
 from genbounds.select._evidence import transitive
+from tests.warnings_of import caution, unreliable
 
 SIZES = (100, 200, 400)
 ALL = np.ones(8, dtype=bool)

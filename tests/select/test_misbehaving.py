@@ -13,7 +13,6 @@ from scipy import stats
 import genbounds.select as select
 from genbounds.estimators import Moments
 from genbounds.report import select_page, write_page
-from genbounds.results import unreliable
 from genbounds.samples import Sample
 from genbounds.select import FeatureArm, _independence, _sampler
 from genbounds.select._independence import (
@@ -26,6 +25,7 @@ from genbounds.simulate import GaussianArm
 from genbounds.validation import InputError
 from tests.select.arms import Faulty, Finite, Normal, mean_metric
 from tests.select.test_run import CLEAR, go
+from tests.warnings_of import unreliable
 
 FALSE_ALARM = 1e-6
 

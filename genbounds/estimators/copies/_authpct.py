@@ -14,11 +14,12 @@ from genbounds.core.checks import inspect_rows, row_ids
 from genbounds.core.design import Design, row_design
 from genbounds.core.estimate import Estimate, small_sample
 from genbounds.core.moments import Moments
+from genbounds.diagnostics import warn_of
 from genbounds.estimators._mean import mean_by_design
 from genbounds.estimators._metric_spec import MetricSpec, Prepared
 from genbounds.estimators.neighbours import Frame, Neighbours, ShareInterval, nearest_rows
 from genbounds.origins import check_same_encoder, origin_of
-from genbounds.results import Diagnostic, Score, caution
+from genbounds.results import Diagnostic, Score
 from genbounds.samples import features_of
 from genbounds.validation import (
     InputError,
@@ -173,27 +174,14 @@ class TrainingRows:
         copies = int(np.isin(ids, self._ids).sum())
         if not copies:
             return ()
-        return (
-            caution(
-                "copies",
-                f"{copies} of {ids.size} generated rows are training rows",
-                "Check that the generated file is the right one.",
-            ),
-        )
+        return (warn_of("copied-training-rows", copies=copies, rows=ids.size),)
 
     def _twins(self) -> tuple[Diagnostic, ...]:
         """Warn of training rows near which every generated row is authentic."""
         twins = int(np.sum(self._squares == 0.0))
         if not twins:
             return ()
-        return (
-            caution(
-                "duplicates",
-                f"{twins} of {len(self._rows)} training rows equal another one: near them every "
-                "generated row that is no exact copy counts as authentic",
-                "Keep one of each.",
-            ),
-        )
+        return (warn_of("equal-training-rows", twins=twins, rows=len(self._rows)),)
 
 
 def _effective(found: Estimate, design: Design) -> float:

@@ -11,12 +11,13 @@ from genbounds.core.checks import inspect_rows
 from genbounds.core.design import row_design
 from genbounds.core.estimate import Estimate
 from genbounds.core.moments import Moments
+from genbounds.diagnostics import warn_of
 from genbounds.estimators._mean import mean_by_design
 from genbounds.estimators._metric_spec import MetricSpec, Prepared
 from genbounds.estimators.copies._cosine import check_directions, cosine_distances
 from genbounds.estimators.frechet import FrechetReference
 from genbounds.origins import origin_of
-from genbounds.results import Diagnostic, Score, caution, unreliable
+from genbounds.results import Diagnostic, Score
 from genbounds.samples import converted, features_of
 from genbounds.validation import (
     InputError,
@@ -147,37 +148,19 @@ class MifidReference:
     def _warnings(self, cosine: Estimate) -> tuple[Diagnostic, ...]:
         """Warn of the jump of the score, and of what copies do to the distance."""
         if cosine.value <= NO_DISTANCE:
-            return (
-                unreliable(
-                    "copies",
-                    "the mean cosine distance to the nearest reference row, "
-                    f"{number(cosine.value)}, is 0 but for rounding: every row points where a "
-                    "reference row does (copies, one feature, features far from 0), and the score "
-                    "divides by nothing",
-                    "Read the distance, and test for copies with genbounds.memorisation.",
-                ),
-            )
+            return (warn_of("rows-point-as-reference", cosine=number(cosine.value)),)
         if abs(cosine.value - self.threshold) <= NEAR * cosine.stderr:
             return (
-                unreliable(
-                    "threshold",
-                    f"the mean cosine distance {number(cosine.value)} is near the threshold "
-                    f"{self.threshold:g}, where the score jumps by a factor of "
-                    f"{number(1.0 / self.threshold)}",
-                    "Use more generated rows, or another threshold.",
+                warn_of(
+                    "near-threshold",
+                    cosine=number(cosine.value),
+                    threshold=self.threshold,
+                    factor=number(1.0 / self.threshold),
                 ),
             )
         if cosine.value >= self.threshold:
             return ()
-        return (
-            caution(
-                "copies",
-                f"the mean cosine distance to the nearest reference row, {number(cosine.value)}, "
-                "is below the threshold: copies, or features that all point one way. Copies are "
-                "not independent of the reference, and make the distance too small",
-                "Test for copies with genbounds.memorisation, which needs held-out rows.",
-            ),
-        )
+        return (warn_of("near-reference", cosine=number(cosine.value)),)
 
 
 def _ratio(distance: Estimate, cosine: Estimate, estimator: str) -> Estimate:

@@ -9,6 +9,7 @@ import numpy as np
 
 from genbounds.core.estimate import Estimate, SampleError
 from genbounds.core.expansion import HALVING_NOISE, halved, third_order
+from genbounds.diagnostics import warn_of
 from genbounds.estimators.frechet._form import PAIRING_SEED, PART_ROWS, PART_WORK
 from genbounds.estimators.frechet._gaussian import gaussian_bias
 from genbounds.estimators.frechet._outcome import make_estimate
@@ -20,7 +21,7 @@ from genbounds.estimators.frechet._sample import (
     FrechetSample,
     per_dimension,
 )
-from genbounds.results import Diagnostic, unreliable
+from genbounds.results import Diagnostic
 
 EFFECTIVE_RATIO = 3.3
 """Samples per dimension that the expansion needs when dependence, heavy tails or rare features are
@@ -165,12 +166,7 @@ def _excess_of_dependence(
 
 
 def _too_few(ratio: float) -> Diagnostic:
-    return unreliable(
-        "few-samples",
-        f"{ratio:.2g} samples per dimension: the methods for so few assume independent rows, and "
-        f"the expansion needs {FEW_RATIO}",
-        "Use more samples, or fewer features.",
-    )
+    return warn_of("few-per-dimension", ratio=ratio, least=FEW_RATIO)
 
 
 def _dependence(
@@ -184,12 +180,13 @@ def _dependence(
         ratio = side.n / times / max(directions, 1)
         if ratio < EFFECTIVE_RATIO:
             warnings.append(
-                unreliable(
-                    "heavy-tails" if side.independent else "dependent-rows",
-                    f"the bias is {times:.2g} times that of independent Gaussian rows: {side.n} "
-                    f"{name} samples are as good as {ratio:.2g} per dimension, where the method "
-                    f"needs {EFFECTIVE_RATIO}",
-                    "Use more groups of rows, or fewer features.",
+                warn_of(
+                    "tails-as-few" if side.independent else "dependent-as-few",
+                    times=times,
+                    n=side.n,
+                    name=name,
+                    ratio=ratio,
+                    least=EFFECTIVE_RATIO,
                 )
             )
     return tuple(warnings)
@@ -204,12 +201,4 @@ def _warn_of_tail_bias(estimate: Estimate, times: float, third: float) -> Estima
     # An interval that reaches down to 0 covers a small distance whatever is left of the bias.
     if left <= LARGEST_REMAINDER * estimate.stderr or estimate.value <= 2.0 * estimate.stderr:
         return estimate
-    return estimate.warned(
-        unreliable(
-            "heavy-tails",
-            f"heavy tails or rare features make the bias {times:.2g} times that of Gaussian "
-            f"rows: about {left:.2g} of it may be left, where the standard error is "
-            f"{estimate.stderr:.2g}",
-            "Use more samples, or features with lighter tails.",
-        )
-    )
+    return estimate.warned(warn_of("tail-bias", times=times, left=left, stderr=estimate.stderr))

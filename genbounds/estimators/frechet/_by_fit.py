@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from genbounds.core.estimate import EXACT, Estimate, SampleError, Tails
+from genbounds.diagnostics import warn_of
 from genbounds.estimators.frechet._outcome import make_estimate
 from genbounds.estimators.frechet._pair import FrechetPair
 from genbounds.estimators.frechet._sample import FEW_RATIO, FrechetSample, per_dimension
 from genbounds.estimators.spectrum_fit._both_samples import fit_both_samples
 from genbounds.estimators.spectrum_fit._one_sample import Fit, fit_from_moments, fit_one_sample
-from genbounds.results import Diagnostic, unreliable
+from genbounds.results import Diagnostic
 from genbounds.validation import Float
 
 RATIO = 8
@@ -161,13 +162,7 @@ def _one_by_one(
         degrees_of_freedom=_degrees(other),
         influence=mirrored.influence,
     )
-    doubt = unreliable(
-        "few-samples",
-        f"both samples have fewer than {FEW_RATIO} samples per dimension, and of one only the "
-        f"moments are known: a positive bias of about {unresolved:.2g} may be left, by which the "
-        "interval is widened",
-        "Pass the features instead of their moments, or use more samples.",
-    )
+    doubt = warn_of("one-by-one", least=FEW_RATIO, bias=unresolved)
     return value, rest, doubt
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from genbounds.core.design import Index
 from genbounds.core.estimate import Estimate, bias_left
 from genbounds.core.two_samples import shared_units
+from genbounds.diagnostics import Severity, warn_of
 from genbounds.estimators._extrapolation import LINEAR, Subsets, extrapolate
 from genbounds.estimators.frechet._by_expansion import debias_by_expansion
 from genbounds.estimators.frechet._by_fit import DOUBTS, debias_by_fit, fit_goes_first
@@ -14,7 +15,7 @@ from genbounds.estimators.frechet._outcome import make_estimate
 from genbounds.estimators.frechet._pair import FrechetPair, plugin_value
 from genbounds.estimators.frechet._sample import FEW_RATIO, FrechetSample, per_dimension
 from genbounds.estimators.spectrum_fit._one_sample import REPEATED_SHARE
-from genbounds.results import Diagnostic, caution, unreliable
+from genbounds.results import Diagnostic
 from genbounds.validation import InputError
 
 
@@ -90,14 +91,10 @@ def infinity(
     own = replace(own, variance=own.variance + line.variance)
     if real.n is not None:
         # A bias of one standard error: the interval covers 83 % instead of 95 %.
-        warn = unreliable if other.bias**2 > own.variance + other.variance else caution
-        warnings += (
-            warn(
-                "bias-left",
-                f"FD∞ leaves the bias of the reference sample in (about {other.bias:+.3g})",
-                "The estimator 'debiased' removes both.",
-            ),
+        severity: Severity = (
+            "unreliable" if other.bias**2 > own.variance + other.variance else "caution"
         )
+        warnings += (warn_of("reference-bias-left", severity=severity, bias=other.bias),)
     return make_estimate(
         "extrapolation",
         line.value,

@@ -9,10 +9,11 @@ import numpy as np
 from genbounds.core.checks import drawing_warnings
 from genbounds.core.design import drawn
 from genbounds.core.estimate import Estimate, SampleError, heavy_tails, small_sample
+from genbounds.diagnostics import warn_of
 from genbounds.estimators.frechet._gaussian import gaussian_bias
 from genbounds.estimators.frechet._pair import FrechetPair, lends
 from genbounds.estimators.frechet._sample import SIDES, FrechetSample
-from genbounds.results import Diagnostic, Method, caution, unreliable
+from genbounds.results import Diagnostic, Method
 
 OF_STDERR = 4.0
 """One over the share of a standard error that an unknown bias may have in an interval."""
@@ -70,17 +71,12 @@ def _unknown_size(found: Estimate, samples: tuple[FrechetSample, FrechetSample])
     roots = pair.directions[0] if pair.roots.any() else pair.roots
     rate = gaussian_bias(real.trace, roots, 1)
     needed = OF_STDERR * rate / found.stderr if found.stderr > 0.0 else np.inf
-    warning = unreliable(
-        "reference-size-unknown",
-        "the reference does not say from how many samples it comes and is taken as exact: the "
-        + (
-            f"interval holds if they were {needed:,.0f} or more"
-            if np.isfinite(needed)
-            else "bias of its samples is left in"
-        ),
-        "Pass their number, Moments.load(path, n=...) (--reference-n), or Moments(mean, cov) if "
-        "they are exact (--reference-exact).",
+    what = (
+        f"interval holds if they were {needed:,.0f} or more"
+        if np.isfinite(needed)
+        else "bias of its samples is left in"
     )
+    warning = warn_of("reference-size-unknown", what=what)
     return replace(found, missing_rate=rate).warned(warning)
 
 
@@ -115,12 +111,7 @@ def _size_warnings(samples: tuple[FrechetSample, FrechetSample]) -> tuple[Diagno
         return found
     return (
         *found,
-        unreliable(
-            "moments-only",
-            "the statistics of the generated samples do not say from how many samples they come "
-            "and are taken as exact",
-            "Write `n` beside mu and sigma: Moments.from_features(x, keep=2048).save(path).",
-        ),
+        warn_of("generated-size-unknown"),
     )
 
 
@@ -137,12 +128,5 @@ def _fourth_moments_warnings(
             continue
         borrowed = lends(samples[1 - k], directions)
         source = f"of the {SIDES[1 - k]} samples" if borrowed else "of a Gaussian distribution"
-        found.append(
-            caution(
-                "moments-only",
-                f"only mean and covariance of the {name} samples are known: their fourth moments, "
-                f"on which bias and interval depend, are taken to be those {source}",
-                "Pass the features, or keep some rows: Moments.from_features(x, keep=2048).",
-            )
-        )
+        found.append(warn_of("fourth-moments", name=name, source=source))
     return tuple(found)

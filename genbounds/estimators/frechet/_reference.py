@@ -11,6 +11,7 @@ from genbounds._process import threads_for
 from genbounds.core.estimate import Estimate
 from genbounds.core.moments import Moments
 from genbounds.core.scale import factor_of, scaled_back, unit_of
+from genbounds.diagnostics import warn_of
 from genbounds.estimators._extrapolation import Subsets, not_independent
 from genbounds.estimators.frechet._debias import debias, infinity, plugin
 from genbounds.estimators.frechet._pair import plugin_value
@@ -21,7 +22,7 @@ from genbounds.estimators.frechet._sample import (
     sample_of_rows,
 )
 from genbounds.origins import check_same_encoder, origin_of
-from genbounds.results import Diagnostic, unreliable
+from genbounds.results import Diagnostic
 from genbounds.samples import Sample, features_of
 from genbounds.validation import Float, InputError, check_choice, check_same_dimension
 
@@ -185,14 +186,7 @@ def _offset(fake: FrechetSample, real: FrechetSample) -> float:
 def _offset_warnings(fake: FrechetSample, real: FrechetSample) -> tuple[Diagnostic, ...]:
     if not _offset(fake, real) > LOST_OFFSET:
         return ()
-    return (
-        unreliable(
-            "extreme-scale",
-            f"the features lie {_offset(fake, real):.1g} standard deviations from 0: means and "
-            "covariances have lost the digits that count",
-            "Subtract one common row from all features before moments are computed.",
-        ),
-    )
+    return (warn_of("far-from-zero", offset=_offset(fake, real)),)
 
 
 def _moved(origin: Float, side: FrechetSample) -> FrechetSample:

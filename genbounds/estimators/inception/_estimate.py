@@ -13,9 +13,10 @@ from genbounds.core.checks import inspect
 from genbounds.core.design import Design, Index, drawn
 from genbounds.core.estimate import Estimate, bias_left, small_sample
 from genbounds.core.expansion import expand, halved, third_order
+from genbounds.diagnostics import warn_of
 from genbounds.estimators._extrapolation import LINEAR, Subsets, extrapolate, not_independent
 from genbounds.estimators.inception._rows import HALVING_SEED, InceptionForm, random_halves
-from genbounds.results import Diagnostic, Method, caution, unreliable
+from genbounds.results import Diagnostic, Method
 from genbounds.samples import too_even
 from genbounds.validation import check_choice
 
@@ -71,14 +72,7 @@ def inception_estimate(
     classes = int((form.marginals[:, 0] > 0.0).sum())
     warnings += small_sample(n, units=math.inf if design is None else design.free_units)
     if n < 2 * classes:
-        warnings += (
-            caution(
-                "few-samples",
-                f"{n} samples for {classes} classes, fewer than two per class: the interval does "
-                "not cover the bias that can be left",
-                "Use more samples.",
-            ),
-        )
+        warnings += (warn_of("few-per-class", n=n, classes=classes),)
     return Estimate(
         title="Inception score",
         estimator=estimator,
@@ -99,14 +93,7 @@ def _balanced(counts: Index) -> tuple[Diagnostic, ...]:
     """Warn of class counts that are more even than independent draws would leave them."""
     if not too_even(counts):
         return ()
-    return (
-        unreliable(
-            "balanced-classes",
-            "the likeliest classes occur more evenly than independent draws would: the number of "
-            "samples of each class was fixed",
-            "Pass genbounds.Sample(probs, strata=classes).",
-        ),
-    )
+    return (warn_of("balanced-classes"),)
 
 
 def _half_values(rows: NDArray[Any], design: Design) -> list[float] | None:

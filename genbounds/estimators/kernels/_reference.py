@@ -16,6 +16,7 @@ from genbounds.core.design import Design
 from genbounds.core.estimate import Estimate, heavy_tails
 from genbounds.core.scale import scaled_back
 from genbounds.core.two_samples import shared_units
+from genbounds.diagnostics import warn_of
 from genbounds.estimators.kernels._choice import pair_kernel
 from genbounds.estimators.kernels._designed import designed_estimate
 from genbounds.estimators.kernels._pair_kernels import (
@@ -28,7 +29,7 @@ from genbounds.estimators.kernels._parameters import PolynomialKernel
 from genbounds.estimators.kernels._rows import Between, Within, curvatures, rows_estimate
 from genbounds.estimators.kernels._subsets import RandomSubsets, mean_of_subsets
 from genbounds.origins import check_same_encoder, origin_of
-from genbounds.results import Diagnostic, unreliable
+from genbounds.results import Diagnostic
 from genbounds.samples import features_of
 from genbounds.validation import (
     Float,
@@ -226,14 +227,7 @@ class KernelReference:
         seen = float(values.sum() - np.trace(values)) / (len(rows) * (len(rows) - 1))
         if seen * (self.n - 1) >= LEAST_SEEN * kernel.factor:
             return ()
-        return (
-            unreliable(
-                "implausible-input",
-                f"with a bandwidth of {max(kernel.bandwidths):.3g} no reference row is near to "
-                "another: the score is about 0 whatever the model is",
-                "Give a larger bandwidth, or none: the median distance of reference rows.",
-            ),
-        )
+        return (warn_of("blind-kernel", bandwidth=max(kernel.bandwidths)),)
 
     def _must_expand(self, design: Design | None) -> bool:
         """Whether the samples are more than independent rows of their own."""

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from genbounds._text import number
 from genbounds.core.estimate import Estimate
 from genbounds.core.scale import factor_of
+from genbounds.diagnostics import warn_of
 from genbounds.estimators.kernels._pair_kernels import PairKernel
-from genbounds.results import caution
 from genbounds.validation import Float, seeded
 
 
@@ -50,13 +50,7 @@ def mean_of_subsets(
         details=(f"mean of {subsets.count} random subsets of {size:,} rows",),
     )
     return found.warned(
-        caution(
-            "subset-spread",
-            f"the standard deviation over subsets, {number(spread)}, which other tools print after "
-            f"±, is the spread of scores from {size:,} rows and no error of this score; its "
-            f"standard error is {number(found.stderr)}",
-            "Quote the interval. Without `subsets` all pairs are used, and it is shorter.",
-        )
+        warn_of("subset-spread", spread=number(spread), size=size, stderr=number(found.stderr))
     )
 
 

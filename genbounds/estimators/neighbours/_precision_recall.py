@@ -11,20 +11,16 @@ import numpy as np
 from genbounds._text import percent, quoted
 from genbounds.core.checks import leaked
 from genbounds.core.estimate import Estimate
+from genbounds.diagnostics import warn_of
 from genbounds.estimators.neighbours._reference import LARGEST_GROUP, NeighbourReference
 from genbounds.estimators.neighbours._result import NeighbourScores, PrecisionRecall
 from genbounds.estimators.neighbours._scored import Scored, not_alone
 from genbounds.origins import origin_of
-from genbounds.results import Diagnostic, Score, unreliable
+from genbounds.results import Diagnostic, Score
 from genbounds.samples import Sample, features_of
 from genbounds.validation import Float, InputError, check_features, check_open_unit, seeded
 
-UNKNOWN_NULL = unreliable(
-    "dependent-rows",
-    "what real rows get is known for density and coverage where real rows are independent; with "
-    "groups of them the ratio of a perfect model is below 1",
-    "Pass a second real sample, null=gb.Sample(more, groups=...).",
-)
+UNKNOWN_NULL = warn_of("grouped-reference-rows")
 
 
 MOST_TIES = 0.2
@@ -176,15 +172,7 @@ def _read(
 def _ties(reference: NeighbourReference) -> tuple[Diagnostic, ...]:
     if reference.tied <= MOST_TIES:
         return ()
-    return (
-        unreliable(
-            "ties",
-            f"{percent(reference.tied)} of the real rows have another row as far away as their "
-            f"k-th neighbour (k = {reference.k}): what real rows get of density and coverage is "
-            "then not known",
-            "Pass a second real sample, null=more; or features that are not counts.",
-        ),
-    )
+    return (warn_of("ties", tied=percent(reference.tied), k=reference.k),)
 
 
 def _check_null(null: Any, reference: NeighbourReference) -> None:

@@ -18,10 +18,11 @@ from genbounds.core.estimate import (
     scaled_interval,
     small_sample,
 )
+from genbounds.diagnostics import warn_of
 from genbounds.estimators.neighbours._counts import expected_coverage
 from genbounds.estimators.neighbours._result import DENSITY, NAMES, TITLES, NeighbourScores
 from genbounds.estimators.neighbours._shares import ShareInterval
-from genbounds.results import Diagnostic, caution, unreliable
+from genbounds.results import Diagnostic
 from genbounds.validation import Float
 
 LARGEST_DRIFT = 0.15
@@ -133,30 +134,11 @@ class Scored:
         # None of the rows counts, or all in every half: halves then say nothing.
         constant = at != DENSITY and bool(counted[0] == 0.0 or (counted == 1.0).all())
         if constant:
-            warnings.append(
-                caution(
-                    "no-variation",
-                    f"{name} is {counted[0]:g}: the interval is that of as many independent rows",
-                )
-            )
+            warnings.append(warn_of("extreme-share", name=name, counted=counted[0]))
         elif (counted[1::2] == counted[2::2]).all():
-            warnings.append(
-                unreliable(
-                    "no-variation",
-                    f"{name} is {counted[0]:g}, and the same in both halves whichever way the rows "
-                    "are halved: there is no interval",
-                    "Use more real rows, or look at the other scores.",
-                )
-            )
+            warnings.append(warn_of("no-halves", name=name, counted=counted[0]))
         elif not (abs(drift - 1.0) <= LARGEST_DRIFT and widening <= LARGEST_WIDENING):
-            warnings.append(
-                unreliable(
-                    "depends-on-n",
-                    f"{name} is {value:.4g}, and {drift * value:.4g} in half the rows; halves give "
-                    "the interval, so there is none",
-                    "Use more rows of both samples, or a smaller k.",
-                )
-            )
+            warnings.append(warn_of("halves-disagree", name=name, value=value, drift=drift * value))
         known = constant or not warnings
         halves = (widening if known else math.nan) * (found[::2] - found[1::2]) / 2.0
         fake = self.seen[1]
@@ -218,15 +200,7 @@ class Scored:
         density = float(self.four[0, 2])
         if density <= CENTRAL or name in ("recall", "f_score"):
             return ()
-        return (
-            caution(
-                "hubs",
-                f"a generated row lies in {density:.3g} times as many neighbourhoods of real rows "
-                "as a real row does: generated rows crowd the middle of the data, where precision, "
-                "density and coverage are high however little of the data they span",
-                "Read recall.",
-            ),
-        )
+        return (warn_of("hubs", density=density),)
 
     def _assumptions(self) -> tuple[str, ...]:
         real, fake = (drawn(one.design) for one in self.seen)

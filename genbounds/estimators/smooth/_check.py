@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from genbounds.core.design import row_design
+from genbounds.diagnostics import warn_of
 from genbounds.estimators.smooth._rows import weighted_function
 from genbounds.estimators.smooth._score import SmoothScore
 from genbounds.estimators.smooth._slopes import slopes
@@ -18,7 +19,7 @@ from genbounds.estimators.smooth._smoothness import (
     independent_of_a_sample,
     not_of_weights,
 )
-from genbounds.results import Diagnostic, unreliable
+from genbounds.results import Diagnostic
 from genbounds.samples import features_of
 from genbounds.validation import (
     Float,
@@ -145,17 +146,13 @@ def check_score(function: Any, x: Any, y: Any = None) -> ScoreCheck:
         )
     if derivative == given:
         return ScoreCheck(derivative=derivative)
-    why = unreliable(
-        "not-smooth",
-        "the score is piecewise linear in the weights: its Hessian misses the bias",
-        'Pass derivative="secant" to SmoothScore.',
-    )
+    why = warn_of("piecewise-linear")
     return ScoreCheck(derivative=derivative, warnings=(why,))
 
 
 def _refused(reason: str) -> ScoreCheck:
     remedy = "Compute it smoothly from rows and weights (docs/any_score.md)."
-    warning = unreliable("not-smooth", reason.rstrip("."), remedy)
+    warning = warn_of("not-differentiable", reason=reason.rstrip("."), remedy=remedy)
     return ScoreCheck(derivative=None, warnings=(warning,))
 
 

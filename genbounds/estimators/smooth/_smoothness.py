@@ -9,6 +9,7 @@ import numpy as np
 
 from genbounds.core.design import Design, Index
 from genbounds.core.estimate import SampleError, mean_variance
+from genbounds.diagnostics import warn_of
 from genbounds.estimators.smooth._engine import Steps, expand
 from genbounds.estimators.smooth._rows import (
     SAME_VALUE,
@@ -17,7 +18,7 @@ from genbounds.estimators.smooth._rows import (
     weighted_function,
 )
 from genbounds.estimators.smooth._slopes import STEP, Slopes, Weighted, slopes
-from genbounds.results import Diagnostic, unreliable
+from genbounds.results import Diagnostic
 from genbounds.validation import Float
 
 DIRECTIONS = 4
@@ -139,21 +140,7 @@ def doubts(name: str, *, repeatable: bool, missed: bool) -> list[Diagnostic]:
     """
     found = []
     if not repeatable:
-        found.append(
-            unreliable(
-                "not-smooth",
-                f"{name} is no function of weighted rows: every row twice, at half its "
-                "weight, gives another value",
-                "Take every mean, variance and share with the weights; gb.check_score says more.",
-            )
-        )
+        found.append(warn_of("not-weighted", name=name))
     if missed:
-        found.append(
-            unreliable(
-                "not-smooth",
-                f"{name} is piecewise linear in the weights: its Hessian is zero, and "
-                "the bias is still there",
-                'Pass derivative="secant" to SmoothScore, if `check_score` agrees.',
-            )
-        )
+        found.append(warn_of("piecewise-linear-score", name=name))
     return found

@@ -15,6 +15,7 @@ import numpy as np
 import scipy  # its submodules are loaded at their first use
 
 from genbounds.core.linalg import EPS
+from genbounds.diagnostics import warn_of
 from genbounds.estimators.spectrum_fit._marchenko_pastur import RowLaw
 from genbounds.estimators.spectrum_fit._one_sample import (
     Side,
@@ -28,7 +29,7 @@ from genbounds.estimators.spectrum_fit._one_sample import (
     variance_of_mean,
 )
 from genbounds.estimators.spectrum_fit._root_limits import RootLimits
-from genbounds.results import Diagnostic, Method, caution
+from genbounds.results import Diagnostic, Method
 from genbounds.validation import Float
 
 
@@ -120,13 +121,7 @@ def fit_both_samples(
     influences = [plugin if by_plugin else fitted for fitted, plugin in pairs]
     warnings = root.warnings
     if rank < directions:
-        warnings += (
-            caution(
-                "low-rank",
-                f"the samples share only {rank} dimensions, which is taken as the rank of both "
-                "distributions",
-            ),
-        )
+        warnings += (warn_of("shared-rank", rank=rank),)
     for side, n in zip(sides, sizes, strict=True):
         warnings += repeated_rows(n - side.distinct, n)
     return JointFit(

@@ -20,10 +20,11 @@ from numpy.typing import NDArray
 from genbounds.core.checks import row_ids
 from genbounds.core.linalg import EPS
 from genbounds.core.moments import random_groups
+from genbounds.diagnostics import Severity, warn_of
 from genbounds.estimators.spectrum_fit._contour import contour_trace_root
 from genbounds.estimators.spectrum_fit._marchenko_pastur import RowLaw, ScaleWeights, fit_spectrum
 from genbounds.estimators.spectrum_fit._root_limits import RootLimits
-from genbounds.results import Diagnostic, Method, caution, unreliable
+from genbounds.results import Diagnostic, Method
 from genbounds.validation import Float
 
 PAIRED_ROWS = 400
@@ -139,7 +140,7 @@ def fit_one_sample(
             method="spectrum-fit",
             warnings=(
                 *few_rows(n),
-                caution("low-rank", "the rows do not vary where the reference does"),
+                warn_of("flat-where-reference-varies"),
             ),
         )
     scales = row_scales(side)
@@ -161,13 +162,7 @@ def fit_one_sample(
     )
     warnings = root.warnings
     if side.rank < min(n - 1, projected.shape[1]):
-        warnings += (
-            caution(
-                "low-rank",
-                f"the {n} rows span only {side.rank} dimensions, which is taken as the rank of "
-                "their distribution",
-            ),
-        )
+        warnings += (warn_of("rank-of-rows", n=n, rank=side.rank),)
     warnings += repeated_rows(n - side.distinct, n)
     return Fit(
         value=base - 2.0 * root.trace,
@@ -183,27 +178,15 @@ def few_rows(n: int) -> tuple[Diagnostic, ...]:
     """Doubt a fit to fewer rows than its limit theorems allow."""
     if n >= FEW_ROWS:
         return ()
-    return (
-        unreliable(
-            "few-samples",
-            f"only {n} rows: value and interval rest on limit theorems that need {FEW_ROWS}",
-            "Use more samples.",
-        ),
-    )
+    return (warn_of("few-rows-for-limits", n=n, least=FEW_ROWS),)
 
 
 def repeated_rows(repeated: int, n: int) -> tuple[Diagnostic, ...]:
     """Warn of rows that repeat others; many of them make the result unreliable."""
     if not repeated:
         return ()
-    warn = unreliable if n - repeated < (1.0 - REPEATED_SHARE) * n else caution
-    return (
-        warn(
-            "duplicates",
-            f"{repeated} of {n} rows repeat others",
-            "Are they independent samples? Drop repeated files.",
-        ),
-    )
+    severity: Severity = "unreliable" if n - repeated < (1.0 - REPEATED_SHARE) * n else "caution"
+    return (warn_of("repeated-rows", severity=severity, repeated=repeated, n=n),)
 
 
 # In one piece: the same for moments alone.
@@ -244,12 +227,7 @@ def fit_from_moments(
     product = lower.T @ moved
     values, axes = scipy.linalg.eigh((product + product.T) / 2.0, check_finite=False)
     kept, rank = kept_ranks(values[::-1], n, lower.shape[1])
-    moments_only = caution(
-        "moments-only",
-        "only moments are known, so all rows are taken as equally scaled: under heavy tails the "
-        "distance is overstated and its interval too short",
-        "Pass the features.",
-    )
+    moments_only = warn_of("moments-equally-scaled")
     squares = float((cov * cov).sum())
     linear = 4.0 * float(gap @ cov @ gap)
 
@@ -363,14 +341,7 @@ def population_root(
     n = rows[0].n_effective + 1
     warnings = few_rows(n)
     if n - 1 < SEEN_SHARE * rank:
-        warnings += (
-            unreliable(
-                "few-samples",
-                f"{n} rows show little of {rank} dimensions: the value rests on a spectrum that "
-                "decays smoothly beyond them",
-                "Use more samples, or fewer features.",
-            ),
-        )
+        warnings += (warn_of("spectrum-guessed", n=n, rank=rank),)
     misfit = fit.misfit > MISFIT
     equal = all(law.radii is None or float(np.var(law.radii)) < EQUAL_ROWS for law in rows)
     if misfit and equal and rank <= CONTOUR_SHARE * (n - 1):
@@ -386,13 +357,7 @@ def population_root(
             warnings=warnings,
         )
     if misfit:
-        warnings += (
-            unreliable(
-                "misfit",
-                "no smooth spectrum fits that of the sample",
-                "Use more samples: from 8 per dimension on no spectrum is fitted.",
-            ),
-        )
+        warnings += (warn_of("no-smooth-spectrum"),)
     return PopulationRoot(
         trace=fit.value,
         points=fit.points,

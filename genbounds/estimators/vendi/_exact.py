@@ -12,6 +12,7 @@ import scipy  # its submodules are loaded at their first use
 from genbounds.core.design import Index
 from genbounds.core.estimate import Estimate, SampleError
 from genbounds.core.expansion import third_order
+from genbounds.diagnostics import Severity, warn_of
 from genbounds.estimators.kernels._kernel_rows import KernelRows
 from genbounds.estimators.kernels._rke import MINIMUM
 from genbounds.estimators.vendi._ceiling import (
@@ -46,7 +47,7 @@ from genbounds.estimators.vendi._spectrum import (
     leading,
 )
 from genbounds.estimators.vendi._ustat import u_statistic
-from genbounds.results import Method, caution, unreliable
+from genbounds.results import Method
 from genbounds.validation import Float
 
 FITTED_ORDER = 0.5
@@ -175,11 +176,7 @@ def _empirical(job: Job, whole: _Whole, refusal: str) -> Estimate:
         if dimension is None
         else f"{n} samples for {dimension} feature dimensions{refusal}"
     )
-    warning = caution(
-        "depends-on-n",
-        f"the score of {n} samples as it is ({why}): it grows with n, and so does its interval",
-        "Compare only with equally many samples; method 'truncated' or order 2 have a limit.",
-    )
+    warning = warn_of("grows-with-n-because", n=n, why=why)
     return job.estimate(
         "empirical", f"vendi, empirical at n={n}", whole.value, whole.error, warnings=(warning,)
     )
@@ -277,21 +274,10 @@ def _fitted(job: Job, fit: FittedScore) -> Estimate:
     """Score of a smooth spectrum fitted to that of few samples."""
     dimension = job.rows.dimension
     warnings = [
-        caution(
-            "few-samples",
-            f"{job.n} samples for {dimension} feature dimensions: the score is that of a smooth "
-            "spectrum fitted to the sample's",
-            f"Use {RESOLVED_RATIO} samples per dimension or more, or order 2.",
-        )
+        warn_of("fitted-vendi-spectrum", n=job.n, dimension=dimension, least=RESOLVED_RATIO)
     ]
     if fit.unequal:
-        warnings.append(
-            caution(
-                "misfit",
-                "the rows may lie in subspaces of their own, of which the fit sees too little: the "
-                "interval is widened by all of the bias removed",
-            )
-        )
+        warnings.append(warn_of("unequal-subspaces"))
     error = SampleError(
         variance=fit.variance, degrees_of_freedom=job.n - 1.0, influence=fit.influence
     )
@@ -321,12 +307,8 @@ def _tied(job: Job, spectrum: Spectrum, count: int, variance: float) -> Estimate
         degrees=job.n - 1.0,
     )
     # The excess of a largest eigenvalue is drawn for independent rows.
-    warn = caution if job.design is None else unreliable
-    warning = warn(
-        "near-tie",
-        f"{values.size} eigenvalues cannot be told from the largest: the value lies midway between "
-        "all of them equal and the largest as it is, and the interval covers both",
-    )
+    severity: Severity = "caution" if job.design is None else "unreliable"
+    warning = warn_of("near-tie", severity=severity, eigenvalues=values.size)
     error = SampleError(
         variance=variance + ((high - low) / 2.0) ** 2, degrees_of_freedom=job.n - 1.0
     )

@@ -6,9 +6,9 @@ import math
 from dataclasses import replace
 
 from genbounds.core.estimate import Estimate
+from genbounds.diagnostics import warn_of
 from genbounds.estimators.vendi._job import Job, subsample_error, unweighted
 from genbounds.estimators.vendi._spectrum import lanczos_entropy
-from genbounds.results import caution
 from genbounds.validation import InputError
 
 PROBES, STEPS = 64, 16
@@ -30,11 +30,7 @@ def lanczos(job: Job) -> Estimate:
         seed=job.seed,
     )
     variance = error.variance + found.stderr**2 + found.bracket**2
-    warning = caution(
-        "depends-on-n",
-        f"the score of {n} samples as it is: it grows with n",
-        "Compare only with equally many samples.",
-    )
+    warning = warn_of("grows-with-n", n=n)
     return job.estimate(
         "lanczos",
         f"vendi, empirical at n={n}",

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from genbounds.core.estimate import Estimate
+from genbounds.diagnostics import warn_of
 from genbounds.estimators.vendi._job import RESOLVED_RATIO, Job, spectrum_error
 from genbounds.estimators.vendi._spectrum import fourier_features, from_features
-from genbounds.results import Diagnostic, caution
+from genbounds.results import Diagnostic
 from genbounds.validation import InputError
 
 
@@ -24,21 +25,8 @@ def random_features(job: Job) -> Estimate:
     if not job.plugin and (job.order >= 2.0 or n >= RESOLVED_RATIO * 2 * t):
         value -= error.bias
     elif not job.plugin:
-        warnings = (
-            caution(
-                "depends-on-n",
-                f"{n} samples for {2 * t} feature dimensions, fewer than {RESOLVED_RATIO} each: "
-                "the bias is left in",
-                "Compare only with equally many samples, or use fewer frequencies.",
-            ),
-        )
-    warnings += (
-        caution(
-            "bias-left",
-            f"the score is that of the kernel made of these {t} frequencies, to which the interval "
-            "is conditional; the kernel's own score is larger",
-        ),
-    )
+        warnings = (warn_of("few-for-frequencies", n=n, dimensions=2 * t, least=RESOLVED_RATIO),)
+    warnings += (warn_of("score-of-frequencies", frequencies=t),)
     return job.estimate(
         "random-features",
         f"vendi, fkea with {t} frequencies, seed {job.seed}",

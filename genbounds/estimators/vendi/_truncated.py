@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from genbounds.core.estimate import Estimate
+from genbounds.diagnostics import warn_of
 from genbounds.estimators.vendi._job import (
     DENSE_ROWS,
     Job,
@@ -19,7 +20,7 @@ from genbounds.estimators.vendi._spectrum import (
     leading,
 )
 from genbounds.estimators.vendi._spectrum import nystrom as nystrom_spectrum
-from genbounds.results import Diagnostic, Method, caution
+from genbounds.results import Diagnostic, Method
 
 LANDMARKS_PER_COMPONENT = 5
 
@@ -76,14 +77,7 @@ def _estimate(
     warnings: tuple[Diagnostic, ...] = ()
     if n < ROWS_PER_EIGENVALUE * t:
         error = replace(error, variance=error.variance + error.bias**2 / 4.0)
-        warnings = (
-            caution(
-                "few-samples",
-                f"{n} samples for {t} eigenvalues, fewer than {ROWS_PER_EIGENVALUE} each: bias can "
-                "be left, so the interval is widened by half of what was removed",
-                "Keep fewer eigenvalues or use more samples.",
-            ),
-        )
+        warnings = (warn_of("few-for-eigenvalues", n=n, eigenvalues=t, least=ROWS_PER_EIGENVALUE),)
     return job.estimate(
         method, statistic, value, error, limit=t, warnings=warnings, details=details
     )

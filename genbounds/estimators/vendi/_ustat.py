@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 
 from genbounds.core.estimate import Estimate, SampleError
+from genbounds.diagnostics import warn_of
 from genbounds.estimators.kernels._rke import MINIMUM, frobenius, frobenius_design
 from genbounds.estimators.vendi._ceiling import NEAR_CEILING, ceiling_interval
 from genbounds.estimators.vendi._job import Job
-from genbounds.results import Diagnostic, caution
+from genbounds.results import Diagnostic
 from genbounds.validation import InputError
 
 LARGE_ERROR = 0.25
@@ -52,14 +53,7 @@ def u_statistic(job: Job, *, statistic: str = "vendi, ustat") -> Estimate:
             )
     warnings: tuple[Diagnostic, ...] = ()
     if relative > LARGE_ERROR:
-        warnings = (
-            caution(
-                "few-samples",
-                f"the relative error of E k(x, x')² is {math.sqrt(relative):.0%}: the interval on "
-                "the log scale can miss more often",
-                "Use more samples or a wider bandwidth.",
-            ),
-        )
+        warnings = (warn_of("noisy-square", error=math.sqrt(relative)),)
     error = SampleError(
         variance=relative,
         degrees_of_freedom=job.degrees_of_freedom,
