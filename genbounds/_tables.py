@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from genbounds._json import AsJson
 from genbounds._text import display, interval, number, short, shown
 from genbounds.validation import InputError
 
@@ -56,7 +57,7 @@ class Line:
         return not (math.isnan(self.low) and math.isnan(self.high))
 
 
-class InHand:
+class InHand(AsJson):
     """What every result can be turned into."""
 
     __slots__ = ()

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, get_args
 
+from genbounds._json import AsJson
 from genbounds._text import shown
 
 Severity = Literal["unreliable", "caution"]
@@ -49,7 +50,7 @@ CODES: tuple[str, ...] = get_args(Code)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Diagnostic:
+class Diagnostic(AsJson):
     """One warning about a result.
 
     Attributes
@@ -76,10 +77,6 @@ class Diagnostic:
     def of(self, name: str) -> Diagnostic:
         """Return the same about one of several models, whose name is said."""
         return replace(self, message=f"{shown(name)}: {self.message}")
-
-    def to_dict(self) -> dict[str, str]:
-        """Plain JSON types."""
-        return asdict(self)
 
 
 class Rule(NamedTuple):

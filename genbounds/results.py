@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, get_args
 
 from genbounds._tables import InHand, Line, plus_minus
@@ -76,6 +75,11 @@ class Score(InHand):
         Which encoder made the features, where they say so.
     higher_is_better : bool
     """
+
+    _json: ClassVar[str] = (
+        "value low high level stderr n estimator method reliable warnings assumptions details "
+        "title reference_n encoder notes"
+    )
 
     _names: ClassVar[str] = "Score"
 
@@ -165,27 +169,6 @@ class Score(InHand):
         )
         return "\n  ".join((text, *map(str, self.warnings)))
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types; a float that JSON cannot hold (infinity, NaN) becomes None."""
-        return {
-            "value": _json(self.value),
-            "low": _json(self.low),
-            "high": _json(self.high),
-            "level": self.level,
-            "stderr": _json(self.stderr),
-            "n": self.n,
-            "estimator": self.estimator,
-            "method": self.method,
-            "reliable": self.reliable,
-            "warnings": [warning.to_dict() for warning in self.warnings],
-            "assumptions": list(self.assumptions),
-            "details": list(self.details),
-            "title": self.title,
-            "reference_n": self.reference_n,
-            "encoder": self.encoder,
-            "notes": list(self.notes),
-        }
-
 
 def titled(scores: Iterable[Score], metric: str) -> str:
     """Return the title of some `scores`; the name of their `metric` where they have none."""
@@ -212,6 +195,8 @@ class Difference(InHand):
         The same for all pairs of the ranking together: at most 1 - level exactly if the interval
         excludes zero.
     """
+
+    _json: ClassVar[str] = "* distinguishable"
 
     _names: ClassVar[str] = "Difference"
 
@@ -250,11 +235,6 @@ class Difference(InHand):
     def _caption(self) -> str:
         return "Difference of two scores, simultaneous interval"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types."""
-        fields = {key: _json(value) for key, value in asdict(self).items()}
-        return fields | {"distinguishable": self.distinguishable}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranking(InHand):
@@ -283,6 +263,11 @@ class Ranking(InHand):
         Where the size of the reference is unknown: the minimum number of samples that it must come
         from for the significant differences to be so. None elsewhere.
     """
+
+    _json: ClassVar[str] = (
+        "metric level log_scale scores differences groups letters contenders warnings "
+        "assumptions notes reference_rows_needed"
+    )
 
     _names: ClassVar[str] = "Model"
 
@@ -359,23 +344,6 @@ class Ranking(InHand):
             )
         return "\n".join((*lines, *(f"  {warning}" for warning in self.warnings)))
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types."""
-        return {
-            "metric": self.metric,
-            "level": self.level,
-            "log_scale": self.log_scale,
-            "scores": {name: score.to_dict() for name, score in self.scores.items()},
-            "differences": [pair.to_dict() for pair in self.differences],
-            "groups": [list(group) for group in self.groups],
-            "letters": self.letters,
-            "contenders": list(self.contenders),
-            "warnings": [warning.to_dict() for warning in self.warnings],
-            "assumptions": list(self.assumptions),
-            "notes": list(self.notes),
-            "reference_rows_needed": self.reference_rows_needed,
-        }
-
 
 ALPHABET = 26
 
@@ -388,11 +356,3 @@ def group_letter(index: int) -> str:
         index, rest = divmod(index - 1, ALPHABET)
         letters = chr(ord("a") + rest) + letters
     return letters
-
-
-def _json(value: object) -> object:
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if isinstance(value, tuple):
-        return [_json(item) for item in value]
-    return value

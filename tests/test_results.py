@@ -137,3 +137,9 @@ def test_a_line_says_that_its_numbers_are_unreliable():
         assert str(found).endswith("; unreliable: see the warnings")
         assert "\n" not in str(found)
         assert found.warnings[0].message in repr(found)
+
+
+def test_what_json_cannot_hold_is_none_wherever_it_stands():
+    told = dataclasses.replace(SCORE, value=np.float64(np.nan), low=-np.inf, high=np.inf).to_dict()
+    assert (told["value"], told["low"], told["high"], told["stderr"]) == (None, None, None, 0.25)
+    assert json.loads(json.dumps(told, allow_nan=False)) == told

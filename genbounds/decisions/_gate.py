@@ -110,6 +110,11 @@ class Verdict(InHand):
     assumptions : tuple of str
     """
 
+    _json: ClassVar[str] = (
+        "decision candidate baseline metric worse_by low high level difference margin "
+        "relative_margin equivalence samples_needed reason reliable scores warnings assumptions"
+    )
+
     _names: ClassVar[str] = "Gate"
 
     decision: Decision
@@ -206,33 +211,6 @@ class Verdict(InHand):
             ax.axvline(place, color="C3", linestyle="--", linewidth=1.2)
         ax.axvline(0.0, color="0.6", linewidth=0.8)
         return ax
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types."""
-
-        def plain(value: float) -> float | None:
-            return value if math.isfinite(value) else None
-
-        return {
-            "decision": self.decision,
-            "candidate": self.candidate,
-            "baseline": self.baseline,
-            "metric": self.metric,
-            "worse_by": plain(self.worse_by),
-            "low": plain(self.low),
-            "high": plain(self.high),
-            "level": self.level,
-            "difference": self.difference.to_dict(),
-            "margin": plain(self.margin),
-            "relative_margin": self.relative_margin,
-            "equivalence": self.equivalence,
-            "samples_needed": self.samples_needed,
-            "reason": self.reason,
-            "reliable": self.reliable,
-            "scores": {name: score.to_dict() for name, score in self.scores.items()},
-            "warnings": [warning.to_dict() for warning in self.warnings],
-            "assumptions": list(self.assumptions),
-        }
 
 
 def gate(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
+from typing import TYPE_CHECKING, ClassVar, Literal, get_args
 
 from genbounds._tables import InHand, Line
 from genbounds._text import count, interval, number, percent, short
@@ -53,6 +53,8 @@ class Look(InHand):
         scale of the differences (logarithms for some scores); None while there are fewer.
     """
 
+    _json: ClassVar[str] = "step number state score better_than worse_than best gain_high"
+
     _names: ClassVar[str] = "Step"
 
     step: float
@@ -85,19 +87,6 @@ class Look(InHand):
     def _caption(self) -> str:
         return f"{self.score.title or 'Score'} of one checkpoint, {jointly(self.score.level)}"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types."""
-        return {
-            "step": self.step,
-            "number": self.number,
-            "state": self.state,
-            "score": self.score.to_dict(),
-            "better_than": list(self.better_than),
-            "worse_than": list(self.worse_than),
-            "best": self.best,
-            "gain_high": self.gain_high,
-        }
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint(InHand):
@@ -114,6 +103,8 @@ class Checkpoint(InHand):
     fresh : bool
         Whether `score` comes from fresh rows.
     """
+
+    _json: ClassVar[str] = "step score as_chosen fresh"
 
     _names: ClassVar[str] = "Step"
 
@@ -134,15 +125,6 @@ class Checkpoint(InHand):
     def _caption(self) -> str:
         how = "fresh rows" if self.fresh else "corrected for the choice"
         return f"{self.score.title or 'Score'} of the kept checkpoint, {how}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types."""
-        return {
-            "step": self.step,
-            "score": self.score.to_dict(),
-            "as_chosen": self.as_chosen,
-            "fresh": self.fresh,
-        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,6 +162,11 @@ class Track(InHand):
         About the run; each score has its own.
     assumptions : tuple of str
     """
+
+    _json: ClassVar[str] = (
+        "metric level planned looks best kept verdict patience min_delta gain_high "
+        "higher_is_better log_scale warnings assumptions notes"
+    )
 
     _names: ClassVar[str] = "Step"
 
@@ -308,26 +295,6 @@ class Track(InHand):
             f"{interval(score.low, score.high)}, {how}."
         )
         return "\n".join((*lines, *(f"  {warning}" for warning in self.warnings)))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types."""
-        return {
-            "metric": self.metric,
-            "level": self.level,
-            "planned": self.planned,
-            "looks": [look.to_dict() for look in self.looks],
-            "best": self.best,
-            "kept": self.kept.to_dict(),
-            "verdict": self.verdict,
-            "patience": self.patience,
-            "min_delta": self.min_delta,
-            "gain_high": self.gain_high,
-            "higher_is_better": self.higher_is_better,
-            "log_scale": self.log_scale,
-            "warnings": [warning.to_dict() for warning in self.warnings],
-            "assumptions": list(self.assumptions),
-            "notes": list(self.notes),
-        }
 
 
 def jointly(level: float) -> str:

@@ -50,6 +50,11 @@ class Mixture(InHand):
     assumptions : tuple of str
     """
 
+    _json: ClassVar[str] = (
+        "weights score gain gain_low certified best_single scores metric level folds seed "
+        "reliable warnings assumptions"
+    )
+
     _names: ClassVar[str] = "Model"
 
     weights: dict[str, float]
@@ -122,25 +127,6 @@ class Mixture(InHand):
     def _caption(self) -> str:
         title = titled(self.scores.values(), self.metric)
         return f"{title} of the mixture and of each model, {percent(self.level)} intervals"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types."""
-        return {
-            "weights": dict(self.weights),
-            "score": self.score.to_dict(),
-            "gain": self.gain,
-            "gain_low": self.gain_low,
-            "certified": self.certified,
-            "best_single": self.best_single,
-            "scores": {name: score.to_dict() for name, score in self.scores.items()},
-            "metric": self.metric,
-            "level": self.level,
-            "folds": self.folds,
-            "seed": self.seed,
-            "reliable": self.reliable,
-            "warnings": [warning.to_dict() for warning in self.warnings],
-            "assumptions": list(self.assumptions),
-        }
 
 
 def mixture(

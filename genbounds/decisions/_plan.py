@@ -88,6 +88,12 @@ class Plan(InHand):
         The variance at any numbers of samples, from which `predict` follows.
     """
 
+    _json: ClassVar[str] = (
+        "n feasible limit reference_needed target half_width gap power level metric two_models "
+        "pilot_n reference_n sizes half_widths powers reference_sizes reference_half_widths "
+        "reliable warnings assumptions"
+    )
+
     _names: ClassVar[str] = "Samples"
 
     n: int | None
@@ -227,36 +233,6 @@ class Plan(InHand):
         else:
             ax.set_ylabel(f"power for a difference of {number(self.gap)}", parse_math=False)
         return ax
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types."""
-
-        def listed(values: Float | None) -> list[float] | None:
-            return None if values is None else [float(value) for value in values]
-
-        return {
-            "n": self.n,
-            "feasible": self.feasible,
-            "limit": self.limit,
-            "reference_needed": self.reference_needed,
-            "target": self.target,
-            "half_width": self.half_width,
-            "gap": self.gap,
-            "power": self.power,
-            "level": self.level,
-            "metric": self.metric,
-            "two_models": self.two_models,
-            "pilot_n": self.pilot_n,
-            "reference_n": self.reference_n,
-            "sizes": listed(self.sizes),
-            "half_widths": listed(self.half_widths),
-            "powers": listed(self.powers),
-            "reference_sizes": listed(self.reference_sizes),
-            "reference_half_widths": listed(self.reference_half_widths),
-            "reliable": self.reliable,
-            "warnings": [warning.to_dict() for warning in self.warnings],
-            "assumptions": list(self.assumptions),
-        }
 
 
 def plan(

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from genbounds._json import AsJson
 from genbounds._tables import Line
 from genbounds._text import count, number, percent
 from genbounds.decisions._pooling import (
@@ -39,7 +40,7 @@ LEAST_SEEDS = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SeedNoise:
+class SeedNoise(AsJson):
     """What the noise of one recipe is made of; standard deviations of the score of one run.
 
     Attributes
@@ -62,10 +63,6 @@ class SeedNoise:
     within: float
     common: float
     seed_share: float
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

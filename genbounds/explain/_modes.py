@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from genbounds._json import AsJson
 from genbounds._process import threads_for
 from genbounds._tables import InHand, Line
 from genbounds._text import count, interval, listed, number, percent
@@ -45,7 +46,7 @@ EXAMPLES = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Region:
+class Region(AsJson):
     """A kind of rows: a cell of the feature space, and how much of either sample lies in it.
 
     Attributes
@@ -69,6 +70,8 @@ class Region:
         "real" and "fake": numbers of rows that lie in the region, the most typical first.
     """
 
+    _json: ClassVar[str] = "kind share_real share_fake ratio low high pvalue pvalue_adjusted rows"
+
     kind: Kind
     share_real: float
     share_fake: float
@@ -88,20 +91,6 @@ class Region:
     def __str__(self) -> str:
         shares = f"{_share(self.share_fake)} of the generated rows, {_share(self.share_real)}"
         return f"{self.kind}: {shares} of the real ones (ratio in {interval(self.low, self.high)})"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types; an infinite ratio becomes None."""
-        return {
-            "kind": self.kind,
-            "share_real": self.share_real,
-            "share_fake": self.share_fake,
-            "ratio": self.ratio if math.isfinite(self.ratio) else None,
-            "low": self.low,
-            "high": self.high if math.isfinite(self.high) else None,
-            "pvalue": self.pvalue,
-            "pvalue_adjusted": self.pvalue_adjusted,
-            "rows": {side: list(rows) for side, rows in self.rows.items()},
-        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,6 +112,10 @@ class Modes(InHand):
     seed : int
         Of the halves and of the cells.
     """
+
+    _json: ClassVar[str] = (
+        "regions level n_fake n_real counted_fake counted_real reliable warnings assumptions seed"
+    )
 
     _names: ClassVar[str] = "Region"
 
@@ -178,21 +171,6 @@ class Modes(InHand):
 
     def _caption(self) -> str:
         return f"Generated over real share, simultaneous {percent(self.level)} intervals"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types."""
-        return {
-            "regions": [region.to_dict() for region in self.regions],
-            "level": self.level,
-            "n_fake": self.n_fake,
-            "n_real": self.n_real,
-            "counted_fake": self.counted_fake,
-            "counted_real": self.counted_real,
-            "reliable": self.reliable,
-            "warnings": [warning.to_dict() for warning in self.warnings],
-            "assumptions": list(self.assumptions),
-            "seed": self.seed,
-        }
 
 
 def modes(fake: Any, real: Any, *, level: float = 0.95, seed: int = 0) -> Modes:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -54,6 +54,12 @@ class Memorisation(InHand):
     warnings : tuple of Diagnostic
     assumptions : tuple of str
     """
+
+    _json: ClassVar[str] = (
+        "pvalue copies_pvalue share_low copies_low copies level fdr closer odds suspects near "
+        "every n train_n heldout_n train_units heldout_units unit least_visible reliable "
+        "warnings assumptions"
+    )
 
     _names: ClassVar[str] = "Generated rows"
 
@@ -218,30 +224,3 @@ class Memorisation(InHand):
             )
         )
         return edges, trained, heldout
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types."""
-        return {
-            "pvalue": self.pvalue,
-            "copies_pvalue": self.copies_pvalue,
-            "share_low": self.share_low,
-            "copies_low": self.copies_low,
-            "copies": self.copies,
-            "level": self.level,
-            "fdr": self.fdr,
-            "closer": self.closer,
-            "odds": self.odds,
-            "suspects": [suspect.to_dict() for suspect in self.suspects],
-            "near": asdict(self.near),
-            "every": asdict(self.every),
-            "n": self.n,
-            "train_n": self.train_n,
-            "heldout_n": self.heldout_n,
-            "train_units": self.train_units,
-            "heldout_units": self.heldout_units,
-            "unit": self.unit,
-            "least_visible": self.least_visible,
-            "reliable": self.reliable,
-            "warnings": [warning.to_dict() for warning in self.warnings],
-            "assumptions": list(self.assumptions),
-        }

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy  # its submodules are loaded at their first use
 from numpy.typing import NDArray
 
+from genbounds._json import AsJson
 from genbounds.validation import Float
 
 Index = NDArray[np.intp]
@@ -62,7 +62,7 @@ class Excess:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Suspect:
+class Suspect(AsJson):
     """A training row that is reproduced, by the generated row that is nearest to it.
 
     Attributes
@@ -82,10 +82,6 @@ class Suspect:
     distance: float
     ratio: float
     hits: int
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types."""
-        return asdict(self)
 
 
 def upper_tails(total: int, trained: int, drawn: int, odds: float = 1.0) -> Float:

@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from genbounds._json import AsJson
 from genbounds._text import quoted
 from genbounds.features._batches import encoded_batches
 from genbounds.features._encoder import Encoder, Kind
@@ -49,7 +50,7 @@ _VERSION = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Extraction:
+class Extraction(AsJson):
     """What an extraction wrote.
 
     Attributes
@@ -68,6 +69,8 @@ class Extraction:
         Every reason not to trust them, and files that were replaced.
     """
 
+    _json: ClassVar[str] = "out moments n d resumed origin notes"
+
     out: Path | None
     moments: Path | None
     n: int
@@ -75,18 +78,6 @@ class Extraction:
     resumed: int
     origin: dict[str, str]
     notes: tuple[str, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types."""
-        return {
-            "out": None if self.out is None else str(self.out),
-            "moments": None if self.moments is None else str(self.moments),
-            "n": self.n,
-            "d": self.d,
-            "resumed": self.resumed,
-            "origin": self.origin,
-            "notes": list(self.notes),
-        }
 
 
 def extract(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from genbounds._tables import InHand, Line
 from genbounds._text import count, number, percent, shown
@@ -30,6 +30,11 @@ class ContextSelection(InHand):
     confidence : float
     policy, metric : str
     """
+
+    _json: ClassVar[str] = (
+        "contexts winners undecided recommended certified confidence samples=total_samples cost "
+        "policy metric"
+    )
 
     _names: ClassVar[str] = "Context"
 
@@ -136,20 +141,3 @@ class ContextSelection(InHand):
             f"{self.metric} of the recommended arm in each context, "
             f"{percent(self.confidence)} intervals"
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types; contexts are texts there."""
-        return {
-            "contexts": {
-                str(context): selection.to_dict() for context, selection in self.contexts.items()
-            },
-            "winners": {str(context): winner for context, winner in self.winners.items()},
-            "undecided": {str(context): list(arms) for context, arms in self.undecided.items()},
-            "recommended": {str(context): arm for context, arm in self.recommended.items()},
-            "certified": self.certified,
-            "confidence": self.confidence,
-            "samples": self.total_samples,
-            "cost": self.cost,
-            "policy": self.policy,
-            "metric": self.metric,
-        }

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, field
-from typing import Any, ClassVar
+from dataclasses import dataclass, field
+from typing import ClassVar
 
 from genbounds._tables import InHand, Line
 from genbounds._text import interval, number, percent, short, shown
@@ -50,6 +50,11 @@ class MixtureSelection(InHand):
         Of the last look.
     assumptions : tuple of str
     """
+
+    _json: ClassVar[str] = (
+        "weights score scores gap_high certified tolerance confidence samples looks steps "
+        "stopped policy metric cost arms set_aside reliable warnings assumptions"
+    )
 
     _names: ClassVar[str] = "Arm"
 
@@ -122,27 +127,3 @@ class MixtureSelection(InHand):
     def _caption(self) -> str:
         title = titled(self.scores.values(), self.metric)
         return f"{title} of the mixture and of each arm, {percent(self.confidence)} intervals"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types."""
-        return {
-            "weights": dict(self.weights),
-            "score": self.score.to_dict(),
-            "scores": {name: score.to_dict() for name, score in self.scores.items()},
-            "gap_high": self.gap_high if math.isfinite(self.gap_high) else None,
-            "certified": self.certified,
-            "tolerance": self.tolerance,
-            "confidence": self.confidence,
-            "samples": dict(self.samples),
-            "looks": self.looks,
-            "steps": self.steps,
-            "stopped": self.stopped,
-            "policy": self.policy,
-            "metric": self.metric,
-            "cost": self.cost,
-            "arms": {name: asdict(arm) for name, arm in self.arms.items()},
-            "set_aside": self.set_aside,
-            "reliable": self.reliable,
-            "warnings": [warning.to_dict() for warning in self.warnings],
-            "assumptions": list(self.assumptions),
-        }

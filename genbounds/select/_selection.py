@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any, ClassVar, Literal
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -170,6 +170,11 @@ class Selection(InHand):
         Why the scores of `top` are unreliable, if they are; others stand with the scores.
     """
 
+    _json: ClassVar[str] = (
+        "best certified confidence tolerance samples scores steps top undecided stopped policy "
+        "metric cost arms set_aside notes reliable warnings"
+    )
+
     _names: ClassVar[str] = "Arm"
 
     best: str
@@ -249,26 +254,3 @@ class Selection(InHand):
         ]
         lines += [f"  {warning}" for warning in self.warnings]
         return "\n".join(lines)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types."""
-        return {
-            "best": self.best,
-            "certified": self.certified,
-            "confidence": self.confidence,
-            "tolerance": self.tolerance,
-            "samples": dict(self.samples),
-            "scores": {name: score.to_dict() for name, score in self.scores.items()},
-            "steps": self.steps,
-            "top": list(self.top),
-            "undecided": list(self.undecided),
-            "stopped": self.stopped,
-            "policy": self.policy,
-            "metric": self.metric,
-            "cost": self.cost,
-            "arms": {name: asdict(arm) for name, arm in self.arms.items()},
-            "set_aside": self.set_aside,
-            "notes": list(self.notes),
-            "reliable": self.reliable,
-            "warnings": [warning.to_dict() for warning in self.warnings],
-        }

@@ -44,6 +44,11 @@ class SelectionPlan(InHand):
     assumptions : tuple of str
     """
 
+    _json: ClassVar[str] = (
+        "budget feasible median certified ended samples scores best confidence power tolerance "
+        "first_look limit metric reliable warnings assumptions"
+    )
+
     _names: ClassVar[str] = "Model"
 
     budget: int | None
@@ -109,23 +114,4 @@ class SelectionPlan(InHand):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types."""
-        return {
-            "target": "best",
-            "budget": self.budget,
-            "feasible": self.feasible,
-            "median": self.median,
-            "certified": self.certified,
-            "ended": dict(self.ended),
-            "samples": dict(self.samples),
-            "scores": {name: score.to_dict() for name, score in self.scores.items()},
-            "best": list(self.best),
-            "confidence": self.confidence,
-            "power": self.power,
-            "tolerance": self.tolerance,
-            "first_look": self.first_look,
-            "limit": self.limit,
-            "metric": self.metric,
-            "reliable": self.reliable,
-            "warnings": [warning.to_dict() for warning in self.warnings],
-            "assumptions": list(self.assumptions),
-        }
+        return {"target": "best"} | InHand.to_dict(self)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
+from genbounds._json import AsJson
 from genbounds._text import quoted
 from genbounds.bounds import Bound
 from genbounds.simulate import _trials as trials
@@ -34,7 +35,7 @@ class IntervalLike(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Coverage:
+class Coverage(AsJson):
     """Measured miss rate of a bound or an interval.
 
     Attributes
@@ -94,14 +95,6 @@ class Coverage:
         if self.exact is not None:
             return self.exact[1] > self.claimed * (1.0 + trials.TAIL_ACCURACY)
         return self.miss_low > self.claimed
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types; NaN becomes None."""
-        fields = asdict(self)
-        return {
-            key: None if isinstance(value, float) and not math.isfinite(value) else value
-            for key, value in fields.items()
-        }
 
 
 def coverage(

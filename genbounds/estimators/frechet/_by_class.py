@@ -45,6 +45,8 @@ class ByClass(InHand):
     level : float
     """
 
+    _json: ClassVar[str] = "level classes shares mean whole difference worst reliable"
+
     _names: ClassVar[str] = "Class"
 
     classes: Mapping[Label, Score]
@@ -85,19 +87,6 @@ class ByClass(InHand):
             f"{number(self.mean.value)}, without classes {number(self.whole.value)}"
         )
         return hedged(text, self.warnings)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types."""
-        return {
-            "level": self.level,
-            "classes": {str(name): score.to_dict() for name, score in self.classes.items()},
-            "shares": {str(name): share for name, share in self.shares.items()},
-            "mean": self.mean.to_dict(),
-            "whole": self.whole.to_dict(),
-            "difference": self.difference.to_dict(),
-            "worst": list(self.worst),
-            "reliable": self.reliable,
-        }
 
     def _lines(self) -> list[Line]:
         return [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from genbounds._tables import InHand, Line
 from genbounds._text import number, percent
@@ -32,6 +32,8 @@ class Ceiling(InHand):
     warnings : tuple of Diagnostic
     assumptions : tuple of str
     """
+
+    _json: ClassVar[str] = "ceilings lam level n m classifiers reliable warnings assumptions notes"
 
     _names: ClassVar[str] = "Ceiling"
 
@@ -70,18 +72,3 @@ class Ceiling(InHand):
         found = ", ".join(f"{name} <= {number(value)}" for name, value in self.ceilings.items())
         text = f"Ceiling({found}; each at {percent(self.level)})"
         return "\n  ".join((text, *map(str, self.warnings)))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types."""
-        return {
-            "ceilings": dict(self.ceilings),
-            "lam": list(self.lam),
-            "level": self.level,
-            "n": self.n,
-            "m": self.m,
-            "classifiers": dict(self.classifiers),
-            "reliable": self.reliable,
-            "warnings": [warning.to_dict() for warning in self.warnings],
-            "assumptions": list(self.assumptions),
-            "notes": list(self.notes),
-        }

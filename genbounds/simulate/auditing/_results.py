@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
+from typing import ClassVar
 
+from genbounds._json import AsJson
 from genbounds.simulate._trials import TAIL_ACCURACY
 
 # Probability that chance alone refutes a true statement, all its cells together.
@@ -13,7 +14,7 @@ FALSE_ALARM = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
+class Check(AsJson):
     """One exact check, or one fitted rate.
 
     Attributes
@@ -42,13 +43,9 @@ class Check:
         """Whether this check alone refutes the statement."""
         return self.decisive and not self.holds
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types."""
-        return asdict(self)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CellResult:
+class CellResult(AsJson):
     """Evidence on one statement for one distribution, sample size and failure probability.
 
     Attributes
@@ -75,6 +72,8 @@ class CellResult:
     trivial : bool
         Whether the width was never below what the error can be at most.
     """
+
+    _json: ClassVar[str] = "* refutes"
 
     arm: str
     n: int | None = None
@@ -103,14 +102,9 @@ class CellResult:
             return math.inf if self.refutes else 0.0
         return self.miss_low / self.claimed
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types; NaN and infinity become None."""
-        fields = {key: finite_or_none(value) for key, value in asdict(self).items()}
-        return fields | {"refutes": self.refutes}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AuditRow:
+class AuditRow(AsJson):
     """Verdict on one statement.
 
     Attributes
@@ -144,6 +138,11 @@ class AuditRow:
         Exact checks of units, growth and proof steps, and fitted rates.
     """
 
+    _json: ClassVar[str] = (
+        "id claim source form repairs verdict cells worst by_delta tightness counterexample "
+        "refuted_from refuted_at checks"
+    )
+
     id: str
     claim: str
     source: str
@@ -170,28 +169,9 @@ class AuditRow:
                     worst[cell.delta] = cell
         return tuple(worst[delta] for delta in sorted(worst, reverse=True))
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types, without the evidence of the cells that are nowhere the worst."""
-        return {
-            "id": self.id,
-            "claim": self.claim,
-            "source": self.source,
-            "form": self.form,
-            "repairs": self.repairs,
-            "verdict": self.verdict,
-            "cells": self.cells,
-            "worst": self.worst.to_dict(),
-            "by_delta": [cell.to_dict() for cell in self.by_delta],
-            "tightness": finite_or_none(self.tightness),
-            "counterexample": self.counterexample,
-            "refuted_from": self.refuted_from,
-            "refuted_at": {arm: finite_or_none(delta) for arm, delta in self.refuted_at.items()},
-            "checks": [check.to_dict() for check in self.checks],
-        }
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AuditReport:
+class AuditReport(AsJson):
     """Verdicts on a set of statements.
 
     Attributes
@@ -204,6 +184,8 @@ class AuditReport:
         Of genbounds.
     """
 
+    _json: ClassVar[str] = "rows seed replications version"
+
     rows: tuple[AuditRow, ...]
     seed: int
     replications: int
@@ -214,17 +196,3 @@ class AuditReport:
             if row.id == key:
                 return row
         raise KeyError(key)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types."""
-        return {
-            "rows": [row.to_dict() for row in self.rows],
-            "seed": self.seed,
-            "replications": self.replications,
-            "version": self.version,
-        }
-
-
-def finite_or_none(value: object) -> object:
-    """Make a value fit for JSON, which has no NaN and no infinity."""
-    return None if isinstance(value, float) and not math.isfinite(value) else value
