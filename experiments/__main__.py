@@ -106,7 +106,7 @@ TRIALS = (
     Trial(module="selection.mixtures_elsewhere", arguments="--runs 1 --only 'line*'"),
     Trial(
         module="selection.published_mixtures",
-        arguments="--runs 1 --budget-runs 1 --budgets 900 --only 'two specialists'",
+        arguments="--runs 1 --budget-runs 1 --budgets 1700 --only 'two specialists'",
     ),
     Trial(module="explain.memorisation", arguments="--runs 1 --cells 'modes, d = 8'"),
     Trial(module="explain.modes", arguments="--runs 1 --power 1 --only '*n = 500'"),

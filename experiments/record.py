@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from genbounds import __version__
 from genbounds.files import atomic_write
 
 PAGE = Path(__file__).parents[1] / "docs" / "evidence" / "experiments.md"
@@ -121,11 +122,10 @@ def percent(rate: str) -> str:
 
 
 def stamp(device: str = "CPU") -> str:
-    """Return the date and the kind of machine, as a line of a report."""
+    """Return the date, the version and the kind of machine, as a line of a report."""
     today = datetime.datetime.now(datetime.UTC).date().isoformat()
-    return (
-        f"{today}, {os.cpu_count()}-core {platform.machine().replace('_', '-')} machine, {device}."
-    )
+    machine = f"{os.cpu_count()}-core {platform.machine().replace('_', '-')} machine"
+    return f"{today}, genbounds {__version__}, {machine}, {device}."
 
 
 def picture(name: str, paint: Callable[[Any], None], *, page: Path = PAGE, panels: int = 1) -> str:
