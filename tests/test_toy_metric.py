@@ -66,7 +66,8 @@ def squared(rows):
 
 
 def test_it_is_short():
-    assert len(source().splitlines()) <= LONGEST
+    lines = [line for line in source().splitlines() if line and not line.startswith("#")]
+    assert len(lines) <= LONGEST
     assert "toy" in metric_names()
 
 
