@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import re
 from pathlib import Path
 
@@ -109,6 +110,25 @@ def test_pages_that_messages_name_are_there():
     }
     assert named
     assert [name for name in sorted(named) if not (ROOT / name).exists()] == []
+
+
+def test_the_readme_s_three_numbers_are_the_measured_ones():
+    """From the table of errors: 2,048 Gaussian features, 1,000 rows of either sample."""
+    with (DOCS / "evidence" / "data" / "error.csv").open(encoding="utf-8") as file:
+        (cell,) = (
+            row
+            for row in csv.DictReader(file)
+            if (row["distribution"], row["d"], row["n / m"]) == ("gauss", "2048", "1000 / 1000")
+        )
+    truth, ours, plain = (
+        float(cell["truth"]) + shift
+        for shift in (0.0, float(cell["bias"]), float(cell["bias of plug-in"]))
+    )
+    table = (ROOT / "README.md").read_text(encoding="utf-8").partition("![")[0]
+    assert f"| the usual number | {plain:.1f} |" in table
+    assert f"| genbounds | {ours:.1f}, with a root mean square error of " in table
+    assert f"error of {float(cell['RMSE']):.1f} ([measured]" in table
+    assert f"| the truth | {truth:.1f} |" in table
 
 
 def test_rows_of_tables_are_counted():
