@@ -12,11 +12,15 @@ from tests import budget
 BUDGET = tomllib.loads(Path(__file__).with_name("budget.toml").read_text(encoding="utf-8"))
 
 
-def test_sizes_are_within_the_budget():
+@pytest.fixture(scope="module")
+def sizes():
+    return budget.sizes()
+
+
+def test_sizes_are_within_the_budget(sizes):
     """Too large? Delete first; a raise says why in the same commit."""
-    found = budget.sizes()
-    assert found.keys() == BUDGET["size"].keys()
-    assert {k: v for k, v in found.items() if v > BUDGET["size"][k]} == {}
+    assert sizes.keys() == BUDGET["size"].keys()
+    assert {k: v for k, v in sizes.items() if v > BUDGET["size"][k]} == {}
 
 
 def test_trips_are_within_the_budget(tmp_path):
@@ -27,10 +31,9 @@ def test_trips_are_within_the_budget(tmp_path):
         assert {k: v for k, v in figures.items() if v > limits[k]} == {}, name
 
 
-def test_a_budget_is_no_wish():
+def test_a_budget_is_no_wish(sizes):
     """A limit far above what is there would hold nothing: at most a twentieth."""
-    found = budget.sizes()
-    assert {k: v for k, v in BUDGET["size"].items() if v > 1.05 * found[k] + 5} == {}
+    assert {k: v for k, v in BUDGET["size"].items() if v > 1.05 * sizes[k] + 5} == {}
 
 
 @pytest.mark.parametrize(

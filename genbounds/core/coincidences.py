@@ -2,9 +2,9 @@
 
 Counts, one-hot rows, fingerprints and sparse features coincide by chance, within a sample and
 between samples. Let x_1, ..., x_n be independent draws from p and y_1, ..., y_m from q, any two
-distributions.
-The value a stands N_a times among the x, M_a times among the y, K_a = N_a + M_a times in all.
-Chance makes no more pairs between the samples than within, as Σ pq ≤ (Σ p² + Σ q²)/2.
+distributions. The value a stands N_a times among the x, M_a times among the y, K_a = N_a + M_a
+times in all. Chance makes no more pairs between the samples than within, as
+Σ pq ≤ (Σ p² + Σ q²)/2.
 
 Given all K_a and R = Σ N_a, the N_a are independent binomials (K_a, t_a) given their sum, with
 t_a = c w_a/(1 + c w_a), w_a = p_a/q_a, and c free.
@@ -126,9 +126,10 @@ def coincidence_pvalue(ids: NDArray[np.uint64], others: NDArray[np.uint64]) -> f
 
 
 def twice_law(pairs: int, own: int) -> Float:
-    """Return log P(C = c), c = 0, ..., `pairs`: of values that stand twice, those in both samples.
+    """Return log P(C = c), c = 0, ..., `pairs`, where both distributions are equal.
 
-    `own`: how many of the 2·`pairs` rows are of the first sample. both distributions are equal.
+    Of `pairs` values that stand twice, C stand in both samples; `own` of the 2·`pairs` rows are of
+    the first sample.
     """
     c = np.arange(pairs + 1)
     alone = (own - c) / 2.0  # values that stand twice in the first sample
@@ -150,15 +151,15 @@ def bound_of_pairs(seen: float, total: NDArray[np.intp]) -> float:
     sizes, times = np.unique(total, return_counts=True)
     if seen <= 0.25 * float(sizes @ times):  # the mean of S*
         return 1.0
-    laws = []
+    distributions = []
     for size in sizes:
         b = np.arange(size + 1.0)
         log_gamma = scipy.special.gammaln
         logs = log_gamma(size + 1) - log_gamma(b + 1) - log_gamma(size - b + 1)
-        laws.append((logs - size * math.log(2.0), b * (size - b) / (size - 1.0)))
+        distributions.append((logs - size * math.log(2.0), b * (size - b) / (size - 1.0)))
 
     def exponent(u: float) -> float:
-        moments = [scipy.special.logsumexp(logs + u * terms) for logs, terms in laws]
+        moments = [scipy.special.logsumexp(logs + u * terms) for logs, terms in distributions]
         return float(times @ np.array(moments)) - u * seen
 
     least = scipy.optimize.minimize_scalar(

@@ -90,6 +90,7 @@ class KernelReference:
             self._largest = self._checked("real", self._rows)
             self._kernel = pair_kernel(kernel, bandwidth, self._rows, largest=self._largest)
         self._within: tuple[tuple[float, bool], Within] | None = None
+        self._nearness: tuple[tuple[float, bool], float] | None = None
 
     @property
     def d(self) -> int:
@@ -222,10 +223,13 @@ class KernelReference:
         """Warn of a bandwidth that lets no row of the reference see another."""
         if not isinstance(kernel, Radial) or any(kernel.near_one):
             return ()
-        rows = kernel.prepared(self._rows[:: max(1, self.n // SEEN_ROWS)])
-        values = kernel.block(rows, rows)
-        seen = float(values.sum() - np.trace(values)) / (len(rows) * (len(rows) - 1))
-        if seen * (self.n - 1) >= LEAST_SEEN * kernel.factor:
+        key = kernel.unit, kernel.in_single
+        if self._nearness is None or self._nearness[0] != key:
+            rows = kernel.prepared(self._rows[:: max(1, self.n // SEEN_ROWS)])
+            values = kernel.block(rows, rows)
+            total = float(values.sum() - np.trace(values))
+            self._nearness = key, total / (len(rows) * (len(rows) - 1))
+        if self._nearness[1] * (self.n - 1) >= LEAST_SEEN * kernel.factor:
             return ()
         return (warn_of("blind-kernel", bandwidth=max(kernel.bandwidths)),)
 
