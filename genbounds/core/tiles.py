@@ -10,9 +10,6 @@ from numpy.typing import NDArray
 
 from genbounds.validation import Float
 
-Columns = tuple[NDArray[Any], ...]
-"""Arrays with one entry for every row; the first one holds the rows."""
-
 SINGLE_ROWS = 4096
 """Above so many rows of a sample, kernels of float32 features are evaluated in float32."""
 

@@ -4,8 +4,7 @@ Distances: `_kid` and `_distance` have the public functions, `_reference` scores
 one reference, `_choice` fits a kernel of `_pair_kernels` to it, `_rows` and `_designed` are the
 mathematics, of independent rows and of others, `_folds` and `_crossed` compare many models, and
 mixtures of them (`_mixed`), at once.
-Kernels on one sample, for the Vendi family and RKE (`_rke`): `_kernels` finds the one that is meant
-in `_radial_rows`, `_feature_rows` or `_function_rows`, which share `_kernel_rows`.
+Kernels with k(x, x) = 1 on one sample, for the Vendi family and RKE (`_rke`): `_kernel_rows`.
 """
 
 from genbounds.estimators.kernels._crossed import CrossedMeans as CrossedMeans

@@ -1,25 +1,70 @@
-"""Kernels with k(x, x) = 1 on the rows of a sample, evaluated block by block."""
+"""A kernel with k(x, x) = 1 on the rows of one sample, evaluated block by block.
+
+Every kernel has `block` (all pairs of two sets of prepared rows; of one set with itself the same
+array is given twice) and `pairs` (row by row).
+"""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar, Self, TypeVar
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import combinations_with_replacement
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds.core.tiles import weighted_sums
-from genbounds.validation import Float
+from genbounds._scratch import by_rows
+from genbounds._text import quoted
+from genbounds.core.moments import is_narrow
+from genbounds.core.tiles import SINGLE_ROWS, weighted_sums
+from genbounds.estimators.kernels._pair_kernels import BLOCK_ROWS, Radial
+from genbounds.estimators.kernels._parameters import (
+    Kernel,
+    KernelFunction,
+    PolynomialKernel,
+    check_bandwidth,
+    median_bandwidth,
+)
+from genbounds.validation import (
+    Float,
+    InputError,
+    blamed,
+    check_choice,
+    check_features,
+    check_finite,
+)
 
-BLOCK_ROWS = 1024
-"""Side of the square blocks of the kernel matrix that exist at any one time."""
+KERNELS = ("rbf", "laplace", "cosine", "polynomial")
 
-Result = TypeVar("Result")
+FAR = 1e3
+"""Bandwidths from the mean beyond which rows are centred at their medians, in float64."""
+
+CENTRE_ROWS = 1000
+"""Rows, about, whose medians are the centre then."""
+
+TINY = 1e-30
+"""Squared norms below this are computed in float64."""
+
+FEATURES = 1000
+"""Largest feature map of a polynomial that is written out."""
+
+PAIR_BLOCK, OWN_BLOCK = 64, 128
+"""Rows for which a user's function is evaluated at once: for pairs of rows, and at themselves."""
 
 
-class KernelRows(ABC):
-    """The rows of one sample, ready for blocks of their normalised kernel matrix.
+class _Evaluated(Protocol):
+    def block(self, a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]: ...
+
+    def pairs(self, a: NDArray[Any], b: NDArray[Any]) -> Float: ...
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class KernelRows:
+    """The rows of one sample under a kernel.
 
     Attributes
     ----------
@@ -27,46 +72,79 @@ class KernelRows(ABC):
         Of the kernel.
     label : str
         Kernel and bandwidth, part of the name of the statistic.
-    n : int
-    width : int
-        Features of a row.
-    dtype : numpy dtype
+    kernel : object with `block` and `pairs`
+    given : ndarray of shape (n, d)
+        Above 4,096 rows, float32 where the input has no more precision than that; else float64.
+    prepare : callable, optional
+        What turns rows as given into those that the kernel takes.
+    roots : ndarray of shape (n,), optional
+        k(x, x)^½ of every row, where the kernel is to be divided by them.
     dimension : int or None
         Of the feature map; None where it is infinite or not known.
     bandwidth : float or None
     chosen_by_median : bool
         Whether the rows chose the bandwidth.
-    rows : ndarray of shape (n, d)
-        Scaled so that `block` needs no more than a product (or an L1 distance). Above 4,096 rows,
-        float32 where the input has no more precision than that; else float64.
     """
 
-    name: ClassVar[str]
-    per_row: ClassVar[tuple[str, ...]] = ("rows",)
-    """Arrays with one entry for every row; `rows` come first."""
-    as_given: ClassVar[tuple[str, ...]] = ()
-    """Arrays that the rows of the whole sample are made of; a part has its rows alone."""
-
+    name: str
     label: str
-    rows: NDArray[Any]
+    kernel: _Evaluated
+    given: NDArray[Any]
+    prepare: Callable[[NDArray[Any]], NDArray[Any]] | None = None
+    roots: Float | None = None
     dimension: int | None = None
     bandwidth: float | None = None
-    chosen_by_median = False
+    chosen_by_median: bool = False
 
-    def __init__(self, rows: NDArray[Any]) -> None:
-        self.n, self.width = rows.shape
-        self.dtype = rows.dtype
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return len(self.given)
 
-    @abstractmethod
+    @property
+    def width(self) -> int:
+        """Features of a row."""
+        return int(self.given.shape[1])
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of the rows."""
+        return self.given.dtype
+
+    @cached_property
+    def rows(self) -> NDArray[Any]:
+        """Return all rows as the kernel takes them."""
+        prepare = self.prepare
+        if prepare is None:
+            return self.given
+        return by_rows(self.given, lambda part: prepare(self.given[part]), self.dtype)
+
+    def subset(self, index: NDArray[np.intp] | slice) -> KernelRows:
+        """Return some of the rows under the same kernel and bandwidth."""
+        roots = None if self.roots is None else self.roots[index]
+        return replace(self, given=self.given[index], roots=roots)
+
     def block(self, one: slice, two: slice) -> NDArray[Any]:
         """k(x_i, x_j) for i in `one`, j in `two`."""
+        a = self.rows[one]
+        values = self.kernel.block(a, a if one == two else self.rows[two])
+        if self.roots is None:
+            return values
+        values = values / np.multiply.outer(self.roots[one], self.roots[two])
+        if one == two and not np.allclose(values, values.T, rtol=1e-6, atol=1e-8):
+            raise InputError("is not symmetric: k(x, y) must equal k(y, x).", argument="kernel")
+        return values
 
-    @abstractmethod
     def pairs(self, i: NDArray[np.intp], j: NDArray[np.intp]) -> Float:
-        """k(x_i, x_j) for pairs of rows."""
+        """k(x_i, x_j) for pairs of rows, in float64."""
+        a, b = (self.rows[index].astype(np.float64) for index in (i, j))
+        values = self.kernel.pairs(a, b)
+        return values if self.roots is None else values / (self.roots[i] * self.roots[j])
 
     def features(self) -> NDArray[Any] | None:
         """Return an explicit feature map of shape (n, dimension), where there is a small one."""
+        if isinstance(self.kernel, Cosine | NormalisedPolynomial):
+            return self.kernel.features(self.rows)
         return None
 
     def _slices(self) -> list[slice]:
@@ -90,56 +168,280 @@ class KernelRows(ABC):
 
     def multiply(self, vectors: Float) -> Float:
         """Return ``K @ vectors``, one block of K at a time, each used for both of its halves."""
-        return weighted_sums(self.upper_blocks(), vectors.astype(self.rows.dtype), None)[0]
+        vectors = vectors.astype(self.dtype)
+        if isinstance(self.kernel, Cosine):
+            return np.asarray(self.rows @ (self.rows.T @ vectors), float)
+        return weighted_sums(self.upper_blocks(), vectors, None)[0]
 
     def columns(self, index: NDArray[np.intp]) -> Iterator[tuple[slice, Float]]:
         """Blocks of rows of the columns ``K[:, index]``."""
-        chosen = self.subset(index)
-        for one in self._slices():
-            yield one, self._against(one, chosen).astype(np.float64)
-
-    def _against(self, one: slice, chosen: KernelRows) -> NDArray[Any]:
-        count = one.stop - one.start
-        theirs = chosen._held
-        pair = self._holding(
-            {name: np.concatenate([x[one], theirs[name]]) for name, x in self._held.items()}
-        )
-        return pair.block(slice(0, count), slice(count, pair.n))
-
-    def subset(self, index: NDArray[np.intp] | slice) -> Self:
-        """Return some of the rows under the same kernel and bandwidth."""
-        return self._holding({name: x[index] for name, x in self._held.items()})
-
-    @property
-    def _held(self) -> dict[str, NDArray[Any]]:
-        return {name: getattr(self, name) for name in self.per_row}
-
-    def _holding(self, held: Mapping[str, NDArray[Any]]) -> Self:
-        """Return a copy for other rows, of which this is held."""
-        copy = type(self).__new__(type(self))
-        whole = (*self.per_row, *self.as_given)
-        copy.__dict__.update({k: v for k, v in self.__dict__.items() if k not in whole}, **held)
-        if held:
-            copy.n = len(held["rows"])
-        return copy
+        chosen = self.rows[index]
+        for part in self._slices():
+            values = self.kernel.block(self.rows[part], chosen).astype(np.float64)
+            if self.roots is not None:
+                values /= np.multiply.outer(self.roots[part], self.roots[index])
+            yield part, values
 
 
-class ProductRows(KernelRows):
-    """A kernel of inner products, which are one product of matrices a block."""
+class Laplace:
+    """exp(-‖x-y‖₁) of rows in units of the bandwidth."""
 
-    def block(self, one: slice, two: slice) -> NDArray[Any]:
-        """From inner products, in their precision."""
-        out = np.asarray(self.rows[one] @ self.rows[two].T)
-        self._of_products(out, one, two)
-        if one == two:
+    def block(self, a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
+        """Kernel of all pairs."""
+        from scipy.spatial.distance import cdist
+
+        out: NDArray[Any] = np.exp(-cdist(a, b, "cityblock")).astype(a.dtype, copy=False)
+        return out
+
+    def pairs(self, a: NDArray[Any], b: NDArray[Any]) -> Float:
+        """Kernel of pairs."""
+        return np.asarray(np.exp(-np.abs(a - b).sum(axis=1)))
+
+
+class Cosine:
+    """x·y of rows of norm one."""
+
+    def block(self, a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
+        """Kernel of all pairs."""
+        out = np.asarray(a @ b.T)
+        if a is b:
             np.fill_diagonal(out, 1)
         return out
 
-    def _of_products(self, out: NDArray[Any], one: slice, two: slice) -> None:
-        """Turn inner products of rows into their kernel, in place."""
+    def pairs(self, a: NDArray[Any], b: NDArray[Any]) -> Float:
+        """Kernel of pairs."""
+        return np.asarray(np.einsum("ij,ij->i", a, b))
 
-    def pairs(self, i: NDArray[np.intp], j: NDArray[np.intp]) -> Float:
-        """In float64."""
-        a, b = self.rows[i].astype(np.float64), self.rows[j].astype(np.float64)
-        out: Float = np.einsum("ij,ij->i", a, b)
+    def features(self, rows: NDArray[Any]) -> NDArray[Any]:
+        """Return the rows: they are the feature map."""
+        return rows
+
+
+@dataclass(frozen=True, slots=True)
+class NormalisedPolynomial:
+    """(x·y + offset)^degree, divided by its roots at x and at y, of rows times √γ."""
+
+    degree: int
+    offset: float
+
+    def roots(self, rows: NDArray[Any]) -> NDArray[Any]:
+        """(‖x‖² + offset)^½ of each row."""
+        return np.asarray(np.sqrt(np.einsum("ij,ij->i", rows, rows) + self.offset))
+
+    def block(self, a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
+        """Kernel of all pairs."""
+        out = np.asarray(a @ b.T)
+        out += out.dtype.type(self.offset)
+        out /= self.roots(a)[:, None]
+        out /= self.roots(b)
+        out **= self.degree
+        if a is b:
+            np.fill_diagonal(out, 1)
         return out
+
+    def pairs(self, a: NDArray[Any], b: NDArray[Any]) -> Float:
+        """Kernel of pairs."""
+        cosines = (np.einsum("ij,ij->i", a, b) + self.offset) / (self.roots(a) * self.roots(b))
+        return np.asarray(cosines**self.degree)
+
+    def features(self, rows: NDArray[Any]) -> NDArray[Any] | None:
+        """Return the products of as many features as the degree, if they are not too many."""
+        count = rows.shape[1] + (self.offset > 0.0)
+        if math.comb(count + self.degree - 1, self.degree) > FEATURES:
+            return None
+        given = rows.astype(np.float64)
+        if self.offset:
+            given = np.column_stack([given, np.full(len(given), math.sqrt(self.offset))])
+        given /= self.roots(rows)[:, None]
+        columns = []
+        for chosen in combinations_with_replacement(range(count), self.degree):
+            ways = math.factorial(self.degree)
+            for times in Counter(chosen).values():
+                ways //= math.factorial(times)
+            columns.append(math.sqrt(ways) * given[:, list(chosen)].prod(axis=1))
+        return np.column_stack(columns)
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionKernel:
+    """A user's function of two blocks of rows, checked wherever it is called."""
+
+    function: KernelFunction
+
+    def block(self, a: NDArray[Any], b: NDArray[Any]) -> Float:
+        """As the function has it."""
+        with blamed("kernel"):
+            out = np.asarray(self.function(a, b), dtype=np.float64)
+        if out.shape != (len(a), len(b)):
+            raise InputError(
+                f"must return shape ({len(a)}, {len(b)}) for two blocks of that many "
+                f"rows; got shape {out.shape}.",
+                argument="kernel",
+            )
+        if not np.isfinite(out).all():
+            raise InputError("returned NaN or infinity.", argument="kernel")
+        return out
+
+    def pairs(self, a: NDArray[Any], b: NDArray[Any], step: int = PAIR_BLOCK) -> Float:
+        """From small blocks."""
+        parts = (slice(start, start + step) for start in range(0, len(a), step))
+        diagonals = (np.diagonal(self.block(a[part], b[part])) for part in parts)
+        return np.concatenate([np.zeros(0), *diagonals])
+
+
+def kernel_rows(x: Any, kernel: Kernel, bandwidth: float | None) -> KernelRows:
+    """Check rows, kernel and bandwidth as `vendi_score` takes them; prepare the rows."""
+    features = check_features("x", x)
+    name = check_kernel(kernel, bandwidth)
+    single = is_narrow(features) and len(features) > SINGLE_ROWS
+    with np.errstate(invalid="ignore", over="ignore"):  # `check_finite` says it better
+        dtype = np.dtype(np.float32 if single else np.float64)
+        rows: Any = features
+        if features.dtype != dtype:
+            rows = by_rows(features, lambda part: features[part].astype(dtype), dtype)
+        if name != "cosine":  # which looks at every norm
+            check_finite("x", rows)
+    if name == "cosine":
+        return _cosine_rows(rows)
+    if name == "polynomial":
+        return _polynomial_rows(
+            rows, kernel if isinstance(kernel, PolynomialKernel) else PolynomialKernel()
+        )
+    if name == "callable":
+        assert callable(kernel)
+        return _function_rows(rows, kernel)
+    return _scaled_rows(rows, name, bandwidth)
+
+
+def check_kernel(kernel: Any, bandwidth: Any) -> str:
+    """Return what a kernel is called; refuse what is none, and a bandwidth that it cannot have."""
+    if isinstance(kernel, str):
+        name = check_choice("kernel", kernel, KERNELS)
+    elif isinstance(kernel, PolynomialKernel):
+        name = "polynomial"
+    elif callable(kernel):
+        name = "callable"
+    else:
+        raise InputError(
+            f"must be one of {', '.join(map(repr, KERNELS))}, a PolynomialKernel or "
+            f"a function of two blocks of rows; got {quoted(kernel)}.",
+            argument="kernel",
+        )
+    if bandwidth is not None:
+        if name not in {"rbf", "laplace"}:
+            raise InputError(
+                f"is for the kernels 'rbf' and 'laplace'; {name!r} has none.", argument="bandwidth"
+            )
+        check_bandwidth(bandwidth)
+    return name
+
+
+def _scaled_rows(given: NDArray[Any], name: str, bandwidth: float | None) -> KernelRows:
+    """Rows in units of the bandwidth, about a centre: rounding sees it, distances do not."""
+    chosen_by_median = bandwidth is None
+    if bandwidth is None:
+        bandwidth = median_bandwidth(given, kernel=name)
+    bandwidth = check_bandwidth(bandwidth)
+    with np.errstate(over="ignore", invalid="ignore"):
+        centre = given.mean(axis=0, dtype=np.float64)
+    rows, largest = _scaled(given, centre, bandwidth, given.dtype)
+    if not largest < FAR:  # a few rows must not draw the centre away from all others
+        some = given[:: max(1, len(given) // CENTRE_ROWS)].astype(np.float64)
+        double = np.dtype(np.float64)
+        rows, largest = _scaled(given, np.median(some, axis=0), bandwidth, double)
+    if not largest < math.sqrt(np.finfo(rows.dtype).max) / rows.shape[1]:
+        raise InputError(
+            f"is {bandwidth:.3g}, so far below the size of the features that squared distances "
+            "leave the range of floating-point numbers: give a larger one.",
+            argument="bandwidth",
+        )
+    return KernelRows(
+        name=name,
+        label=f"{name}, bandwidth {bandwidth:.10g}",
+        kernel=Radial() if name == "rbf" else Laplace(),
+        given=rows,
+        bandwidth=bandwidth,
+        chosen_by_median=chosen_by_median,
+    )
+
+
+def _scaled(
+    rows: NDArray[Any], centre: Float, bandwidth: float, dtype: np.dtype[Any]
+) -> tuple[NDArray[Any], float]:
+    """Return centred rows in units of the bandwidth, and the largest entry of them."""
+    origin, unit = centre.astype(dtype), dtype.type(bandwidth)
+
+    def scaled(part: slice) -> NDArray[Any]:
+        with np.errstate(over="ignore", invalid="ignore"):
+            out: NDArray[Any] = rows[part] - origin
+            out /= unit
+        return out
+
+    out = by_rows(rows, scaled, dtype)
+    return out, max(float(out.max()), -float(out.min()))
+
+
+def _cosine_rows(given: NDArray[Any]) -> KernelRows:
+    """Rows of norm one, made where they are asked for."""
+    precision = given.dtype
+    with np.errstate(invalid="ignore", over="ignore"):
+        squares = np.einsum("ij,ij->i", given, given)
+        if not (float(squares.min()) > TINY and np.isfinite(squares).all()):
+            check_finite("x", given)
+            precision = np.dtype(np.float64)
+            squares = np.einsum("ij,ij->i", given, given, dtype=precision)
+    if not squares.all():
+        raise InputError(
+            f"has a zero row ({int(np.argmin(squares))}): the cosine kernel is not "
+            "defined there. Drop it, or take another kernel.",
+            argument="x",
+        )
+
+    def unit_rows(rows: NDArray[Any]) -> NDArray[Any]:
+        norms = np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=precision))
+        units: NDArray[Any] = (rows / norms[:, None]).astype(given.dtype, copy=False)
+        return units
+
+    return KernelRows(
+        name="cosine",
+        label="cosine",
+        kernel=Cosine(),
+        given=given,
+        prepare=unit_rows,
+        dimension=given.shape[1],
+    )
+
+
+def _polynomial_rows(given: NDArray[Any], poly: PolynomialKernel) -> KernelRows:
+    width = given.shape[1]
+    gamma = 1.0 / width if poly.gamma is None else poly.gamma
+    root = given.dtype.type(math.sqrt(gamma))
+    rows = by_rows(given, lambda part: given[part] * root, given.dtype)
+    kernel = NormalisedPolynomial(poly.degree, poly.offset)
+    if not kernel.roots(rows).all():
+        raise InputError("has a zero row: a polynomial without offset is 0 there.", argument="x")
+    return KernelRows(
+        name="polynomial",
+        label=f"polynomial, degree {poly.degree}, γ {gamma:.10g}, offset {poly.offset:g}",
+        kernel=kernel,
+        given=rows,
+        dimension=poly.dimension(width),
+    )
+
+
+def _function_rows(rows: NDArray[Any], function: KernelFunction) -> KernelRows:
+    kernel = FunctionKernel(function)
+    own = kernel.pairs(rows, rows, OWN_BLOCK)
+    if not (own > 0.0).all():
+        row = int(np.flatnonzero(~(own > 0.0))[0])
+        raise InputError(
+            f"gives k(x, x) = {own[row]:.6g} for row {row}: it must be positive.",
+            argument="kernel",
+        )
+    return KernelRows(
+        name="callable",
+        label=f"callable {getattr(function, '__name__', type(function).__name__)}",
+        kernel=kernel,
+        given=rows,
+        roots=np.sqrt(own),
+    )

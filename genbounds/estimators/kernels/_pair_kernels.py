@@ -130,11 +130,11 @@ class Radial:
         Whether rows are divided by their lengths first.
     """
 
-    title: str
-    label: str
-    bandwidths: tuple[float, ...]
-    near_one: tuple[bool, ...]
-    centre: Float
+    title: str = ""
+    label: str = ""
+    bandwidths: tuple[float, ...] = (1.0,)
+    near_one: tuple[bool, ...] = (False,)
+    centre: Float | float = 0.0
     factor: float = 1.0
     directions: bool = False
     assumptions: tuple[str, ...] = ()
@@ -161,21 +161,24 @@ class Radial:
         """Kernel of all pairs."""
         reach = REACH * max(1.0, (max(self.bandwidths) / self.bandwidths[0]) ** 2)
         allowed = CANCELLED * min(1.0, (min(self.bandwidths) / self.bandwidths[0]) ** 2)
-        return self._of_squares(squared_distances(a, b, allowed=allowed, reach=reach))
+        return self._of_halves(half_squares(a, b, allowed=allowed, reach=reach))
 
     def pairs(self, a: NDArray[Any], b: NDArray[Any]) -> Float:
         """Kernel of pairs."""
         gap = a - b
-        return self._of_squares(np.einsum("ij,ij->i", gap, gap))
+        return self._of_halves(-0.5 * np.einsum("ij,ij->i", gap, gap))
 
-    def _of_squares(self, squares: NDArray[Any]) -> NDArray[Any]:
-        kind = squares.dtype.type
-        out: NDArray[Any] = np.zeros_like(squares)
+    def _of_halves(self, halves: NDArray[Any]) -> NDArray[Any]:
+        kind = halves.dtype.type
+        terms = []
         for bandwidth, near_one in zip(self.bandwidths, self.near_one, strict=True):
-            values = squares * kind(-0.5 * (self.bandwidths[0] / bandwidth) ** 2)
-            (np.expm1 if near_one else np.exp)(values, out=values)
-            out = values if len(self.bandwidths) == 1 else out + values
-        out *= kind(self.factor / len(self.bandwidths))
+            values = halves if len(self.bandwidths) == 1 else halves.copy()
+            if bandwidth != self.bandwidths[0]:
+                values *= kind((self.bandwidths[0] / bandwidth) ** 2)
+            terms.append((np.expm1 if near_one else np.exp)(values, out=values))
+        out: NDArray[Any] = terms[0] if len(terms) == 1 else np.sum(terms, axis=0)
+        if self.factor != len(terms):
+            out *= kind(self.factor / len(terms))
         return out
 
 
@@ -206,7 +209,8 @@ class Energy:
 
     def block(self, a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
         """Kernel of all pairs."""
-        out = squared_distances(a, b, relative=CANCELLED_SHARE)
+        out = half_squares(a, b, relative=CANCELLED_SHARE)
+        out *= -2
         np.sqrt(out, out=out)
         np.negative(out, out=out)
         return out
@@ -235,7 +239,7 @@ def unit_rows(rows: NDArray[Any]) -> Float:
     return out
 
 
-def squared_distances(
+def half_squares(
     a: NDArray[Any],
     b: NDArray[Any],
     *,
@@ -243,7 +247,18 @@ def squared_distances(
     relative: float = 0.0,
     reach: float = inf,
 ) -> NDArray[Any]:
-    """‖x-y‖² of every row of `a` and of `b`, which may be `a` itself; see `mend_cancelled`."""
+    """-‖x-y‖²/2 of every row of `a` and of `b`, which may be `a` itself.
+
+    Taken from differences of rows where products have lost it.
+
+    Parameters
+    ----------
+    a, b : ndarray of shapes (n, d) and (m, d)
+    allowed, relative : float
+        Error that does no harm: so much, and such a share of ‖x-y‖²/2.
+    reach : float
+        Pairs farther apart than that do not matter.
+    """
     out: NDArray[Any] = a @ b.T
     halves = np.einsum("ij,ij->i", a, a) / 2, np.einsum("ij,ij->i", b, b) / 2
     out -= halves[0][:, None]
@@ -251,49 +266,23 @@ def squared_distances(
     np.minimum(out, 0, out=out)
     if a is b:
         np.fill_diagonal(out, -inf)
-    mend_cancelled(out, a, b, halves, allowed=allowed, relative=relative, reach=reach)
-    out *= -2
+    eps = 8.0 * float(np.finfo(out.dtype).eps)
+    worst = eps * (float(halves[0].max()) + float(halves[1].max()))
+    # Farther apart no pair can be wrong: one pass over the block, which is mostly all.
+    farthest = (worst - allowed) / relative if relative else worst + reach
+    if worst > allowed and out.max() > -farthest:
+        i, j = np.nonzero(out > -farthest)
+        error, values = eps * (halves[0][i] + halves[1][j]), out[i, j]
+        wrong = (error > allowed - relative * values) & (values + error > -reach)
+        _from_differences(out, a, b, i[wrong], j[wrong])
     if a is b:
         np.fill_diagonal(out, 0)
     return out
 
 
-def mend_cancelled(
-    out: NDArray[Any],
-    a: NDArray[Any],
-    b: NDArray[Any],
-    halves: tuple[NDArray[Any], NDArray[Any]],
-    *,
-    allowed: float,
-    relative: float,
-    reach: float,
+def _from_differences(
+    out: NDArray[Any], a: NDArray[Any], b: NDArray[Any], i: NDArray[Any], j: NDArray[Any]
 ) -> None:
-    """Take -‖x-y‖²/2 from differences of rows, in place, where products have lost it.
-
-    Parameters
-    ----------
-    out : ndarray of shape (n, m)
-        -‖x-y‖²/2 from products of rows.
-    a, b : ndarray of shapes (n, d) and (m, d)
-    halves : tuple of ndarray, shapes (n,) and (m,)
-        ‖x‖²/2 of both; products are off by some rounding of their sum.
-    allowed, relative : float
-        Error that does no harm: so much, and such a share of ‖x-y‖²/2.
-    reach : float
-        Pairs farther apart than that do not matter.
-    """
-    eps = 8.0 * float(np.finfo(out.dtype).eps)
-    worst = eps * (float(halves[0].max()) + float(halves[1].max()))
-    if worst <= allowed:
-        return
-    # Farther apart no pair can be wrong: one pass over the block, which is mostly all.
-    farthest = (worst - allowed) / relative if relative else worst + reach
-    if not out.max() > -farthest:
-        return
-    i, j = np.nonzero(out > -farthest)
-    error, found = eps * (halves[0][i] + halves[1][j]), out[i, j]
-    wrong = (error > allowed - relative * found) & (found + error > -reach)
-    i, j = i[wrong], j[wrong]
     step = max(1, GATHERED // a.shape[1])
     for start in range(0, i.size, step):
         part = slice(start, start + step)

@@ -14,8 +14,8 @@ from genbounds.core.estimate import SampleError
 from genbounds.core.expansion import FormOfNumbers, RowTerms, expand
 from genbounds.core.moments import row_blocks
 from genbounds.core.tiles import weighted_sums
-from genbounds.estimators.kernels._kernel_rows import BLOCK_ROWS, KernelRows
-from genbounds.estimators.kernels._kernels import kernel_rows
+from genbounds.estimators.kernels._kernel_rows import KernelRows, kernel_rows
+from genbounds.estimators.kernels._pair_kernels import BLOCK_ROWS
 from genbounds.estimators.kernels._parameters import Kernel
 from genbounds.validation import Float
 
@@ -120,7 +120,7 @@ class SquaredKernelForm(FormOfNumbers):
     bounded = True
 
     def __init__(self, rows: KernelRows, sums: Float, plugin: float) -> None:
-        super().__init__(rows.n, int(rows.width))
+        super().__init__(rows.n, rows.width)
         self.rows, self.sums, self.mean = rows, sums, plugin
 
     def terms(self, block: Index, positions: Index) -> RowTerms:

@@ -9,7 +9,6 @@ import numpy as np
 
 from genbounds.core.design import Design
 from genbounds.core.estimate import EXACT, Estimate, OwnInterval, SampleError
-from genbounds.estimators.kernels._feature_rows import CosineRows, divided
 from genbounds.estimators.kernels._kernel_rows import KernelRows
 from genbounds.estimators.vendi._expansion import PAIRING_SEED, spectral_error
 from genbounds.estimators.vendi._spectrum import FeatureRows, Spectrum, from_gram
@@ -73,8 +72,7 @@ class Job:
     @property
     def n(self) -> int:
         """Number of rows."""
-        n: int = self.rows.n
-        return n
+        return self.rows.n
 
     def estimate(
         self,
@@ -110,13 +108,13 @@ class Job:
 
     def features(self) -> FeatureRows | None:
         """Feature map, in float32 where the rows are and no power of an eigenvalue below one is."""
-        if isinstance(self.rows, CosineRows):
-            rows = FeatureRows(self.rows.norms_of, self.rows.width, self.rows.dtype, divided)
+        if self.rows.prepare is not None:  # rows of norm one are made when they are asked for
+            rows = FeatureRows(self.rows.given, make=self.rows.prepare)
         else:
             features = self.rows.features()
             if features is None:
                 return None
-            rows = FeatureRows.of(features)
+            rows = FeatureRows(features)
         return rows if self.order >= 1.0 else rows.double()
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from genbounds.core.estimate import Estimate
 from genbounds.estimators._metric_spec import MetricSpec, Prepare, Prepared
 from genbounds.estimators.kernels import RunningRke, squared_kernel_sum
-from genbounds.estimators.kernels._kernels import check_kernel
+from genbounds.estimators.kernels._kernel_rows import check_kernel
 from genbounds.estimators.kernels._parameters import BANDWIDTH_ROWS, median_bandwidth
 from genbounds.estimators.kernels._rke import MINIMUM
 from genbounds.estimators.vendi._expansion import PAIRING_SEED

@@ -15,7 +15,7 @@ from genbounds._text import quoted
 from genbounds.core.checks import inspect
 from genbounds.core.design import drawn
 from genbounds.core.estimate import Estimate, bias_left, small_sample
-from genbounds.estimators.kernels._kernels import kernel_rows
+from genbounds.estimators.kernels._kernel_rows import kernel_rows
 from genbounds.estimators.kernels._parameters import Kernel
 from genbounds.estimators.kernels._precomputed import inspect_kernel
 from genbounds.estimators.vendi._exact import exact

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from genbounds.core.design import Index
 from genbounds.core.moments import BLOCK_BYTES
-from genbounds.core.tiles import Columns
 from genbounds.estimators.kernels._kernel_rows import KernelRows
 from genbounds.estimators.kernels._rke import frobenius
 from genbounds.estimators.vendi._expansion import ZERO, Coordinates
@@ -32,53 +31,46 @@ class FeatureRows:
 
     Parameters
     ----------
-    columns : tuple of ndarray
-        What they are made of, with one entry per row; rows come first.
-    d : int
-        Dimension of the feature map.
-    dtype : numpy dtype
-        Precision of products with them.
-    make : callable
-        Returns features, from some entries of every column.
+    rows : ndarray of shape (n, d) or more rows
+        What they are made of.
+    make : callable, optional
+        Returns features, of some of these rows.
+    d : int, optional
+        Dimension of the feature map, where it is not that of the rows.
+    dtype : numpy dtype, optional
+        Precision of products with them, where it is not that of the rows.
     index : ndarray of int, optional
         Which of the rows there are.
-
-    Attributes
-    ----------
-    n : int
-    rows : ndarray
-        The first of the columns.
     """
 
     def __init__(
         self,
-        columns: Columns,
-        d: int,
-        dtype: Any,
-        make: Callable[..., NDArray[Any]],
+        rows: NDArray[Any],
+        *,
+        make: Callable[[NDArray[Any]], NDArray[Any]] | None = None,
+        d: int | None = None,
+        dtype: Any = None,
         index: Index | None = None,
     ) -> None:
-        self.n = len(columns[0]) if index is None else len(index)
-        self.rows, self.d, self.dtype = columns[0], d, np.dtype(dtype)
-        self._columns, self._make, self._index = columns, make, index
-
-    @classmethod
-    def of(cls, rows: NDArray[Any]) -> FeatureRows:
-        """Wrap an array of shape (n, d)."""
-        return cls((rows,), rows.shape[1], rows.dtype, lambda rows: rows)
+        self.n = len(rows) if index is None else len(index)
+        self.d = rows.shape[1] if d is None else d
+        self.dtype = np.dtype(rows.dtype if dtype is None else dtype)
+        self._given, self._make, self._index = rows, make, index
 
     def double(self) -> FeatureRows:
         """Return the same rows for products in float64."""
-        return FeatureRows(self._columns, self.d, np.float64, self._make, self._index)
+        return FeatureRows(
+            self._given, make=self._make, d=self.d, dtype=np.float64, index=self._index
+        )
 
     def subset(self, index: Index) -> FeatureRows:
         """Return some of the rows."""
         index = index if self._index is None else self._index[index]
-        return FeatureRows(self._columns, self.d, self.dtype, self._make, index)
+        return FeatureRows(self._given, make=self._make, d=self.d, dtype=self.dtype, index=index)
 
     def _rows(self, where: slice | Index) -> NDArray[Any]:
-        chosen = where if self._index is None else self._index[where]
-        return self._make(*(column[chosen] for column in self._columns))
+        rows = self._given[where if self._index is None else self._index[where]]
+        return rows if self._make is None else self._make(rows)
 
     def blocks(
         self, index: Index | None = None, *, copies: int = 1
@@ -232,7 +224,7 @@ def nystrom(rows: KernelRows, landmarks: int, seed: int) -> tuple[Spectrum, floa
     features = np.empty((rows.n, root.shape[1]))
     for one, block in rows.columns(index):
         features[one] = block @ root
-    spectrum = from_features(FeatureRows.of(features))
+    spectrum = from_features(FeatureRows(features))
     return spectrum, float(spectrum.values.sum())
 
 
@@ -259,7 +251,7 @@ def fourier_features(rows: KernelRows, frequencies: int, seed: int) -> FeatureRo
         features *= scale
         return features
 
-    return FeatureRows((rows.rows,), 2 * frequencies, dtype, make)
+    return FeatureRows(rows.rows, make=make, d=2 * frequencies, dtype=dtype)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

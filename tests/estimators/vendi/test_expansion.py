@@ -15,9 +15,8 @@ from scipy import special, stats
 import genbounds as gb
 from genbounds.core import expansion as _second_order
 from genbounds.estimators import SampleError, vendi_estimate
-from genbounds.estimators.kernels import _kernel_rows, _kernels
-from genbounds.estimators.kernels._feature_rows import CosineRows, divided
-from genbounds.estimators.kernels._kernels import kernel_rows
+from genbounds.estimators.kernels import _kernel_rows
+from genbounds.estimators.kernels._kernel_rows import kernel_rows
 from genbounds.estimators.vendi import _ceiling, _exact, _expansion, _truncated
 from genbounds.estimators.vendi._ceiling import ceiling_interval, noncentrality, tie_excess
 from genbounds.estimators.vendi._coupling import (
@@ -97,7 +96,7 @@ def test_errors_are_derivatives_of_the_score(order, kept, side, monkeypatch):
     rows = unit_rows()
     n = len(rows)
     if side == "features":
-        spectrum = from_features(FeatureRows.of(rows))
+        spectrum = from_features(FeatureRows(rows))
     else:
         spectrum = from_gram(rows @ rows.T)
     _, error, _ = spectral_error(spectrum.coordinates, spectrum.values, n=n, order=order, kept=kept)
@@ -139,7 +138,7 @@ def test_a_remainder_stands_for_eigenpairs_that_are_not_known():
     rng = np.random.default_rng(1)
     rows = rng.normal(size=(400, 64)) * ([3.0, 2.0, 1.5, 1.2] + [0.15] * 60)
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-    spectrum = from_features(FeatureRows.of(rows))
+    spectrum = from_features(FeatureRows(rows))
     given = {"n": 400, "order": 1.0, "kept": 3}
     _, whole, _ = spectral_error(spectrum.coordinates, spectrum.values, **given)
     part = spectrum.head(4)
@@ -161,7 +160,7 @@ def test_parts_that_cover_every_row_change_only_rounding(monkeypatch, order, kep
     rng = np.random.default_rng(5)
     rows = rng.normal(size=(501, 12)) * np.arange(1, 13) ** -0.5
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-    spectrum = from_features(FeatureRows.of(rows))
+    spectrum = from_features(FeatureRows(rows))
     given = {"n": 501, "order": order, "kept": kept}
     _, whole, _ = spectral_error(spectrum.coordinates, spectrum.values, **given)
     small_parts(monkeypatch, 100, noise=-1.0)  # never satisfied: all parts are used
@@ -178,7 +177,7 @@ def test_below_order_one_every_row_is_looked_at(monkeypatch):
     """There the influence of a rare row grows without bound, and a part would see none of them."""
     small_parts(monkeypatch, 100)
     rows = np.eye(30)[np.r_[np.arange(2990) % 20, 20:30]]
-    spectrum = from_features(FeatureRows.of(rows))
+    spectrum = from_features(FeatureRows(rows))
     given = {"n": 3000, "kept": None, "every_row": False}
     _, error, _ = spectral_error(spectrum.coordinates, spectrum.values, order=0.3, **given)
     common = np.partition(error.influence, -10)[:-10]
@@ -209,7 +208,7 @@ def test_products_in_float32_are_accurate(monkeypatch, method):
     for order in (0.5, 1.0, math.inf):
         single = gb.vendi_score(rows, method=method, order=order, **given)
         with monkeypatch.context() as patch:
-            patch.setattr(_kernels, "SINGLE_ROWS", 10**9)
+            patch.setattr(_kernel_rows, "SINGLE_ROWS", 10**9)
             double = gb.vendi_score(rows, method=method, order=order, **given)
         assert single.value == pytest.approx(double.value, rel=1e-6)
         assert single.value != double.value  # it was in float32
@@ -248,7 +247,7 @@ def test_a_part_stands_for_all_rows_within_the_noise_it_admits(monkeypatch):
     for _ in range(40):
         rows = rng.normal(size=(2000, 15)) * np.arange(1, 16) ** -0.5
         rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-        spectrum = from_features(FeatureRows.of(rows))
+        spectrum = from_features(FeatureRows(rows))
         given = {"n": 2000, "order": 1.0, "kept": None}
         _, whole, _ = spectral_error(spectrum.coordinates, spectrum.values, **given)
         _, part, _ = spectral_error(spectrum.coordinates, spectrum.values, every_row=False, **given)
@@ -277,7 +276,7 @@ def test_the_second_half_is_the_whole_without_the_first(order):
         seed=0,
         every_row=True,
     )
-    given = {"value": 0.0, "error": SampleError(), "features": FeatureRows.of(job.rows.rows)}
+    given = {"value": 0.0, "error": SampleError(), "features": FeatureRows(job.rows.rows)}
     halves = np.arange(0, 101, 2), np.arange(1, 101, 2)
     quick, plain = (
         list(_exact._half_spectra(job, _exact._Whole(**given, gram=gram), list(halves)))
@@ -292,17 +291,11 @@ def test_the_second_half_is_the_whole_without_the_first(order):
         assert noise == no_noise == 0.0
 
 
-def test_unit_rows_are_made_alike_by_the_kernel_and_its_feature_map():
+def test_unit_rows_of_a_part_are_those_of_all():
     x = np.random.default_rng(1).normal(size=(20, 3))
     rows, index = kernel_rows(x, "cosine", None), np.array([3, 17])
-    assert isinstance(rows, CosineRows)
-    made = divided(*rows.norms_of)
-    assert_allclose(made, x / np.linalg.norm(x, axis=1, keepdims=True), rtol=1e-14)
-    assert_allclose(rows.rows, made, rtol=0)
-    part = rows.subset(index)
-    assert_allclose(part.rows, made[index], rtol=0)
-    with pytest.raises(AttributeError):  # those of the whole sample would be wrong
-        part.norms_of  # noqa: B018
+    assert_allclose(rows.rows, x / np.linalg.norm(x, axis=1, keepdims=True), rtol=1e-14)
+    assert_allclose(rows.subset(index).rows, rows.rows[index], rtol=0)
 
 
 GAUSS = RbfArm((2.0, 1.0, 1.0, 0.5), 2.0)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import special, stats
 
 import genbounds as gb
-from genbounds.estimators.kernels._kernels import kernel_rows
+from genbounds.estimators.kernels._kernel_rows import kernel_rows
 from genbounds.estimators.vendi._spectrum import fourier_features, lanczos_entropy, nystrom
 from genbounds.simulate import RbfArm
 
