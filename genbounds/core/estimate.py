@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,20 +11,33 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genbounds._text import number, percent
+from genbounds.core.intervals import (
+    OwnInterval,
+    scaled_interval,
+    student_quantile,
+    studentised_interval,
+    welch_degrees_of_freedom,
+)
 from genbounds.diagnostics import warn_of
 from genbounds.origins import origin_warnings
 from genbounds.results import Diagnostic, Method, Score, all_reliable
-from genbounds.validation import Float, InputError
+from genbounds.validation import Float
 
 SAME = 1e-12
 """Values closer than this, relatively, differ by rounding: models that have collapsed are no
 better than one another, though nothing in their rows varies."""
 
+
 NO_VARIATION = 1e-14
 """Standard error, relative to the value, that is rounding."""
 
+
 EULER = 0.5772
+
+
 LEAST_INDEX = 2.1
+
+
 LARGEST_SHARE = 1.0 / 3.0
 """Tail index and largest share in the variance from which on the standard error is not relied on.
 Chosen on Student's t with 3 to 8 degrees of freedom, independent or common, also through a random
@@ -33,16 +45,11 @@ network, lognormal, rare and rectified features, clusters, digits and patches of
 (docs/evidence/accuracy.md): cells that cover less than 80 % are below or above it, those that cover
 93 % hardly ever."""
 
-LARGEST_SHIFT = 0.6
-"""Standard errors by which curvature may move an interval: beyond, its expansion is not small."""
 
 FAR_BELOW = 0.99
 """Level whose whole interval must lie below the range of a score for it to be unreliable. Intervals
 at 95 % do so by chance in about one of a hundred pairs of equal distributions, these in at most one
 to three of a thousand (docs/evidence/sampling.md)."""
-
-OwnInterval = Callable[[float], tuple[float, float]]
-"""From a level to both ends of the confidence interval, on the scale of `Estimate.value`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -407,367 +414,14 @@ class Estimate:
         return tuple(found)
 
 
-LOG_ERRORS = (-30.0, -1e-9)
-"""Logarithms of the error probabilities of intervals between which p-values are looked for."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EstimateDifference:
-    """Difference of two estimates, with its error.
-
-    Attributes
-    ----------
-    value : float
-        ``a.value - b.value``.
-    stderr : float
-        Its standard error; noise that both models share does not count.
-    degrees_of_freedom : float
-        Of `stderr`, by Welch's formula.
-    curvature, skewness : float
-        As in `SampleError`, of both models together.
-    own_interval : callable or None
-        From a level to the ends of the interval, where it is not a studentised normal one.
-    """
-
-    value: float
-    stderr: float
-    degrees_of_freedom: float
-    curvature: float = 0.0
-    skewness: float = 0.0
-    own_interval: _CombinedInterval | None = field(default=None, compare=False)
-
-    @property
-    def noisy(self) -> bool:
-        """Whether there is noise to compare the difference with."""
-        return self.stderr > 0.0 or self.own_interval is not None
-
-    def shifted(self, shift: float) -> EstimateDifference:
-        """Return the same, with a known number, the `shift`, added."""
-        ends = self.own_interval
-        moved = None if ends is None else replace(ends, shift=ends.shift + shift)
-        return replace(self, value=self.value + shift, own_interval=moved)
-
-    def interval(self, level: float) -> tuple[float, float]:
-        """Both ends of the interval at `level`."""
-        if self.own_interval is not None:
-            return self.own_interval(level)
-        return studentised_interval(
-            self.value,
-            self.stderr,
-            student_quantile(level, self.degrees_of_freedom),
-            curvature=self.curvature,
-            skewness=self.skewness,
-        )
-
-    @property
-    def pvalue(self) -> float:
-        """Two-sided p-value of no difference: one less the largest level whose interval misses 0.
-
-        1 where even the shortest interval holds 0, and where there is no noise to compare with.
-        """
-        from scipy.optimize import brentq
-
-        if self.value != 0.0 and self.own_interval is not None:
-            return self._own_pvalue(self.own_interval)
-        if not self.stderr > 0.0 or self.value == 0.0:
-            return 1.0
-
-        def missing(quantile: float) -> float:
-            low, high = studentised_interval(
-                self.value,
-                self.stderr,
-                quantile,
-                curvature=self.curvature,
-                skewness=self.skewness,
-            )
-            return low if self.value > 0.0 else -high
-
-        if missing(0.0) <= 0.0:
-            return 1.0
-        # Beyond its size in standard errors and the largest shift no interval misses 0.
-        most = abs(self.value) / self.stderr + 2.0 * LARGEST_SHIFT + 1.0
-        quantile = most if missing(most) > 0.0 else float(brentq(missing, 0.0, most))
-        return tail_probability(quantile, self.degrees_of_freedom)
-
-    def _own_pvalue(self, interval: OwnInterval) -> float:
-        from scipy.optimize import brentq
-
-        def missing(log_error: float) -> float:
-            low, high = interval(-math.expm1(log_error))
-            return low if self.value > 0.0 else -high
-
-        if missing(LOG_ERRORS[1]) <= 0.0:
-            return 1.0
-        if missing(LOG_ERRORS[0]) > 0.0:
-            return math.exp(LOG_ERRORS[0])
-        return math.exp(float(brentq(missing, *LOG_ERRORS, xtol=1e-6)))
-
-
-@dataclass(frozen=True, slots=True)
-class _ScaledInterval:
-    """The interval of a score that is multiplied by a factor."""
-
-    ends: OwnInterval
-    factor: float
-
-    def __call__(self, level: float) -> tuple[float, float]:
-        low, high = sorted(self.factor * end for end in self.ends(level))
-        return low, high
-
-
-def scaled_interval(interval: OwnInterval | None, factor: float) -> OwnInterval | None:
-    """Return an interval of a score that is multiplied by `factor`."""
-    return None if interval is None else _ScaledInterval(interval, factor)
-
-
-def studentised_interval(
-    value: float, stderr: float, quantile: float, *, curvature: float = 0.0, skewness: float = 0.0
-) -> tuple[float, float]:
-    """Return both ends of the interval of a smooth function of means.
-
-    Where value and estimated variance move together, a symmetric interval misses on one side: both
-    ends are moved by (1 + z²) curvature / stderr³ + (1 + 2z²)/6 skewness / stderr³ standard errors,
-    the Cornish–Fisher terms of the studentised statistic (P. Hall, "The bootstrap and Edgeworth
-    expansion", 1992, §2.4; derivation: docs/explanation/frechet.md), by at most `LARGEST_SHIFT`.
-
-    Parameters
-    ----------
-    value, stderr : float
-    quantile : float
-        z, two-sided.
-    curvature, skewness : float
-        As in `SampleError`.
-
-    Raises
-    ------
-    InputError
-        As `cubed`.
-    """
-    shift = 0.0
-    if stderr > 0.0:
-        cube = cubed(stderr)
-        shift = (1.0 + quantile**2) * curvature + (1.0 + 2.0 * quantile**2) / 6.0 * skewness
-        shift = min(max(shift / cube, -LARGEST_SHIFT), LARGEST_SHIFT)
-    half = math.hypot(quantile, shift) * stderr
-    centre = value + shift * stderr
-    return centre - half, centre + half
-
-
-def cubed(stderr: float) -> float:
-    """Return the cube of a standard error above 0.
-
-    Raises
-    ------
-    InputError
-        If it leaves double precision, as that of NaN does.
-    """
-    cube = stderr * stderr * stderr
-    if not sys.float_info.min <= cube < math.inf:
-        raise InputError(
-            "the standard error of the score, or its cube, is beyond double precision: multiply "
-            "the features of all samples by a common number."
-        )
-    return cube
-
-
-def difference(a: Estimate, b: Estimate) -> EstimateDifference:
-    """Difference of two models scored against the same reference.
-
-    Parameters
-    ----------
-    a, b : Estimate
-
-    Returns
-    -------
-    EstimateDifference
-        `a` minus `b`, with its variance.
-
-    Notes
-    -----
-    The rows of a common reference, and units that stand in several samples by name (prompts,
-    latents), have one influence on the difference: their noise cancels. The part of a variance
-    that influences do not explain (second order) is kept for both models. Curvatures and skewnesses
-    subtract for samples of their own; of a common sample, whose noise cancels, none is taken.
-    Scores with `halves` were cut alike, and the difference is that of two scores in every half.
-    Where one is `combined`, and both have intervals of their own, these are combined.
-    """
-    found = _studentised_difference(a, b)
-    if not ((a.combined or b.combined) and a.own_interval and b.own_interval):
-        return found
-    return replace(found, own_interval=_CombinedInterval.of(a, b, found))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _CombinedInterval:
-    """Ends of a difference from those of both scores, and their correlation.
-
-    R. G. Newcombe, Stat. Med. 17, 1998 (his method 10); G. Y. Zou and A. Donner, Stat. Med. 27,
-    2008. Pairs that agree in all that was drawn may still differ in log(2/α)/n of what was not.
-    """
-
-    a: OwnInterval
-    b: OwnInterval
-    values: tuple[float, float]
-    correlation: float
-    units: float
-    span: float
-    shift: float = 0.0
-
-    @classmethod
-    def of(cls, a: Estimate, b: Estimate, gap: EstimateDifference) -> _CombinedInterval:
-        """Combine what both estimates say."""
-        assert a.own_interval is not None
-        assert b.own_interval is not None
-        product = a.stderr * b.stderr
-        shared = (a.variance + b.variance - gap.stderr**2) / 2.0
-        return cls(
-            a=a.own_interval,
-            b=b.own_interval,
-            values=(a.value, b.value),
-            correlation=min(max(shared / product, 0.0), 1.0) if product > 0.0 else 0.0,
-            units=min(_independent_units(e.sample) for e in (a, b)),
-            span=max(e.upper_limit - e.lower_limit for e in (a, b)),
-        )
-
-    def __call__(self, level: float) -> tuple[float, float]:
-        (low, high), (low_b, high_b) = self.a(level), self.b(level)
-        one, two = self.values
-        middle = one - two + self.shift
-        return (
-            middle - self._half(one - low, high_b - two, level),
-            middle + self._half(high - one, two - low_b, level),
-        )
-
-    def _half(self, first: float, second: float, level: float) -> float:
-        square = first**2 + second**2 - 2.0 * self.correlation * first * second
-        unseen = min(-math.log((1.0 - level) / 2.0) / self.units, 1.0) * self.span
-        return math.sqrt(max(square, min(unseen**2, first**2 + second**2)))
-
-
-def _independent_units(error: SampleError) -> float:
-    return float(error.n or 1) if error.units is None else float(np.unique(error.units).size)
-
-
-def _studentised_difference(a: Estimate, b: Estimate) -> EstimateDifference:
-    if a.halves is not None and b.halves is not None:
-        halves = a.halves - b.halves
-        return EstimateDifference(
-            value=a.value - b.value,
-            stderr=math.sqrt(np.mean(halves**2)),
-            degrees_of_freedom=float(halves.size),
-        )
-    sources = [_Source.of(a.sample, 1.0), _Source.of(b.sample, -1.0)]
-    one, two = a.reference.influence, b.reference.influence
-    if one is not None and two is not None and one.size == two.size:
-        sources.append(
-            _Source(
-                variance=mean_variance(one - two)
-                + a.reference.unexplained
-                + b.reference.unexplained,
-                degrees=one.size - 1.0,
-                steps=_steps(one - two),
-                units=a.reference.units,
-                unexplained=a.reference.unexplained + b.reference.unexplained,
-            )
-        )
-    else:
-        sources += [_Source.of(a.reference, 1.0), _Source.of(b.reference, -1.0)]
-    gap = a.value - b.value
-    if abs(gap) <= SAME * max(abs(a.value), abs(b.value), 1.0 if a.log_scale else 0.0):
-        gap = 0.0
-    return _with_error(gap, sources)
-
-
-def sum_of(value: float, errors: Iterable[SampleError]) -> EstimateDifference:
-    """Return a sum of terms with its error, of which units of one name have one influence.
-
-    Parameters
-    ----------
-    value : float
-        The sum.
-    errors : iterable of SampleError
-        What each sample contributes to the error of each term.
-
-    Returns
-    -------
-    EstimateDifference
-    """
-    return _with_error(value, [_Source.of(error, 1.0) for error in errors])
-
-
-def _with_error(value: float, sources: list[_Source]) -> EstimateDifference:
-    sources = _joined(sources)
-    parts = [(source.variance, source.degrees) for source in sources]
-    return EstimateDifference(
-        value=value,
-        stderr=math.sqrt(sum(variance for variance, _ in parts)),
-        degrees_of_freedom=welch_degrees_of_freedom(*parts),
-        curvature=sum(source.curvature for source in sources),
-        skewness=sum(source.skewness for source in sources),
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Source:
-    """An independent source of error of a difference.
-
-    `steps` are what its units contribute, of which the squares add up to the explained variance.
-    """
-
-    variance: float
-    degrees: float
-    steps: Float | None = None
-    units: NDArray[Any] | None = None
-    unexplained: float = 0.0
-    curvature: float = 0.0
-    skewness: float = 0.0
-
-    @classmethod
-    def of(cls, error: SampleError, sign: float) -> _Source:
-        return cls(
-            variance=error.variance,
-            degrees=error.degrees_of_freedom,
-            steps=None if error.influence is None else sign * _steps(error.influence),
-            units=error.units,
-            unexplained=error.unexplained,
-            curvature=sign * error.curvature,
-            skewness=sign * error.skewness,
-        )
-
-
-def _steps(influence: Float) -> Float:
-    size = influence.size
-    steps: Float = (influence - influence.mean()) / math.sqrt(size * (size - 1.0))
-    return steps
-
-
-def _joined(sources: list[_Source]) -> list[_Source]:
-    """Make one source of those that share units by name."""
-    named = [s for s in sources if s.units is not None and s.steps is not None]
-    if len(named) < 2 or not _any_shared([s.units for s in named if s.units is not None]):
-        return sources
-    labels = np.concatenate([np.asarray(s.units) for s in named])
-    _, at = np.unique(labels, return_inverse=True)
-    steps = np.bincount(at, np.concatenate([s.steps for s in named if s.steps is not None]))
-    unexplained = sum(s.unexplained for s in named)
-    joined = _Source(variance=float(steps @ steps) + unexplained, degrees=steps.size - 1.0)
-    return [joined, *(s for s in sources if s not in named)]
-
-
-def _any_shared(units: list[NDArray[Any]]) -> bool:
-    kinds = {array.dtype.kind in "iub" for array in units}
-    if len(kinds) > 1:
-        return False  # numbers here, words there
-    whole = np.concatenate(units)
-    return np.unique(whole).size < whole.size
-
-
 SMALL = 50
 """Samples below which intervals are less exact than they say, whatever the score."""
+
 
 FEW_UNITS = 10
 """Independent units, fewer than which no quantile of Student's t makes up for the noise of a
 standard error: of rows in 8 groups of 20 up to 23 % of the intervals miss."""
+
 
 ROUNDING = 1e-6
 """By how much Kish's number of equal weights may fall short of their count."""
@@ -816,45 +470,3 @@ def skewed(error: SampleError) -> SampleError:
     with np.errstate(over="ignore", invalid="ignore"):  # refused with its interval
         third = float((error.influence**3).mean())
     return replace(error, skewness=third / error.influence.size**2)
-
-
-def welch_degrees_of_freedom(*parts: tuple[float, float]) -> float:
-    """Degrees of freedom of a sum of independent variance estimates, by Welch's formula.
-
-    Parameters
-    ----------
-    *parts : tuple of float
-        Of each: its variance and the degrees of freedom of that.
-
-    Returns
-    -------
-    float
-    """
-    total = sum(variance for variance, _ in parts)
-    if total == 0.0:
-        return math.inf
-    # Shares: squares of variances leave double precision where those of a score do not.
-    weight = sum((variance / total) ** 2 / degrees for variance, degrees in parts)
-    return 1.0 / weight if weight > 0.0 else math.inf
-
-
-def tail_probability(quantile: float, degrees_of_freedom: float = math.inf) -> float:
-    """Two-sided tail of Student's distribution beyond `quantile`."""
-    from scipy.special import ndtr, stdtr
-
-    if math.isinf(degrees_of_freedom):
-        return float(2.0 * ndtr(-quantile))
-    return float(2.0 * stdtr(degrees_of_freedom, -quantile))
-
-
-def student_quantile(level: float, degrees_of_freedom: float = math.inf) -> float:
-    """Two-sided Student quantile at `level`.
-
-    Normal (1.96 at level 0.95) for infinite `degrees_of_freedom`.
-    """
-    from scipy.special import ndtri, stdtrit
-
-    tail = (1.0 - level) / 2.0
-    if math.isinf(degrees_of_freedom):
-        return float(-ndtri(tail))
-    return float(-stdtrit(degrees_of_freedom, tail))

@@ -10,7 +10,8 @@ from typing import Any
 
 from genbounds._text import percent
 from genbounds.core.checks import shared_rows
-from genbounds.core.estimate import Estimate, EstimateDifference, difference
+from genbounds.core.difference import EstimateDifference, difference
+from genbounds.core.estimate import Estimate
 from genbounds.estimators._metric_spec import MetricSpec, Prepared
 from genbounds.estimators._metrics import metric_spec
 from genbounds.origins import check_same_encoder, origin_of, origin_warnings

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from genbounds._betting import betting_lower_limit
 from genbounds._text import quoted
 from genbounds.core.design import Design, Index, design_of, drawn, row_design, sums_by
-from genbounds.core.estimate import Estimate, OwnInterval, heavy_tails, skewed, small_sample
+from genbounds.core.estimate import Estimate, heavy_tails, skewed, small_sample
 from genbounds.core.expansion import FormOfNumbers, RowTerms, expand
+from genbounds.core.intervals import OwnInterval
 from genbounds.estimators._metric_spec import MetricSpec, Prepared
 from genbounds.origins import origin_of
 from genbounds.results import Score

@@ -18,13 +18,9 @@ from numpy.typing import NDArray
 from genbounds._scratch import is_dask_array
 from genbounds.core.average import average
 from genbounds.core.checks import Inspected, inspect_rows
-from genbounds.core.estimate import (
-    Estimate,
-    EstimateDifference,
-    difference,
-    mean_variance,
-    welch_degrees_of_freedom,
-)
+from genbounds.core.difference import EstimateDifference, difference
+from genbounds.core.estimate import Estimate, mean_variance
+from genbounds.core.intervals import welch_degrees_of_freedom
 from genbounds.core.linalg import EPS
 from genbounds.core.moments import Moments
 from genbounds.estimators.frechet._reference import FrechetReference

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from genbounds.core.average import average
 from genbounds.core.checks import inspect
 from genbounds.core.design import Index, design_of, sums_by
-from genbounds.core.estimate import Estimate, SampleError, mean_variance, sum_of
+from genbounds.core.difference import sum_of
+from genbounds.core.estimate import Estimate, SampleError, mean_variance
 from genbounds.samples import Sample
 from genbounds.validation import Float
 

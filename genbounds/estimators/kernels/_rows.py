@@ -11,13 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds.core.estimate import (
-    Estimate,
-    SampleError,
-    Tails,
-    bias_left,
-    small_sample,
-)
+from genbounds.core.estimate import Estimate, SampleError, Tails, bias_left, small_sample
 from genbounds.estimators.kernels._pair_kernels import PairKernel, kernel_blocks, upper_blocks
 from genbounds.results import Diagnostic
 from genbounds.validation import Float

@@ -10,14 +10,8 @@ from typing import Any
 from genbounds._text import quoted
 from genbounds.core.checks import drawing_warnings
 from genbounds.core.design import drawn, row_design
-from genbounds.core.estimate import (
-    EXACT,
-    Estimate,
-    bias_left,
-    cubed,
-    heavy_tails,
-    small_sample,
-)
+from genbounds.core.estimate import EXACT, Estimate, bias_left, heavy_tails, small_sample
+from genbounds.core.intervals import cubed
 from genbounds.estimators.smooth._engine import expand
 from genbounds.estimators.smooth._rows import (
     inspected,

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from genbounds.core.design import Design
-from genbounds.core.estimate import EXACT, Estimate, OwnInterval, SampleError
+from genbounds.core.estimate import EXACT, Estimate, SampleError
+from genbounds.core.intervals import OwnInterval
 from genbounds.estimators.kernels._kernel_rows import KernelRows
 from genbounds.estimators.vendi._expansion import PAIRING_SEED, spectral_error
 from genbounds.estimators.vendi._spectrum import FeatureRows, Spectrum, from_gram
