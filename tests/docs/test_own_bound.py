@@ -58,5 +58,16 @@ def test_a_statement_may_take_each_quantity(setting, facts, drawn):
         assert row.verdict in ("upheld", "vacuous"), name
 
 
+def test_a_report_is_printed_as_its_findings():
+    """Refuted statements first; an inequality without probability has no width to compare."""
+    names = ["o24.hoeffding", "o24.visit-sum-log"]
+    first, case, fails, then, fit = str(gb.simulate.audit(names, replications=60)).splitlines()
+    assert first == "o24.visit-sum-log: refuted"
+    assert case.startswith("  picks = [1]")
+    assert fails == "  fails in 4 of 4 cases"
+    assert then == "o24.hoeffding: not refuted"
+    assert fit.startswith("  fails in 0 of 432 cases; width over what would do: median 4.")
+
+
 def test_the_table_is_read():
     assert len(listed()) >= 12

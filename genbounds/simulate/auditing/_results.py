@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from statistics import median
 from typing import ClassVar
 
 from genbounds._json import AsJson
@@ -158,6 +159,18 @@ class AuditRow(AsJson):
     results: tuple[CellResult, ...]
     checks: tuple[Check, ...]
 
+    def __str__(self) -> str:
+        """Return the verdict, the counterexample, and how the width fits what would hold."""
+        verdict = "not refuted" if self.verdict == "upheld" else self.verdict
+        ratios = [cell.tightness for cell in self.results if math.isfinite(cell.tightness)]
+        narrow = sum(cell.refutes for cell in self.results)
+        fit = f"fails in {narrow} of {self.cells} cases"
+        if narrow and 0.0 < min(ratios, default=0.0) < 1.0:
+            fit += f", too narrow by up to {1.0 / min(ratios):.3g} ×"
+        if self.form in ("oracle", "plug-in") and ratios:
+            fit += f"; width over what would do: median {median(ratios):.3g}"
+        return "\n  ".join([f"{self.id}: {verdict}", *filter(None, [self.counterexample]), fit])
+
     @property
     def by_delta(self) -> tuple[CellResult, ...]:
         """The worst cell at each failure probability, largest first; empty if there is none."""
@@ -191,8 +204,9 @@ class AuditReport(AsJson):
     replications: int
     version: str
 
+    def __str__(self) -> str:
+        """Return the statements, those that are refuted first."""
+        return "\n".join(map(str, sorted(self.rows, key=lambda row: row.verdict != "refuted")))
+
     def __getitem__(self, key: str) -> AuditRow:
-        for row in self.rows:
-            if row.id == key:
-                return row
-        raise KeyError(key)
+        return {row.id: row for row in self.rows}[key]
