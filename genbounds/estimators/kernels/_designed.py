@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genbounds.core.design import Design, Index, drawn, row_design
-from genbounds.core.estimate import Estimate, bias_left, skewed, small_sample
+from genbounds.core.estimate import Estimate, SampleError, skewed
 from genbounds.core.expansion import FormOfNumbers, RowTerms, WeightedSums, expand
 from genbounds.core.two_samples import (
     TwoSamples,
@@ -19,6 +19,7 @@ from genbounds.core.two_samples import (
     with_mixed_term,
 )
 from genbounds.estimators.kernels._pair_kernels import PairKernel, kernel_blocks
+from genbounds.estimators.kernels._rows import kernel_estimate
 from genbounds.validation import Float
 
 PAIRING_SEED = 20_240_105
@@ -30,21 +31,23 @@ class WitnessForm(FormOfNumbers):
 
     With r and c the weighted means of the kernel over the sample itself and over the other,
     IF(x) = 2 (r(x) - c(x)) less its mean, and h(x, x') = k(x, x') - r(x) - r(x') + mean r.
+    As sums of weighted rows it keeps their coefficients v, for Σ_ij v_i v_j h(x_i, x_j).
     """
 
     seed = PAIRING_SEED
+    centre = 0.0
 
     def __init__(
-        self, rows: NDArray[Any], kernel: PairKernel, design: Design, own: Float, other: Float
+        self, kernel: PairKernel, rows: NDArray[Any], design: Design, other: tuple[Any, Design]
     ) -> None:
         super().__init__(len(rows), int(rows.shape[1]))
-        weights = design.weights
-        self.rows, self.kernel = rows, kernel
-        self.bounded, self.grouped = kernel.bounded, design.units < design.n
-        self.own, self.witness = own, own - other
-        self.mean = float(weights @ own)
-        self.shift = float(weights @ self.witness)
-        self.sums: _WeightedRows | None = None
+        self.kernel, self.rows, self.bounded = kernel, rows, kernel.bounded
+        self.own = _weighted_means(rows, rows, design.weights, kernel)
+        self.across_samples = _weighted_means(rows, other[0], other[1].weights, kernel)
+        self.mean = float(design.weights @ self.own)
+        self.mean_across = float(design.weights @ self.across_samples)
+        self.grouped = design.units < design.n
+        self.v: Float | None = None
 
     def weighted(self) -> WeightedSums | None:
         """Return empty sums; None for rows whose curvature a few of them decide.
@@ -54,8 +57,20 @@ class WitnessForm(FormOfNumbers):
         """
         if not (self.bounded or self.grouped):
             return None
-        self.sums = _WeightedRows(self)
-        return self.sums
+        self.v = np.zeros(self.n)
+        return self
+
+    def add(self, block: Index, v: Float) -> None:
+        """Add to the coefficients of these rows."""
+        assert self.v is not None
+        self.v[block] += v
+
+    def square(self) -> float:
+        """Σ_ij v_i v_j h(x_i, x_j)."""
+        v = self.v
+        assert v is not None
+        inner, total = _double_sum(self, self, v, v), float(v.sum())
+        return inner - 2.0 * total * float(v @ self.own) + total**2 * self.mean
 
     def values(self, rows: Index) -> Float:
         """Return rows as the kernel takes them."""
@@ -65,30 +80,14 @@ class WitnessForm(FormOfNumbers):
         """Influence and h(x, x)."""
         x = self.values(block)
         own = self.kernel.pairs(x, x) - 2.0 * self.own[block] + self.mean
-        return RowTerms(2.0 * (self.witness[block] - self.shift), own)
+        witness = self.own[block] - self.across_samples[block]
+        return RowTerms(2.0 * (witness - (self.mean - self.mean_across)), own)
 
     def across(self, one: Index, i: Index, two: Index, j: Index) -> Float:
         """h(x_i, x_j)."""
         a, b = one[i], two[j]
         values = self.kernel.pairs(self.values(a), self.values(b))
         return values - self.own[a] - self.own[b] + self.mean
-
-
-class _WeightedRows:
-    """Coefficients v of all rows, and Σ_ij v_i v_j h(x_i, x_j)."""
-
-    centre = 0.0
-
-    def __init__(self, form: WitnessForm) -> None:
-        self.form, self.v = form, np.zeros(form.n)
-
-    def add(self, block: Index, v: Float) -> None:
-        self.v[block] += v
-
-    def square(self) -> float:
-        form, v, total = self.form, self.v, float(self.v.sum())
-        inner = _double_sum(form.rows, form.rows, v, v, form.kernel)
-        return inner - 2.0 * total * float(v @ form.own) + total**2 * form.mean
 
 
 def designed_estimate(
@@ -104,70 +103,63 @@ def designed_estimate(
     quadratic part is unbiased: for independent rows it is the U-statistic.
     """
     one, two = (design or row_design(len(x)) for design, x in zip(designs, rows, strict=True))
-    fake, real = rows
-    own = _weighted_means(fake, fake, one.weights, kernel)
-    other = _weighted_means(fake, real, two.weights, kernel)
-    theirs = _weighted_means(real, real, two.weights, kernel)
-    back = _weighted_means(real, fake, one.weights, kernel)
-    forms = (
-        WitnessForm(fake, kernel, one, own, other),
-        WitnessForm(real, kernel, two, theirs, back),
-    )
-    crossed = float(one.weights @ other)
+    fake = WitnessForm(kernel, rows[0], one, (rows[1], two))
+    real = WitnessForm(kernel, rows[1], two, (rows[0], one))
 
     def between(x: Index, i: Index, y: Index, j: Index) -> Float:
         a, b = x[i], y[j]
-        values = kernel.pairs(forms[0].values(a), forms[1].values(b))
-        return other[a] + back[b] - values - crossed
+        values = kernel.pairs(fake.values(a), real.values(b))
+        return fake.across_samples[a] + real.across_samples[b] - values - fake.mean_across
 
-    errors = (expand(forms[0], one)[0], expand(forms[1], two)[0])
-    samples = TwoSamples(forms, (one, two), between)
+    errors = [expand(fake, one)[0], expand(real, two)[0]]
+    samples = TwoSamples((fake, real), (one, two), between)
     common = shared_units(one, two)
     bias, shared_variance = errors[0].bias + errors[1].bias, 0.0
-    if common is not None:
-        shared = shared_error(samples, errors, common)
+    if common is None:
+        errors = _with_pairs_across(samples, errors, _curvature_across(fake, real))
+    else:
+        shared = shared_error(samples, (errors[0], errors[1]), common)
         bias += shared.bias
         shared_variance = shared.variance - errors[0].variance - errors[1].variance
-        errors = (
-            replace(errors[0], influence=shared.influences[0], curvature=0.0),
-            replace(errors[1], influence=shared.influences[1], curvature=0.0),
-        )
-    else:
-        share = 2.0 * mixed_square(samples)
-        errors = with_mixed_term(errors, share, bounded=kernel.bounded)
-        v, u = (None if form.sums is None else form.sums.v for form in forms)
-        if v is not None and u is not None:  # pairs (x, y) belong to both: half of them each
-            a, b = float(v.sum()), float(u.sum())
-            mixed = float(v @ other) * b + float(u @ back) * a - a * b * crossed
-            mixed -= _double_sum(fake, real, v, u, kernel)
-            one_error, two_error = errors
-            errors = (
-                replace(one_error, curvature=one_error.curvature + mixed),
-                replace(two_error, curvature=two_error.curvature + mixed),
-            )
-    value = forms[0].mean + forms[1].mean - 2.0 * crossed
-    return Estimate(
-        title=kernel.title,
+        errors = [
+            replace(error, influence=influence, curvature=0.0)
+            for error, influence in zip(errors, shared.influences, strict=True)
+        ]
+    plugin = fake.mean + real.mean - 2.0 * fake.mean_across
+    found = kernel_estimate(
+        kernel,
+        (plugin, plugin - bias),
+        [skewed(error) for error in errors],
         estimator=estimator,
-        method="plug-in" if estimator == "plugin" else "u-statistic",
-        value=value if estimator == "plugin" else value - bias,
-        sample=skewed(errors[0]),
-        reference=skewed(errors[1]),
-        shared_variance=shared_variance,
-        lower_limit=0.0,
-        statistic=kernel.label,
-        warnings=(
-            *([bias_left(bias)] if estimator == "plugin" else []),
-            *small_sample(one.effective, name="generated", units=one.free_units),
-            *small_sample(two.effective, name="reference", units=two.free_units),
-        ),
-        assumptions=(
-            f"{drawn(designs[0])} (generated)",
-            f"{drawn(designs[1])} (reference)",
-            *([f"features have {kernel.moments}"] if kernel.moments else []),
-            *kernel.assumptions,
-        ),
+        sizes=[(design.effective, design.free_units) for design in (one, two)],
     )
+    drawings = (f"{drawn(designs[0])} (generated)", f"{drawn(designs[1])} (reference)")
+    moments = (f"features have {kernel.moments}",) if kernel.moments else ()
+    return replace(
+        found,
+        shared_variance=shared_variance,
+        assumptions=(*drawings, *moments, *kernel.assumptions),
+    )
+
+
+def _with_pairs_across(
+    samples: TwoSamples, errors: list[SampleError], curvature: float
+) -> list[SampleError]:
+    """Add what the pairs (x, y) contribute: they belong to both samples, half of them to each."""
+    mixed = with_mixed_term(
+        (errors[0], errors[1]), 2.0 * mixed_square(samples), bounded=samples.forms[0].bounded
+    )
+    return [replace(error, curvature=error.curvature + curvature) for error in mixed]
+
+
+def _curvature_across(fake: WitnessForm, real: WitnessForm) -> float:
+    """Σ_ij v_i u_j of the mixed part of the expansion; 0 where a sample has no coefficients."""
+    v, u = fake.v, real.v
+    if v is None or u is None:
+        return 0.0
+    a, b = float(v.sum()), float(u.sum())
+    means = float(v @ fake.across_samples) * b + float(u @ real.across_samples) * a
+    return means - a * b * fake.mean_across - _double_sum(fake, real, v, u)
 
 
 def _weighted_means(
@@ -180,8 +172,6 @@ def _weighted_means(
     return means
 
 
-def _double_sum(
-    rows: NDArray[Any], others: NDArray[Any], v: Float, u: Float, kernel: PairKernel
-) -> float:
+def _double_sum(one: WitnessForm, two: WitnessForm, v: Float, u: Float) -> float:
     """Σ_ij v_i u_j k(x_i, y_j)."""
-    return float(v @ _weighted_means(rows, others, u, kernel))
+    return float(v @ _weighted_means(one.rows, two.rows, u, one.kernel))

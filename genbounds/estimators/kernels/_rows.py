@@ -5,7 +5,9 @@ Derivation: docs/explanation/kid.md.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +15,6 @@ from numpy.typing import NDArray
 
 from genbounds.core.estimate import Estimate, SampleError, Tails, bias_left, small_sample
 from genbounds.estimators.kernels._pair_kernels import PairKernel, kernel_blocks, upper_blocks
-from genbounds.results import Diagnostic
 from genbounds.validation import Float
 
 CURVED_ROWS = 2048
@@ -106,57 +107,80 @@ class Between:
 def rows_estimate(
     fake: Within, real: Within, between: Between, *, kernel: PairKernel, estimator: str
 ) -> Estimate:
+    """Estimate the distance of independent rows from its sums."""
     n, m = fake.n, real.n
     value = fake.mean + real.mean - 2.0 * between.mean
     bias = (fake.diagonal - fake.mean) / n + (real.diagonal - real.mean) / m
-    warnings: tuple[Diagnostic, ...] = ()
-    if estimator == "plugin":
-        value += bias
-        warnings = (bias_left(bias),)
     crossed = between.centred_square
-    # The noise of the pairs (x, y) belongs to both samples: half of it is booked on either.
-    shared = 2.0 * crossed / (n * m)
-    errors = []
-    for side, against, others in ((fake, between.over_real, m), (real, between.over_fake, n)):
-        witness = side.sums / (side.n - 1) - against / others
-        witness -= witness.mean()
-        own = side.centred_square
-        # The estimated witness carries the noise of the averages it is made of.
-        noise = own * (side.n - 2) / (side.n - 1) ** 2 + crossed / others
-        first = max(float(np.var(witness, ddof=1)) - noise, 0.0)
-        second = 2.0 * own / (side.n * (side.n - 1.0))
-        variance = 4.0 * first / side.n + second
-        influence = 2.0 * witness
-        errors.append(
-            SampleError(
-                n=side.n,
-                variance=variance + shared,
-                degrees_of_freedom=side.n - 1.0,
-                influence=influence,
-                skewness=float((influence**3).mean()) / side.n**2,
-                quadratic_variance=second,
-                mixed_variance=shared,
-                tails=Tails.of(influence),
-            )
-        )
+    found = kernel_estimate(
+        kernel,
+        (value + bias, value),
+        [
+            _sample_error(fake, between.over_real, crossed, m),
+            _sample_error(real, between.over_fake, crossed, n),
+        ],
+        estimator=estimator,
+        sizes=[(n, math.inf), (m, math.inf)],
+    )
+    moments = f" and have {kernel.moments}" if kernel.moments else ""
+    return replace(found, assumptions=(f"the rows are independent{moments}", *kernel.assumptions))
+
+
+def _sample_error(own: Within, across: Float, crossed: float, others: int) -> SampleError:
+    """Error due to one sample, from its sums over `others` and the mean square across, `crossed`.
+
+    The noise of the pairs (x, y) belongs to both samples: half of it is booked on either.
+    """
+    n = own.n
+    witness = own.sums / (n - 1) - across / others
+    witness -= witness.mean()
+    square, shared = own.centred_square, 2.0 * crossed / (n * others)
+    # The estimated witness carries the noise of the averages it is made of.
+    noise = square * (n - 2) / (n - 1) ** 2 + crossed / others
+    first = max(float(np.var(witness, ddof=1)) - noise, 0.0)
+    second = 2.0 * square / (n * (n - 1.0))
+    influence = 2.0 * witness
+    return SampleError(
+        n=n,
+        variance=4.0 * first / n + second + shared,
+        degrees_of_freedom=n - 1.0,
+        influence=influence,
+        skewness=float((influence**3).mean()) / n**2,
+        quadratic_variance=second,
+        mixed_variance=shared,
+        tails=Tails.of(influence),
+    )
+
+
+def kernel_estimate(
+    kernel: PairKernel,
+    values: tuple[float, float],
+    errors: Sequence[SampleError],
+    *,
+    estimator: str,
+    sizes: Sequence[tuple[float, float]],
+) -> Estimate:
+    """Make the estimate from plug-in and debiased value, with the errors of both samples.
+
+    `sizes`: samples and independent units of either.
+    """
+    plugin, debiased = values
+    few = [
+        warning
+        for name, (n, units) in zip(("generated", "reference"), sizes, strict=True)
+        for warning in small_sample(n, name=name, units=units)
+    ]
+    left_in = estimator == "plugin"
     return Estimate(
         title=kernel.title,
         estimator=estimator,
-        method="plug-in" if estimator == "plugin" else "u-statistic",
-        value=value,
+        method="plug-in" if left_in else "u-statistic",
+        value=plugin if left_in else debiased,
         sample=errors[0],
         reference=errors[1],
         lower_limit=0.0,
         statistic=kernel.label,
-        warnings=(
-            *warnings,
-            *small_sample(n, name="generated"),
-            *small_sample(m, name="reference"),
-        ),
-        assumptions=(
-            "the rows are independent" + (f" and have {kernel.moments}" if kernel.moments else ""),
-            *kernel.assumptions,
-        ),
+        warnings=(*([bias_left(plugin - debiased)] if left_in else []), *few),
     )
 
 
