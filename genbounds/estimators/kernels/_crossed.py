@@ -105,12 +105,15 @@ class CrossedMeans:
 
     Attributes
     ----------
-    means : list of ndarray of shape (n, samples, folds)
-        Of each sample, for each row: the mean of the kernel over every fold of every sample.
-    gram : ndarray of shape (samples, folds, samples, folds)
-        ⟨m_a^g, m_b^h⟩. Within one fold of one sample a row meets itself.
     pairs : list of tuple of int
-        Every pair of different folds.
+        Every pair (g, h) of different folds.
+    crossed : ndarray of shape (pairs, samples, samples)
+        ⟨m_a^g, m_b^h⟩ of every pair: no row meets itself.
+    gram : ndarray of shape (samples, samples)
+        ⟨m_a, m_b⟩ of all folds; rows meet themselves.
+    centred : list of ndarray of shape (n, samples, folds)
+        Of each sample, for each row: the mean of the kernel over every fold of every sample, less
+        the mean of that over the row's own fold.
     """
 
     def __init__(
@@ -122,22 +125,18 @@ class CrossedMeans:
         factor: float = 1.0,
     ) -> None:
         self.samples, self.kernel, self.folds = list(samples), kernel, folds
-        count = len(self.samples)
-        weights = [sample.indicator(folds) for sample in self.samples]
-        self.means = [np.zeros((len(one), count, folds)) for one in weights]
-        for a, one in enumerate(self.samples):
-            self.means[a][:, a], _ = weighted_sums(upper_blocks(one.rows, kernel), weights[a], None)
-            for b in range(a + 1, count):
-                blocks = kernel_blocks(one.rows, self.samples[b].rows, kernel)
-                self.means[a][:, b], self.means[b][:, a] = weighted_sums(
-                    blocks, weights[a], weights[b]
-                )
-        for means in self.means:
-            means *= factor
-        self.gram = np.stack(
-            [np.einsum("ig,ibh->gbh", w, m) for w, m in zip(weights, self.means, strict=True)]
-        )
         self.pairs = list(combinations(range(folds), 2))
+        self.crossed = np.zeros((len(self.pairs), len(self.samples), len(self.samples)))
+        self.gram, self.centred = np.zeros(self.crossed.shape[1:]), []
+        one, two = np.array(self.pairs).T
+        for a, means in enumerate(_means_over_folds(self.samples, kernel, folds)):
+            means *= factor
+            sample = self.samples[a]
+            of_folds = np.einsum("ig,ibh->gbh", sample.indicator(folds), means)
+            self.crossed[:, a] = of_folds[one, :, two]
+            self.gram[a] = of_folds.mean(axis=(0, 2))
+            means -= of_folds[sample.fold]
+            self.centred.append(means)
         names = np.concatenate([sample.names for sample in self.samples])
         self.shared = np.unique(names).size < names.size
         self._second = None if self.shared else factor**2 * second_order(self.samples, kernel)
@@ -147,15 +146,15 @@ class CrossedMeans:
 
         `reference`: whether the last sample is one.
         """
-        gram = self._between(*np.array(list(combinations(kept, 2))).T)
+        gram = self._mean_gram([set(pair) <= set(kept) for pair in self.pairs])
         if reference:  # of m_a - m: convex also for kernels that are so only in differences
             to = gram[:-1, -1]
             gram = gram[:-1, :-1] - to[:, None] - to + gram[-1, -1]
         return simplex_minimum(gram)
 
-    def _between(self, one: Index, two: Index) -> Float:
-        """Inner products of all embeddings, each of one fold with each of another, symmetric."""
-        mean = self.gram[:, one, :, two].mean(axis=0)
+    def _mean_gram(self, pairs: Sequence[bool]) -> Float:
+        """Inner products of all embeddings, the mean over these pairs of folds, symmetric."""
+        mean = self.crossed[np.array(pairs)].mean(axis=0)
         out: Float = (mean + mean.T) / 2.0
         return out
 
@@ -175,7 +174,7 @@ class CrossedMeans:
         By so much the square at the mean of these c is smaller than the mean of the squares.
         """
         apart = vectors - vectors.mean(axis=0)
-        gram = self._between(*np.array(self.pairs).T)
+        gram = self._mean_gram([True] * len(self.pairs))
         return max(0.0, float(np.einsum("pa,ab,pb->", apart, gram, apart)) / len(vectors))
 
     def functional(self, matrices: Float) -> Quadratic:
@@ -186,21 +185,9 @@ class CrossedMeans:
         matrices : ndarray of shape (pairs, samples, samples)
             Symmetric A for every pair of folds, or one for all; not chosen by those two folds.
         """
-        one, two = np.array(self.pairs).T
-        matrices = np.broadcast_to(matrices, (one.size, *matrices.shape[1:]))
-        crossed = self.gram[:, one, :, two]  # (pairs, a, b)
-        value = float((matrices * crossed).sum(axis=(1, 2)).mean())
-        count, folds = len(self.samples), self.folds
-        coefficients = np.zeros((count, folds, count, folds))
-        share = matrices / len(self.pairs)
-        for (g, h), part in zip(self.pairs, share, strict=True):
-            coefficients[:, g, :, h] = part
-            coefficients[:, h, :, g] = part
-        steps = []
-        for a, sample in enumerate(self.samples):
-            centred = self.means[a] - self.gram[a][sample.fold]
-            influence = np.einsum("ibh,ibh->i", centred, coefficients[a][sample.fold])
-            steps.append(self._steps(sample, influence))
+        matrices = np.broadcast_to(matrices, self.crossed.shape)
+        value = float((matrices * self.crossed).sum(axis=(1, 2)).mean())
+        steps = [self._steps(a, self._influence(a, matrices[:, a])) for a in range(len(self.gram))]
         parts = np.array([float(step @ step) for step in steps])
         first = float(parts.sum())
         if self._second is None:
@@ -209,17 +196,29 @@ class CrossedMeans:
             return Quadratic(value=value, variance=float(joint @ joint), parts=parts, steps=steps)
         # The estimated means add their own noise to the first order: the second order, once more.
         second = float((matrices**2 * self._second).sum(axis=(1, 2)).mean())
-        second *= 2.0 * folds / (folds - 1.0)
+        second *= 2.0 * self.folds / (self.folds - 1.0)
         return Quadratic(
             value=value, variance=max(first - second, second), parts=parts, steps=steps
         )
+
+    def _influence(self, a: int, coefficients: Float) -> Float:
+        """Return what rows of sample `a` add to a mean over pairs of folds of Σ_b A_ab ⟨m_a, m_b⟩.
+
+        `coefficients`: A_ab for every pair of folds, shape (pairs, samples).
+        """
+        toward = np.zeros((self.folds, self.folds, len(self.samples)))  # from one fold to another
+        one, two = np.array(self.pairs).T
+        toward[one, two] = toward[two, one] = coefficients / len(self.pairs)
+        out: Float = np.einsum("ibh,ihb->i", self.centred[a], toward[self.samples[a].fold])
+        return out
 
     def _free(self, sample: FoldedSample) -> float:
         """Degrees of freedom of what is centred in every fold, and in every stratum."""
         return sample.design.degrees_of_freedom - (self.folds - 1.0)
 
-    def _steps(self, sample: FoldedSample, values: Float) -> Float:
-        """Return what every unit adds to the sum over folds of means of `values`, centred there."""
+    def _steps(self, a: int, values: Float) -> Float:
+        """Return what units of sample `a` add to the sum over folds of means of `values`."""
+        sample = self.samples[a]
         lost = sample.design.degrees_of_freedom / self._free(sample)
         return math.sqrt(lost) * unit_steps(values, sample.weights, sample.design)
 
@@ -268,13 +267,12 @@ class CrossedMeans:
 
         Of the folds that they are not in; each of shape (units, samples).
         """
-        found = []
-        for means, gram, sample in zip(self.means, self.gram, self.samples, strict=True):
-            centred = means - gram[sample.fold]
+        towards = []
+        for a, (centred, sample) in enumerate(zip(self.centred, self.samples, strict=True)):
             own = np.take_along_axis(centred, sample.fold[:, None, None], axis=2)
             others = (centred.sum(axis=2) - own[:, :, 0]) / (self.folds - 1.0)
-            found.append(self._steps(sample, others) / self.folds)
-        return found
+            towards.append(self._steps(a, others) / self.folds)
+        return towards
 
     def variance_along(self, c: Float) -> float:
         """Largest variance of Σ c_a m_a along a direction in which weights can move it.
@@ -292,7 +290,7 @@ class CrossedMeans:
         # Weights that add up to one move Σ c_a m_a by differences of models.
         moves = np.eye(models + 1, models - 1)
         moves[models - 1] = -1.0
-        squares = moves.T @ self.gram.mean(axis=(1, 3)) @ moves
+        squares = moves.T @ self.gram @ moves
         size = float(np.trace(squares))
         if not size > 0.0:
             return 0.0  # the models are one
@@ -333,6 +331,20 @@ class CrossedMeans:
         apart = "" if self.shared else "the samples are independent of one another"
         found = (*drawings, apart, moments, *self.kernel.assumptions)
         return tuple(dict.fromkeys(text for text in found if text))
+
+
+def _means_over_folds(
+    samples: Sequence[FoldedSample], kernel: PairKernel, folds: int
+) -> list[Float]:
+    """Of each sample, for each row: the mean of the kernel over every fold of every sample."""
+    weights = [sample.indicator(folds) for sample in samples]
+    means = [np.zeros((len(one), len(samples), folds)) for one in weights]
+    for a, one in enumerate(samples):
+        means[a][:, a], _ = weighted_sums(upper_blocks(one.rows, kernel), weights[a], None)
+        for b in range(a + 1, len(samples)):
+            blocks = kernel_blocks(one.rows, samples[b].rows, kernel)
+            means[a][:, b], means[b][:, a] = weighted_sums(blocks, weights[a], weights[b])
+    return means
 
 
 def unit_steps(values: Float, weights: Float, design: Design) -> Float:
