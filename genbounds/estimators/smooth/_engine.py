@@ -164,8 +164,10 @@ def expand(
     diagonal = {k: values for part in probed for k, values in part.diagonal.items()}
     crossed = float(np.mean([part.crossed for part in probed]))
     linear = steps.gather(found.gradient)
+    # CR2, as in `core.expansion`: a unit with much of the weight pulls the mean towards itself.
     loo = [
-        design.centred(linear[k] - 2.0 * np.sqrt(design.factor) * diagonal[k])
+        np.sqrt(design.residual_factor / design.factor)
+        * design.centred(linear[k] - 2.0 * np.sqrt(design.factor) * diagonal[k])
         for k, design in enumerate(designs)
     ]
     along = steps.merged(loo, range(len(loo)))
