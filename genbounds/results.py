@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, Literal, get_args
 
 from genbounds._tables import InHand, Line, plus_minus
 from genbounds._text import display, percent
@@ -76,12 +76,12 @@ class Score(InHand):
     higher_is_better : bool
     """
 
-    _json: ClassVar[str] = (
+    _json = (
         "value low high level stderr n estimator method reliable warnings assumptions details "
         "title reference_n encoder notes"
     )
 
-    _names: ClassVar[str] = "Score"
+    _names = "Score"
 
     value: float
     low: float
@@ -196,9 +196,9 @@ class Difference(InHand):
         excludes zero.
     """
 
-    _json: ClassVar[str] = "* distinguishable"
+    _json = "* distinguishable"
 
-    _names: ClassVar[str] = "Difference"
+    _names = "Difference"
 
     better: str
     worse: str
@@ -264,12 +264,12 @@ class Ranking(InHand):
         from for the significant differences to be so. None elsewhere.
     """
 
-    _json: ClassVar[str] = (
+    _json = (
         "metric level log_scale scores differences groups letters contenders warnings "
         "assumptions notes reference_rows_needed"
     )
 
-    _names: ClassVar[str] = "Model"
+    _names = "Model"
 
     metric: str
     level: float

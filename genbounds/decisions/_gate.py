@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from genbounds._tables import InHand, Line
 from genbounds._text import number, percent, quoted, short, shown
@@ -110,12 +110,12 @@ class Verdict(InHand):
     assumptions : tuple of str
     """
 
-    _json: ClassVar[str] = (
+    _json = (
         "decision candidate baseline metric worse_by low high level difference margin "
         "relative_margin equivalence samples_needed reason reliable scores warnings assumptions"
     )
 
-    _names: ClassVar[str] = "Gate"
+    _names = "Gate"
 
     decision: Decision
     candidate: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 from genbounds._tables import InHand, Line
 from genbounds._text import count, interval, number, percent, short
@@ -53,9 +53,9 @@ class Look(InHand):
         scale of the differences (logarithms for some scores); None while there are fewer.
     """
 
-    _json: ClassVar[str] = "step number state score better_than worse_than best gain_high"
+    _json = "step number state score better_than worse_than best gain_high"
 
-    _names: ClassVar[str] = "Step"
+    _names = "Step"
 
     step: float
     number: int
@@ -104,9 +104,9 @@ class Checkpoint(InHand):
         Whether `score` comes from fresh rows.
     """
 
-    _json: ClassVar[str] = "step score as_chosen fresh"
+    _json = "step score as_chosen fresh"
 
-    _names: ClassVar[str] = "Step"
+    _names = "Step"
 
     step: float
     score: Score
@@ -163,12 +163,12 @@ class Track(InHand):
     assumptions : tuple of str
     """
 
-    _json: ClassVar[str] = (
+    _json = (
         "metric level planned looks best kept verdict patience min_delta gain_high "
         "higher_is_better log_scale warnings assumptions notes"
     )
 
-    _names: ClassVar[str] = "Step"
+    _names = "Step"
 
     metric: str
     level: float

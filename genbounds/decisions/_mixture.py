@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -50,12 +50,12 @@ class Mixture(InHand):
     assumptions : tuple of str
     """
 
-    _json: ClassVar[str] = (
+    _json = (
         "weights score gain gain_low certified best_single scores metric level folds seed "
         "reliable warnings assumptions"
     )
 
-    _names: ClassVar[str] = "Model"
+    _names = "Model"
 
     weights: dict[str, float]
     score: Score

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -88,13 +88,13 @@ class Plan(InHand):
         The variance at any numbers of samples, from which `predict` follows.
     """
 
-    _json: ClassVar[str] = (
+    _json = (
         "n feasible limit reference_needed target half_width gap power level metric two_models "
         "pilot_n reference_n sizes half_widths powers reference_sizes reference_half_widths "
         "reliable warnings assumptions"
     )
 
-    _names: ClassVar[str] = "Samples"
+    _names = "Samples"
 
     n: int | None
     feasible: bool

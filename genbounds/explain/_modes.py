@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,7 +70,7 @@ class Region(AsJson):
         "real" and "fake": numbers of rows that lie in the region, the most typical first.
     """
 
-    _json: ClassVar[str] = "kind share_real share_fake ratio low high pvalue pvalue_adjusted rows"
+    _json = "kind share_real share_fake ratio low high pvalue pvalue_adjusted rows"
 
     kind: Kind
     share_real: float
@@ -113,11 +113,11 @@ class Modes(InHand):
         Of the halves and of the cells.
     """
 
-    _json: ClassVar[str] = (
+    _json = (
         "regions level n_fake n_real counted_fake counted_real reliable warnings assumptions seed"
     )
 
-    _names: ClassVar[str] = "Region"
+    _names = "Region"
 
     regions: tuple[Region, ...]
     level: float

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -55,13 +55,13 @@ class Memorisation(InHand):
     assumptions : tuple of str
     """
 
-    _json: ClassVar[str] = (
+    _json = (
         "pvalue copies_pvalue share_low copies_low copies level fdr closer odds suspects near "
         "every n train_n heldout_n train_units heldout_units unit least_visible reliable "
         "warnings assumptions"
     )
 
-    _names: ClassVar[str] = "Generated rows"
+    _names = "Generated rows"
 
     near: Excess
     every: Excess

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,7 +69,7 @@ class Extraction(AsJson):
         Every reason not to trust them, and files that were replaced.
     """
 
-    _json: ClassVar[str] = "out moments n d resumed origin notes"
+    _json = "out moments n d resumed origin notes"
 
     out: Path | None
     moments: Path | None

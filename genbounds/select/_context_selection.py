@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
 from genbounds._tables import InHand, Line
 from genbounds._text import count, number, percent, shown
@@ -31,12 +30,12 @@ class ContextSelection(InHand):
     policy, metric : str
     """
 
-    _json: ClassVar[str] = (
+    _json = (
         "contexts winners undecided recommended certified confidence samples=total_samples cost "
         "policy metric"
     )
 
-    _names: ClassVar[str] = "Context"
+    _names = "Context"
 
     contexts: dict[Context, Selection]
     recommended: dict[Context, str | None]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 from genbounds._tables import InHand, Line
 from genbounds._text import interval, number, percent, short, shown
@@ -51,12 +50,12 @@ class MixtureSelection(InHand):
     assumptions : tuple of str
     """
 
-    _json: ClassVar[str] = (
+    _json = (
         "weights score scores gap_high certified tolerance confidence samples looks steps "
         "stopped policy metric cost arms set_aside reliable warnings assumptions"
     )
 
-    _names: ClassVar[str] = "Arm"
+    _names = "Arm"
 
     weights: dict[str, float]
     score: Score

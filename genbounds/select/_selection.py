@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -170,12 +170,12 @@ class Selection(InHand):
         Why the scores of `top` are unreliable, if they are; others stand with the scores.
     """
 
-    _json: ClassVar[str] = (
+    _json = (
         "best certified confidence tolerance samples scores steps top undecided stopped policy "
         "metric cost arms set_aside notes reliable warnings"
     )
 
-    _names: ClassVar[str] = "Arm"
+    _names = "Arm"
 
     best: str
     certified: bool

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from genbounds._tables import InHand, Line
 from genbounds._text import number, percent
@@ -44,12 +44,12 @@ class SelectionPlan(InHand):
     assumptions : tuple of str
     """
 
-    _json: ClassVar[str] = (
+    _json = (
         "budget feasible median certified ended samples scores best confidence power tolerance "
         "first_look limit metric reliable warnings assumptions"
     )
 
-    _names: ClassVar[str] = "Model"
+    _names = "Model"
 
     budget: int | None
     feasible: bool

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,9 +45,9 @@ class ByClass(InHand):
     level : float
     """
 
-    _json: ClassVar[str] = "level classes shares mean whole difference worst reliable"
+    _json = "level classes shares mean whole difference worst reliable"
 
-    _names: ClassVar[str] = "Class"
+    _names = "Class"
 
     classes: Mapping[Label, Score]
     shares: Mapping[Label, float]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from genbounds._tables import InHand, Line
 from genbounds._text import number, percent
@@ -33,9 +32,9 @@ class Ceiling(InHand):
     assumptions : tuple of str
     """
 
-    _json: ClassVar[str] = "ceilings lam level n m classifiers reliable warnings assumptions notes"
+    _json = "ceilings lam level n m classifiers reliable warnings assumptions notes"
 
-    _names: ClassVar[str] = "Ceiling"
+    _names = "Ceiling"
 
     ceilings: dict[str, float]
     lam: tuple[float, ...]

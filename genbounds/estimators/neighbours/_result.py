@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from genbounds._tables import InHand, Line
 from genbounds._text import percent
@@ -80,7 +80,7 @@ class PrecisionRecall(InHand):
     level : float
     """
 
-    _names: ClassVar[str] = "Score"
+    _names = "Score"
 
     precision: Score
     recall: Score

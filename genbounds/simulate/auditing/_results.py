@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from statistics import median
-from typing import ClassVar
 
 from genbounds._json import AsJson
 from genbounds.simulate._trials import TAIL_ACCURACY
@@ -74,7 +73,7 @@ class CellResult(AsJson):
         Whether the width was never below what the error can be at most.
     """
 
-    _json: ClassVar[str] = "* refutes"
+    _json = "* refutes"
 
     arm: str
     n: int | None = None
@@ -139,7 +138,7 @@ class AuditRow(AsJson):
         Exact checks of units, growth and proof steps, and fitted rates.
     """
 
-    _json: ClassVar[str] = (
+    _json = (
         "id claim source form repairs verdict cells worst by_delta tightness counterexample "
         "refuted_from refuted_at checks"
     )
@@ -197,7 +196,7 @@ class AuditReport(AsJson):
         Of genbounds.
     """
 
-    _json: ClassVar[str] = "rows seed replications version"
+    _json = "rows seed replications version"
 
     rows: tuple[AuditRow, ...]
     seed: int
