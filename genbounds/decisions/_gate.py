@@ -332,18 +332,7 @@ def decide(
     # Scores and their intervals are those that everything else reports.
     scores = {name: estimate.score(level) for name, estimate in estimates.items()}
     (candidate, one), (baseline, two) = scaled.items()
-    if margin.relative and not two.value > 0.0:
-        why, instead = "not positive", ""
-        if two.lower_limit == 0.0 and not two.higher_is_better:  # a distance
-            why = "within the noise of 0: these samples do not tell it from the reference"
-            instead = ", or use more samples"
-        raise InputError(
-            f"is a share of the baseline's score, but that is estimated at {number(two.value)}, "
-            f"{why}. Give the margin in units of the score{instead}.",
-            argument="margin",
-        )
-    size = margin.value * two.value if margin.relative else margin.value
-    share = margin.value if margin.relative else 0.0
+    size, share = _sizes(margin, two)
     upper = _beyond(one, two, share=share, shift=-size)
     lower = _beyond(one, two, share=-share, shift=size)
     sides = 2.0 * level - 1.0
@@ -353,27 +342,18 @@ def decide(
         within, beyond = high < 0.0 < low_of_lower, low > 0.0 or high_of_lower < 0.0
     else:
         within, beyond = high < 0.0, low > 0.0
-    found = all_warnings(
+    doubts = all_warnings(
         *(score.warnings for score in scores.values()),
         ranking.warnings,
         warnings,
     )
-    # An error rate of 5 % takes more than scores do: limits of few samples miss more often.
-    few = any(warning.code == "few-samples" for warning in found)
-    trusted = all_reliable(found) and not few
+    reason = _distrust(doubts)
     decision: Decision = "inconclusive"
-    if trusted and (within or beyond):
+    if not reason and (within or beyond):
         decision = "pass" if within else "fail"
     worse_by = _beyond(one, two, share=0.0, shift=0.0).value
-    needed, reason = None, ""
-    if not trusted:
-        doubts = dict.fromkeys(
-            one.message
-            for one in found
-            if one.severity == "unreliable" or one.code == "few-samples"
-        )
-        reason = f"a score cannot be relied on: {'; '.join(doubts)}"
-    elif decision == "inconclusive":
+    needed = None
+    if not reason and decision == "inconclusive":
         shifted = two.scaled(_factor(two, share))
         needed, reason = _samples_needed(
             one, shifted, worse_by=worse_by, margin=size, level=level, equivalence=equivalence
@@ -394,9 +374,39 @@ def decide(
         samples_needed=needed,
         reason=reason,
         metric=metric,
-        warnings=found,
+        warnings=doubts,
         assumptions=_assumptions(scores, ranking.assumptions, relative=margin.relative),
     )
+
+
+def _sizes(margin: Margin, baseline: Estimate) -> tuple[float, float]:
+    """Return the margin in units of the score, and as a share of the baseline's (0: none)."""
+    if not margin.relative:
+        return margin.value, 0.0
+    if not baseline.value > 0.0:
+        why, instead = "not positive", ""
+        if baseline.lower_limit == 0.0 and not baseline.higher_is_better:  # a distance
+            why = "within the noise of 0: these samples do not tell it from the reference"
+            instead = ", or use more samples"
+        raise InputError(
+            f"is a share of the baseline's score, but that is estimated at "
+            f"{number(baseline.value)}, {why}. Give the margin in units of the score{instead}.",
+            argument="margin",
+        )
+    return margin.value * baseline.value, margin.value
+
+
+def _distrust(warnings: Iterable[Diagnostic]) -> str:
+    """Say why no decision can be based on these scores; empty if it can.
+
+    An error rate of 5 % takes more than scores do: limits of few samples miss more often.
+    """
+    doubts = dict.fromkeys(
+        warning.message
+        for warning in warnings
+        if warning.severity == "unreliable" or warning.code == "few-samples"
+    )
+    return f"a score cannot be relied on: {'; '.join(doubts)}" if doubts else ""
 
 
 def _factor(baseline: Estimate, share: float) -> float:

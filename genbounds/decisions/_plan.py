@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -388,18 +388,7 @@ def plan_from(
     """
     columns = max(_columns_of(sample) for sample in samples.values())
     scaled = [on_score_scale(estimate) for estimate in estimates.values()]
-    if {estimate.method for estimate in scaled} & OF_N:
-        raise InputError(
-            "has a score that depends on the number of samples: nothing follows from it for "
-            "another number.",
-            argument="pilot",
-        )
-    if any(_shows_nothing(estimate, level) for estimate in estimates.values()):
-        raise InputError(
-            "has rows that all contribute the same to the score: how much others would vary does "
-            "not follow. Draw a larger pilot (of a mean, `bounds` of the values help as well).",
-            argument="pilot",
-        )
+    _check_pilot(scaled, estimates.values(), level)
     few = from_few(scaled)
     joint: tuple[Diagnostic, ...] = ()
     two_models = gap is not None or len(scaled) == 2
@@ -435,16 +424,7 @@ def plan_from(
         needed = None if math.isinf(rows) else int(rows)
     top = max(100.0 * model.n, 10.0 * least, 4.0 * (n or 0))
     sizes = np.unique(np.geomspace(min(least, model.n), top, POINTS).round())
-    reference_sizes = reference_half_widths = None
-    if math.isfinite(model.m):
-        reference_sizes = np.unique(
-            np.geomspace(
-                max(model.m / 10.0, 2.0), max(10.0 * model.m, 4.0 * (needed or 0)), POINTS
-            ).round()
-        )
-        reference_half_widths = np.array(
-            [model.half_width(level, n or math.inf, m) for m in reference_sizes]
-        )
+    reference_sizes, reference_half_widths = _reference_curve(model, level, n, needed)
     return Plan(
         n=n,
         feasible=n is not None,
@@ -468,6 +448,33 @@ def plan_from(
         assumptions=_assumptions(scaled, twins=two_models and len(scaled) == 1),
         model=model,
     )
+
+
+def _check_pilot(scaled: list[Estimate], given: Iterable[Estimate], level: float) -> None:
+    """Refuse a pilot from which nothing follows for other numbers of samples."""
+    if {estimate.method for estimate in scaled} & OF_N:
+        raise InputError(
+            "has a score that depends on the number of samples: nothing follows from it for "
+            "another number.",
+            argument="pilot",
+        )
+    if any(_shows_nothing(estimate, level) for estimate in given):
+        raise InputError(
+            "has rows that all contribute the same to the score: how much others would vary does "
+            "not follow. Draw a larger pilot (of a mean, `bounds` of the values help as well).",
+            argument="pilot",
+        )
+
+
+def _reference_curve(
+    model: VarianceModel, level: float, n: int | None, needed: int | None
+) -> tuple[Float | None, Float | None]:
+    """Half-widths at smaller and larger references; None where the reference is exact."""
+    if math.isinf(model.m):
+        return None, None
+    top = max(10.0 * model.m, 4.0 * (needed or 0))
+    sizes = np.unique(np.geomspace(max(model.m / 10.0, 2.0), top, POINTS).round())
+    return sizes, np.array([model.half_width(level, n or math.inf, m) for m in sizes])
 
 
 def _shows_nothing(estimate: Estimate, level: float) -> bool:

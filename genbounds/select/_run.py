@@ -250,66 +250,73 @@ def run(  # type: ignore[misc]  # the short overloads take the same parameters
             {"`reference`": origin_of(real)}
             | {f"arm {name!r}": origin_of(arm) for name, arm in line_up[context].items()}
         )
+    common: dict[str, Any] = {
+        "confidence": check_confidence("confidence", confidence),
+        "tolerance": check_tolerance(tolerance),
+        "batch": check_count("batch", batch),
+        "budget": None if budget is None else check_count("budget", budget),
+        "seed": check_count("seed", seed, minimum=0),
+        "growth": growth,
+        "retries": check_count("retries", retries, minimum=0),
+        "dtype": _dtype(dtype),
+    }
+    costs = _by_arm("cost", cost, arms)
     if target == "mixture":
         _does_not_apply(
             "to target 'mixture'", top=top != 1, joins=joins, record=record, progress=progress
         )
-        taking_part = line_up[None]
-        costs = _by_arm("cost", cost, arms)
         _check_reference(spec, reference, "reference")
         wanted = MixtureSettings(
+            **common,
             metric=spec,
             options=spec.checked(reference, options),
             policy=check_choice("policy", policy, ALLOCATIONS),
-            confidence=check_confidence("confidence", confidence),
-            tolerance=check_tolerance(tolerance),
-            batch=check_count("batch", batch),
-            budget=None if budget is None else check_count("budget", budget),
-            seed=check_count("seed", seed, minimum=0),
             limit=None if limit is None else check_count("limit", limit),
             first_look=None if first_look is None else check_count("first_look", first_look),
-            growth=growth,
-            cost=np.array([costs.get(name, 1.0) for name in taking_part]),
-            retries=check_count("retries", retries, minimum=0),
-            dtype=_dtype(dtype),
+            cost=np.array([costs.get(name, 1.0) for name in line_up[None]]),
         )
-        return MixtureLoop(taking_part, reference, wanted).run()
-    chosen = _policy(policy)
-    if contexts is not None and not chosen.certifies:
-        raise InputError(
-            "must stop by itself with contexts: lucb, elimination or uniform.", argument="policy"
-        )
-    common: dict[str, Any] = {
-        "policy": chosen,
-        "confidence": check_confidence("confidence", confidence),
-        "batch": check_count("batch", batch),
-        "budget": None if budget is None else check_count("budget", budget),
-        "seed": check_count("seed", seed, minimum=0),
+        return MixtureLoop(line_up[None], reference, wanted).run()
+    common |= {
+        "policy": _policy(policy, within=contexts is not None),
         "top": check_count("top", top),
-        "tolerance": check_tolerance(tolerance),
         "limit": None if limit is None else check_count("limit", limit, minimum=2),
         "first_look": None
         if first_look is None
         else check_count("first_look", first_look, minimum=2),
-        "growth": growth,
-        "cost": _by_arm("cost", cost, arms),
+        "cost": costs,
         "joins": _by_arm("joins", joins, arms),
-        "retries": check_count("retries", retries, minimum=0),
-        "dtype": _dtype(dtype),
         "contexts": len(references),
     }
+    loops = _loops(line_up, references, spec, options, record, common)
+    with nullcontext() if record is None else locked(record, use=display(record)):
+        if contexts is not None:
+            return run_in_contexts(loops, progress)
+        loops[None].run(progress)
+        return summarise(loops[None])
+
+
+def _loops(
+    line_up: Mapping[Any, dict[str, Arm]],
+    references: Mapping[Any, Any],
+    spec: MetricSpec,
+    options: Mapping[str, Any] | None,
+    record: str | os.PathLike[str] | None,
+    common: Mapping[str, Any],
+) -> dict[Any, Loop]:
+    """Return a loop for every context, or the one for None; they share a budget."""
     loops: dict[Any, Loop] = {}
-    shared: Budget | None = None
+    budget: Budget | None = None
+    policy: Policy = common["policy"]
     for place, (context, real) in enumerate(references.items()):
         within = context is not None
-        given = f"contexts[{context!r}]" if within else "reference"
-        with calling("real", given):
+        name = f"contexts[{context!r}]" if within else "reference"
+        with calling("real", name):
             prepared = spec.prepared(real, options)
-        chosen.check(prepared)
-        if chosen.certifies:
+        policy.check(prepared)
+        if policy.certifies:
             # With contexts, one that cannot be decided does not end the others.
             sampled = prepared.sampled_reference and not within
-            _check_reference(spec, real, given, sampled=sampled)
+            _check_reference(spec, real, name, sampled=sampled)
         settings = Settings(
             **common,
             names=tuple(line_up[context]),
@@ -319,13 +326,9 @@ def run(  # type: ignore[misc]  # the short overloads take the same parameters
             place=place if within else None,
             context=str(context) if within else "",
         )
-        loops[context] = Loop(line_up[context], settings, shared)
-        shared = loops[context].budget
-    with nullcontext() if record is None else locked(record, use=display(record)):
-        if contexts is not None:
-            return run_in_contexts(loops, progress)
-        loops[None].run(progress)
-        return summarise(loops[None])
+        loops[context] = Loop(line_up[context], settings, budget)
+        budget = loops[context].budget
+    return loops
 
 
 def _check_reference(spec: MetricSpec, real: Any, name: str, *, sampled: bool = False) -> None:
@@ -353,10 +356,15 @@ def _does_not_apply(where: str, **given: Any) -> None:
             raise InputError(f"does not apply {where}: leave it out.", argument=name)
 
 
-def _policy(policy: str | Policy) -> Policy:
-    if isinstance(policy, Policy):
-        return policy
-    return POLICIES[check_choice("policy", policy, POLICIES)]()
+def _policy(policy: str | Policy, *, within: bool) -> Policy:
+    """Return the policy; `within` contexts it must stop by itself."""
+    if not isinstance(policy, Policy):
+        policy = POLICIES[check_choice("policy", policy, POLICIES)]()
+    if within and not policy.certifies:
+        raise InputError(
+            "must stop by itself with contexts: lucb, elimination or uniform.", argument="policy"
+        )
+    return policy
 
 
 def _arms(arms: Mapping[str, Any]) -> dict[str, Arm]:
