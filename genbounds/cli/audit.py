@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -22,6 +22,9 @@ from genbounds.cli._terminal import (
     tidy,
 )
 from genbounds.files import display
+
+if TYPE_CHECKING:
+    from genbounds.simulate import AuditReport
 
 SERIAL = 10
 """Up to so many statements, starting processes takes longer than it saves."""
@@ -140,7 +143,7 @@ def audit(
     if as_json:
         print_json(document)
     else:
-        _print(document["rows"])
+        _print(report)
 
 
 def _default_jobs(ids: Sequence[str], scheduler: str | None) -> int:
@@ -152,25 +155,25 @@ def _default_jobs(ids: Sequence[str], scheduler: str | None) -> int:
     return int(cpu_count())
 
 
-def _print(rows: list[dict[str, Any]]) -> None:
+def _print(report: AuditReport) -> None:
     from genbounds.report.wording import measured_lines, verdict_text
 
     print_table(
         ("Statement", "Verdict", "Form", "Tightness", "Cases", "Source"),
         [
             (
-                row["id"],
-                verdict_text(row["verdict"], row["refuted_from"]),
-                row["form"],
-                number(row["tightness"]),
-                number(row["cells"]),
-                row["source"],
+                row.id,
+                verdict_text(row.verdict, row.refuted_from),
+                row.form,
+                "–" if row.verdict == "refuted" else number(row.tightness),
+                number(row.cells),
+                row.source,
             )
-            for row in rows
+            for row in report.rows
         ],
         numeric=("Tightness", "Cases"),
     )
-    for row in rows:
-        if row["verdict"] == "refuted":
-            say("", f"{row['id']} is refuted: {row['counterexample']}")
-            say(*(f"  {line}" for line in measured_lines(row)))
+    for row in report.rows:
+        if row.verdict == "refuted":
+            say("", f"{row.id} is refuted: {row.counterexample}", f"  It {row.fit}.")
+            say(*(f"  {line}" for line in measured_lines(row.to_dict())))

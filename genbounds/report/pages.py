@@ -347,7 +347,7 @@ def audit_page(document: Mapping[str, Any], *, bounds: Mapping[str, Bound] | Non
             (
                 Code(row["id"]),
                 verdict(row["verdict"]),
-                row["tightness"],
+                None if row["verdict"] == "refuted" else row["tightness"],
                 row["form"],
                 row["cells"],
                 _source(row["source"]),

@@ -222,6 +222,6 @@ def measured_lines(row: Mapping[str, Any]) -> list[str]:
             f"{rate(worst['miss'], worst['miss_low'], worst['miss_high'])}; allowed: "
             f"{short(worst['claimed'])}.",
         ]
-    if row["tightness"] is not None:
-        lines.append(f"Width over the smallest one that would hold: {number(row['tightness'])}.")
+    if row["tightness"] is not None and row["verdict"] != "refuted":
+        lines.append(f"Width over what would do, median: {number(row['tightness'])}.")
     return lines

@@ -161,6 +161,12 @@ class AuditRow(AsJson):
     def __str__(self) -> str:
         """Return the verdict, the counterexample, and how the width fits what would hold."""
         verdict = "not refuted" if self.verdict == "upheld" else self.verdict
+        found = [f"{self.id}: {verdict}", *filter(None, [self.counterexample]), self.fit]
+        return "\n  ".join(found)
+
+    @property
+    def fit(self) -> str:
+        """In how many cases it fails, and how its width fits what would hold, in words."""
         ratios = [cell.tightness for cell in self.results if math.isfinite(cell.tightness)]
         narrow = sum(cell.refutes for cell in self.results)
         fit = f"fails in {narrow} of {self.cells} cases"
@@ -168,7 +174,7 @@ class AuditRow(AsJson):
             fit += f", too narrow by up to {1.0 / min(ratios):.3g} ×"
         if self.form in ("oracle", "plug-in") and ratios:
             fit += f"; width over what would do: median {median(ratios):.3g}"
-        return "\n  ".join([f"{self.id}: {verdict}", *filter(None, [self.counterexample]), fit])
+        return fit
 
     @property
     def by_delta(self) -> tuple[CellResult, ...]:
