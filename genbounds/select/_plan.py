@@ -146,13 +146,7 @@ def plan_selection(
     seed: int = 0,
 ) -> SelectionPlan:
     """Plan from the estimates of the pilots; see `plan`."""
-    for name, estimate in estimates.items():
-        if estimate.n is None:
-            raise InputError(
-                f"{shown(name)} is given by exact moments, which have no sampling error: pass "
-                "samples.",
-                argument="pilots",
-            )
+    _check_sampled(estimates)
     check_confidence("confidence", confidence)
     reach = math.inf if limit is None else check_count("limit", limit, minimum=2)
     columns = max(x.d if isinstance(x, Moments) else np.shape(x)[1] for x in pilots.values())
@@ -175,10 +169,7 @@ def plan_selection(
         for total in np.quantile(totals, (power, 0.5), method="higher")
     )
     order = sorted(names, key=lambda name: estimates[name].loss)
-    warnings = dict.fromkeys(w.of(name) for name, one in estimates.items() for w in one.warnings)
-    warnings |= dict.fromkeys(shared_rows({k: x.sample.row_ids for k, x in estimates.items()}))
-    warnings |= dict.fromkeys(from_few(estimates.values()))
-    warnings |= dict.fromkeys(_unseen_gap(estimates, *order[top - 1 : top + 1]))
+    short = limit is None and earliest_look(prepared, columns) < first
     return SelectionPlan(
         budget=budget,
         feasible=budget is not None,
@@ -198,19 +189,43 @@ def plan_selection(
         first_look=first,
         limit=most,
         metric=prepared.name,
-        warnings=tuple(sorted(warnings, key=lambda warning: warning.severity != "unreliable")),
-        assumptions=(
-            "the run draws its samples as those of the pilots were drawn, but new ones",
-            "the scores of the pilots are normal about the true ones, with their standard errors",
-            *(
-                [
-                    f"each model can give the {number(first)} samples at which it is scored first; "
-                    "where one cannot (a short file), all are scored earlier: set the limit"
-                ]
-                if limit is None and earliest_look(prepared, columns) < first
-                else []
-            ),
-        ),
+        warnings=_warnings(estimates, *order[top - 1 : top + 1]),
+        assumptions=_assumptions(first, short=short),
+    )
+
+
+def _check_sampled(estimates: Mapping[str, Estimate]) -> None:
+    """Refuse pilots of which only exact moments are known."""
+    for name, estimate in estimates.items():
+        if estimate.n is None:
+            raise InputError(
+                f"{shown(name)} is given by exact moments, which have no sampling error: pass "
+                "samples.",
+                argument="pilots",
+            )
+
+
+def _warnings(estimates: Mapping[str, Estimate], best: str, rival: str) -> tuple[Diagnostic, ...]:
+    """Return what the pilots warn of, unreliable ones first; `rival`: the best that is not named."""
+    warnings = dict.fromkeys(w.of(name) for name, one in estimates.items() for w in one.warnings)
+    warnings |= dict.fromkeys(shared_rows({k: x.sample.row_ids for k, x in estimates.items()}))
+    warnings |= dict.fromkeys(from_few(estimates.values()))
+    warnings |= dict.fromkeys(_unseen_gap(estimates, best, rival))
+    return tuple(sorted(warnings, key=lambda warning: warning.severity != "unreliable"))
+
+
+def _assumptions(first: int, *, short: bool) -> tuple[str, ...]:
+    """Say what the plan assumes; `short`: where files are short, the first look comes earlier."""
+    assumed = (
+        "the run draws its samples as those of the pilots were drawn, but new ones",
+        "the scores of the pilots are normal about the true ones, with their standard errors",
+    )
+    if not short:
+        return assumed
+    return (
+        *assumed,
+        f"each model can give the {number(first)} samples at which it is scored first; "
+        "where one cannot (a short file), all are scored earlier: set the limit",
     )
 
 
