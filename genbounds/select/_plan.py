@@ -206,7 +206,7 @@ def _check_sampled(estimates: Mapping[str, Estimate]) -> None:
 
 
 def _warnings(estimates: Mapping[str, Estimate], best: str, rival: str) -> tuple[Diagnostic, ...]:
-    """Return what the pilots warn of, unreliable ones first; `rival`: the best that is not named."""
+    """Return what the pilots warn of, unreliable first; `rival`: the best that is not named."""
     warnings = dict.fromkeys(w.of(name) for name, one in estimates.items() for w in one.warnings)
     warnings |= dict.fromkeys(shared_rows({k: x.sample.row_ids for k, x in estimates.items()}))
     warnings |= dict.fromkeys(from_few(estimates.values()))
