@@ -15,6 +15,8 @@ from genbounds.estimators import (
     inception_estimate,
     vendi_estimate,
 )
+from genbounds.estimators.frechet._pair import FrechetPair
+from genbounds.estimators.frechet._sample import sample_of
 from tests.warnings_of import codes
 
 EXACT = gb.Moments(np.full(4, 0.3), 1.5 * np.eye(4))
@@ -623,3 +625,32 @@ def test_intervals_of_one_large_and_few_small_groups_cover():
         score = gb.mean_score(x, groups=groups)
         hits += score.low <= 0.0 <= score.high
     assert hits >= binom.ppf(1e-6, runs, 0.90)
+
+
+def test_the_bias_alone_of_unequal_groups_is_that_of_the_whole_error():
+    """The ratio term of unequal groups is taken along the same transport map."""
+    rng = np.random.default_rng(9)
+    groups = np.repeat(np.arange(40), np.tile([1, 2, 5, 8], 10))
+    x = rng.normal(size=(40, 3))[groups] + rng.normal(size=(groups.size, 3))
+    fake, real = (
+        sample_of(name, sample)
+        for name, sample in (
+            ("fake", gb.Sample(1.3 * x, groups=groups)),
+            ("real", gb.Sample(rng.normal(size=(90, 3)))),
+        )
+    )
+    pair = FrechetPair(fake, real)
+    assert pair.bias() == pytest.approx(pair.expand().bias, rel=1e-12)
+
+
+def test_halving_adds_its_noise_to_the_inception_score_of_rows_and_of_groups():
+    """A ninth of the variance of the quadratic part, and none to a plug-in, which is not halved."""
+    p = softmax(np.random.default_rng(10).normal(size=(60, 4)))
+    for sample in (gb.Sample(p), gb.Sample(p, groups=np.repeat(np.arange(30), 2))):
+        debiased, plugin = (
+            inception_estimate(sample, estimator=estimator).sample
+            for estimator in ("debiased", "plugin")
+        )
+        added = debiased.variance - plugin.variance
+        assert added == pytest.approx(plugin.quadratic_variance / 9.0, rel=1e-6)
+        assert added > 0.0

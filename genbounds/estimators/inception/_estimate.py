@@ -50,7 +50,7 @@ def inception_estimate(
     method: Method = "second-order"
     halves = form.half_values() if design is None or alone else _half_values(rows, design)
     if halves is not None:
-        value, method, error = third_order(value, halves), "third-order", halved(error)
+        value, method = third_order(value, halves), "third-order"
     warnings = seen.warnings
     if not seen.told:
         warnings += _balanced(form.top)
@@ -59,6 +59,8 @@ def inception_estimate(
     if estimator == "plugin":
         warnings += (bias_left(plugin - value),)
         value, method = plugin, "plug-in"
+    elif estimator == "debiased" and halves is not None:
+        error = halved(error)
     elif estimator == "infinity":
         subsets = subsets or Subsets()
         # The line is drawn through the score itself.

@@ -164,7 +164,10 @@ def test_curvature_and_quadratic_variance_are_means_over_pairs(side):
 
 
 def test_mixed_variance_is_the_mean_over_pairs_across():
-    """From derivatives of the distance; of 512 random pairs, over 40 orders of the rows."""
+    """From derivatives of the distance; of 2,048 random pairs, over 40 orders of the rows.
+
+    They leave a scatter of 8 to 11 %, 512 pairs one of 17 % (40 orders each): seen in 19 of 20.
+    """
     rng = np.random.default_rng(4)
     mix = rng.normal(size=(2, 2))
     fake = 0.3 + rng.standard_t(6, size=(9, 2)) @ mix
@@ -172,9 +175,9 @@ def test_mixed_variance_is_the_mean_over_pairs_across():
     expected = 2 * np.mean(mixed_kernel(fake, real) ** 2) / (9 * 11)
     seen = [errors(*shuffled(rng, fake, real)) for _ in range(40)]
     for side in (0, 1):
-        assert np.mean([pair[side].mixed_variance for pair in seen]) == pytest.approx(
-            expected, rel=0.1
-        )
+        found = [pair[side].mixed_variance for pair in seen]
+        assert np.mean(found) == pytest.approx(expected, rel=0.05)
+        assert np.std(found) < 0.14 * expected
 
 
 def test_exact_moments_have_no_mixed_variance():
