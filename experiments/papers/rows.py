@@ -270,7 +270,7 @@ V24 = (
     stated("Corollary 1", "α ≥ 2", "v24.order-ge-2"),
     stated("Corollary 2", "1 ≤ α < 2", "v24.order-lt-2 v24.order-one"),
     Row(item="Definition 2", what="truncated statistic",
-        file="genbounds/estimators/vendi/_truncated.py", command=_VENDI,
+        file="genbounds/estimators/vendi/_approximations.py", command=_VENDI,
         note="a definition: `gb.vendi_score(method=\"truncated\")`"),
     stated("Theorem 2", "truncated", "v24.truncated"),
     stated("Theorem 3(a)", "FKEA", "v24.fkea"),

@@ -10,7 +10,7 @@ and of a set that was found on other rows both shares have exact upper limits.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from genbounds.estimators.neighbours._classifiers import fitted, looks_generated
 from genbounds.estimators.neighbours._halves import unit_keys
 from genbounds.estimators.neighbours._pairs import Rows
 from genbounds.estimators.neighbours._reference import inspected
+from genbounds.estimators.neighbours._scored import units_of
 from genbounds.estimators.neighbours._shares import share_limit
 from genbounds.origins import check_same_encoder, origin_of, origin_warnings
 from genbounds.validation import (
@@ -110,51 +111,56 @@ def precision_recall_ceiling(
     wanted = _check_lam(lam)
     origins = {"`fake`": origin_of(fake), "`real`": origin_of(real)}
     check_same_encoder(origins)
-    seen = (
-        inspected("real", real, LEAST_ROWS, "a ceiling"),
-        inspected("fake", fake, LEAST_ROWS, "a ceiling"),
-    )
-    check_same_dimension("fake", seen[1].rows.shape[1], "real", seen[0].rows.shape[1])
-    for name, side in (("real", seen[0]), ("fake", seen[1])):
-        units = len(side.rows) if side.design is None else side.design.units
-        if units < LEAST_ROWS:
+    seen = {"real": real, "fake": fake}
+    samples = [inspected(name, x, LEAST_ROWS, "a ceiling") for name, x in seen.items()]
+    check_same_dimension("fake", samples[1].rows.shape[1], "real", samples[0].rows.shape[1])
+    for name, sample in zip(seen, samples, strict=True):
+        if units_of(sample) < LEAST_ROWS:
             raise InputError(
-                f"has {units} independent groups of rows: a ceiling needs at least {LEAST_ROWS}.",
+                f"has {units_of(sample)} independent groups of rows: a ceiling needs at least "
+                f"{LEAST_ROWS}.",
                 argument=name,
             )
-    real_parts, fake_parts = (_parts(one, seed) for one in seen)
-    train, cut, last = zip(real_parts, fake_parts, strict=True)
+    train, cut, last = zip(*(_parts(sample, seed) for sample in samples), strict=True)
     machines = fitted(classifier, *train)
-    on_cut, on_last = (
-        {key: [looks_generated(one, side) for side in sides] for key, one in machines.items()}
-        for sides in (cut, last)
-    )
-    n, m, delta = len(last[0]), len(last[1]), 1.0 - level
-    ceilings, chosen = {}, {}
-    for one in wanted:
-        cuts = {
-            key: best_cut(*looks, lam=one, n=n, m=m, delta=delta) for key, looks in on_cut.items()
-        }
-        best = min(cuts, key=lambda key: cuts[key][0])
-        value = ceiling_at(cuts[best][1], *on_last[best], lam=one, delta=delta)
-        ceilings[_name(one)], chosen[_name(one)] = value / min(one, 1.0), best
+    looks = {
+        key: [[looks_generated(one, rows) for rows in part] for part in (cut, last)]
+        for key, one in machines.items()
+    }
+    found = {_name(one): _ceiling(looks, lam=one, delta=1.0 - level) for one in wanted}
     return Ceiling(
-        ceilings=ceilings,
+        ceilings={name: value for name, (value, _) in found.items()},
         lam=wanted,
         level=level,
-        n=n,
-        m=m,
-        classifiers=chosen,
+        n=len(last[0]),
+        m=len(last[1]),
+        classifiers={name: best for name, (_, best) in found.items()},
         warnings=(
-            *seen[1].warnings,
-            *seen[0].warnings,
-            *leaked(seen[1], seen[0]),
+            *samples[1].warnings,
+            *samples[0].warnings,
+            *leaked(samples[1], samples[0]),
             *origin_warnings(origins),
         ),
-        assumptions=tuple(
-            dict.fromkeys((*(drawn(one.design) for one in seen), "each ceiling holds on its own"))
+        assumptions=(
+            *dict.fromkeys(drawn(sample.design) for sample in samples),
+            "each ceiling holds on its own",
         ),
     )
+
+
+def _ceiling(looks: Mapping[str, Any], *, lam: float, delta: float) -> tuple[float, str]:
+    """Return a ceiling and the name of the classifier that it is from.
+
+    `looks`: by classifier, its scores of both samples on the rows that choose the cut and on those
+    that certify.
+    """
+    cuts = {
+        key: best_cut(*on_cut, lam=lam, n=on_last[0].size, m=on_last[1].size, delta=delta)
+        for key, (on_cut, on_last) in looks.items()
+    }
+    best = min(cuts, key=lambda key: cuts[key][0])
+    value = ceiling_at(cuts[best][1], *looks[best][1], lam=lam, delta=delta)
+    return value / min(lam, 1.0), best
 
 
 def _check_lam(lam: Any) -> tuple[float, ...]:

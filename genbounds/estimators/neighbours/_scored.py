@@ -91,7 +91,7 @@ class Scored:
     def estimates(self) -> NeighbourScores[Estimate]:
         """Estimate the scores as published."""
         return NeighbourScores.of(
-            self._estimate(at, values, own=at != DENSITY) for at, values in enumerate(self.values.T)
+            self._estimate(at, values) for at, values in enumerate(self.values.T)
         )
 
     def ratios(self, null: Float) -> NeighbourScores[Estimate]:
@@ -100,7 +100,7 @@ class Scored:
             columns = (self.values / null).T
         return NeighbourScores.of(
             replace(
-                self._estimate(at, values, null=float(null[0, at])),
+                self._estimate(at, values, float(null[0, at])),
                 title=f"{TITLES[NAMES[at]]} relative to real rows",
                 statistic="",
                 upper_limit=math.inf,
@@ -117,35 +117,20 @@ class Scored:
             )
         )
 
-    def _estimate(
-        self, at: int, values: Float, *, own: bool = False, null: float = 1.0
-    ) -> Estimate:
-        """Estimate one score, or its multiple of a `null`; `own`: with the limits of a share."""
-        name = NAMES[at]
-        value, found = float(values[0]), values[1:]
-        drift, widening = float(_drift(values[:, None])[0]), float(self.widening[at])
-        warnings: list[Diagnostic] = []
-        counted = self.values[:, at]
-        # None of the rows counts, or all in every half: halves then say nothing.
-        constant = at != DENSITY and bool(counted[0] == 0.0 or (counted == 1.0).all())
-        if constant:
-            warnings.append(warn_of("extreme-share", name=name, counted=counted[0]))
-        elif (counted[1::2] == counted[2::2]).all():
-            warnings.append(warn_of("no-halves", name=name, counted=counted[0]))
-        elif not (abs(drift - 1.0) <= LARGEST_DRIFT and widening <= LARGEST_WIDENING):
-            warnings.append(warn_of("halves-disagree", name=name, value=value, drift=drift * value))
-        known = constant or not warnings
-        halves = (widening if known else math.nan) * (found[::2] - found[1::2]) / 2.0
-        fake = self.seen[1]
+    def _estimate(self, at: int, values: Float, null: float | None = None) -> Estimate:
+        """Estimate one score, or its multiple of a `null`, from all rows and every half."""
+        name, value = NAMES[at], float(values[0])
+        drift = float(_drift(values[:, None])[0])
+        doubts = self._doubts(at, value, drift)
+        constant = self._is_constant(at)
+        differences = (values[1::2] - values[2::2]) / 2.0
+        halves = (float(self.widening[at]) if constant or not doubts else math.nan) * differences
         variance, limits = float(np.mean(halves**2)), None
         if constant:
-            units = self._independent(name)
-            share = (counted[0] * units + 0.5) / (units + 1.0)
-            scale = 1.0 / null if null > 0.0 else math.inf
-            variance = share * (1.0 - share) / units * scale**2
-            limits = scaled_interval(ShareInterval(float(counted[0]), units), scale)
-        elif own and known:
-            limits = _share_interval(value, values)
+            variance, limits = self._of_constant(at, null)
+        elif null is None and at != DENSITY and not doubts:
+            limits = _share_interval(values, differences)
+        fake = self.seen[1]
         return Estimate(
             title=TITLES[name],
             method="neighbours",
@@ -162,34 +147,46 @@ class Scored:
             own_interval=limits,
             combined=constant,
             lower_limit=0.0,
-            upper_limit=math.inf if name == "density" else 1.0,
+            upper_limit=math.inf if at == DENSITY else 1.0,
             higher_is_better=True,
             statistic=f"{name} of {self.m} generated and {self.n} real rows with k = {self.k}",
-            warnings=(*self._warnings(), *warnings, *self._crowded(name)),
+            warnings=(*self._warnings(), *doubts, *self._crowded(name)),
             assumptions=self._assumptions(),
             details=self._details(drift),
         )
 
-    def _independent(self, name: str) -> float:
-        """Rows, or groups of them, that a share counts; of both where it has two."""
-        real, fake = (
-            float(len(seen.rows) if seen.design is None else seen.design.units)
-            for seen in self.seen
-        )
-        return {"precision": fake, "recall": real, "coverage": real}.get(name, min(real, fake))
+    def _is_constant(self, at: int) -> bool:
+        """Whether no row counts, or all do in every half: halves then say nothing."""
+        counted = self.values[:, at]
+        return at != DENSITY and bool(counted[0] == 0.0 or (counted == 1.0).all())
+
+    def _doubts(self, at: int, value: float, drift: float) -> tuple[Diagnostic, ...]:
+        """Warn where halves do not show how the score varies."""
+        name, counted = NAMES[at], self.values[:, at]
+        if self._is_constant(at):
+            return (warn_of("extreme-share", name=name, counted=counted[0]),)
+        if (counted[1::2] == counted[2::2]).all():
+            return (warn_of("no-halves", name=name, counted=counted[0]),)
+        if abs(drift - 1.0) <= LARGEST_DRIFT and self.widening[at] <= LARGEST_WIDENING:
+            return ()
+        return (warn_of("halves-disagree", name=name, value=value, drift=drift * value),)
+
+    def _of_constant(self, at: int, null: float | None) -> tuple[float, OwnInterval | None]:
+        """Variance and limits of a share of 0 or 1: those of as many independent rows."""
+        real, fake = (float(units_of(seen)) for seen in self.seen)
+        # Of both samples, where a score has shares of two.
+        counts = {"precision": fake, "recall": real, "coverage": real}
+        units, share = counts.get(NAMES[at], min(real, fake)), float(self.values[0, at])
+        scale = 1.0 if null is None else 1.0 / null if null > 0.0 else math.inf
+        added = (share * units + 0.5) / (units + 1.0)
+        limits = scaled_interval(ShareInterval(share, units), scale)
+        return added * (1.0 - added) / units * scale**2, limits
 
     def _warnings(self) -> tuple[Diagnostic, ...]:
         real, fake = self.seen
-        few = min(len(one.rows) if one.design is None else one.design.units for one in self.seen)
-        return (
-            *drawing_warnings(fake, real),
-            *small_sample(
-                few,
-                units=min(
-                    math.inf if d is None else d.free_units for d in (fake.design, real.design)
-                ),
-            ),
-        )
+        free = [math.inf if one.design is None else one.design.free_units for one in self.seen]
+        few = small_sample(min(map(units_of, self.seen)), units=min(free))
+        return (*drawing_warnings(fake, real), *few)
 
     def _crowded(self, name: str) -> tuple[Diagnostic, ...]:
         density = float(self.four[0, 2])
@@ -221,15 +218,19 @@ class Scored:
         )
 
 
-def _share_interval(value: float, values: Float) -> OwnInterval:
+def units_of(seen: Inspected) -> int:
+    """Rows, or groups of rows, that were drawn independently."""
+    return len(seen.rows) if seen.design is None else seen.design.units
+
+
+def _share_interval(values: Float, differences: Float) -> OwnInterval:
     """Limits of a share by as many independent rows as would vary as halves do.
 
     Limits about a share near 0 or 1 are far from symmetrical.
     """
     half = values[1:].mean()
-    differences = (values[1::2] - values[2::2]) / 2.0
     rows = float(half * (1.0 - half) / np.mean(differences**2))
-    return ShareInterval(value, rows, degrees=float(differences.size))
+    return ShareInterval(float(values[0]), rows, degrees=float(differences.size))
 
 
 def not_alone(name: str) -> str:

@@ -177,36 +177,55 @@ def expand(
     bent = [length * half / 2.0 for half in image]
     variances, errors = [], []
     for block, part in zip(steps.blocks, probed, strict=True):
-        moved, own = steps.merged(loo, block), steps.merged(diagonal_of(part, steps), block)
-        second, mixed = 2.0 * part.off_diagonal, 2.0 * crossed
-        noise = second / part.count
-        # M_II is known up to noise, which the squares would count as variance.
-        first = max(float(moved @ moved) - 2.0 * noise, 0.0)
-        variance = max(first - second - mixed, min(second + mixed, first)) + noise
-        lost = (1.0 - 1.0 / steps.units[block[0]].size) ** 1.5  # of a mean of cubes
-        bend = float(moved @ steps.merged(bent, block)) - float(moved**2 @ own)
+        variance, of_block = _errors_of_block(block, part, steps, (loo, bent), crossed)
         variances.append(variance)
-        for k in block:
-            design, first_of_block = designs[k], k == block[0]
-            influence = sqrt(design.units * (design.units - 1.0)) * loo[k]
-            errors.append(
-                SampleError(
-                    n=design.n,
-                    variance=variance if len(block) == 1 else float(loo[k] @ loo[k]),
-                    degrees_of_freedom=design.degrees_of_freedom,
-                    influence=influence,
-                    units=design.labels,
-                    bias=float(diagonal[k].sum()),
-                    curvature=bend if first_of_block else 0.0,
-                    skewness=lost * float((moved**3).sum()) if first_of_block else 0.0,
-                    quadratic_variance=(second + noise) / len(block),
-                    mixed_variance=mixed,
-                    pairs=part.pairs[k],
-                    tails=Tails.of(influence),
-                )
-            )
+        errors += of_block
     shared = sum(variances) - sum(error.variance for error in errors) if steps.shared else 0.0
     return found.value, errors, shared
+
+
+def _errors_of_block(
+    block: list[int],
+    part: _Probed,
+    steps: Steps,
+    linear: tuple[list[Float], list[Float]],
+    crossed: float,
+) -> tuple[float, list[SampleError]]:
+    """Return the variance due to a block of samples, and the error of each of them.
+
+    `linear`: leave-one-out influences of the units of every sample, and half the Hessian times
+    them; `crossed`: sum of the squares of M_IJ over units of different blocks.
+    """
+    loo, bent = linear
+    moved, own = steps.merged(loo, block), steps.merged(diagonal_of(part, steps), block)
+    second, mixed = 2.0 * part.off_diagonal, 2.0 * crossed
+    noise = second / part.count
+    # M_II is known up to noise, which the squares would count as variance.
+    first = max(float(moved @ moved) - 2.0 * noise, 0.0)
+    variance = max(first - second - mixed, min(second + mixed, first)) + noise
+    lost = (1.0 - 1.0 / steps.units[block[0]].size) ** 1.5  # of a mean of cubes
+    bend = float(moved @ steps.merged(bent, block)) - float(moved**2 @ own)
+    errors = []
+    for k in block:
+        design, first_of_block = steps.designs[k], k == block[0]
+        influence = sqrt(design.units * (design.units - 1.0)) * loo[k]
+        errors.append(
+            SampleError(
+                n=design.n,
+                variance=variance if len(block) == 1 else float(loo[k] @ loo[k]),
+                degrees_of_freedom=design.degrees_of_freedom,
+                influence=influence,
+                units=design.labels,
+                bias=float(part.diagonal[k].sum()),
+                curvature=bend if first_of_block else 0.0,
+                skewness=lost * float((moved**3).sum()) if first_of_block else 0.0,
+                quadratic_variance=(second + noise) / len(block),
+                mixed_variance=mixed,
+                pairs=part.pairs[k],
+                tails=Tails.of(influence),
+            )
+        )
+    return variance, errors
 
 
 def diagonal_of(part: _Probed, steps: Steps) -> list[Float]:

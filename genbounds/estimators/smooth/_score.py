@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from genbounds._text import quoted
-from genbounds.core.checks import drawing_warnings
-from genbounds.core.design import drawn, row_design
-from genbounds.core.estimate import EXACT, Estimate, bias_left, heavy_tails, small_sample
+from genbounds.core.checks import Inspected, drawing_warnings
+from genbounds.core.design import Design, drawn, row_design
+from genbounds.core.estimate import (
+    EXACT,
+    Estimate,
+    SampleError,
+    bias_left,
+    heavy_tails,
+    small_sample,
+)
 from genbounds.core.intervals import cubed
 from genbounds.estimators.smooth._engine import expand
 from genbounds.estimators.smooth._rows import (
@@ -20,7 +27,7 @@ from genbounds.estimators.smooth._rows import (
 )
 from genbounds.estimators.smooth._smoothness import doubts, piecewise
 from genbounds.origins import check_same_encoder, origin_of
-from genbounds.results import Score
+from genbounds.results import Diagnostic, Score
 from genbounds.validation import (
     InputError,
     blamed,
@@ -176,61 +183,71 @@ class SmoothReference:
 
         `estimator`: "debiased" or "plugin".
         """
-        score = self.score
         check_choice("estimator", estimator, ESTIMATORS)
-        samples = [inspected("fake", fake)]
+        samples = {"generated": inspected("fake", fake)}
         if self._real is not None:
             check_same_encoder({"`fake`": origin_of(fake), "`real`": self._origin})
-            samples.append(self._real)
-            check_same_dimension("fake", samples[0].rows.shape[1], "real", self.d or 0)
-        designs = [seen.design or row_design(len(seen.rows)) for seen in samples]
-        with blamed("function", of=score.name):
-            weighted = weighted_function(score.function, [seen.rows for seen in samples])
-            plugin, errors, shared = expand(
-                weighted,
-                designs,
-                derivative=score.derivative,
-                probes=score.probes,
-                seed=score.seed,
-            )
-            missed = score.derivative == "hessian" and piecewise(weighted, designs, errors)
-            stderr = math.sqrt(sum(error.variance for error in errors) + shared)
-            if stderr != 0.0:
-                cubed(stderr)  # refuses what overflowed
-            some = [seen.rows[:DOUBLED] for seen in samples]
-            *_, repeatable = once_and_twice(score.function, some, stderr)
-        errors = [
-            replace(error, row_ids=seen.single_ids)
-            for error, seen in zip(errors, samples, strict=True)
-        ]
-        bias = sum(error.bias for error in errors)
-        names = ("generated", "reference") if len(samples) == 2 else ("",)
-        found = Estimate(
-            title=score.name,
-            estimator=estimator,
-            method="plug-in" if estimator == "plugin" else "second-order",
-            value=plugin if estimator == "plugin" else plugin - bias,
-            sample=errors[0],
-            reference=errors[1] if len(errors) == 2 else EXACT,
-            shared_variance=shared,
-            lower_limit=score.lower_limit,
-            higher_is_better=score.higher_is_better,
-            statistic=score.name,
-            assumptions=(
-                *(
-                    drawn(seen.design) + (f" ({name})" if name else "")
-                    for seen, name in zip(samples, names, strict=True)
-                ),
-                f"{score.name} is a {_SHAPES[score.derivative]} function of the weights of the "
-                "rows",
-            ),
-            details=(f"{score.derivative} products along {score.probes} random directions",),
-        )
-        warnings = list(drawing_warnings(*samples) if len(samples) == 2 else samples[0].warnings)
-        warnings += heavy_tails(found)
-        for design, name in zip(designs, names, strict=True):
-            warnings += small_sample(design.effective, name=name, units=design.free_units)
-        warnings += doubts(score.name, repeatable=repeatable, missed=missed)
-        if estimator == "plugin":
-            warnings.append(bias_left(bias))
-        return found.warned(*warnings)
+            samples["reference"] = self._real
+            width = samples["generated"].rows.shape[1]
+            check_same_dimension("fake", width, "real", self.d or 0)
+        return _estimate(self.score, samples, plugin=estimator == "plugin")
+
+
+def _estimate(score: SmoothScore, samples: dict[str, Inspected], *, plugin: bool) -> Estimate:
+    """Estimate the score of a sample, or of one and its reference, by name."""
+    seen = list(samples.values())
+    designs = [sample.design or row_design(len(sample.rows)) for sample in seen]
+    with blamed("function", of=score.name):
+        value, errors, shared, warnings = _expanded(score, seen, designs)
+    errors = [
+        replace(error, row_ids=sample.single_ids)
+        for error, sample in zip(errors, seen, strict=True)
+    ]
+    bias = sum(error.bias for error in errors)
+    names = list(samples) if len(seen) == 2 else [""]
+    drawings = [
+        drawn(sample.design) + (f" ({name})" if name else "")
+        for name, sample in zip(names, seen, strict=True)
+    ]
+    found = Estimate(
+        title=score.name,
+        estimator="plugin" if plugin else "debiased",
+        method="plug-in" if plugin else "second-order",
+        value=value if plugin else value - bias,
+        sample=errors[0],
+        reference=errors[1] if len(errors) == 2 else EXACT,
+        shared_variance=shared,
+        lower_limit=score.lower_limit,
+        higher_is_better=score.higher_is_better,
+        statistic=score.name,
+        assumptions=(
+            *drawings,
+            f"{score.name} is a {_SHAPES[score.derivative]} function of the weights of the rows",
+        ),
+        details=(f"{score.derivative} products along {score.probes} random directions",),
+    )
+    few = [
+        warning
+        for name, design in zip(names, designs, strict=True)
+        for warning in small_sample(design.effective, name=name, units=design.free_units)
+    ]
+    drawing = drawing_warnings(*seen) if len(seen) == 2 else seen[0].warnings
+    left = [bias_left(bias)] if plugin else []
+    return found.warned(*drawing, *heavy_tails(found), *few, *warnings, *left)
+
+
+def _expanded(
+    score: SmoothScore, samples: Sequence[Inspected], designs: Sequence[Design]
+) -> tuple[float, list[SampleError], float, list[Diagnostic]]:
+    """Expand the score; return what `expand` does, and warnings of a score that is not smooth."""
+    weighted = weighted_function(score.function, [seen.rows for seen in samples])
+    value, errors, shared = expand(
+        weighted, designs, derivative=score.derivative, probes=score.probes, seed=score.seed
+    )
+    missed = score.derivative == "hessian" and piecewise(weighted, designs, errors)
+    stderr = math.sqrt(sum(error.variance for error in errors) + shared)
+    if stderr != 0.0:
+        cubed(stderr)  # refuses what overflowed
+    some = [seen.rows[:DOUBLED] for seen in samples]
+    *_, repeatable = once_and_twice(score.function, some, stderr)
+    return value, errors, shared, doubts(score.name, repeatable=repeatable, missed=missed)

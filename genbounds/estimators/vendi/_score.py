@@ -18,11 +18,14 @@ from genbounds.core.estimate import Estimate, bias_left, small_sample
 from genbounds.estimators.kernels._kernel_rows import kernel_rows
 from genbounds.estimators.kernels._parameters import Kernel
 from genbounds.estimators.kernels._precomputed import inspect_kernel
+from genbounds.estimators.vendi._approximations import (
+    lanczos,
+    nystrom,
+    random_features,
+    truncated,
+)
 from genbounds.estimators.vendi._exact import exact
 from genbounds.estimators.vendi._job import Job
-from genbounds.estimators.vendi._lanczos import lanczos
-from genbounds.estimators.vendi._random_features import random_features
-from genbounds.estimators.vendi._truncated import nystrom, truncated
 from genbounds.estimators.vendi._ustat import u_statistic
 from genbounds.origins import origin_of
 from genbounds.results import Score

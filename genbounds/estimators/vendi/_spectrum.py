@@ -199,13 +199,17 @@ def leading(rows: KernelRows, count: int, seed: int) -> tuple[Spectrum, float]:
         block = np.linalg.qr(rows.multiply(block) / n)[0]
         parts.append(block)
     basis = np.linalg.qr(np.hstack(parts))[0]
-    moved = rows.multiply(basis) / n
-    values, small = scipy.linalg.eigh(basis.T @ moved, check_finite=False)
-    values = values[::-1][: count + KRYLOV_EXTRA]
-    small = small[:, ::-1][:, : count + KRYLOV_EXTRA]
-    vectors = basis @ small
-    residual = np.linalg.norm(moved @ small - vectors * values, axis=0)
+    values, vectors, residual = _ritz_pairs(rows, basis, count + KRYLOV_EXTRA)
     return _from_vectors(values, vectors), float(residual[:count].max())
+
+
+def _ritz_pairs(rows: KernelRows, basis: Float, count: int) -> tuple[Float, Float, Float]:
+    """Return the leading eigenpairs of K/n within the span of `basis`, and their residuals."""
+    moved = rows.multiply(basis) / rows.n
+    values, small = scipy.linalg.eigh(basis.T @ moved, check_finite=False)
+    values, small = values[::-1][:count], small[:, ::-1][:, :count]
+    vectors = basis @ small
+    return values, vectors, np.linalg.norm(moved @ small - vectors * values, axis=0)
 
 
 def nystrom(rows: KernelRows, landmarks: int, seed: int) -> tuple[Spectrum, float]:
@@ -298,10 +302,7 @@ def lanczos_entropy(
     basis = rng.standard_normal((n, deflated))
     for _ in range(2):
         basis = np.linalg.qr(rows.multiply(basis) / n)[0]
-    moved = rows.multiply(basis) / n
-    values, small = scipy.linalg.eigh(basis.T @ moved, check_finite=False)
-    vectors = basis @ small
-    residual = np.linalg.norm(moved @ small - vectors * values, axis=0)
+    values, vectors, residual = _ritz_pairs(rows, basis, deflated)
     good = residual <= CONVERGED * np.abs(values)  # its square is what f(λ) is wrong by
     vectors, values = vectors[:, good], values[good]
     start = rng.choice([-1.0, 1.0], size=(n, probes))

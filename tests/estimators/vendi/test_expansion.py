@@ -17,7 +17,7 @@ from genbounds.core import expansion as _second_order
 from genbounds.estimators import SampleError, vendi_estimate
 from genbounds.estimators.kernels import _kernel_rows
 from genbounds.estimators.kernels._kernel_rows import kernel_rows
-from genbounds.estimators.vendi import _ceiling, _exact, _expansion, _truncated
+from genbounds.estimators.vendi import _approximations, _ceiling, _exact, _expansion
 from genbounds.estimators.vendi._ceiling import ceiling_interval, noncentrality, tie_excess
 from genbounds.estimators.vendi._coupling import (
     Coupling,
@@ -323,7 +323,7 @@ def test_many_rows_go_through_the_same_statistic_without_the_matrix(monkeypatch)
         {"order": 3.0, "estimator": "plugin"},
     ]
     dense = [gb.vendi_score(x, bandwidth=2.0, **case) for case in cases]
-    for module in (_exact, _truncated):
+    for module in (_approximations, _exact):
         monkeypatch.setattr(module, "DENSE_ROWS", 100)
     for case, score in zip(cases, dense, strict=True):
         other = gb.vendi_score(x, bandwidth=2.0, **case)

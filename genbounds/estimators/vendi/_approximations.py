@@ -1,26 +1,34 @@
-"""Methods "truncated" and "nystrom": the leading eigenvalues, lifted to sum to one."""
+"""Methods that approximate spectrum or kernel: "truncated", "nystrom", "fkea", "lanczos"."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 from genbounds.core.estimate import Estimate
 from genbounds.diagnostics import warn_of
 from genbounds.estimators.vendi._job import (
     DENSE_ROWS,
+    RESOLVED_RATIO,
     Job,
     enough_rows,
     spectrum_error,
+    subsample_error,
     unweighted,
 )
 from genbounds.estimators.vendi._spectrum import (
     Spectrum,
+    fourier_features,
     from_features,
     from_gram,
+    lanczos_entropy,
     leading,
 )
 from genbounds.estimators.vendi._spectrum import nystrom as nystrom_spectrum
 from genbounds.results import Diagnostic, Method
+from genbounds.validation import InputError
+
+PROBES, STEPS = 64, 16
 
 LANDMARKS_PER_COMPONENT = 5
 
@@ -80,4 +88,61 @@ def _estimate(
         warnings = (warn_of("few-for-eigenvalues", n=n, eigenvalues=t, least=ROWS_PER_EIGENVALUE),)
     return job.estimate(
         method, statistic, value, error, limit=t, warnings=warnings, details=details
+    )
+
+
+def random_features(job: Job) -> Estimate:
+    """Score of the kernel made of `job.components` random frequencies."""
+    t, n, rows = job.components, job.n, job.rows
+    if rows.name not in {"rbf", "laplace"}:
+        raise InputError(
+            f"method 'fkea' needs a shift-invariant kernel ('rbf' or 'laplace'); got {rows.name!r}."
+        )
+    features = fourier_features(rows, t, job.seed)
+    if job.order < 1.0:
+        features = features.double()
+    value, error, _ = spectrum_error(job, from_features(features, None, job.weights), n)
+    warnings: tuple[Diagnostic, ...] = ()
+    if not job.plugin and (job.order >= 2.0 or n >= RESOLVED_RATIO * 2 * t):
+        value -= error.bias
+    elif not job.plugin:
+        warnings = (warn_of("few-for-frequencies", n=n, dimensions=2 * t, least=RESOLVED_RATIO),)
+    warnings += (warn_of("score-of-frequencies", frequencies=t),)
+    return job.estimate(
+        "random-features",
+        f"vendi, fkea with {t} frequencies, seed {job.seed}",
+        value,
+        error,
+        limit=2 * t,
+        warnings=warnings,
+    )
+
+
+def lanczos(job: Job) -> Estimate:
+    """Empirical score by stochastic Lanczos quadrature."""
+    rows, n = job.rows, job.n
+    if math.isinf(job.order):
+        raise InputError("method 'lanczos' is for finite orders; order inf needs one eigenvalue.")
+    unweighted(job)
+    error = subsample_error(job)
+    found = lanczos_entropy(
+        rows,
+        order=job.order,
+        deflated=min(job.components, n // 4),
+        probes=PROBES,
+        steps=min(STEPS, n),
+        seed=job.seed,
+    )
+    variance = error.variance + found.stderr**2 + found.bracket**2
+    warning = warn_of("grows-with-n", n=n)
+    return job.estimate(
+        "lanczos",
+        f"vendi, empirical at n={n}",
+        found.value,
+        replace(error, variance=variance, influence=None),
+        warnings=(warning,),
+        details=(
+            f"Lanczos quadrature: error of the log score from {PROBES} probes {found.stderr:.2g}, "
+            f"from quadrature {found.bracket:.2g}, both in the interval",
+        ),
     )
