@@ -105,12 +105,8 @@ def folded(samples: Sequence[tuple[str, Inspected]], folds: int, seed: int) -> l
     for (model, seen), design, name in zip(samples, designs, names, strict=True):
         if design.units < UNITS_PER_FOLD * folds:
             what = "rows" if design.units == design.n else "groups of rows"
-            error = InputError(
-                f"has {design.units} {what}; {folds} folds take at least {UNITS_PER_FOLD * folds}: "
-                "use more samples" + (", or fewer folds." if folds > LEAST_FOLDS else "."),
-                argument="x" if model else "real",
-            )
-            raise error.of_model(model) if model else error
+            least = f"{folds} folds take at least {UNITS_PER_FOLD * folds}: use more samples"
+            raise _unfolded(f"has {design.units} {what}; {least}", ", or", model, folds)
         order = rng.permutation(design.units)
         order = order[np.argsort(design.stratum[order], kind="stable")]
         free = name[order[fold[name[order]] < 0]]
@@ -119,14 +115,16 @@ def folded(samples: Sequence[tuple[str, Inspected]], folds: int, seed: int) -> l
         of_row = fold[name][design.unit]
         weights = _fold_weights(design, of_row, folds)
         if weights is None:
-            error = InputError(
-                f"has strata without a row in each of {folds} folds: merge small strata"
-                + (", or use fewer folds." if folds > LEAST_FOLDS else "."),
-                argument="x" if model else "real",
-            )
-            raise error.of_model(model) if model else error
+            text = f"has strata without a row in each of {folds} folds: merge small strata"
+            raise _unfolded(text, ", or use", model, folds)
         found.append(FoldedSample(seen.rows, design, of_row, weights, name))
     return found
+
+
+def _unfolded(text: str, instead: str, model: str, folds: int) -> InputError:
+    """Complain of a sample, that of a model or the reference, that cannot be divided."""
+    text += f"{instead} fewer folds." if folds > LEAST_FOLDS else "."
+    return InputError(text, argument="x").of_model(model) if model else InputError(text, "real")
 
 
 def _fold_weights(design: Design, fold: Index, folds: int) -> Float | None:

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genbounds.core.design import Design, Index
-from genbounds.core.estimate import SampleError
 from genbounds.core.expansion import FormOfNumbers, RowTerms, expand
 from genbounds.core.moments import row_blocks
 from genbounds.core.tiles import weighted_sums
@@ -28,35 +27,28 @@ MINIMUM = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frobenius:
-    """U-statistic of E k(x, x')² over pairs of different rows.
+    """Estimates of ‖C‖² = E k(x, x')².
 
     Attributes
     ----------
+    plugin : float
+        Tr (K/n)², with the diagonal; with weights Σ w_i w_j k_ij².
     value : float
-        Unbiased for ‖C‖².
+        Unbiased.
     variance, second : float
         Of `value`, and of its part that is not a sum over rows.
-    projection : ndarray of shape (n,)
-        Mean of k(x_i, x_j)² over j ≠ i.
+    influence : ndarray of shape (n,) or None
+        Of every row, or unit of a design.
     """
 
+    plugin: float
     value: float
     variance: float
     second: float
-    projection: Float
-
-    @property
-    def n(self) -> int:
-        """Number of rows."""
-        return self.projection.size
-
-    @property
-    def plugin(self) -> float:
-        """Tr (K/n)², with the diagonal."""
-        return (1.0 + (self.n - 1.0) * self.value) / self.n
+    influence: Float | None
 
 
-def frobenius(rows: KernelRows) -> Frobenius:
+def frobenius(rows: KernelRows, design: Design | None = None) -> Frobenius:
     """U-statistic, its first Hoeffding projection and its variance, one block of K at a time.
 
     Notes
@@ -64,9 +56,14 @@ def frobenius(rows: KernelRows) -> Frobenius:
     Var U = (4 (n-2) ζ₁ + 2 ζ₂) / (n(n-1)), with ζ₂ the variance of k(x, x')² and ζ₁ that of its
     conditional mean. The sample variance of the estimated projections has expectation
     ((n-2)(n-4) ζ₁ + (n-2) ζ₂) / (n-1)², which is solved for ζ₁.
+
+    Under a design the score is quadratic in the weights, so that its plug-in less tr M is unbiased:
+    for independent rows it is the U-statistic.
     """
     n = rows.n
     features = rows.features() if rows.dimension is not None and rows.dimension < n else None
+    if design is not None:
+        return _of_design(rows, features, design)
     if features is None:
         squares, fourth = _from_blocks(rows, np.ones(n))
     else:
@@ -76,24 +73,16 @@ def frobenius(rows: KernelRows) -> Frobenius:
     spread = float(np.var(projection, ddof=1))
     pairwise = max((fourth - n) / (n * (n - 1.0)) - value**2, 0.0)
     linear = (spread * (n - 1.0) ** 2 - (n - 2.0) * pairwise) / ((n - 2.0) * (n - 4.0))
-    variance = (4.0 * (n - 2.0) * max(linear, 0.0) + 2.0 * pairwise) / (n * (n - 1.0))
-    second = 2.0 * max(pairwise - 2.0 * max(linear, 0.0), 0.0) / (n * (n - 1.0))
-    return Frobenius(value=value, variance=variance, second=second, projection=projection)
+    return Frobenius(
+        plugin=(1.0 + (n - 1.0) * value) / n,
+        value=value,
+        variance=(4.0 * (n - 2.0) * max(linear, 0.0) + 2.0 * pairwise) / (n * (n - 1.0)),
+        second=2.0 * max(pairwise - 2.0 * max(linear, 0.0), 0.0) / (n * (n - 1.0)),
+        influence=2.0 * (projection - value),
+    )
 
 
-def frobenius_design(rows: KernelRows, design: Design) -> tuple[float, SampleError]:
-    """Estimate E k(x, x')² from rows that were drawn by a design, with its error.
-
-    The score is quadratic in the weights, so that its plug-in less tr M is unbiased: for
-    independent rows it is the U-statistic.
-
-    Returns
-    -------
-    plugin : float
-    error : SampleError
-        Of the plug-in, with its bias.
-    """
-    features = rows.features() if rows.dimension is not None and rows.dimension < rows.n else None
+def _of_design(rows: KernelRows, features: NDArray[Any] | None, design: Design) -> Frobenius:
     if features is None:
         sums, _ = _from_blocks(rows, design.weights)
     else:
@@ -101,7 +90,13 @@ def frobenius_design(rows: KernelRows, design: Design) -> tuple[float, SampleErr
         sums = np.einsum("ij,ij->i", features @ (scaled.T @ scaled), features)
     plugin = float(design.weights @ sums)
     error, _ = expand(SquaredKernelForm(rows, sums, plugin), design)
-    return plugin, error
+    return Frobenius(
+        plugin=plugin,
+        value=plugin - error.bias,
+        variance=error.variance,
+        second=error.quadratic_variance,
+        influence=error.influence,
+    )
 
 
 class SquaredKernelForm(FormOfNumbers):

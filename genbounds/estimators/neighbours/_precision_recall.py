@@ -160,8 +160,8 @@ def _read(
     return PrecisionRecall(
         **scores(scored.estimates()),
         calibrated=None if ratios is None else scores(ratios),
-        null=None if against is None else NeighbourScores.of(float(x) for x in against[0]),
-        drift=NeighbourScores.of(float(x) for x in scored.drift),
+        null=None if against is None else NeighbourScores(*map(float, against[0])),
+        drift=NeighbourScores(*map(float, scored.drift)),
         k=reference.k,
         n=scored.n,
         m=scored.m,

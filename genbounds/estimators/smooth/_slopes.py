@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,19 +18,6 @@ Weighted = Callable[..., Any]
 
 STEP = 0.5
 """Of a secant: half-way to a sample in which half of the units are left out."""
-
-
-class Slopes(Protocol):
-    """A score at the weights of the sample: value, gradient, products with the Hessian."""
-
-    value: float
-
-    @property
-    def gradient(self) -> Float:
-        """∇F."""
-
-    def product(self, direction: Float) -> Float:
-        """H times a direction."""
 
 
 class _Score:
@@ -144,6 +131,10 @@ class SecantSlopes:
         self._count += 2
         out: Float = (ahead - behind) / (2.0 * t)
         return out
+
+
+Slopes = HessianSlopes | SecantSlopes
+"""A score at the weights of the sample: value, gradient, products with the Hessian."""
 
 
 def slopes(

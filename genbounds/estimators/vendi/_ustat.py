@@ -6,7 +6,7 @@ import math
 
 from genbounds.core.estimate import Estimate, SampleError
 from genbounds.diagnostics import warn_of
-from genbounds.estimators.kernels._rke import MINIMUM, frobenius, frobenius_design
+from genbounds.estimators.kernels._rke import MINIMUM, frobenius
 from genbounds.estimators.vendi._ceiling import NEAR_CEILING, ceiling_interval
 from genbounds.estimators.vendi._job import Job
 from genbounds.results import Diagnostic
@@ -22,23 +22,15 @@ def u_statistic(job: Job, *, statistic: str = "vendi, ustat") -> Estimate:
         raise InputError(f"method 'ustat' is for order 2; got order {job.order:g}.")
     if job.n < MINIMUM:
         raise InputError(f"method 'ustat' needs at least {MINIMUM} samples; got {job.n}.")
-    if job.design is not None:
-        plugin, error = frobenius_design(job.rows, job.design)
-        value = plugin if job.plugin else plugin - error.bias
-        variance, second = error.variance, error.quadratic_variance
-        influence = error.influence
-    else:
-        square = frobenius(job.rows)
-        value = square.plugin if job.plugin else square.value
-        variance, second = square.variance, square.second
-        influence = 2.0 * (square.projection - square.value)
+    square = frobenius(job.rows, job.design)
+    value = square.plugin if job.plugin else square.value
     if not value > 0.0:
         raise InputError(
             "has no two rows with a positive kernel value: its RKE cannot be told from "
             "infinity. Widen the bandwidth or draw more samples.",
             argument="x",
         )
-    relative = variance / value**2
+    relative = square.variance / value**2
     log_value = -math.log(value)
     own_interval = None
     if not job.plugin:
@@ -47,7 +39,7 @@ def u_statistic(job: Job, *, statistic: str = "vendi, ustat") -> Estimate:
             own_interval = ceiling_interval(
                 value=log_value,
                 bias=(1.0 - 1.0 / value) / job.n,
-                second=second / value**2,
+                second=square.second / value**2,
                 ceiling=math.log(job.rows.dimension),
                 n=job.n,
             )
@@ -57,7 +49,7 @@ def u_statistic(job: Job, *, statistic: str = "vendi, ustat") -> Estimate:
     error = SampleError(
         variance=relative,
         degrees_of_freedom=job.degrees_of_freedom,
-        influence=None if influence is None else -influence / value,
+        influence=None if square.influence is None else -square.influence / value,
     )
     return job.estimate(
         "u-statistic",
