@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import io
+import itertools
 import json
 import math
 import os
@@ -170,18 +171,36 @@ def streams() -> dict[str, Any]:
     }
     real = np.random.default_rng(2).normal(size=(400, 3))
     for policy in gb.select.policies.POLICIES:
-        asked: dict[str, Any] = {"policy": policy, "seed": 3, "batch": 20, "budget": 900}
+        asked: dict[str, Any] = {"policy": policy, "seed": 3, "batch": 20}
+        arms: dict[str, Any] = dict(line_up)
         if policy == "is-ucb":
-            run = gb.select.run(classifiers, metric="is", **asked)
+            arms, asked["metric"] = classifiers, "is"
         else:
-            run = gb.select.run(line_up, real, **asked)
-        found[f"policy {policy}"] = {
-            "best": run.best,
-            "certified": run.certified,
-            "samples": dict(run.samples),
-            "steps": run.steps,
-        }
+            asked["reference"] = real
+        found[f"policy {policy}"] = _course(gb.select.run(arms, budget=900, **asked))
+        # Costs, an arm that joins late, one that runs out: every rule of who draws next.
+        draw = arms["z"] if policy == "is-ucb" else line_up["z"].draw
+        arms = arms | {"z": gb.select.FeatureArm(draw(150, np.random.default_rng(4)))}
+        uneven = {"cost": {"y": 2.0}, "joins": {"x": 4}, "first_look": 100, "budget": 1500}
+        found[f"policy {policy}, uneven arms"] = _course(gb.select.run(arms, **asked, **uneven))
     return found
+
+
+def _course(run: Any) -> dict[str, Any]:
+    """Return the answer of a run and the order of its draws."""
+    return {
+        "best": run.best,
+        "certified": run.certified,
+        "samples": dict(run.samples),
+        "steps": run.steps,
+        "picks": _runs_of(run.history.picks.tolist()),
+    }
+
+
+def _runs_of(picks: list[int]) -> str:
+    """Write the order of draws: "0 1 2x3" is arm 0, arm 1, then arm 2 three times."""
+    runs = [(arm, len(list(same))) for arm, same in itertools.groupby(picks)]
+    return " ".join(f"{arm}x{times}" if times > 1 else f"{arm}" for arm, times in runs)
 
 
 def imports() -> list[str]:
