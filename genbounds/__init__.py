@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from genbounds import simulate as simulate
     from genbounds.decisions import Checkpoint as Checkpoint
     from genbounds.decisions import Look as Look
-    from genbounds.decisions import Mixture as Mixture
     from genbounds.decisions import Monitor as Monitor
     from genbounds.decisions import Plan as Plan
     from genbounds.decisions import RecipeRanking as RecipeRanking
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from genbounds.decisions import best_of as best_of
     from genbounds.decisions import compare_recipes as compare_recipes
     from genbounds.decisions import gate as gate
-    from genbounds.decisions import mixture as mixture
     from genbounds.decisions import plan as plan
     from genbounds.decisions import track as track
     from genbounds.estimators import ByClass as ByClass
@@ -56,6 +54,8 @@ if TYPE_CHECKING:
     from genbounds.explain import Modes as Modes
     from genbounds.explain import memorisation as memorisation
     from genbounds.explain import modes as modes
+    from genbounds.mixtures import Mixture as Mixture
+    from genbounds.mixtures import mixture as mixture
     from genbounds.results import Diagnostic as Diagnostic
     from genbounds.results import Difference as Difference
     from genbounds.results import Ranking as Ranking
@@ -82,7 +82,6 @@ _NAMES = {
     "genbounds.decisions": (
         "Checkpoint",
         "Look",
-        "Mixture",
         "Monitor",
         "Plan",
         "RecipeRanking",
@@ -91,7 +90,6 @@ _NAMES = {
         "best_of",
         "compare_recipes",
         "gate",
-        "mixture",
         "plan",
         "track",
     ),
@@ -123,6 +121,7 @@ _NAMES = {
         "vendi_score",
     ),
     "genbounds.explain": ("Memorisation", "Modes", "memorisation", "modes"),
+    "genbounds.mixtures": ("Mixture", "mixture"),
     "genbounds.results": ("Diagnostic", "Difference", "Ranking", "Score"),
     "genbounds.samples": ("Sample",),
     "genbounds.validation": ("InputError",),

@@ -25,7 +25,7 @@ from experiments.accuracy.mixtures import BANDWIDTH, Gaussians, World, gaussian
 from experiments.record import exact_limits
 from genbounds.estimators import MixtureDistance, least_distance
 from genbounds.estimators.kernels._crossed import simplex_minimum
-from genbounds.select._mixture import MixtureLoop
+from genbounds.mixtures._online import MixtureLoop
 
 OPTIONS = {"kad": {"bandwidth": BANDWIDTH}, "fd": None, "rke": {"bandwidth": BANDWIDTH}}
 

@@ -22,7 +22,7 @@ import numpy as np
 import genbounds as gb
 from experiments.record import exact_limits, record, stamp
 from genbounds.estimators.kernels._crossed import simplex_minimum
-from genbounds.select._mixture import MixtureLoop
+from genbounds.mixtures._online import MixtureLoop
 from genbounds.validation import Float
 
 PAGE = Path(__file__).parents[2] / "docs" / "evidence" / "selection_mixture.md"

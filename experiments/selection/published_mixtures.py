@@ -38,7 +38,7 @@ from experiments.record import crossed, rate, record, stamp, table, write_data
 from experiments.selection.mixtures import gap, shape, worlds
 from experiments.selection.store import Run, add_workers, study, workers_of
 from genbounds.estimators.kernels._crossed import simplex_minimum
-from genbounds.select._mixture import MixtureLoop
+from genbounds.mixtures._online import MixtureLoop
 from genbounds.validation import Float
 
 PAGE = Path(__file__).parents[2] / "docs" / "evidence" / "selection_mixture.md"

@@ -29,10 +29,10 @@ from genbounds.cli import (
 )
 from genbounds.cli._options import GROWING, metric_lines
 from genbounds.cli._terminal import complain, heard, write_errors
-from genbounds.decisions import MIXTURE_METRICS
 from genbounds.estimators import metric_names
 from genbounds.files import display
 from genbounds.files._errors import reason_of
+from genbounds.mixtures import MIXTURE_METRICS
 from genbounds.validation import InputError
 
 EXAMPLES = """Examples:

@@ -43,9 +43,9 @@ from genbounds.cli._terminal import (
     print_table,
     say,
 )
-from genbounds.decisions import MIXTURE_METRICS, Mixture, check_mixture
-from genbounds.decisions import mixture as find_mixture
 from genbounds.estimators import metric_spec
+from genbounds.mixtures import MIXTURE_METRICS, Mixture, check_mixture
+from genbounds.mixtures import mixture as find_mixture
 
 EXAMPLES = """Examples:
 

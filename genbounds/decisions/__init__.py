@@ -6,6 +6,9 @@ a training run (docs/tracking.md); `compare_recipes` compares recipes over their
 (docs/recipes.md).
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from genbounds.decisions._choice import best_of as best_of
 from genbounds.decisions._gate import Margin as Margin
 from genbounds.decisions._gate import Verdict as Verdict
@@ -15,10 +18,6 @@ from genbounds.decisions._gate import gate as gate
 from genbounds.decisions._looks import Checkpoint as Checkpoint
 from genbounds.decisions._looks import Look as Look
 from genbounds.decisions._looks import Track as Track
-from genbounds.decisions._mixture import MIXTURE_METRICS as MIXTURE_METRICS
-from genbounds.decisions._mixture import Mixture as Mixture
-from genbounds.decisions._mixture import check_mixture as check_mixture
-from genbounds.decisions._mixture import mixture as mixture
 from genbounds.decisions._monitor import Monitor as Monitor
 from genbounds.decisions._plan import Plan as Plan
 from genbounds.decisions._plan import check_targets as check_targets
@@ -30,3 +29,19 @@ from genbounds.decisions._recipes import compare_recipes as compare_recipes
 from genbounds.decisions._recipes import rank_recipes as rank_recipes
 from genbounds.decisions._track import track as track
 from genbounds.decisions._track import track_estimates as track_estimates
+
+if TYPE_CHECKING:
+    from genbounds.mixtures import MIXTURE_METRICS as MIXTURE_METRICS
+    from genbounds.mixtures import Mixture as Mixture
+    from genbounds.mixtures import check_mixture as check_mixture
+    from genbounds.mixtures import mixture as mixture
+
+_MIXTURES = ("MIXTURE_METRICS", "Mixture", "check_mixture", "mixture")
+
+# Mixtures are a leaf above: these documented names are looked up there when they are asked for.
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        if name in _MIXTURES:
+            return getattr(import_module("genbounds.mixtures"), name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

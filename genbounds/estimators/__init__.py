@@ -7,6 +7,9 @@ metric; `FrechetReference`, `KernelReference`, `NeighbourReference`, `Estimate`,
 `difference` serve code that scores many models, such as selection.
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from genbounds.core.checks import row_ids as row_ids
 from genbounds.core.checks import shared_rows as shared_rows
 from genbounds.core.difference import EstimateDifference as EstimateDifference
@@ -51,13 +54,10 @@ from genbounds.estimators.frechet import FEW_RATIO as FEW_RATIO
 from genbounds.estimators.frechet import SPLIT_RATIO as SPLIT_RATIO
 from genbounds.estimators.frechet import ByClass as ByClass
 from genbounds.estimators.frechet import FrechetReference as FrechetReference
-from genbounds.estimators.frechet import MixtureDistance as MixtureDistance
-from genbounds.estimators.frechet import Potentials as Potentials
 from genbounds.estimators.frechet import RunningFrechet as RunningFrechet
 from genbounds.estimators.frechet import frechet_by_class as frechet_by_class
 from genbounds.estimators.frechet import frechet_distance as frechet_distance
 from genbounds.estimators.frechet import frechet_infinity as frechet_infinity
-from genbounds.estimators.frechet import frechet_mixture as frechet_mixture
 from genbounds.estimators.frechet import gaussian_bias as gaussian_bias
 from genbounds.estimators.frechet import (
     gaussian_bias_beyond_second_order as gaussian_bias_beyond_second_order,
@@ -65,7 +65,6 @@ from genbounds.estimators.frechet import (
 from genbounds.estimators.frechet import (
     gaussian_influence_variance as gaussian_influence_variance,
 )
-from genbounds.estimators.frechet import least_distance as least_distance
 from genbounds.estimators.frechet import transport_from_sums as transport_from_sums
 from genbounds.estimators.inception import RunningInception as RunningInception
 from genbounds.estimators.inception import inception_estimate as inception_estimate
@@ -83,7 +82,6 @@ from genbounds.estimators.kernels import crossed_squares as crossed_squares
 from genbounds.estimators.kernels import kernel_distance as kernel_distance
 from genbounds.estimators.kernels import kernel_inception_distance as kernel_inception_distance
 from genbounds.estimators.kernels import median_bandwidth as median_bandwidth
-from genbounds.estimators.kernels import mixture_estimate as mixture_estimate
 from genbounds.estimators.kernels import squared_kernel_sum as squared_kernel_sum
 from genbounds.estimators.neighbours import Ceiling as Ceiling
 from genbounds.estimators.neighbours import NeighbourReference as NeighbourReference
@@ -101,6 +99,30 @@ from genbounds.estimators.vendi import vendi_estimate as vendi_estimate
 from genbounds.estimators.vendi import vendi_metric as vendi_metric
 from genbounds.estimators.vendi import vendi_options as vendi_options
 from genbounds.estimators.vendi import vendi_score as vendi_score
+
+if TYPE_CHECKING:
+    from genbounds.mixtures import MixtureDistance as MixtureDistance
+    from genbounds.mixtures import Potentials as Potentials
+    from genbounds.mixtures import frechet_mixture as frechet_mixture
+    from genbounds.mixtures import least_distance as least_distance
+    from genbounds.mixtures import mixture_estimate as mixture_estimate
+
+_MIXTURES = (
+    "MixtureDistance",
+    "Potentials",
+    "frechet_mixture",
+    "least_distance",
+    "mixture_estimate",
+)
+
+# Mixtures are a leaf above: these documented names are looked up there when they are asked for.
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        if name in _MIXTURES:
+            return getattr(import_module("genbounds.mixtures"), name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 # By the names that everybody uses.
 fid, kid = frechet_distance, kernel_inception_distance

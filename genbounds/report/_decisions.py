@@ -21,8 +21,9 @@ from genbounds.report.wording import metric_title, sentence, stop_reason
 from genbounds.results import Diagnostic
 
 if TYPE_CHECKING:
-    from genbounds.decisions import Mixture, Plan, Verdict
-    from genbounds.select import MixtureSelection, SelectionPlan
+    from genbounds.decisions import Plan, Verdict
+    from genbounds.mixtures import Mixture, MixtureSelection
+    from genbounds.select import SelectionPlan
 
 
 def _lead(result: Verdict | Mixture | MixtureSelection | Plan | SelectionPlan) -> str:

@@ -8,12 +8,14 @@ Method and measurements: docs/selection.md.
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from genbounds.estimators import CustomMetric
 from genbounds.select._arms import EncodedArm, FeatureArm
 from genbounds.select._boundary import critical_value, crossing_probability, look_sizes
 from genbounds.select._certificate import Certificate
 from genbounds.select._context_selection import ContextSelection
-from genbounds.select._mixture_selection import MixtureSelection
 from genbounds.select._plan import plan
 from genbounds.select._run import run
 from genbounds.select._selection import ArmStatus, History, Look, Selection
@@ -39,6 +41,20 @@ from genbounds.select.policies import (
     Uniform,
     fd_bonus,
 )
+
+if TYPE_CHECKING:
+    from genbounds.mixtures import MixtureSelection as MixtureSelection
+
+_MIXTURES = ("MixtureSelection",)
+
+# Mixtures are a leaf above: these documented names are looked up there when they are asked for.
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        if name in _MIXTURES:
+            return getattr(import_module("genbounds.mixtures"), name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 __all__ = [
     "run",

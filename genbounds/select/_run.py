@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
 from numbers import Real
 from pathlib import Path
-from typing import Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
@@ -30,14 +30,15 @@ from genbounds.select._budget import Budget
 from genbounds.select._context_selection import Context, ContextSelection
 from genbounds.select._contexts import arms_in, check_contexts, run_in_contexts
 from genbounds.select._loop import Loop
-from genbounds.select._mixture import ALLOCATIONS, MixtureLoop, MixtureSettings
-from genbounds.select._mixture_selection import MixtureSelection
 from genbounds.select._selection import Selection
 from genbounds.select._settings import Settings
 from genbounds.select._state import State
 from genbounds.select._summary import summarise
 from genbounds.select.policies import POLICIES, Policy
 from genbounds.validation import InputError, calling, check_choice, check_confidence, check_count
+
+if TYPE_CHECKING:
+    from genbounds.mixtures import MixtureSelection
 
 LARGEST_COST = 1e100
 """Of a sample: what a run costs is then a finite number as well."""
@@ -262,6 +263,9 @@ def run(  # type: ignore[misc]  # the short overloads take the same parameters
     }
     costs = _by_arm("cost", cost, arms)
     if target == "mixture":
+        # A leaf above selection: this documented target is the one door to it.
+        from genbounds.mixtures._online import ALLOCATIONS, MixtureLoop, MixtureSettings
+
         _does_not_apply(
             "to target 'mixture'", top=top != 1, joins=joins, record=record, progress=progress
         )

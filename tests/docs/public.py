@@ -32,11 +32,17 @@ def names(package: ModuleType) -> list[str]:
     tree = ast.parse(Path(package.__file__).read_text(encoding="utf-8"))
     return [
         alias.name
-        for node in tree.body
+        for node in [*tree.body, *aliases(tree)]
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
         if alias.asname == alias.name
     ]
+
+
+def aliases(tree: ast.Module) -> list[ast.stmt]:
+    """Return what is written for type checkers: names that live in a package above."""
+    blocks = [node for node in tree.body if isinstance(node, ast.If)]
+    return [node for block in blocks for node in block.body]
 
 
 def public_objects() -> Iterator[tuple[str, object]]:

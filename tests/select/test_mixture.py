@@ -22,8 +22,7 @@ from genbounds.estimators import (
     median_bandwidth,
     metric_spec,
 )
-from genbounds.select import FeatureArm
-from genbounds.select._mixture_gap import (
+from genbounds.mixtures._kernel_gap import (
     PILOT,
     KernelJudge,
     _estimated,
@@ -31,6 +30,7 @@ from genbounds.select._mixture_gap import (
     kernel_gaps,
     rke_gap_bound,
 )
+from genbounds.select import FeatureArm
 from genbounds.validation import InputError
 
 RNG = np.random.default_rng(0)
@@ -442,7 +442,7 @@ def test_a_bound_without_standard_errors_is_seen():
     for seed in range(12):
         with pytest.MonkeyPatch.context() as patch:
             for name in ("_reach", "_unseen"):
-                patch.setattr(f"genbounds.select._mixture_gap.{name}", lambda *given: 0.0)
+                patch.setattr(f"genbounds.mixtures._kernel_gap.{name}", lambda *given: 0.0)
             wrong += any(
                 high < true for high, true in bounds(world, seed, limit=150, reference=200)
             )

@@ -1,8 +1,7 @@
 """The Fréchet distance: from moments alone, or from rows with its bias removed and an interval.
 
-`_distance` has the public functions, `_by_class` that of every class and `_mixed` that of mixtures;
-`_potentials` bounds the distance of all mixtures from below. `_reference` scores any number of
-models against one reference.
+`_distance` has the public functions, `_by_class` that of every class.
+`_reference` scores any number of models against one reference.
 `_strategies` chooses the method by the number of samples per dimension: `_by_fit` for few,
 `_by_expansion` for more, `_by_design` for groups, strata and shared units; all end in `_outcome`.
 `_sample` prepares one sample and `_pair` joins two. `_expansion` is the mathematics of the
@@ -22,11 +21,6 @@ from genbounds.estimators.frechet._known_moments import (
     gaussian_influence_variance as gaussian_influence_variance,
 )
 from genbounds.estimators.frechet._metric import FD as FD
-from genbounds.estimators.frechet._mixed import FrechetMixture as FrechetMixture
-from genbounds.estimators.frechet._mixed import MixtureDistance as MixtureDistance
-from genbounds.estimators.frechet._mixed import frechet_mixture as frechet_mixture
-from genbounds.estimators.frechet._mixed import least_distance as least_distance
-from genbounds.estimators.frechet._potentials import Potentials as Potentials
 from genbounds.estimators.frechet._reference import FrechetReference as FrechetReference
 from genbounds.estimators.frechet._running import RunningFrechet as RunningFrechet
 from genbounds.estimators.frechet._sample import FEW_RATIO as FEW_RATIO

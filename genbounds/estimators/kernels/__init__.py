@@ -2,8 +2,8 @@
 
 Distances: `_kid` and `_distance` have the public functions, `_reference` scores many models against
 one reference, `_choice` fits a kernel of `_pair_kernels` to it, `_rows` and `_designed` are the
-mathematics, of independent rows and of others, `_folds` and `_crossed` compare many models, and
-mixtures of them (`_mixed`), at once.
+mathematics, of independent rows and of others, `_folds` and `_crossed` compare many models
+at once.
 Kernels with k(x, x) = 1 on one sample, for the Vendi family and RKE (`_rke`): `_kernel_rows`.
 """
 
@@ -21,7 +21,6 @@ from genbounds.estimators.kernels._metrics import CMMD as CMMD
 from genbounds.estimators.kernels._metrics import ENERGY as ENERGY
 from genbounds.estimators.kernels._metrics import KAD as KAD
 from genbounds.estimators.kernels._metrics import KID as KID
-from genbounds.estimators.kernels._mixed import mixture_estimate as mixture_estimate
 from genbounds.estimators.kernels._parameters import PolynomialKernel as PolynomialKernel
 from genbounds.estimators.kernels._parameters import median_bandwidth as median_bandwidth
 from genbounds.estimators.kernels._reference import KernelReference as KernelReference

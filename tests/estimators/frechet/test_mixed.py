@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 import genbounds as gb
 from genbounds.core.checks import inspect_rows
 from genbounds.estimators import FrechetReference, difference, frechet_mixture
-from genbounds.estimators.frechet import _mixed
-from genbounds.estimators.frechet._mixed import MixtureDistance, least_distance
 from genbounds.estimators.kernels import folded
+from genbounds.mixtures import _frechet as _mixed
+from genbounds.mixtures._frechet import MixtureDistance, least_distance
 
 D = 3
 

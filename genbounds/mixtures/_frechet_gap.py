@@ -22,16 +22,14 @@ from numpy.typing import NDArray
 from genbounds.estimators import (
     Estimate,
     FrechetReference,
-    MixtureDistance,
     Moments,
-    Potentials,
     SampleError,
     difference,
-    least_distance,
 )
-from genbounds.estimators.frechet._mixed import assuming
+from genbounds.mixtures._frechet import MixtureDistance, assuming, least_distance
+from genbounds.mixtures._kernel_gap import FEWER, PILOT, Gaps, Weighed, parts
+from genbounds.mixtures._potentials import Potentials
 from genbounds.samples import Sample
-from genbounds.select._mixture_gap import FEWER, PILOT, Gaps, Weighed, parts
 from genbounds.validation import Float, InputError
 
 LEAST_RATIO = 2

@@ -12,17 +12,17 @@ from numpy.typing import NDArray
 from genbounds._text import count, short, shown
 from genbounds.arms import Arm
 from genbounds.estimators import MetricSpec, Moments
+from genbounds.mixtures._frechet_gap import FrechetJudge
+from genbounds.mixtures._kernel_gap import Gaps, KernelJudge
+from genbounds.mixtures._selection import MixtureSelection
 from genbounds.results import Diagnostic, Score, all_reliable
 from genbounds.samples import Sample, features_of
 from genbounds.select._arms import FeatureArm, rows_in_all
 from genbounds.select._boundary import look_sizes
 from genbounds.select._budget import Budget
 from genbounds.select._first_look import MINIMUM_LOOK
-from genbounds.select._frechet_gap import FrechetJudge
 from genbounds.select._independence import rows_of_another
 from genbounds.select._loop import ORDER_ERROR
-from genbounds.select._mixture_gap import Gaps, KernelJudge
-from genbounds.select._mixture_selection import MixtureSelection
 from genbounds.select._sampler import Sampler
 from genbounds.select._summary import statuses
 from genbounds.validation import Float, InputError, check_features, check_finite

@@ -13,11 +13,11 @@ from genbounds.estimators import (
     Estimate,
     MetricSpec,
     Quadratic,
-    frechet_mixture,
-    mixture_estimate,
     student_quantile,
 )
 from genbounds.estimators._crossed import crossed_means
+from genbounds.mixtures._frechet import frechet_mixture
+from genbounds.mixtures._kernel import mixture_estimate
 from genbounds.results import Diagnostic
 from genbounds.validation import Float
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from genbounds._tables import InHand, Line
 from genbounds._text import interval, number, percent, shown
-from genbounds.decisions._judged import Judged, judged_by_folds, judged_by_halves
 from genbounds.estimators import MetricSpec, metric_spec
+from genbounds.mixtures._judged import Judged, judged_by_folds, judged_by_halves
 from genbounds.origins import check_same_encoder, origin_of, origin_warnings
 from genbounds.results import Diagnostic, Score, all_reliable, hedged, titled
 from genbounds.validation import InputError, calling, check_count, check_open_unit

@@ -32,10 +32,10 @@ from genbounds.estimators import (
     Quadratic,
     heavy_tails,
     median_bandwidth,
-    mixture_estimate,
     vendi_options,
 )
 from genbounds.estimators._crossed import crossed_means
+from genbounds.mixtures._kernel import mixture_estimate
 from genbounds.results import Diagnostic
 from genbounds.select._certificate import skewed, studentised
 from genbounds.validation import Float
