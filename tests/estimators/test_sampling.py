@@ -654,3 +654,14 @@ def test_halving_adds_its_noise_to_the_inception_score_of_rows_and_of_groups():
         added = debiased.variance - plugin.variance
         assert added == pytest.approx(plugin.quadratic_variance / 9.0, rel=1e-6)
         assert added > 0.0
+
+
+@pytest.mark.parametrize(("largest", "doubted"), [(60, False), (200, True)])
+def test_one_group_with_much_of_the_weight_is_told(largest, doubted):
+    """Fourteen groups of 10 beside it: its value leans by 0.7 standard errors at 200 rows."""
+    rng = np.random.default_rng(11)
+    groups = np.repeat(np.arange(15), [largest, *[10] * 14])
+    x = rng.normal(size=(15, 3))[groups] + rng.normal(size=(groups.size, 3))
+    real = gb.Moments(np.zeros(3), np.eye(3))
+    score = gb.frechet_distance(gb.Sample(x, groups=groups), real)
+    assert ("few-samples" in codes(score, "unreliable")) == doubted
