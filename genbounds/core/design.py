@@ -27,7 +27,7 @@ Index = NDArray[np.intp]
 
 DOMINANT_SHARE = 0.4
 """Of the weight, from which on one unit makes the value of a distance lean: its bias is half of a
-standard error there, nine tenths at a share of 0.74 (FD, d = 4, fourteen groups of 10 beside it)."""
+standard error there, nine tenths at a share of 0.74 (FD, d = 4, beside fourteen groups of 10)."""
 
 LEAST_HALVED = 4
 """Units of a stratum from which it can be halved: either half must show how units vary."""
