@@ -157,7 +157,7 @@ def test_curvature_and_quadratic_variance_are_means_over_pairs(side):
         [(derivatives(rows, other, list(pair))[1] - own[list(pair)].sum()) / 2 for pair in pairs]
     )
     products = [error.influence[i] * error.influence[j] for i, j in pairs]
-    assert error.curvature == pytest.approx(np.mean(products * kernel) / n**2, rel=1e-8)
+    assert error.curvature == pytest.approx(2 * np.sum(products * kernel) / n**4, rel=1e-8)
     rng = np.random.default_rng(0)
     seen = [errors(*shuffled(rng, *samples))[side].quadratic_variance for _ in range(300)]
     assert np.mean(seen) == pytest.approx(2 * np.mean(kernel**2) / n**2, rel=0.2)
