@@ -276,6 +276,10 @@ V24 = (
     stated("Theorem 3(a)", "FKEA", "v24.fkea"),
     stated("Theorem 3(b)", "Nyström", "v24.nystrom-product",
            "a product under the root, which is 0 where λ_r = 0"),
+    Row(item="Section 5, Nyström", what="t landmarks, scikit-learn's map",
+        file="genbounds/estimators/vendi/_approximations.py", command=_VENDI,
+        note="`gb.vendi_score(method=\"nystrom\", components=t, landmarks=t)`; the default is 5t "
+        "landmarks, nearer to the truncated score"),
     stated("Theorem 3(b), landmarks", "t ≥ r τ log n", "v24.nystrom",
            "with the error of App. A.5, a sum under the root"),
     stated("A.5", "Theorem 3(b) as proved, t ≥ C r log n", "v24.nystrom-proof",

@@ -31,6 +31,7 @@ from genbounds.validation import InputError
 PROBES, STEPS = 64, 16
 
 LANDMARKS_PER_COMPONENT = 5
+"""As many as the components, as in V24, leave out trace, whose lift makes scores too large."""
 
 ROWS_PER_EIGENVALUE = 10
 """With fewer, bias can be left, so that the interval is widened."""
@@ -58,7 +59,10 @@ def nystrom(job: Job) -> Estimate:
     t = job.components
     unweighted(job)
     enough_rows(job, t)
-    landmarks = min(LANDMARKS_PER_COMPONENT * t, job.n)
+    landmarks = job.landmarks or min(LANDMARKS_PER_COMPONENT * t, job.n)
+    if not t <= landmarks <= job.n:
+        legal = f"must be from {t}, the components, to {job.n}, the rows"
+        raise InputError(f"{legal}; got {landmarks}.", argument="landmarks")
     spectrum, trace = nystrom_spectrum(job.rows, landmarks, job.seed)
     found = _estimate(job, "nystrom", f"vendi, nystrom, truncated at t={t}", spectrum, ())
     return replace(

@@ -46,6 +46,8 @@ class Job:
     components : int
         Eigenvalues kept, frequencies or deflated eigenpairs, as the method has it.
     seed : int
+    landmarks : int or None
+        Of the Nyström approximation, where the caller says how many.
     every_row : bool
         Whether the influence of every row is wanted.
     design : Design or None
@@ -57,6 +59,7 @@ class Job:
     plugin: bool
     components: int
     seed: int
+    landmarks: int | None
     every_row: bool
     design: Design | None = None
 

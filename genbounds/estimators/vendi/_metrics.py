@@ -25,7 +25,8 @@ from genbounds.estimators.vendi._score import (
 from genbounds.samples import features_of
 from genbounds.validation import InputError, check_features, check_finite
 
-OPTIONS = ("kernel", "bandwidth", "order", "method", "components", "seed")
+SETTINGS = ("method", "components", "landmarks", "seed")
+OPTIONS = ("kernel", "bandwidth", "order", *SETTINGS)
 
 
 def vendi_metric(
@@ -100,7 +101,7 @@ def vendi_options(
     if not (isinstance(kernel, str) and kernel == "precomputed"):
         check_kernel(kernel, given.get("bandwidth"))
     order, components = check_order(given.get("order", 1.0)), given.get("components")
-    check_settings(method=given.get("method"), components=components, seed=given.get("seed", 0))
+    check_settings(**{name: given[name] for name in SETTINGS if name in given})
     radial, note = _is_radial(kernel), ""
     if radial and given.get("bandwidth") is None:
         if not samples:

@@ -14,6 +14,7 @@ import genbounds as gb
 from genbounds.estimators import median_bandwidth, rank, vendi_estimate
 from genbounds.simulate import RbfArm, vendi_truth
 from tests.estimators.vendi.kernels import KERNELS, features
+from tests.refusal import refused
 from tests.warnings_of import codes
 
 ORDERS = [0.5, 1.0, 1.7, 2.0, 4.0, math.inf]
@@ -256,3 +257,44 @@ def test_bad_input_is_one_clear_error(x, arguments, message):
 def test_truth_of_the_arms_by_hand():
     assert vendi_truth(np.array([0.5, 0.5]), 1.0) == pytest.approx(2.0)
     assert vendi_truth(np.array([0.5, 0.3, 0.2]), 2.0, 2) == pytest.approx(1 / (0.6**2 + 0.4**2))
+
+
+@pytest.mark.parametrize("landmarks", [20, 37])
+def test_landmarks_are_those_of_scikit_learns_map(landmarks):
+    """`landmarks=components` is the published method: as many rows drawn as eigenvalues kept."""
+    kernel_approximation = pytest.importorskip("sklearn.kernel_approximation")
+    x, t, sigma = features(n=300, d=4), 20, 2.0
+    given = {"method": "nystrom", "components": t, "bandwidth": sigma, "estimator": "plugin"}
+    drawn = np.random.default_rng(3).choice(300, landmarks, replace=False)
+    mapped = kernel_approximation.Nystroem(gamma=0.5 / sigma**2, n_components=landmarks)
+    spectrum = np.linalg.svd(mapped.fit(x[drawn]).transform(x), compute_uv=False) ** 2 / 300
+    kept = spectrum[:t] + (1.0 - spectrum[:t].sum()) / t
+    got = gb.vendi_score(x, landmarks=landmarks, seed=3, **given)
+    assert_allclose(got.value, np.exp(-(kept * np.log(kept)).sum()), rtol=1e-9)
+    assert f"{landmarks} landmarks" in str(got.details)
+
+
+def test_five_landmarks_a_component_are_nearer_to_the_truncated_score():
+    x = features(n=600, d=6)
+    given = {"components": 30, "bandwidth": 2.0, "estimator": "plugin"}
+    exact = gb.vendi_score(x, method="truncated", **given).value
+    ours, published = (
+        gb.vendi_score(x, method="nystrom", landmarks=landmarks, **given).value
+        for landmarks in (None, 30)
+    )
+    assert ours == gb.vendi_score(x, method="nystrom", landmarks=150, **given).value
+    assert abs(ours - exact) < 0.2 * abs(published - exact)
+
+
+@pytest.mark.parametrize(
+    ("method", "landmarks", "words"),
+    [
+        ("nystrom", 9, "must be from 10, the components, to 60, the rows; got 9"),
+        ("nystrom", 61, "must be from 10"),
+        ("nystrom", 0, "at least 1; got 0"),
+        ("truncated", 10, "method 'nystrom' only"),
+    ],
+)
+def test_landmarks_that_cannot_be_are_refused(method, landmarks, words):
+    with refused("`landmarks`", words):
+        gb.vendi_score(features(n=60), method=method, components=10, landmarks=landmarks)
