@@ -34,6 +34,13 @@ class FolderEncoder:
         return out
 
 
+def which_encoder(kind: str) -> str:
+    """Say which encoder turns what is there, in words, into features."""
+    if "text" in kind:
+        return "add --encoder sentence-transformers:MODEL"
+    return "add --encoder inception (the FID of most papers), or inception:clean, dinov2, clip"
+
+
 @contextmanager
 def open_encoder(
     name: str | None, options: Mapping[str, Any], *, out: Path | None

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genbounds._text import quoted, said_by
+from genbounds.cli._encoding import which_encoder
 from genbounds.cli._input import FOLDER_LABELS, FOLDERS, Drawing, Input
 from genbounds.cli._plausible import check_widths, probabilities
 from genbounds.cli._reading import settle_labels
@@ -270,10 +271,8 @@ def _encoded(path: Path, name: str, encoder: FolderEncoder | None) -> Path:
     if encoder is None and path.is_dir() and path.suffix.lower() in FORMATS:
         raise InputError(f"{display(path)}: is a folder: give the file inside it.")
     if encoder is None:
-        raise InputError(
-            f"{display(path)} is {media_kind(path)}: pass --encoder NAME, or give a file of "
-            "features."
-        )
+        kind = media_kind(path) or "something to encode"
+        raise InputError(f"{display(path)} is {kind}: {which_encoder(kind)}.")
     return encoder.features(path, name)
 
 

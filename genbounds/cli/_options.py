@@ -199,7 +199,8 @@ EncoderName = Annotated[
     typer.Option(
         "--encoder",
         metavar="NAME",
-        help="Encoder of images or texts: timm:MODEL, torchvision:MODEL, open_clip:MODEL, "
+        help="Encoder of images or texts: inception, inception:clean, inception:tf, dinov2, "
+        "clip, timm:MODEL, torchvision:MODEL, open_clip:MODEL, "
         "pytorch-fid:2048, sentence-transformers:MODEL, torchscript:FILE, onnx:FILE or "
         "module:function.",
         show_default=False,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from genbounds._text import number
+from genbounds.cli._encoding import which_encoder
 from genbounds.cli._inputs import options, renamed
 from genbounds.cli._options import AsJson, Device, EncoderName, Precision, Weights, offer
 from genbounds.cli._terminal import (
@@ -28,7 +29,7 @@ EXAMPLES = """Examples:
 
 \b
 genbounds features photos/ --encoder timm:vit_small_patch14_dinov2 --weights dinov2.pth --out real.safetensors
-genbounds features shard-*.tar --encoder pytorch-fid:2048 --moments stats.npz
+genbounds features shard-*.tar --encoder inception --moments stats.npz
 genbounds features texts.jsonl --encoder sentence-transformers:all-MiniLM-L6-v2 --out texts.safetensors
 genbounds features clips/ --items files --encoder my_audio:embed --out clips.npz
 genbounds features photos/ --encoder my_model:embed --part 2/8 --out real-2.safetensors
@@ -189,7 +190,7 @@ def features(
     Nothing is downloaded: weights come from a file that you name or a cache that is filled. After
     an interruption the same command goes on.
     """
-    from genbounds.features import FAMILIES, KINDS, extract, load_encoder, open_source
+    from genbounds.features import KINDS, extract, load_encoder, open_source
 
     if out is None and moments is None:
         raise InputError("nothing to write: give --out FILE, --moments FILE or both.")
@@ -209,8 +210,8 @@ def features(
     source = open_source(inputs, items=items, field=field)  # type: ignore[arg-type]
     if encoder is None and source.kind != "rows":
         raise InputError(
-            f"{display(inputs[0])} holds {source.kind}: pass --encoder to turn them into features "
-            f" ({', '.join(f'{name}:…' for name in FAMILIES)} or module:function)."
+            f"{display(inputs[0])} holds {source.kind}: {which_encoder(source.kind)}, or another "
+            "of `genbounds features --help`."
         )
     if source.kind in ("rows", "texts") and preprocessing:
         raise InputError(

@@ -131,8 +131,8 @@ class Preprocessing:
         return clipped
 
 
-def _planes(image: Any, channels: int) -> list[NDArray[np.float32]]:
-    """Return the channels of an image as float32 arrays with values from 0 to 255."""
+def as_picture(image: Any) -> Any:
+    """Return a Pillow image, or a uint8 array (h, w), (h, w, 1) or (h, w, 3), as a Pillow image."""
     from PIL import Image
 
     if isinstance(image, np.ndarray):
@@ -148,6 +148,12 @@ def _planes(image: Any, channels: int) -> list[NDArray[np.float32]]:
         raise InputError(
             f"an image must be a Pillow image or an array; got {type(image).__name__}."
         )
+    return image
+
+
+def _planes(image: Any, channels: int) -> list[NDArray[np.float32]]:
+    """Return the channels of an image as float32 arrays with values from 0 to 255."""
+    image = as_picture(image)
     if image.mode in _SIXTEEN_BITS:  # Pillow's own conversion would clip at 255
         grey = np.asarray(image).astype(np.float32) / np.float32(257.0)
         return [grey] * channels

@@ -160,7 +160,8 @@ CALLS = {
     FD + "gone.npy": "genbounds: gone.npy: no such file: check the path.",
     "score gone.npy good.npy": "genbounds: gone.npy: no such file: check the path.",
     FD + "folder": (
-        "genbounds: folder is a folder of images: pass --encoder NAME, or give a file of features."
+        "genbounds: folder is a folder of images: add --encoder inception (the FID of most "
+        "papers), or inception:clean, dinov2, clip."
     ),
     FD + "folder.npy": "genbounds: folder.npy: is a folder: give the file inside it.",
     FD + "empty.npy": "genbounds: empty.npy: the file is empty: write it again.",
@@ -325,11 +326,14 @@ PARTS = {
     "features x.csv --out y.npy": ["genbounds: x.csv: has no known ending: give"],
     "features folder --out y.npy": ["genbounds: folder: has no images (.png, ", "check the path."],
     "features real.npy --out y.npy --encoder what": [
-        "genbounds: `--encoder` must be one of timm:",
+        "genbounds: `--encoder` must be one of inception, ",
         "got 'what'",
     ],
     "features folder --out y.npy --encoder nomodule:f": ["genbounds: folder: has no images"],
-    FD + "good.npy --encoder what": ["genbounds: `--encoder` must be one of timm:", "got 'what'"],
+    FD + "good.npy --encoder what": [
+        "genbounds: `--encoder` must be one of inception, ",
+        "got 'what'",
+    ],
     SELECT + "json:loads --budget 100 --logits": ["`--logits`"],
     "audit o24.hoeffding --backend dask --scheduler ftp": [
         "genbounds: `--scheduler` 'ftp' does not answer",

@@ -184,7 +184,7 @@ def test_live_arms_behind_an_encoder(run, folders):
     ("arguments", "message"),
     [
         (["real"], "nothing to write: give --out FILE"),
-        (["real", "--out", "x.npy"], "real holds images: pass --encoder"),
+        (["real", "--out", "x.npy"], "real holds images: add --encoder"),
         (["real", *TOY, "--out", "x.npy", "--mean", "a,b"], "`--mean` must be numbers"),
         (["real", *TOY, "--out", "x.npy", "--batch", "0"], "`--batch` must be"),
         (["real", *TOY, "--out", "x.npy", "--items", "songs"], "`--items` must be"),
@@ -222,7 +222,7 @@ def test_scores_need_an_encoder_for_folders(run, folders):
     root, _ = folders
     done = run("score", root / "real", root / "dark")
     assert done.code == 2
-    assert "real is a folder of images: pass --encoder" in done.err
+    assert "real is a folder of images: add --encoder inception" in done.err
     done = run("score", root / "real", root / "dark", "--weights", "x")
     assert "`--weights` needs --encoder" in done.err
 

@@ -196,7 +196,8 @@ LINES = {
     # encoders
     "unknown": (
         loaded("resnet50"),
-        "`encoder` must be one of timm:…, torchvision:…, open_clip:…, pytorch-fid:…, "
+        "`encoder` must be one of inception, dinov2, clip, inception:…, timm:…, torchvision:…, "
+        "open_clip:…, pytorch-fid:…, "
         "sentence-transformers:…, torchscript:…, onnx:…, python:…, or none; got 'resnet50'.",
     ),
     "no module": (

@@ -4,25 +4,32 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from genbounds.features._encoder import Encoder
 from genbounds.features._entry_point import is_entry_point
+from genbounds.features.encoders._inception import (
+    inception_encoder,
+    inception_weights,
+    pytorch_fid_encoder,
+    pytorch_fid_weights,
+)
 from genbounds.features.encoders._onnx import onnx_encoder
-from genbounds.features.encoders._open_clip import open_clip_encoder
+from genbounds.features.encoders._open_clip import open_clip_encoder, open_clip_weights
 from genbounds.features.encoders._python import NoEncoder, python_encoder
-from genbounds.features.encoders._pytorch_fid import pytorch_fid_encoder
 from genbounds.features.encoders._request import PRECISIONS, Request
 from genbounds.features.encoders._sentences import sentence_encoder
-from genbounds.features.encoders._timm import timm_encoder
+from genbounds.features.encoders._timm import timm_encoder, timm_weights
 from genbounds.features.encoders._torchscript import torchscript_encoder
-from genbounds.features.encoders._torchvision import torchvision_encoder
-from genbounds.features.encoders._weights import offline
+from genbounds.features.encoders._torchvision import torchvision_encoder, torchvision_weights
+from genbounds.features.encoders._weights import Weights, find_weights, offline
 from genbounds.origins import RANDOM
 from genbounds.validation import InputError, check_choice
 
 FAMILIES: dict[str, Callable[[Request], Encoder]] = {
+    "inception": inception_encoder,
     "timm": timm_encoder,
     "torchvision": torchvision_encoder,
     "open_clip": open_clip_encoder,
@@ -33,6 +40,24 @@ FAMILIES: dict[str, Callable[[Request], Encoder]] = {
     "python": python_encoder,
 }
 """What may stand before the colon of an encoder's name."""
+
+_WEIGHTS: dict[str, Callable[[Request], Weights]] = {
+    "inception": inception_weights,
+    "timm": timm_weights,
+    "torchvision": torchvision_weights,
+    "open_clip": open_clip_weights,
+    "pytorch-fid": pytorch_fid_weights,
+}
+"""Which file a family needs, beside the model itself."""
+
+SHORT: dict[str, tuple[str, dict[str, Any]]] = {
+    "inception": ("inception:pytorch", {}),
+    # Stein et al. 2023: ViT-L/14 at 224 x 224.
+    "dinov2": ("timm:vit_large_patch14_dinov2", {"size": 224, "fit": "stretch"}),
+    # Kynkäänniemi et al. 2023: OpenAI's ViT-B/32.
+    "clip": ("open_clip:ViT-B-32/openai", {}),
+}
+"""Short names: the encoder, and its own preprocessing."""
 
 
 def load_encoder(
@@ -48,9 +73,12 @@ def load_encoder(
     Parameters
     ----------
     name : str
+        | ``inception``, ``inception:clean``, ``inception:tf``: network and pixels of the Fréchet
+          inception distance as pytorch-fid, clean-fid and torch-fidelity compute it.
+        | ``dinov2``: ViT-L/14 at 224 × 224; ``clip``: OpenAI's ViT-B/32.
         | ``timm:MODEL``, ``torchvision:MODEL``, ``open_clip:MODEL``: image models by the names of
           those libraries; features are what enters the last layer (CLIP: the image embedding).
-        | ``pytorch-fid:2048``: the Inception network of the Fréchet inception distance.
+        | ``pytorch-fid:2048``: pytorch-fid's network with antialiased pixels; 64, 192 and 768 too.
         | ``sentence-transformers:MODEL``: texts.
         | ``torchscript:FILE``, ``onnx:FILE``: a model that takes (n, c, h, w) and returns (n, d).
         | ``module:function`` or ``python:module:function``: a function of a list of items that
@@ -75,13 +103,14 @@ def load_encoder(
     check_choice("precision", precision, PRECISIONS)
     if name == "none":
         return NoEncoder()
-    family, _, model = name.partition(":")
+    full, own = SHORT.get(name, (name, {}))
+    family, _, model = full.partition(":")
     if family not in FAMILIES and is_entry_point(name):
         family, model = "python", name
     if family not in FAMILIES or not model:
+        names = ", ".join((*SHORT, *(f"{known}:…" for known in FAMILIES)))
         raise InputError(
-            f"must be one of {', '.join(f'{known}:…' for known in FAMILIES)}, or none; "
-            f"got {name!r}.",
+            f"must be one of {names}, or none; got {name!r}.",
             argument="encoder",
         )
     request = Request(
@@ -91,7 +120,10 @@ def load_encoder(
         random=str(weights) == RANDOM,
         device=device,
         precision=precision,
-        overrides=dict(preprocessing or {}),
+        overrides={**own, **(preprocessing or {})},
     )
     with offline():
+        if family in _WEIGHTS and not request.random:
+            wanted = _WEIGHTS[family](request)
+            request = replace(request, path=find_weights(name, wanted, request.weights))
         return FAMILIES[family](request)

@@ -7,9 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from genbounds.features._preprocessing import Preprocessing
+from genbounds.features.encoders._weights import file_digest
+from genbounds.origins import RANDOM
 from genbounds.validation import InputError
 
 PRECISIONS = ("float32", "bfloat16", "float16")
+SEED = 0
+"""Of untrained weights."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +30,8 @@ class Request:
         A file, or a folder to look into; None: the libraries' own caches.
     random : bool
         Whether untrained weights were asked for.
+    path : Path or None
+        The file of weights that was found; None where they are random, or part of the model.
     device, precision : str
     overrides : dict
         Fields of `Preprocessing` that replace those of the model.
@@ -38,6 +44,12 @@ class Request:
     device: str
     precision: str
     overrides: dict[str, Any]
+    path: Path | None = None
+
+    @property
+    def digest(self) -> str:
+        """What stands for the weights in a file of features."""
+        return f"{RANDOM}, seed {SEED}" if self.path is None else file_digest(self.path)
 
     def preprocessing(self, **defaults: Any) -> Preprocessing:
         """Return the model's own preprocessing, with what the user asked for in its place."""

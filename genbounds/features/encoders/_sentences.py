@@ -13,7 +13,13 @@ from numpy.typing import NDArray
 
 from genbounds.features._encoder import Encoder, Kind
 from genbounds.features.encoders._request import Request
-from genbounds.features.encoders._weights import file_digest, find_weights, library, versions
+from genbounds.features.encoders._weights import (
+    Weights,
+    file_digest,
+    find_weights,
+    library,
+    versions,
+)
 from genbounds.files import display
 from genbounds.validation import InputError
 
@@ -49,9 +55,8 @@ def sentence_encoder(request: Request) -> Encoder:
         raise InputError(
             f"{request.name}: encodes texts: leave --size and the other image options out."
         )
-    folder = find_weights(
-        request.name, local, names=("modules.json",), repository=repository, folder=True
-    )
+    wanted = Weights(names=("modules.json",), repository=repository, folder=True)
+    folder = find_weights(request.name, wanted, local)
     library("torch", extra="text", needed_for=request.name)
     library_ = library("sentence_transformers", extra="text", needed_for=request.name)
     half = {} if request.precision == "float32" else {"dtype": request.precision}

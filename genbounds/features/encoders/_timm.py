@@ -3,42 +3,52 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import Any
 
 from genbounds.features._encoder import Encoder
 from genbounds.features.encoders._request import Request
 from genbounds.features.encoders._torch import (
-    UNTRAINED,
     building,
     check_weights,
-    file_names,
     no_such_model,
     pillow_name,
     torch_encoder,
 )
-from genbounds.features.encoders._weights import file_digest, find_weights, library
+from genbounds.features.encoders._weights import Weights, library, published
 
 
-def timm_encoder(request: Request) -> Encoder:
-    """Load ``timm:MODEL`` (``MODEL.TAG`` for particular weights)."""
+def timm_weights(request: Request) -> Weights:
+    """Say which file ``timm:MODEL`` needs (``MODEL.TAG`` for particular weights)."""
+    config = _timm(request).get_pretrained_cfg(request.model)
+    if config is None:
+        raise no_such_model(request, "timm.list_models(pretrained=True)")
+    repository = config.hf_hub_id
+    if repository and repository.endswith("/"):
+        repository += f"{config.architecture}.{config.tag}"
+    hub_names = (config.hf_hub_filename, "model.safetensors", "pytorch_model.bin")
+    return published(config.url, *(hub_names if repository else ()), repository=repository)
+
+
+def _timm(request: Request) -> Any:
     timm = library("timm", extra="encoders", needed_for=request.name)
     # Names with a colon would make timm ask the hub.
     if ":" in request.model or not timm.is_model(request.model.partition(".")[0]):
         raise no_such_model(request, "timm.list_models()")
+    return timm
+
+
+def timm_encoder(request: Request) -> Encoder:
+    """Load ``timm:MODEL``."""
+    timm, path = _timm(request), request.path
     options = {}
     with building(request):
         model = timm.create_model(request.model, pretrained=False)
-        published = model.pretrained_cfg
-        if request.overrides.get("size") and published.get("fixed_input_size"):
+        if request.overrides.get("size") and model.pretrained_cfg.get("fixed_input_size"):
             # A transformer's position embeddings are made for one size; timm resamples them.
             options["img_size"] = request.overrides["size"]
             model = timm.create_model(request.model, pretrained=False, **options)
-    digest = UNTRAINED
-    if not request.random:
-        path = _find(request, published)
-        digest = file_digest(path)
-        with building(request, path):
+    if path is not None:
+        with building(request):
             check_weights(path)
             # timm's own loader translates names and position embeddings. It is strict only with
             # the classifier in place: without, it would take any file for the model's.
@@ -52,24 +62,8 @@ def timm_encoder(request: Request) -> Encoder:
     return torch_encoder(
         request,
         model,
-        weights=digest,
         libraries=("timm", "torchvision"),
         **_preprocessing(timm.data.resolve_data_config(model=model)),
-    )
-
-
-def _find(request: Request, published: Any) -> Path:
-    url = published.get("url") or None
-    repository = published.get("hf_hub_id") or None
-    if repository and repository.endswith("/"):
-        repository += f"{published['architecture']}.{published['tag']}"
-    hub_names = (published.get("hf_hub_filename"), "model.safetensors", "pytorch_model.bin")
-    return find_weights(
-        request.name,
-        request.weights,
-        names=file_names(url, *(hub_names if repository else ())),
-        repository=repository,
-        url=url,
     )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 from zipfile import is_zipfile
 
 import numpy as np
@@ -17,15 +17,22 @@ from numpy.typing import NDArray
 from genbounds._process import silenced
 from genbounds.features._encoder import Kind
 from genbounds.features._preprocessing import Preprocessing, stack_images
-from genbounds.features.encoders._request import Request
+from genbounds.features.encoders._request import SEED, Request
 from genbounds.features.encoders._weights import library, versions
 from genbounds.files import display
-from genbounds.origins import RANDOM
 from genbounds.validation import InputError
 
-_SEED = 0
-UNTRAINED = f"{RANDOM}, seed {_SEED}"
-"""What stands in place of a digest where the weights are random."""
+
+class Pixels(Protocol):
+    """What a network takes of an image, where `Preprocessing` does not say it."""
+
+    def __call__(self, image: Any) -> NDArray[np.float32]:
+        """Return an array (channels, height, width)."""
+        ...
+
+    def describe(self) -> str:
+        """Return one line, equal for equal pixels."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +40,7 @@ class TorchEncoder:
     """A network of images (n, c, h, w) that returns features (n, d)."""
 
     network: Callable[[Any], Any]
-    preprocessing: Preprocessing
+    preprocessing: Preprocessing | Pixels
     device: str
     precision: str
     description: dict[str, str]
@@ -86,9 +93,10 @@ def torch_encoder(
     request: Request,
     network: Any,
     *,
-    weights: str,
     libraries: Sequence[str],
     name: str | None = None,
+    weights: str | None = None,
+    pixels: Pixels | None = None,
     **defaults: Any,
 ) -> TorchEncoder:
     """Make an encoder of a network.
@@ -98,16 +106,18 @@ def torch_encoder(
     request : Request
     network : torch.nn.Module
         Returns the features. It is moved to the device that was asked for.
-    weights : str
-        Digest of its weights.
     libraries : sequence of str
         Distributions whose versions are stored with the features.
     name : str, optional
         Stored as the encoder's name; that of the request by default.
+    weights : str, optional
+        Digest of its weights; that of the request by default.
+    pixels : Pixels, optional
+        In place of a `Preprocessing`.
     **defaults
         Fields of `Preprocessing` that the model asks for.
     """
-    preprocessing = request.preprocessing(**defaults)
+    preprocessing = pixels or request.preprocessing(**defaults)
     try:
         network = network.to(request.device).eval()
     except (RuntimeError, AssertionError) as error:  # no such device, or not enough memory there
@@ -119,18 +129,12 @@ def torch_encoder(
         precision=request.precision,
         description={
             "encoder": name or request.name,
-            "weights": weights,
+            "weights": weights or request.digest,
             "preprocessing": preprocessing.describe(),
             "precision": f"{request.precision} on {request.device.partition(':')[0]}",
             "libraries": versions(*libraries, "torch", "pillow"),
         },
     )
-
-
-def file_names(url: str | None, *others: str | None) -> list[str]:
-    """Return the names under which a file of weights may lie: its published one first."""
-    published = [url.rpartition("/")[2]] if url else []
-    return published + [name for name in others if name]
 
 
 def read_weights(path: Path) -> Any:
@@ -169,7 +173,7 @@ def no_such_model(request: Request, listing: str) -> InputError:
 
 
 @contextmanager
-def building(request: Request, weights: Path | None = None) -> Iterator[None]:
+def building(request: Request) -> Iterator[None]:
     """Build a network: from a fixed seed, quietly, with one `InputError` for whatever is raised.
 
     The global random generator is left as it was.
@@ -180,14 +184,14 @@ def building(request: Request, weights: Path | None = None) -> Iterator[None]:
     try:
         # About what a user of the model cannot change.
         with silenced(Warning), torch.random.fork_rng(devices=[]):
-            torch.default_generator.manual_seed(_SEED)
+            torch.default_generator.manual_seed(SEED)
             yield
     except InputError:
         raise
     except Exception as error:  # the libraries raise whatever comes
         subject = request.name
-        if weights is not None:
-            subject = f"{display(weights)}: does not fit {request.name}"
+        if request.path is not None:
+            subject = f"{display(request.path)}: does not fit {request.name}"
         reason = display(" ".join(str(error).split()), limit=160)
         raise InputError(f"{subject} ({reason}).") from error
     finally:

@@ -7,14 +7,12 @@ from typing import Any
 from genbounds.features._encoder import Encoder
 from genbounds.features.encoders._request import Request
 from genbounds.features.encoders._torch import (
-    UNTRAINED,
     building,
-    file_names,
     no_such_model,
     read_weights,
     torch_encoder,
 )
-from genbounds.features.encoders._weights import file_digest, find_weights, library
+from genbounds.features.encoders._weights import Weights, library, published
 from genbounds.validation import InputError
 
 # These two networks are built in another way for their published weights.
@@ -22,8 +20,13 @@ _INCEPTION = {"aux_logits": True, "transform_input": True, "init_weights": False
 _OPTIONS: dict[str, dict[str, bool]] = {"inception_v3": _INCEPTION, "googlenet": _INCEPTION}
 
 
-def torchvision_encoder(request: Request) -> Encoder:
-    """Load ``torchvision:MODEL`` (``MODEL/WEIGHTS`` for particular weights)."""
+def torchvision_weights(request: Request) -> Weights:
+    """Say which file ``torchvision:MODEL`` needs (``MODEL/WEIGHTS`` for particular weights)."""
+    return published(_entry(request).url)
+
+
+def _entry(request: Request) -> Any:
+    """Return what torchvision says of the weights."""
     library("torchvision", extra="encoders", needed_for=request.name)
     from torchvision import models
 
@@ -35,22 +38,23 @@ def torchvision_encoder(request: Request) -> Encoder:
         raise InputError(
             f"{request.name}: {name} has no weights {tag!r}, only {', '.join(known.__members__)}."
         )
-    published = known[tag] if tag else known.DEFAULT
+    return known[tag] if tag else known.DEFAULT
+
+
+def torchvision_encoder(request: Request) -> Encoder:
+    """Load ``torchvision:MODEL``."""
+    pipeline = _entry(request).transforms()
+    from torchvision import models
+
+    name = request.model.partition("/")[0]
     with building(request):
         model = models.get_model(name, weights=None, **_OPTIONS.get(name, {}))
-    digest = UNTRAINED
-    if not request.random:
-        url = published.url
-        path = find_weights(request.name, request.weights, names=file_names(url), url=url)
-        digest = file_digest(path)
-        with building(request, path):
-            model.load_state_dict(read_weights(path))
+        if request.path is not None:
+            model.load_state_dict(read_weights(request.path))
     _drop_last_linear(model, request)
-    pipeline = published.transforms()
     return torch_encoder(
         request,
         model,
-        weights=digest,
         libraries=("torchvision",),
         name=f"torchvision:{name}",
         size=pipeline.crop_size[0],

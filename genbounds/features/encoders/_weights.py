@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -64,70 +65,97 @@ def _user_cache() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
 
 
-# A branch for each place in which libraries keep weights.
-def find_weights(
-    encoder: str,
-    given: Path | None,
-    *,
-    names: Sequence[str] = (),
-    repository: str | None = None,
-    url: str | None = None,
-    folder: bool = False,
-) -> Path:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weights:
+    """A file of weights: what it may be called, and what its publisher says of it.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The names under which it may lie: its published one first.
+    url : str or None
+        Where its authors publish it.
+    repository : str or None
+        Under which name the Hugging Face hub keeps it.
+    folder : bool
+        Whether a whole folder is wanted, the one that has one of `names` in it.
+    sha256 : str or None
+        Its SHA-256, or the first digits.
+    size : int or None
+        In bytes.
+    """
+
+    names: tuple[str, ...]
+    url: str | None = None
+    repository: str | None = None
+    folder: bool = False
+    sha256: str | None = None
+    size: int | None = None
+
+    @property
+    def whence(self) -> str:
+        """Where to get it, with size and checksum as far as they are known."""
+        published = self.url.rpartition("/")[2] if self.url else None
+        hub = " or ".join(name for name in dict.fromkeys(self.names) if name != published)
+        facts = [
+            *([f"{self.size:,} bytes"] if self.size else []),
+            *([f"SHA-256 {self.sha256}{'…' * (len(self.sha256) < 64)}"] if self.sha256 else []),
+        ]
+        ways = [
+            *([f"{published} from {self.url}"] if self.url else []),
+            *([f"{hub} of {self.repository} on the Hugging Face hub"] if self.repository else []),
+        ]
+        return (", or ".join(ways) or "them") + (f" ({', '.join(facts)})" if facts else "")
+
+
+def published(url: str | None, *others: str | None, repository: str | None = None) -> Weights:
+    """Describe a file by its address, and by the names that the Hugging Face hub gives it."""
+    own = [url.rpartition("/")[2]] if url else []
+    names = tuple(name for name in (*own, *others) if name)
+    return Weights(names=names, url=url or None, repository=repository or None)
+
+
+def find_weights(encoder: str, wanted: Weights, given: Path | None) -> Path:
     """Find the file (or folder) of weights that an encoder needs.
 
     Parameters
     ----------
     encoder : str
         For the message.
+    wanted : Weights
     given : Path or None
         A file, or a folder to look into: a plain one, or a cache. None: the libraries' own caches.
-    names : sequence of str
-        What the file may be called.
-    repository : str, optional
-        Under which name the Hugging Face hub keeps it.
-    url : str, optional
-        Where its authors publish it, for the message.
-    folder : bool
-        Whether a whole folder is wanted (one that has one of `names` in it).
 
     Raises
     ------
     InputError
         If it is not there; says which file to put where.
     """
-    if given is not None and given.is_file() and not folder:
+    if given is not None and given.is_file() and not wanted.folder:
         return given
     if given is not None and not given.exists():
         raise InputError(f"{display(given)}: no such file or folder of weights: check the path.")
     places = [torch_cache(), hub_cache()] if given is None else [given]
     for place in places:
-        for candidate in _candidates(place, names, repository):
+        for candidate in _candidates(place, wanted):
             if candidate.is_file():
-                return candidate.parent if folder else candidate
-    published = url.rpartition("/")[2] if url else None
-    hub = " or ".join(name for name in dict.fromkeys(names) if name != published)
-    ways = [
-        *([f"{published} from {url}"] if url else []),
-        *([f"{hub} of {repository} on the Hugging Face hub"] if repository else []),
-    ]
+                return candidate.parent if wanted.folder else candidate
     where = " nor ".join(display(place) for place in places)
-    thing = "the folder that holds" if folder else "the file"
-    wanted = ", or ".join(ways) or "them"
+    thing = "the folder that holds it" if wanted.folder else "the file"
     raise InputError(
-        f"{encoder} needs its weights, which are not in {where}: get {wanted} "
-        f"(genbounds never downloads) and name {thing} {'it ' if folder else ''}with --weights."
-        + ("" if folder else f" --weights {RANDOM} takes untrained ones, to try a command.")
+        f"{encoder} needs its weights, which are not in {where}: get {wanted.whence} "
+        f"(genbounds never downloads) and name {thing} with --weights."
+        + ("" if wanted.folder else f" --weights {RANDOM} takes untrained ones, to try a command.")
     )
 
 
-def _candidates(place: Path, names: Sequence[str], repository: str | None) -> Iterator[Path]:
-    for name in names:
+def _candidates(place: Path, wanted: Weights) -> Iterator[Path]:
+    for name in wanted.names:
         yield place / name
         yield place / "checkpoints" / name
         yield place / "hub" / "checkpoints" / name
-    if repository:
-        cached = f"models--{repository.replace('/', '--')}"
+    if wanted.repository:
+        cached = f"models--{wanted.repository.replace('/', '--')}"
         for base in (place, place / "hub"):
             main = base / cached / "refs" / "main"
             revisions = [main.read_text().strip()] if main.is_file() else []
@@ -135,7 +163,7 @@ def _candidates(place: Path, names: Sequence[str], repository: str | None) -> It
             if snapshots.is_dir():
                 revisions += sorted(entry.name for entry in snapshots.iterdir())
             for revision in revisions:
-                for name in names:
+                for name in wanted.names:
                     yield snapshots / revision / name
 
 
