@@ -264,3 +264,22 @@ def test_an_encoder_of_ours_scales_images_itself():
 def test_anything_else_is_refused_by_it(given):
     with pytest.raises(InputError, match=r"uint8 \(0 to 255\) of shape \(n, 3, h, w\)"):
         FeatureMetric(encoder()).update(given)
+
+
+def test_training_does_not_reach_the_encoder():
+    """Batch normalisation by each batch's own statistics would make any two samples alike."""
+    network = torch.nn.Sequential(torch.nn.BatchNorm1d(3), torch.nn.Dropout(0.5))
+    rng = np.random.default_rng(2)
+    real, fake = (torch.tensor(rng.normal(size=(200, 3)) + s, dtype=torch.float32) for s in (0, 2))
+    found = {}
+    for training in (False, True):
+        model = torch.nn.ModuleDict({"fid": FeatureMetric(network), "rest": torch.nn.Dropout()})
+        model.train(training)
+        for rows, is_real in ((real, True), (fake, False)):
+            model["fid"].update(rows, real=is_real)
+        found[training] = model["fid"].compute()["value"]
+        assert model["rest"].training is network[0].training is training
+    assert found[True] == found[False] == pytest.approx(12.0, rel=0.2)
+    assert network[0].running_mean.tolist() == [0.0] * 3
+    # Negative control: what it was.
+    assert abs(network.train()(real).mean()) < 0.1

@@ -2,13 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from numpy.typing import NDArray
 
 Kind = Literal["images", "texts", "files", "rows"]
 KINDS: tuple[Kind, ...] = ("images", "texts", "files", "rows")
+
+
+@contextmanager
+def evaluating(encoder: Any) -> Iterator[None]:
+    """Keep a torch network, or that of a bound method, in evaluation mode, then put it back.
+
+    In training mode batch normalisation would take each batch's own statistics, and learn them.
+    """
+    torch = sys.modules.get("torch")
+    network = getattr(encoder, "__self__", encoder)
+    known = torch is not None and isinstance(network, torch.nn.Module)
+    trained = [part for part in network.modules() if part.training] if known else []
+    for part in trained:
+        part.training = False
+    try:
+        yield
+    finally:
+        for part in trained:
+            part.training = True
 
 
 @runtime_checkable

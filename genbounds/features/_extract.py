@@ -45,7 +45,7 @@ BLOCK = 4096
 """Rows kept at a time: what an interruption loses at most, and what memory must hold."""
 SOURCE = "source"
 """The metadata that say where the items are: paths as a JSON list."""
-_VERSION = 5
+_VERSION = 6
 """Of what files hold: results of another version are made again."""
 
 

@@ -151,6 +151,12 @@ def as_picture(image: Any) -> Any:
     return image
 
 
+def rgb(image: Any) -> NDArray[np.uint8]:
+    """Decode an image of any mode to red, green and blue, shape (h, w, 3)."""
+    pixels = np.stack(_planes(image, 3), axis=2)
+    return np.asarray(pixels.round().astype(np.uint8))
+
+
 def _planes(image: Any, channels: int) -> list[NDArray[np.float32]]:
     """Return the channels of an image as float32 arrays with values from 0 to 255."""
     image = as_picture(image)

@@ -200,10 +200,7 @@ class Contents:
         if self.values and len(stored.shape) == 1:
             stored = stored.as_column()
         if len(stored.shape) != 2:
-            raise InputError(
-                f"{shown}: holds an array of shape {stored.shape}: "
-                "features need shape (n, d), one row per sample."
-            )
+            raise InputError(f"{shown}: holds an array of shape {stored.shape}: {_advice(stored)}.")
         if 0 in stored.shape:
             raise InputError(
                 f"{shown}: holds an array of shape {stored.shape}, no data: write it again."
@@ -227,6 +224,17 @@ class Contents:
         return Statistics(
             mean.load().astype(np.float64), cov.load().astype(np.float64), n, rows, self.origin
         )
+
+
+def _advice(stored: Stored) -> str:
+    """Say what to do with an array that holds no features, by what it looks like."""
+    if len(stored.shape) == 5:
+        return "videos are not read from arrays: compute features of the clips (n, d)"
+    if len(stored.shape) == 4 and stored.shape[3] not in (1, 3) and stored.shape[1] in (1, 3):
+        return "images are read as uint8 of shape (n, h, w, c): save x.transpose(0, 2, 3, 1)"
+    if len(stored.shape) == 4 and stored.dtype.kind == "f":
+        return "images are read as integers from 0 to 255: save them as uint8"
+    return "features need shape (n, d), one row per sample"
 
 
 def names_of(arrays: Mapping[str, Any]) -> str:

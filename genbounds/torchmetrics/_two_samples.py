@@ -11,6 +11,7 @@ from torchmetrics import Metric
 from torchmetrics.utilities import rank_zero_warn
 
 from genbounds.features import Encoder
+from genbounds.features._encoder import evaluating
 from genbounds.results import Score
 from genbounds.validation import InputError, check_open_unit
 
@@ -53,7 +54,8 @@ class TwoSamples(Metric):  # type: ignore[misc]
     def _features(self, samples: Any, columns: int | None) -> Any:
         """Encode a batch and check what comes out: rows of `columns` finite numbers, if known."""
         if self.encoder is not None:
-            with torch.no_grad():
+            # The metric is a part of the model that is trained, and so is the encoder.
+            with torch.no_grad(), evaluating(self.encoder):
                 samples = _encoded(samples, self.encoder, self.device)
         shape = tuple(getattr(samples, "shape", ()))
         if not (isinstance(samples, torch.Tensor) and len(shape) == 2) or (

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import sys
+import types
+from unittest import mock
+
 import numpy as np
 import pytest
 from PIL import Image
 
 from experiments.benchmarks.peers import load
-from genbounds.features import Preprocessing
+from genbounds.features import Preprocessing, encode, load_encoder, open_source
 from tests.features.conftest import missing
 from tests.refusal import refused
 
@@ -137,3 +141,51 @@ def test_bad_images(image, subject):
 def test_a_description_tells_them_apart():
     assert Preprocessing(size=8).describe() == Preprocessing(size=8).describe()
     assert Preprocessing(size=8).describe() != Preprocessing(size=9).describe()
+
+
+DEEP = Image.fromarray(RNG.integers(0, 65536, (40, 60), dtype=np.uint16))
+COLOUR = Image.fromarray(PICTURE).quantize(16).convert("RGB")
+
+
+@pytest.mark.parametrize(
+    ("picture", "same"),
+    [
+        (COLOUR.quantize(16), COLOUR),
+        (COLOUR.convert("RGBA"), COLOUR),
+        (COLOUR.convert("CMYK"), COLOUR.convert("CMYK").convert("RGB")),
+        (COLOUR.convert("L"), COLOUR.convert("L").convert("RGB")),
+        (COLOUR.convert("1"), COLOUR.convert("1").convert("RGB")),
+        (COLOUR.convert("LA"), COLOUR.convert("L").convert("RGB")),
+        (np.asarray(COLOUR.convert("L")), COLOUR.convert("L").convert("RGB")),
+        (DEEP, Image.fromarray((np.asarray(DEEP) / 257.0).round().astype(np.uint8)).convert("RGB")),
+    ],
+    ids=["palette", "alpha", "cmyk", "grey", "bit", "grey-alpha", "array", "deep"],
+)
+def test_a_function_sees_red_green_and_blue(picture, same):
+    """A palette image came as indices: two folders with the same pixels were far apart."""
+    seen = []
+
+    def embed(batch):
+        seen.extend(batch)
+        return np.zeros((len(batch), 2))
+
+    module = types.ModuleType("sees")
+    module.embed = embed
+    with mock.patch.dict(sys.modules, {"sees": module}):
+        encode(load_encoder("sees:embed"), [picture])
+    assert seen[0].dtype == np.uint8
+    assert (seen[0] == np.asarray(same)).all()
+
+
+@pytest.mark.parametrize(
+    ("array", "advice"),
+    [
+        (np.zeros((4, 3, 8, 8), np.uint8), "transpose(0, 2, 3, 1)"),
+        (np.zeros((4, 8, 8, 3), np.float32), "uint8"),
+        (np.zeros((4, 2, 8, 8, 3), np.uint8), "videos"),
+    ],
+)
+def test_arrays_of_another_layout(tmp_path, array, advice):
+    np.save(tmp_path / "x.npy", array)
+    with refused("x.npy", str(array.shape), advice):
+        open_source([tmp_path / "x.npy"])

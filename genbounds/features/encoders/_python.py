@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds.features._encoder import Encoder, Kind
+from genbounds.features._encoder import Encoder, Kind, evaluating
 from genbounds.features._entry_point import entry_point
-from genbounds.features._preprocessing import Preprocessing, stack_images
+from genbounds.features._preprocessing import Preprocessing, rgb, stack_images
 from genbounds.features.encoders._request import Request
 from genbounds.features.encoders._weights import file_digest, versions
 from genbounds.files import display
@@ -54,14 +54,14 @@ class _PythonEncoder:
     description: dict[str, str]
 
     def prepare(self, item: Any) -> Any:
-        return item if self.preprocessing is None else self.preprocessing(item)
+        if self.preprocessing is not None:
+            return self.preprocessing(item)
+        return rgb(item) if _is_picture(item) else item
 
     def encode(self, batch: Sequence[Any]) -> NDArray[Any]:
-        if self.preprocessing is None:
-            given: Any = [np.asarray(item) if _is_picture(item) else item for item in batch]
-        else:
-            given = stack_images(batch)
-        return as_numpy("features", self.function(given))
+        given: Any = list(batch) if self.preprocessing is None else stack_images(batch)
+        with evaluating(self.function):
+            return as_numpy("features", self.function(given))
 
 
 def python_encoder(request: Request) -> Encoder:
@@ -111,6 +111,9 @@ def _source_digest(target: Any) -> str:
 
 
 def _is_picture(item: Any) -> bool:
+    """Whether an item is to be decoded: a Pillow image, or a grey one as an array."""
     from PIL import Image
 
+    if isinstance(item, np.ndarray):
+        return item.dtype == np.uint8 and (item.ndim == 2 or item.shape[2:] == (1,))
     return isinstance(item, Image.Image)

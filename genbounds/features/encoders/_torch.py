@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genbounds._process import silenced
-from genbounds.features._encoder import Kind
+from genbounds.features._encoder import Kind, evaluating
 from genbounds.features._preprocessing import Preprocessing, stack_images
 from genbounds.features.encoders._request import SEED, Request
 from genbounds.features.encoders._weights import library, versions
@@ -61,7 +61,7 @@ class TorchEncoder:
             enabled=self.precision != "float32",
         )
         try:
-            with torch.inference_mode(), mixed:
+            with torch.inference_mode(), mixed, evaluating(self.network):
                 features = self.network(images)
         except torch.OutOfMemoryError as error:
             raise InputError(
