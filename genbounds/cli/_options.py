@@ -211,7 +211,7 @@ Weights = Annotated[
     typer.Option(
         "--weights",
         metavar="PATH",
-        help="The encoder's weights: a file, or a folder to search. Nothing is downloaded. "
+        help="The encoder's weights: a file, or a folder to search. "
         "'random' takes untrained weights, to try a command out.",
         show_default="the library's own cache",
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -34,6 +35,7 @@ genbounds features texts.jsonl --encoder sentence-transformers:all-MiniLM-L6-v2 
 genbounds features clips/ --items files --encoder my_audio:embed --out clips.npz
 genbounds features photos/ --encoder my_model:embed --part 2/8 --out real-2.safetensors
 genbounds features real.safetensors --moments real.npz
+genbounds features --download inception
 """  # noqa: E501
 
 
@@ -183,13 +185,26 @@ def features(
             show_default="all items",
         ),
     ] = None,
+    download: Annotated[
+        bool,
+        typer.Option(
+            "--download",
+            help="Fetch the weights of --encoder if they are not there; without --encoder the "
+            "INPUTs are the names of encoders, and only their weights are fetched.",
+        ),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Compute features (or only their statistics) of images or texts.
 
-    Nothing is downloaded: weights come from a file that you name or a cache that is filled. After
-    an interruption the same command goes on.
+    Nothing is downloaded without --download: weights come from a file that you name or a cache
+    that is filled. After an interruption the same command goes on.
     """
+    if download:
+        files = _fetched([encoder] if encoder else [str(name) for name in inputs])
+        if encoder is None:
+            print_json(files) if as_json else say("\n".join(map(display, files.values())))
+            return
     from genbounds.features import KINDS, extract, load_encoder, open_source
 
     if out is None and moments is None:
@@ -208,18 +223,7 @@ def features(
     }
     preprocessing = {name: value for name, value in wanted.items() if value is not None}
     source = open_source(inputs, items=items, field=field)  # type: ignore[arg-type]
-    if encoder is None and source.kind != "rows":
-        raise InputError(
-            f"{display(inputs[0])} holds {source.kind}: {which_encoder(source.kind)}, or another "
-            "of `genbounds features --help`."
-        )
-    if source.kind in ("rows", "texts") and preprocessing:
-        raise InputError(
-            f"`--{next(iter(preprocessing))}` is for images; {display(inputs[0])} holds "
-            f"{source.kind}."
-        )
-    if encoder is None and weights is not None:
-        raise InputError("needs --encoder.", argument="--weights")
+    _check_encoder(encoder, weights, source.kind, inputs[0], preprocessing)
     with renamed(options("precision", "batch", "workers", "part", "encoder", *preprocessing)):
         loaded = load_encoder(
             encoder or "none",
@@ -249,6 +253,35 @@ def features(
         print_json(result.to_dict())
     else:
         _print(result)
+
+
+def _check_encoder(
+    encoder: str | None,
+    weights: Path | None,
+    kind: str,
+    given: Path,
+    preprocessing: Mapping[str, object],
+) -> None:
+    """Refuse to encode without an encoder, and options that the input's kind would ignore."""
+    if encoder is None and kind != "rows":
+        raise InputError(
+            f"{display(given)} holds {kind}: {which_encoder(kind)}, or another "
+            "of `genbounds features --help`."
+        )
+    if kind in ("rows", "texts") and preprocessing:
+        raise InputError(
+            f"`--{next(iter(preprocessing))}` is for images; {display(given)} holds {kind}."
+        )
+    if encoder is None and weights is not None:
+        raise InputError("needs --encoder.", argument="--weights")
+
+
+def _fetched(names: list[str]) -> dict[str, str]:
+    """Fetch the weights of some encoders; return their files."""
+    from genbounds.features import download
+
+    with renamed(options("encoder")), tidy():
+        return {name: str(download(name)) for name in names}
 
 
 def _numbers(name: str, text: str | None) -> tuple[float, ...] | None:

@@ -11,6 +11,7 @@ from genbounds.features._extract import extract as extract
 from genbounds.features._preprocessing import Preprocessing as Preprocessing
 from genbounds.features.encoders import FAMILIES as FAMILIES
 from genbounds.features.encoders import SHORT as SHORT
+from genbounds.features.encoders import download as download
 from genbounds.features.encoders import load_encoder as load_encoder
 from genbounds.features.sources import Source as Source
 from genbounds.features.sources import is_media as is_media

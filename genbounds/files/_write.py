@@ -39,12 +39,12 @@ def atomic_write(path: str | os.PathLike[str], content: str | bytes) -> None:
     InputError
         If the folder is read-only, the disk is full, or the name is not usable.
     """
-    with _written_aside(path) as file:
+    with written_aside(path) as file:
         file.write(content.encode("utf-8") if isinstance(content, str) else content)
 
 
 @contextmanager
-def _written_aside(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+def written_aside(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """Open a file beside `path` that takes its place in the end, or vanishes on any error."""
     try:
         target = Path(path)
@@ -217,7 +217,7 @@ def open_features_writer(
         found = {DIGEST_KEY + key: digest.hexdigest() for key, digest in digests.items()}
         return {**(metadata or {}), **names, **found}
 
-    with _written_aside(path) as file:
+    with written_aside(path) as file:
         if suffix == ".safetensors":
             file.write(header_of(forms, known()))
             with _blocks_into(file, path, shape, little, digests[main]) as write:

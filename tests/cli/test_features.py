@@ -273,3 +273,15 @@ def test_ctrl_c_keeps_finished_blocks(folders, tmp_path):
         subprocess.run([*command, name], check=True, **options)
     first, second = (tmp_path / f"{name}.safetensors" for name in "xy")
     assert first.read_bytes() == second.read_bytes()
+
+
+def test_only_weights(run, tmp_path, monkeypatch):
+    """What lies in the cache with another checksum is named; nothing is asked of a server."""
+    monkeypatch.setenv("TORCH_HOME", str(tmp_path))
+    name = "pt_inception-2015-12-05-6726825d.pth"
+    (tmp_path / "hub" / "checkpoints").mkdir(parents=True)
+    (tmp_path / "hub" / "checkpoints" / name).write_bytes(b"part")
+    done = run("features", "--download", "inception")
+    assert done.code == 2
+    assert name in done.err
+    assert "6726825d" in done.err

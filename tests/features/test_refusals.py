@@ -235,7 +235,7 @@ LINES = {
     "no sentences": (
         loaded("sentence-transformers:gone"),
         "sentence-transformers:gone needs its weights, which are not in … nor …: get modules.json "
-        "of sentence-transformers/gone on the Hugging Face hub (genbounds never downloads) and "
+        "of sentence-transformers/gone on the Hugging Face hub and "
         "name the folder that holds it with --weights.",
     ),
 }  # fmt: skip

@@ -2,4 +2,5 @@
 
 from genbounds.features.encoders._load import FAMILIES as FAMILIES
 from genbounds.features.encoders._load import SHORT as SHORT
+from genbounds.features.encoders._load import download as download
 from genbounds.features.encoders._load import load_encoder as load_encoder

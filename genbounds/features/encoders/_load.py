@@ -10,6 +10,7 @@ from typing import Any
 
 from genbounds.features._encoder import Encoder
 from genbounds.features._entry_point import is_entry_point
+from genbounds.features.encoders._download import fetch
 from genbounds.features.encoders._inception import (
     inception_encoder,
     inception_weights,
@@ -24,7 +25,7 @@ from genbounds.features.encoders._sentences import sentence_encoder
 from genbounds.features.encoders._timm import timm_encoder, timm_weights
 from genbounds.features.encoders._torchscript import torchscript_encoder
 from genbounds.features.encoders._torchvision import torchvision_encoder, torchvision_weights
-from genbounds.features.encoders._weights import Weights, find_weights, offline
+from genbounds.features.encoders._weights import Weights, find_weights, offline, torch_cache
 from genbounds.origins import RANDOM
 from genbounds.validation import InputError, check_choice
 
@@ -87,7 +88,7 @@ def load_encoder(
         | ``none``: rows of features as they are.
     weights : path-like, optional
         A file of weights, or a folder to look into. By default the library's own cache is looked
-        into. ``random`` takes untrained weights, to try a command. Nothing is downloaded.
+        into. ``random`` takes untrained weights, to try a command. `download` fetches them.
     device : str
         As PyTorch names it.
     precision : {"float32", "bfloat16", "float16"}
@@ -103,16 +104,7 @@ def load_encoder(
     check_choice("precision", precision, PRECISIONS)
     if name == "none":
         return NoEncoder()
-    full, own = SHORT.get(name, (name, {}))
-    family, _, model = full.partition(":")
-    if family not in FAMILIES and is_entry_point(name):
-        family, model = "python", name
-    if family not in FAMILIES or not model:
-        names = ", ".join((*SHORT, *(f"{known}:…" for known in FAMILIES)))
-        raise InputError(
-            f"must be one of {names}, or none; got {name!r}.",
-            argument="encoder",
-        )
+    family, model, own = _parsed(name)
     request = Request(
         name=f"{family}:{model}",
         model=model,
@@ -127,3 +119,53 @@ def load_encoder(
             wanted = _WEIGHTS[family](request)
             request = replace(request, path=find_weights(name, wanted, request.weights))
         return FAMILIES[family](request)
+
+
+def _parsed(name: str) -> tuple[str, str, dict[str, Any]]:
+    """Return family, model and preprocessing of a name."""
+    full, own = SHORT.get(name, (name, {}))
+    family, _, model = full.partition(":")
+    if family not in FAMILIES and is_entry_point(name):
+        family, model = "python", name
+    if family not in FAMILIES or not model:
+        names = ", ".join((*SHORT, *(f"{known}:…" for known in FAMILIES)))
+        raise InputError(
+            f"must be one of {names}, or none; got {name!r}.",
+            argument="encoder",
+        )
+    return family, model, own
+
+
+def download(name: str, *, folder: str | os.PathLike[str] | None = None) -> Path:
+    """Fetch the weights of an encoder once, and check them.
+
+    Parameters
+    ----------
+    name : str
+        As for `load_encoder`.
+    folder : path-like, optional
+        PyTorch's own cache by default, where `load_encoder` looks.
+
+    Returns
+    -------
+    Path
+        The file. If it is there already, only its checksum is compared.
+
+    Raises
+    ------
+    InputError
+        If no SHA-256 of the file is published, in its address, its name or by its publisher; if it
+        cannot be fetched; or if what came has another one. Nothing is left half-written.
+    """
+    family, model, _ = _parsed(name)
+    if family not in _WEIGHTS:
+        raise InputError(
+            f"{name}: has no single file of weights to fetch: name its file or folder instead."
+        )
+    request = Request(
+        name=f"{family}:{model}", model=model, weights=None, random=False, device="cpu",
+        precision="float32", overrides={},
+    )  # fmt: skip
+    with offline():
+        wanted = _WEIGHTS[family](request)
+    return fetch(name, wanted, torch_cache() if folder is None else Path(folder))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -112,7 +113,18 @@ def published(url: str | None, *others: str | None, repository: str | None = Non
     """Describe a file by its address, and by the names that the Hugging Face hub gives it."""
     own = [url.rpartition("/")[2]] if url else []
     names = tuple(name for name in (*own, *others) if name)
-    return Weights(names=names, url=url or None, repository=repository or None)
+    return Weights(
+        names=names, url=url or None, repository=repository or None, sha256=_checksum(url or "")
+    )
+
+
+def _checksum(url: str) -> str | None:
+    """Return the SHA-256, or its first digits, where publishers put it into the address.
+
+    OpenAI's stands before the name; torch.hub's, torchvision's and OpenCLIP's ends the name.
+    """
+    found = re.search(r"/([0-9a-f]{64})/[^/]+$|-([0-9a-f]{8,64})\.[a-z]+$", url)
+    return None if found is None else found[1] or found[2]
 
 
 def find_weights(encoder: str, wanted: Weights, given: Path | None) -> Path:
@@ -142,9 +154,11 @@ def find_weights(encoder: str, wanted: Weights, given: Path | None) -> Path:
                 return candidate.parent if wanted.folder else candidate
     where = " nor ".join(display(place) for place in places)
     thing = "the folder that holds it" if wanted.folder else "the file"
+    fetched = wanted.sha256 is not None and given is None
+    first = f"`genbounds features --download {encoder}` fetches them; or " if fetched else ""
     raise InputError(
-        f"{encoder} needs its weights, which are not in {where}: get {wanted.whence} "
-        f"(genbounds never downloads) and name {thing} with --weights."
+        f"{encoder} needs its weights, which are not in {where}: {first}get {wanted.whence} "
+        f"and name {thing} with --weights."
         + ("" if wanted.folder else f" --weights {RANDOM} takes untrained ones, to try a command.")
     )
 
