@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager
@@ -16,6 +17,8 @@ from genbounds._scratch import chunks_of, gather, row_parts
 from genbounds._text import display
 from genbounds.origins import marked
 from genbounds.validation import Float, InputError
+
+_log = logging.getLogger("genbounds.files")
 
 FEATURE_KEYS = ("features", "reps", "feats", "arr_0")  # dgm-eval: reps; clean-fid: feats
 STATISTICS_KEYS = ("mu", "sigma")
@@ -171,11 +174,24 @@ class Contents:
         array.flags.writeable = False
         return marked(array, self.origin)
 
+    @cached_property
+    def pack(self) -> bool:
+        """Whether these are images with the statistics of their features beside them.
+
+        guided-diffusion publishes its references so: ``arr_0``, ``mu``, ``sigma`` and others.
+        """
+        if not all(key in self.arrays for key in ("arr_0", *STATISTICS_KEYS)):
+            return False
+        images = self.arrays["arr_0"]()
+        return images.dtype == np.uint8 and len(images.shape) == 4
+
     def _features_key(self) -> str | None:
         """Return the name of the features; None if the file holds statistics."""
         shown = self.shown
         found = [key for key in FEATURE_KEYS if key in self.arrays]
         statistics = all(key in self.arrays for key in STATISTICS_KEYS)
+        if statistics and found == ["arr_0"] and self.pack:
+            return None
         if len(found) + statistics > 1:
             both = [*found, *(STATISTICS_KEYS if statistics else ())]
             raise InputError(
@@ -215,6 +231,12 @@ class Contents:
             raise InputError(
                 f"{shown}: mu has shape {mean.shape} and sigma {cov.shape}: "
                 "statistics need shapes (d,) and (d, d)."
+            )
+        if self.pack:
+            _log.warning(
+                "%s: its statistics (mu, sigma) are taken, not its pictures: `genbounds features` "
+                "encodes these.",
+                shown,
             )
         others = {key: self.arrays[key]() for key in ("n", "rows") if key in self.arrays}
         for stored in (mean, cov, *others.values()):

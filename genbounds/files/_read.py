@@ -203,7 +203,8 @@ def read_header(path: Paths) -> Header:
     if endings & set(WITHOUT_HEADER):
         return Header(read_metadata(path), None, False)
     with contents_of(path) as contents:
-        images = endings <= {".npy", ".npz"} and _or_none(_images, contents) is not None
+        known = endings <= {".npy", ".npz"} and not ("mu" in contents.arrays and contents.pack)
+        images = known and _or_none(_images, contents) is not None
         return Header(contents.origin, _or_none(_shape, contents), images)
 
 
@@ -237,6 +238,10 @@ def label_arrays(path: Paths, n: int) -> dict[str, NDArray[Any]]:
                 found[name] = label_array(contents, name, n)
             except InputError as error:
                 _log.warning("%s It is not kept.", error)
+        if "labels" not in found and "arr_1" in contents.arrays and _or_none(_images, contents):
+            # guided-diffusion's samplers: the class of each image.
+            if (classes := _or_none(lambda it: label_array(it, "arr_1", n), contents)) is not None:
+                found["labels"] = classes
     return found
 
 

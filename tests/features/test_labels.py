@@ -13,6 +13,7 @@ import pytest
 from genbounds import features, files
 from tests.features.conftest import N, pictures, png
 from tests.features.test_extract import Toy
+from tests.refusal import refused
 
 NAMES = [f"{folder}{number}.png" for number, folder in enumerate(["cats/", "dogs/old/", ""] * 3)]
 
@@ -132,3 +133,29 @@ def test_files_of_features_pass_their_labels_on(media, tmp_path, caplog):
     assert both.groups is None
     assert "groups" in caplog.text
     assert converted("c", encoder=Toy()).strata.tolist() == list(range(N))
+
+
+def test_reference_packs_of_guided_diffusion(tmp_path, caplog):
+    """Images with statistics beside them: a score takes the statistics, an encoder the images."""
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(400, 4))
+    np.savez(
+        tmp_path / "pack.npz",
+        arr_0=rng.integers(0, 256, size=(6, 5, 5, 3), dtype=np.uint8),
+        arr_1=np.arange(6) % 3,
+        mu=rows.mean(0),
+        sigma=np.cov(rows, rowvar=False),
+        mu_s=np.zeros(3),
+        sigma_s=np.eye(3),
+    )
+    held = files.read(tmp_path / "pack.npz")
+    np.testing.assert_allclose(held.mean, rows.mean(0))
+    assert held.n is None  # of more images than the pack holds
+    assert "pack.npz: its statistics (mu, sigma) are taken" in caplog.text
+    assert not files.read_header(tmp_path / "pack.npz").images
+    source = features.open_source([tmp_path / "pack.npz"])
+    assert source.count == 6
+    assert source.labels()["labels"].tolist() == [0, 1, 2, 0, 1, 2]
+    np.savez(tmp_path / "both.npz", arr_0=rows, mu=rows.mean(0), sigma=np.cov(rows, rowvar=False))
+    with refused("both.npz", "ambiguous"):
+        files.read(tmp_path / "both.npz")
