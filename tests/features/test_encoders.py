@@ -379,6 +379,50 @@ def test_open_clip(tmp_path):
         features.load_encoder(f"open_clip:{name}/none")
 
 
+def test_clip_as_openai_publishes_it(tmp_path):
+    """A program in half precision, with three numbers among its tensors."""
+    import warnings
+
+    open_clip = needs("torchvision", "open_clip")
+    model = open_clip.create_model("ViT-B-32", force_quick_gelu=True).half()
+
+    class Published(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            for name, part in model.named_children():
+                self.add_module(name, Tensors(part))
+            for name, tensor in model.named_parameters(recurse=False):
+                self.register_parameter(name, tensor)
+            self.register_buffer("input_resolution", torch.tensor(224))
+
+        def forward(self, images):
+            return images
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        torch.jit.save(torch.jit.script(Published()), str(tmp_path / "ViT-B-32.pt"))
+    encoder = features.load_encoder("clip", weights=tmp_path)
+    got = features.encode(encoder, pictures()[:2])
+    with torch.no_grad():
+        expected = model.float().eval().encode_image(prepared(encoder)[:2]).numpy()
+    np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-5)
+    assert encoder.description["encoder"] == "open_clip:ViT-B-32"
+
+
+class Tensors(torch.nn.Module):
+    """The tensors of a network under their names."""
+
+    def __init__(self, network):
+        super().__init__()
+        for name, part in network.named_children():
+            self.add_module(name, Tensors(part))
+        for name, tensor in network.named_parameters(recurse=False):
+            self.register_parameter(name, tensor)
+
+    def forward(self, images):
+        return images
+
+
 def test_pytorch_fid(tmp_path):
     """The network and the pixels are clean-fid's and pytorch-fid's, to the last bit."""
     from unittest import mock
