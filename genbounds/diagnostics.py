@@ -181,7 +181,7 @@ RULES: dict[str, Rule] = {
         "Let it generate new samples by the rng that it is given, or drop repeated rows; the "
         "rows of a file are drawn once each."),
     "held-out-rows-trained": Rule("duplicates", None,
-        "{shared} of {rows} held-out rows are training rows as well: copies of these cannot be "
+        "{shared} of {rows} held-out rows equal training rows: copies of these cannot be "
         "told, and they are left out",
         "Remove repeated files, then split."),
     "repeated-training-rows": Rule("duplicates", "caution",

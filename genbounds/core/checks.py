@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genbounds._text import display
-from genbounds.core.close_rows import SEED, close_rows
+from genbounds.core.close_rows import LARGEST_GROUP, SEED, close_rows
 from genbounds.core.coincidences import LEAK_SHARE, judge_common_rows
 from genbounds.core.design import Design, Index, design_of
 from genbounds.core.moments import Moments
@@ -33,6 +33,10 @@ from genbounds.validation import InputError, check_features
 
 CHANCE_ROWS = 256
 """Distinct rows that tell how often rows coincide by chance."""
+
+HALF_REPEATS = 1.25
+"""Rows that repeat others in half of the columns, for one that does in all, beyond which rows of
+correlated counts, answers or fingerprints repeat by chance: of copies hardly more do."""
 
 ORDER_PAIRS = 2000
 """Neighbours in file order that are compared with random pairs."""
@@ -109,7 +113,8 @@ def inspect(
         return Inspected(rows, design, True, ids, warnings)
     # A distance from constant rows is the mistake of an encoder; no diversity is a finding.
     if what and len(rows) > 1 and (ids == ids[0]).all():
-        return Inspected(rows, None, False, ids, (_constant(len(rows), what),))
+        warning = warn_of("constant-rows", n=len(rows), what=what)
+        return Inspected(rows, None, False, ids, (warning,))
     design, warnings = _signs(rows, ids, what, posteriors)
     return Inspected(rows, design, False, ids, warnings)
 
@@ -201,10 +206,6 @@ def _likeness_within(rows: NDArray[Any], labels: NDArray[Any]) -> float:
     return _z_if_known(likeness, noise)
 
 
-def _constant(n: int, what: str) -> Diagnostic:
-    return warn_of("constant-rows", n=n, what=what)
-
-
 def is_single(rows: NDArray[Any]) -> bool:
     """Whether rows are digested in single precision."""
     return rows.dtype.itemsize <= 4
@@ -256,9 +257,12 @@ def _repeated(
 ) -> tuple[Design | None, tuple[Diagnostic, ...]]:
     """Take identical rows for one draw, unless rows coincide by chance."""
     n, repeated = len(rows), len(rows) - distinct
-    if not repeated or distinct < 2 or not _surprising(rows, repeated):
+    if not repeated or distinct < 2:
         return None, ()
-    unit = np.unique(ids, return_inverse=True)[1]
+    _, unit, times = np.unique(ids, return_inverse=True, return_counts=True)
+    # A single value that stands often, as rows of zeros do, is what a distribution is made of.
+    if LARGEST_GROUP <= repeated == times.max() - 1 or not _surprising(rows, repeated):
+        return None, ()
     whose = f"{what} " if what else ""
     warning = warn_of("repeats-as-one", repeated=repeated, n=n, whose=whose)
     stratum = np.zeros(distinct, dtype=np.intp)
@@ -268,26 +272,30 @@ def _repeated(
 def _surprising(rows: NDArray[Any], repeated: int) -> bool:
     """Whether so many coincidences are more than chance, as discrete features would give.
 
-    The probability that two draws agree in every feature, from how often they agree in each.
+    Not if rows that agree in half of their columns often differ in the rest; else by the
+    probability that two draws agree in every column, were columns independent.
     """
     n = len(rows)
     rng = np.random.default_rng(SEED)
-    chosen = rng.choice(n, min(n, CHANCE_ROWS), replace=False)
-    columns = np.sort(np.asarray(rows[np.sort(chosen)], dtype=np.float64), axis=0)
-    m = len(columns)
-    changes = columns[1:] != columns[:-1]
-    # Runs of equal values of lengths l give Σ l (l - 1) of the m (m - 1) ordered pairs.
-    logarithm = 0.0
-    for column in changes.T:
-        ends = np.concatenate([[-1], np.flatnonzero(column), [m - 1]])
-        lengths = np.diff(ends)
-        agree = float((lengths * (lengths - 1)).sum()) / (m * (m - 1))
-        if agree == 0.0:
+    some = np.asarray(rows[np.sort(rng.choice(n, min(n, CHANCE_ROWS), replace=False))])
+    varied = np.flatnonzero((some != some[0]).any(axis=0))
+    halves = np.array_split(rng.permutation(varied), 2)
+    if varied.size < 2 or min(_repeats_in(rows, k) for k in halves) > HALF_REPEATS * repeated:
+        return False
+    pairs = 0.5 * n * (n - 1.0)
+    for column in some.T:
+        counts = np.unique(column, return_counts=True)[1]
+        pairs *= float((counts * (counts - 1.0)).sum()) / (len(some) * (len(some) - 1.0))
+        if repeated > 10.0 * pairs:
             return True
-        logarithm += math.log(agree)
-        if logarithm < -60.0:
-            return True
-    return repeated > 10.0 * n * (n - 1) / 2.0 * math.exp(logarithm)
+    return False
+
+
+def _repeats_in(rows: NDArray[Any], columns: Index) -> int:
+    """Count the rows that repeat others in these columns."""
+    starts = range(0, len(rows), ID_WORDS)
+    ids = np.concatenate([row_ids(rows[k : k + ID_WORDS, columns]) for k in starts])
+    return len(rows) - _distinct(ids).size
 
 
 def alike_in_order(rows: NDArray[Any], what: str) -> tuple[Diagnostic, ...]:

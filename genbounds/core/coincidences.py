@@ -48,6 +48,9 @@ LEAK_PVALUE = 1e-6
 """Probability of a false accusation, at most: that independent rows of any two distributions
 have so much in common. `experiments.accuracy.coincidences` measures both errors."""
 
+LEAST_COMMON = 24
+"""Common rows without which no p-value is as small."""
+
 CAUTION_PVALUE = 1e-4
 """The same for a caution."""
 
@@ -133,17 +136,11 @@ def twice_law(pairs: int, own: int) -> Float:
     """
     c = np.arange(pairs + 1)
     alone = (own - c) / 2.0  # values that stand twice in the first sample
-    log_gamma = scipy.special.gammaln
-    possible = ((own - c) % 2 == 0) & (alone >= 0) & (pairs - c - alone >= 0)
+    split = np.array([c, alone, pairs - c - alone])
+    possible = ((own - c) % 2 == 0) & (split >= 0).all(axis=0)
     # The logarithm of 0! is that of any impossible split, which is set aside.
-    logs = (
-        c * math.log(2.0)
-        - log_gamma(c + 1)
-        - log_gamma(np.maximum(alone, 0) + 1)
-        - log_gamma(np.maximum(pairs - c - alone, 0) + 1)
-    )
-    logs = np.where(possible, logs, -np.inf)
-    return np.asarray(logs - scipy.special.logsumexp(logs))
+    logs = c * math.log(2.0) - scipy.special.gammaln(np.maximum(split, 0) + 1).sum(axis=0)
+    return np.asarray(scipy.special.log_softmax(np.where(possible, logs, -np.inf)))
 
 
 def bound_of_pairs(seen: float, total: NDArray[np.intp]) -> float:
@@ -154,9 +151,8 @@ def bound_of_pairs(seen: float, total: NDArray[np.intp]) -> float:
     distributions = []
     for size in sizes:
         b = np.arange(size + 1.0)
-        log_gamma = scipy.special.gammaln
-        logs = log_gamma(size + 1) - log_gamma(b + 1) - log_gamma(size - b + 1)
-        distributions.append((logs - size * math.log(2.0), b * (size - b) / (size - 1.0)))
+        logs = -scipy.special.betaln(b + 1.0, size - b + 1.0)  # of (size + 1) binom(size, b)
+        distributions.append((scipy.special.log_softmax(logs), b * (size - b) / (size - 1.0)))
 
     def exponent(u: float) -> float:
         moments = [scipy.special.logsumexp(logs + u * terms) for logs, terms in distributions]
@@ -171,9 +167,8 @@ def bound_of_pairs(seen: float, total: NDArray[np.intp]) -> float:
 
 def common_once(ids: NDArray[np.uint64], others: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Return the digests that stand once in each sample."""
-    values, times = np.unique(ids, return_counts=True)
-    other_values, other_times = np.unique(others, return_counts=True)
-    return np.intersect1d(values[times == 1], other_values[other_times == 1])
+    values, times = np.unique(np.concatenate([ids, others]), return_counts=True)
+    return np.intersect1d(values[times == 2], np.intersect1d(ids, others))
 
 
 def has_new_entries(

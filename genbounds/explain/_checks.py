@@ -44,7 +44,8 @@ SPOILT = 0.02
 """Share of such rows from which on a warning is given."""
 
 SHARED = 0.1
-"""Share of the held-out rows that are training rows, from which on too many copies stay hidden."""
+"""Share of the held-out rows that were copied from the training rows, from which on too many copies
+stay hidden."""
 
 FEW = 0.01
 """Share of the training rows; copies of fewer rows need not be visible."""
@@ -65,7 +66,9 @@ def check_files(fake: NDArray[Any], pool: Pool) -> list[Diagnostic]:
         )
     shared = int(np.isin(heldout, train).sum())
     if shared:
-        seriousness: Severity = "unreliable" if shared >= SHARED * heldout.size else "caution"
+        copied = judge_common_rows(heldout, train)[1] == "unreliable"
+        many = copied and shared >= SHARED * heldout.size
+        seriousness: Severity = "unreliable" if many else "caution"
         found.append(
             warn_of("held-out-rows-trained", severity=seriousness, shared=shared, rows=heldout.size)
         )

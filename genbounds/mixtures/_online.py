@@ -220,7 +220,7 @@ class MixtureLoop:
         if columns is None:
             whose, columns = "the first arm", next((one.shape[1] for one in rows if len(one)), 0)
         error = ORDER_ERROR / (len(self.samplers) * len(self.sizes))
-        for sampler, one in zip(self.samplers, rows, strict=True):
+        for sampler in self.samplers:
             if sampler.failure is not None:
                 continue
             if sampler.labelled:
@@ -231,7 +231,7 @@ class MixtureLoop:
                 sampler.set_aside(f"it gave {sampler.n} samples; {MINIMUM_LOOK} are needed")
             else:
                 prints = sampler.fingerprints(sampler.n)
-                doubt = rows_of_another(one, prints, seen) or sampler.dependence(
+                doubt = rows_of_another(prints, seen) or sampler.dependence(
                     sampler.n, None, error=error
                 )
                 seen[sampler.name] = prints

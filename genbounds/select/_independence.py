@@ -38,6 +38,7 @@ import scipy  # its submodules are loaded at their first use
 from numpy.typing import NDArray
 
 from genbounds._text import display
+from genbounds.core.coincidences import LEAST_COMMON, judge_common_rows
 from genbounds.diagnostics import warn_of
 from genbounds.results import Diagnostic
 from genbounds.validation import Float
@@ -87,7 +88,8 @@ def copies(rows: NDArray[Any], fingerprints: NDArray[np.uint64]) -> Diagnostic |
     Returns
     -------
     Diagnostic or None
-        Unreliable: no score of these rows is evidence.
+        Unreliable: no score of these rows is evidence. None if a single value repeats, as rows of
+        zeros do: it is what a distribution is made of.
     """
     n = len(rows)
     allowed = max(COPIES, COPIED_SHARE * n)
@@ -95,36 +97,31 @@ def copies(rows: NDArray[Any], fingerprints: NDArray[np.uint64]) -> Diagnostic |
     if (ordered[1:] == ordered[:-1]).sum() < allowed:
         return None
     _, first, counts = np.unique(fingerprints, return_index=True, return_counts=True)
-    copied = int((counts - 1)[_unshared(rows[first]) >= UNSHARED_ENTRIES].sum())
-    if copied < allowed:
+    repeats = (counts - 1)[_unshared(rows[first]) >= UNSHARED_ENTRIES]
+    copied = int(repeats.sum())
+    if copied < allowed or (len(first) > 1 and copied == repeats.max()):
         return None
     return warn_of("copies-of-earlier-rows", copied=copied, n=n)
 
 
 def rows_of_another(
-    rows: NDArray[Any],
-    fingerprints: NDArray[np.uint64],
-    others: Mapping[str, NDArray[np.uint64]],
+    fingerprints: NDArray[np.uint64], others: Mapping[str, NDArray[np.uint64]]
 ) -> Diagnostic | None:
     """Say that rows are those of one of the `others`, arms with the fingerprints of their rows."""
-    allowed = max(COPIES, COPIED_SHARE * len(rows))
     everyone = np.concatenate([fingerprints[:0], *others.values()])
     leading = np.zeros(1 << 16, dtype=bool)  # 16 bits tell most of the others' rows from these
     leading[fingerprints >> np.uint64(48)] = True
     everyone = everyone[leading[everyone >> np.uint64(48)]]
-    ordered = np.sort(fingerprints)
-    place = np.searchsorted(ordered[:-1], everyone)
-    if (ordered[place] == everyone).sum() < allowed:  # rows of all others together
+    if np.isin(everyone, fingerprints).sum() < LEAST_COMMON:  # rows of all others together
         return None
-    distinct, first = np.unique(fingerprints, return_index=True)
     for name, theirs in others.items():
-        common = np.isin(distinct, theirs)
-        if common.sum() < allowed:
-            continue
-        copied = int((_unshared(rows[first])[common] >= UNSHARED_ENTRIES).sum())
-        if copied >= allowed:
+        common, severity = judge_common_rows(fingerprints, theirs)
+        if severity == "unreliable":
             return warn_of(
-                "rows-of-another-arm", copied=copied, rows=len(rows), name=display(name, limit=60)
+                "rows-of-another-arm",
+                copied=common,
+                rows=fingerprints.size,
+                name=display(name, limit=60),
             )
     return None
 
@@ -154,7 +151,8 @@ def order_effect(rows: NDArray[Any], influence: Float | None, *, error: float) -
     Returns
     -------
     Diagnostic or None
-        Unreliable: no score of these rows is evidence.
+        Unreliable: no score of these rows is evidence. None if a single value repeats, as rows of
+        zeros do: it is what a distribution is made of.
     """
     n = len(rows)
     if n < MINIMUM_ROWS:

@@ -7,10 +7,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from genbounds._process import threads_for
 from genbounds._text import count
@@ -342,7 +340,7 @@ class Loop:
                 )
             # Before the look counts: what it says rests on rows that are the arm's own, and
             # independent where it does not say otherwise.
-            doubt = _leak(estimate) or self._shared_with_a_rival(arm, sampler.rows[:size])
+            doubt = _leak(estimate) or self._shared_with_a_rival(arm, size)
             if doubt is None and not sampler.labelled:
                 influence = estimate.sample.influence
                 doubt = sampler.dependence(size, influence, error=self._order_error)
@@ -358,14 +356,14 @@ class Loop:
             if time.monotonic() - self._saved > _SAVE_SECONDS:
                 self.save()
 
-    def _shared_with_a_rival(self, arm: int, rows: NDArray[Any]) -> Diagnostic | None:
-        """Say that rows of `arm` are those of an arm that was scored before it."""
+    def _shared_with_a_rival(self, arm: int, size: int) -> Diagnostic | None:
+        """Say that the first rows of `arm` are those of an arm that was scored before it."""
         rivals = {
             rival.name: rival.fingerprints(rival.n)
             for other, rival in enumerate(self.samplers)
             if other != arm and rival.failure is None and self.certificate.levels[other]
         }
-        return rows_of_another(rows, self.samplers[arm].fingerprints(len(rows)), rivals)
+        return rows_of_another(self.samplers[arm].fingerprints(size), rivals)
 
     def save(self) -> None:
         """Write the samples so far to the run's folder, if it has one."""

@@ -22,6 +22,11 @@ DISCRETE = {
     "sparse ReLU": lambda g, n: np.maximum(
         g.standard_normal((n, 1)) + g.standard_normal((n, 64)) - 3.5, 0.0
     ),
+    "counts of one rate": lambda g, n: g.poisson(g.gamma(0.5, 1.0, (n, 1)) * np.ones(16)) * 1.0,
+    "answers": lambda g, n: np.clip(
+        np.round(3.0 + 1.2 * g.standard_normal((n, 1)) + 0.8 * g.standard_normal((n, 20))), 1, 5
+    ),
+    "half rows of zeros": lambda g, n: g.standard_normal((n, 32)) * (g.random((n, 1)) < 0.5),
 }
 
 
@@ -122,16 +127,43 @@ def test_a_few_copies_of_continuous_rows_are_a_caution():
 
 @pytest.mark.parametrize("name", DISCRETE)
 def test_no_command_accuses_discrete_rows(name):
+    """Neither as they come, nor told to be independent."""
     rng = np.random.default_rng(6)
-    real, a, b = (gb.Sample(DISCRETE[name](rng, 400)) for _ in range(3))
-    accused = [
-        gb.kernel_distance(a, real).warnings,
-        *(s.warnings for s in gb.compare({"a": a, "b": b}, real, metric="kid").scores.values()),
-        gb.compare({"a": a, "b": b}, real, metric="kid").warnings,
-        gb.gate(a, b, real, margin=1.0, metric="kid").warnings,
-        gb.mixture({"a": a, "b": b}, real).warnings,
-        gb.modes(a, real).warnings,
-        gb.memorisation(a.features, real.features, b.features).warnings,
-    ]
-    codes = {warning.code for warnings in accused for warning in warnings}
-    assert not codes & {"leak", "same-rows"}
+    real, a, b = (DISCRETE[name](rng, 400) for _ in range(3))
+    for given in ((real, a, b), (gb.Sample(real), gb.Sample(a), gb.Sample(b))):
+        real, a, b = given
+        accused = [
+            gb.kernel_distance(a, real).warnings,
+            *(s.warnings for s in gb.compare({"a": a, "b": b}, real, metric="kid").scores.values()),
+            gb.compare({"a": a, "b": b}, real, metric="kid").warnings,
+            gb.gate(a, b, real, margin=1.0, metric="kid").warnings,
+            gb.mixture({"a": a, "b": b}, real).warnings,
+            gb.modes(a, real).warnings,
+        ]
+        codes = {warning.code for warnings in accused for warning in warnings}
+        assert not codes & {"leak", "same-rows", "copies", "duplicates", "dependent-rows"}
+        # Of copies, equal real rows are what hides them: a caution, no more.
+        warnings = *gb.memorisation(a, real, b).warnings, *gb.authpct(a, real).warnings
+        assert not {w.code for w in warnings} & {"leak", "same-rows", "copies"}
+        assert "duplicates" not in {w.code for w in warnings if w.severity == "unreliable"}
+
+
+@pytest.mark.parametrize("name", DISCRETE)
+def test_no_arm_of_discrete_rows_is_set_aside(name):
+    arms = {one: lambda n, rng: DISCRETE[name](rng, n) for one in "ab"}
+    real = DISCRETE[name](np.random.default_rng(7), 400)
+    assert not gb.select.run(arms, real, metric="kid", limit=400).set_aside
+
+
+@pytest.mark.parametrize("kind", ["Gaussian", "fair bits", "counts and a number"])
+def test_files_that_a_sample_holds_twice_count_once(kind):
+    """One row in twenty is a copy, in every one of 30 samples."""
+    make = {
+        "Gaussian": lambda g: g.standard_normal((400, 8)),
+        "fair bits": lambda g: (g.random((400, 64)) < 0.5) * 1.0,
+        "counts and a number": lambda g: np.c_[g.poisson(1.0, (400, 3)), g.standard_normal(400)],
+    }[kind]
+    for stream in np.random.SeedSequence(8).spawn(30):
+        x = make(np.random.default_rng(stream))
+        x[:20] = x[20:40]
+        assert "duplicates" in {w.code for w in gb.vendi_score(x).warnings}

@@ -424,6 +424,8 @@ def test_copies_count_only_where_rows_are_no_discrete_distribution():
     assert found(pool) is None
     assert found(np.concatenate([pool, pool[:2]])) is None  # a duplicated image or two
     assert found(np.round(pool[rng.integers(50, size=60)][:, :2])) is None  # discrete
+    assert found(pool * (rng.random((50, 1)) < 0.5)) is None  # many rows of zeros
+    assert found(pool[:1] + np.zeros((50, 1))).code == "duplicates"  # no random numbers
     for kind in ("one-hot", "two classes", "smoothed one-hot", "attributes", "counts"):
         rows = HONEST[kind](300, rng)
         assert len(np.unique(rows, axis=0)) < 290
@@ -475,18 +477,17 @@ def test_classes_in_turn_are_seen_early(kind):
 
 @pytest.mark.parametrize("step", [1, 1 << 48, 0x9E3779B97F4A7C15])
 def test_rows_that_others_have_together_are_no_sign_of_one_arm(step):
-    """Two rows of each of two rivals, where three of one are too many; in whichever bits of their
+    """Twelve rows of each of two rivals, where 24 of one are too many; in whichever bits of their
     numbers rows differ.
     """
-    rows = np.random.default_rng(0).normal(size=(100, 4))
     numbers = np.arange(100, dtype=np.uint64) * np.uint64(step)
-    apart = {"a": numbers[:2], "b": numbers[2:4], "c": numbers[50:50]}
-    assert rows_of_another(rows, numbers, apart) is None
-    assert rows_of_another(rows, numbers, {}) is None
-    for others in ({"d": numbers[97:]}, {**apart, "d": numbers[97:]}):
-        found = rows_of_another(rows, numbers, others)
+    apart = {"a": numbers[:12], "b": numbers[12:24], "c": numbers[50:50]}
+    assert rows_of_another(numbers, apart) is None
+    assert rows_of_another(numbers, {}) is None
+    for others in ({"d": numbers[76:]}, {**apart, "d": numbers[76:]}):
+        found = rows_of_another(numbers, others)
         assert found is not None
-        assert "3 of its first 100 rows are also rows of d" in found.message
+        assert "24 of its first 100 rows are also rows of d" in found.message
 
 
 @pytest.mark.parametrize("kept_as", [None, "float16"])

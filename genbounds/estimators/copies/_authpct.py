@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genbounds.core.checks import inspect_rows, row_ids
+from genbounds.core.coincidences import judge_common_rows
 from genbounds.core.design import Design, row_design
 from genbounds.core.estimate import Estimate, small_sample
 from genbounds.core.moments import Moments
@@ -154,7 +155,7 @@ class TrainingRows:
             warnings=(
                 *seen.warnings,
                 *self._twins(),
-                *self._copies(seen.ids),
+                *self._copies(seen.ids, seen.rows),
                 # The interval of independent rows is exact for any number of them.
                 *small_sample(
                     math.inf if design.independent else design.effective, units=design.free_units
@@ -169,10 +170,11 @@ class TrainingRows:
         )
         return _percent(found)
 
-    def _copies(self, ids: NDArray[np.uint64]) -> tuple[Diagnostic, ...]:
+    def _copies(self, ids: NDArray[np.uint64], rows: NDArray[Any]) -> tuple[Diagnostic, ...]:
         """Tell of exact copies, which may be the wrong file."""
-        copies = int(np.isin(ids, self._ids).sum())
-        if not copies:
+        both = self._frame.rows(rows), self._rows
+        copies, severity = judge_common_rows(ids, self._ids, both)
+        if severity is None:
             return ()
         return (warn_of("copied-training-rows", copies=copies, rows=ids.size),)
 
