@@ -61,7 +61,7 @@ def kernel_distance(
         Mean over so many random subsets of both samples, at least 2, as KID is published
         (torch-fidelity and clean-fid: 100), in place of all pairs.
     subset_size : int
-        Rows in each, at least 2; no more than the smaller sample has are taken.
+        Rows in each, at least 2 and at most those of the smaller sample.
     seed : int
         Of the subsets.
 

@@ -189,6 +189,8 @@ class KernelReference:
                 (rows, self._rows), (design, self._design), kernel, estimator=estimator
             )
             return self._finished(found, seen, kernel)
+        if subsets is not None:
+            subsets.check(min(len(rows), len(self._rows)))
         found = rows_estimate(
             Within.of(rows, kernel),
             self._prepared(kernel),

@@ -13,7 +13,7 @@ from genbounds.core.estimate import Estimate
 from genbounds.core.scale import factor_of
 from genbounds.diagnostics import warn_of
 from genbounds.estimators.kernels._pair_kernels import PairKernel
-from genbounds.validation import Float, seeded
+from genbounds.validation import Float, InputError, seeded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +23,14 @@ class RandomSubsets:
     count: int
     size: int
     seed: int
+
+    def check(self, rows: int) -> None:
+        """Refuse subsets of more rows than the smaller sample has."""
+        if self.size > rows:
+            raise InputError(
+                f"must be at most {rows:,}, the rows of the smaller sample; got {self.size:,}.",
+                argument="subset_size",
+            )
 
 
 def mean_of_subsets(
@@ -36,7 +44,7 @@ def mean_of_subsets(
     Given the samples, that mean is unbiased for the U-statistic of all pairs: the choice of subsets
     adds its own variance to that of the samples, and nothing else.
     """
-    size = min(subsets.size, *(len(rows) for rows in samples))
+    size = subsets.size
     rng = seeded(subsets.seed, "subsets")
     unscaled = [_distance_of_subset(samples, kernel, size, rng) for _ in range(subsets.count)]
     distances = np.array(unscaled) * factor_of(kernel.unit, kernel.power)
