@@ -17,6 +17,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
+from genbounds._errors import InputError as InputError
 from genbounds._scratch import computed, is_dask_array, scratch_folder
 from genbounds._text import display, quoted, said_by
 
@@ -32,40 +33,6 @@ TORCH_FLOATS = ("torch.float16", "torch.float32", "torch.float64")
 
 POSTERIOR_ATOL = 2.0**-8
 """Posteriors may miss a sum of one by what bfloat16 rounds away; they are then renormalised."""
-
-
-class InputError(ValueError):
-    """Input from which no valid result can be computed. The message says what to do.
-
-    Parameters
-    ----------
-    text : str
-        What is wrong and what to do; begins with a verb if it is about an argument.
-    argument : str, optional
-        Name of the argument that it is about. A caller that knows it by another name, such as a
-        file, says ``error.about(name)``.
-    model : str, optional
-        Name of the model whose sample it is about, where there are several.
-    """
-
-    def __init__(self, text: str, argument: str = "", model: str = "") -> None:
-        super().__init__(text, argument, model)
-        self.text = text
-        self.argument = argument
-        self.model = model
-
-    def __str__(self) -> str:
-        text = f"`{self.argument}` {self.text}" if self.argument else self.text
-        # One printable line, whatever names, values and other people's errors it quotes.
-        return display(f"model {self.model!r}: {text}" if self.model else text, limit=None)
-
-    def about(self, name: str) -> InputError:
-        """Return the same complaint about what the caller calls `name`."""
-        return InputError(self.text, argument=name)
-
-    def of_model(self, model: str) -> InputError:
-        """Return the same complaint about the sample of `model`, one of several."""
-        return InputError(self.text, self.argument, model)
 
 
 def check_open_unit(name: str, value: object) -> float:

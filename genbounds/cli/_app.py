@@ -5,14 +5,14 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Callable, Sequence
-from itertools import pairwise
-from typing import Annotated, Any, cast
+from collections.abc import Sequence
+from typing import Annotated, cast
 
 import typer
-from typer.core import TyperCommand
 
 from genbounds import __version__
+from genbounds._errors import InputError
+from genbounds._text import display
 from genbounds.cli import (
     INTERRUPTED,
     audit,
@@ -27,13 +27,8 @@ from genbounds.cli import (
     select,
     track,
 )
-from genbounds.cli._options import GROWING, metric_lines
+from genbounds.cli._command import Command
 from genbounds.cli._terminal import complain, heard, write_errors
-from genbounds.estimators import metric_names
-from genbounds.files import display
-from genbounds.files._errors import reason_of
-from genbounds.mixtures import MIXTURE_METRICS
-from genbounds.validation import InputError
 
 EXAMPLES = """Examples:
 
@@ -66,71 +61,21 @@ app = typer.Typer(
 )
 
 
-METRICS_OF: dict[str, str] = {}
-"""The metrics of each command that has some, a line for each."""
-
-
-class _Command(TyperCommand):
-    """A command whose usage line reads as in the documentation, and which lists its metrics."""
-
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        for parameter in self.params:
-            if parameter.param_type_name == "argument":  # else "<list[Path]>" stands beside it
-                setattr(parameter, "display_type_rich", lambda ctx: None)  # noqa: B010
-
-    def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        """Return what follows the name of the command."""
-        return [self.options_metavar or ""]
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Print the metrics for `--metric` with nothing after it, or with `help`."""
-        lines = METRICS_OF.get(self.name or "")
-        asked = args[-1:] == ["--metric"] or ("--metric", "help") in pairwise(args)
-        if lines and asked and not ctx.resilient_parsing:  # completion parses as well
-            typer.echo(lines.replace("\n\b\n", ""), nl=False)
-            ctx.exit()
-        return super().parse_args(ctx, args)
-
-
-def _register(
-    name: str, function: Callable[..., None], usage: str, examples: str, metrics: str = ""
-) -> None:
-    ending = f"{metrics}\n{examples}" if metrics else examples
-    METRICS_OF[name] = metrics
-    app.command(name, cls=_Command, options_metavar=f"{usage} [OPTIONS]", epilog=ending)(function)
-
-
-EVERY, SELECTABLE = metric_lines(metric_names()), metric_lines(GROWING)
-
-_register("score", score.score, "[REFERENCE] GENERATED...", score.EXAMPLES, EVERY)
-_register("select", select.select, "[REFERENCE] ARM...", select.EXAMPLES, SELECTABLE)
-_register("gate", gate.gate, "[REFERENCE] BASELINE CANDIDATE --margin M|P%", gate.EXAMPLES, EVERY)
-_register(
-    "plan",
-    plan.plan,
-    "[REFERENCE] PILOT... --half-width H | --gap G | --confidence C",
-    plan.EXAMPLES,
-    SELECTABLE,
-)
-_register("track", track.track, "[REFERENCE] STEP...", track.EXAMPLES, EVERY)
-_register(
-    "memorisation",
-    memorisation.memorisation,
-    "FAKE --train FILE --heldout FILE",
-    memorisation.EXAMPLES,
-)
-_register(
-    "mixture",
-    mixture.mixture,
-    "[REFERENCE] MODEL MODEL...",
-    mixture.EXAMPLES,
-    metric_lines(MIXTURE_METRICS, own=False),
-)
-_register("modes", modes.modes, "REAL FAKE...", modes.EXAMPLES)
-_register("features", features.features, "INPUT... --encoder NAME --out FILE", features.EXAMPLES)
-_register("audit", audit.audit, "[ID-or-glob]...", audit.EXAMPLES)
-_register("bounds", bounds.bounds, "[ID]", bounds.EXAMPLES)
+COMMANDS: dict[str, Command] = {
+    "score": score.score,
+    "select": select.select,
+    "gate": gate.gate,
+    "plan": plan.plan,
+    "track": track.track,
+    "memorisation": memorisation.memorisation,
+    "mixture": mixture.mixture,
+    "modes": modes.modes,
+    "features": features.features,
+    "audit": audit.audit,
+    "bounds": bounds.bounds,
+}
+for each in COMMANDS.values():
+    each.register(app)
 
 
 @app.callback(invoke_without_command=True)
@@ -162,7 +107,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             )
     except _UsageError as error:
         context = getattr(error, "ctx", None)
-        path = " ".join(["genbounds", *(word for word in given[:1] if word in METRICS_OF)])
+        path = " ".join(["genbounds", *(word for word in given[:1] if word in COMMANDS)])
         if context is not None:
             path = context.command_path
         complain(f"{_one_line(error)} See '{path} --help'.", program=path)
@@ -173,6 +118,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:  # a path that the system does not take, wherever it is met first
         if error.filename is None:
             raise
+        from genbounds.files._errors import reason_of
+
         complain(f"{display(error.filename, limit=100)}: {reason_of(error)}.")
         return BAD_INPUT
     except MemoryError:

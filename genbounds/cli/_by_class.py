@@ -7,26 +7,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from genbounds._text import interval, number, percent, shown
+from genbounds._text import display, interval, number, percent, shown
+from genbounds.cli._command import Answer
 from genbounds.cli._input import Input
-from genbounds.cli._models import doubts_of, files_named, reads_rows
+from genbounds.cli._models import Models
 from genbounds.cli._pictures import pictures_for_page
-from genbounds.cli._terminal import (
-    keep,
-    keep_page,
-    print_json,
-    print_remarks,
-    print_table,
-    progress,
-    say,
-)
-from genbounds.files import display
-from genbounds.origins import origin_warnings
+from genbounds.cli._terminal import print_remarks, print_table, progress, say
+from genbounds.estimators import ByClass, MetricSpec, frechet_by_class
+from genbounds.estimators.frechet._classes import common_classes, rows_by_class
 from genbounds.results import Diagnostic
 from genbounds.validation import InputError
 
 if TYPE_CHECKING:
-    from genbounds.estimators import ByClass, MetricSpec
     from genbounds.features.thumbnails import Pictures
     from genbounds.report import Page
 
@@ -46,83 +38,52 @@ def check_by_class(spec: MetricSpec, *, estimator: str, convergence: bool) -> No
         raise InputError("does not apply with --by: leave one of them out.", "--convergence")
 
 
-Found = tuple[dict[str, "ByClass"], list[Diagnostic]]
-"""The result of every model, and warnings about all of them."""
-
-
-def score_by_class(
-    real: Input,
-    models: Sequence[Input],
+def by_class(
+    read: Models,
     *,
     level: float,
     images: Sequence[Path] | None,
     out: Path | None,
-) -> Found:
-    """Score every class of every model; keep the result and its page."""
-    pictures = pictures_for_page([real, *models], images, out)
-    _check_classes(models, real)
+    verbose: bool,
+) -> Answer:
+    """Score every class of every model."""
+    pictures = pictures_for_page(read.inputs, images, out)
     found: dict[str, ByClass] = {}
-    with progress("models") as advance:
-        for done, model in enumerate(models):
-            advance(done, len(models), model.name)
-            with files_named({model.name: model}, real):
-                found[model.name] = _of_model(model, real, level=level)
-    inputs = {shown(one.name): one for one in (real, *models)}
-    warnings = [
-        *origin_warnings({name: one.origin for name, one in inputs.items()}),
-        *dict.fromkeys(
-            doubt
-            for doubts in doubts_of(reads_rows("fd"), {m.name: m for m in models}, real).values()
-            for doubt in doubts
-        ),
-    ]
-    keep(out, _document(found, warnings))
-    if out is not None:
-        keep_page(out, _page(found, models, real, pictures, warnings))
-    return found, warnings
-
-
-def print_by_class(result: Found, *, as_json: bool, verbose: bool) -> None:
-    """Print what was found."""
-    if as_json:
-        print_json(_document(*result))
-    else:
-        _print(*result, verbose=verbose)
-
-
-def _check_classes(models: Sequence[Input], real: Input) -> None:
-    """Refuse a model that lacks a class, before any other is scored for minutes."""
-    from genbounds.estimators.frechet._classes import common_classes, rows_by_class
-
-    for model in models:
-        with files_named({model.name: model}, real), _named(model, real):
+    for name in read.models:  # a model that lacks a class, before any other is scored for minutes
+        with read.named(name), _named(read, name) as (model, real):
             common_classes(
-                *(
-                    rows_by_class(one.sample, argument, one.classes)
-                    for argument, one in (("labels", model), ("real_labels", real))
-                )
+                rows_by_class(model.sample, "labels", model.classes),
+                rows_by_class(real.sample, "real_labels", real.classes),
             )
-
-
-def _of_model(model: Input, real: Input, *, level: float) -> ByClass:
-    from genbounds.estimators import frechet_by_class
-
-    with _named(model, real):
-        return frechet_by_class(model.sample, real.sample, model.classes, real.classes, level=level)
+    with progress("models") as advance:
+        for done, name in enumerate(read.models):
+            advance(done, len(read.models), name)
+            with read.named(name), _named(read, name) as (model, real):
+                found[name] = frechet_by_class(
+                    model.sample, real.sample, model.classes, real.classes, level=level
+                )
+    warnings = [*read.origins(), *read.all_doubts()]
+    return Answer(
+        document=_document(found, warnings),
+        show=lambda: _show(found, warnings, verbose=verbose),
+        page=lambda: _page(found, read, pictures, warnings),
+    )
 
 
 @contextmanager
-def _named(model: Input, real: Input) -> Iterator[None]:
-    """Name the file whose classes are at fault, and the model."""
+def _named(read: Models, name: str) -> Iterator[tuple[Input, Input]]:
+    """Yield a model and the reference; name the file whose classes are at fault."""
+    model, real = read.models[name], read.reference
+    assert real is not None, "of fd"
     try:
-        yield
+        yield model, real
     except InputError as error:
         if error.argument == "labels":
             raise InputError(f"{display(model.path)} {error.text}") from error
         if error.argument == "real_labels":
             text = f"{display(real.path)} {error.text} The model is {display(model.path)}."
             raise InputError(text) from error
-        raise error.of_model(model.name) if error.argument != "real" else error from error
+        raise error.of_model(name) if error.argument != "real" else error from error
 
 
 def _document(found: dict[str, ByClass], warnings: Sequence[Diagnostic]) -> dict[str, Any]:
@@ -150,19 +111,19 @@ def _document(found: dict[str, ByClass], warnings: Sequence[Diagnostic]) -> dict
 
 def _page(
     found: dict[str, ByClass],
-    models: Sequence[Input],
-    real: Input,
+    read: Models,
     pictures: Sequence[Pictures],
     warnings: Sequence[Diagnostic],
 ) -> Page:
     from genbounds.report import by_class_page
 
-    first, *others = pictures
-    fake = {model.name: (held, model.classes) for model, held in zip(models, others, strict=True)}
-    return by_class_page(found, fake=fake, real=(first, real.classes), warnings=warnings)
+    real, *fake = zip(pictures, (one.classes for one in read.inputs), strict=True)
+    return by_class_page(
+        found, fake=dict(zip(found, fake, strict=True)), real=real, warnings=warnings
+    )
 
 
-def _print(found: dict[str, ByClass], warnings: Sequence[Diagnostic], *, verbose: bool) -> None:
+def _show(found: dict[str, ByClass], warnings: Sequence[Diagnostic], *, verbose: bool) -> None:
     from genbounds.report.wording import mark
 
     level = percent(next(iter(found.values())).level)

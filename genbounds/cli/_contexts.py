@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from genbounds._text import interval, number, percent, shown
+from genbounds._text import display, interval, number, percent, shown
 from genbounds.cli._input import Input
-from genbounds.cli._terminal import keep, keep_page, print_json, print_remarks, print_table, say
-from genbounds.files import display
+from genbounds.cli._terminal import print_remarks, print_table, say
 from genbounds.results import Diagnostic
 from genbounds.samples import Sample
 from genbounds.validation import InputError
@@ -56,25 +54,8 @@ def _part(sample: Any, rows: Any) -> Any:
     return Sample(part.features, groups=part.groups, weights=part.weights)
 
 
-def finish_contexts(
-    result: ContextSelection,
-    warnings: list[Diagnostic],
-    *,
-    out: Path | None,
-    as_json: bool,
-    verbose: bool,
-) -> None:
-    """Keep and print which arm is best in each context."""
-    document = result.to_dict()
-    document["notes"] = [warning.message for warning in warnings]
-    keep(out, document)
-    if out is not None:
-        from genbounds.report import contexts_page
-
-        keep_page(out, contexts_page(result, warnings=warnings))
-    if as_json:
-        print_json(document)
-        return
+def show_contexts(result: ContextSelection, warnings: list[Diagnostic], *, verbose: bool) -> None:
+    """Print which arm is best in each context."""
     from genbounds.report.wording import stop_reason
 
     total = len(result.contexts)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from genbounds.cli._naming import options, renamed
+from genbounds.cli._options import Reading
 from genbounds.cli._terminal import progress, tidy
 from genbounds.files import display, locked
 from genbounds.validation import InputError
@@ -42,28 +44,32 @@ def which_encoder(kind: str) -> str:
 
 
 @contextmanager
-def open_encoder(
-    name: str | None, options: Mapping[str, Any], *, out: Path | None
-) -> Iterator[FolderEncoder | None]:
-    """Load the encoder of that name, if there is one, and find a place for its features.
+def open_encoder(reading: Reading, *, out: Path | None) -> Iterator[FolderEncoder | None]:
+    """Load the encoder, if one is named, and find a place for its features.
 
     With `out` they stay in its folder ``features``, and the next run uses them; else they lie in a
     scratch folder until the run ends.
     """
-    if name is None:
-        if options.get("weights") is not None:
+    if reading.encoder is None:
+        if reading.weights is not None:
             raise InputError("needs --encoder.", argument="--weights")
         yield None
         return
     from genbounds.features import load_encoder
 
-    encoder = load_encoder(name, **options)
-    if out is not None:
-        with locked(out / "features", use=display(out)):
-            yield FolderEncoder(encoder, out / "features")
-        return
-    with tidy(), tempfile.TemporaryDirectory(prefix="genbounds-") as scratch:
-        yield FolderEncoder(encoder, Path(scratch))
+    with renamed(options("encoder", "weights", "precision")):
+        encoder = load_encoder(
+            reading.encoder,
+            weights=reading.weights,
+            device=reading.device,
+            precision=reading.precision,
+        )
+        if out is not None:
+            with locked(out / "features", use=display(out)):
+                yield FolderEncoder(encoder, out / "features")
+            return
+        with tidy(), tempfile.TemporaryDirectory(prefix="genbounds-") as scratch:
+            yield FolderEncoder(encoder, Path(scratch))
 
 
 def _file_name(name: str) -> str:

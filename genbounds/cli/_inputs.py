@@ -1,11 +1,12 @@
-"""From file names to what the estimators take; errors that name the file or the option."""
+"""From file names to what the estimators take."""
 
 from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stdout
+from collections.abc import Sequence
+from contextlib import redirect_stdout
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,8 @@ from numpy.typing import NDArray
 
 from genbounds._text import quoted, said_by
 from genbounds.cli._encoding import which_encoder
-from genbounds.cli._input import FOLDER_LABELS, FOLDERS, Drawing, Input
+from genbounds.cli._input import FOLDER_LABELS, FOLDERS, Input
+from genbounds.cli._options import Reading
 from genbounds.cli._plausible import check_widths, probabilities
 from genbounds.cli._reading import settle_labels
 from genbounds.features import (
@@ -33,7 +35,7 @@ from genbounds.files import (
     pick_labels,
     read_header,
 )
-from genbounds.samples import balanced, go_across
+from genbounds.samples import Sample, balanced, go_across
 from genbounds.validation import InputError, meant
 
 if TYPE_CHECKING:
@@ -87,10 +89,9 @@ def _own_metric(name: str) -> MetricSpec:
 def load(
     paths: Sequence[Path],
     metric: MetricSpec,
+    reading: Reading,
     *,
-    logits: bool,
     referenced: bool,
-    drawing: Drawing,
     encoder: FolderEncoder | None = None,
 ) -> list[Input]:
     """Read the files of one run; what is to be encoded is encoded.
@@ -99,12 +100,9 @@ def load(
     ----------
     paths : sequence of Path
     metric : MetricSpec
-    logits : bool
-        Whether files of probabilities hold logits.
+    reading : Reading
     referenced : bool
         Whether the first file is the reference.
-    drawing : Drawing
-        How the samples were drawn.
     encoder : FolderEncoder, optional
 
     Raises
@@ -114,73 +112,57 @@ def load(
         file surely holds something else than it is taken for.
     """
     if not referenced:
-        _refuse_size_of_statistics(drawing, "here is no reference")
+        _refuse_size_of_statistics(reading, "here is no reference")
     # Before anything is read: the files may be large.
     headers = {path: read_header(path) for path in paths if not is_media_by_name(path)}
     files = {path: header for path, header in headers.items() if not header.images}
     check_same_encoder({display(path): header.origin for path, header in files.items()})
     if metric.data == "features":
         check_widths({path: header.shape for path, header in files.items() if header.shape})
-    inputs = [
-        _input(
-            given,
-            name,
-            media=given not in files,
-            encoder=encoder,
-            metric=metric,
-            logits=logits,
-            drawing=drawing,
-            is_reference=referenced and number == 0,
-        )
-        for number, (given, name) in enumerate(zip(paths, model_names(paths), strict=True))
-    ]
+    of_models = replace(reading, reference_n=None, reference_exact=False)
+    inputs: list[Input] = []
+    for given, name in zip(paths, model_names(paths), strict=True):
+        path = given if given in files else _encoded(given, name, encoder)
+        is_reference = referenced and not inputs
+        one = _input(path, metric, reading if is_reference else of_models, needed=not is_reference)
+        inputs.append(replace(one, path=given, name=name))
     check_same_encoder({display(one.path): one.origin for one in inputs})
     if metric.data == "features":
         check_widths({one.path: one.shape for one in inputs})
     return settle_labels(inputs)
 
 
-def _input(
-    given: Path,
-    name: str,
-    *,
-    media: bool,
-    encoder: FolderEncoder | None,
-    metric: MetricSpec,
-    logits: bool,
-    drawing: Drawing,
-    is_reference: bool,
-) -> Input:
+def _input(path: Path, metric: MetricSpec, reading: Reading, *, needed: bool) -> Input:
     """Read one file, opened once: features and labels are of one moment."""
-    drawing = drawing if is_reference else drawing.of_models
-    path = _encoded(given, name, encoder) if media else given
     with contents_of(path) as contents:
         contents.values = metric.data == "values"
         held = contents.read()
-        found: dict[str, NDArray[Any] | None] = {}
+        labels: dict[str, NDArray[Any] | None] = {}
         undecided = None
-        if isinstance(held, np.ndarray) and not drawing.iid:
-            found, undecided = _labels(path, contents, drawing, needed=not is_reference)
+        if isinstance(held, np.ndarray) and not reading.iid:
+            labels, undecided = _labels(path, contents, reading, needed=needed)
         contexts, classes = (
             None
-            if getattr(drawing, role) is None
-            else pick_label(contents, _label_name(path, contents, role, drawing))
+            if getattr(reading, role) is None
+            else pick_label(contents, _label_name(path, contents, role, reading))
             for role in ("contexts", "by")
         )
         origin = contents.origin
     content: Any = held
+    sample: Any
     if isinstance(held, Statistics):
-        content = _moments(path, held, metric, drawing)
+        content = sample = _moments(path, held, metric, reading)
     else:
         _refuse_size_of_statistics(
-            drawing, f"{display(path)} holds features, whose number is known"
+            reading, f"{display(path)} holds features, whose number is known"
         )
         if metric.data == "posteriors":
-            content = probabilities(path, held, logits=logits)
-    sample = content if isinstance(held, Statistics) else drawing.sample(content, found)
+            content = probabilities(path, held, logits=reading.logits)
+        told = reading.iid or any(array is not None for array in labels.values())
+        sample = Sample(content, **labels) if told else content
     return Input(
-        path=given,
-        name=name,
+        path=path,
+        name="",
         content=content,
         sample=sample,
         origin=origin,
@@ -190,7 +172,7 @@ def _input(
     )
 
 
-def _moments(path: Path, held: Statistics, metric: MetricSpec, drawing: Drawing) -> Moments:
+def _moments(path: Path, held: Statistics, metric: MetricSpec, reading: Reading) -> Moments:
     from genbounds.estimators import Moments, metric_names
 
     if not metric.moments:
@@ -199,14 +181,14 @@ def _moments(path: Path, held: Statistics, metric: MetricSpec, drawing: Drawing)
             f"{display(path)}: holds statistics (mu, sigma); {what} needs the features themselves."
         )
     try:
-        return Moments.from_statistics(held, drawing.reference_n, exact=drawing.reference_exact)
+        return Moments.from_statistics(held, reading.reference_n, exact=reading.reference_exact)
     except InputError as error:
         raise InputError(f"{display(path)}: {error}") from error
 
 
-def _refuse_size_of_statistics(drawing: Drawing, reason: str) -> None:
+def _refuse_size_of_statistics(reading: Reading, reason: str) -> None:
     for option in ("reference_n", "reference_exact"):
-        if getattr(drawing, option):
+        if getattr(reading, option):
             raise InputError(
                 f"is for a reference known by its statistics (mu, sigma); {reason}.",
                 argument=f"--{option.replace('_', '-')}",
@@ -214,7 +196,7 @@ def _refuse_size_of_statistics(drawing: Drawing, reason: str) -> None:
 
 
 def _labels(
-    path: Path, contents: Contents, drawing: Drawing, *, needed: bool
+    path: Path, contents: Contents, reading: Reading, *, needed: bool
 ) -> tuple[dict[str, NDArray[Any] | None], NDArray[Any] | None]:
     """Read the groups and strata of a file; one that is not `needed` may have none.
 
@@ -224,25 +206,25 @@ def _labels(
     held = contents.arrays
     names: dict[str, str | None] = {}
     for role in ("groups", "strata"):
-        asked = getattr(drawing, role)
+        asked = getattr(reading, role)
         name = FOLDER_LABELS if asked == FOLDERS else asked
         if name is not None and name not in held and not needed:
             name = None
-        names[role] = None if name is None else _label_name(path, contents, role, drawing)
+        names[role] = None if name is None else _label_name(path, contents, role, reading)
     labels = pick_labels(contents, groups=names["groups"], strata=names["strata"])
     if names["strata"] is not None or "strata" in held:
         return {"groups": labels.groups, "strata": labels.strata}, None
     # By class, the classes that were asked for are the ones to look at.
-    if drawing.by is not None or not _by_design(labels.strata, labels.groups, names["groups"]):
+    if reading.by is not None or not _by_design(labels.strata, labels.groups, names["groups"]):
         return {"groups": labels.groups, "strata": None}, None
-    if drawing.contexts in (FOLDERS, FOLDER_LABELS):  # named as classes
+    if reading.contexts in (FOLDERS, FOLDER_LABELS):  # named as classes
         return {"groups": labels.groups, "strata": labels.strata}, None
     return {"groups": labels.groups, "strata": None}, labels.strata
 
 
-def _label_name(path: Path, contents: Contents, role: str, drawing: Drawing) -> str:
+def _label_name(path: Path, contents: Contents, role: str, reading: Reading) -> str:
     """Return which array of a file the option ``--{role}`` means."""
-    asked: str = getattr(drawing, role)
+    asked: str = getattr(reading, role)
     if asked != FOLDERS:
         return asked
     if FOLDER_LABELS not in contents.arrays:
@@ -307,20 +289,3 @@ def _stem(path: Path) -> str:
     if path.is_dir():
         return path.name
     return path.stem.removesuffix(".tar") if path.name.endswith(".tar.gz") else path.stem
-
-
-@contextmanager
-def renamed(names: Mapping[str, Path | str]) -> Iterator[None]:
-    """Name the file or the option instead of the argument that it was passed as."""
-    try:
-        yield
-    except InputError as error:
-        name = names.get(error.argument)
-        if name is None:
-            raise
-        raise error.about(display(name)) from error
-
-
-def options(*names: str) -> dict[str, str]:
-    """Map arguments to the options that carry their values."""
-    return {name: f"--{name.replace('_', '-')}" for name in names}

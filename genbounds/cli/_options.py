@@ -1,19 +1,21 @@
-"""Options that several commands share, and what the shell offers as their values."""
+"""Options that several commands share, and what the shell offers as their values.
+
+Nothing heavy is imported here: help and completion need no NumPy.
+"""
 
 from __future__ import annotations
 
 import os
 import tempfile
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from genbounds.estimators import metric_names, metric_spec
-from genbounds.files import display
-from genbounds.files._errors import reason_of
-from genbounds.validation import InputError
+from genbounds._errors import InputError
+from genbounds._text import display
 
 
 def offer(values: str | Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
@@ -40,24 +42,30 @@ def policies() -> Iterable[str]:
     return POLICIES
 
 
-GROWING = tuple(name for name in metric_names() if not metric_spec(name).fixed_size)
-"""The metrics that selection and planning take."""
+def every_metric() -> Iterable[str]:
+    """List all metrics."""
+    from genbounds.estimators import metric_names
+
+    return metric_names()
 
 
-def metric_lines(names: Iterable[str], *, own: bool = True) -> str:
-    """Return the end of a help text: a line for each metric."""
-    lines = {name: metric_spec(name).summary for name in names}
-    if own:
-        lines["module:name"] = "a score of your own (a SmoothScore)"
-    width = max(map(len, lines))
-    return "Metrics:\n\n\b\n" + "".join(
-        f"{name:<{width}}  {summary}\n" for name, summary in lines.items()
-    )
+def growing_metrics() -> Iterable[str]:
+    """List the metrics that selection and planning take."""
+    from genbounds.estimators import metric_names, metric_spec
+
+    return [name for name in metric_names() if not metric_spec(name).fixed_size]
 
 
-def _metrics(context: typer.Context, incomplete: str) -> list[str]:
+def mixture_metrics() -> Iterable[str]:
+    """List the metrics of mixtures."""
+    from genbounds.mixtures import MIXTURE_METRICS
+
+    return MIXTURE_METRICS
+
+
+def _metrics_of(context: typer.Context, incomplete: str) -> list[str]:
     """Complete the metrics of the command that is typed."""
-    names = GROWING if context.info_name in ("select", "plan") else metric_names()
+    names: Iterable[str] = getattr(context.command, "metrics")()  # noqa: B009
     return [name for name in names if name.startswith(incomplete)]
 
 
@@ -66,7 +74,7 @@ Metric = Annotated[
     typer.Option(
         "--metric",
         metavar="NAME",
-        autocompletion=_metrics,
+        autocompletion=_metrics_of,
         help="Score by which the models are judged: one of those listed below.",
     ),
 ]
@@ -177,6 +185,8 @@ def _writable(out: Path | None) -> Path | None:
             with tempfile.TemporaryFile(dir=place):
                 pass
         except OSError as error:
+            from genbounds.files._errors import reason_of
+
             raise InputError(f"{display(out)}: cannot be written: {reason_of(error)}.") from error
     return out
 
@@ -229,3 +239,93 @@ Precision = Annotated[
         help="Precision of the encoder; bfloat16 and float16 are mixed precision.",
     ),
 ]
+
+
+# --- groups of options: a command takes a group as one parameter ----------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Output:
+    """How a command answers; every command has such a parameter, named `output`."""
+
+    as_json: AsJson = False
+    out: Path | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Folder(Output):
+    """The same, with a folder of results."""
+
+    out: Out = None
+    as_json: AsJson = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelOptions:
+    """Options of metrics that plans and selections take."""
+
+    kernel: Kernel = None
+    bandwidth: Bandwidth = None
+    order: Order = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricOptions(KernelOptions):
+    """Options of all metrics."""
+
+    k: Neighbours = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """How files are read, and how their samples were drawn.
+
+    Attributes
+    ----------
+    encoder, weights, device, precision
+        Of what turns images or texts into features.
+    logits : bool
+        Whether files of probabilities hold logits.
+    groups, strata : str or None
+        Arrays of the files, or "folders"; None: those of the usual names, where they are there.
+    iid : bool
+        The rows are independent, whatever the files hold.
+    reference_n : int or None
+        Samples behind a reference that is known by its statistics.
+    reference_exact : bool
+        Those statistics are exact.
+    contexts, by : str or None
+        Array of the files that says which context, or class, each row belongs to, or "folders".
+    """
+
+    encoder: EncoderName = None
+    weights: Weights = None
+    device: Device = "cpu"
+    precision: Precision = "float32"
+    logits: bool = False
+    groups: Groups = None
+    strata: Strata = None
+    iid: Iid = False
+    reference_n: int | None = None
+    reference_exact: bool = False
+    contexts: str | None = None
+    by: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.iid and (self.groups is not None or self.strata is not None):
+            raise InputError("ignores groups and strata: leave out one of them.", "--iid")
+        if self.reference_n is not None:
+            from genbounds.validation import check_count
+
+            check_count("--reference-n", self.reference_n, minimum=2)
+            if self.reference_exact:
+                raise InputError("contradicts --reference-n: leave out one.", "--reference-exact")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreReading(Reading):
+    """The same, where files may hold statistics or probabilities as well."""
+
+    logits: Logits = False
+    reference_n: ReferenceN = None
+    reference_exact: ReferenceExact = False

@@ -6,8 +6,8 @@ from collections.abc import Collection, Sequence
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
-from genbounds.files import display
-from genbounds.validation import InputError
+from genbounds._errors import InputError
+from genbounds._text import display
 
 
 def choose(patterns: Sequence[str], ids: Collection[str]) -> list[str]:

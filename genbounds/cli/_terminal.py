@@ -14,16 +14,15 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
-from genbounds._text import said_by
-from genbounds.files import atomic_write, display
-from genbounds.results import Diagnostic, Score
-from genbounds.validation import InputError
+from genbounds._errors import InputError
+from genbounds._text import display, said_by
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from genbounds.estimators import PrecisionRecall
     from genbounds.report import Page
+    from genbounds.results import Diagnostic, Score
 
 PAGE = "report.html"
 
@@ -62,6 +61,8 @@ def keep(out: Path | None, document: dict[str, Any], *, complete: bool = True) -
     A page that lies there already tells of other results: it is removed first.
     """
     if out is not None:
+        from genbounds.files import atomic_write
+
         try:
             (out / PAGE).unlink(missing_ok=True)
         except OSError:  # the next line says what is wrong with the folder

@@ -7,21 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from genbounds._text import number
-from genbounds.cli._inputs import options, renamed
-from genbounds.cli._options import AsJson, Out, Seed, offer, statements
+from genbounds._text import display, number
+from genbounds.cli._command import Answer, command
+from genbounds.cli._naming import options, renamed
+from genbounds.cli._options import Folder, Seed, offer, statements
 from genbounds.cli._statements import choose
-from genbounds.cli._terminal import (
-    interruptible,
-    keep,
-    keep_page,
-    print_json,
-    print_table,
-    progress,
-    say,
-    tidy,
-)
-from genbounds.files import display
+from genbounds.cli._terminal import interruptible, print_table, progress, say, tidy
 
 if TYPE_CHECKING:
     from genbounds.simulate import AuditReport
@@ -39,7 +30,7 @@ genbounds audit m25.mean-norm --replications 100000 --seed 1 --json
 """
 
 
-# Long because every option is declared in its signature.
+@command("[ID-or-glob]...", EXAMPLES)
 def audit(
     patterns: Annotated[
         list[str] | None,
@@ -50,6 +41,7 @@ def audit(
             show_default=False,
         ),
     ] = None,
+    *,
     quick: Annotated[
         bool, typer.Option("--quick", help="Fewer replications: about a minute instead of ten.")
     ] = False,
@@ -98,9 +90,8 @@ def audit(
             help="BLAS threads per process; can change the last digit of a result.",
         ),
     ] = 1,
-    out: Out = None,
-    as_json: AsJson = False,
-) -> None:
+    output: Folder,
+) -> Answer:
     """Test whether published inequalities hold as printed, and how tight they are.
 
     Every verdict is computed: refuted (it fails more often than it allows; a counterexample is
@@ -108,8 +99,10 @@ def audit(
     kept as it comes, and the same command goes on where it was interrupted.
     """
     from genbounds.bounds import catalog
+    from genbounds.report import audit_page
     from genbounds.simulate import audit as put_on_trial
 
+    out = output.out
     ids = choose(patterns or [], catalog())
     advice = (
         "nothing was kept; with --out DIR the same command would go on from here."
@@ -135,15 +128,11 @@ def audit(
             progress=advance,
         )
     document = report.to_dict()
-    keep(out, document)
-    if out is not None:
-        from genbounds.report import audit_page
-
-        keep_page(out, audit_page(document, bounds=catalog()))
-    if as_json:
-        print_json(document)
-    else:
-        _print(report)
+    return Answer(
+        document=document,
+        show=lambda: _show(report),
+        page=lambda: audit_page(document, bounds=catalog()),
+    )
 
 
 def _default_jobs(ids: Sequence[str], scheduler: str | None) -> int:
@@ -155,7 +144,7 @@ def _default_jobs(ids: Sequence[str], scheduler: str | None) -> int:
     return int(cpu_count())
 
 
-def _print(report: AuditReport) -> None:
+def _show(report: AuditReport) -> None:
     from genbounds.report.wording import measured_lines, verdict_text
 
     print_table(

@@ -7,17 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from genbounds._text import number, short
-from genbounds.cli._options import AsJson, Out, offer, statements
+from genbounds.cli._command import Answer, command
+from genbounds.cli._options import Folder, offer, statements
 from genbounds.cli._statements import choose
-from genbounds.cli._terminal import (
-    interruptible,
-    keep,
-    keep_page,
-    print_json,
-    print_table,
-    progress,
-    say,
-)
+from genbounds.cli._terminal import print_table, progress, say
 
 if TYPE_CHECKING:
     from genbounds.bounds import Bound
@@ -31,6 +24,7 @@ genbounds bounds --json
 """
 
 
+@command("[ID]", EXAMPLES, advice="nothing was kept; run the same command again.")
 def bounds(
     statement: Annotated[
         str | None,
@@ -41,44 +35,36 @@ def bounds(
             show_default=False,
         ),
     ] = None,
-    out: Out = None,
-    as_json: AsJson = False,
-) -> None:
+    *,
+    output: Folder,
+) -> Answer:
     """List published inequalities about these scores, or explain one of them.
 
     Explained are formula, source, assumptions, constants and verdict. The verdict comes from a
     quick audit that runs at once; `genbounds audit ID` tests more.
     """
     from genbounds.bounds import catalog
+    from genbounds.report import statement_page
     from genbounds.simulate import audit
 
     listing = catalog()
     if statement is None:
-        document: dict[str, Any] = {"bounds": [describe(bound) for bound in listing.values()]}
-        keep(out, document)
-        if as_json:
-            print_json(document)
-        else:
-            print_table(
+        return Answer(
+            document={"bounds": [describe(bound) for bound in listing.values()]},
+            show=lambda: print_table(
                 ("Id", "Form", "Claim", "Source"),
                 [(b.id, b.form, b.claim, b.source) for b in listing.values()],
-            )
-        return
+            ),
+        )
     bound = listing[choose([statement], listing)[0]]
-    with interruptible("nothing was kept; run the same command again."):
-        with progress("quick audit") as advance:
-            report = audit([bound.id], quick=True, progress=advance)
+    with progress("quick audit") as advance:
+        report = audit([bound.id], quick=True, progress=advance)
     row = report.rows[0].to_dict()
-    document = describe(bound) | row
-    keep(out, document)
-    if out is not None:
-        from genbounds.report import statement_page
-
-        keep_page(out, statement_page(bound, row))
-    if as_json:
-        print_json(document)
-    else:
-        _explain(bound, row)
+    return Answer(
+        document=describe(bound) | row,
+        show=lambda: _explain(bound, row),
+        page=lambda: statement_page(bound, row),
+    )
 
 
 def describe(bound: Bound) -> dict[str, Any]:

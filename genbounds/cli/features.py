@@ -8,20 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from genbounds._text import number
-from genbounds.cli._encoding import which_encoder
-from genbounds.cli._inputs import options, renamed
-from genbounds.cli._options import AsJson, Device, EncoderName, Precision, Weights, offer
-from genbounds.cli._terminal import (
-    complain,
-    interruptible,
-    print_json,
-    progress,
-    say,
-    tidy,
-)
-from genbounds.files import display
-from genbounds.validation import InputError, check_choice
+from genbounds._errors import InputError
+from genbounds._text import display, number
+from genbounds.cli._command import Answer, command
+from genbounds.cli._naming import options, renamed
+from genbounds.cli._options import Device, EncoderName, Output, Precision, Weights, offer
+from genbounds.cli._terminal import complain, progress, say, tidy
 
 if TYPE_CHECKING:
     from genbounds.features import Extraction
@@ -39,7 +31,11 @@ genbounds features --download inception
 """  # noqa: E501
 
 
-# Long because every option is declared in its signature.
+@command(
+    "INPUT... --encoder NAME --out FILE",
+    EXAMPLES,
+    advice="finished blocks are kept; run the same command again.",
+)
 def features(
     inputs: Annotated[
         list[Path],
@@ -49,6 +45,7 @@ def features(
             show_default=False,
         ),
     ],
+    *,
     encoder: EncoderName = None,
     weights: Weights = None,
     out: Annotated[
@@ -193,8 +190,8 @@ def features(
             "INPUTs are the names of encoders, and only their weights are fetched.",
         ),
     ] = False,
-    as_json: AsJson = False,
-) -> None:
+    output: Output,
+) -> Answer:
     """Compute features (or only their statistics) of images or texts.
 
     Nothing is downloaded without --download: weights come from a file that you name or a cache
@@ -203,9 +200,11 @@ def features(
     if download:
         files = _fetched([encoder] if encoder else [str(name) for name in inputs])
         if encoder is None:
-            print_json(files) if as_json else say("\n".join(map(display, files.values())))
-            return
+            return Answer(
+                document=dict(files), show=lambda: say("\n".join(map(display, files.values())))
+            )
     from genbounds.features import KINDS, extract, load_encoder, open_source
+    from genbounds.validation import check_choice
 
     if out is None and moments is None:
         raise InputError("nothing to write: give --out FILE, --moments FILE or both.")
@@ -233,7 +232,6 @@ def features(
             preprocessing=preprocessing,
         )
         with (
-            interruptible("finished blocks are kept; run the same command again."),
             tidy(),
             progress("encoding") as advance,
             renamed({"features": inputs[0]} if source.kind == "rows" and len(inputs) == 1 else {}),
@@ -249,10 +247,7 @@ def features(
                 replace=False,
                 progress=advance,
             )
-    if as_json:
-        print_json(result.to_dict())
-    else:
-        _print(result)
+    return Answer(document=result.to_dict(), show=lambda: _show(result))
 
 
 def _check_encoder(
@@ -263,6 +258,8 @@ def _check_encoder(
     preprocessing: Mapping[str, object],
 ) -> None:
     """Refuse to encode without an encoder, and options that the input's kind would ignore."""
+    from genbounds.cli._encoding import which_encoder
+
     if encoder is None and kind != "rows":
         raise InputError(
             f"{display(given)} holds {kind}: {which_encoder(kind)}, or another "
@@ -304,7 +301,7 @@ def _part(text: str | None) -> tuple[int, int] | None:
     return int(number), int(of)
 
 
-def _print(result: Extraction) -> None:
+def _show(result: Extraction) -> None:
     written = [path for path in (result.out, result.moments) if path is not None]
     say(f"{number(result.n)} × {number(result.d)} features: {', '.join(map(display, written))}")
     if result.resumed == result.n:

@@ -4,54 +4,26 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from genbounds.cli._input import Drawing
-from genbounds.cli._inputs import choose_metric
-from genbounds.cli._models import (
-    doubts_of,
-    files_named,
-    metric_options,
-    read_models,
-    split_reference,
-)
+from genbounds.cli._command import Answer, command
 from genbounds.cli._options import (
-    AsJson,
-    Bandwidth,
-    Device,
-    EncoderName,
-    Groups,
-    Iid,
-    Kernel,
+    Folder,
     Level,
-    Logits,
     Metric,
-    Neighbours,
-    Order,
-    Out,
-    Precision,
+    MetricOptions,
     Reference,
-    ReferenceExact,
-    ReferenceN,
-    Strata,
+    ScoreReading,
     Verbose,
-    Weights,
+    every_metric,
     offer,
 )
-from genbounds.cli._terminal import (
-    interruptible,
-    keep,
-    keep_page,
-    print_json,
-    print_remarks,
-    say,
-)
-from genbounds.decisions import Margin, check_gate, decide
-from genbounds.estimators import estimate_each, prepare_all
-from genbounds.origins import origin_warnings
-from genbounds.validation import check_choice
+from genbounds.cli._terminal import print_remarks, say
+
+if TYPE_CHECKING:
+    from genbounds.decisions import Verdict
 
 EXAMPLES = """Examples:
 
@@ -62,11 +34,10 @@ genbounds gate real.npy gan-old.npz gan-new.npz --groups prompts --margin 2% --o
 genbounds gate old-probs.npy new-probs.npy --metric is --margin 1% --equivalence
 """
 
-NEGATIVE = 1
 INCONCLUSIVE = "fail|pass"
 
 
-# Long because every option is declared in its signature.
+@command("[REFERENCE] BASELINE CANDIDATE --margin M|P%", EXAMPLES, metrics=every_metric)
 def gate(
     files: Annotated[
         list[Path],
@@ -79,6 +50,7 @@ def gate(
             show_default=False,
         ),
     ],
+    *,
     margin: Annotated[
         str,
         typer.Option(
@@ -106,80 +78,54 @@ def gate(
             help="Exit status where the samples do not tell: fail (1) or pass (0).",
         ),
     ] = "fail",
-    kernel: Kernel = None,
-    bandwidth: Bandwidth = None,
-    order: Order = None,
-    k: Neighbours = None,
+    options: MetricOptions,
     level: Level = 0.95,
-    encoder: EncoderName = None,
-    weights: Weights = None,
-    device: Device = "cpu",
-    precision: Precision = "float32",
-    logits: Logits = False,
-    groups: Groups = None,
-    strata: Strata = None,
-    iid: Iid = False,
-    reference_n: ReferenceN = None,
-    reference_exact: ReferenceExact = False,
-    out: Out = None,
-    as_json: AsJson = False,
+    reading: ScoreReading,
+    output: Folder,
     verbose: Verbose = False,
-) -> None:
+) -> Answer:
     """Decide whether a candidate is worse than a baseline by no more than a margin.
 
     Exit status 0: it passes; 1: it fails, or the samples do not tell (--inconclusive).
     """
-    spec = choose_metric(metric, logits=logits)
+    from genbounds.cli._inputs import choose_metric
+    from genbounds.cli._models import Models, files_named, metric_options, reference_first
+    from genbounds.decisions import Margin, check_gate, decide
+    from genbounds.report import gate_page
+    from genbounds.validation import check_choice
+
+    spec = choose_metric(metric, logits=reading.logits)
     check_choice("--inconclusive", inconclusive, INCONCLUSIVE.split("|"))
-    chosen = metric_options(
-        spec, {"kernel": kernel, "bandwidth": bandwidth, "order": order, "k": k}
-    )
-    real, models = split_reference(files, reference, spec, [2])
-    drawing = Drawing(
-        groups=groups,
-        strata=strata,
-        iid=iid,
-        reference_n=reference_n,
-        reference_exact=reference_exact,
-    )
-    how = {"weights": weights, "device": device, "precision": precision}
-    with files_named({}, None):
+    chosen = metric_options(spec, options)
+    paths = reference_first(files, reference, spec, [2])
+    with files_named():
         wanted = Margin.of(margin)
         check_gate(wanted, level=level, equivalence=equivalence)
-    with interruptible("run the same command again."):
-        inputs = read_models(
-            models, real, spec, logits=logits, drawing=drawing, encoder=encoder, how=how, out=out
+    read = Models.read(
+        paths, spec, reading, out=output.out, referenced=len(paths) > 2, options=chosen
+    )
+    read = replace(read, models=dict(reversed(read.models.items())))  # the candidate first
+    with read.named():
+        verdict = decide(
+            read.doubted(read.estimates(read.prepared())),
+            margin=wanted,
+            metric=spec.name,
+            level=level,
+            equivalence=equivalence,
+            warnings=read.origins(),
         )
-        known = inputs.pop(0) if real is not None else None
-        named = {one.name: one for one in reversed(inputs)}  # the candidate first
-        samples = {name: one.sample for name, one in named.items()}
-        doubts = doubts_of(spec, named, known)
-        with files_named(named, known):
-            prepared = prepare_all(spec, samples, None if known is None else known.sample, chosen)
-            found = estimate_each(spec, prepared, samples)
-            verdict = decide(
-                {name: estimate.warned(*doubts[name]) for name, estimate in found.items()},
-                margin=wanted,
-                metric=spec.name,
-                level=level,
-                equivalence=equivalence,
-                warnings=origin_warnings({one.name: one.origin for one in inputs}),
-            )
-        keep(out, verdict.to_dict())
-        if out is not None:
-            from genbounds.report import gate_page
+    return Answer(
+        document=verdict.to_dict(),
+        show=lambda: _show(verdict, verbose=verbose),
+        page=lambda: gate_page(verdict),
+        negative=not verdict.accepted(inconclusive),
+    )
 
-            keep_page(out, gate_page(verdict))
-    if as_json:
-        print_json(verdict.to_dict())
-    else:
-        say(str(verdict))
-        if verbose:
-            scores = {
-                name: replace(score, assumptions=()) for name, score in verdict.scores.items()
-            }
-            print_remarks(
-                scores, warnings=verdict.warnings, assumptions=verdict.assumptions, verbose=True
-            )
-    if not verdict.accepted(inconclusive):
-        raise typer.Exit(NEGATIVE)
+
+def _show(verdict: Verdict, *, verbose: bool) -> None:
+    say(str(verdict))
+    if verbose:
+        scores = {name: replace(score, assumptions=()) for name, score in verdict.scores.items()}
+        print_remarks(
+            scores, warnings=verdict.warnings, assumptions=verdict.assumptions, verbose=True
+        )

@@ -2,41 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from genbounds._text import number
-from genbounds.cli._encoding import open_encoder
-from genbounds.cli._input import Drawing
-from genbounds.cli._inputs import load, options, renamed
-from genbounds.cli._models import reads_rows
-from genbounds.cli._options import (
-    AsJson,
-    Device,
-    EncoderName,
-    Groups,
-    Iid,
-    Out,
-    Precision,
-    Strata,
-    Verbose,
-    Weights,
-)
-from genbounds.cli._pictures import check_images, pictures_for_page
-from genbounds.cli._plausible import check_widths
-from genbounds.cli._terminal import (
-    interruptible,
-    keep,
-    keep_page,
-    print_json,
-    print_remarks,
-    print_table,
-    say,
-)
-from genbounds.features import check_same_encoder
-from genbounds.files import display
+from genbounds._text import display, number
+from genbounds.cli._command import Answer, command
+from genbounds.cli._options import Folder, Reading, Verbose
+from genbounds.cli._terminal import print_remarks, print_table, say
+
+if TYPE_CHECKING:
+    from genbounds.explain import Memorisation
 
 EXAMPLES = """Examples:
 
@@ -50,12 +28,13 @@ LISTED = 10
 """Suspects that are printed; --json and --out give all."""
 
 
-# Long because every option is declared in its signature.
+@command("FAKE --train FILE --heldout FILE", EXAMPLES)
 def memorisation(
     fake: Annotated[
         Path,
         typer.Argument(metavar="FAKE", help="Features of generated samples.", show_default=False),
     ],
+    *,
     train: Annotated[
         Path,
         typer.Option(
@@ -102,53 +81,47 @@ def memorisation(
             help="A near copy is at most so many times as far from a real row as from the fifth.",
         ),
     ] = 0.6,
-    encoder: EncoderName = None,
-    weights: Weights = None,
-    device: Device = "cpu",
-    precision: Precision = "float32",
-    groups: Groups = None,
-    strata: Strata = None,
-    iid: Iid = False,
-    out: Out = None,
-    as_json: AsJson = False,
+    reading: Reading,
+    output: Folder,
     verbose: Verbose = False,
-) -> None:
+) -> Answer:
     """Test whether a model copies its training data; count and list what is copied.
 
     Exit status 0: the test ran, whatever it found.
     """
+    from genbounds.cli._encoding import open_encoder
+    from genbounds.cli._inputs import load
+    from genbounds.cli._models import reads_rows
+    from genbounds.cli._naming import options, renamed
+    from genbounds.cli._pictures import check_images, pictures_for_page
+    from genbounds.cli._plausible import check_widths
     from genbounds.explain import memorisation as test
+    from genbounds.features import check_same_encoder
+    from genbounds.report import memorisation_page
 
+    out, spec = output.out, reads_rows("memorisation")
     check_images(images, out, files=2, each="the generated and once for the training images")
-    drawing = Drawing(groups=groups, strata=strata, iid=iid)
-    how = {"weights": weights, "device": device, "precision": precision}
-    spec = reads_rows("memorisation")
-    given: dict[str, Any] = {"referenced": False, "logits": False}
-    with interruptible("run the same command again."):
-        with (
-            renamed(options("encoder", "weights", "precision")),
-            open_encoder(encoder, how, out=out) as loaded,
-        ):
-            real = load([train, heldout], spec, drawing=drawing, encoder=loaded, **given)
-            # How generated rows depend on one another does not matter.
-            (made,) = load([fake], spec, drawing=Drawing(iid=True), encoder=loaded, **given)
-        inputs = dict(zip(("train", "heldout", "fake"), (*real, made), strict=True))
-        check_same_encoder({display(one.path): one.origin for one in inputs.values()})
-        pictures = pictures_for_page([made, inputs["train"]], images, out)
-        check_widths({one.path: one.shape for one in inputs.values()})
-        paths = {name: one.path for name, one in inputs.items()}
-        with renamed({**options("level", "fdr", "closer"), **paths}):
-            samples = {name: one.sample for name, one in inputs.items()}
-            found = test(**samples, level=level, fdr=fdr, closer=closer)
-        keep(out, found.to_dict())
-        if out is not None:
-            from genbounds.report import memorisation_page
+    # How generated rows depend on one another does not matter.
+    alone = replace(reading, groups=None, strata=None, iid=True)
+    with open_encoder(reading, out=out) as encoder:
+        real = load([train, heldout], spec, reading, referenced=False, encoder=encoder)
+        (made,) = load([fake], spec, alone, referenced=False, encoder=encoder)
+    inputs = dict(zip(("train", "heldout", "fake"), (*real, made), strict=True))
+    check_same_encoder({display(one.path): one.origin for one in inputs.values()})
+    pictures = pictures_for_page([made, inputs["train"]], images, out)
+    check_widths({one.path: one.shape for one in inputs.values()})
+    paths = {name: one.path for name, one in inputs.items()}
+    with renamed({**options("level", "fdr", "closer"), **paths}):
+        samples = {name: one.sample for name, one in inputs.items()}
+        found = test(**samples, level=level, fdr=fdr, closer=closer)
+    return Answer(
+        document=found.to_dict(),
+        show=lambda: _show(found, verbose=verbose),
+        page=lambda: memorisation_page(found, fake=pictures[0], train=pictures[1]),
+    )
 
-            of_fake, of_train = pictures
-            keep_page(out, memorisation_page(found, fake=of_fake, train=of_train))
-    if as_json:
-        print_json(found.to_dict())
-        return
+
+def _show(found: Memorisation, *, verbose: bool) -> None:
     say(str(found))
     if found.suspects:
         columns = ("Generated row", "Training row", "Distance", "Ratio", "Copies")

@@ -3,49 +3,29 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from genbounds._text import interval, number, percent, shown
-from genbounds.cli._input import Drawing
-from genbounds.cli._inputs import choose_metric
-from genbounds.cli._models import (
-    doubts_of,
-    files_named,
-    metric_options,
-    read_models,
-    split_reference,
-)
+from genbounds.cli._command import Answer, command
 from genbounds.cli._options import (
-    AsJson,
     Bandwidth,
-    Device,
-    EncoderName,
-    Groups,
-    Iid,
+    Folder,
+    KernelOptions,
     Level,
-    Out,
-    Precision,
+    Metric,
+    Reading,
     Reference,
     Seed,
-    Strata,
     Verbose,
-    Weights,
-    offer,
+    mixture_metrics,
 )
-from genbounds.cli._terminal import (
-    interruptible,
-    keep,
-    keep_page,
-    print_json,
-    print_remarks,
-    print_table,
-    say,
-)
-from genbounds.estimators import metric_spec
-from genbounds.mixtures import MIXTURE_METRICS, Mixture, check_mixture
-from genbounds.mixtures import mixture as find_mixture
+from genbounds.cli._terminal import print_remarks, print_table, say
+
+if TYPE_CHECKING:
+    from genbounds.estimators import MetricSpec
+    from genbounds.mixtures import Mixture
 
 EXAMPLES = """Examples:
 
@@ -55,10 +35,8 @@ genbounds mixture real.npy gan.npz diffusion.npz --metric cmmd --groups prompts 
 genbounds mixture gan.npy diffusion.npy --metric rke --reference real.npy --json
 """
 
-NEGATIVE = 1
-METRICS = "|".join(MIXTURE_METRICS)
 
-
+@command("[REFERENCE] MODEL MODEL...", EXAMPLES, metrics=mixture_metrics, own_metrics=False)
 def mixture(
     files: Annotated[
         list[Path],
@@ -69,16 +47,9 @@ def mixture(
             show_default=False,
         ),
     ],
+    *,
     reference: Reference = None,
-    metric: Annotated[
-        str,
-        typer.Option(
-            "--metric",
-            metavar="NAME",
-            autocompletion=offer(METRICS),
-            help="Score by which the models are judged: one of those listed below.",
-        ),
-    ] = "kid",
+    metric: Metric = "kid",
     bandwidth: Bandwidth = None,
     level: Level = 0.95,
     folds: Annotated[
@@ -91,69 +62,48 @@ def mixture(
         ),
     ] = None,
     seed: Seed = 0,
-    encoder: EncoderName = None,
-    weights: Weights = None,
-    device: Device = "cpu",
-    precision: Precision = "float32",
-    groups: Groups = None,
-    strata: Strata = None,
-    iid: Iid = False,
-    out: Out = None,
-    as_json: AsJson = False,
+    reading: Reading,
+    output: Folder,
     verbose: Verbose = False,
-) -> None:
+) -> Answer:
     """Find the mixture of models with the best score, and whether it beats every single model.
 
     Exit status 0: it does, at the confidence level; 1: that is not certified.
     """
+    from genbounds.cli._inputs import choose_metric
+    from genbounds.cli._models import Models, files_named, metric_options, reference_first
+    from genbounds.mixtures import check_mixture
+    from genbounds.mixtures import mixture as find_mixture
+    from genbounds.report import mixture_page
+
     spec = choose_metric(metric)
-    with files_named({}, None):
+    with files_named():
         check_mixture(spec, level=level, folds=folds, seed=seed)
-    chosen = metric_options(spec, {"bandwidth": bandwidth})
-    reference, models = split_reference(files, reference, spec, None)
-    drawing = Drawing(groups=groups, strata=strata, iid=iid)
-    how = {"weights": weights, "device": device, "precision": precision}
-    with interruptible("run the same command again."):
-        inputs = read_models(
-            models,
-            reference,
-            spec,
-            logits=False,
-            drawing=drawing,
-            encoder=encoder,
-            how=how,
-            out=out,
-        )
-        known = inputs.pop(0) if reference is not None else None
-        read = {one.name: one for one in inputs}
-        with files_named(read, known):
-            found = find_mixture(
-                {name: one.sample for name, one in read.items()},
-                None if known is None else known.sample,
-                metric=spec.name,
-                level=level,
-                folds=folds,
-                seed=seed,
-                options=chosen,
-            )
-        doubts = [doubt for every in doubts_of(spec, read, known).values() for doubt in every]
-        found = found.warned(*dict.fromkeys(doubts))
-        keep(out, found.to_dict())
-        if out is not None:
-            from genbounds.report import mixture_page
-
-            keep_page(out, mixture_page(found))
-    if as_json:
-        print_json(found.to_dict())
-    else:
-        _print(found, title=spec.title, verbose=verbose)
-    if not found.certified:
-        raise typer.Exit(NEGATIVE)
+    chosen = metric_options(spec, KernelOptions(bandwidth=bandwidth))
+    paths = reference_first(files, reference, spec, least=2)
+    referenced = reference is not None or spec.reference == "required"
+    read = Models.read(paths, spec, reading, out=output.out, referenced=referenced)
+    with read.named():
+        found = find_mixture(
+            read.samples,
+            read.real,
+            metric=spec.name,
+            level=level,
+            folds=folds,
+            seed=seed,
+            options=chosen,
+        ).warned(*read.all_doubts())
+    return Answer(
+        document=found.to_dict(),
+        show=lambda: _show(found, spec, verbose=verbose),
+        page=lambda: mixture_page(found),
+        negative=not found.certified,
+    )
 
 
-def _print(found: Mixture, *, title: str, verbose: bool) -> None:
-    better = "larger" if metric_spec(found.metric).higher_is_better else "smaller"
-    say(f"{title} ({better} is better), {percent(found.level)} confidence intervals", "")
+def _show(found: Mixture, spec: MetricSpec, *, verbose: bool) -> None:
+    better = "larger" if spec.higher_is_better else "smaller"
+    say(f"{spec.title} ({better} is better), {percent(found.level)} confidence intervals", "")
     rows = [("mixture", "", found.score)]
     rows += [
         (shown(name), percent(round(found.weights[name], 3)), found.scores[name])
@@ -168,9 +118,4 @@ def _print(found: Mixture, *, title: str, verbose: bool) -> None:
         numeric=("Share", "Score"),
     )
     say("", f"{found.verdict}.")
-    print_remarks(
-        {"mixture": found.score},
-        warnings=(),
-        assumptions=(),
-        verbose=verbose,
-    )
+    print_remarks({"mixture": found.score}, verbose=verbose)

@@ -8,38 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from genbounds._errors import InputError
 from genbounds._text import interval, number, percent, shown
-from genbounds.cli._input import Drawing, Input
-from genbounds.cli._models import doubts_of, files_named, read_models, reads_rows
-from genbounds.cli._options import (
-    AsJson,
-    Device,
-    EncoderName,
-    Groups,
-    Iid,
-    Level,
-    Out,
-    Precision,
-    Seed,
-    Strata,
-    Weights,
-)
-from genbounds.cli._pictures import check_images, pictures_for_page
-from genbounds.cli._terminal import (
-    interruptible,
-    keep,
-    keep_page,
-    print_json,
-    print_remarks,
-    print_table,
-    progress,
-    say,
-)
-from genbounds.validation import InputError, check_count, check_open_unit
+from genbounds.cli._command import Answer, command
+from genbounds.cli._options import Folder, Level, Reading, Seed
+from genbounds.cli._terminal import print_remarks, print_table, progress, say
 
 if TYPE_CHECKING:
     from genbounds.explain import Modes
-    from genbounds.features.thumbnails import Pictures
 
 EXAMPLES = """Examples:
 
@@ -50,10 +26,8 @@ genbounds modes real.npy gan.npy --images photos/ --images gan-samples.zip --out
 genbounds modes photos/ samples/ --encoder timm:vit_small_patch14_dinov2 --out results
 """
 
-READ_AS = reads_rows("modes")
 
-
-# Long because every option is declared in its signature.
+@command("REAL FAKE...", EXAMPLES)
 def modes(
     files: Annotated[
         list[Path],
@@ -64,6 +38,7 @@ def modes(
             show_default=False,
         ),
     ],
+    *,
     images: Annotated[
         list[Path] | None,
         typer.Option(
@@ -76,59 +51,42 @@ def modes(
     ] = None,
     level: Level = 0.95,
     seed: Seed = 0,
-    encoder: EncoderName = None,
-    weights: Weights = None,
-    device: Device = "cpu",
-    precision: Precision = "float32",
-    groups: Groups = None,
-    strata: Strata = None,
-    iid: Iid = False,
-    out: Out = None,
-    as_json: AsJson = False,
-) -> None:
+    reading: Reading,
+    output: Folder,
+) -> Answer:
     """Find kinds of rows that a model misses, invents, makes too rarely or too often.
 
     One half of the rows finds regions, the other half is counted: a false claim about any region
     of a model has probability 5 % at most (--level).
     """
+    from genbounds.cli._models import Models, reads_rows
+    from genbounds.cli._pictures import check_images, pictures_for_page
+    from genbounds.explain import modes as modes_of
+    from genbounds.report import modes_page
+    from genbounds.validation import check_count, check_open_unit
+
     check_open_unit("--level", level)
     check_count("--seed", seed, minimum=0)
     if len(files) < 2:
         raise InputError("modes takes a file of real data and at least one model; got one file.")
-    check_images(images, out, files=len(files))
-    drawing = Drawing(groups=groups, strata=strata, iid=iid)
-    how = {"weights": weights, "device": device, "precision": precision}
-    with interruptible("run the same command again."):
-        real, *models = read_models(
-            files[1:], files[0], READ_AS, logits=False, drawing=drawing, encoder=encoder, how=how,
-            out=out,
-        )  # fmt: skip
-        pictures = pictures_for_page([real, *models], images, out)
-        found: dict[str, Modes] = {}
-        with progress("models") as advance:
-            for done, model in enumerate(models):
-                advance(done, len(models), model.name)
-                with files_named({model.name: model}, real):
-                    found[model.name] = _of_model(model, real, level=level, seed=seed)
-        document = _document(found, level=level, seed=seed)
-        keep(out, document)
-        if out is not None:
-            keep_page(out, _page(found, models, pictures))
-    if as_json:
-        print_json(document)
-    else:
-        _print(found)
-
-
-def _of_model(model: Input, real: Input, *, level: float, seed: int) -> Modes:
-    from genbounds.explain import modes as modes_of
-
-    try:
-        found = modes_of(model.sample, real.sample, level=level, seed=seed)
-    except InputError as error:
-        raise error.of_model(model.name) if error.argument == "fake" else error from error
-    doubts = doubts_of(READ_AS, {model.name: model}, real)[model.name]
-    return replace(found, warnings=tuple(dict.fromkeys((*doubts, *found.warnings))))
+    check_images(images, output.out, files=len(files))
+    read = Models.read(files, reads_rows("modes"), reading, out=output.out, referenced=True)
+    pictures = pictures_for_page(read.inputs, images, output.out)
+    found: dict[str, Modes] = {}
+    with progress("models") as advance:
+        for done, (name, model) in enumerate(read.models.items()):
+            advance(done, len(read.models), name)
+            with read.named(name):
+                result = modes_of(model.sample, read.real, level=level, seed=seed)
+            warnings = dict.fromkeys((*read.doubts(name), *result.warnings))
+            found[name] = replace(result, warnings=tuple(warnings))
+    return Answer(
+        document=_document(found, level=level, seed=seed),
+        show=lambda: _show(found),
+        page=lambda: modes_page(
+            found, fake=dict(zip(found, pictures[1:], strict=True)), real=pictures[0]
+        ),
+    )
 
 
 def _document(found: dict[str, Modes], *, level: float, seed: int) -> dict[str, Any]:
@@ -147,15 +105,7 @@ def _document(found: dict[str, Modes], *, level: float, seed: int) -> dict[str, 
     }
 
 
-def _page(found: dict[str, Modes], models: list[Input], pictures: list[Pictures]) -> Any:
-    from genbounds.report import modes_page
-
-    real, *others = pictures
-    fake = {model.name: held for model, held in zip(models, others, strict=True)}
-    return modes_page(found, fake=fake, real=real)
-
-
-def _print(found: dict[str, Modes]) -> None:
+def _show(found: dict[str, Modes]) -> None:
     for number_of, (name, result) in enumerate(found.items()):
         say(*[""] * (number_of > 0), f"{shown(name)}: {result}")
         rows = [

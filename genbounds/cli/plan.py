@@ -7,45 +7,23 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from genbounds._errors import InputError
 from genbounds._text import interval, number, percent, shown
-from genbounds.cli._input import Drawing
-from genbounds.cli._inputs import choose_metric, options, renamed
-from genbounds.cli._models import files_named, metric_options, read_models, split_reference
+from genbounds.cli._command import Answer, command
 from genbounds.cli._options import (
-    AsJson,
-    Bandwidth,
-    Device,
-    EncoderName,
-    Groups,
-    Iid,
-    Kernel,
+    Folder,
+    KernelOptions,
     Level,
-    Logits,
     Metric,
-    Order,
-    Out,
-    Precision,
     Reference,
-    ReferenceExact,
-    ReferenceN,
-    Strata,
+    ScoreReading,
     Verbose,
-    Weights,
+    growing_metrics,
 )
-from genbounds.cli._terminal import (
-    interruptible,
-    keep,
-    keep_page,
-    print_json,
-    print_remarks,
-    print_table,
-    say,
-)
-from genbounds.decisions import Plan, check_targets, plan_from
-from genbounds.estimators import estimate_each, prepare_all
-from genbounds.validation import InputError, check_confidence
+from genbounds.cli._terminal import print_remarks, print_table, say
 
 if TYPE_CHECKING:
+    from genbounds.decisions import Plan
     from genbounds.select import SelectionPlan
 
 EXAMPLES = """Examples:
@@ -58,10 +36,12 @@ genbounds plan probs.npy --metric is --half-width 0.1
 genbounds plan real.npy gan.npy vae.npy diffusion.npy --confidence 0.95
 """
 
-NEGATIVE = 1
 
-
-# Long because every option is declared in its signature.
+@command(
+    "[REFERENCE] PILOT... --half-width H | --gap G | --confidence C",
+    EXAMPLES,
+    metrics=growing_metrics,
+)
 def plan(
     files: Annotated[
         list[Path],
@@ -74,6 +54,7 @@ def plan(
             show_default=False,
         ),
     ],
+    *,
     half_width: Annotated[
         float | None,
         typer.Option(
@@ -130,106 +111,71 @@ def plan(
     ] = None,
     reference: Reference = None,
     metric: Metric = "fd",
-    kernel: Kernel = None,
-    bandwidth: Bandwidth = None,
-    order: Order = None,
+    options: KernelOptions,
     level: Level = 0.95,
-    encoder: EncoderName = None,
-    weights: Weights = None,
-    device: Device = "cpu",
-    precision: Precision = "float32",
-    logits: Logits = False,
-    groups: Groups = None,
-    strata: Strata = None,
-    iid: Iid = False,
-    reference_n: ReferenceN = None,
-    reference_exact: ReferenceExact = False,
-    out: Out = None,
-    as_json: AsJson = False,
+    reading: ScoreReading,
+    output: Folder,
     verbose: Verbose = False,
-) -> None:
+) -> Answer:
     """Say how many samples an interval, finding a difference, or finding the best model takes.
 
     Exit status 0: so many; 1: no number suffices with this reference, or (with --confidence) not
     with that probability.
     """
+    from genbounds.cli._inputs import choose_metric
+    from genbounds.cli._models import Models, files_named, metric_options, reference_first
+    from genbounds.cli._naming import renamed
+    from genbounds.decisions import Plan, check_targets, plan_from
+    from genbounds.report import plan_page, selection_plan_page
     from genbounds.select._plan import check_power, plan_selection
+    from genbounds.validation import check_confidence
 
-    spec = choose_metric(metric, logits=logits)
+    spec = choose_metric(metric, logits=reading.logits)
     spec.check_growing("planning")
     if sum(target is not None for target in (half_width, gap, confidence)) != 1:
         raise InputError("pass one target: --half-width, --gap or --confidence.")
     if confidence is None and (tolerance or limit is not None):
         name = "--tolerance" if tolerance else "--limit"
         raise InputError("is for --confidence: leave it out.", argument=name)
-    with files_named({}, None), renamed(options("confidence")):
+    with files_named():
         if confidence is None:
             check_targets(half_width=half_width, gap=gap, power=power, level=level)
         else:
             check_confidence("confidence", confidence)
             check_power(power)
-    chosen = metric_options(spec, {"kernel": kernel, "bandwidth": bandwidth, "order": order})
-    counts = [1, 2] if confidence is None else None
-    real, models = split_reference(files, reference, spec, counts)
-    drawing = Drawing(
-        groups=groups,
-        strata=strata,
-        iid=iid,
-        reference_n=reference_n,
-        reference_exact=reference_exact,
-    )
-    how = {"weights": weights, "device": device, "precision": precision}
-    with interruptible("run the same command again."):
-        inputs = read_models(
-            models, real, spec, logits=logits, drawing=drawing, encoder=encoder, how=how, out=out
-        )
-        known = inputs.pop(0) if real is not None else None
-        named = {one.name: one for one in inputs}
-        samples = {name: one.sample for name, one in named.items()}
-        pilot = {"pilot": next(iter(named.values())).path}
-        with renamed(pilot), files_named(named, known):
-            prepared = prepare_all(spec, samples, None if known is None else known.sample, chosen)
-            estimates = estimate_each(spec, prepared, samples)
-            found: Plan | SelectionPlan
-            if confidence is None:
-                found = plan_from(
-                    estimates,
-                    samples,
-                    prepared,
-                    half_width=half_width,
-                    gap=gap,
-                    power=power,
-                    level=level,
-                )
-            else:
-                with renamed(options("tolerance", "limit")):
-                    found = plan_selection(
-                        estimates,
-                        samples,
-                        prepared,
-                        confidence=confidence,
-                        power=power,
-                        tolerance=tolerance,
-                        limit=limit,
-                    )
-        keep(out, found.to_dict())
-        if out is not None:
-            from genbounds.report import plan_page, selection_plan_page
-
-            keep_page(
-                out, plan_page(found) if isinstance(found, Plan) else selection_plan_page(found)
-            )
-    if as_json:
-        print_json(found.to_dict())
-    else:
-        say(str(found), "")
-        if isinstance(found, Plan):
-            _print_widths(found)
+    chosen = metric_options(spec, options)
+    counts = [1, 2] if confidence is None else []
+    paths = reference_first(files, reference, spec, counts, least=2)
+    referenced = reference is not None or spec.reference == "required"
+    read = Models.read(paths, spec, reading, out=output.out, referenced=referenced, options=chosen)
+    pilot = {"pilot": next(iter(read.models.values())).path}
+    found: Plan | SelectionPlan
+    with renamed(pilot), read.named():
+        prepared = read.prepared()
+        what = read.estimates(prepared), read.samples, prepared
+        if confidence is None:
+            found = plan_from(*what, half_width=half_width, gap=gap, power=power, level=level)
         else:
-            _print_models(found)
-        print_remarks({}, warnings=found.warnings, assumptions=found.assumptions, verbose=verbose)
-    if not found.feasible:
-        raise typer.Exit(NEGATIVE)
+            found = plan_selection(
+                *what, confidence=confidence, power=power, tolerance=tolerance, limit=limit
+            )
+    return Answer(
+        document=found.to_dict(),
+        show=lambda: _show(found, verbose=verbose),
+        page=lambda: plan_page(found) if isinstance(found, Plan) else selection_plan_page(found),
+        negative=not found.feasible,
+    )
+
+
+def _show(found: Plan | SelectionPlan, *, verbose: bool) -> None:
+    from genbounds.decisions import Plan
+
+    say(str(found), "")
+    if isinstance(found, Plan):
+        _print_widths(found)
+    else:
+        _print_models(found)
+    print_remarks({}, warnings=found.warnings, assumptions=found.assumptions, verbose=verbose)
 
 
 def _print_widths(found: Plan) -> None:

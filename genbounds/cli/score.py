@@ -3,69 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from genbounds._text import interval, number, percent, shown
-from genbounds.cli._by_class import check_by_class, print_by_class, score_by_class
-from genbounds.cli._input import Drawing, Input
-from genbounds.cli._inputs import choose_metric
-from genbounds.cli._models import doubts_of, files_named, metric_options, read_models
+from genbounds._errors import InputError
+from genbounds._text import display, interval, number, percent, shown
+from genbounds.cli._command import Answer, command
 from genbounds.cli._options import (
-    AsJson,
-    Bandwidth,
-    Device,
-    EncoderName,
-    Groups,
-    Iid,
-    Kernel,
+    Folder,
     Level,
-    Logits,
     Metric,
-    Neighbours,
-    Order,
-    Out,
-    Precision,
+    MetricOptions,
     Reference,
-    ReferenceExact,
-    ReferenceN,
-    Strata,
+    ScoreReading,
     Verbose,
-    Weights,
+    every_metric,
     offer,
 )
-from genbounds.cli._pictures import check_images
-from genbounds.cli._terminal import (
-    interruptible,
-    keep,
-    keep_page,
-    print_json,
-    print_remarks,
-    print_table,
-    progress,
-    say,
-)
-from genbounds.diagnostics import warn_of
-from genbounds.estimators import (
-    Estimate,
-    MetricSpec,
-    PrecisionRecall,
-    Prepared,
-    estimate_each,
-    growing_scores,
-    prepare_all,
-    rank,
-)
-from genbounds.files import display
-from genbounds.origins import origin_warnings
-from genbounds.results import Diagnostic, Ranking, Score
-from genbounds.validation import InputError, check_choice, check_open_unit
+from genbounds.cli._terminal import keep, print_remarks, print_table, progress, say
 
 if TYPE_CHECKING:
+    from genbounds.cli._models import Models
+    from genbounds.estimators import Estimate, PrecisionRecall, Prepared
     from genbounds.report import Page
+    from genbounds.results import Diagnostic, Ranking, Score
 
 EXAMPLES = """Examples:
 
@@ -82,7 +46,7 @@ genbounds score photos/ gan/ diffusion.zip --encoder timm:vit_small_patch14_dino
 ESTIMATORS = "debiased|plugin|infinity"
 
 
-# Long because every option is declared in its signature.
+@command("[REFERENCE] GENERATED...", EXAMPLES, metrics=every_metric)
 def score(
     files: Annotated[
         list[Path],
@@ -95,6 +59,7 @@ def score(
             show_default=False,
         ),
     ],
+    *,
     reference: Reference = None,
     metric: Metric = "fd",
     estimator: Annotated[
@@ -107,21 +72,9 @@ def score(
             "or IS∞ as published.",
         ),
     ] = "debiased",
-    kernel: Kernel = None,
-    bandwidth: Bandwidth = None,
-    order: Order = None,
-    k: Neighbours = None,
+    options: MetricOptions,
     level: Level = 0.95,
-    encoder: EncoderName = None,
-    weights: Weights = None,
-    device: Device = "cpu",
-    precision: Precision = "float32",
-    logits: Logits = False,
-    groups: Groups = None,
-    strata: Strata = None,
-    iid: Iid = False,
-    reference_n: ReferenceN = None,
-    reference_exact: ReferenceExact = False,
+    reading: ScoreReading,
     by: Annotated[
         str | None,
         typer.Option(
@@ -151,72 +104,43 @@ def score(
             "scores have settled. Takes longer; needs --out or --json.",
         ),
     ] = False,
-    out: Out = None,
-    as_json: AsJson = False,
+    output: Folder,
     verbose: Verbose = False,
-) -> None:
+) -> Answer:
     """Score models with confidence intervals, and compare them.
 
     With two models or more it also says which of them differ significantly; all these statements
     hold together at the confidence level.
     """
-    spec = choose_metric(metric, logits=logits)
+    from genbounds.cli._by_class import by_class, check_by_class
+    from genbounds.cli._inputs import choose_metric
+    from genbounds.cli._models import Models, metric_options, reference_first
+    from genbounds.cli._pictures import check_images
+    from genbounds.validation import check_choice, check_open_unit
+
+    out = output.out
+    spec = choose_metric(metric, logits=reading.logits)
     check_open_unit("--level", level)
     check_choice("--estimator", estimator, spec.estimators)
-    given = {"kernel": kernel, "bandwidth": bandwidth, "order": order, "k": k}
-    chosen = metric_options(spec, given)
-    models = list(files)
-    if reference is None and spec.reference == "required":
-        reference = models.pop(0)
-    if not models:
-        raise InputError(
-            f"--metric {spec.name} needs a reference and at least one model; got one file."
-        )
+    chosen = metric_options(spec, options)
+    paths = reference_first(files, reference, spec)
+    referenced = reference is not None or spec.reference == "required"
     if by is not None:
         check_by_class(spec, estimator=estimator, convergence=convergence)
-    if convergence and out is None and not as_json:
+    if convergence and out is None and not output.as_json:
         raise InputError("is for the page and the JSON: add --out or --json.", "--convergence")
     if images and by is None:
         raise InputError("is for the page by class: add --by.", "--images")
-    check_images(images, out, files=1 + len(models))
-    run = Run(spec=spec, estimator=estimator, level=level, options=chosen, out=out)
-    drawing = Drawing(
-        groups=groups,
-        strata=strata,
-        iid=iid,
-        reference_n=reference_n,
-        reference_exact=reference_exact,
-        by=by,
-    )
-    how = {"weights": weights, "device": device, "precision": precision}
-    with interruptible("run the same command again."):
-        inputs = read_models(
-            models,
-            reference,
-            spec,
-            logits=logits,
-            drawing=drawing,
-            encoder=encoder,
-            how=how,
-            out=out,
-        )
-        if by is not None:
-            real, *others = inputs
-            classes = score_by_class(real, others, level=level, images=images, out=out)
-        else:
-            run.take(inputs, referenced=reference is not None)
-            run.score()
-            if convergence:
-                run.score_parts()
-            run.keep(complete=True)
-            if out is not None:
-                keep_page(out, run.page())
+    check_images(images, out, files=len(paths))
+    reading = replace(reading, by=by)
+    read = Models.read(paths, spec, reading, out=out, referenced=referenced, options=chosen)
     if by is not None:
-        print_by_class(classes, as_json=as_json, verbose=verbose)
-    elif as_json:
-        print_json(run.document())
-    else:
-        _print(run, verbose=verbose)
+        return by_class(read, level=level, images=images, out=out, verbose=verbose)
+    run = Run(read=read, estimator=estimator, level=level, warnings=read.origins())
+    prepared = run.score(out)
+    if convergence:
+        run.score_parts(prepared)
+    return Answer(document=run.document(), show=lambda: _show(run, verbose=verbose), page=run.page)
 
 
 SMALLEST_P = 0.0001
@@ -225,16 +149,11 @@ SMALLEST_P = 0.0001
 
 @dataclass(slots=True, kw_only=True)
 class Run:
-    """One run: what was asked, what was read, and what has come out so far."""
+    """What was asked, what was read, and what has come out so far."""
 
-    spec: MetricSpec
+    read: Models
     estimator: str
     level: float
-    options: dict[str, Any]
-    out: Path | None
-    models: dict[str, Input] = field(default_factory=dict)
-    reference: Input | None = None
-    prepared: Prepared | None = None
     scores: dict[str, Score] = field(default_factory=dict)
     ranking: Ranking | None = None
     reference_score: Score | None = None
@@ -242,57 +161,42 @@ class Run:
     growth: dict[str, Sequence[tuple[int, Score]]] = field(default_factory=dict)
     warnings: list[Diagnostic] = field(default_factory=list)
 
-    def take(self, inputs: list[Input], *, referenced: bool) -> None:
-        """Divide the files into the reference and the models; look whether they are plausible."""
-        self.warnings += origin_warnings({shown(one.name): one.origin for one in inputs})
-        if referenced:
-            self.reference, *inputs = inputs
-        self.models = {model.name: model for model in inputs}
+    def score(self, out: Path | None) -> Prepared:
+        """Score every model and compare them; keep each score in `out` as it comes."""
+        from genbounds.estimators import rank
 
-    def score(self) -> None:
-        """Score every model and compare them; keep each score as it comes."""
-        samples = {name: model.sample for name, model in self.models.items()}
-        real = None if self.reference is None else self.reference.sample
-        doubts = doubts_of(self.spec, self.models, self.reference)
-        named = files_named(self.models, self.reference)
-        with named, progress("scoring") as advance:
+        read = self.read
+        with read.named(), progress("scoring") as advance:
 
             def done(name: str, estimate: Estimate) -> None:
-                self.scores[name] = estimate.warned(*doubts[name]).score(self.level)
+                self.scores[name] = estimate.warned(*read.doubts(name)).score(self.level)
                 if estimate.together is not None:
                     self.together[name] = estimate.together(self.level)
-                self.keep()
-                advance(len(self.scores), len(self.models), name)
+                keep(out, self.document(), complete=False)
+                advance(len(self.scores), len(read.models), name)
 
-            self.prepared = prepare_all(self.spec, samples, real, self.options)
-            found = estimate_each(
-                self.spec, self.prepared, samples, estimator=self.estimator, done=done
-            )
-        if self.reference is not None and self.spec.reference != "required":
-            self._score_reference(self.prepared, self.reference)
+            prepared = read.prepared()
+            found = read.estimates(prepared, estimator=self.estimator, done=done)
+        if read.reference is not None and read.spec.reference != "required":
+            # The real data themselves, for orientation.
+            with read.named_reference():
+                estimate = prepared.estimate(read.real, estimator=self.estimator)
+            self.reference_score = estimate.score(self.level)
         if len(found) > 1 and self.estimator != "plugin":  # whose biases differ from model to model
-            doubted = {name: estimate.warned(*doubts[name]) for name, estimate in found.items()}
-            self.ranking = rank(doubted, metric=self.spec.name, level=self.level)
+            self.ranking = rank(read.doubted(found), metric=read.spec.name, level=self.level)
+        return prepared
 
-    def _score_reference(self, prepared: Prepared, reference: Input) -> None:
-        """Score the real data themselves, for orientation."""
-        try:
-            estimate = prepared.estimate(reference.sample, estimator=self.estimator)
-        except InputError as error:
-            raise error.about(display(reference.path)) from error
-        self.reference_score = estimate.score(self.level)
-
-    def score_parts(self) -> None:
+    def score_parts(self, prepared: Prepared) -> None:
         """Score growing parts of each model's samples."""
-        prepared = self.prepared
-        assert prepared is not None, "score() comes first"
+        from genbounds.diagnostics import warn_of
+        from genbounds.estimators import growing_scores
 
         def of_part(rows: Any) -> Score:
             return prepared.estimate(rows, estimator=self.estimator).score(self.level)
 
         with progress("parts of samples") as advance:
-            for done, (name, model) in enumerate(self.models.items()):
-                advance(done, len(self.models), name)
+            for done, (name, model) in enumerate(self.read.models.items()):
+                advance(done, len(self.read.models), name)
                 try:
                     self.growth[name] = growing_scores(
                         model.sample, of_part, whole=self.scores[name]
@@ -304,17 +208,13 @@ class Run:
     def in_order(self) -> dict[str, Score]:
         """All scores as the table shows them: best first, the reference last."""
         scores = dict(self.scores if self.ranking is None else self.ranking.scores)
-        if self.reference_score is not None and self.reference is not None:
-            scores[f"{self.reference.name} (reference)"] = self.reference_score
+        if self.reference_score is not None and self.read.reference is not None:
+            scores[f"{self.read.reference.name} (reference)"] = self.reference_score
         return scores
-
-    def keep(self, *, complete: bool = False) -> None:
-        """Write what there is to the folder of results, if there is one."""
-        keep(self.out, self.document(), complete=complete)
 
     def document(self) -> dict[str, Any]:
         """Everything so far, as `--json` prints it."""
-        metric = {"metric": self.spec.name}
+        metric = {"metric": self.read.spec.name}
         beside = {name: {"together": found.to_dict()} for name, found in self.together.items()}
         document: dict[str, Any] = {
             "rows": [
@@ -322,9 +222,9 @@ class Run:
                 for name, score in self.scores.items()
             ]
         }
-        if self.reference_score is not None and self.reference is not None:
+        if self.reference_score is not None and self.read.reference is not None:
             document["reference"] = {
-                "model": self.reference.name, **metric, **self.reference_score.to_dict(),
+                "model": self.read.reference.name, **metric, **self.reference_score.to_dict(),
             }  # fmt: skip
         if self.ranking is not None:
             ranking = self.ranking.to_dict()
@@ -345,7 +245,7 @@ class Run:
 
         return score_page(
             self.scores,
-            metric=self.spec.name,
+            metric=self.read.spec.name,
             level=self.level,
             ranking=self.ranking,
             reference=self.reference_score,
@@ -355,13 +255,15 @@ class Run:
         )
 
 
-def _print(run: Run, *, verbose: bool) -> None:
+def _show(run: Run, *, verbose: bool) -> None:
     """Print the table, best model first, then the verdict, warnings and assumptions."""
     from genbounds.report.wording import TOGETHER, mark, together_table, verdict_line
 
     ranking = run.ranking
-    better = "larger" if run.spec.higher_is_better else "smaller"
-    say(f"{run.spec.title} ({better} is better), {percent(run.level)} confidence intervals", "")
+    better = "larger" if run.read.spec.higher_is_better else "smaller"
+    say(
+        f"{run.read.spec.title} ({better} is better), {percent(run.level)} confidence intervals", ""
+    )
     scores = run.in_order()
     columns = {
         "Model": [shown(name) for name in scores],

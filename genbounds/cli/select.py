@@ -2,62 +2,40 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
-import numpy as np
 import typer
 
-from genbounds._text import interval, number, percent, shown
-from genbounds.arms import Arm
-from genbounds.cli._contexts import common_contexts, finish_contexts, rows_by_context
-from genbounds.cli._encoding import FolderEncoder, open_encoder
-from genbounds.cli._input import Drawing, Input
-from genbounds.cli._inputs import choose_metric, load, options, renamed
+from genbounds._errors import InputError
+from genbounds._text import display, interval, number, percent, shown
+from genbounds.cli._command import Answer, command
+from genbounds.cli._naming import options, renamed
 from genbounds.cli._options import (
-    AsJson,
-    Device,
-    EncoderName,
-    Groups,
-    Iid,
-    Logits,
+    Folder,
     Metric,
-    Out,
-    Precision,
-    ReferenceExact,
-    ReferenceN,
+    ScoreReading,
     Seed,
-    Strata,
     Verbose,
-    Weights,
+    growing_metrics,
     offer,
     policies,
 )
-from genbounds.cli._plausible import blocks, suspicions
 from genbounds.cli._terminal import (
     interruptible,
-    keep,
-    keep_page,
-    print_json,
     print_remarks,
     print_table,
     progress,
     say,
     tidy,
 )
-from genbounds.estimators import MetricSpec
-from genbounds.features import check_same_encoder, is_entry_point, live_arm
-from genbounds.files import display
-from genbounds.origins import origin_warnings
-from genbounds.results import Diagnostic
-from genbounds.validation import InputError, check_choice, check_finite
 
 if TYPE_CHECKING:
-    from genbounds.select import ContextSelection, MixtureSelection, Policy, Selection, State
+    from genbounds.results import Diagnostic
+    from genbounds.select import ContextSelection, MixtureSelection, Selection
 
 EXAMPLES = """Examples:
 
@@ -71,7 +49,7 @@ genbounds select *.npy --metric is --policy elimination --budget 20000 --json
 """
 
 
-# Long because every option is declared in its signature.
+@command("[REFERENCE] ARM...", EXAMPLES, metrics=growing_metrics)
 def select(
     arms: Annotated[
         list[Path],
@@ -84,6 +62,7 @@ def select(
             show_default=False,
         ),
     ],
+    *,
     reference: Annotated[
         Path | None,
         typer.Option(
@@ -194,39 +173,26 @@ def select(
         ),
     ] = None,
     seed: Seed = 0,
-    encoder: EncoderName = None,
-    weights: Weights = None,
-    device: Device = "cpu",
-    precision: Precision = "float32",
-    logits: Logits = False,
-    groups: Groups = None,
-    strata: Strata = None,
-    iid: Iid = False,
-    reference_n: ReferenceN = None,
-    reference_exact: ReferenceExact = False,
-    out: Out = None,
-    as_json: AsJson = False,
+    reading: ScoreReading,
+    output: Folder,
     verbose: Verbose = False,
-) -> None:
+) -> Answer:
     """Find the best model from as few samples as possible.
 
     Exit status 0 if the answer is certified, 1 if not: samples or budget were exhausted before, or
     fewer than two models are left. A model that fails, or whose samples are seen not to be
     independent of one another, is set aside and named.
     """
+    from genbounds.cli._encoding import open_encoder
+    from genbounds.cli._inputs import choose_metric
+    from genbounds.cli._line_up import LineUp, costs_of, counted, policy_of
+    from genbounds.features import is_entry_point
     from genbounds.select import POLICIES, ContextSelection, MixtureSelection, run
     from genbounds.select._run import TARGETS
+    from genbounds.validation import check_choice
 
-    spec = choose_metric(metric, logits=logits)
+    spec = choose_metric(metric, logits=reading.logits)
     spec.check_growing("selection")
-    drawing = Drawing(
-        groups=groups,
-        strata=strata,
-        iid=iid,
-        reference_n=reference_n,
-        reference_exact=reference_exact,
-        contexts=contexts,
-    )
     check_choice("--policy", policy, POLICIES)
     check_choice("--target", target, TARGETS)
     if spec.reference == "required" and reference is None:
@@ -239,6 +205,54 @@ def select(
         with renamed({"reference": "--reference"}):
             spec.prepared(None)  # says what it needs one for, before files are read
     live = [arm for arm in arms if is_entry_point(str(arm)) and not arm.exists()]
+    _check_live(live, logits=reading.logits, contexts=contexts, budget=budget)
+    real = None if spec.reference == "none" else reference
+    names: dict[str, Path | str] = {
+        **options("policy", "confidence", "batch", "budget", "seed", "top", "tolerance", "cost"),
+        **options("metric", "record", "target", "contexts", "first_look"),
+        **({} if real is None else {"reference": real, "real": real}),
+    }
+    # A run that is recorded keeps what it has drawn until it is stopped, however that is.
+    stopped = tidy() if record is not None else nullcontext()
+    with (
+        interruptible(_advice(live, record=record, encoder=reading.encoder, out=output.out)),
+        open_encoder(reading, out=output.out) as encoded,
+    ):
+        line_up = LineUp.read(real, arms, live, spec, replace(reading, contexts=contexts), encoded)
+        with progress("samples") as advance, renamed(names), stopped:
+            result: Selection | MixtureSelection | ContextSelection = run(
+                line_up.arms,
+                line_up.reference,
+                contexts=line_up.contexts,
+                policy=policy if not policy_option else policy_of(policy, policy_option),
+                metric=spec,
+                confidence=confidence,
+                batch=batch,
+                budget=budget,
+                seed=seed,
+                top=top,
+                tolerance=tolerance,
+                cost=costs_of(cost or (), line_up.names),
+                record=record,
+                first_look=first_look,
+                # A file answers a second time as it did the first.
+                retries=2 if live else 0,
+                progress=None if target == "mixture" else counted(advance, budget),
+                target=target,
+            )
+    if isinstance(result, ContextSelection):
+        return _of_contexts(result, line_up.warnings, verbose=verbose)
+    if isinstance(result, MixtureSelection):
+        return _of_mixture(result, line_up.warnings, verbose=verbose)
+    unread = () if real is not None or reference is None else (reference,)
+    notes = [f"{spec.title} uses no reference: {display(path)} not read" for path in unread]
+    return _of_best(result, [*result.notes, *notes], line_up.warnings, verbose=verbose)
+
+
+def _check_live(
+    live: Sequence[Path], *, logits: bool, contexts: str | None, budget: int | None
+) -> None:
+    """Refuse options that live models do not take, and a run without an end."""
     if live and logits:
         raise InputError("`--logits` is for files; let a live model return posteriors.")
     if live and contexts is not None:
@@ -250,260 +264,6 @@ def select(
         raise InputError(
             f"{display(live[0])} never ends: say with --budget N how many samples to draw at most."
         )
-    with (
-        interruptible(_advice(live, record=record, encoder=encoder, out=out)),
-        renamed(options("encoder", "weights", "precision")),
-        open_encoder(
-            encoder, {"weights": weights, "device": device, "precision": precision}, out=out
-        ) as encoded,
-    ):
-        real = None if spec.reference == "none" else reference
-        line_up = _LineUp.read(
-            real, arms, live, spec, logits=logits, drawing=drawing, encoded=encoded
-        )
-        names: dict[str, Path | str] = {
-            **options(
-                "policy", "confidence", "batch", "budget", "seed", "top", "tolerance", "cost"
-            ),
-            **options("metric", "record", "target", "contexts", "first_look"),
-        }
-        if real is not None:
-            names |= {"reference": real, "real": real}
-        # A run that is recorded keeps what it has drawn until it is stopped, however that is.
-        stopped = tidy() if record is not None else nullcontext()
-        with progress("samples") as advance, renamed(names), stopped:
-            result: Selection | MixtureSelection | ContextSelection = run(
-                line_up.arms,
-                line_up.reference,
-                contexts=line_up.contexts,
-                policy=policy if not policy_option else _policy(policy, policy_option),
-                metric=spec,
-                confidence=confidence,
-                batch=batch,
-                budget=budget,
-                seed=seed,
-                top=top,
-                tolerance=tolerance,
-                cost=_costs(cost or (), line_up.names),
-                record=record,
-                first_look=first_look,
-                # A file answers a second time as it did the first.
-                retries=2 if live else 0,
-                progress=None if target == "mixture" else _counted(advance, budget),
-                target=target,
-            )
-    if isinstance(result, ContextSelection):
-        finish_contexts(result, line_up.warnings, out=out, as_json=as_json, verbose=verbose)
-        if not result.certified:
-            raise typer.Exit(1)
-        return
-    if isinstance(result, MixtureSelection):
-        _finish_mixture(result, line_up.warnings, out=out, as_json=as_json, verbose=verbose)
-        return
-    notes = list(result.notes)
-    if real is None and reference is not None:
-        notes.append(f"{spec.title} uses no reference: {display(reference)} not read")
-    document = result.to_dict()
-    document["notes"] = [*notes, *(warning.message for warning in line_up.warnings)]
-    keep(out, document)
-    if out is not None:
-        from genbounds.report import select_page
-
-        keep_page(out, select_page(result, warnings=line_up.warnings))
-    if as_json:
-        print_json(document)
-    else:
-        _print(result, notes, line_up.warnings, verbose=verbose)
-    if not result.certified:
-        raise typer.Exit(1)
-
-
-def _counted(
-    advance: Callable[[int, int | None, str], None], budget: int | None
-) -> Callable[[State], None]:
-    """Return what moves the progress bar: samples of all contexts, if there are several."""
-    drawn: dict[int, int] = {}
-
-    def after_round(state: State) -> None:
-        drawn[id(state)] = int(state.n.sum())
-        advance(sum(drawn.values()), budget, "")
-
-    return after_round
-
-
-def _finish_mixture(
-    result: MixtureSelection,
-    warnings: list[Diagnostic],
-    *,
-    out: Path | None,
-    as_json: bool,
-    verbose: bool,
-) -> None:
-    """Keep and print shares and the bound of the gap; exit status 1 if it is not certified."""
-    document = result.to_dict()
-    document["notes"] = [warning.message for warning in warnings]
-    keep(out, document)
-    if out is not None:
-        from genbounds.report import mixture_selection_page
-
-        keep_page(out, mixture_selection_page(result, warnings=warnings))
-    if as_json:
-        print_json(document)
-    else:
-        say(f"{result}.", "")
-        rows = [
-            (
-                shown(name),
-                percent(round(share, 3)),
-                number(result.samples[name]),
-                number(score.value),
-            )
-            for name, share in sorted(result.weights.items(), key=lambda item: -item[1])
-            for score in [result.scores[name]]
-        ]
-        print_table(
-            ["Arm", "Share", "Samples", "Score"], rows, numeric=("Share", "Samples", "Score")
-        )
-        aside = [
-            f"* {shown(name)} set aside: {display(why)}" for name, why in result.set_aside.items()
-        ]
-        if aside:
-            say("", *aside)
-        print_remarks({"mixture": result.score}, warnings=warnings, verbose=verbose)
-    if not result.certified:
-        raise typer.Exit(1)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _LineUp:
-    """What takes part: files, live models, and the reference.
-
-    `names` has the short name of every arm also by what was given on the command line. With
-    contexts an arm is one for each, and `contexts` has their references, or their names alone.
-    """
-
-    arms: dict[str, Arm | dict[Any, Arm]]
-    names: dict[str, str]
-    reference: Any
-    warnings: list[Diagnostic]
-    contexts: Any = None
-
-    @classmethod
-    def read(
-        cls,
-        reference: Path | None,
-        arms: list[Path],
-        live: list[Path],
-        metric: MetricSpec,
-        *,
-        logits: bool,
-        drawing: Drawing,
-        encoded: FolderEncoder | None,
-    ) -> _LineUp:
-        from genbounds.select import FeatureArm
-
-        files = [arm for arm in arms if arm not in live]
-        paths = files if reference is None else [reference, *files]
-        inputs = load(
-            paths,
-            metric,
-            logits=logits,
-            referenced=reference is not None,
-            drawing=drawing,
-            encoder=encoded,
-        )
-        origins = {shown(model.name): model.origin for model in inputs}
-        if live and encoded is not None:
-            fresh = dict.fromkeys((shown(str(arm)) for arm in live), encoded.encoder.description)
-            origins |= fresh
-            check_same_encoder(origins)
-        doubts = []
-        if metric.data == "features":
-            doubts = [doubt for one in inputs for doubt in suspicions(one)]
-        real = None if reference is None else inputs.pop(0)
-        names: list[Any] | None = None
-        if drawing.contexts is not None:
-            names = common_contexts([*([] if real is None else [real]), *inputs])
-        live_encoder = None if encoded is None else encoded.encoder
-        waiting, taking_part = iter(inputs), dict[str, Arm | dict[Any, Arm]]()
-        for arm in arms:  # in the order given: ties are broken by it
-            if arm in live:
-                if str(arm) in taking_part:
-                    raise InputError(f"{display(arm)} is given twice.")
-                taking_part[str(arm)] = live_arm(str(arm), live_encoder)
-            else:
-                model = next(waiting)
-                _check(model, posteriors=metric.data == "posteriors")
-                taking_part[model.name] = (
-                    FeatureArm(model.sample)
-                    if names is None
-                    else {
-                        name: FeatureArm(rows)
-                        for name, rows in rows_by_context(model, names).items()
-                    }
-                )
-        given = dict(zip(map(str, arms), taking_part, strict=True))
-        return cls(
-            arms=taking_part,
-            names=given | {name: name for name in taking_part},
-            reference=None if real is None or names is not None else real.sample,
-            contexts=names if names is None or real is None else rows_by_context(real, names),
-            warnings=[*origin_warnings(origins), *doubts],
-        )
-
-
-def _policy(name: str, given: Iterable[str]) -> Policy:
-    """Build a policy with the options NAME=VALUE."""
-    from genbounds.select import POLICIES
-
-    known = inspect.signature(POLICIES[name]).parameters
-    chosen: dict[str, Any] = {}
-    for text in given:
-        key, _, value = text.partition("=")
-        if key not in known:
-            has = f"its options are {', '.join(known)}" if known else "it has none"
-            raise InputError(
-                f"{name} has no option {display(key)}: {has}.", argument="--policy-option"
-            )
-        kind = str(known[key].annotation).removesuffix(" | None")
-        if value.lower() == "none" and kind != known[key].annotation:
-            chosen[key] = None
-            continue
-        what, read = VALUES[kind]
-        try:
-            chosen[key] = read(value)
-        except (ValueError, KeyError):
-            raise InputError(
-                f"{key} must be {what}; got {display(value)}.", argument="--policy-option"
-            ) from None
-    with renamed({key: f"--policy-option {key}" for key in known}):
-        return POLICIES[name](**chosen)
-
-
-VALUES: dict[str, tuple[str, Callable[[str], object]]] = {
-    "str": ("a word", str),
-    "int": ("a whole number", int),
-    "float": ("a number", float),
-    "bool": ("true or false", lambda text: {"true": True, "false": False}[text.lower()]),
-}
-"""How the value of a policy's option is read, by its type."""
-
-
-def _costs(given: Iterable[str], names: Mapping[str, str]) -> dict[str, float]:
-    """Read ``NAME=C``, the name being that of a model or its file as it was given."""
-    costs = {}
-    for text in given:
-        name, _, value = text.rpartition("=")
-        try:
-            costs[names.get(name, name)] = float(value)
-        except ValueError:
-            name = ""
-        if not name:
-            raise InputError(
-                f"must be NAME=C, such as {display(next(iter(names)))}=2.5; got {display(text)}.",
-                argument="cost",
-            )
-    return costs
 
 
 def _advice(
@@ -519,20 +279,40 @@ def _advice(
     return "the samples lie in the files; run the same command again."
 
 
-def _check(model: Input, *, posteriors: bool) -> None:
-    """Refuse a bad file before the run: there a bad draw would only set its arm aside."""
-    from genbounds.estimators import inception_estimate
+def _of_best(
+    result: Selection, notes: Sequence[str], warnings: list[Diagnostic], *, verbose: bool
+) -> Answer:
+    from genbounds.report import select_page
 
-    rows = model.content
-    if not isinstance(rows, np.ndarray):
-        raise InputError(
-            f"{display(model.path)}: holds statistics; an arm needs the features themselves."
-        )
-    with renamed({"fake": model.path, "probs": model.path}):
-        if posteriors:
-            inception_estimate(rows, estimator="plugin")
-        for first, block in blocks(rows):
-            check_finite("fake", block, first_row=first)
+    return Answer(
+        document=result.to_dict() | {"notes": [*notes, *(w.message for w in warnings)]},
+        show=lambda: _show(result, notes, warnings, verbose=verbose),
+        page=lambda: select_page(result, warnings=warnings),
+        negative=not result.certified,
+    )
+
+
+def _of_mixture(result: MixtureSelection, warnings: list[Diagnostic], *, verbose: bool) -> Answer:
+    from genbounds.report import mixture_selection_page
+
+    return Answer(
+        document=result.to_dict() | {"notes": [w.message for w in warnings]},
+        show=lambda: _show_mixture(result, warnings, verbose=verbose),
+        page=lambda: mixture_selection_page(result, warnings=warnings),
+        negative=not result.certified,
+    )
+
+
+def _of_contexts(result: ContextSelection, warnings: list[Diagnostic], *, verbose: bool) -> Answer:
+    from genbounds.cli._contexts import show_contexts
+    from genbounds.report import contexts_page
+
+    return Answer(
+        document=result.to_dict() | {"notes": [w.message for w in warnings]},
+        show=lambda: show_contexts(result, warnings, verbose=verbose),
+        page=lambda: contexts_page(result, warnings=warnings),
+        negative=not result.certified,
+    )
 
 
 def _row(result: Selection, name: str) -> tuple[str, ...]:
@@ -549,8 +329,8 @@ def _row(result: Selection, name: str) -> tuple[str, ...]:
     return (shown(name), *scored, number(result.samples[name]), state)
 
 
-def _print(
-    result: Selection, notes: list[str], warnings: list[Diagnostic], *, verbose: bool
+def _show(
+    result: Selection, notes: Sequence[str], warnings: list[Diagnostic], *, verbose: bool
 ) -> None:
     best = ", ".join(shown(name) for name in result.top)
     several = len(result.top) > 1
@@ -576,3 +356,23 @@ def _print(
     if notes:
         say("", *(f"* {note}" for note in notes))
     print_remarks(result.scores, warnings=warnings, verbose=verbose)
+
+
+def _show_mixture(result: MixtureSelection, warnings: list[Diagnostic], *, verbose: bool) -> None:
+    """Print shares and the bound of the gap."""
+    say(f"{result}.", "")
+    rows = [
+        (
+            shown(name),
+            percent(round(share, 3)),
+            number(result.samples[name]),
+            number(score.value),
+        )
+        for name, share in sorted(result.weights.items(), key=lambda item: -item[1])
+        for score in [result.scores[name]]
+    ]
+    print_table(["Arm", "Share", "Samples", "Score"], rows, numeric=("Share", "Samples", "Score"))
+    aside = [f"* {shown(name)} set aside: {display(why)}" for name, why in result.set_aside.items()]
+    if aside:
+        say("", *aside)
+    print_remarks({"mixture": result.score}, warnings=warnings, verbose=verbose)

@@ -5,52 +5,29 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from genbounds._text import interval, number, percent, short
-from genbounds.cli._input import Drawing, Input
-from genbounds.cli._inputs import choose_metric
-from genbounds.cli._models import doubts_of, files_named, metric_options, read_models
+from genbounds._errors import InputError
+from genbounds._text import display, interval, number, percent, short
+from genbounds.cli._command import Answer, command
 from genbounds.cli._options import (
-    AsJson,
-    Bandwidth,
-    Device,
-    EncoderName,
-    Groups,
-    Iid,
-    Kernel,
+    Folder,
     Level,
-    Logits,
     Metric,
-    Neighbours,
-    Order,
-    Out,
-    Precision,
+    MetricOptions,
     Reference,
-    ReferenceExact,
-    ReferenceN,
-    Strata,
+    ScoreReading,
     Verbose,
-    Weights,
+    every_metric,
 )
-from genbounds.cli._terminal import (
-    interruptible,
-    keep,
-    keep_page,
-    print_json,
-    print_remarks,
-    print_table,
-    progress,
-    say,
-)
-from genbounds.decisions import Track, track_estimates
-from genbounds.estimators import Estimate, MetricSpec, estimate_each, prepare_all
-from genbounds.files import display, shards_of
-from genbounds.origins import origin_warnings
-from genbounds.report.wording import mark
-from genbounds.validation import InputError, check_open_unit
+from genbounds.cli._terminal import keep, print_remarks, print_table, progress, say
+
+if TYPE_CHECKING:
+    from genbounds.cli._models import Models
+    from genbounds.decisions import Track
+    from genbounds.estimators import Estimate, MetricSpec
 
 EXAMPLES = """Examples:
 
@@ -62,7 +39,7 @@ genbounds track real.npy step-*.npy --metric kid --patience 5
 """
 
 
-# Long because every option is declared in its signature.
+@command("[REFERENCE] STEP...", EXAMPLES, metrics=every_metric)
 def track(
     files: Annotated[
         list[Path],
@@ -74,6 +51,7 @@ def track(
             show_default=False,
         ),
     ],
+    *,
     reference: Reference = None,
     looks: Annotated[
         int | None,
@@ -110,86 +88,59 @@ def track(
             show_default=False,
         ),
     ] = None,
-    kernel: Kernel = None,
-    bandwidth: Bandwidth = None,
-    order: Order = None,
-    k: Neighbours = None,
+    options: MetricOptions,
     level: Level = 0.95,
-    encoder: EncoderName = None,
-    weights: Weights = None,
-    device: Device = "cpu",
-    precision: Precision = "float32",
-    logits: Logits = False,
-    groups: Groups = None,
-    strata: Strata = None,
-    iid: Iid = False,
-    reference_n: ReferenceN = None,
-    reference_exact: ReferenceExact = False,
-    out: Out = None,
-    as_json: AsJson = False,
+    reading: ScoreReading,
+    output: Folder,
     verbose: Verbose = False,
-) -> None:
+) -> Answer:
     """Say whether training still improves, and which checkpoint to keep.
 
     Every checkpoint is compared with all earlier ones. At the level, no step of the whole run is
     wrongly called improved or collapsed.
     """
-    spec = choose_metric(metric, logits=logits)
+    from genbounds.cli._inputs import choose_metric
+    from genbounds.cli._models import Models, metric_options, reference_first
+    from genbounds.decisions import track_estimates
+    from genbounds.report import track_page
+    from genbounds.validation import check_open_unit
+
+    spec = choose_metric(metric, logits=reading.logits)
     check_open_unit("--level", level)
-    chosen = metric_options(
-        spec, {"kernel": kernel, "bandwidth": bandwidth, "order": order, "k": k}
-    )
-    checkpoints = list(files)
-    if reference is None and spec.reference == "required":
-        reference = checkpoints.pop(0)
-        _check_reference(reference, checkpoints)
-    if not checkpoints:
-        raise InputError(
-            f"--metric {spec.name} needs a reference and at least one checkpoint; got one file."
-        )
+    chosen = metric_options(spec, options)
+    paths = reference_first(files, reference, spec)
+    referenced = reference is not None or spec.reference == "required"
+    before, checkpoints = paths[:referenced], paths[referenced:]
+    if reference is None and referenced:
+        _check_reference(before[0], checkpoints)
     steps = steps_of(checkpoints)
     # The shell sorts step-1000 before step-200.
     checkpoints.sort(key=lambda path: steps[path])
-    drawing = Drawing(
-        groups=groups,
-        strata=strata,
-        iid=iid,
-        reference_n=reference_n,
-        reference_exact=reference_exact,
-    )
-    how = {"weights": weights, "device": device, "precision": precision}
-    with interruptible("run the same command again."):
-        keep(out, {}, complete=False)
-        inputs = read_models(
-            [*checkpoints, *([] if fresh is None else [fresh])],
-            reference,
-            spec,
-            logits=logits,
-            drawing=drawing,
-            encoder=encoder,
-            how=how,
-            out=out,
-        )
-        real = None if reference is None else inputs.pop(0)
-        again = None if fresh is None else inputs.pop()
-        settings = {
+    keep(output.out, {}, complete=False)
+    every = [*before, *checkpoints, *([] if fresh is None else [fresh])]
+    read = Models.read(every, spec, reading, out=output.out, referenced=referenced, options=chosen)
+    names = list(read.models)
+    by_step = {steps[path]: name for path, name in zip(checkpoints, names, strict=False)}
+    with read.named():
+        found = _estimates(read)
+        estimates = {step: found[name] for step, name in by_step.items()}
+        settings: dict[str, Any] = {
+            "metric": spec.name,
+            "warnings": read.origins(),
             "looks": looks,
             "level": level,
             "patience": patience,
             "min_delta": min_delta,
         }
-        run = _followed(spec, chosen, inputs, real, again, steps, settings)
-        names = {steps[one.path]: one.name for one in inputs}
-        document = _document(run, names)
-        keep(out, document)
-        if out is not None:
-            from genbounds.report import track_page
-
-            keep_page(out, track_page(run))
-    if as_json:
-        print_json(document)
-    else:
-        _print(run, spec, verbose=verbose)
+        run = track_estimates(estimates, **settings)
+        if fresh is not None:
+            again = {run.best: found[names[-1]]}
+            run = track_estimates(estimates, fresh=again, **settings)
+    return Answer(
+        document=_document(run, by_step),
+        show=lambda: _show(run, spec, verbose=verbose),
+        page=lambda: track_page(run),
+    )
 
 
 _WHOLE = r"(?<![0-9.])(?<![0-9]e)([0-9]+)(?![0-9A-Za-z]|\.[0-9])"
@@ -205,6 +156,8 @@ def steps_of(paths: list[Path]) -> dict[Path, int]:
         If a name has no such number, several numbers differ, the names are built differently, or
         two files are of one step.
     """
+    from genbounds.files import shards_of
+
     after = {path: re.findall(rf"step[-_= ]?{_WHOLE}", path.stem, re.IGNORECASE) for path in paths}
     found = {path: re.findall(_WHOLE, path.stem) for path in paths}
     if all(len(numbers) == 1 for numbers in after.values()):
@@ -260,44 +213,16 @@ def _check_reference(reference: Path, checkpoints: list[Path]) -> None:
         )
 
 
-def _followed(
-    spec: MetricSpec,
-    chosen: dict[str, Any],
-    inputs: list[Input],
-    real: Input | None,
-    again: Input | None,
-    steps: Mapping[Path, int],
-    settings: dict[str, Any],
-) -> Track:
-    """Score every checkpoint and follow the run."""
-    models = {one.name: one for one in (*inputs, *([] if again is None else [again]))}
-    samples = {name: one.sample for name, one in models.items()}
-    doubts = doubts_of(spec, models, real)
-    with files_named(models, real), progress("scoring") as advance:
+def _estimates(read: Models) -> dict[str, Estimate]:
+    """Score every checkpoint."""
+    with progress("scoring") as advance:
         done: list[str] = []
 
         def scored(name: str, estimate: Estimate) -> None:
             done.append(name)
-            advance(len(done), len(models), name)
+            advance(len(done), len(read.models), name)
 
-        prepared = prepare_all(spec, samples, None if real is None else real.sample, chosen)
-        found = {
-            name: estimate.warned(*doubts[name])
-            for name, estimate in estimate_each(spec, prepared, samples, done=scored).items()
-        }
-        estimates = {steps[one.path]: found[one.name] for one in inputs}
-        every = [*models.values(), *([] if real is None else [real])]
-        warnings = origin_warnings({display(one.name, limit=60): one.origin for one in every})
-        run = track_estimates(estimates, metric=spec.name, warnings=warnings, **settings)
-        if again is None:
-            return run
-        return track_estimates(
-            estimates,
-            metric=spec.name,
-            warnings=warnings,
-            fresh={run.best: found[again.name]},
-            **settings,
-        )
+        return read.doubted(read.estimates(read.prepared(), done=scored))
 
 
 def _document(run: Track, names: Mapping[int, str]) -> dict[str, Any]:
@@ -309,8 +234,10 @@ def _document(run: Track, names: Mapping[int, str]) -> dict[str, Any]:
     return document
 
 
-def _print(run: Track, spec: MetricSpec, *, verbose: bool) -> None:
+def _show(run: Track, spec: MetricSpec, *, verbose: bool) -> None:
     """Print the table by step, then the verdict, warnings and assumptions."""
+    from genbounds.report.wording import mark
+
     better = "larger" if spec.higher_is_better else "smaller"
     say(f"{spec.title} by step ({better} is better), {percent(run.level)} for all looks", "")
     scores = {f"step {short(step)}": score for step, score in run.scores.items()}

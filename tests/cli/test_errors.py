@@ -75,7 +75,7 @@ CALLS = {
     SELECT + "--batch 1.5": None,
     "bounds a b": None,
     "score real.npy": (
-        "genbounds: --metric fd needs a reference and at least one model; got one file."
+        "genbounds: --metric fd takes a reference and at least one model; got 1 file."
     ),
     "select good.npy": (
         "genbounds: --metric fd needs a reference: give it first, or as --reference FILE."

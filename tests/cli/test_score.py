@@ -323,7 +323,7 @@ def test_ctrl_c_leaves_incomplete_results(run, zoo, tmp_path, monkeypatch):
     def interrupt(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("genbounds.cli.score.rank", interrupt)
+    monkeypatch.setattr("genbounds.estimators.rank", interrupt)
     stopped = run("score", *files, "--out", out)
     assert stopped.code == 130
     assert stopped.err.count("\n") == 1

@@ -155,7 +155,7 @@ def test_bad_options_are_one_line(run, folder, more, message):
 def test_one_file_is_not_enough(run, folder):
     result = run("track", folder / "real.npy")
     assert result.code == 2
-    assert "at least one checkpoint" in result.err
+    assert "at least one model" in result.err
 
 
 def test_a_bad_file_is_named(run, folder, tmp_path):

@@ -1,0 +1,195 @@
+"""One skeleton for all commands: a file of a command holds what is its own.
+
+A command is a function of its options that returns an `Answer`. A parameter that is a group of
+options (`genbounds.cli._options`) stands for all of them on the command line.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields, is_dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, get_type_hints
+
+import typer
+from typer.core import TyperCommand
+
+from genbounds.cli._options import Output
+from genbounds.cli._terminal import interruptible, keep, keep_page, print_json
+
+if TYPE_CHECKING:
+    from genbounds.report import Page
+
+NEGATIVE = 1
+"""Exit status where the job ran and its answer is no."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What a command has found.
+
+    Attributes
+    ----------
+    document : dict
+        For ``--json`` and ``results.json``.
+    show : callable
+        Prints it for people.
+    page : callable, optional
+        Makes the page of the folder of results.
+    negative : bool
+        Whether the answer is no.
+    """
+
+    document: dict[str, Any]
+    show: Callable[[], None]
+    page: Callable[[], Page] | None = None
+    negative: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """A command of the program: what `--help` says of it, and what runs it."""
+
+    run: Callable[..., None]
+    usage: str
+    examples: str
+    metrics: Callable[[], Iterable[str]] | None
+    own_metrics: bool
+
+    def register(self, app: typer.Typer) -> None:
+        """Make it a command of `app`."""
+        app.command(
+            self.run.__name__,
+            cls=functools.partial(_Command, command=self),  # type: ignore[arg-type]
+            options_metavar=f"{self.usage} [OPTIONS]",
+        )(self.run)
+
+    def metric_lines(self) -> str:
+        """Return a line for each metric; "" if there are none."""
+        if self.metrics is None:
+            return ""
+        from genbounds.estimators import metric_spec
+
+        lines = {name: metric_spec(name).summary for name in self.metrics()}
+        if self.own_metrics:
+            lines["module:name"] = "a score of your own (a SmoothScore)"
+        width = max(map(len, lines))
+        return "".join(f"{name:<{width}}  {summary}\n" for name, summary in lines.items())
+
+
+class _Command(TyperCommand):
+    """A command whose usage line reads as in the documentation, and which lists its metrics."""
+
+    def __init__(self, *args: Any, command: Command, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.command = command
+        self.metrics = command.metrics
+        for parameter in self.params:
+            if parameter.param_type_name == "argument":  # else "<list[Path]>" stands beside it
+                setattr(parameter, "display_type_rich", lambda ctx: None)  # noqa: B010
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Return what follows the name of the command."""
+        return [self.options_metavar or ""]
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        """Write metrics and examples, their lines as they are."""
+        lines = self.command.metric_lines()
+        self.epilog = (f"Metrics:\n\n\b\n{lines}\n" if lines else "") + self.command.examples
+        super().format_epilog(ctx, formatter)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Print the metrics for `--metric` with nothing after it, or with `help`."""
+        asked = args[-1:] == ["--metric"] or ("--metric", "help") in pairwise(args)
+        if self.metrics and asked and not ctx.resilient_parsing:  # completion parses as well
+            typer.echo(f"Metrics:\n{self.command.metric_lines()}", nl=False)
+            ctx.exit()
+        return super().parse_args(ctx, args)
+
+
+def command(
+    usage: str,
+    examples: str,
+    *,
+    metrics: Callable[[], Iterable[str]] | None = None,
+    own_metrics: bool = True,
+    advice: str = "run the same command again.",
+) -> Callable[[Callable[..., Answer]], Command]:
+    """Make a command of a function.
+
+    Parameters
+    ----------
+    usage : str
+        What follows the command's name in its usage line, before its options.
+    examples : str
+        Lines at the end of its help text.
+    metrics : callable, optional
+        Lists the metrics that it takes.
+    own_metrics : bool
+        Whether it takes ``module:name`` as well.
+    advice : str
+        What to do after Ctrl-C.
+    """
+
+    def made(function: Callable[..., Answer]) -> Command:
+        groups, parameters = _declared(function)
+
+        def run(**given: Any) -> None:
+            for name, (group, options) in groups.items():
+                given[name] = group(**{option: given.pop(option) for option in options})
+            _answer(lambda: function(**given), given["output"], advice)
+
+        run.__name__, run.__doc__ = function.__name__, function.__doc__
+        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {each.name: each.annotation for each in parameters}
+        return Command(
+            run=run, usage=usage, examples=examples, metrics=metrics, own_metrics=own_metrics
+        )
+
+    return made
+
+
+def _declared(
+    function: Callable[..., Any],
+) -> tuple[dict[str, tuple[Callable[..., Any], list[str]]], list[inspect.Parameter]]:
+    """Return a function's groups with the names of their options, and all options in order."""
+    hints = get_type_hints(function, include_extras=True)
+    groups: dict[str, Any] = {}
+    parameters = []
+    for parameter in inspect.signature(function).parameters.values():
+        hint = hints[parameter.name]
+        if is_dataclass(hint):
+            types = get_type_hints(hint, include_extras=True)
+            # A field without a declaration is no option of this command.
+            options = {
+                each.name: each.default
+                for each in fields(hint)
+                if hasattr(types[each.name], "__metadata__")
+            }
+            groups[parameter.name] = hint, list(options)
+        else:
+            types, options = hints, {parameter.name: parameter.default}
+        parameters += [
+            inspect.Parameter(
+                name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=types[name]
+            )
+            for name, default in options.items()
+        ]
+    return groups, parameters
+
+
+def _answer(work: Callable[[], Answer], output: Output, advice: str) -> None:
+    """Do the work; keep and print what it answers, and end with its exit status."""
+    with interruptible(advice):
+        answer = work()
+        keep(output.out, answer.document)
+        if output.out is not None and answer.page is not None:
+            keep_page(output.out, answer.page())
+    if output.as_json:
+        print_json(answer.document)
+    else:
+        answer.show()
+    if answer.negative:
+        raise typer.Exit(NEGATIVE)

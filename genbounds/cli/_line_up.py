@@ -1,0 +1,177 @@
+"""What takes part in a selection: files and live models, and what was said of them in words."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from genbounds._text import display, shown
+from genbounds.arms import Arm
+from genbounds.cli._contexts import common_contexts, rows_by_context
+from genbounds.cli._encoding import FolderEncoder
+from genbounds.cli._input import Input
+from genbounds.cli._inputs import load
+from genbounds.cli._naming import renamed
+from genbounds.cli._options import Reading
+from genbounds.cli._plausible import blocks, suspicions
+from genbounds.estimators import MetricSpec, inception_estimate
+from genbounds.features import check_same_encoder, live_arm
+from genbounds.origins import origin_warnings
+from genbounds.results import Diagnostic
+from genbounds.select import POLICIES, FeatureArm
+from genbounds.validation import InputError, check_finite
+
+if TYPE_CHECKING:
+    from genbounds.select import Policy, State
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineUp:
+    """What takes part: files, live models, and the reference.
+
+    `names` has the short name of every arm also by what was given on the command line. With
+    contexts an arm is one for each, and `contexts` has their references, or their names alone.
+    """
+
+    arms: dict[str, Arm | dict[Any, Arm]]
+    names: dict[str, str]
+    reference: Any
+    warnings: list[Diagnostic]
+    contexts: Any = None
+
+    @classmethod
+    def read(
+        cls,
+        reference: Path | None,
+        arms: list[Path],
+        live: list[Path],
+        metric: MetricSpec,
+        reading: Reading,
+        encoded: FolderEncoder | None,
+    ) -> LineUp:
+        """Read the files; live models are not asked yet."""
+        files = [arm for arm in arms if arm not in live]
+        paths = files if reference is None else [reference, *files]
+        inputs = load(paths, metric, reading, referenced=reference is not None, encoder=encoded)
+        origins = {shown(model.name): model.origin for model in inputs}
+        if live and encoded is not None:
+            fresh = dict.fromkeys((shown(str(arm)) for arm in live), encoded.encoder.description)
+            origins |= fresh
+            check_same_encoder(origins)
+        doubts = []
+        if metric.data == "features":
+            doubts = [doubt for one in inputs for doubt in suspicions(one)]
+        real = None if reference is None else inputs.pop(0)
+        names: list[Any] | None = None
+        if reading.contexts is not None:
+            names = common_contexts([*([] if real is None else [real]), *inputs])
+        live_encoder = None if encoded is None else encoded.encoder
+        waiting, taking_part = iter(inputs), dict[str, Arm | dict[Any, Arm]]()
+        for arm in arms:  # in the order given: ties are broken by it
+            if arm in live:
+                if str(arm) in taking_part:
+                    raise InputError(f"{display(arm)} is given twice.")
+                taking_part[str(arm)] = live_arm(str(arm), live_encoder)
+            else:
+                model = next(waiting)
+                _check(model, posteriors=metric.data == "posteriors")
+                taking_part[model.name] = (
+                    FeatureArm(model.sample)
+                    if names is None
+                    else {
+                        name: FeatureArm(rows)
+                        for name, rows in rows_by_context(model, names).items()
+                    }
+                )
+        given = dict(zip(map(str, arms), taking_part, strict=True))
+        return cls(
+            arms=taking_part,
+            names=given | {name: name for name in taking_part},
+            reference=None if real is None or names is not None else real.sample,
+            contexts=names if names is None or real is None else rows_by_context(real, names),
+            warnings=[*origin_warnings(origins), *doubts],
+        )
+
+
+def counted(
+    advance: Callable[[int, int | None, str], None], budget: int | None
+) -> Callable[[State], None]:
+    """Return what moves the progress bar: samples of all contexts, if there are several."""
+    drawn: dict[int, int] = {}
+
+    def after_round(state: State) -> None:
+        drawn[id(state)] = int(state.n.sum())
+        advance(sum(drawn.values()), budget, "")
+
+    return after_round
+
+
+def policy_of(name: str, given: Iterable[str]) -> Policy:
+    """Build a policy with the options NAME=VALUE."""
+    known = inspect.signature(POLICIES[name]).parameters
+    chosen: dict[str, Any] = {}
+    for text in given:
+        key, _, value = text.partition("=")
+        if key not in known:
+            has = f"its options are {', '.join(known)}" if known else "it has none"
+            raise InputError(
+                f"{name} has no option {display(key)}: {has}.", argument="--policy-option"
+            )
+        kind = str(known[key].annotation).removesuffix(" | None")
+        if value.lower() == "none" and kind != known[key].annotation:
+            chosen[key] = None
+            continue
+        what, read = VALUES[kind]
+        try:
+            chosen[key] = read(value)
+        except (ValueError, KeyError):
+            raise InputError(
+                f"{key} must be {what}; got {display(value)}.", argument="--policy-option"
+            ) from None
+    with renamed({key: f"--policy-option {key}" for key in known}):
+        return POLICIES[name](**chosen)
+
+
+VALUES: dict[str, tuple[str, Callable[[str], object]]] = {
+    "str": ("a word", str),
+    "int": ("a whole number", int),
+    "float": ("a number", float),
+    "bool": ("true or false", lambda text: {"true": True, "false": False}[text.lower()]),
+}
+"""How the value of a policy's option is read, by its type."""
+
+
+def costs_of(given: Iterable[str], names: Mapping[str, str]) -> dict[str, float]:
+    """Read ``NAME=C``, the name being that of a model or its file as it was given."""
+    costs = {}
+    for text in given:
+        name, _, value = text.rpartition("=")
+        try:
+            costs[names.get(name, name)] = float(value)
+        except ValueError:
+            name = ""
+        if not name:
+            raise InputError(
+                f"must be NAME=C, such as {display(next(iter(names)))}=2.5; got {display(text)}.",
+                argument="cost",
+            )
+    return costs
+
+
+def _check(model: Input, *, posteriors: bool) -> None:
+    """Refuse a bad file before the run: there a bad draw would only set its arm aside."""
+    rows = model.content
+    if not isinstance(rows, np.ndarray):
+        raise InputError(
+            f"{display(model.path)}: holds statistics; an arm needs the features themselves."
+        )
+    with renamed({"fake": model.path, "probs": model.path}):
+        if posteriors:
+            inception_estimate(rows, estimator="plugin")
+        for first, block in blocks(rows):
+            check_finite("fake", block, first_row=first)
