@@ -273,6 +273,7 @@ def test_the_second_half_is_the_whole_without_the_first(order):
         order=order,
         plugin=False,
         components=1,
+        landmarks=None,
         seed=0,
         every_row=True,
     )
