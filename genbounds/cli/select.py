@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -34,6 +35,7 @@ from genbounds.cli._terminal import (
 )
 
 if TYPE_CHECKING:
+    from genbounds.report import Page
     from genbounds.results import Diagnostic
     from genbounds.select import ContextSelection, MixtureSelection, Selection
 
@@ -183,10 +185,12 @@ def select(
     fewer than two models are left. A model that fails, or whose samples are seen not to be
     independent of one another, is set aside and named.
     """
+    from genbounds.cli._contexts import show_contexts
     from genbounds.cli._encoding import open_encoder
     from genbounds.cli._inputs import choose_metric
     from genbounds.cli._line_up import LineUp, costs_of, counted, policy_of
     from genbounds.features import is_entry_point
+    from genbounds.report import contexts_page, mixture_selection_page, select_page
     from genbounds.select import POLICIES, ContextSelection, MixtureSelection, run
     from genbounds.select._run import TARGETS
     from genbounds.validation import check_choice
@@ -241,12 +245,15 @@ def select(
                 target=target,
             )
     if isinstance(result, ContextSelection):
-        return _of_contexts(result, line_up.warnings, verbose=verbose)
+        return _answer(result, contexts_page, show_contexts, line_up.warnings, verbose=verbose)
     if isinstance(result, MixtureSelection):
-        return _of_mixture(result, line_up.warnings, verbose=verbose)
+        page = mixture_selection_page
+        return _answer(result, page, _show_mixture, line_up.warnings, verbose=verbose)
     unread = () if real is not None or reference is None else (reference,)
     notes = [f"{spec.title} uses no reference: {display(path)} not read" for path in unread]
-    return _of_best(result, [*result.notes, *notes], line_up.warnings, verbose=verbose)
+    notes = [*result.notes, *notes]
+    show = partial(_show, notes=notes)
+    return _answer(result, select_page, show, line_up.warnings, verbose=verbose, notes=notes)
 
 
 def _check_live(
@@ -279,38 +286,20 @@ def _advice(
     return "the samples lie in the files; run the same command again."
 
 
-def _of_best(
-    result: Selection, notes: Sequence[str], warnings: list[Diagnostic], *, verbose: bool
+def _answer(
+    result: Selection | MixtureSelection | ContextSelection,
+    page: Callable[..., Page],
+    show: Callable[..., None],
+    warnings: list[Diagnostic],
+    *,
+    verbose: bool,
+    notes: Sequence[str] = (),
 ) -> Answer:
-    from genbounds.report import select_page
-
+    """Answer with the page and the table of one target."""
     return Answer(
         document=result.to_dict() | {"notes": [*notes, *(w.message for w in warnings)]},
-        show=lambda: _show(result, notes, warnings, verbose=verbose),
-        page=lambda: select_page(result, warnings=warnings),
-        negative=not result.certified,
-    )
-
-
-def _of_mixture(result: MixtureSelection, warnings: list[Diagnostic], *, verbose: bool) -> Answer:
-    from genbounds.report import mixture_selection_page
-
-    return Answer(
-        document=result.to_dict() | {"notes": [w.message for w in warnings]},
-        show=lambda: _show_mixture(result, warnings, verbose=verbose),
-        page=lambda: mixture_selection_page(result, warnings=warnings),
-        negative=not result.certified,
-    )
-
-
-def _of_contexts(result: ContextSelection, warnings: list[Diagnostic], *, verbose: bool) -> Answer:
-    from genbounds.cli._contexts import show_contexts
-    from genbounds.report import contexts_page
-
-    return Answer(
-        document=result.to_dict() | {"notes": [w.message for w in warnings]},
-        show=lambda: show_contexts(result, warnings, verbose=verbose),
-        page=lambda: contexts_page(result, warnings=warnings),
+        show=lambda: show(result, warnings=warnings, verbose=verbose),
+        page=lambda: page(result, warnings=warnings),
         negative=not result.certified,
     )
 
@@ -330,7 +319,7 @@ def _row(result: Selection, name: str) -> tuple[str, ...]:
 
 
 def _show(
-    result: Selection, notes: Sequence[str], warnings: list[Diagnostic], *, verbose: bool
+    result: Selection, warnings: list[Diagnostic], *, notes: Sequence[str], verbose: bool
 ) -> None:
     best = ", ".join(shown(name) for name in result.top)
     several = len(result.top) > 1
