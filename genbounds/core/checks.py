@@ -36,7 +36,8 @@ CHANCE_ROWS = 256
 
 HALF_REPEATS = 1.25
 """Rows that repeat others in half of the columns, for one that does in all, beyond which rows of
-correlated counts, answers or fingerprints repeat by chance: of copies hardly more do."""
+correlated counts, answers or fingerprints repeat by chance: of copies hardly more do. Chosen on
+nine such distributions of 400 and of 2,000 rows; no command measures it yet."""
 
 ORDER_PAIRS = 2000
 """Neighbours in file order that are compared with random pairs."""

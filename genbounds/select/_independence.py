@@ -151,8 +151,7 @@ def order_effect(rows: NDArray[Any], influence: Float | None, *, error: float) -
     Returns
     -------
     Diagnostic or None
-        Unreliable: no score of these rows is evidence. None if a single value repeats, as rows of
-        zeros do: it is what a distribution is made of.
+        Unreliable: no score of these rows is evidence.
     """
     n = len(rows)
     if n < MINIMUM_ROWS:

@@ -162,10 +162,6 @@ def download(name: str, *, folder: str | os.PathLike[str] | None = None) -> Path
         raise InputError(
             f"{name}: has no single file of weights to fetch: name its file or folder instead."
         )
-    request = Request(
-        name=f"{family}:{model}", model=model, weights=None, random=False, device="cpu",
-        precision="float32", overrides={},
-    )  # fmt: skip
     with offline():
-        wanted = _WEIGHTS[family](request)
+        wanted = _WEIGHTS[family](Request(name=f"{family}:{model}", model=model))
     return fetch(name, wanted, torch_cache() if folder is None else Path(folder))

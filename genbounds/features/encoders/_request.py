@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -39,11 +39,11 @@ class Request:
 
     name: str
     model: str
-    weights: Path | None
-    random: bool
-    device: str
-    precision: str
-    overrides: dict[str, Any]
+    weights: Path | None = None
+    random: bool = False
+    device: str = "cpu"
+    precision: str = "float32"
+    overrides: dict[str, Any] = field(default_factory=dict)
     path: Path | None = None
 
     @property
