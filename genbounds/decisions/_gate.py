@@ -90,7 +90,7 @@ class Verdict(InHand):
         As a share of the baseline's score, where it was given so.
     level : float
         Of each limit: a candidate that is worse by just the margin passes, and fails, with
-        probability of about ``1 - level``; of few samples more often.
+        probability of about ``1 - level``.
     equivalence : bool
         Whether it must not be better by more than the margin either.
     difference : Difference
