@@ -124,8 +124,8 @@ M25 = (
         command=AUDIT + " m25.fd-bounded-bonus",
         note="built: `FdUcb(radius=…)`, the bonus of Theorem 5 with Tr Σ and ‖Σ‖ at C²"),
     Row(item="Algorithm 1", what="FD-UCB", file=POLICIES + "_fd_ucb.py", command=REGRET,
-        note="built; regret measured in docs/evidence/regret.md; "
-        "norms are refreshed as the sample grows"),
+        note="built: `FdUcb(as_published=True)`, pick by pick; docs/evidence/regret.md has the "
+        "regret of `FdUcb()` and with printed constants, norms refreshed as the sample grows"),
     stated("(11)", "error of the marginal", "m25.marginal-class"),
     stated("Theorem 2 (13)", "optimistic IS", "m25.is-bound"),
     Row(item="Algorithm 2", what="IS-UCB", file=POLICIES + "_is_ucb.py", command=REGRET,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -188,15 +188,26 @@ class FdUcb(IndexPolicy):
         The norms are estimated anew when the sample has grown by this share of itself; 0: at every
         step, as the paper has it.
     burn_in : int
-        Samples of every arm before the first choice; 0 (as in the paper's experiments): one batch.
+        Samples of every arm before the first choice, in whole batches; 0 (as in the paper's
+        experiments): one batch.
+    as_published : bool
+        Algorithm 1 line by line: printed constants, no threshold, norms at every step, divisor n,
+        and no score of the burn-in, so that each arm draws one batch more before the first choice,
+        and T is the number of steps after it.
+
+    Raises
+    ------
+    InputError
+        If an option is not legal, or `as_published` comes with another one of those that it sets.
 
     Notes
     -----
     With printed constants δ is divided by the number of steps, as Algorithm 1 says. n in the bonus
-    is always the present one. ``FdUcb(constants="printed", threshold=None, refresh=0)`` is
-    Algorithm 1 as printed, but for the divisor n - 1 of covariances. A
-    known `radius` says nothing of κ, nor whether n ≥ 4 r(Σ) + log(3/δ), as the theorem asks.
+    is always the present one. A known `radius` says nothing of κ, nor whether
+    n ≥ 4 r(Σ) + log(3/δ), as the theorem asks.
     """
+
+    PUBLISHED: ClassVar[dict[str, Any]] = {"constants": "printed", "threshold": None, "refresh": 0}
 
     name = "fd-ucb"
     constants: str = "practical"
@@ -205,8 +216,17 @@ class FdUcb(IndexPolicy):
     radius: float | None = None
     refresh: float = GROWTH
     burn_in: int = 0
+    as_published: bool = False
 
     def __post_init__(self) -> None:
+        for option in fields(self) if self.as_published else ():
+            given = getattr(self, option.name)
+            published = self.PUBLISHED.get(option.name, given)
+            if given not in (published, option.default):
+                raise InputError(
+                    f"is {published} as published: leave it out; got {given}.", argument=option.name
+                )
+            object.__setattr__(self, option.name, published)
         check_choice("constants", self.constants, CONSTANTS)
         check_count("burn_in", self.burn_in, minimum=0)
         check_not_negative("refresh", self.refresh)
@@ -222,8 +242,13 @@ class FdUcb(IndexPolicy):
     def index(self, state: State, arm: int) -> float:
         """Plug-in FD minus the bonus."""
         score = running_distance(state, arm)
-        if score is None:
+        if score is None or (self.as_published and score.n - state.batch < self.burn_in):
             return -math.inf
+        loss, steps = score.loss(), state.horizon
+        if self.as_published:  # covariances have divisor n there; burn-in is no step
+            n = score.n
+            loss += 2.0 * score.root * (1.0 - math.sqrt(1.0 - 1.0 / n)) - score.trace / n
+            steps = max(1, steps - state.n.size * math.ceil(self.burn_in / state.batch))
         kappa = self.kappa
         if kappa is None:
             kappa = 1.0 if self.constants == "practical" else KAPPA_GAUSSIAN
@@ -231,12 +256,12 @@ class FdUcb(IndexPolicy):
             "n": score.n,
             "mean_gap": score.mean_gap,
             "reference_trace_root": ReferenceSpectrum.of(state).trace_root,
-            "delta": state.error / (state.horizon if self.constants == "printed" else 1),
+            "delta": state.error / (steps if self.constants == "printed" else 1),
             "kappa": kappa,
             "constants": self.constants,
         }
         if self.radius is None:
-            return score.loss() - fd_bonus(self._norms(state, arm), **given)
+            return loss - fd_bonus(self._norms(state, arm), **given)
         longest = float(np.linalg.norm(state.rows[arm], axis=1).max())
         if longest > self.radius * (1.0 + HALF_PRECISION):
             raise InputError(
@@ -244,7 +269,7 @@ class FdUcb(IndexPolicy):
                 f"{longest:g}.",
                 argument="radius",
             )
-        return score.loss() - bounded_bonus(self.radius, d=score.mean.size, **given)
+        return loss - bounded_bonus(self.radius, d=score.mean.size, **given)
 
     def _norms(self, state: State, arm: int) -> Norms:
         rows = state.rows[arm]
