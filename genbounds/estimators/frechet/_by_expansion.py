@@ -40,7 +40,7 @@ def debias_by_expansion(fake: FrechetSample, real: FrechetSample, *, every_row: 
     pair = FrechetPair(fake, real, every_row=every_row)
     expanded = pair.expand()
     errors, shared = expanded.errors, expanded.shared
-    second_order = pair.plugin - expanded.bias
+    second_order = pair.plugin() - expanded.bias
     tails, dependence = _excess_of_tails(pair, errors), _excess_of_dependence(pair, errors)
     # Dependent rows are as good as fewer independent ones.
     as_good_as = [
@@ -110,16 +110,17 @@ def _half_values(halves: list[FrechetPair]) -> list[float]:
     """
     first, second = halves
     bias = first.bias()
-    values = [first.plugin - bias]
+    values = [first.plugin() - bias]
     costly = not first.every_row and any(
         side.n is not None and side.n > PART_ROWS and side.n * side.mean.size**2 > PART_WORK
         for side in first.samples
     )
     if costly:
         rest = bias - first.gaussian_bias(first.roots)
-        values.append(second.plugin_alone - second.gaussian_bias(second.roots_alone) - rest)
+        roots = second.roots_alone
+        values.append(second.plugin(roots) - second.gaussian_bias(roots) - rest)
     else:
-        values.append(second.plugin - second.bias())
+        values.append(second.plugin() - second.bias())
     return values
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from genbounds.core.estimate import EXACT, Estimate, SampleError, Tails
 from genbounds.diagnostics import warn_of
 from genbounds.estimators.frechet._outcome import make_estimate
-from genbounds.estimators.frechet._pair import FrechetPair
+from genbounds.estimators.frechet._pair import FrechetPair, plugin_value
 from genbounds.estimators.frechet._sample import FEW_RATIO, FrechetSample, per_dimension
 from genbounds.estimators.spectrum_fit._both_samples import fit_both_samples
 from genbounds.estimators.spectrum_fit._one_sample import Fit, fit_from_moments, fit_one_sample
@@ -153,7 +153,7 @@ def _one_by_one(
     10 % at two, 18 % at one, and most of it below.
     """
     mirrored = _fit(other, few)
-    plugin = FrechetPair(few, other).plugin_alone
+    plugin = plugin_value(few, other)
     value = fit.value + mirrored.value - plugin
     removed = max(plugin - value, 0.0)
     unresolved = removed * 0.2 / ratio if ratio >= 1.0 else max(removed, value)

@@ -83,8 +83,9 @@ def infinity(
 
     def score(index: Index) -> float:
         if index.size == n and not subsets.replace:
-            return pair.plugin
-        return FrechetPair(fake.some(index), real).plugin_alone
+            return pair.plugin()
+        part = FrechetPair(fake.some(index), real)
+        return part.plugin(part.roots_alone)
 
     line = extrapolate(score, n, subsets)
     warnings = subsets.warnings

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from genbounds.core.design import Index
 from genbounds.core.expansion import Form, RowTerms
-from genbounds.core.moments import is_narrow, row_blocks
+from genbounds.core.moments import row_blocks
 from genbounds.estimators.frechet._gaussian import WIDE, exponential_factor, root_weights
 from genbounds.validation import Float
 
@@ -50,15 +50,32 @@ LEFT_OUT = 0.01
 
 
 class Rows(NamedTuple):
-    """Centred rows x, their coordinates w, and Σ_i H_ii w_i² of each."""
+    """Rows of a sample, as H is applied to them.
+
+    Attributes
+    ----------
+    x : ndarray of shape (k, d)
+        Centred.
+    w : ndarray of shape (k, r)
+        Their coordinates.
+    linear : ndarray of shape (k, d) or (k, r)
+        Its products are the linear part of h: `x` for covariances with divisor n - 1; those of
+        weighted rows as they are err with the square of the mean, which makes it √s w.
+    diagonal : ndarray of shape (k,)
+        Σ_i H_ii w_i² of each.
+    """
 
     x: Float
     w: NDArray[Any]
+    linear: NDArray[Any]
     diagonal: Float
 
 
 class RootHessian:
     """H_ij = s_i s_j / (2 (s_i + s_j)), for products in one precision.
+
+    The kernel of the quadratic part is, with the products l·l' of `Rows.linear`,
+    ``h(x, x') = l·l' + Σ_ij H_ij (w_i w_j - δ_ij)(w'_i w'_j - δ_ij)``.
 
     Attributes
     ----------
@@ -93,19 +110,67 @@ class RootHessian:
         """H, of shape (r, r)."""
         return root_weights(self.roots.astype(self.dtype))
 
-    def form(self, v: NDArray[Any]) -> Float:
+    def rows(self, x: Float, w: NDArray[Any], *, empirical: bool = False) -> Rows:
+        """Centred rows and their coordinates; `empirical`: of weighted rows as they are."""
+        diagonal = np.empty(len(w))
+        for piece in _pieces(w):
+            diagonal[piece] = (w[piece] * w[piece]) @ self.diagonal.astype(self.dtype)
+        return Rows(x, w, np.sqrt(self.roots) * w if empirical else x, diagonal)
+
+    def terms(self, rows: Rows, gap: Float, transport: Float) -> RowTerms:
+        """Of k rows: influence, not centred; h(x, x) and its part linear in `Rows.linear` and w².
+
+        Parameters
+        ----------
+        rows : Rows
+        gap : ndarray of shape (d,)
+            Mean of the sample less that of the other.
+        transport : ndarray of shape (r,)
+            The roots along which the influence is taken, freed of the noise of the transport map.
+        """
+        influence, own, known = np.empty((3, len(rows.x)))
+        along = np.column_stack([transport, self.slopes]).astype(self.dtype)
+        for piece in _pieces(rows.w):
+            x, w = rows.x[piece], rows.w[piece]
+            w2 = w * w
+            squared_norm = linear = np.einsum("ij,ij->i", x, x)
+            if rows.linear is not rows.x:
+                linear = np.einsum("ij,ij->i", rows.linear[piece], rows.linear[piece])
+            moved, slopes = (w2 @ along).astype(np.float64).T
+            influence[piece] = 2.0 * (x @ gap) + squared_norm - moved
+            own[piece] = self.square(w2) - 2.0 * rows.diagonal[piece] + linear + self.constant
+            known[piece] = linear + slopes
+        return RowTerms(influence, own, known)
+
+    def square(self, v: NDArray[Any]) -> Float:
         """Σ_ij H_ij v_i v_j of every row."""
         if self.factor is None:
-            form: Float = np.einsum("ij,ij->i", v @ self.weights, v).astype(np.float64)
+            square: Float = np.einsum("ij,ij->i", v @ self.weights, v).astype(np.float64)
         else:
             parts = (v @ self.factor).astype(np.float64)
-            form = np.einsum("ij,ij->i", parts, parts)
-        return form
+            square = np.einsum("ij,ij->i", parts, parts)
+        return square
 
-    def sums(self, v: NDArray[Any], weights: Float) -> Float:
-        """Σ_i weights_i v_i of every row."""
-        total: Float = (v @ weights.astype(self.dtype)).astype(np.float64)
-        return total
+    def own_sum(self, rows: Rows) -> float:
+        """Σ h(x, x) of independent rows."""
+        squares, square = np.zeros(self.roots.size), 0.0
+        for piece in _pieces(rows.w):
+            w2 = rows.w[piece] * rows.w[piece]
+            squares += w2.sum(axis=0)
+            if self.factor is None:
+                square += float((w2.T @ w2 * self.weights).sum())
+            else:
+                parts = w2 @ self.factor
+                square += float(np.vdot(parts, parts))
+        own = square - 2.0 * float(self.diagonal @ squares) + float(np.vdot(rows.x, rows.x))
+        return own + len(rows.w) * self.constant
+
+    def across(self, one: Rows, i: Index | slice, two: Rows, j: Index | slice) -> Float:
+        """H of rows i of one block with as many rows j of another."""
+        values = self.square(one.w[i] * two.w[j])
+        values += np.einsum("ij,ij->i", one.linear[i], two.linear[j])
+        values += self.constant - one.diagonal[i] - two.diagonal[j]
+        return values
 
 
 def _short_factor(roots: Float, dtype: np.dtype[Any]) -> Float:
@@ -119,85 +184,6 @@ def _short_factor(roots: Float, dtype: np.dtype[Any]) -> Float:
     needed = values**2 * roots.size > rounding
     factor: Float = left[:, needed] * values[needed]
     return factor
-
-
-class Kernel:
-    """Influence of rows, and the kernel h of the quadratic part.
-
-    ``h(x, x') = x·x' + Σ_ij H_ij (w_i w_j - δ_ij)(w'_i w'_j - δ_ij)``. That is for covariances with
-    divisor n - 1. Those of weighted rows as they are (`empirical`) err with the square of the mean,
-    which turns x·x' into Σ_i s_i w_i w'_i.
-
-    Parameters
-    ----------
-    gap : ndarray of shape (d,)
-        Mean of the sample less that of the other.
-    hessian : RootHessian
-    transport : ndarray of shape (r,), optional
-        The roots, freed of the noise of the transport map, along which the influence is taken.
-    empirical : bool
-    """
-
-    def __init__(
-        self,
-        gap: Float,
-        hessian: RootHessian,
-        *,
-        transport: Float | None = None,
-        empirical: bool = False,
-    ) -> None:
-        self.gap, self.hessian, self.empirical = gap, hessian, empirical
-        self.transport = hessian.roots if transport is None else transport
-        self._weights = np.column_stack([self.transport, hessian.slopes, hessian.roots])
-
-    def rows(self, x: Float, w: NDArray[Any]) -> Rows:
-        """Centred rows and their coordinates, as the other methods take them."""
-        diagonal = np.empty(len(w))
-        for piece in _pieces(w):
-            diagonal[piece] = self.hessian.sums(w[piece] * w[piece], self.hessian.diagonal)
-        return Rows(x, w, diagonal)
-
-    def terms(self, rows: Rows) -> RowTerms:
-        """Of k rows: influence, not centred; h(x, x) and its part linear in ‖x‖² and w²."""
-        influence, own, known = np.empty((3, len(rows.x)))
-        for piece in _pieces(rows.w):
-            x, w, diagonal = rows.x[piece], rows.w[piece], rows.diagonal[piece]
-            w2 = w * w
-            squared_norm = np.einsum("ij,ij->i", x, x)
-            along, slopes, roots = self.hessian.sums(w2, self._weights).T
-            linear = roots if self.empirical else squared_norm
-            influence[piece] = 2.0 * (x @ self.gap) + squared_norm - along
-            own[piece] = self.hessian.form(w2) - 2.0 * diagonal + linear + self.hessian.constant
-            known[piece] = linear + slopes
-        return RowTerms(influence, own, known)
-
-    def own_sum(self, rows: Rows) -> float:
-        """Σ h(x, x) of independent rows."""
-        hessian = self.hessian
-        squares, form = np.zeros(hessian.roots.size), 0.0
-        for piece in _pieces(rows.w):
-            w2 = rows.w[piece] * rows.w[piece]
-            squares += w2.sum(axis=0)
-            if hessian.factor is None:
-                form += float((w2.T @ w2 * hessian.weights).sum())
-            else:
-                parts = w2 @ hessian.factor
-                form += float(np.vdot(parts, parts))
-        own = form - 2.0 * float(hessian.diagonal @ squares) + float(np.vdot(rows.x, rows.x))
-        return own + len(rows.w) * hessian.constant
-
-    def cross(self, one: Rows, i: Index | slice, two: Rows, j: Index | slice) -> Float:
-        """H of rows i of one block with as many rows j of another."""
-        product = one.w[i] * two.w[j]
-        values = self.hessian.form(product)
-        values += self.hessian.constant
-        values += (
-            self.hessian.sums(product, self.hessian.roots)
-            if self.empirical
-            else np.einsum("ij,ij->i", one.x[i], two.x[j])
-        )
-        values -= one.diagonal[i] + two.diagonal[j]
-        return values
 
 
 class FrechetForm(Form):
@@ -215,9 +201,15 @@ class FrechetForm(Form):
         Mean of the sample.
     trace : float
         Trace of its covariance.
-    kernel : Kernel
+    gap : ndarray of shape (d,)
+        Mean of the sample less that of the other.
+    hessian : RootHessian
+    transport : ndarray of shape (r,)
+        As for `RootHessian.terms`.
     projection : ndarray of shape (d, r)
         Maps centred rows to w.
+    empirical : bool
+        Whether the covariance is that of weighted rows as they are; else it has divisor n - 1.
     """
 
     seed = PAIRING_SEED
@@ -230,27 +222,26 @@ class FrechetForm(Form):
         n: int,
         mean: Float,
         trace: float,
-        kernel: Kernel,
+        gap: Float,
+        hessian: RootHessian,
+        transport: Float,
         projection: Float,
+        empirical: bool,
     ) -> None:
-        hessian = kernel.hessian
         self.rows, self.index, self.n = rows, index, n
         self.rows_at_hand = len(rows) if index is None else index.size
-        self.mean, self.kernel = mean, kernel
+        self.mean, self.gap, self.empirical = mean, gap, empirical
+        self.hessian, self.transport = hessian, transport
         self.widest = max(mean.size, hessian.roots.size)
         self.width = mean.size + hessian.roots.size
+        self.part_rows = max(PART_ROWS, PART_WORK // self.widest**2)  # may stand for all
         self.divisor = float(n)  # covariances have divisor n - 1
         self.projection = projection.astype(hessian.dtype, copy=False)
         # With divisor n - 1, mean(x xᵀ) is smaller than the covariance; of a design it is the same.
-        shrunk = 1.0 if kernel.empirical else 1.0 - 1.0 / n
-        linear = float(hessian.roots.sum()) if kernel.empirical else trace
+        shrunk = 1.0 if empirical else 1.0 - 1.0 / n
+        linear = float(hessian.roots.sum()) if empirical else trace
         self.known_mean = shrunk * (linear + float(hessian.slopes.sum()))
-        self._centre = shrunk * (trace - float(kernel.transport.sum()))
-
-    @property
-    def part_rows(self) -> int:
-        """Rows that may stand for all of a large sample."""
-        return max(PART_ROWS, PART_WORK // self.widest**2)
+        self.centre = shrunk * (trace - float(transport.sum()))
 
     def block(self, rows: Index) -> Rows:
         """Return the rows with these numbers, centred, with their coordinates."""
@@ -266,31 +257,25 @@ class FrechetForm(Form):
 
     def _of(self, x: Float) -> Rows:
         x -= self.mean
-        w = x.astype(self.kernel.hessian.dtype, copy=False) @ self.projection
-        return self.kernel.rows(x, w)
+        w = x.astype(self.hessian.dtype, copy=False) @ self.projection
+        return self.hessian.rows(x, w, empirical=self.empirical)
 
     def terms(self, block: Rows, positions: Index) -> RowTerms:
         """Influence and h(x, x); w² has mean 1 and ‖x‖² the trace as mean over all rows."""
-        return self.kernel.terms(block)
+        return self.hessian.terms(block, self.gap, self.transport)
 
     def across(self, one: Rows, i: Index, two: Rows, j: Index) -> Float:
         """h(x_i, x_j)."""
-        return self.kernel.cross(one, i, two, j)
+        return self.hessian.across(one, i, two, j)
 
     def bias(self) -> float:
         """Mean of h(x, x) over n, from all rows: sums over them, without the terms of each."""
-        total = sum(self.kernel.own_sum(block) for _, block in self.blocks(None))
+        total = sum(self.hessian.own_sum(block) for _, block in self.blocks(None))
         return total / self.rows_at_hand / self.divisor
 
     def weighted(self) -> FrechetSums:
         """Return empty sums."""
-        return FrechetSums(self.kernel, self._centre)
-
-
-def product_type(rows: NDArray[Any], roots: Float) -> np.dtype[Any]:
-    """Precision in which products of these rows with directions are formed."""
-    width = max(rows.shape[1], roots.size)
-    return np.dtype(np.float32 if is_narrow(rows) and width >= SINGLE_WIDTH else np.float64)
+        return FrechetSums(self.hessian, self.centre)
 
 
 def _pieces(w: NDArray[Any]) -> Iterator[slice]:
@@ -302,24 +287,22 @@ def _pieces(w: NDArray[Any]) -> Iterator[slice]:
 class FrechetSums:
     """Σ v x and Σ v (w wᵀ - 1) over rows: h is bilinear in them."""
 
-    def __init__(self, kernel: Kernel, centre: float) -> None:
-        r = kernel.hessian.roots.size
-        self.kernel, self.centre = kernel, centre
+    def __init__(self, hessian: RootHessian, centre: float) -> None:
+        r = hessian.roots.size
+        self.hessian, self.centre = hessian, centre
         self.total = 0.0
-        self.with_x: Float = np.zeros(kernel.gap.size)
-        self.linear: Float = np.zeros(r)
+        self.with_x: Float | float = 0.0
+        self.linear: Float | float = 0.0
         self.with_w: Float = np.zeros((r, r))
 
     def add(self, block: Rows, v: Float) -> None:
         """Absorb rows with their weights."""
-        x, w, _ = block
         self.total += float(v.sum())
-        self.with_x += v @ x
-        if self.kernel.empirical:
-            self.linear += v @ w
-        roots = np.sqrt(np.abs(v)).astype(w.dtype)[:, None]
-        for piece in _pieces(w):
-            scaled, positive = w[piece] * roots[piece], v[piece] > 0.0
+        self.with_x = self.with_x + v @ block.x
+        self.linear = self.with_x if block.linear is block.x else self.linear + v @ block.linear
+        roots = np.sqrt(np.abs(v)).astype(block.w.dtype)[:, None]
+        for piece in _pieces(block.w):
+            scaled, positive = block.w[piece] * roots[piece], v[piece] > 0.0
             part = scaled[positive]  # products of a matrix with itself, at half the flops
             self.with_w += part.T @ part
             part = scaled[~positive]
@@ -327,19 +310,15 @@ class FrechetSums:
 
     def inner(self, other: FrechetSums) -> float:
         """Σ_ij v_i u_j h(x_i, y_j) with the rows y of another sample."""
-        product = (self._centred() * other._centred() * self.kernel.hessian.weights).sum()
-        return float(self.with_x @ other.with_x) + float(product)
+        product = (self._centred() * other._centred() * self.hessian.weights).sum()
+        return float(np.vdot(self.with_x, other.with_x)) + float(product)
 
     def square(self) -> float:
         """Σ_ij v_i v_j h(x_i, x_j)."""
         squares = self._centred()
         squares *= squares
-        squares *= self.kernel.hessian.weights
-        if self.kernel.empirical:
-            linear = float(self.kernel.hessian.roots @ self.linear**2)
-        else:
-            linear = float(self.with_x @ self.with_x)
-        return linear + float(squares.sum())
+        squares *= self.hessian.weights
+        return float(np.vdot(self.linear, self.linear)) + float(squares.sum())
 
     def _centred(self) -> Float:
         out = self.with_w.copy()

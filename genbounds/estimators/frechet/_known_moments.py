@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from genbounds.core.estimate import SampleError
-from genbounds.estimators.frechet._form import Kernel, RootHessian
+from genbounds.estimators.frechet._form import RootHessian
 from genbounds.estimators.frechet._gaussian import (
     gaussian_bias,
     gaussian_bias_beyond_second_order,
@@ -59,23 +59,26 @@ class FourthMoments:
 GAUSSIAN = FourthMoments()
 
 
-def fourth_moments(x: Float, w: Float, kernel: Kernel, *, gaussian: FourthMoments) -> FourthMoments:
+def fourth_moments(
+    x: Float, w: Float, gap: Float, hessian: RootHessian, *, gaussian: FourthMoments
+) -> FourthMoments:
     """Compare rows with Gaussian ones.
 
     Parameters
     ----------
     x, w : ndarray of shape (k, d) and (k, r)
         Centred rows with the covariance of the sample in question, and their coordinates.
-    kernel : Kernel
-        Of that sample.
+    gap : ndarray of shape (d,)
+        Mean of that sample minus mean of the other.
+    hessian : RootHessian
     gaussian : FourthMoments
         The three quantities themselves for Gaussian rows.
     """
-    rows = kernel.rows(x, w)
-    terms = kernel.terms(rows)
+    rows = hessian.rows(x, w)
+    terms = hessian.terms(rows, gap, hessian.roots)
     squares = np.einsum("ij,ij->i", x, x)
     half = len(x) // 2
-    crossed = kernel.cross(rows, slice(half), rows, slice(half, 2 * half))
+    crossed = hessian.across(rows, slice(half), rows, slice(half, 2 * half))
     return FourthMoments(
         bias=_ratio((terms.own - squares).mean(), gaussian.bias),
         influence=_ratio(np.var(terms.influence, ddof=1), gaussian.influence),
@@ -133,15 +136,15 @@ def moments_error(
     )
     second = gaussian_second_order_variance(s, square, n)
     bias = gaussian_bias(trace, s, n)
-    kernel = Kernel(gap, RootHessian(s))
+    hessian = RootHessian(s)
     fourth = GAUSSIAN
     if rows is not None:
         # Of Gaussian rows: the bias of the root times n, Var IF, E h².
         gaussian = FourthMoments(n * bias - trace, first, second * n**2 / 2.0)
-        fourth = fourth_moments(*rows, kernel, gaussian=gaussian)
+        fourth = fourth_moments(*rows, gap, hessian, gaussian=gaussian)
     rest = bias_beyond_second_order(s, n, fourth.bias)
     slopes = projection.T @ (cov @ moved) - np.diag(s)
-    steepness = float((cov @ gap) @ (cov @ gap)) + float((kernel.hessian.weights * slopes**2).sum())
+    steepness = float((cov @ gap) @ (cov @ gap)) + float((hessian.weights * slopes**2).sum())
     # What is taken off the variance of the influence is the noise of the fit, as is the bias.
     variance = fourth.influence * (first - fourth.bias * (first - unbiased)) / n
     second *= fourth.pairs

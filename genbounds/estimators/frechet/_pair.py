@@ -23,6 +23,7 @@ from genbounds.core.linalg import (
     lower_times,
     singular_values,
 )
+from genbounds.core.moments import is_narrow
 from genbounds.core.two_samples import (
     SharedError,
     TwoSamples,
@@ -34,11 +35,10 @@ from genbounds.core.two_samples import (
 )
 from genbounds.estimators.frechet._form import (
     PAIRING_SEED,
+    SINGLE_WIDTH,
     FrechetForm,
-    Kernel,
     RootHessian,
     Rows,
-    product_type,
 )
 from genbounds.estimators.frechet._gaussian import (
     gaussian_bias,
@@ -72,18 +72,15 @@ class PairError:
     ----------
     errors : tuple of SampleError
         In the order (generated, reference).
+    bias : float
+        Of both samples, and of the units that they share.
     shared : SharedError or None
         What units that stand in both samples do.
     """
 
     errors: tuple[SampleError, SampleError]
+    bias: float
     shared: SharedError | None = None
-
-    @property
-    def bias(self) -> float:
-        """Of both samples, and of the units that they share."""
-        own = self.errors[0].bias + self.errors[1].bias
-        return own if self.shared is None else own + self.shared.bias
 
 
 def lends(sample: FrechetSample, directions: int) -> bool:
@@ -107,28 +104,26 @@ class FrechetPair:
         self.samples = fake, real
         self.every_row = every_row
         self.gap: Float = fake.mean - real.mean
+        self.rank = min(side.mean.size if side.n is None else side.n - 1 for side in self.samples)
+        self.common = shared_units(fake.design, real.design)
         self._hessians: dict[np.dtype[Any], RootHessian] = {}
 
     # Roots and directions -------------------------------------------------------------------------
 
-    @property
-    def plugin(self) -> float:
-        """Plug-in distance, never negative."""
-        return self._distance(self.roots)
+    def plugin(self, roots: Float | None = None) -> float:
+        """Plug-in distance, never negative; `roots`: its singular values, by default `self.roots`.
 
-    @property
-    def plugin_alone(self) -> float:
-        """The same without eigenvectors, where nothing else is wanted of the pair."""
-        return self._distance(self.roots_alone)
-
-    def _distance(self, roots: Float) -> float:
-        value = self.gap @ self.gap + self.fake.trace + self.real.trace - 2.0 * roots.sum()
-        return max(float(value), 0.0)
+        From `roots_alone` where nothing else is wanted of the pair.
+        """
+        total = float((self.roots if roots is None else roots).sum())
+        value = float(self.gap @ self.gap) + self.fake.trace + self.real.trace - 2.0 * total
+        return max(value, 0.0)
 
     @cached_property
     def roots(self) -> Float:
         """Singular values s of Aᵀ L, accurate to rounding of the largest one."""
-        return self._accurate(*checked_roots(self.spectrum[0], rank=self._rank))
+        roots, accurate = checked_roots(self.spectrum[0], rank=self.rank)
+        return roots if accurate else singular_values(self.fake.factor.T @ self.real.factor)
 
     @cached_property
     def roots_alone(self) -> Float:
@@ -139,14 +134,8 @@ class FrechetPair:
             product = projected @ projected.T
         else:
             product = congruence(fake.moments.cov, lower)
-        return self._accurate(*gram_roots(product, rank=self._rank))
-
-    @property
-    def _rank(self) -> int:
-        return min(side.mean.size if side.n is None else side.n - 1 for side in self.samples)
-
-    def _accurate(self, roots: Float, accurate: bool) -> Float:
-        return roots if accurate else singular_values(self.fake.factor.T @ self.real.factor)
+        roots, accurate = gram_roots(product, rank=self.rank)
+        return roots if accurate else singular_values(fake.factor.T @ lower)
 
     @cached_property
     def spectrum(self) -> tuple[Float, Float]:
@@ -182,26 +171,24 @@ class FrechetPair:
 
     def expand(self) -> PairError:
         """Second-order bias and error of both samples, each freed of the noise of the other."""
-        errors = self._alone(bias_only=False)
+        one, two = self.error_of(0), self.error_of(1)
+        bias = one.bias + two.bias
         if self.common is not None:
-            return self._with_shared_units(errors)
+            return self._with_shared_units((one, two), self.common)
         if self.fake.n is None or self.real.n is None:
-            return PairError(errors)
+            return PairError((one, two), bias)
         share = 2.0 * self._mixed_square()
-        corrected = with_mixed_term(errors, share)
+        freed = with_mixed_term((one, two), share)
         # From moments alone the first order is free of the other's noise: the mixed term is added.
-        one, two = (
-            replace(error, variance=error.variance + share, mixed_variance=share)
-            if side.some_rows is None
-            else freed
-            for side, error, freed in zip(self.samples, errors, corrected, strict=True)
-        )
-        return PairError((one, two))
+        if self.fake.some_rows is None:
+            freed = _with_variance(one, share), freed[1]
+        if self.real.some_rows is None:
+            freed = freed[0], _with_variance(two, share)
+        return PairError(freed, bias)
 
     def bias(self) -> float:
         """Second-order bias alone, as in `expand`."""
-        errors = self._alone(bias_only=True)
-        own = errors[0].bias + errors[1].bias
+        own = sum(self.error_of(k, bias_only=True).bias for k in (0, 1))
         return own if self.common is None else own + shared_bias(self._rows(), self.common)
 
     def error_of(self, k: int, *, bias_only: bool = False) -> SampleError:
@@ -233,9 +220,6 @@ class FrechetPair:
             error = replace(error, bias=error.bias + rest)
         return error
 
-    def _alone(self, *, bias_only: bool) -> tuple[SampleError, SampleError]:
-        return self.error_of(0, bias_only=bias_only), self.error_of(1, bias_only=bias_only)
-
     def form(self, k: int, *, transported: bool = False) -> FrechetForm:
         """Rows of sample k, with the kernel of the quadratic part.
 
@@ -253,20 +237,23 @@ class FrechetPair:
             n=side.n,
             mean=side.mean,
             trace=side.trace,
-            kernel=Kernel(
-                -self.gap if k else self.gap,
-                self._hessian(product_type(rows, roots)),
-                transport=transport_roots(roots, side.effective, other.effective)
-                if transported
-                else roots,
-                empirical=not side.independent,
-            ),
+            gap=-self.gap if k else self.gap,
+            hessian=self._hessian(rows),
+            transport=transport_roots(roots, side.effective, other.effective)
+            if transported
+            else roots,
             projection=projections[k],
+            empirical=not side.independent,
         )
 
-    def _hessian(self, dtype: np.dtype[Any]) -> RootHessian:
+    def _hessian(self, *samples: NDArray[Any]) -> RootHessian:
+        """H in the precision in which products of these rows with directions are formed."""
+        roots = self.directions[0]
+        wide = max(self.gap.size, roots.size) >= SINGLE_WIDTH
+        single = wide and all(is_narrow(rows) for rows in samples)
+        dtype = np.dtype(np.float32 if single else np.float64)
         if dtype not in self._hessians:
-            self._hessians[dtype] = RootHessian(self.directions[0], dtype)
+            self._hessians[dtype] = RootHessian(roots, dtype)
         return self._hessians[dtype]
 
     # Both samples ---------------------------------------------------------------------------------
@@ -276,14 +263,13 @@ class FrechetPair:
 
         The means of two samples do not enter each other's covariance.
         """
-        forms = self.form(0), self.form(1)
-        dtype = np.result_type(*(form.kernel.hessian.dtype for form in forms))
-        kernel = Kernel(self.gap, self._hessian(dtype))
+        one, two = self.form(0), self.form(1)
+        hessian = self._hessian(one.rows, two.rows)
 
-        def between(one: Rows, i: Index, two: Rows, j: Index) -> Float:
-            return -kernel.cross(one, i, two, j)
+        def between(x: Rows, i: Index, y: Rows, j: Index) -> Float:
+            return -hessian.across(x._replace(linear=x.x), i, y._replace(linear=y.x), j)
 
-        return TwoSamples(forms, (self.fake.design, self.real.design), between)
+        return TwoSamples((one, two), (self.fake.design, self.real.design), between)
 
     def _mixed_square(self) -> float:
         """Σ M_IJ² of the mixed term -2 h(x, y), h the kernel of either sample."""
@@ -295,16 +281,12 @@ class FrechetPair:
             return gaussian_mixed_square(self.directions[0], product) / (fake.n * real.n)
         return mixed_square(self._rows())
 
-    @cached_property
-    def common(self) -> NDArray[Any] | None:
-        """Names of the units that both samples share; None if they share fewer than two."""
-        return shared_units(self.fake.design, self.real.design)
-
-    def _with_shared_units(self, errors: tuple[SampleError, SampleError]) -> PairError:
-        """Error of two samples that share units."""
-        assert self.common is not None
+    def _with_shared_units(
+        self, errors: tuple[SampleError, SampleError], common: NDArray[Any]
+    ) -> PairError:
+        """Error of two samples that share units of these names."""
         samples = self._rows()
-        shared = shared_error(samples, errors, self.common)
+        shared = shared_error(samples, errors, common)
         bias = errors[0].bias + errors[1].bias + shared.bias
         curvature = _joint_curvature(samples, shared, bias)
         fake, real = (
@@ -313,7 +295,7 @@ class FrechetPair:
                 errors, shared.influences, (curvature, 0.0), strict=True
             )
         )
-        return PairError((fake, real), shared)
+        return PairError((fake, real), bias, shared)
 
     # Samples of which only moments are known ------------------------------------------------------
 
@@ -356,6 +338,11 @@ class FrechetPair:
         )
 
 
+def _with_variance(error: SampleError, mixed: float) -> SampleError:
+    """Add the variance of the mixed term."""
+    return replace(error, variance=error.variance + mixed, mixed_variance=mixed)
+
+
 def _joint_curvature(samples: TwoSamples, shared: SharedError, bias: float) -> float:
     """Σ G_I G_J M_IJ over different units, G_I the step of a unit through both samples."""
     sums = []
@@ -377,7 +364,8 @@ def plugin_value(fake: FrechetSample, real: FrechetSample) -> float:
     """Plug-in distance; the samples are put in order, so that swapping them changes no bit."""
     if _order(fake) > _order(real):
         fake, real = real, fake
-    return FrechetPair(fake, real).plugin_alone
+    pair = FrechetPair(fake, real)
+    return pair.plugin(pair.roots_alone)
 
 
 def _order(side: FrechetSample) -> tuple[float, float, float]:

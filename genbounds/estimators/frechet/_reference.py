@@ -22,7 +22,6 @@ from genbounds.estimators.frechet._sample import (
     sample_of_rows,
 )
 from genbounds.origins import check_same_encoder, origin_of
-from genbounds.results import Diagnostic
 from genbounds.samples import Sample, features_of
 from genbounds.validation import Float, InputError, check_choice, check_same_dimension
 
@@ -120,8 +119,8 @@ class FrechetReference:
         (docs/explanation/frechet.md).
         """
         with threads_for(max(_work(fake), self._work)):
-            side, real, unit = self._pair(fake)
             check_choice("estimator", estimator, ESTIMATORS)
+            side, real, unit = self._pair(fake)
             if estimator == "plugin":
                 found = plugin(side, real, every_row=influences)
             elif estimator == "infinity":
@@ -130,14 +129,19 @@ class FrechetReference:
                 found = infinity(side, real, subsets or Subsets(), every_row=influences)
             else:
                 found = debias(side, real, every_row=influences)
-            return scaled_back(found.warned(*_offset_warnings(side, real)), unit, power=2)
+            offset = _offset(side, real)
+            if offset > LOST_OFFSET:
+                found = found.warned(warn_of("far-from-zero", offset=offset))
+            return scaled_back(found, unit, power=2)
 
     def _pair(self, fake: Any) -> tuple[FrechetSample, FrechetSample, float]:
         """Return both samples, and the power of two by which their features were divided."""
         check_same_encoder({"`fake`": origin_of(fake), "`real`": self._origin})
         side, real = sample_of("fake", fake), self._side
         check_same_dimension("fake", side.mean.size, "real", real.mean.size)
-        side, real = _without_offset(side, real)
+        if side.rows is not None and real.rows is not None and _offset(side, real) > LARGEST_OFFSET:
+            origin = np.asarray(real.rows[0], dtype=np.float64)
+            side, real = _moved(origin, side), _moved(origin, real)
         unit = unit_of(_size(side, real), decades=DECADES)
         if unit != 1.0:
             side, real = _divided_by(unit, side), _divided_by(unit, real)
@@ -166,16 +170,6 @@ def _size(fake: FrechetSample, real: FrechetSample) -> float:
     return max(float(np.abs(gap).max()), *(float(np.abs(x).max()) for x in sides), *roots)
 
 
-def _without_offset(
-    fake: FrechetSample, real: FrechetSample
-) -> tuple[FrechetSample, FrechetSample]:
-    """Return both around a row of the reference, where their means would lose digits."""
-    if fake.rows is None or real.rows is None or not _offset(fake, real) > LARGEST_OFFSET:
-        return fake, real
-    origin = np.asarray(real.rows[0], dtype=np.float64)
-    return _moved(origin, fake), _moved(origin, real)
-
-
 def _offset(fake: FrechetSample, real: FrechetSample) -> float:
     """Largest mean of a feature that both samples share, in standard deviations."""
     common = np.minimum(np.abs(fake.mean), np.abs(real.mean))
@@ -183,13 +177,8 @@ def _offset(fake: FrechetSample, real: FrechetSample) -> float:
     return float(common.max()) / spread if spread > 0.0 else 0.0
 
 
-def _offset_warnings(fake: FrechetSample, real: FrechetSample) -> tuple[Diagnostic, ...]:
-    if not _offset(fake, real) > LOST_OFFSET:
-        return ()
-    return (warn_of("far-from-zero", offset=_offset(fake, real)),)
-
-
 def _moved(origin: Float, side: FrechetSample) -> FrechetSample:
+    """Return it about this row: large means would cost digits."""
     rows = np.asarray(side.rows, dtype=np.float64) - origin
     return sample_of_rows(side.name, rows, side.design, side.seen)
 
@@ -197,7 +186,7 @@ def _moved(origin: Float, side: FrechetSample) -> FrechetSample:
 def _divided_by(unit: float, side: FrechetSample) -> FrechetSample:
     """Return the same sample in other units: what is known of its rows stays known."""
     if side.rows is None:
-        return FrechetSample.of(side.name, side.moments.divided_by(unit))
+        return FrechetSample(side.name, side.moments.divided_by(unit))
     rows = np.asarray(side.rows, dtype=np.float64) / unit
     return sample_of_rows(side.name, rows, side.design, side.seen)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -37,84 +36,85 @@ SIDES = ("generated", "reference")
 Precision = type[np.float32] | type[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
 class FrechetSample:
     """Mean, covariance and its factor of one sample, or of exact moments; its random parts.
 
-    Attributes
+    Parameters
     ----------
     name : str
         Of the argument, for refusals.
-    mean : ndarray of shape (d,)
-    n : int or None
-        None: exact moments.
-    given : Moments or None
+    moments : Moments or None
         With divisor n - 1; of a `design` of dependent or weighted rows, their own mean squares.
         None: few rows, whose covariance is formed only where it is used.
-    rows : ndarray of shape (k, d) or None
+    rows : ndarray of shape (k, d), optional
         None where only moments are known.
-    index : ndarray of int or None
-        The rows that count; None: all.
-    design : Design or None
+    index : ndarray of int, optional
+        The rows that count; by default all.
+    design : Design, optional
         Of the rows that count; None: independent rows without names.
     parts : tuple of FrechetSample
         Random parts of it, if it was divided.
     precision : type
         Of the sums of products.
-    seen : Inspected or None
+    seen : Inspected, optional
         What the sample shows of how it was drawn; None for moments and parts.
+
+    Attributes
+    ----------
+    mean : ndarray of shape (d,)
+    n : int or None
+        None: exact moments.
+    trace : float
+        Tr Σ.
+    some_rows : ndarray or None
+        All rows, or the random part that was kept beside moments; None if there are none.
+    independent : bool
+        Whether nothing but independent rows of equal weight has to be accounted for.
+    effective : float
+        Kish's effective number of rows, 1 / Σ w²; infinite for exact moments.
+    free_units : float
+        How many independent groups the rows come from; infinite for independent rows.
     """
 
-    name: str
     mean: Float
     n: int | None
-    given: Moments | None = None
-    rows: NDArray[Any] | None = None
-    index: Index | None = None
-    design: Design | None = None
-    parts: tuple[FrechetSample, ...] = ()
-    precision: Precision = np.float64
-    seen: Inspected | None = field(default=None, repr=False)
+    some_rows: NDArray[Any] | None
 
-    @classmethod
-    def of(cls, name: str, moments: Moments, **known: Any) -> FrechetSample:
-        """Return a sample with these moments."""
-        return cls(name, moments.mean, moments.n, moments, **known)
+    def __init__(
+        self,
+        name: str,
+        moments: Moments | None,
+        *,
+        rows: NDArray[Any] | None = None,
+        index: Index | None = None,
+        design: Design | None = None,
+        parts: tuple[FrechetSample, ...] = (),
+        precision: Precision = np.float64,
+        seen: Inspected | None = None,
+    ) -> None:
+        self.name, self.rows, self.index, self.design = name, rows, index, design
+        self.parts, self.precision, self.seen = parts, precision, seen
+        with np.errstate(over="ignore", invalid="ignore"):
+            if moments is None:
+                assert rows is not None
+                self.mean, self.n = rows.mean(axis=0, dtype=np.float64), len(rows)
+                self.trace = float(np.vdot(self.centred, self.centred)) / (self.n - 1)
+                self.some_rows = rows
+            else:
+                self.moments = moments
+                self.mean, self.n = moments.mean, moments.n
+                self.trace = float(np.trace(moments.cov))
+                self.some_rows = moments.rows if rows is None else rows
+        self.independent = design is None or design.independent
+        self.effective = math.inf if self.n is None else float(self.n)
+        self.free_units = math.inf
+        if design is not None:
+            self.effective, self.free_units = design.effective, design.free_units
 
     @cached_property
     def moments(self) -> Moments:
         """Mean and covariance."""
-        return Moments.from_features(self.rows) if self.given is None else self.given
-
-    @cached_property
-    def some_rows(self) -> NDArray[Any] | None:
-        """All rows, or the random part that was kept beside moments; None if there are none."""
-        return self.moments.rows if self.rows is None else self.rows
-
-    @cached_property
-    def independent(self) -> bool:
-        """Whether nothing but independent rows of equal weight has to be accounted for."""
-        return self.design is None or self.design.independent
-
-    @cached_property
-    def effective(self) -> float:
-        """Kish's effective number of rows, 1 / Σ w²; infinite for exact moments."""
-        if self.design is not None:
-            return self.design.effective
-        return math.inf if self.n is None else float(self.n)
-
-    @cached_property
-    def free_units(self) -> float:
-        """How many independent groups the rows come from; infinite for independent rows."""
-        return math.inf if self.design is None else self.design.free_units
-
-    @cached_property
-    def trace(self) -> float:
-        """Tr Σ."""
-        if self.given is None:
-            assert self.n is not None
-            return float(np.vdot(self.centred, self.centred)) / (self.n - 1)
-        return float(np.trace(self.given.cov))
+        return Moments.from_features(self.rows)
 
     @cached_property
     def factor(self) -> Float:
@@ -164,7 +164,7 @@ class FrechetSample:
     def some(self, index: Index) -> FrechetSample:
         """Return some of the rows as an independent sample; `index` is in increasing order."""
         moments = moments_of(self, index)
-        return FrechetSample.of(self.name, moments, rows=self.rows, index=index)
+        return FrechetSample(self.name, moments, rows=self.rows, index=index)
 
     def without(self, k: int) -> FrechetSample:
         """Every part but part `k`."""
@@ -173,7 +173,7 @@ class FrechetSample:
         for part in others[1:]:
             moments = moments.merge(part.moments)
         index = np.sort(np.concatenate([part.index for part in others if part.index is not None]))
-        return FrechetSample.of(
+        return FrechetSample(
             self.name, moments, rows=self.rows, index=index, precision=self.precision
         )
 
@@ -184,7 +184,7 @@ class FrechetSample:
         if len(self.parts) == count:
             return self
         whole, parts = _grouped(self.name, self.rows, count, self.precision)
-        return FrechetSample.of(
+        return FrechetSample(
             self.name, whole, rows=self.rows, parts=parts, precision=self.precision
         )
 
@@ -209,7 +209,7 @@ class FrechetSample:
                 for part, rows in zip((first, second), indices, strict=True)
             ]
         one, two = (
-            FrechetSample.of(self.name, part, rows=self.rows, index=rows, design=drawn)
+            FrechetSample(self.name, part, rows=self.rows, index=rows, design=drawn)
             for part, rows, drawn in zip(moments, indices, designs, strict=True)
         )
         return one, two
@@ -269,9 +269,7 @@ def _grouped(
     if label is None:
         return whole, ()
     return whole, tuple(
-        FrechetSample.of(
-            name, group, rows=rows, index=np.flatnonzero(label == k), precision=precision
-        )
+        FrechetSample(name, group, rows=rows, index=np.flatnonzero(label == k), precision=precision)
         for k, group in enumerate(moments)
     )
 
@@ -295,8 +293,7 @@ def _single_is_enough(sample: FrechetSample) -> bool:
 def sample_of(name: str, x: Any) -> FrechetSample:
     """Prepare features, a `Sample` of them, or moments; `name` is that of the argument."""
     if isinstance(x, Moments):
-        _ = x.cov  # at least two samples
-        return FrechetSample.of(name, x)
+        return FrechetSample(name, x)
     seen = inspect(name, x, what=SIDES[name == "real"])
     return sample_of_rows(name, seen.rows, seen.design, seen)
 
@@ -308,13 +305,11 @@ def sample_of_rows(
     n, d = rows.shape
     known: dict[str, Any] = {"rows": rows, "design": design, "seen": seen}
     if design is not None and design.weighted:
-        return FrechetSample.of(name, weighted_moments(rows, design.weights, name=name), **known)
+        return FrechetSample(name, weighted_moments(rows, design.weights, name=name), **known)
     alone = design is None or design.independent
     if n <= d and alone:
-        with np.errstate(invalid="ignore", over="ignore"):  # `check_finite` says it better
-            block: Float = np.array(rows, dtype=np.float64)
-        check_finite(name, block)
-        return FrechetSample(name, block.mean(axis=0), n, **known)
+        check_finite(name, np.asarray(rows, dtype=np.float64))
+        return FrechetSample(name, None, **known)
     # Halves will be wanted: one pass for all. Those of a design follow from the other sample's.
     count = 2 if alone and FEW_RATIO * d <= n < SPLIT_RATIO * d else 1
     # Single precision loses nothing of the features; of few rows it is not worth its check.
@@ -324,7 +319,7 @@ def sample_of_rows(
         with np.errstate(over="ignore", invalid="ignore"):
             whole, parts = _grouped(name, rows, count, precision)
         moments = whole if alone else _rescaled(whole, 1.0 - 1.0 / n)
-        sample = FrechetSample.of(name, moments, parts=parts, precision=precision, **known)
+        sample = FrechetSample(name, moments, parts=parts, precision=precision, **known)
         if precision is np.float64 or _single_is_enough(sample):
             break
     return sample

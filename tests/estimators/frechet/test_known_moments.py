@@ -11,7 +11,7 @@ from scipy.stats import binom
 
 import genbounds as gb
 from genbounds.estimators import FrechetReference
-from genbounds.estimators.frechet._form import Kernel, RootHessian
+from genbounds.estimators.frechet._form import RootHessian
 from genbounds.estimators.frechet._known_moments import FourthMoments, _lowered, fourth_moments
 from tests.warnings_of import codes
 
@@ -68,13 +68,10 @@ def test_the_other_sample_lowers_the_roots_by_a_second_derivative():
 
 def test_fourth_moments_by_their_definition():
     rng = np.random.default_rng(1)
-    x, w, kernel = (
-        rng.normal(size=(20, 3)),
-        rng.normal(size=(20, 2)),
-        Kernel(np.ones(3), RootHessian(np.ones(2))),
-    )
-    found = fourth_moments(x, w, kernel, gaussian=FourthMoments(1.0, 2.0, 1.0))
-    influence = kernel.terms(kernel.rows(x, w)).influence
+    x, w = rng.normal(size=(20, 3)), rng.normal(size=(20, 2))
+    gap, hessian = np.ones(3), RootHessian(np.ones(2))
+    found = fourth_moments(x, w, gap, hessian, gaussian=FourthMoments(1.0, 2.0, 1.0))
+    influence = hessian.terms(hessian.rows(x, w), gap, hessian.roots).influence
     assert found.influence == pytest.approx(np.var(influence, ddof=1) / 2.0, rel=1e-12)
 
 

@@ -14,7 +14,7 @@ from genbounds.core import linalg as _linalg
 from genbounds.core import moments as _moments
 from genbounds.estimators import FrechetReference, Moments
 from genbounds.estimators._extrapolation import extrapolate
-from genbounds.estimators.frechet import _by_expansion, _form, _gaussian, _sample
+from genbounds.estimators.frechet import _by_expansion, _form, _gaussian, _pair, _sample
 from genbounds.estimators.frechet._form import RootHessian
 from genbounds.estimators.frechet._gaussian import exponential_factor
 from genbounds.estimators.frechet._pair import FrechetPair
@@ -262,7 +262,7 @@ def test_single_precision_products_are_accurate_at_any_condition_number(monkeypa
         for scale in (1.2, 0.7)
     )
     expected = FrechetReference(y.astype(float)).estimate(x.astype(float), influences=every_row)
-    monkeypatch.setattr(_form, "SINGLE_WIDTH", 1)
+    monkeypatch.setattr(_pair, "SINGLE_WIDTH", 1)
     single = FrechetReference(y).estimate(x, influences=every_row)
     bias = FrechetReference(y).plugin(x) - expected.value
     assert single.value == pytest.approx(expected.value, abs=1e-4 * bias)
