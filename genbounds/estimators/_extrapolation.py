@@ -13,6 +13,7 @@ from genbounds.results import Diagnostic
 from genbounds.validation import Float, InputError, check_choice, check_count
 
 SPACINGS = ("n", "1/n")
+WEIGHTS = ("equal", "1/n**2")
 
 MINIMUM_POOL = 20
 """Minimum number of samples through which a line is drawn."""
@@ -41,6 +42,10 @@ class Subsets:
         Whole regressions, averaged; their spread is the extrapolation's own noise.
     seed : int
         Of the subsets.
+    weights : {"equal", "1/n**2"}
+        Of the points of the line. "equal", ordinary least squares, is published. "1/n**2" takes the
+        *variance* of a point to fall as 1/N²: its squared residual is multiplied by N². Weights of
+        1/N² instead would rely on the smallest subsets, and the score err more.
     """
 
     points: int = 15
@@ -49,6 +54,7 @@ class Subsets:
     replace: bool = False
     repeats: int = 1
     seed: int = 0
+    weights: str = "equal"
 
     @property
     def warnings(self) -> tuple[Diagnostic, ...]:
@@ -60,6 +66,7 @@ class Subsets:
     def sizes(self, n: int) -> NDArray[np.intp]:
         """Return the subset sizes for a pool of `n`, smallest first."""
         check_choice("spacing", self.spacing, SPACINGS)
+        check_choice("weights", self.weights, WEIGHTS)
         check_count("points", self.points, minimum=3)
         check_count("repeats", self.repeats)
         if n < MINIMUM_POOL:
@@ -140,9 +147,10 @@ def extrapolate(
             for _ in range(subsets.repeats)
         ]
     )
-    design = np.column_stack([np.ones(sizes.size), 1.0 / sizes])
-    (value, slope), *_ = np.linalg.lstsq(design, scores.mean(axis=0), rcond=None)
-    residual = scores.mean(axis=0) - design @ (value, slope)
+    root = sizes ** (0.0 if subsets.weights == "equal" else 1.0)  # of the weight of a square
+    design, target = np.column_stack([root, root / sizes]), root * scores.mean(axis=0)
+    (value, slope), *_ = np.linalg.lstsq(design, target, rcond=None)
+    residual = target - design @ (value, slope)
     noise = float(residual @ residual) / (sizes.size - 2)
     return Extrapolation(
         value=float(value),
