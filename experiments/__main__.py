@@ -135,6 +135,8 @@ TRIALS = (
     Trial(module="selection.norms", arguments="--n 10 --trials 2"),
     Trial(module="selection.real", arguments="--runs 1 --steps 20"),
     Trial(module="selection.regret", arguments="main --dimension 8 --trials 1 --steps 20 --jobs 2"),
+    Trial(module="selection.regret", arguments="ablation --dimension 8 --trials 1 --steps 20"),
+    Trial(module="selection.regret", arguments="joining --dimension 8 --trials 1 --steps 20"),
     Trial(module="selection.regret", arguments="digits --trials 1 --steps 20 --policy random"),
     Trial(module="selection.regret", arguments="tables --dimension 8 --trials 1 --steps 20"),
     Trial(module="selection.sample_size", arguments="--runs 1 --scenario '3 arms, graded by 50%'"),

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from experiments.papers.rows import AUDIT, PAPERS, REAL, Row
+from experiments.papers.rows import AUDIT, PAPERS, REAL, REAL_IS, Row
 
 ROOT = Path(__file__).parents[2]
 FINDINGS = ROOT / "docs" / "evidence" / "findings.md"
@@ -54,7 +54,8 @@ def page(found: Mapping[str, str]) -> str:
         "## With images of your own",
         "",
         "With the images, a GPU and the encoder's weights: `genbounds features FOLDER --encoder … "
-        f"--out model_a.npy` for each model, then `{REAL}`.",
+        f"--out model_a.npy` for each model, then `{REAL}`. IS-UCB needs posteriors of a "
+        f"classifier, rows that sum to one: `{REAL_IS}`.",
         "",
     ]
     for paper, rows in PAPERS.items():

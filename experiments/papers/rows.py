@@ -10,6 +10,7 @@ AUDIT = "genbounds audit"
 REGRET = "python -m experiments.selection.regret main"
 NOISE = "python -m experiments.selection.noise"
 REAL = "python -m experiments.selection.real --reference real.npy --files model_a.npy model_b.npy"
+REAL_IS = "python -m experiments.selection.real --metric is --files classes_a.npy classes_b.npy"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,9 +2,11 @@
 
 python -m experiments.selection.real
 python -m experiments.selection.real --reference real.npy --files model_a.npy model_b.npy …
+python -m experiments.selection.real --metric is --files classes_a.npy classes_b.npy …
 
 Samples to a certificate, and average regret of every policy within T steps of 5 samples. The target
-is the distance to the reference set itself: its moments are taken as known. Digits are drawn anew
+is the distance to the reference set itself: its moments are taken as known. With ``--metric is`` it
+is the Inception score of the file, whose rows are posteriors (sums of 1). Digits are drawn anew
 in every run; files are shuffled in every run and read without replacement, so that their runs are
 no independent repeats of the models. Runs are kept in OUT, and the same command goes on
 where it was stopped. The digits are recorded in docs/evidence/selection.md.
@@ -25,9 +27,15 @@ from numpy.typing import NDArray
 
 from experiments.digits.train import DEFAULT_CACHE, prepare
 from experiments.record import record, stamp, table
-from experiments.selection.regret import BATCH, FD_POLICIES, after_stopping, interval
+from experiments.selection.regret import (
+    BATCH,
+    FD_POLICIES,
+    IS_POLICIES,
+    after_stopping,
+    interval,
+)
 from experiments.selection.store import Run, add_workers, study, workers_of
-from genbounds import select
+from genbounds import inception_score, select
 from genbounds.arms import Arm
 from genbounds.estimators import FrechetReference, Moments
 from genbounds.files import read_features
@@ -53,19 +61,26 @@ class Models:
         Features that the true distances are taken from.
     live : dict of str to Arm
         Models that can be drawn anew; empty for files.
-    reference : Moments
+    reference : Moments or None
+        None for the Inception score, of which more is better.
     truth : dict of str to float
     """
 
     rows: dict[str, NDArray[Any]]
     live: dict[str, Arm]
-    reference: Moments
+    reference: Moments | None
     truth: dict[str, float]
 
     @property
+    def metric(self) -> str:
+        """The score that is to be optimal."""
+        return "is" if self.reference is None else "fd"
+
+    @property
     def best(self) -> str:
-        """The model with the smallest distance."""
-        return min(self.truth, key=self.truth.__getitem__)
+        """The model with the smallest distance, or the largest Inception score."""
+        choose = max if self.reference is None else min
+        return choose(self.truth, key=self.truth.__getitem__)
 
     def arms(self) -> dict[str, Arm]:
         """Arms of one run; those of files start at their first row.
@@ -83,10 +98,14 @@ def models(source: str) -> Models:
     ----------
     source : str
         The folder of the trained digits; or the reference's file and those of the models, one a
-        line.
+        line; an empty first line for the Inception score.
     """
     live: dict[str, Arm] = {}
     paths = source.split("\n")
+    if not paths[0]:
+        posteriors = {Path(path).stem: read_features(path) for path in paths[1:]}
+        scores = {name: inception_score(x).value for name, x in posteriors.items()}
+        return Models(rows=posteriors, live=live, reference=None, truth=scores)
     if len(paths) == 1:
         digits = prepare(source)
         live |= {name: arm for name, arm in digits.arms().items() if not arm.control}
@@ -116,6 +135,7 @@ def certificate(source: str, policy: str, confidence: float, seed: int) -> Run:
     selection = select.run(
         found.arms(),
         found.reference,
+        metric=found.metric,
         policy=policy,
         confidence=confidence,
         batch=LOOK_BATCH,
@@ -136,15 +156,17 @@ def regret(source: str, policy: str, steps: int, seed: int) -> Run:
     selection = select.run(
         found.arms(),
         found.reference,
-        policy=FD_POLICIES[policy](),
+        metric=found.metric,
+        policy=(IS_POLICIES if found.reference is None else FD_POLICIES)[policy](),
         batch=BATCH,
         budget=BATCH * steps,
         seed=seed,
     )
     history = after_stopping(selection, steps)
+    higher = found.reference is None
     return {
-        "regret": float(history.average_regret(found.truth)[-1]),
-        "ratio": float(history.optimal_pick_ratio(found.truth)[-1]),
+        "regret": float(history.average_regret(found.truth, higher_is_better=higher)[-1]),
+        "ratio": float(history.optimal_pick_ratio(found.truth, higher_is_better=higher)[-1]),
         "seconds": time.process_time() - start,
     }
 
@@ -182,6 +204,7 @@ def regrets(found: Mapping[str, list[Run]]) -> list[str]:
 def main() -> None:
     """Run both studies, print their tables and record those of the digits."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--metric", choices=("fd", "is"), default="fd", help="is: with --files")
     parser.add_argument("--files", nargs="*", default=[], help="features of the models")
     parser.add_argument("--reference", help="features of the real images, with --files")
     parser.add_argument("--cache", type=Path, default=DEFAULT_CACHE, help="of the digits")
@@ -192,11 +215,15 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("out/real"))
     parser.add_argument("--page", type=Path, default=PAGE, help="whose section is rewritten")
     options = parser.parse_args()
-    if bool(options.files) != bool(options.reference):
+    inception = options.metric == "is"
+    if inception and (options.reference or not options.files):
+        parser.error("--metric is takes --files of posteriors, and no --reference")
+    if not inception and bool(options.files) != bool(options.reference):
         parser.error("--files and --reference go together")
     source = "\n".join(
-        [options.reference, *options.files] if options.files else [str(options.cache)]
+        [options.reference or "", *options.files] if options.files else [str(options.cache)]
     )
+    policies = IS_POLICIES if inception else FD_POLICIES
     seeds = range(options.runs)
 
     def runs(work: Any, *arguments: Any) -> list[Run]:
@@ -205,13 +232,14 @@ def main() -> None:
         return list(study(jobs, work, out=store, workers=workers_of(options)).values())
 
     stopped = {policy: runs(certificate, policy, options.confidence) for policy in CERTIFYING}
-    spent = {policy: runs(regret, policy, options.steps) for policy in FD_POLICIES}
-    truth = sorted(models(source).truth.items(), key=lambda item: item[1])
+    spent = {policy: runs(regret, policy, options.steps) for policy in policies}
+    truth = sorted(models(source).truth.items(), key=lambda item: item[1], reverse=inception)
+    shown = ", ".join(f"{name} {value:.3g}" for name, value in truth)
     seconds = sum(run["seconds"] for found in (stopped, spent) for r in found.values() for run in r)
     lines = [
         f"{stamp()} {options.runs} runs, confidence {options.confidence:.0%}; "
         f"{seconds / 60:.0f} processor minutes.",
-        "Distances: " + ", ".join(f"{name} {value:.3g}" for name, value in truth) + ".",
+        f"{'Inception scores' if inception else 'Distances'}: {shown}.",
         "",
         *certificates(stopped),
         "",

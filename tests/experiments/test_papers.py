@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.__main__ import scripts
+from experiments.__main__ import TRIALS, scripts
 from experiments.papers.__main__ import FINDINGS, PAGE, command, outcome, page, verdicts
 from experiments.papers.rows import PAPERS
 from genbounds.bounds import catalog
@@ -44,6 +44,16 @@ def test_files_and_commands_are_there():
             assert module[1] in known, row
         else:
             assert asked.startswith("genbounds audit "), row
+
+
+def test_every_command_of_the_map_has_a_trial():
+    """The same module and study, at its smallest size: `make experiments` runs them every night."""
+    tried = {" ".join(trial.command.split()[:2]) for trial in TRIALS}
+    tried |= {word.split()[0] for word in tried}
+    asked = {command(row) for row in ROWS}
+    asked = {text.removeprefix("python -m ") for text in asked if text.startswith("python")}
+    assert asked
+    assert asked <= tried
 
 
 def test_statements_are_in_the_file_that_is_named():

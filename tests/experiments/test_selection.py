@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 
 from experiments import record
 from experiments.benchmarks.selection import one_run
+from experiments.papers.rows import REAL, REAL_IS
 from experiments.selection import (
     error_rate,
     factors,
@@ -409,6 +411,23 @@ def test_files_are_read_from_their_start_in_every_run(files):
     spent = [real.regret(source, "greedy", 100, seed) for seed in (1, 1)]
     assert spent[0]["regret"] == spent[1]["regret"]
     assert 0.0 < spent[0]["ratio"] <= 1.0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", [REAL, REAL_IS])
+def test_the_commands_of_the_map_for_files_of_ones_own_run(command, tmp_path, monkeypatch, capsys):
+    rng = np.random.default_rng(0)
+    for name, shift in (("real", 0.0), ("model_a", 0.2), ("model_b", 1.0)):
+        np.save(tmp_path / f"{name}.npy", rng.normal((shift, 0.0, 0.0), size=(2_000, 3)))
+    for name, weight in (("a", 0.05), ("b", 5.0)):
+        np.save(tmp_path / f"classes_{name}.npy", rng.dirichlet(np.full(4, weight), size=2_000))
+    monkeypatch.chdir(tmp_path)
+    words = [*shlex.split(command)[2:], "--runs", "2", "--steps", "40", "--out", "out"]
+    monkeypatch.setattr(sys, "argv", words)
+    real.main()
+    printed = capsys.readouterr().out
+    assert "| lucb | 2, 0, 0 | " in printed  # the first model is best, by far
+    assert f"| {'is' if command == REAL_IS else 'fd'}-ucb" in printed
 
 
 @pytest.mark.slow
