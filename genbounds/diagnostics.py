@@ -22,6 +22,7 @@ Code = Literal[
     "dependent-rows",
     "unrelated-labels",
     "shared-seeds",
+    "class-shares",
     "balanced-classes",
     "reference-size-unknown",
     "random-weights",
@@ -270,6 +271,11 @@ RULES: dict[str, Rule] = {
         "drawn from the same seeds, whose part of the error the interval leaves out",
         "Draw every group from seeds of its own. If places mean something else (frames of a "
         "clip), the interval is for these places."),
+    "class-shares": Rule("class-shares", "caution",
+        "generated and reference rows have other class shares ({name}: {generated} and "
+        "{reference}): the score is of other shares as well as of other samples{beside}",
+        "If shares are no part of the question, pass genbounds.Sample(x, strata=classes, "
+        "shares=\"reference\") (--shares reference)."),
     "balanced-classes": Rule("balanced-classes", "unreliable",
         "the likeliest classes occur more evenly than independent draws would: the number of "
         "samples of each class was fixed",

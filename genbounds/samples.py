@@ -12,6 +12,7 @@ import scipy  # its submodules are loaded at their first use
 from numpy.typing import NDArray
 
 from genbounds._scratch import is_dask_array
+from genbounds._text import quoted
 from genbounds.origins import origin_of
 from genbounds.validation import Float, InputError, as_floats, as_numpy, check_features
 
@@ -36,14 +37,19 @@ class Sample:
     strata : array_like of shape (n,), optional
         Integers or strings. How many rows each class has was fixed beforehand (50 images of every
         class), so that only the rows within a class vary. A group lies within one stratum.
+    shares : mapping, "equal" or "reference", optional
+        With `strata`: the share that each class has in the population, whatever numbers were drawn,
+        to any scale; "reference": that of the reference's strata. Rows get the weights that make it
+        so, and no others may be given.
     weights : array_like of shape (n,), optional
         Non-negative, to any scale: importance weights, or how often a row stands for others.
 
     Raises
     ------
     InputError
-        If a shape or a type is not legal. When it is scored: if a group has rows in two strata, a
-        stratum has a single group (or row), or there are fewer than two groups.
+        If a shape or a type is not legal, or `shares` are not of the classes in `strata`. When it
+        is scored: if a group has rows in two strata, a stratum has a single group (or row), or
+        there are fewer than two groups.
 
     Notes
     -----
@@ -66,6 +72,7 @@ class Sample:
     features: Any
     groups: Any = field(default=None, kw_only=True)
     strata: Any = field(default=None, kw_only=True)
+    shares: Any = field(default=None, kw_only=True)
     weights: Any = field(default=None, kw_only=True)
     _checksum: int | None = field(default=None, init=False, repr=False)
 
@@ -83,6 +90,9 @@ class Sample:
                 object.__setattr__(self, name, check_labels(name, given, n))
         if self.weights is not None:
             object.__setattr__(self, "weights", check_weights("weights", self.weights, n))
+        if self.shares is not None:
+            weights = weights_at(self.shares, self.strata, self.weights)
+            object.__setattr__(self, "weights", weights)
 
     def _keep_as_it_is(self) -> None:
         """Copy an array that its owner may change, or note what it holds if that is much."""
@@ -121,6 +131,10 @@ class Sample:
             stratum = np.unique(np.stack([stratum, unit]), axis=1)[0]
         return np.bincount(stratum)
 
+    def at_shares(self, shares: Mapping[Any, float]) -> Sample:
+        """Return the same rows at other shares of their classes."""
+        return Sample(self.features, groups=self.groups, strata=self.strata, shares=shares)
+
     def __len__(self) -> int:
         return len(self.features)
 
@@ -141,7 +155,13 @@ class Sample:
             for labels in (self.groups, self.strata, self.weights)
         )
         groups, strata, weights = kept
-        return Sample(self.features[rows], groups=groups, strata=strata, weights=weights)
+        return Sample(
+            self.features[rows],
+            groups=groups,
+            strata=strata,
+            shares=None if weights is not None else self.shares,
+            weights=weights,
+        )
 
 
 def _owner(array: NDArray[Any]) -> Any:
@@ -225,6 +245,36 @@ def check_labels(name: str, labels: Any, n: int) -> NDArray[Any]:
             f"must hold integers or strings{missing}; got dtype {array.dtype}.", argument=name
         )
     return array
+
+
+def weights_at(shares: Any, strata: NDArray[Any] | None, weights: Any) -> Float | None:
+    """Return the weights of rows whose classes have these shares; None for "reference"."""
+    if strata is None or weights is not None:
+        raise InputError(
+            "needs `strata`, the class of every row."
+            if strata is None
+            else "gives every row its weight: leave out `weights`.",
+            argument="shares",
+        )
+    if isinstance(shares, str) and shares == "reference":
+        return None
+    names, of_row, counts = np.unique(strata, return_inverse=True, return_counts=True)
+    if isinstance(shares, str) and shares == "equal":
+        shares = dict.fromkeys(names.tolist(), 1.0)
+    if not isinstance(shares, Mapping):
+        raise InputError(
+            f"must be a mapping from classes to shares, 'equal' or 'reference'; got "
+            f"{quoted(shares)}.",
+            argument="shares",
+        )
+    unlike = sorted(set(shares) ^ set(names.tolist()), key=str)
+    if unlike:
+        lacks = "no share" if unlike[0] in names else "no row"
+        raise InputError(f"has {lacks} of class {quoted(unlike[0])}.", argument="shares")
+    found = as_floats("shares", [shares[name] for name in names.tolist()])
+    if not (np.isfinite(found).all() and (found > 0.0).all()):
+        raise InputError("must be finite and above 0.", argument="shares")
+    return check_weights("shares", (found / found.max() / counts)[of_row], of_row.size)
 
 
 def check_weights(name: str, weights: Any, n: int) -> Float:

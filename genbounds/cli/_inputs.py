@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from genbounds._text import quoted, said_by
 from genbounds.cli._encoding import which_encoder
 from genbounds.cli._input import FOLDER_LABELS, FOLDERS, Input
-from genbounds.cli._options import Reading
+from genbounds.cli._options import Reading, SharesReading
 from genbounds.cli._plausible import check_widths, probabilities
-from genbounds.cli._reading import settle_labels
+from genbounds.cli._reading import at_shares, settle_labels
 from genbounds.features import (
     check_same_encoder,
     entry_point,
@@ -129,7 +129,10 @@ def load(
     check_same_encoder({display(one.path): one.origin for one in inputs})
     if metric.data == "features":
         check_widths({one.path: one.shape for one in inputs})
-    return settle_labels(inputs)
+    inputs = settle_labels(inputs)
+    if not isinstance(reading, SharesReading) or reading.shares is None:
+        return inputs
+    return at_shares(inputs, reading.shares, referenced=referenced)
 
 
 def _input(path: Path, metric: MetricSpec, reading: Reading, *, needed: bool) -> Input:

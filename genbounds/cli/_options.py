@@ -155,6 +155,16 @@ Strata = Annotated[
         "is said or asked for",
     ),
 ]
+Shares = Annotated[
+    str | None,
+    typer.Option(
+        "--shares",
+        metavar="SHARES",
+        help="Score at these shares of the classes (--strata): 'equal', 'reference' (models at the "
+        "reference's), or a JSON file {class: share}.",
+        show_default="those of the rows",
+    ),
+]
 Iid = Annotated[
     bool,
     typer.Option(
@@ -329,3 +339,21 @@ class ScoreReading(Reading):
     logits: Logits = False
     reference_n: ReferenceN = None
     reference_exact: ReferenceExact = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharesReading(ScoreReading):
+    """The same, where classes may be scored at other shares than those of the rows.
+
+    Attributes
+    ----------
+    shares : str or None
+        Of the classes: "equal", "reference", or a file.
+    """
+
+    shares: Shares = None
+
+    def __post_init__(self) -> None:
+        ScoreReading.__post_init__(self)  # `super()` does not know a class with slots
+        if self.iid and self.shares is not None:
+            raise InputError("ignores the classes, and --shares is about them.", "--iid")

@@ -7,13 +7,16 @@ taken only where both samples have the same classes, with many rows each.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from genbounds._text import said_by
 from genbounds.cli._input import FOLDER_LABELS, FOLDERS, Input
 from genbounds.cli._terminal import complain
 from genbounds.features import is_media
@@ -43,6 +46,58 @@ def settle_labels(inputs: Sequence[Input]) -> list[Input]:
         else _settled(one, one.undecided, [*classes[:i], *classes[i + 1 :]])
         for i, one in enumerate(inputs)
     ]
+
+
+def at_shares(inputs: Sequence[Input], asked: str, *, referenced: bool) -> list[Input]:
+    """Score classes at the shares that ``--shares`` asks for: equal, the reference's, a file's.
+
+    Raises
+    ------
+    InputError
+        If a file has no classes, or others; or the file of shares is none.
+    """
+    if asked == "reference" and not referenced:
+        raise InputError("is 'reference', and here is no reference.", argument="--shares")
+    given = asked if asked in ("equal", "reference") else _shares_in(Path(asked))
+    models = inputs[1:] if asked == "reference" else inputs
+    return [*inputs[: len(inputs) - len(models)], *(_at(one, given) for one in models)]
+
+
+def _at(one: Input, shares: str | dict[str, float]) -> Input:
+    sample = one.sample
+    if not isinstance(sample, Sample) or sample.strata is None:
+        raise InputError(
+            f"{display(one.path)} does not say which class each row is of: pass --strata.",
+            argument="--shares",
+        )
+    chosen: Any = shares
+    if not isinstance(shares, str):  # keys of JSON are texts
+        texts = {str(name): name for name in np.unique(sample.strata).tolist()}
+        chosen = {texts.get(name, name): share for name, share in shares.items()}
+    try:
+        told = Sample(sample.features, groups=sample.groups, strata=sample.strata, shares=chosen)
+    except InputError as error:
+        raise InputError(f"{display(one.path)}: {error}", argument="--shares") from error
+    return replace(one, sample=told)
+
+
+def _shares_in(path: Path) -> dict[str, float]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"must be 'equal', 'reference' or a JSON file that can be read; {display(path)}: "
+            f"{said_by(error)}.",
+            argument="--shares",
+        ) from error
+    if not isinstance(found, dict) or not all(
+        isinstance(share, (int, float)) for share in found.values()
+    ):
+        raise InputError(
+            f"{display(path)} must hold an object with a number for every class.",
+            argument="--shares",
+        )
+    return found
 
 
 def _settled(one: Input, labels: NDArray[Any], others: Sequence[frozenset[str]]) -> Input:

@@ -15,7 +15,7 @@ from genbounds.cli._options import (
     Metric,
     MetricOptions,
     Reference,
-    ScoreReading,
+    SharesReading,
     Verbose,
     every_metric,
     offer,
@@ -80,7 +80,7 @@ def gate(
     ] = "fail",
     options: MetricOptions,
     level: Level = 0.95,
-    reading: ScoreReading,
+    reading: SharesReading,
     output: Folder,
     verbose: Verbose = False,
 ) -> Answer:

@@ -16,7 +16,7 @@ from genbounds.cli._options import (
     Level,
     Metric,
     Reference,
-    ScoreReading,
+    SharesReading,
     Verbose,
     growing_metrics,
 )
@@ -113,7 +113,7 @@ def plan(
     metric: Metric = "fd",
     options: KernelOptions,
     level: Level = 0.95,
-    reading: ScoreReading,
+    reading: SharesReading,
     output: Folder,
     verbose: Verbose = False,
 ) -> Answer:

@@ -18,7 +18,7 @@ from genbounds.cli._options import (
     Metric,
     MetricOptions,
     Reference,
-    ScoreReading,
+    SharesReading,
     Verbose,
     every_metric,
     offer,
@@ -74,7 +74,7 @@ def score(
     ] = "debiased",
     options: MetricOptions,
     level: Level = 0.95,
-    reading: ScoreReading,
+    reading: SharesReading,
     by: Annotated[
         str | None,
         typer.Option(

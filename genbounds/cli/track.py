@@ -18,7 +18,7 @@ from genbounds.cli._options import (
     Metric,
     MetricOptions,
     Reference,
-    ScoreReading,
+    SharesReading,
     Verbose,
     every_metric,
 )
@@ -90,7 +90,7 @@ def track(
     ] = None,
     options: MetricOptions,
     level: Level = 0.95,
-    reading: ScoreReading,
+    reading: SharesReading,
     output: Folder,
     verbose: Verbose = False,
 ) -> Answer:

@@ -286,6 +286,12 @@ def design_of(name: str, x: Any) -> Design | None:
     """
     if not isinstance(x, Sample) or (x.groups is None and x.strata is None and x.weights is None):
         return None
+    if isinstance(x.shares, str) and x.shares == "reference":
+        raise InputError(
+            "is 'reference', where no reference is asked for its classes: pass the share of every "
+            "class.",
+            argument="shares",
+        )
     n = len(x)
     weights = np.full(n, 1.0 / n) if x.weights is None else x.weights
     if x.groups is None:

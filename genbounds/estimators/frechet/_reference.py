@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from genbounds._process import threads_for
+from genbounds.core.class_shares import at_reference_shares, classes_of, shares_differ
 from genbounds.core.estimate import Estimate
 from genbounds.core.moments import Moments
 from genbounds.core.scale import factor_of, scaled_back, unit_of
@@ -61,7 +62,7 @@ class FrechetReference:
             self._side = sample_of("real", real)
             if isinstance(real, Moments):
                 _ = self._side.factor  # refuses what is no covariance before anything is drawn
-        self._origin = origin_of(real)
+        self._classes, self._origin = classes_of(real), origin_of(real)
 
     @property
     def d(self) -> int:
@@ -120,6 +121,7 @@ class FrechetReference:
         """
         with threads_for(max(_work(fake), self._work)):
             check_choice("estimator", estimator, ESTIMATORS)
+            fake = at_reference_shares(fake, self._classes)
             side, real, unit = self._pair(fake)
             if estimator == "plugin":
                 found = plugin(side, real, every_row=influences)
@@ -132,7 +134,14 @@ class FrechetReference:
             offset = _offset(side, real)
             if offset > LOST_OFFSET:
                 found = found.warned(warn_of("far-from-zero", offset=offset))
-            return scaled_back(found, unit, power=2)
+            found = scaled_back(found, unit, power=2)
+        return found.warned(
+            *shares_differ(
+                fake,
+                self._classes,
+                lambda sample: self.estimate(sample, estimator=estimator, influences=False),
+            )
+        )
 
     def _pair(self, fake: Any) -> tuple[FrechetSample, FrechetSample, float]:
         """Return both samples, and the power of two by which their features were divided."""

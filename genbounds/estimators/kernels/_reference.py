@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from genbounds._process import threads_for
 from genbounds.core.checks import Inspected, drawing_warnings, inspect_rows
+from genbounds.core.class_shares import at_reference_shares, classes_of, shares_differ
 from genbounds.core.design import Design
 from genbounds.core.estimate import Estimate, heavy_tails
 from genbounds.core.scale import scaled_back
@@ -82,7 +83,7 @@ class KernelReference:
                 "gamma and offset are for kernel 'polynomial'; a PolynomialKernel has its own.",
                 argument="degree",
             )
-        self._origin = origin_of(real)
+        self._classes, self._origin = classes_of(real), origin_of(real)
         self._directions = kernel == "cmmd"
         with threads_for(_work(real)):
             self._seen = checked_sample("real", real)
@@ -170,8 +171,12 @@ class KernelReference:
         """
         check_choice("estimator", estimator, ESTIMATORS)
         check_same_encoder({"`fake`": origin_of(fake), "`real`": self._origin})
+        fake = at_reference_shares(fake, self._classes)
         with threads_for(max(_work(fake), _work(self._rows))):
-            return self._estimate(fake, estimator, subsets)
+            found = self._estimate(fake, estimator, subsets)
+        return found.warned(
+            *shares_differ(fake, self._classes, lambda x: self.estimate(x, estimator=estimator))
+        )
 
     def _estimate(self, fake: Any, estimator: str, subsets: RandomSubsets | None) -> Estimate:
         seen = checked_sample("fake", fake)

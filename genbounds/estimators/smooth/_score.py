@@ -9,6 +9,7 @@ from typing import Any
 
 from genbounds._text import quoted
 from genbounds.core.checks import Inspected, drawing_warnings
+from genbounds.core.class_shares import at_reference_shares, classes_of, shares_differ
 from genbounds.core.design import Design, drawn, row_design
 from genbounds.core.estimate import (
     EXACT,
@@ -171,7 +172,7 @@ class SmoothReference:
             raise InputError(takes, argument="real")
         self.score = score
         self._real = None if real is None else inspected("real", real)
-        self._origin = {} if real is None else origin_of(real)
+        self._classes, self._origin = classes_of(real), {} if real is None else origin_of(real)
 
     @property
     def d(self) -> int | None:
@@ -184,13 +185,16 @@ class SmoothReference:
         `estimator`: "debiased" or "plugin".
         """
         check_choice("estimator", estimator, ESTIMATORS)
+        fake = at_reference_shares(fake, self._classes)
         samples = {"generated": inspected("fake", fake)}
         if self._real is not None:
             check_same_encoder({"`fake`": origin_of(fake), "`real`": self._origin})
             samples["reference"] = self._real
             width = samples["generated"].rows.shape[1]
             check_same_dimension("fake", width, "real", self.d or 0)
-        return _estimate(self.score, samples, plugin=estimator == "plugin")
+        return _estimate(self.score, samples, plugin=estimator == "plugin").warned(
+            *shares_differ(fake, self._classes, lambda x: self.estimate(x, estimator=estimator))
+        )
 
 
 def _estimate(score: SmoothScore, samples: dict[str, Inspected], *, plugin: bool) -> Estimate:
