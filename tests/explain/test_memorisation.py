@@ -10,6 +10,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 from scipy import stats
+from statsmodels.stats.multitest import multipletests
 
 import genbounds as gb
 from genbounds.explain._nearest import neighbours, pool_of
@@ -118,6 +119,20 @@ def test_the_list_is_valid_over_all_labellings(copies):
         wrong.append((chosen >= copies).sum() / max(chosen.size, 1))
     assert np.mean(wrong) <= fdr
     assert copies == 0 or min(wrong) < 1.0
+
+
+def test_the_list_is_benjamini_and_hochbergs():
+    """Of conformal p-values, against statsmodels; rows that nothing hits count as well."""
+    rng = np.random.default_rng(0)
+    trained = rng.random(400) < 0.5
+    closeness = np.where(trained & (rng.random(400) < 0.3), 0.1, 1.0) * rng.random(400)
+    closeness[rng.random(400) < 0.2] = np.inf
+    held = closeness[~trained]
+    pvalues = [(1 + (held <= value).sum()) / (held.size + 1) for value in closeness[trained]]
+    rejected = multipletests(pvalues, alpha=0.2, method="fdr_bh")[0]
+    assert 10 < rejected.sum() < trained.sum()
+    chosen = listed(closeness, trained, np.ones(400, dtype=bool), 0.2)
+    assert set(chosen) == set(np.flatnonzero(trained)[rejected])
 
 
 def test_over_fitting_shifts_what_near_copies_must_exceed():
