@@ -1,14 +1,14 @@
 """How a sample was drawn: what could have come out differently if the study were repeated.
 
 A design divides the rows into independent *units* (a row, or a group of rows) inside *strata* (all
-rows, or a class whose number of rows was fixed). With a_I the weights of the rows of unit I and r
-units in its stratum, repeating the study changes the weights of the sample by independent steps
-with the covariance of
+rows, or a class whose number of rows was fixed). With a_I the weights of the rows of unit I, m_I
+the share of its stratum that they are, and A the sum of a over the stratum, repeating the study
+changes the weights of the sample by independent steps with the covariance of
 
-    p_I = (r / (r - 1))^½ (a_I - mean of a over the stratum).
+    p_I = f_I^½ (a_I - m_I A),    f_I = 1 / (1 - 2 m_I) / (1 + Σ m_J² / (1 - 2 m_J)).
 
-Bias and variance of any score follow from these steps (`core.expansion`). Rows, groups, fixed class
-sizes and weights are all this one formula.
+Of r equal units f is r / (r - 1). Bias and variance of any score follow from these steps
+(`core.expansion`). Rows, groups, fixed class sizes and weights are all this one formula.
 """
 
 from __future__ import annotations
@@ -28,6 +28,9 @@ Index = NDArray[np.intp]
 DOMINANT_SHARE = 0.4
 """Of the weight, from which on one unit makes the value of a distance lean: its bias is half of a
 standard error there, nine tenths at a share of 0.74 (FD, d = 4, beside fourteen groups of 10)."""
+
+LEAST_LEFT = 0.2
+"""Of 1 - 2 m of a unit with the share m: beyond 0.4 its own products say too little."""
 
 LEAST_HALVED = 4
 """Units of a stratum from which it can be halved: either half must show how units vary."""
@@ -89,18 +92,35 @@ class Design:
         return np.bincount(self.stratum)
 
     @cached_property
-    def factor(self) -> Float:
-        """R / (r - 1) of the stratum of every unit."""
-        r = self.sizes[self.stratum].astype(np.float64)
-        out: Float = r / (r - 1.0)
+    def share(self) -> Float:
+        """Which part of the weight of its stratum every unit has."""
+        whole = self._by_stratum(self.mass)
+        out: Float = self.mass / np.where(whole > 0.0, whole, 1.0)
         return out
 
     @cached_property
-    def share(self) -> Float:
-        """Which part of the weight of its stratum every unit has."""
-        whole = sums_by(self.stratum, self.mass, self.sizes.size)
-        out: Float = self.mass / np.where(whole > 0.0, whole, 1.0)[self.stratum]
-        return out
+    def own_factor(self) -> Float:
+        """By how much the product of every unit with itself is too small: `product_factor`."""
+        return product_factor(self.share, self.share, self.stratum)
+
+    def alone(self, own: Float) -> Float:
+        """Return what each unit itself adds to Σ f_I M_II, from `own`, which is f_I M_II."""
+        left = np.maximum(1.0 - 2.0 * self.share, LEAST_LEFT)
+        return (own / self.own_factor - self.share**2 * self._by_stratum(own)) / left
+
+    def ratio_bias(self, linear: Float, alone: Float) -> Float:
+        """Bias of units that bring more rows than others, which make a score a ratio.
+
+        Parameters
+        ----------
+        linear : ndarray of shape (units,)
+            Σ w IF of every unit.
+        alone : ndarray of shape (units,)
+            What it adds to the bias itself, of which large units have more than small ones.
+        """
+        r = self.sizes[self.stratum].astype(np.float64)
+        more = self.share - 1.0 / r
+        return -r / (r - 1.0) * more * self.deviations(linear - 2.0 * alone)
 
     @cached_property
     def residual_factor(self) -> Float:
@@ -166,11 +186,17 @@ class Design:
         unit = np.repeat(np.arange(units.size), np.diff(starts))
         return Design(unit, stratum, self.weights[rows])
 
-    def centred(self, values: Float) -> Float:
-        """Subtract from one value per unit the mean of its stratum."""
-        means = sums_by(self.stratum, values, self.sizes.size) / self.sizes
-        out: Float = values - means[self.stratum]
-        return out
+    def deviations(self, sums: Float) -> Float:
+        """Subtract from one sum per unit its share of that of its stratum."""
+        return sums - self.share * self._by_stratum(sums)
+
+    def off_mean(self, values: Float) -> Float:
+        """Subtract from one value per unit the weighted mean of its stratum."""
+        return values - self._by_stratum(self.share * values)
+
+    def _by_stratum(self, values: Float) -> Float:
+        """For every unit, the sum over its stratum."""
+        return sums_by(self.stratum, values, self.sizes.size)[self.stratum]
 
     def halves(
         self, rng: np.random.Generator, named: tuple[NDArray[Any], Index] | None = None
@@ -332,6 +358,27 @@ def sums_by(number: Index, values: Float, size: int) -> Float:
     """Sum values by number, from 0 to `size`."""
     out: Float = np.bincount(number, values, minlength=size).astype(np.float64, copy=False)
     return out
+
+
+def product_factor(one: Float, two: Float, stratum: Index) -> Float:
+    """By how much the product of a unit with itself is too small, for every unit: f_I.
+
+    A unit is part of the means that are taken off it. If b_I is its product in truth, it has
+    M_II = (1 - m_I - n_I) b_I + m_I n_I Σ b_J on average, so that Σ f_I M_II = Σ b_I with
+    f_I = 1 / (1 - m_I - n_I) / (1 + Σ m_J n_J / (1 - m_J - n_J)): r / (r - 1) of r equal units.
+
+    Parameters
+    ----------
+    one, two : ndarray of shape (units,)
+        m and n, shares of the units in their stratum; of two samples where these share units.
+    stratum : ndarray of int, shape (units,)
+    """
+    left = np.maximum(1.0 - one - two, LEAST_LEFT)
+    size = int(stratum.max()) + 1
+    out: Float = 1.0 / (left * (1.0 + sums_by(stratum, one * two / left, size)[stratum]))
+    # Of two units that are all of a stratum M_11 = M_22, whatever their shares: as of equal ones.
+    whole = np.isclose(sums_by(stratum, one + two, size), 2.0)
+    return np.where((whole & (np.bincount(stratum) == 2))[stratum], 2.0, out)
 
 
 def pairs_between(ones: Index, twos: Index) -> tuple[Index, Index, Index]:

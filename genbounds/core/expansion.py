@@ -18,7 +18,7 @@ in either argument. Every score of this package has that form; what differs is I
 
 The same holds for the independent units of a design (`design`): with the steps p_I of the weights,
 G_I = Σ_i p_I,i IF(x_i) takes the place of IF(x_i)/n and M_IJ = Σ_ij p_I,i p_J,j h(x_i, x_j) that of
-h(x_i, x_j) / n².
+h(x_i, x_j) / n². Units of unequal weight make the score a ratio as well (`Design.ratio_bias`).
 
 A row that is drawn alone is a unit of size one. Derivation: docs/explanation/frechet.md and
 docs/explanation/sampling.md. Halving (`third_order`) removes one more order of the bias.
@@ -328,18 +328,21 @@ class _UnitSums:
                 weights**2 * known,
             )
         )
+        mass = np.maximum(design.mass[chunk.units], np.finfo(np.float64).tiny)
         own = row_own + 2.0 * _products(form, block, weights, pairs_within(starts), starts.size - 1)
         pairs: Index = np.zeros((2, 0), dtype=np.intp)
         crossed = np.zeros(0)
         if design.stratified:
-            # The mean of h over pairs of a stratum is taken off: 0 where there is but one.
+            # The mean of h over pairs of a stratum, by weight, is taken off: 0 where there is one.
             one, two, _ = pairs_within(cells)
             pairs = np.stack([one, two])
             crossed = _products(form, block, weights, _rows_of(starts, one, two), one.size)
-            shared = np.bincount(pairs.ravel(), np.tile(crossed, 2), minlength=own.size)
+            ratio = mass[one] / mass[two]
+            each = np.append(crossed * ratio, crossed / ratio)
+            shared = sums_by(pairs.ravel(), each, own.size)
             own = own - shared / np.repeat(np.diff(cells) - 1.0, np.diff(cells))
         else:
-            own = own * design.factor[chunk.units]
+            own = own * design.own_factor[chunk.units]
         self.numbers.append(chunk.units)
         self.linear.append(linear)
         self.own.append(own)
@@ -350,7 +353,7 @@ class _UnitSums:
         self._add_pairs(chunk, weights)
         if self.curvature is not None:
             loo, unit = linear - 2.0 * own, np.repeat(np.arange(own.size), np.diff(starts))
-            steps = _within_cells(loo, cells) if design.stratified else None
+            steps = _within_cells(loo, mass, cells) if design.stratified else None
             self._add_curvature(block, weights, loo, own, unit=unit, steps=steps)
             if steps is not None:
                 self.diagonal += 2.0 * float((steps[pairs[0]] * steps[pairs[1]]) @ crossed)
@@ -417,10 +420,10 @@ class _UnitSums:
             part = self.design if whole else self.design.of_units(np.concatenate(self.numbers))
             factor, freedom = part.residual_factor, part.degrees_of_freedom
             # Not every score centres its influences: a unit with more rows must not bring their
-            # mean. Units that bring more rows than others make the score a ratio.
-            linear = linear - part.mass * (linear.sum() / part.mass.sum())
-            own = own - part.factor * part.centred(part.mass) * part.centred(linear)
-            loo = part.centred(linear - 2.0 * own)
+            # mean.
+            linear = part.deviations(linear)
+            own = own + part.ratio_bias(linear, own if part.stratified else part.alone(own))
+            loo = part.deviations(linear - 2.0 * own)
         first = share * float((factor * loo) @ loo)
         pairs = np.concatenate(self.products) if self.products else np.zeros(1)
         second = 2.0 * units**2 * float((pairs**2).mean())
@@ -483,8 +486,8 @@ class Steps(NamedTuple):
 def contrasts(starts: Index, cells: Index, weights: Float, *, stratified: bool) -> Steps:
     """Return a random step for every cell of units.
 
-    The weights of its first unit; with strata the difference to the second one over √2, which has
-    no mean.
+    The weights of its first unit; with strata the difference to the second one over √2, either
+    brought to their common weight: it has no mean.
 
     Parameters
     ----------
@@ -501,14 +504,16 @@ def contrasts(starts: Index, cells: Index, weights: Float, *, stratified: bool) 
         rows, begin = members.take(first)
         return Steps(rows, weights[rows], begin)
     rows, begin = members.take(np.column_stack([first, first + 1]).ravel())
-    sign = np.repeat(np.tile([1.0, -1.0], first.size), np.diff(begin)) / np.sqrt(2.0)
-    return Steps(rows, sign * weights[rows], begin[::2])
+    mass = np.maximum(np.add.reduceat(weights[rows], begin[:-1]), np.finfo(np.float64).tiny)
+    common = np.sqrt((mass[::2] ** 2 + mass[1::2] ** 2) / 2.0)
+    scale = np.column_stack([common / mass[::2], -common / mass[1::2]]) / np.sqrt(2.0)
+    return Steps(rows, np.repeat(scale.ravel(), np.diff(begin)) * weights[rows], begin[::2])
 
 
-def _within_cells(loo: Float, cells: Index) -> Float:
-    """Return the steps of units, centred within their cells."""
+def _within_cells(loo: Float, mass: Float, cells: Index) -> Float:
+    """Return the steps of units, centred within their cells by weight."""
     sizes = np.diff(cells)
-    means = np.add.reduceat(loo, cells[:-1]) / sizes
+    means = np.add.reduceat(mass * loo, cells[:-1]) / np.add.reduceat(mass, cells[:-1])
     return np.asarray(np.repeat(sizes / (sizes - 1.0), sizes) * (loo - np.repeat(means, sizes)))
 
 

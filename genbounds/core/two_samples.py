@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds.core.design import Design, Index, sums_by
+from genbounds.core.design import Design, Index, product_factor, sums_by
 from genbounds.core.estimate import SampleError
 from genbounds.core.expansion import MOST_SHIFTS, PAIR_BUDGET, Form, Steps, contrasts
 from genbounds.validation import Float
@@ -238,8 +238,10 @@ class _Shared:
         ones, twos = self.units
         own = self._by_unit(ones, twos)
         if not self.stratified:
-            return own * (own.size / (own.size - 1.0))
-        return own - self._by_unit(ones, twos[self._mates(self._rng())])
+            shares = (d.share[units] for d, units in zip(self.designs, self.units, strict=True))
+            return own * product_factor(*shares, stratum=np.zeros_like(ones))
+        mates, mass = twos[self._mates(self._rng())], self.designs[1].mass
+        return own - self._by_unit(ones, mates) * mass[twos] / mass[mates]
 
     def joint_square(self) -> float:
         """Σ M_IJ² over pairs of different shared units, M_IJ of both samples together."""

@@ -350,7 +350,7 @@ def _joint_curvature(samples: TwoSamples, shared: SharedError, bias: float) -> f
         assert isinstance(form, FrechetForm)
         assert design is not None
         total = form.weighted()
-        weights = design.weights * (np.sqrt(design.factor) * step)[design.unit]
+        weights = design.weights * (np.sqrt(design.own_factor) * step)[design.unit]
         for positions, block in form.blocks(None):
             total.add(block, weights[positions])
         sums.append(total)

@@ -358,7 +358,7 @@ def unit_steps(values: Float, weights: Float, design: Design) -> Float:
     flat = weights[:, None] * (flat - means[stratum])
     if not np.array_equal(design.unit, np.arange(design.units)):
         flat = _sums(design.unit, flat)
-    out: Float = flat * np.sqrt(design.factor)[:, None]
+    out: Float = flat * np.sqrt(design.own_factor)[:, None]
     return out.reshape(design.units, *values.shape[1:])
 
 

@@ -5,13 +5,13 @@ and its Hessian. A design of sampling (`genbounds.core.design`) is nothing but t
 of u if the study were repeated: column I of P is how the independent unit I moves the weights. With
 the first-order part G = P'g and the second-order part M = P'HP/2,
 
-    bias = tr M,    variance = Σ_I (G_I - 2 f_I M_II)² - 2 Σ_{I≠J} M_IJ²,
+    bias = tr M,    variance = Σ_I (G_I - 2 f_I^½ M_II)² - 2 Σ_{I≠J} M_IJ²,
 
-f_I = (r/(r-1))^½ for a stratum of r units: what `core.expansion` does with kernels h that are
-derived by hand. M is never formed. For random signs s one product with the Hessian gives B = Ms:
-s'B is an unbiased estimate of tr M, s_I B_I of M_II, and |B|² of the sum of all M_IJ². The variance
-of s'B is that of the quadratic part itself, so that m probes add the share 1/m of it. Derivation:
-docs/explanation/any_score.md.
+f_I = r/(r-1) for a stratum of r equal units, and unequal ones make the score a ratio: what
+`core.expansion` does with kernels h that are derived by hand. M is never formed. For random signs s
+one product with the Hessian gives B = Ms: s'B is an unbiased estimate of tr M, s_I B_I of M_II, and
+|B|² of the sum of all M_IJ². The variance of s'B is that of the quadratic part itself, so that m
+probes add the share 1/m of it. Derivation: docs/explanation/any_score.md.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Steps:
         """P s: from one number per unit to one per row."""
         return np.concatenate(
             [
-                design.weights * design.centred(np.sqrt(design.factor) * s[units])[design.unit]
+                design.weights * design.off_mean(np.sqrt(design.own_factor) * s[units])[design.unit]
                 for design, units in zip(self.designs, self.units, strict=True)
             ]
         )
@@ -68,8 +68,8 @@ class Steps:
         """P' z: from one number per row to one per unit of each sample."""
         parts = np.split(z, np.cumsum([design.n for design in self.designs])[:-1])
         return [
-            np.sqrt(design.factor)
-            * design.centred(sums_by(design.unit, design.weights * part, design.units))
+            np.sqrt(design.own_factor)
+            * design.deviations(sums_by(design.unit, design.weights * part, design.units))
             for design, part in zip(self.designs, parts, strict=True)
         ]
 
@@ -164,12 +164,11 @@ def expand(
     diagonal = {k: values for part in probed for k, values in part.diagonal.items()}
     crossed = float(np.mean([part.crossed for part in probed]))
     linear = steps.gather(found.gradient)
-    # CR2, as in `core.expansion`: a unit with much of the weight pulls the mean towards itself.
-    loo = [
-        np.sqrt(design.residual_factor / design.factor)
-        * design.centred(linear[k] - 2.0 * np.sqrt(design.factor) * diagonal[k])
-        for k, design in enumerate(designs)
-    ]
+    loo = []
+    for k, design in enumerate(designs):  # as in `core.expansion`
+        one = linear[k] / np.sqrt(design.own_factor)
+        diagonal[k] += design.ratio_bias(one, design.alone(diagonal[k]))
+        loo.append(np.sqrt(design.residual_factor) * design.deviations(one - 2.0 * diagonal[k]))
     along = steps.merged(loo, range(len(loo)))
     # As long as signs are: the step of a secant must not depend on the unit of the score.
     length = float(np.linalg.norm(along)) / sqrt(steps.size) or 1.0
