@@ -12,10 +12,12 @@ import re
 import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from genbounds._json import AsJson
 from genbounds._text import display, interval, number, short, shown
+from genbounds.diagnostics import Diagnostic, all_reliable
 from genbounds.validation import InputError
 
 if TYPE_CHECKING:
@@ -51,6 +53,18 @@ class Line:
     reliable: bool = True
     more: dict[str, Any] = field(default_factory=dict)
 
+    @classmethod
+    def of(cls, name: str, result: Any, value: str = "value", **more: Any) -> Line:
+        """Return the line of a `result` with an interval; `value`: which attribute is shown."""
+        return cls(
+            name=name,
+            value=getattr(result, value),
+            low=result.low,
+            high=result.high,
+            reliable=getattr(result, "reliable", True),
+            more=more,
+        )
+
     @property
     def bounded(self) -> bool:
         """Whether there is an interval: a predicted value has none."""
@@ -63,6 +77,8 @@ class InHand(AsJson):
     __slots__ = ()
     _names: ClassVar[str] = ""
     """Heading of the column of names."""
+    _number: ClassVar[str] = ""
+    """The attribute that a format such as ``.3f`` is for; without one, every line is formatted."""
 
     def _lines(self) -> list[Line]:
         """Return the rows of the table."""
@@ -76,6 +92,8 @@ class InHand(AsJson):
         """Return a line for every value, formatted by `spec`; a result with one value, that one."""
         if not spec:
             return str(self)
+        if self._number:
+            return format(attrgetter(self._number)(self), spec)
         return "\n".join(
             f"{display(line.name)} {line.value:{spec}}"
             + (f" [{line.low:{spec}}, {line.high:{spec}}]" if line.bounded else "")
@@ -143,10 +161,7 @@ class InHand(AsJson):
         matplotlib.axes.Axes
         """
         lines = self._lines()
-        if ax is None:
-            import matplotlib.pyplot as plt
-
-            _, ax = plt.subplots(figsize=(6.4, 1.0 + 0.32 * len(lines)), layout="constrained")
+        ax = ax or new_axes(1.0 + 0.32 * len(lines))
         for row, line in enumerate(lines):
             ends = [[line.value - line.low], [line.high - line.value]]
             known = all(map(math.isfinite, (line.low, line.high)))
@@ -190,6 +205,40 @@ class InHand(AsJson):
                 parts.append(f'<td style="text-align:{side}">{text}</td>')
             parts.append(f"<td>{_drawn(line, place)}</td></tr>")
         return "".join((*parts, "</tbody></table>"))
+
+
+class Noted(InHand):
+    """A result with warnings, and with what it assumes."""
+
+    __slots__ = ()
+    warnings: tuple[Diagnostic, ...]
+    assumptions: tuple[str, ...]
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The messages of all warnings, then the assumptions."""
+        return (*(warning.message for warning in self.warnings), *self.assumptions)
+
+
+class Warned(Noted):
+    """A result that its warnings may make unreliable; they are printed below its one line."""
+
+    __slots__ = ()
+
+    @property
+    def reliable(self) -> bool:
+        """False exactly if a warning is "unreliable"."""
+        return all_reliable(self.warnings)
+
+    def __repr__(self) -> str:
+        return "\n  ".join((f"{type(self).__name__}({self})", *map(str, self.warnings)))
+
+
+def new_axes(height: float = 4.8) -> Axes:
+    """Return the axes of a new figure, `height` inches high."""
+    import matplotlib.pyplot as plt
+
+    return plt.subplots(figsize=(6.4, height), layout="constrained")[1]
 
 
 def _grid(

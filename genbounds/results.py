@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from genbounds._tables import InHand, Line, plus_minus
+from genbounds._tables import InHand, Line, Noted, Warned, plus_minus
 from genbounds._text import display, percent
 from genbounds.diagnostics import CODES as CODES
 from genbounds.diagnostics import Code as Code
@@ -42,7 +42,7 @@ METHODS: tuple[str, ...] = get_args(Method)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Score(InHand):
+class Score(Warned):
     """One score of one model.
 
     Attributes
@@ -81,7 +81,7 @@ class Score(InHand):
         "title reference_n encoder notes"
     )
 
-    _names = "Score"
+    _names, _number = "Score", "value"
 
     value: float
     low: float
@@ -99,21 +99,8 @@ class Score(InHand):
     encoder: str = ""
     higher_is_better: bool = False
 
-    @property
-    def reliable(self) -> bool:
-        """False exactly if a warning is "unreliable"."""
-        return all_reliable(self.warnings)
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """The messages of all warnings, then the assumptions."""
-        return (*(warning.message for warning in self.warnings), *self.assumptions)
-
     def __float__(self) -> float:
         return self.value
-
-    def __format__(self, spec: str) -> str:
-        return format(self.value, spec) if spec else str(self)
 
     def citation(self) -> str:
         """Return the line to print in a paper: value ± half-width, and how it was made.
@@ -144,19 +131,12 @@ class Score(InHand):
     def _lines(self) -> list[Line]:
         return [self._line(self.title or "score")]
 
-    def _line(self, name: str, **more: object) -> Line:
-        return self._row(name, {"stderr": self.stderr, "n": self.n, **more})
+    def _line(self, name: str, **more: Any) -> Line:
+        return Line.of(name, self, stderr=self.stderr, n=self.n, **more)
 
-    def _row(self, name: str, more: dict[str, Any]) -> Line:
-        """Return a line with these further columns and no others."""
-        return Line(
-            name=name,
-            value=self.value,
-            low=self.low,
-            high=self.high,
-            reliable=self.reliable,
-            more=more,
-        )
+    def _printed(self, name: str, about: str) -> str:
+        ends = f"[{self.low:.6g}, {self.high:.6g}]"
+        return f"  {name}  {self.value:>12.6g}  {ends}  {about}"
 
     def _caption(self) -> str:
         what = self.title or "Score"
@@ -198,7 +178,7 @@ class Difference(InHand):
 
     _json = "* distinguishable"
 
-    _names = "Difference"
+    _names, _number = "Difference", "value"
 
     better: str
     worse: str
@@ -214,30 +194,20 @@ class Difference(InHand):
         """Whether the simultaneous interval excludes zero."""
         return self.low > 0.0 or self.high < 0.0
 
-    def __format__(self, spec: str) -> str:
-        return format(self.value, spec) if spec else str(self)
-
     def _lines(self) -> list[Line]:
-        return [
-            Line(
-                name=f"{self.better} − {self.worse}",
-                value=self.value,
-                low=self.low,
-                high=self.high,
-                more={
-                    "stderr": self.stderr,
-                    "p, adjusted": self.pvalue_adjusted,
-                    "significant": "yes" if self.distinguishable else "no",
-                },
-            )
-        ]
+        more: dict[str, Any] = {
+            "stderr": self.stderr,
+            "p, adjusted": self.pvalue_adjusted,
+            "significant": "yes" if self.distinguishable else "no",
+        }
+        return [Line.of(f"{self.better} − {self.worse}", self, **more)]
 
     def _caption(self) -> str:
         return "Difference of two scores, simultaneous interval"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ranking(InHand):
+class Ranking(Noted):
     """Several models against one reference, with all pairwise differences.
 
     Attributes
@@ -280,11 +250,6 @@ class Ranking(InHand):
     warnings: tuple[Diagnostic, ...] = ()
     assumptions: tuple[str, ...] = ()
     reference_rows_needed: int | None = None
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """The messages of all warnings, then the assumptions."""
-        return (*(warning.message for warning in self.warnings), *self.assumptions)
 
     @property
     def letters(self) -> dict[str, str]:
@@ -338,10 +303,7 @@ class Ranking(InHand):
         letters = self.letters
         for name, score in self.scores.items():
             doubt = "" if score.reliable else "  unreliable"
-            lines.append(
-                f"  {names[name]:<{width}}  {score.value:>12.6g}  "
-                f"[{score.low:.6g}, {score.high:.6g}]  {letters[name]}{doubt}"
-            )
+            lines.append(score._printed(names[name].ljust(width), letters[name] + doubt))
         return "\n".join((*lines, *(f"  {warning}" for warning in self.warnings)))
 
 

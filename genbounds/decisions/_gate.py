@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from genbounds._tables import InHand, Line
+from genbounds._tables import Line, Warned
 from genbounds._text import number, percent, quoted, short, shown
 from genbounds.decisions._estimates import all_warnings, on_score_scale
 from genbounds.decisions._variance import OF_N, VarianceModel, smallest
@@ -21,7 +21,7 @@ from genbounds.estimators import (
     rank,
 )
 from genbounds.origins import origin_of, origin_warnings
-from genbounds.results import Diagnostic, Difference, Score, all_reliable, titled
+from genbounds.results import Diagnostic, Difference, Score, titled
 from genbounds.validation import InputError, calling, check_open_unit
 
 if TYPE_CHECKING:
@@ -69,8 +69,8 @@ class Margin:
         return cls(value=value, relative=relative)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict(InHand):
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Verdict(Warned):
     """Whether a candidate is worse than a baseline by no more than a margin.
 
     Attributes
@@ -115,7 +115,7 @@ class Verdict(InHand):
         "relative_margin equivalence samples_needed reason reliable scores warnings assumptions"
     )
 
-    _names = "Gate"
+    _names, _number = "Gate", "worse_by"
 
     decision: Decision
     candidate: str
@@ -138,11 +138,6 @@ class Verdict(InHand):
     def accepted(self, inconclusive: str = "fail") -> bool:
         """Whether to go on: it passes, or is `inconclusive` and that is to "pass" as well."""
         return self.decision == "pass" or (self.decision, inconclusive) == ("inconclusive", "pass")
-
-    @property
-    def reliable(self) -> bool:
-        """False exactly if a warning is "unreliable"."""
-        return all_reliable(self.warnings)
 
     def __str__(self) -> str:
         """Return one line for a log."""
@@ -168,25 +163,15 @@ class Verdict(InHand):
             text += f"; about {number(self.samples_needed)} samples of each would settle it"
         return f"{text}; {self.reason}" if self.reason else text
 
-    def __repr__(self) -> str:
-        return "\n  ".join((f"Verdict({self})", *map(str, self.warnings)))
-
-    def __format__(self, spec: str) -> str:
-        return format(self.worse_by, spec) if spec else str(self)
-
     def _lines(self) -> list[Line]:
         return [
-            Line(
-                name=f"{self.candidate} against {self.baseline}",
-                value=self.worse_by,
-                low=self.low,
-                high=self.high,
-                reliable=self.reliable,
-                more={
-                    "margin": self.margin,
-                    "decision": self.decision,
-                    "samples needed": self.samples_needed,
-                },
+            Line.of(
+                f"{self.candidate} against {self.baseline}",
+                self,
+                "worse_by",
+                margin=self.margin,
+                decision=self.decision,
+                **{"samples needed": self.samples_needed},
             )
         ]
 
@@ -206,7 +191,7 @@ class Verdict(InHand):
         -------
         matplotlib.axes.Axes
         """
-        ax = InHand.plot(self, ax)
+        ax = Warned.plot(self, ax)
         for place in (-self.margin, self.margin) if self.equivalence else (self.margin,):
             ax.axvline(place, color="C3", linestyle="--", linewidth=1.2)
         ax.axvline(0.0, color="0.6", linewidth=0.8)

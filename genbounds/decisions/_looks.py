@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, get_args
 
-from genbounds._tables import InHand, Line
+from genbounds._tables import InHand, Line, Noted, new_axes
 from genbounds._text import count, interval, number, percent, short
 from genbounds.results import Diagnostic, Score, titled
 
@@ -106,7 +106,7 @@ class Checkpoint(InHand):
 
     _json = "step score as_chosen fresh"
 
-    _names = "Step"
+    _names, _number = "Step", "score.value"
 
     step: float
     score: Score
@@ -115,9 +115,6 @@ class Checkpoint(InHand):
 
     def __float__(self) -> float:
         return self.score.value
-
-    def __format__(self, spec: str) -> str:
-        return format(self.score.value, spec) if spec else str(self)
 
     def _lines(self) -> list[Line]:
         return [self.score._line(short(self.step))]
@@ -128,7 +125,7 @@ class Checkpoint(InHand):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Track(InHand):
+class Track(Noted):
     """A training run, one look after the other.
 
     Attributes
@@ -196,11 +193,6 @@ class Track(InHand):
         return self.kept.score
 
     @property
-    def notes(self) -> tuple[str, ...]:
-        """The messages of all warnings, then the assumptions."""
-        return (*(warning.message for warning in self.warnings), *self.assumptions)
-
-    @property
     def summary(self) -> str:
         """The verdict in one or two sentences."""
         last = self.looks[-1]
@@ -258,10 +250,7 @@ class Track(InHand):
         -------
         matplotlib.axes.Axes
         """
-        if ax is None:
-            import matplotlib.pyplot as plt
-
-            _, ax = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
+        ax = ax or new_axes(3.6)
         steps = list(self.scores)
         scores = list(self.scores.values())
         lows, highs = ([end if math.isfinite(end) else math.nan for end in ends]
@@ -282,11 +271,7 @@ class Track(InHand):
         names = [short(look.step) for look in self.looks]
         width = max(map(len, names), default=0)
         for name, look in zip(names, self.looks, strict=True):
-            score = look.score
-            lines.append(
-                f"  {name:>{width}}  {score.value:>12.6g}  [{score.low:.6g}, {score.high:.6g}]  "
-                f"{look.state}"
-            )
+            lines.append(look.score._printed(name.rjust(width), look.state))
         score = self.kept.score
         how = "fresh rows" if self.kept.fresh else "corrected for the choice"
         lines.append(f"  {self.summary}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from genbounds._tables import InHand, Line, plain_log_ticks
+from genbounds._tables import Line, Warned, new_axes, plain_log_ticks
 from genbounds._text import number, percent, quoted, short
 from genbounds.decisions._estimates import all_warnings, on_score_scale
 from genbounds.decisions._variance import LARGEST, OF_N, VarianceModel, smallest
@@ -23,7 +23,7 @@ from genbounds.estimators import (
     prepare_all,
     rank,
 )
-from genbounds.results import Diagnostic, all_reliable, hedged
+from genbounds.results import Diagnostic, hedged
 from genbounds.samples import Sample
 from genbounds.validation import Float, InputError, calling, check_open_unit
 
@@ -40,8 +40,8 @@ POINTS = 41
 Target = Literal["half_width", "gap"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Plan(InHand):
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Plan(Warned):
     """How many generated samples a target takes, and what any number of them gives.
 
     Attributes
@@ -118,11 +118,6 @@ class Plan(InHand):
     assumptions: tuple[str, ...] = ()
     model: VarianceModel = field(repr=False)
 
-    @property
-    def reliable(self) -> bool:
-        """False exactly if a warning is "unreliable"."""
-        return all_reliable(self.warnings)
-
     def predict(self, n: float, reference_n: float | None = None) -> float:
         """Half-width of the interval with `n` generated and `reference_n` reference samples.
 
@@ -160,9 +155,6 @@ class Plan(InHand):
             if self.reference_n is not None:
                 text += f" (it has {number(self.reference_n)})"
         return hedged(text, self.warnings)
-
-    def __repr__(self) -> str:
-        return "\n  ".join((f"Plan({self})", *map(str, self.warnings)))
 
     def __format__(self, spec: str) -> str:
         return format(math.inf if self.n is None else self.n, spec) if spec else str(self)
@@ -212,10 +204,7 @@ class Plan(InHand):
         -------
         matplotlib.axes.Axes
         """
-        if ax is None:
-            import matplotlib.pyplot as plt
-
-            _, ax = plt.subplots(layout="constrained")
+        ax = ax or new_axes()
         curve = self.half_widths if self.powers is None else self.powers
         wanted = self.half_width if self.powers is None else self.power
         ax.plot(self.sizes, curve)

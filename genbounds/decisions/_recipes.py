@@ -79,6 +79,8 @@ class RecipeRanking(Ranking):
         Of every recipe, in the order of `scores`. On the log scale where `log_scale`.
     """
 
+    _json = f"{Ranking._json} noise"
+
     noise: dict[str, SeedNoise]
 
     @property
@@ -110,11 +112,6 @@ class RecipeRanking(Ranking):
     def __repr__(self) -> str:
         text = Ranking.__repr__(self).replace("Ranking(", "RecipeRanking(", 1)
         return f"{text}\n  {self.advice}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types."""
-        noise = {name: one.to_dict() for name, one in self.noise.items()}
-        return {**Ranking.to_dict(self), "noise": noise}
 
 
 def compare_recipes(

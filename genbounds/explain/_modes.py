@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 
 from genbounds._json import AsJson
 from genbounds._process import threads_for
-from genbounds._tables import InHand, Line
+from genbounds._tables import Line, Warned
 from genbounds._text import count, interval, listed, number, percent
 from genbounds.core.checks import Inspected, inspect, leaked, row_ids
 from genbounds.core.design import Design, design_of, drawn, row_design
 from genbounds.explain._counts import fisher, holm, ratio_interval
 from genbounds.explain._regions import Cell, Index, find_cells
 from genbounds.origins import check_same_encoder, origin_of, origin_warnings
-from genbounds.results import Diagnostic, all_reliable, hedged
+from genbounds.results import Diagnostic, hedged
 from genbounds.samples import Sample, features_of
 from genbounds.validation import (
     InputError,
@@ -94,7 +94,7 @@ class Region(AsJson):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Modes(InHand):
+class Modes(Warned):
     """Kinds of rows of which a model makes too few or too many.
 
     Attributes
@@ -133,11 +133,6 @@ class Modes(InHand):
     def found(self) -> tuple[Region, ...]:
         """Regions of a kind other than "even"."""
         return tuple(region for region in self.regions if region.kind != "even")
-
-    @property
-    def reliable(self) -> bool:
-        """False exactly if a warning is "unreliable"."""
-        return all_reliable(self.warnings)
 
     def __str__(self) -> str:
         """Return one line for a log."""

@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from genbounds._tables import InHand, Line
+from genbounds._tables import Line, Warned, new_axes
 from genbounds._text import count, number, percent
 from genbounds.diagnostics import warn_of
 from genbounds.explain._nearest import Mask
 from genbounds.explain._tests import Excess, Suspect
-from genbounds.results import Diagnostic, all_reliable, hedged
+from genbounds.results import Diagnostic, hedged
 from genbounds.validation import Float
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Memorisation(InHand):
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Memorisation(Warned):
     """Whether the output of a generator depends on which rows it was trained on, and copies them.
 
     Attributes
@@ -108,11 +108,6 @@ class Memorisation(InHand):
         return self.copies_pvalue <= 1.0 - self.level
 
     @property
-    def reliable(self) -> bool:
-        """False exactly if a warning is "unreliable"."""
-        return all_reliable(self.warnings)
-
-    @property
     def diagnostic(self) -> Diagnostic | None:
         """The warning that a score of this generator needs; None if no copies are found."""
         if not self.copies:
@@ -146,9 +141,6 @@ class Memorisation(InHand):
             f"no sign of copies (p = {near} for near copies, {every} for any dependence); fewer "
             f"than {count(self.least_visible, f'copied {self.unit}')} would not be seen"
         )
-
-    def __repr__(self) -> str:
-        return "\n  ".join((f"Memorisation({self})", *map(str, self.warnings)))
 
     def _lines(self) -> list[Line]:
         parts = {f"near copies, ratio up to {self.closer:.3g}": self.near, "all": self.every}
@@ -189,10 +181,7 @@ class Memorisation(InHand):
         -------
         matplotlib.axes.Axes
         """
-        if ax is None:
-            import matplotlib.pyplot as plt
-
-            _, ax = plt.subplots(figsize=(6.4, 3.4), layout="constrained")
+        ax = ax or new_axes(3.4)
         edges, trained, held = self.densities()
         ax.stairs(trained, edges, color="C3", label="nearest real row trained on")
         ax.stairs(held, edges, color="C0", label="nearest real row held out")

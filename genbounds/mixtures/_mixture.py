@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from genbounds._tables import InHand, Line
+from genbounds._tables import Line, Warned
 from genbounds._text import interval, number, percent, shown
 from genbounds.estimators import MetricSpec, metric_spec
 from genbounds.mixtures._judged import Judged, judged_by_folds, judged_by_halves
 from genbounds.origins import check_same_encoder, origin_of, origin_warnings
-from genbounds.results import Diagnostic, Score, all_reliable, hedged, titled
+from genbounds.results import Diagnostic, Score, hedged, titled
 from genbounds.validation import InputError, calling, check_count, check_open_unit
 
 MIXTURE_METRICS = ("fd", "kid", "cmmd", "kad", "energy", "rke")
@@ -23,8 +23,8 @@ FOLDS = 5
 """Parts of the rows, for scores that are quadratic in the weights."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mixture(InHand):
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Mixture(Warned):
     """The best mixture of several models, and by how much it beats the best of them.
 
     Attributes
@@ -55,7 +55,7 @@ class Mixture(InHand):
         "reliable warnings assumptions"
     )
 
-    _names = "Model"
+    _names, _number = "Model", "score.value"
 
     weights: dict[str, float]
     score: Score
@@ -74,11 +74,6 @@ class Mixture(InHand):
     def certified(self) -> bool:
         """Whether the mixture beats every single model: the bound is above 0, and reliable."""
         return self.gain_low > 0.0 and self.reliable
-
-    @property
-    def reliable(self) -> bool:
-        """False exactly if a warning is "unreliable"."""
-        return all_reliable(self.warnings)
 
     def __str__(self) -> str:
         """Return one line for a log."""
@@ -105,12 +100,6 @@ class Mixture(InHand):
         alone = ", which scores better alone" if self.gain < 0.0 else ""
         return f"not certified to be better than the best single model, {best}{alone}"
 
-    def __repr__(self) -> str:
-        return "\n  ".join((f"Mixture({self})", *map(str, self.warnings)))
-
-    def __format__(self, spec: str) -> str:
-        return format(self.score.value, spec) if spec else str(self)
-
     def warned(self, *warnings: Diagnostic) -> Mixture:
         """Return the same with further warnings."""
         every = (*self.warnings, *(one for one in warnings if one not in self.warnings))
@@ -122,7 +111,7 @@ class Mixture(InHand):
             name: (self.weights[name], self.scores[name])
             for name in sorted(self.weights, key=lambda name: -self.weights[name])
         }
-        return [score._row(name, {"weight": weight}) for name, (weight, score) in every.items()]
+        return [Line.of(name, score, weight=weight) for name, (weight, score) in every.items()]
 
     def _caption(self) -> str:
         title = titled(self.scores.values(), self.metric)

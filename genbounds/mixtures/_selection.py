@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from genbounds._tables import InHand, Line
+from genbounds._tables import Line, Warned
 from genbounds._text import interval, number, percent, short, shown
-from genbounds.results import Diagnostic, Score, all_reliable, hedged, titled
+from genbounds.results import Diagnostic, Score, hedged, titled
 from genbounds.select._selection import ArmStatus
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MixtureSelection(InHand):
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class MixtureSelection(Warned):
     """A mixture of arms, and how far it is at most from the best one.
 
     Attributes
@@ -85,11 +85,6 @@ class MixtureSelection(InHand):
         """Arms taken out of the run, with the reason."""
         return {name: arm.reason for name, arm in self.arms.items() if arm.state == "set aside"}
 
-    @property
-    def reliable(self) -> bool:
-        """False exactly if a warning is "unreliable"."""
-        return all_reliable(self.warnings)
-
     def __str__(self) -> str:
         """Return one line for a log."""
         shares = ", ".join(
@@ -106,9 +101,6 @@ class MixtureSelection(InHand):
         text = f"{self.metric} of {shares}: {score}, {bound}; {verdict} ({took})"
         return hedged(text, self.warnings)
 
-    def __repr__(self) -> str:
-        return "\n  ".join((f"MixtureSelection({self})", *map(str, self.warnings)))
-
     def _order(self) -> list[str]:
         return sorted(self.weights, key=lambda name: -self.weights[name])
 
@@ -119,7 +111,7 @@ class MixtureSelection(InHand):
             for name in self._order()
         }
         return [
-            score._row(name, {"weight": weight, "samples": n})
+            Line.of(name, score, weight=weight, samples=n)
             for name, (score, weight, n) in every.items()
         ]
 

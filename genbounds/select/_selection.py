@@ -9,9 +9,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds._tables import InHand, Line
+from genbounds._tables import Line, Warned
 from genbounds._text import percent, short, shown
-from genbounds.results import Diagnostic, Score, all_reliable, hedged, titled
+from genbounds.results import Diagnostic, Score, hedged, titled
 from genbounds.validation import Float, InputError
 
 
@@ -129,7 +129,7 @@ def _running_mean(x: Float) -> Float:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Selection(InHand):
+class Selection(Warned):
     """Which arm is best, whether that is certified, and what it took.
 
     Attributes
@@ -201,11 +201,6 @@ class Selection(InHand):
         return sum(self.samples.values())
 
     @property
-    def reliable(self) -> bool:
-        """False exactly if a warning is "unreliable"."""
-        return all_reliable(self.warnings)
-
-    @property
     def verdict(self) -> str:
         """Whether the answer is certified, in words."""
         if not self.certified:
@@ -224,7 +219,7 @@ class Selection(InHand):
 
     def _lines(self) -> list[Line]:
         return [
-            score._row(name, {"stderr": score.stderr, "samples": self.samples[name]})
+            Line.of(name, score, stderr=score.stderr, samples=self.samples[name])
             for name, score in self.scores.items()
         ]
 
@@ -244,10 +239,8 @@ class Selection(InHand):
         names = {name: shown(name) for name in self.samples}
         width = max(map(len, names.values()))
         for name, score in self.scores.items():
-            lines.append(
-                f"  {names[name]:<{width}}  {score.value:>12.6g}  "
-                f"[{score.low:.6g}, {score.high:.6g}]  {self.samples[name]} samples"
-            )
+            about = f"{self.samples[name]} samples"
+            lines.append(score._printed(names[name].ljust(width), about))
         lines += [
             f"  {names[name]:<{width}}  set aside: {reason}"
             for name, reason in self.set_aside.items()

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import ClassVar
 
-from genbounds._tables import InHand, Line
+from genbounds._tables import Line, Warned
 from genbounds._text import number, percent
-from genbounds.results import Diagnostic, Score, all_reliable, hedged, titled
+from genbounds.results import Diagnostic, Score, hedged, titled
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class SelectionPlan(InHand):
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class SelectionPlan(Warned):
     """How many samples `run` will draw until the best model is certified.
 
     Attributes
@@ -45,12 +45,13 @@ class SelectionPlan(InHand):
     """
 
     _json = (
-        "budget feasible median certified ended samples scores best confidence power tolerance "
-        "first_look limit metric reliable warnings assumptions"
+        "target budget feasible median certified ended samples scores best confidence power "
+        "tolerance first_look limit metric reliable warnings assumptions"
     )
 
     _names = "Model"
 
+    target: ClassVar = "best"
     budget: int | None
     feasible: bool
     median: int | None
@@ -67,11 +68,6 @@ class SelectionPlan(InHand):
     metric: str
     warnings: tuple[Diagnostic, ...] = ()
     assumptions: tuple[str, ...] = ()
-
-    @property
-    def reliable(self) -> bool:
-        """False exactly if a warning is "unreliable"."""
-        return all_reliable(self.warnings)
 
     def __str__(self) -> str:
         """Return the answer as one line."""
@@ -99,19 +95,12 @@ class SelectionPlan(InHand):
             f"{', or '.join(otherwise)}"
         )
 
-    def __repr__(self) -> str:
-        return "\n  ".join((f"SelectionPlan({self})", *map(str, self.warnings)))
-
     def _lines(self) -> list[Line]:
         return [
-            score._row(name, {"samples": self.samples[name]}) for name, score in self.scores.items()
+            Line.of(name, score, samples=self.samples[name]) for name, score in self.scores.items()
         ]
 
     def _caption(self) -> str:
         title = titled(self.scores.values(), self.metric)
         at = f"{percent(self.confidence)} interval"
         return f"{title} of the pilots, {at}, and samples of each model until it is out"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types."""
-        return {"target": "best"} | InHand.to_dict(self)

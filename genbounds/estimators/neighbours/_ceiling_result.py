@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from genbounds._tables import InHand, Line
+from genbounds._tables import Line, Warned
 from genbounds._text import number, percent
-from genbounds.results import Diagnostic, all_reliable
+from genbounds.results import Diagnostic
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ceiling(InHand):
+class Ceiling(Warned):
     """Upper limits of how much two distributions have in common.
 
     Attributes
@@ -47,16 +47,6 @@ class Ceiling(InHand):
 
     def __getitem__(self, name: str) -> float:
         return self.ceilings[name]
-
-    @property
-    def reliable(self) -> bool:
-        """False exactly if a warning is "unreliable"."""
-        return all_reliable(self.warnings)
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """The messages of all warnings, then the assumptions."""
-        return (*(warning.message for warning in self.warnings), *self.assumptions)
 
     def _lines(self) -> list[Line]:
         return [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -80,6 +79,11 @@ class PrecisionRecall(InHand):
     level : float
     """
 
+    _json = (
+        "precision recall density coverage f_score calibrated null drift k n m level reliable "
+        "warnings assumptions notes"
+    )
+
     _names = "Score"
 
     precision: Score
@@ -139,27 +143,3 @@ class PrecisionRecall(InHand):
             interval = f"[{score.low:.4g}, {score.high:.4g}]"
             lines.append(f"  {name:<16}  {score.value:>8.4g}  {interval}{doubt}")
         return "\n".join((*lines, *(f"  {warning}" for warning in self.warnings)))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types."""
-
-        def plain(values: NeighbourScores[float]) -> dict[str, float | None]:
-            return {name: x if math.isfinite(x) else None for name, x in values.items()}
-
-        calibrated = self.calibrated
-        return {
-            **{name: getattr(self, name).to_dict() for name in self.drift},
-            "calibrated": None
-            if calibrated is None
-            else {name: score.to_dict() for name, score in calibrated.items()},
-            "null": None if self.null is None else plain(self.null),
-            "drift": plain(self.drift),
-            "k": self.k,
-            "n": self.n,
-            "m": self.m,
-            "level": self.level,
-            "reliable": self.reliable,
-            "warnings": [warning.to_dict() for warning in self.warnings],
-            "assumptions": list(self.assumptions),
-            "notes": list(self.notes),
-        }
