@@ -9,10 +9,10 @@ import numpy as np
 
 from genbounds._text import interval, number, percent, shown
 from genbounds.report._modes import missing_pictures, pictured
-from genbounds.report.blocks import Block, Examples, Facts, Name, Table
+from genbounds.report.blocks import Block, Examples, Name, Table
 from genbounds.report.figures import score_plot
-from genbounds.report.page import Page, Section
-from genbounds.report.pages import FOOT, basis, warning_blocks
+from genbounds.report.page import Page, Section, answer_page
+from genbounds.report.pages import basis, warning_blocks
 from genbounds.report.wording import mark
 from genbounds.results import Diagnostic
 
@@ -53,13 +53,10 @@ def by_class_page(
         About the whole run: its files, for one.
     """
     first = next(iter(found.values()))
-    page = Page(
-        title="Which classes does the model make worst?",
-        lead=" ".join(f"{shown(name)}: {result}." for name, result in list(found.items())[:4]),
-        foot=FOOT,
-        facts=Facts(
-            items=[("Classes", len(first.classes), f"all together at {percent(first.level)}")]
-        ),
+    page = answer_page(
+        "Which classes does the model make worst?",
+        " ".join(f"{shown(name)}: {result}." for name, result in list(found.items())[:4]),
+        ("Classes", len(first.classes), f"all together at {percent(first.level)}"),
     )
     for name, result in found.items():
         scores = {str(label): score for label, score in result.classes.items()}

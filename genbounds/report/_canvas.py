@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from genbounds.files import display
+from genbounds.report.blocks import Figure, Table
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -137,10 +138,11 @@ def drawing_style(style: dict[Any, Any]) -> Iterator[None]:
         yield
 
 
-def draw(picture: Callable[[float], Canvas]) -> tuple[str, str]:
+def drawn(picture: Callable[[float], Canvas], *, alt: str, caption: str, table: Table) -> Figure:
     """Draw for a wide page and for a phone."""
     with drawing_style(_STYLE):
-        return picture(WIDE).svg(), picture(NARROW).svg()
+        wide, narrow = picture(WIDE).svg(), picture(NARROW).svg()
+    return Figure(wide=wide, narrow=narrow, alt=alt, caption=caption, table=table)
 
 
 def name_limit(narrow: bool) -> int:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from genbounds._text import count, display, interval, percent, shown
-from genbounds.report.blocks import Block, Cell, Facts, Name, Notes, Table, Tag
+from genbounds._text import count, interval, percent, shown
+from genbounds.report.blocks import Block, Cell, Name, Notes, Table, Tag
 from genbounds.report.figures import score_plot
-from genbounds.report.page import Page, Section
-from genbounds.report.pages import FOOT, basis, warning_blocks
+from genbounds.report.page import Page, Section, answer_page
+from genbounds.report.pages import basis, set_aside, warning_blocks
 from genbounds.report.wording import metric_title, stop_reason
 from genbounds.results import Diagnostic
 
@@ -28,18 +28,13 @@ def contexts_page(result: ContextSelection, *, warnings: Sequence[Diagnostic] = 
     """
     total, open_ = len(result.contexts), len(result.undecided)
     title, at = metric_title(result.metric), f"at {percent(result.confidence)}"
-    page = Page(
-        title="Which model for which kind of prompt?",
-        lead=f"{total - open_} of {count(total, 'context')} have a certified winner by {title}.",
-        foot=FOOT,
-    )
     answer = Tag("all certified", "good") if result.certified else Tag("undecided in part", "open")
-    page.facts = Facts(
-        items=[
-            ("Answer", answer, f"all winners right together {at}"),
-            ("Undecided", open_, f"of {count(total, 'context')}"),
-            ("Samples", result.total_samples, f"policy {result.policy}"),
-        ]
+    page = answer_page(
+        "Which model for which kind of prompt?",
+        f"{total - open_} of {count(total, 'context')} have a certified winner by {title}.",
+        ("Answer", answer, f"all winners right together {at}"),
+        ("Undecided", open_, f"of {count(total, 'context')}"),
+        ("Samples", result.total_samples, f"policy {result.policy}"),
     )
     scores = result.recommended_scores
     blocks: list[Block] = [*warning_blocks(scores, warnings), _table(result)]
@@ -86,7 +81,8 @@ def _context(selection: Selection) -> list[Block]:
         blocks.append(
             score_plot(selection.scores, metric=selection.metric, level=selection.confidence)
         )
-    if selection.set_aside:
-        rows = [(Name(arm), display(why, limit=300)) for arm, why in selection.set_aside.items()]
-        blocks.append(Table(("Arm", "Why"), rows, "Arms that were set aside"))
-    return [*blocks, Notes(items=selection.notes[1:], title="Remarks")]
+    return [
+        *blocks,
+        *set_aside(selection.set_aside),
+        Notes(items=selection.notes[1:], title="Remarks"),
+    ]

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from genbounds._text import display, interval, number, percent, short, shown
-from genbounds.report.blocks import Block, Cell, Facts, Name, Notes, Table, Tag
+from genbounds._text import interval, number, percent, short, shown
+from genbounds.report.blocks import Block, Cell, Name, Notes, Table, Tag
 from genbounds.report.figures import (
     DECISION_TONES,
     gate_plot,
@@ -15,8 +15,8 @@ from genbounds.report.figures import (
     reference_plot,
     score_plot,
 )
-from genbounds.report.page import Page, Section
-from genbounds.report.pages import FOOT, warning_blocks
+from genbounds.report.page import Page, Section, answer_page
+from genbounds.report.pages import certificate, set_aside, warning_blocks
 from genbounds.report.wording import metric_title, sentence, stop_reason
 from genbounds.results import Diagnostic
 
@@ -42,35 +42,34 @@ def gate_page(verdict: Verdict) -> Page:
     ----------
     verdict : genbounds.decisions.Verdict
     """
-    page = Page(title="May the candidate replace the baseline?", lead=_lead(verdict), foot=FOOT)
     share = verdict.relative_margin
     pvalue = f"p = {number(verdict.difference.pvalue)} for no difference"
     better = verdict.worse_by < 0.0
     limits = (
         interval(-verdict.high, -verdict.low) if better else interval(verdict.low, verdict.high)
     )
-    page.facts = Facts(
-        items=[
-            (
-                "Decision",
-                Tag(verdict.decision, DECISION_TONES[verdict.decision]),
-                f"{_SHOWN[verdict.decision]}{' or better' if verdict.equivalence else ''} by more "
-                "than the margin",
-            ),
-            ("Better by" if better else "Worse by", abs(verdict.worse_by), f"{limits}; {pvalue}"),
-            (
-                "Margin",
-                short(verdict.margin) if share is None else verdict.margin,
-                "in units of the score"
-                if share is None
-                else f"{percent(share)} of the score of {shown(verdict.baseline)}",
-            ),
-            *(
-                [("Samples needed", verdict.samples_needed, "of each model, to settle it")]
-                if verdict.samples_needed is not None
-                else []
-            ),
-        ]
+    page = answer_page(
+        "May the candidate replace the baseline?",
+        _lead(verdict),
+        (
+            "Decision",
+            Tag(verdict.decision, DECISION_TONES[verdict.decision]),
+            f"{_SHOWN[verdict.decision]}{' or better' if verdict.equivalence else ''} by more "
+            "than the margin",
+        ),
+        ("Better by" if better else "Worse by", abs(verdict.worse_by), f"{limits}; {pvalue}"),
+        (
+            "Margin",
+            short(verdict.margin) if share is None else verdict.margin,
+            "in units of the score"
+            if share is None
+            else f"{percent(share)} of the score of {shown(verdict.baseline)}",
+        ),
+        *(
+            [("Samples needed", verdict.samples_needed, "of each model, to settle it")]
+            if verdict.samples_needed is not None
+            else []
+        ),
     )
     blocks: list[Block] = [*warning_blocks({}, verdict.warnings), gate_plot(verdict)]
     blocks.append(Notes(items=verdict.assumptions, title="What this assumes"))
@@ -90,16 +89,14 @@ def mixture_page(mixture: Mixture) -> Page:
     ----------
     mixture : genbounds.decisions.Mixture
     """
-    page = Page(title="Is a mixture of models better?", lead=_lead(mixture), foot=FOOT)
-    answer = Tag("certified", "good") if mixture.certified else Tag("not certified", "open")
     at = f"one-sided, {percent(mixture.level)}"
     score = mixture.score
-    page.facts = Facts(
-        items=[
-            ("Better than every model", answer, at),
-            ("Gain, at least", mixture.gain_low, f"{at}; estimate {number(mixture.gain)}"),
-            ("Score", score.value, f"of the mixture, {interval(score.low, score.high)}"),
-        ]
+    page = answer_page(
+        "Is a mixture of models better?",
+        _lead(mixture),
+        ("Better than every model", certificate(mixture.certified), at),
+        ("Gain, at least", mixture.gain_low, f"{at}; estimate {number(mixture.gain)}"),
+        ("Score", score.value, f"of the mixture, {interval(score.low, score.high)}"),
     )
     order = sorted(mixture.weights, key=lambda name: -mixture.weights[name])
     shares = Table(
@@ -124,15 +121,14 @@ def mixture_selection_page(
     warnings : sequence of Diagnostic
         About the whole run: its files, for one.
     """
-    page = Page(title="Which mixture of models is best?", lead=_lead(result), foot=FOOT)
-    answer = Tag("certified", "good") if result.certified else Tag("not certified", "open")
+    answer = certificate(result.certified)
     at, score = f"at {percent(result.confidence)}", result.score
-    page.facts = Facts(
-        items=[
-            ("Answer", answer, at if result.certified else f"{at}; {stop_reason(result.stopped)}"),
-            ("Gap, at most", result.gap_high, f"to the best mixture, {at}"),
-            ("Samples", result.total_samples, f"policy {result.policy}"),
-        ]
+    page = answer_page(
+        "Which mixture of models is best?",
+        _lead(result),
+        ("Answer", answer, at if result.certified else f"{at}; {stop_reason(result.stopped)}"),
+        ("Gap, at most", result.gap_high, f"to the best mixture, {at}"),
+        ("Samples", result.total_samples, f"policy {result.policy}"),
     )
     order = sorted(result.weights, key=lambda name: -result.weights[name])
     shares = [(Name(x), percent(round(result.weights[x], 3)), result.samples[x]) for x in order]
@@ -140,9 +136,7 @@ def mixture_selection_page(
     blocks: list[Block] = [*warning_blocks(scores, warnings)]
     blocks.append(Table(("Arm", "Share", "Samples"), shares))
     blocks.append(score_plot(scores, metric=result.metric, level=result.confidence))
-    if result.set_aside:
-        rows = [(Name(arm), display(why, limit=300)) for arm, why in result.set_aside.items()]
-        blocks.append(Table(("Arm", "Why"), rows, "Arms that were set aside"))
+    blocks += set_aside(result.set_aside)
     blocks.append(Notes(items=result.assumptions, title="What this assumes"))
     return page.add(Section("Shares and scores", blocks))
 
@@ -154,7 +148,6 @@ def plan_page(plan: Plan) -> Page:
     ----------
     plan : genbounds.decisions.Plan
     """
-    page = Page(title="How many samples does it take?", lead=_lead(plan), foot=FOOT)
     wanted = "half-width" if plan.gap is None else "difference"
     least = wanted if plan.gap is None else "smallest difference that is found"
     answer: Tag | int = Tag("none", "bad") if plan.n is None else plan.n
@@ -166,7 +159,7 @@ def plan_page(plan: Plan) -> Page:
     ]
     if plan.reference_needed is not None:
         facts.append(("Reference samples", plan.reference_needed, "at least"))
-    page.facts = Facts(items=facts)
+    page = answer_page("How many samples does it take?", _lead(plan), *facts)
     blocks: list[Block] = [*warning_blocks({}, plan.warnings), plan_plot(plan)]
     blocks.append(Notes(items=plan.assumptions, title="What this assumes"))
     page.add(Section("More generated samples", blocks))
@@ -183,18 +176,17 @@ def selection_plan_page(plan: SelectionPlan) -> Page:
     ----------
     plan : genbounds.select.SelectionPlan
     """
-    page = Page(title="How many samples until the best is known?", lead=_lead(plan), foot=FOOT)
     answer: Tag | int = Tag("none", "bad") if plan.budget is None else plan.budget
-    page.facts = Facts(
-        items=[
-            ("Samples in all", answer, f"suffice with probability {percent(plan.power)}"),
-            ("Certified", percent(round(plan.certified, 3)), "of simulated runs"),
-            (
-                "First look",
-                plan.first_look,
-                f"samples of each model; the run draws at most {number(plan.limit)} of one",
-            ),
-        ]
+    page = answer_page(
+        "How many samples until the best is known?",
+        _lead(plan),
+        ("Samples in all", answer, f"suffice with probability {percent(plan.power)}"),
+        ("Certified", percent(round(plan.certified, 3)), "of simulated runs"),
+        (
+            "First look",
+            plan.first_look,
+            f"samples of each model; the run draws at most {number(plan.limit)} of one",
+        ),
     )
     samples = [(Name(name), plan.samples[name]) for name in plan.scores]
     blocks: list[Block] = [*warning_blocks({}, plan.warnings)]

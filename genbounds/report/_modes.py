@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from genbounds._text import count, interval, number, percent, shown
-from genbounds.report.blocks import Block, Examples, Facts, Notes, Table, Tag, Tone
-from genbounds.report.page import Page, Section
-from genbounds.report.pages import FOOT, warning_blocks
+from genbounds.report.blocks import Block, Examples, Notes, Table, Tag, Tone
+from genbounds.report.page import Page, Section, answer_page
+from genbounds.report.pages import warning_blocks
 
 if TYPE_CHECKING:
     from genbounds.explain import Modes, Region
@@ -45,19 +45,12 @@ def modes_page(
     """
     lines = [f"{shown(name)}: {result}." for name, result in found.items()]
     level = next(iter(found.values())).level
-    page = Page(
-        title="Which kinds of rows does the model miss or invent?",
-        lead=" ".join(lines[:4]) + (" …" if len(lines) > 4 else ""),
-        foot=FOOT,
-        facts=Facts(
-            items=[
-                (kind.capitalize(), sum(r.kind == kind for m in found.values() for r in m.found),
-                 MEANING[kind])
-                for kind in MEANING
-                if kind != "even"
-            ]
-        ),
-    )  # fmt: skip
+    kinds: list[str] = [region.kind for result in found.values() for region in result.found]
+    page = answer_page(
+        "Which kinds of rows does the model miss or invent?",
+        " ".join(lines[:4]) + (" …" if len(lines) > 4 else ""),
+        *((k.capitalize(), kinds.count(k), MEANING[k]) for k in MEANING if k != "even"),
+    )
     for name, result in found.items():
         title = f"{shown(name)} against the real data"
         page.add(Section(title, modes_blocks(result, (fake or {}).get(name), real)))

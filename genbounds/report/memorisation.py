@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from genbounds._text import count, number, percent
 from genbounds.report._modes import missing_pictures, pictured
-from genbounds.report.blocks import Block, Examples, Facts, Notes, Table, Tag, Tone
+from genbounds.report.blocks import Block, Examples, Notes, Table, Tag, Tone
 from genbounds.report.figures import ratio_plot
-from genbounds.report.page import Page, Section
-from genbounds.report.pages import FOOT, warning_blocks
+from genbounds.report.page import Page, Section, answer_page
+from genbounds.report.pages import warning_blocks
 from genbounds.report.wording import sentence
 
 if TYPE_CHECKING:
@@ -37,28 +37,25 @@ def memorisation_page(
     rows = f"{result.unit}s"
     tone: Tone = "bad" if result.copies else "good"
     depends = result.pvalue <= 1.0 - result.level
-    page = Page(
-        title="Does the model copy its training data?", lead=sentence(str(result)), foot=FOOT
-    )
-    page.facts = Facts(
-        items=[
-            (
-                "Near copies",
-                Tag("found" if result.copies else "not significant", tone),
-                f"p = {number(result.copies_pvalue, digits=2)}",
-            ),
-            (
-                f"Training {rows} reproduced",
-                f"at least {number(result.copies_low)}",
-                f"{percent(round(result.share_low, 3))} of {number(result.train_units)}, at "
-                f"{percent(result.level)}",
-            ),
-            (
-                f"Depends on the training {rows}",
-                Tag("yes", "open") if depends else Tag("not significant", "good"),
-                f"p = {number(result.pvalue, digits=2)}",
-            ),
-        ]
+    page = answer_page(
+        "Does the model copy its training data?",
+        sentence(str(result)),
+        (
+            "Near copies",
+            Tag("found" if result.copies else "not significant", tone),
+            f"p = {number(result.copies_pvalue, digits=2)}",
+        ),
+        (
+            f"Training {rows} reproduced",
+            f"at least {number(result.copies_low)}",
+            f"{percent(round(result.share_low, 3))} of {number(result.train_units)}, at "
+            f"{percent(result.level)}",
+        ),
+        (
+            f"Depends on the training {rows}",
+            Tag("yes", "open") if depends else Tag("not significant", "good"),
+            f"p = {number(result.pvalue, digits=2)}",
+        ),
     )
     page.add(
         Section(

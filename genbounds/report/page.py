@@ -80,6 +80,15 @@ FORMATTED = re.compile(
 """A number at the start of a text: of a share, of an interval, of a score with its interval."""
 
 
+FOOT = "Made by genbounds. The page is complete in itself: it loads nothing from anywhere."
+"""The last line of every page."""
+
+
+def answer_page(title: str, lead: str, *facts: tuple[str, Cell, str]) -> Page:
+    """Return a command's page: its question, the answer, and key figures with their remarks."""
+    return Page(title, lead, Facts(items=facts), FOOT)
+
+
 def write_page(path: str | os.PathLike[str], page: Page) -> None:
     """Write `page` to an HTML file at `path`, whole or not at all.
 

@@ -10,7 +10,6 @@ from genbounds.report.blocks import (
     Block,
     Cell,
     Code,
-    Facts,
     Formula,
     Link,
     Name,
@@ -33,7 +32,7 @@ from genbounds.report.figures import (
     tightness_plot,
     verdict,
 )
-from genbounds.report.page import Page, Section
+from genbounds.report.page import Page, Section, answer_page
 from genbounds.report.wording import (
     TOGETHER,
     assumption_lines,
@@ -85,9 +84,6 @@ FORMS = {
 }
 """What the form of a statement means."""
 
-FOOT = "Made by genbounds. The page is complete in itself: it loads nothing from anywhere."
-"""The last line of every page."""
-
 
 def score_page(
     scores: Mapping[str, Score],
@@ -123,11 +119,6 @@ def score_page(
     warnings = [*warnings, *(() if ranking is None else ranking.warnings)]
     best = next(iter(scores)) if ranking is None else ranking.best
     score = scores[best]
-    page = Page(
-        title=f"{title} of {count(len(scores), 'model')}",
-        lead=_score_lead(best, score, title, ranking),
-        foot=FOOT,
-    )
     at = f"{percent(level)} interval"
     facts: list[tuple[str, Cell, str]] = [
         ("Model", Name(best), f"n = {number(score.n)}")
@@ -140,7 +131,11 @@ def score_page(
     if reference is not None:
         remark = f"{at} {interval(reference.low, reference.high)}"
         facts.append(("Real data", reference.value, remark))
-    page.facts = Facts(items=facts)
+    page = answer_page(
+        f"{title} of {count(len(scores), 'model')}",
+        _score_lead(best, score, title, ranking),
+        *facts,
+    )
     figure = (
         score_plot(scores, metric=metric, level=level) if ranking is None else rank_plot(ranking)
     )
@@ -221,11 +216,10 @@ def warning_blocks(
 def basis(scores: Mapping[str, Score]) -> list[Block]:
     """Return what the intervals assume and, behind a fold, how each score was computed."""
     assumed = assumption_lines(scores)
-    found: list[Block] = []
-    if assumed:
-        found.append(Notes(items=assumed, title="What these intervals assume"))
-    methods = Notes(items=method_lines(scores), title="How each score was computed", folded=True)
-    return [*found, methods]
+    return [
+        Notes(items=assumed, title="What these intervals assume"),
+        Notes(items=method_lines(scores), title="How each score was computed", folded=True),
+    ]
 
 
 def select_page(selection: Selection, *, warnings: Sequence[Diagnostic] = ()) -> Page:
@@ -246,32 +240,28 @@ def select_page(selection: Selection, *, warnings: Sequence[Diagnostic] = ()) ->
     total = count(selection.total_samples, "sample")
     if selection.certified:
         lead = f"{best} {are} the best {of} from {total}, {selection.verdict}."
-        answer = Tag("certified", "good")
     elif not left:
         lead = "Every model was set aside: there is no answer."
-        answer = Tag("not certified", "open")
     else:
         lead = f"{best} {are} ahead {of}, but {total} do not certify that at {at}."
-        answer = Tag("not certified", "open")
-    page = Page(title="Which model is best?", lead=lead, foot=FOOT)
-    page.facts = Facts(
-        items=[
-            (
-                "Best" if selection.certified else "Ahead",
-                Name(selection.best) if left else "no model",
-                title,
-            ),
-            (
-                "Answer",
-                answer,
-                f"at {at}" + ("" if selection.certified else f"; {stop_reason(selection.stopped)}"),
-            ),
-            (
-                "Samples",
-                selection.total_samples,
-                f"in {count(selection.steps, 'step')}, policy {selection.policy}",
-            ),
-        ]
+    page = answer_page(
+        "Which model is best?",
+        lead,
+        (
+            "Best" if selection.certified else "Ahead",
+            Name(selection.best) if left else "no model",
+            title,
+        ),
+        (
+            "Answer",
+            certificate(selection.certified),
+            f"at {at}" + ("" if selection.certified else f"; {stop_reason(selection.stopped)}"),
+        ),
+        (
+            "Samples",
+            selection.total_samples,
+            f"in {count(selection.steps, 'step')}, policy {selection.policy}",
+        ),
     )
     steps, spent = spending(selection)
     page.add(
@@ -292,14 +282,21 @@ def select_page(selection: Selection, *, warnings: Sequence[Diagnostic] = ()) ->
             "The intervals of all arms, at all times of the run, hold together with probability "
             f"{percent(selection.confidence)}."
         )
-    if selection.set_aside:
-        rows = [
-            (Name(arm), display(reason, limit=300)) for arm, reason in selection.set_aside.items()
-        ]
-        blocks.append(Table(("Arm", "Why"), rows, "Arms that were set aside"))
+    blocks += set_aside(selection.set_aside)
     blocks = [*warning_blocks(selection.scores, warnings), *blocks, *basis(selection.scores)]
     blocks.append(Notes(items=selection.notes, title="What the answer assumes"))
     return page.add(Section("Scores at the end", blocks))
+
+
+def set_aside(arms: Mapping[str, str]) -> list[Block]:
+    """Return the arms that were set aside, and why, if there are any."""
+    rows = [(Name(arm), display(why, limit=300)) for arm, why in arms.items()]
+    return [Table(("Arm", "Why"), rows, "Arms that were set aside")] if rows else []
+
+
+def certificate(certified: bool) -> Tag:
+    """Return whether an answer is certified, as a coloured word."""
+    return Tag("certified", "good") if certified else Tag("not certified", "open")
 
 
 def spending(selection: Selection) -> tuple[list[int], dict[str, list[int]]]:
@@ -333,13 +330,12 @@ def audit_page(document: Mapping[str, Any], *, bounds: Mapping[str, Bound] | Non
         if not refuted
         else f"{refuted} failed more often than allowed."
     )
-    page = Page(title="Do the inequalities hold as printed?", lead=lead, foot=FOOT)
-    page.facts = Facts(
-        items=[
-            ("Refuted", refuted, "with a counterexample each"),
-            ("Not refuted", counts["upheld"], "in no test did they fail more often than allowed"),
-            ("Vacuous", counts["vacuous"], "never violated, but the bound says nothing"),
-        ]
+    page = answer_page(
+        "Do the inequalities hold as printed?",
+        lead,
+        ("Refuted", refuted, "with a counterexample each"),
+        ("Not refuted", counts["upheld"], "in no test did they fail more often than allowed"),
+        ("Vacuous", counts["vacuous"], "never violated, but the bound says nothing"),
     )
     verdicts = Table(
         columns=("Statement", "Verdict", "Tightness", "Form", "Cases", "Source"),
@@ -382,17 +378,16 @@ def statement_page(bound: Bound, row: Mapping[str, Any]) -> Page:
     row : mapping
         Its row of an audit.
     """
-    page = Page(title=bound.id, lead=bound.claim, foot=FOOT)
-    page.facts = Facts(
-        items=[
-            ("Verdict", verdict(row["verdict"]), "of a quick audit"),
-            ("Form", bound.form, FORMS[bound.form]),
-            (
-                "Tightness",
-                row["tightness"],
-                "width over the smallest one that would hold; 1 is perfect",
-            ),
-        ]
+    page = answer_page(
+        bound.id,
+        bound.claim,
+        ("Verdict", verdict(row["verdict"]), "of a quick audit"),
+        ("Form", bound.form, FORMS[bound.form]),
+        (
+            "Tightness",
+            row["tightness"],
+            "width over the smallest one that would hold; 1 is perfect",
+        ),
     )
     constants = [(Code(name), short(value)) for name, value in bound.constants.items()]
     return page.add(

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from genbounds._text import count, interval, number, percent, short
-from genbounds.report.blocks import Cell, Facts, Notes, Tag, Tone
+from genbounds.report.blocks import Cell, Notes, Tag, Tone
 from genbounds.report.figures import track_plot
-from genbounds.report.page import Page, Section
-from genbounds.report.pages import FOOT, basis, warning_blocks
+from genbounds.report.page import Page, Section, answer_page
+from genbounds.report.pages import basis, warning_blocks
 from genbounds.report.wording import metric_title
 from genbounds.results import Diagnostic
 
@@ -31,11 +31,6 @@ def track_page(track: Track, *, warnings: Sequence[Diagnostic] = ()) -> Page:
     title = metric_title(track.metric)
     kept = track.kept
     value = f"{number(kept.score.value)} {interval(kept.score.low, kept.score.high)}"
-    page = Page(
-        title="Is training still improving?",
-        lead=f"{track.summary} Keep step {short(track.best)}: {title} {value}.",
-        foot=FOOT,
-    )
     how = "from fresh rows" if kept.fresh else "corrected for the choice"
     looks = count(len(track.looks), "look")
     facts: list[tuple[str, Cell, str]] = [
@@ -47,7 +42,11 @@ def track_page(track: Track, *, warnings: Sequence[Diagnostic] = ()) -> Page:
         ("Keep step", short(track.best), f"the best of {looks} by {title}"),
         (title, kept.score.value, f"{interval(kept.score.low, kept.score.high)}, {how}"),
     ]
-    page.facts = Facts(items=facts)
+    page = answer_page(
+        "Is training still improving?",
+        f"{track.summary} Keep step {short(track.best)}: {title} {value}.",
+        *facts,
+    )
     named = {f"step {short(step)}": score for step, score in track.scores.items()}
     found = [*warnings, *track.warnings]
     page.add(

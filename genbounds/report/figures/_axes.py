@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from genbounds._text import short
 from genbounds.report._canvas import COLOUR, SERIES, Canvas
+from genbounds.results import Score
 
 if TYPE_CHECKING:
-    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
 
@@ -121,48 +121,46 @@ def series_style(index: int) -> dict[str, Any]:
     }
 
 
-def beside(axes: Axes, row: int, text: str) -> None:
+def label(axes: Axes, text: str, place: tuple[float, float], right: float, **style: Any) -> None:
+    """Write `right` pixels beside a place."""
+    style = {"va": "center", "xytext": (right, 0), "textcoords": "offset points"} | style
+    axes.annotate(text, place, **style)
+
+
+def beside(axes: Axes, height: float, text: str, **style: Any) -> None:
     """Write at the right end of a row."""
-    axes.annotate(
-        text,
-        (1.0, row),
-        xycoords=axes.get_yaxis_transform(),
-        xytext=(8, 0),
-        textcoords="offset points",
-        va="center",
-        color=COLOUR["muted"],
-    )
+    style = {"color": COLOUR["muted"], "xycoords": axes.get_yaxis_transform()} | style
+    label(axes, text, (1.0, height), 8, **style)
 
 
-def heading(axes: Axes, text: str) -> None:
-    """Write above what `beside` writes."""
-    axes.annotate(
-        text,
-        (1.0, 1.0),
-        xycoords="axes fraction",
-        xytext=(8, 6),
-        textcoords="offset points",
-        color=COLOUR["muted"],
-    )
+def band(
+    axes: Axes, places: Sequence[float], scores: Sequence[Score], floor: float, colour: str
+) -> None:
+    """Shade between the ends of the intervals of `scores`, where they are known."""
+    ends = [(max(score.low, floor), max(score.high, floor)) for score in scores]
+    known = [all(map(math.isfinite, pair)) for pair in ends]
+    lows, highs = zip(*ends, strict=True)
+    axes.fill_between(places, lows, highs, where=known, color=colour, alpha=0.16, linewidth=0)
 
 
 def interval_mark(
-    axes: Axes,
+    canvas: Canvas,
     row: int,
     ends: tuple[float, float, float],
     *,
     role: str,
     mark: str,
+    tip: str,
     zero: float = -math.inf,
-) -> Artist:
-    """Draw value and interval in one row; return the mark, for its tip.
+) -> None:
+    """Draw value and interval in one row.
 
     An arrow at an end: the interval goes on beyond the axis, or to 0 on a logarithmic one.
 
     Parameters
     ----------
-    axes : Axes
-        With its limits set.
+    canvas : Canvas
+        The limits of its axes are set.
     row : int
     ends : tuple of float
         Low end, value, high end.
@@ -170,9 +168,12 @@ def interval_mark(
         Of the colour.
     mark : {"filled", "open", "cross"}
         A cross has a dashed line.
+    tip : str
+        Shown when the pointer rests on the value.
     zero : float
         Where on the axis smaller numbers are drawn.
     """
+    axes = canvas.figure.axes[0]
     left, right = axes.get_xlim()
     left = max(left, zero)
     colour = COLOUR[role]
@@ -189,7 +190,7 @@ def interval_mark(
             if beyond:
                 axes.plot(place, row, arrow, color=colour, markersize=7, clip_on=False)
     shape = ">" if value > right else "X" if mark == "cross" else "o"
-    (found,) = axes.plot(
+    (value_mark,) = axes.plot(
         min(max(value, left), right),
         row,
         shape,
@@ -200,4 +201,4 @@ def interval_mark(
         clip_on=False,
         zorder=4,
     )
-    return found
+    canvas.tip(value_mark, tip)

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from genbounds._text import count, interval, number, percent, short, shown
-from genbounds.report._canvas import COLOUR, WIDE, Canvas, draw, left_margin, rows_axes
+from genbounds.report._canvas import COLOUR, WIDE, Canvas, drawn, left_margin, rows_axes
 from genbounds.report.blocks import Figure, Name, Table, Tag
 from genbounds.report.figures._axes import DASHED, few_ticks, interval_mark
 from genbounds.report.wording import lead_of
@@ -62,10 +62,8 @@ def difference_matrix(ranking: Ranking) -> Figure:
             axes.plot(index, index, ".", color=COLOUR["muted"], markersize=2)
         return canvas
 
-    wide, narrow = draw(picture)
-    return Figure(
-        wide=wide,
-        narrow=narrow,
+    return drawn(
+        picture,
         alt=(
             f"Matrix of {count(len(pairs), 'pair')} of {k} models; {significant} differ "
             f"significantly, {len(pairs) - significant} do not."
@@ -149,7 +147,17 @@ def gap_plot(ranking: Ranking) -> Figure:
         margin = 0.04 * (high - low) or 1.0
         axes.set_xlim(low - margin, high + margin)
         for row, (name, pair, lead) in enumerate(zip(others, pairs, leads, strict=True)):
-            _gap_mark(canvas, axes, row, name, lead, certain=pair.distinguishable)
+            certain = pair.distinguishable
+            value, *limits = lead
+            tip = f"{shown(name)}: {number(value)} behind {interval(*limits)}"
+            interval_mark(
+                canvas,
+                row,
+                (limits[0], value, limits[1]),
+                role="muted" if certain else "accent",
+                mark="open" if certain else "filled",
+                tip=tip if certain else f"{tip}, may be as good",
+            )
         axes.axvline(none, **DASHED)
         few_ticks(axes.xaxis, 5)
         axes.set_xlabel(
@@ -157,16 +165,14 @@ def gap_plot(ranking: Ranking) -> Figure:
         )
         return canvas
 
-    wide, narrow = draw(picture)
     open_ones = sum(not pair.distinguishable for pair in pairs)
     what = (
         f"The score of {shown(first)} as a multiple of each other model's."
         if ranking.log_scale
         else f"How far each model is behind {shown(first)}."
     )
-    return Figure(
-        wide=wide,
-        narrow=narrow,
+    return drawn(
+        picture,
         alt=(
             f"How far {count(len(others), 'other model')} lie behind {shown(first)}, with "
             f"simultaneous intervals; {open_ones} of them may be as good."
@@ -188,27 +194,6 @@ def gap_plot(ranking: Ranking) -> Figure:
 
 def _answer(pair: Difference) -> Tag:
     return Tag("yes", "good") if pair.distinguishable else Tag("no")
-
-
-def _gap_mark(
-    canvas: Canvas,
-    axes: Axes,
-    row: int,
-    name: str,
-    lead: tuple[float, float, float],
-    *,
-    certain: bool,
-) -> None:
-    value, low, high = lead
-    drawn = interval_mark(
-        axes,
-        row,
-        (low, value, high),
-        role="muted" if certain else "accent",
-        mark="open" if certain else "filled",
-    )
-    tip = f"{shown(name)}: {number(value)} behind {interval(low, high)}"
-    canvas.tip(drawn, tip if certain else f"{tip}, may be as good")
 
 
 def _check_several(ranking: Ranking) -> None:

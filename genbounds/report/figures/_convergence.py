@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from genbounds._text import interval, number, percent, shown
-from genbounds.report._canvas import COLOUR, SERIES, WIDE, Canvas, draw
+from genbounds.report._canvas import COLOUR, SERIES, WIDE, Canvas, drawn
 from genbounds.report.blocks import Cell, Figure, Name, Table
 from genbounds.report.figures._axes import (
     DASHED,
+    band,
     few_ticks,
     legend,
     log_axis,
@@ -68,22 +69,20 @@ def convergence_plot(
         floor = upright_scale(canvas, axes, scores, settled)
         # The first on top.
         for index, (label, points) in reversed(list(enumerate(series.items()))):
-            _growth(canvas, axes, label, points, index, floor, band=len(series) <= BANDS)
+            _growth(canvas, axes, label, points, index, floor, banded=len(series) <= BANDS)
         if truth is not None:
             axes.axhline(truth, **DASHED)
         axes.set_xlabel("samples n")
         axes.set_ylabel(title)
         return canvas
 
-    wide, narrow = draw(picture)
     rows: list[tuple[Cell, ...]] = [
         (Name(label), n, s.value, s.low, s.high)
         for label, points in series.items()
         for n, s in points
     ]
-    return Figure(
-        wide=wide,
-        narrow=narrow,
+    return drawn(
+        picture,
         alt=f"{title} against the number of samples. "
         + " ".join(
             f"{shown(label)}: {number(points[-1][1].value)} at n = {number(points[-1][0])}."
@@ -115,19 +114,14 @@ def _growth(
     index: int,
     floor: float,
     *,
-    band: bool,
+    banded: bool,
 ) -> None:
     """Draw one line of estimates, with their intervals as a band; pale if beyond the legend."""
     style = series_style(index) if index < SERIES else {"color": COLOUR["grid"], "marker": "o"}
     sizes = [n for n, _ in points]
     values = [max(score.value, floor) for _, score in points]
-    if band:
-        ends = [(max(s.low, floor), max(s.high, floor)) for _, s in points]
-        known = [all(map(math.isfinite, pair)) for pair in ends]
-        lows, highs = zip(*ends, strict=True)
-        axes.fill_between(
-            sizes, lows, highs, where=known, color=style["color"], alpha=0.16, linewidth=0
-        )
+    if banded:
+        band(axes, sizes, [score for _, score in points], floor, style["color"])
     axes.plot(sizes, values, color=style["color"], linewidth=1.6)
     for (n, score), value in zip(points, values, strict=True):
         (mark,) = axes.plot(n, value, **(style | {"linestyle": "none"}))

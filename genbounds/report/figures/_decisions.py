@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from genbounds._text import interval, number, percent, short, shown
-from genbounds.report._canvas import COLOUR, WIDE, Canvas, draw, rows_axes
+from genbounds.report._canvas import COLOUR, WIDE, Canvas, drawn, rows_axes
 from genbounds.report.blocks import Figure, Name, Table, Tag, Tone
 from genbounds.report.figures._axes import (
     DASHED,
@@ -39,6 +39,7 @@ def gate_plot(verdict: Verdict) -> Figure:
     """
     ends = (verdict.low, verdict.worse_by, verdict.high)
     role = {"pass": "good", "fail": "bad"}.get(verdict.decision, "accent")
+    limits = interval(verdict.low, verdict.high)
     places = [verdict.margin, *([-verdict.margin] if verdict.equivalence else [])]
 
     def picture(width: float) -> Canvas:
@@ -53,11 +54,13 @@ def gate_plot(verdict: Verdict) -> Figure:
             axes.axvspan(left, -verdict.margin, **shade)
         for place in places:
             axes.axvline(place, **DASHED)
-        drawn = interval_mark(
-            axes, 0, ends, role=role, mark="filled" if verdict.reliable else "cross"
-        )
-        canvas.tip(
-            drawn, f"worse by {number(verdict.worse_by)} {interval(verdict.low, verdict.high)}"
+        interval_mark(
+            canvas,
+            0,
+            ends,
+            role=role,
+            mark="filled" if verdict.reliable else "cross",
+            tip=f"worse by {number(verdict.worse_by)} {limits}",
         )
         few_ticks(axes.xaxis, 5)
         axes.set_xlabel(
@@ -65,12 +68,9 @@ def gate_plot(verdict: Verdict) -> Figure:
         )
         return canvas
 
-    wide, narrow = draw(picture)
-    limits = interval(verdict.low, verdict.high)
     within = "within the unshaded part" if verdict.equivalence else "before the shaded part"
-    return Figure(
-        wide=wide,
-        narrow=narrow,
+    return drawn(
+        picture,
         alt=(
             f"{shown(verdict.candidate)} is worse than {shown(verdict.baseline)} by "
             f"{number(verdict.worse_by)}, limits {limits}, margin {number(verdict.margin)}."
@@ -112,7 +112,7 @@ def plan_plot(plan: Plan) -> Figure:
     curve = plan.half_widths if plan.powers is None else plan.powers
     wanted = (plan.power if of_power else plan.half_width) or 0.0
     floor = None if of_power or plan.feasible else plan.limit
-    wide, narrow = _curve(
+    picture = _curve(
         plan.sizes.tolist(),
         curve.tolist(),
         label="generated samples n",
@@ -123,9 +123,8 @@ def plan_plot(plan: Plan) -> Figure:
     )
     what = _measured(plan) if plan.gap is None else f"a difference of {short(plan.gap)}"
     rows = [(n, width, *([] if power is None else [power])) for n, width, power in plan.rows()]
-    return Figure(
-        wide=wide,
-        narrow=narrow,
+    return drawn(
+        picture,
         alt=f"Predicted {'power' if of_power else 'half-width'} against n. {plan}.",
         caption=(
             f"Predicted {'power to find' if of_power else 'half-width of the interval for'} {what} "
@@ -152,7 +151,7 @@ def reference_plot(plan: Plan) -> Figure | None:
     sizes, widths = plan.reference_sizes, plan.reference_half_widths
     if sizes is None or widths is None or not widths.min() > 0.0:
         return None
-    wide, narrow = _curve(
+    picture = _curve(
         sizes.tolist(),
         widths.tolist(),
         label="reference samples m",
@@ -163,9 +162,8 @@ def reference_plot(plan: Plan) -> Figure | None:
     )
     generated = "any number of" if plan.n is None else number(plan.n)
     step = max(1, (len(sizes) - 1) // 4)
-    return Figure(
-        wide=wide,
-        narrow=narrow,
+    return drawn(
+        picture,
         alt=f"Predicted half-width against m, with {generated} generated samples.",
         caption=(
             f"Predicted half-width of the interval for {_measured(plan)}, with {generated} samples"
@@ -194,8 +192,8 @@ def _curve(
     wanted: float | None,
     at: float | None,
     floor: float | None,
-) -> tuple[str, str]:
-    """Draw one predicted curve with its target, and the place where it is reached."""
+) -> Callable[[float], Canvas]:
+    """Return what draws one predicted curve with its target, and the place where it is reached."""
 
     def picture(width: float) -> Canvas:
         canvas = Canvas(width, 280 if width == WIDE else 250)
@@ -225,4 +223,4 @@ def _curve(
         axes.set_ylabel(upright)
         return canvas
 
-    return draw(picture)
+    return picture

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from genbounds._text import number
-from genbounds.report._canvas import COLOUR, WIDE, Canvas, draw
+from genbounds.report._canvas import COLOUR, WIDE, Canvas, drawn
 from genbounds.report.blocks import Figure, Table
 from genbounds.report.figures._axes import DASHED, few_ticks, legend
 
@@ -49,12 +49,10 @@ def ratio_plot(result: Memorisation) -> Figure:
         axes.set_ylabel("per real row")
         return canvas
 
-    wide, narrow = draw(picture)
     near, every = result.near, result.every
     rows = f"{result.unit}s"
-    return Figure(
-        wide=wide,
-        narrow=narrow,
+    return drawn(
+        picture,
         alt=(
             f"Ratios of {number(result.n)} generated rows. Of {number(near.hit)} real {rows} with "
             f"near copies {number(near.trained)} were trained on, {number(near.expected)} expected."

@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from genbounds._text import count, interval, number, percent, shown
-from genbounds.report._canvas import Canvas, draw, rows_axes
+from genbounds.report._canvas import Canvas, drawn, rows_axes
 from genbounds.report.blocks import Cell, Figure, Name, Table, Tag, Tone
-from genbounds.report.figures._axes import beside, few_ticks, heading, interval_mark, log_ticks
+from genbounds.report.figures._axes import beside, few_ticks, interval_mark, log_ticks
 from genbounds.report.wording import mark, metric_title
 from genbounds.results import Ranking, Score
 from genbounds.validation import InputError
@@ -86,40 +86,36 @@ def _scores(
         cut.extend(s.low < start < s.value or s.high > stop for s in scored.values())
         for row, (name, score) in enumerate(scored.items()):
             shape = "filled" if name in filled else "open"
-            drawn = interval_mark(
-                axes,
+            tip = f"{shown(name)}: {number(score.value)} {interval(score.low, score.high)}"
+            interval_mark(
+                canvas,
                 row,
                 (score.low, score.value, score.high),
                 role="bad" if not score.reliable else "accent" if name in filled else "muted",
                 mark=shape if score.reliable else "cross",
+                tip=tip if score.reliable else f"{tip}, unreliable",
                 zero=zero,
             )
-            tip = f"{shown(name)}: {number(score.value)} {interval(score.low, score.high)}"
-            canvas.tip(drawn, tip if score.reliable else f"{tip}, unreliable")
             if letters:
                 beside(axes, row, letters[name])
         if letters:
-            heading(axes, "Group")
+            beside(axes, 1.0, "Group", xycoords="axes fraction", xytext=(8, 6), va="baseline")
         axes.set_xlabel(title)
         return canvas
 
-    wide, narrow = draw(picture)
     first = scored[names[0]]
     crosses = any(not score.reliable for score in scored.values())
-    return Figure(
-        wide=wide,
-        narrow=narrow,
-        alt=(
-            f"{title} of {count(len(names), 'model')}. On top: {shown(names[0])} "
-            f"with {number(first.value)}, interval {interval(first.low, first.high)}."
-        ),
-        caption=(
-            f"{title}. Lines are {percent(level)} confidence intervals"
-            + ("; one with an arrow goes on, to 0 or beyond the axis." if any(cut) else ".")
-            + (" Crosses: unreliable, see the warnings." if crosses else "")
-        ),
-        table=_table(scored, letters),
+    alt = (
+        f"{title} of {count(len(names), 'model')}. On top: {shown(names[0])} "
+        f"with {number(first.value)}, interval {interval(first.low, first.high)}."
     )
+    figure = drawn(picture, alt=alt, caption="", table=_table(scored, letters))
+    caption = (
+        f"{title}. Lines are {percent(level)} confidence intervals"
+        + ("; one with an arrow goes on, to 0 or beyond the axis." if any(cut) else ".")
+        + (" Crosses: unreliable, see the warnings." if crosses else "")
+    )
+    return replace(figure, caption=caption)
 
 
 def _table(scored: Mapping[str, Score], letters: Mapping[str, str]) -> Table:

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from genbounds._text import count, number, percent, shown
-from genbounds.report._canvas import COLOUR, SERIES, WIDE, Canvas, draw, left_margin, rows_axes
+from genbounds.report._canvas import COLOUR, SERIES, WIDE, Canvas, drawn, left_margin, rows_axes
 from genbounds.report.blocks import Figure, Name, Table
-from genbounds.report.figures._axes import few_ticks, legend
+from genbounds.report.figures._axes import beside, few_ticks, label, legend
 from genbounds.validation import InputError
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 def samples_plot(samples: Mapping[str, int], *, best: str | None = None) -> Figure:
@@ -42,22 +38,14 @@ def samples_plot(samples: Mapping[str, int], *, best: str | None = None) -> Figu
                 linewidth=1.2,
             )
             canvas.tip(bar, f"{shown(name)}: {count(samples[name], 'sample')}")
-            axes.annotate(
-                canvas.text(number(samples[name])),
-                (samples[name], row),
-                xytext=(5, 0),
-                textcoords="offset points",
-                va="center",
-            )
+            label(axes, canvas.text(number(samples[name])), (samples[name], row), 5)
         few_ticks(axes.xaxis, 4 if canvas.narrow else 7)
         axes.set_xlim(0, max(*samples.values(), 1) * 1.02)
         axes.set_xlabel("samples drawn")
         return canvas
 
-    wide, narrow = draw(picture)
-    return Figure(
-        wide=wide,
-        narrow=narrow,
+    return drawn(
+        picture,
         alt=(
             f"Samples drawn from each of {count(len(names), 'arm')}, {number(total)} together; "
             f"most from {shown(names[0])}, {number(samples[names[0]])}."
@@ -108,7 +96,8 @@ def spending_plot(steps: Sequence[int], spent: Mapping[str, Sequence[int]]) -> F
             )
             canvas.tip(band, f"{shown(name)}: {number(spent[name][-1])} samples at the end")
             if share[-1] > 0.07:  # as high as the text
-                _name_beside(canvas, axes, name, (bottom[-1] + above[-1]) / 2.0)
+                style = {"color": COLOUR["ink"], "va": "center_baseline"}
+                beside(axes, (bottom[-1] + above[-1]) / 2.0, canvas.name(name), **style)
             bottom = above
         few_ticks(axes.xaxis, 4 if canvas.narrow else 7)
         axes.set_yticks([0.0, 0.5, 1.0], [percent(share) for share in (0.0, 0.5, 1.0)])
@@ -118,11 +107,9 @@ def spending_plot(steps: Sequence[int], spent: Mapping[str, Sequence[int]]) -> F
         axes.set_ylim(0.0, 1.0)
         return canvas
 
-    wide, narrow = draw(picture)
     points = sorted({round(i * (len(steps) - 1) / 9) for i in range(10)})
-    return Figure(
-        wide=wide,
-        narrow=narrow,
+    return drawn(
+        picture,
         alt=(
             f"Share of the draws that each of {count(len(names), 'arm')} had over time, up to "
             f"{number(steps[-1])} samples in total; most went to {shown(names[0])}."
@@ -137,17 +124,6 @@ def spending_plot(steps: Sequence[int], spent: Mapping[str, Sequence[int]]) -> F
             rows=[(Name(name), *(spent[name][i] for i in points)) for name in names],
             caption="Samples drawn from each arm, by the total",
         ),
-    )
-
-
-def _name_beside(canvas: Canvas, axes: Axes, name: str, height: float) -> None:
-    axes.annotate(
-        canvas.name(name),
-        (1.0, height),
-        xycoords=axes.get_yaxis_transform(),
-        xytext=(8, 0),
-        textcoords="offset points",
-        va="center_baseline",
     )
 
 

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from genbounds._text import count, interval, number, percent, short, shown
-from genbounds.report._canvas import COLOUR, WIDE, Canvas, draw, rows_axes
+from genbounds.report._canvas import COLOUR, WIDE, Canvas, drawn, rows_axes
 from genbounds.report.blocks import Cell, Figure, Table, Tag, Tone
 from genbounds.report.figures._axes import (
     DASHED,
     beside,
     few_ticks,
     interval_mark,
+    label,
     log_axis,
     log_ticks,
 )
@@ -74,11 +75,11 @@ def coverage_plot(points: Sequence[CoveragePoint]) -> Figure:
         # A grossly wrong interval must not squeeze the others: it is shown at the edge.
         edge = min(point.nominal for point in points) - 0.1
         edge = max(edge, min(point.low for point in points) - 0.01)
-        for row, (point, label) in enumerate(zip(points, labels, strict=True)):
+        for row, (point, name) in enumerate(zip(points, labels, strict=True)):
             mark = _coverage_mark(canvas, axes, row, point, edge)
             canvas.tip(
                 mark,
-                f"{shown(label)}: {percent(round(point.measured, 4))} of "
+                f"{shown(name)}: {percent(round(point.measured, 4))} of "
                 f"{count(point.replications, 'interval')}",
             )
         axes.set_xlim(edge, min(1.005, max(max(p.high, p.nominal) for p in points) + 0.01))
@@ -86,10 +87,8 @@ def coverage_plot(points: Sequence[CoveragePoint]) -> Figure:
         axes.set_xlabel("measured coverage")
         return canvas
 
-    wide, narrow = draw(picture)
-    return Figure(
-        wide=wide,
-        narrow=narrow,
+    return drawn(
+        picture,
         alt=(
             f"Measured coverage of {count(len(points), 'kind')} of interval against their nominal "
             "level; "
@@ -119,14 +118,8 @@ def _coverage_mark(
         fill = colour if covered else COLOUR["paper"]
         style: dict[str, Any] = {"color": colour, "markerfacecolor": fill, "markersize": 6}
         return axes.plot(point.measured, row, "o", **style)[0]
-    axes.annotate(
-        canvas.text(percent(round(point.measured, 3))),
-        (edge + 0.003, row),
-        xytext=(9, 0),
-        textcoords="offset points",
-        va="center",
-        color=colour,
-    )
+    share = canvas.text(percent(round(point.measured, 3)))
+    label(axes, share, (edge + 0.003, row), 9, color=colour)
     return axes.plot(edge + 0.003, row, "<", color=colour, markersize=7)[0]
 
 
@@ -154,28 +147,23 @@ def miss_plot(rows: Sequence[Mapping[str, Any]]) -> Figure:
             low, value, high = (
                 worst[key] / worst["claimed"] for key in ("miss_low", "miss", "miss_high")
             )
-            mark = interval_mark(
-                axes,
+            interval_mark(
+                canvas,
                 index,
                 (low, value, high),
                 role=_role(row["verdict"]),
                 mark=VERDICT_MARKS.get(row["verdict"], "open"),
-                zero=MISS_RATIOS[0],
-            )
-            canvas.tip(
-                mark,
-                f"{row['id']}: {number(worst['miss'])} "
+                tip=f"{row['id']}: {number(worst['miss'])} "
                 f"{interval(worst['miss_low'], worst['miss_high'])}, "
                 f"allowed {short(worst['claimed'])}",
+                zero=MISS_RATIOS[0],
             )
         axes.set_xlabel("failures per allowed failure")
         return canvas
 
-    wide, narrow = draw(picture)
     refuted = [row["id"] for row in measured if row["verdict"] == "refuted"]
-    return Figure(
-        wide=wide,
-        narrow=narrow,
+    return drawn(
+        picture,
         alt=(
             f"Failure rates of {count(len(measured), 'statement')} relative to what they allow. "
             f"Refuted: {', '.join(refuted) or 'none'}."
@@ -241,11 +229,9 @@ def claim_plot(row: Mapping[str, Any]) -> Figure:
         axes.set_ylabel("failure rate")
         return canvas
 
-    wide, narrow = draw(picture)
     over = [short(cell["delta"]) for cell in cells if cell["refutes"]]
-    return Figure(
-        wide=wide,
-        narrow=narrow,
+    return drawn(
+        picture,
         alt=(
             f"Failure rate of {row['id']} against its failure probability. Above what is allowed "
             f"at δ = {', '.join(over)}."
@@ -285,27 +271,22 @@ def tightness_plot(rows: Sequence[Mapping[str, Any]]) -> Figure:
         log_axis(canvas, axes, [1.0, *(row["tightness"] for row in known)])
         axes.axvline(1.0, **DASHED)
         for row, entry in enumerate(known):
-            tone = _role(entry["verdict"])
-            axes.hlines(row, 1.0, entry["tightness"], color=COLOUR[tone], linewidth=2)
-            (mark,) = axes.plot(
-                entry["tightness"],
+            width, result = entry["tightness"], entry["verdict"]
+            text = f"{number(width, digits=3)}×"
+            interval_mark(
+                canvas,
                 row,
-                "o",
-                color=COLOUR[tone],
-                markerfacecolor=COLOUR[tone if entry["verdict"] == "refuted" else "paper"],
-                markersize=6.5,
-                markeredgewidth=1.4,
+                (1.0, width, width),
+                role=_role(result),
+                mark=VERDICT_MARKS.get(result, "open"),
+                tip=f"{entry['id']}: {text}",
             )
-            text = f"{number(entry['tightness'], digits=3)}×"
-            canvas.tip(mark, f"{entry['id']}: {text}")
             beside(axes, row, canvas.text(text))
         axes.set_xlabel("width over the smallest one that would hold")
         return canvas
 
-    wide, narrow = draw(picture)
-    return Figure(
-        wide=wide,
-        narrow=narrow,
+    return drawn(
+        picture,
         alt=(
             f"Width of {count(len(known), 'statement')} relative to the width that is needed, from "
             f"{number(known[0]['tightness'], digits=3)} ({known[0]['id']}) to "

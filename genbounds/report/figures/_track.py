@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 from genbounds._text import count, interval, number, percent, short
-from genbounds.report._canvas import COLOUR, WIDE, Canvas, draw
+from genbounds.report._canvas import COLOUR, WIDE, Canvas, drawn
 from genbounds.report.blocks import Cell, Figure, Table, Tag, Tone
-from genbounds.report.figures._axes import DASHED, few_ticks
+from genbounds.report.figures._axes import DASHED, band, few_ticks
 from genbounds.report.figures._convergence import upright_scale
 from genbounds.report.wording import metric_title
 
@@ -53,12 +52,7 @@ def track_plot(track: Track) -> Figure:
         axes.set_xlim(steps[0] - margin, steps[-1] + margin)
         few_ticks(axes.xaxis, 4 if canvas.narrow else 7)
         floor = upright_scale(canvas, axes, scores, [score.value for score in scores])
-        ends = [(max(s.low, floor), max(s.high, floor)) for s in scores]
-        lows, highs = zip(*ends, strict=True)
-        known = [all(map(math.isfinite, pair)) for pair in ends]
-        axes.fill_between(
-            steps, lows, highs, where=known, color=COLOUR["accent"], alpha=0.16, linewidth=0
-        )
+        band(axes, steps, scores, floor, COLOUR["accent"])
         values = [max(score.value, floor) for score in scores]
         axes.plot(steps, values, color=COLOUR["accent"], linewidth=1.6)
         axes.axvline(track.best, **DASHED)
@@ -68,7 +62,6 @@ def track_plot(track: Track) -> Figure:
         axes.set_ylabel(title)
         return canvas
 
-    wide, narrow = draw(picture)
     best = track.scores[track.best]
     states = [look.state for look in looks]
     rows: list[tuple[Cell, ...]] = [
@@ -82,9 +75,8 @@ def track_plot(track: Track) -> Figure:
         )
         for look in looks
     ]
-    return Figure(
-        wide=wide,
-        narrow=narrow,
+    return drawn(
+        picture,
         alt=(
             f"{title} at {count(len(looks), 'step')}, from {number(scores[0].value)} at step "
             f"{short(steps[0])} to {number(scores[-1].value)} at step {short(steps[-1])}; "
