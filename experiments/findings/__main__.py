@@ -1,6 +1,7 @@
 """Audit the whole catalogue and write docs/evidence/findings.md.
 
 python -m experiments.findings --out out/findings
+python -m experiments.findings --only "m25.mean-norm*"  # these alone, into the page as it is
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ import sys
 from pathlib import Path
 
 from experiments.findings.document import document
+from experiments.findings.merge import merged
+from experiments.record import stamp
 from genbounds.bounds import catalog
 from genbounds.simulate import audit
 
@@ -18,6 +21,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--replications", type=int, default=None, help="samples a cell")
     parser.add_argument("--quick", action="store_true", help="1,000 samples a cell")
+    parser.add_argument("--only", nargs="*", default=[], metavar="ID", help="these alone")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--out", type=Path, help="folder that keeps finished work")
@@ -29,6 +33,7 @@ def main() -> None:
             print(f"{done}/{total} {label}", file=sys.stderr)
 
     report = audit(
+        arguments.only,
         replications=arguments.replications,
         quick=arguments.quick,
         seed=arguments.seed,
@@ -37,7 +42,11 @@ def main() -> None:
         progress=progress,
     )
     command = "python -m experiments.findings" + (" --quick" if arguments.quick else "")
-    arguments.file.write_text(document(report, catalog(), command=command), encoding="utf-8")
+    text = document(report, catalog(), command=command)
+    if arguments.only:
+        page = arguments.file.read_text(encoding="utf-8")
+        text = merged(page, text, {row.id for row in report.rows}, stamp())
+    arguments.file.write_text(text, encoding="utf-8")
     print(f"wrote {arguments.file}")
 
 

@@ -91,6 +91,16 @@ def m25_mean_norm() -> tuple[float, float]:
     return tail, delta / 3
 
 
+def m25_mean_norm_as_printed() -> tuple[float, float]:
+    # Σ = I, d = 64, n = 2: n‖μ̂−μ‖² is χ² with 64 degrees of freedom, a Poisson sum.
+    n, d, delta = 2, 64, 0.2
+    log = math.log(6 / delta)
+    width = math.sqrt((math.sqrt(8 * d * log) + 8 * log) / n)
+    half = n * width**2 / 2
+    tail = sum(math.exp(-half) * half**k / math.factorial(k) for k in range(d // 2))
+    return tail, delta / 3
+
+
 def o24_visit_sum_log() -> tuple[float, float]:
     # One generator, one batch of b = 1: n_1 = 1.
     return 1 / 1, 2 * 1 * math.log(1)
@@ -253,6 +263,7 @@ BY_HAND: Mapping[str, Callable[[], tuple[float, float]]] = {
     "o24.covariance-effective-rank": o24_covariance_effective_rank,
     "o24.covariance": o24_covariance,
     "m25.mean-norm": m25_mean_norm,
+    "m25.mean-norm-as-printed": m25_mean_norm_as_printed,
     "o24.visit-sum-log": o24_visit_sum_log,
     "m25.visit-sum-log": m25_visit_sum_log,
     "o24.fd-decomposition": o24_fd_decomposition,

@@ -65,8 +65,9 @@ _COVERAGE = (
     "",
     "* **refuted**: one case is proven where the statement, with the constants printed, fails "
     'within its own assumptions. "Only at δ ≤ …": it fails at no larger failure probability in '
-    "any case tried; at usual ones it may well serve. A theorem whose proof uses a refuted step "
-    "is judged by itself: it may stand by its slack.",
+    "any case tried; at usual ones it may well serve. Where the distribution of the error is known "
+    "the limit is bisected to three digits, else it is the largest δ tried. A theorem whose proof "
+    "uses a refuted step is judged by itself: it may stand by its slack.",
     "* **not refuted**: no case tried contradicts it. How small an error would have been seen is "
     "in [planted errors](planted.md).",
     "* **vacuous**: whatever happens, the statement could not be contradicted where it was tried: "

@@ -8,9 +8,13 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 from experiments.papers.rows import AUDIT, PAPERS, REAL, REAL_IS, Row
+from genbounds.bounds import catalog
+from genbounds.simulate.auditing._proofs import proof_steps
+from genbounds.simulate.auditing._results import Check
 
 ROOT = Path(__file__).parents[2]
 FINDINGS = ROOT / "docs" / "evidence" / "findings.md"
@@ -28,8 +32,18 @@ def command(row: Row) -> str:
     return row.command or f"{AUDIT} {' '.join(row.ids)}"
 
 
+@cache
+def steps(name: str) -> list[Check]:
+    """Exact checks of the steps of a statement's proof."""
+    return proof_steps(catalog()[name])
+
+
 def outcome(row: Row, found: Mapping[str, str]) -> str:
-    """Return the verdicts of a row's statements, and its note."""
+    """Return the verdicts of a row's statements, and its note; of a step, whether it holds."""
+    if row.step:
+        (check,) = (check for check in steps(row.proof) if check.claim.startswith(row.step))
+        said = "holds" if check.holds else f"fails: {check.found}"
+        return f"this step {said}; the statement: {found[row.proof]}"
     said = [f"`{name}` {found[name]}" if len(row.ids) > 1 else found[name] for name in row.ids]
     return "; ".join([*said, row.note] if row.note else said)
 
@@ -47,9 +61,8 @@ def page(found: Mapping[str, str]) -> str:
         "why it is not here. A statement is tried by `genbounds audit ID`. What a verdict covers "
         "is said in [the findings](findings.md).",
         "",
-        "*not refuted*: no violation was found where the audit looked. *refuted*: it fails as "
-        "printed; *(only at δ ≤ …)*: only for error probabilities so small. *vacuous*: true "
-        "because it says nothing, the bound is beyond every possible value.",
+        "*this step …*: an exact check between two lines of a proof, with the audit of the "
+        "statement; that it fails refutes no theorem.",
         "",
         "## With images of your own",
         "",
@@ -67,8 +80,12 @@ def page(found: Mapping[str, str]) -> str:
         ]
         for row in rows:
             where = ", ".join(f"`{name}`" for name in row.ids)
-            if not row.ids:
-                where = f"`{row.file}`; `{command(row)}`"
+            if row.step:
+                where = f"proof of `{row.proof}`"
+            elif not row.ids:
+                where = f"`{command(row)}`"
+                if row.file.removesuffix(".py").replace("/", ".") not in where:
+                    where = f"`{row.file.removeprefix('docs/evidence/')}`; {where}"
             elif row.command:
                 where += f"; `{row.command}`"
             cells = (row.item, row.what, where, outcome(row, found))

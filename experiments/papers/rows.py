@@ -29,6 +29,8 @@ class Row:
         What runs it; empty: the audit of its statements.
     note : str
         Why there is no verdict, or what there is in its place.
+    proof, step : str
+        The statement in whose proof this is a step, and how the claim of its exact check begins.
     """
 
     item: str
@@ -37,6 +39,8 @@ class Row:
     file: str
     command: str = ""
     note: str = ""
+    proof: str = ""
+    step: str = ""
 
 
 def stated(item: str, what: str, ids: str, note: str = "") -> Row:
@@ -46,14 +50,20 @@ def stated(item: str, what: str, ids: str, note: str = "") -> Row:
     return Row(item=item, what=what, ids=names, file=f"{BOUNDS}_{paper}.py", note=note)
 
 
+def step(item: str, what: str, proof: str, begins: str = "") -> Row:
+    """Return the row of a step between the numbered lines of a proof, which is checked exactly."""
+    return Row(item=item, what=what, file="genbounds/simulate/auditing/_proofs.py",
+               command=f"{AUDIT} {proof}", proof=proof, step=begins or item)  # fmt: skip
+
+
 def images(item: str, what: str, data: str, here: str, command: str = REGRET) -> Row:
     """Return the row of a figure of real images, which are not here; `here` is in their place."""
     file = "docs/evidence/regret.md"
-    note = f"{data} cannot be had here: {here}; [how to run it](#with-images-of-your-own)"
+    note = f"{data} are not here: {here}"
     return Row(item=item, what=what, file=file, command=command, note=note)
 
 
-_NORMS = "Gaussian arms with the printed norms of that encoder stand for them"
+_NORMS = "Gaussian arms with the printed norms stand for them"
 _NOISE = "digits with a probability of noise of each arm stand for them"
 _POSTERIORS = "Dirichlet posteriors, and the digits' generators, stand for them"
 _DIALS = "no recorded study has the dial of truncation 0.01 … 0.1 on real images"
@@ -61,26 +71,32 @@ _DIALS = "no recorded study has the dial of truncation 0.01 … 0.1 on real imag
 O24 = (
     stated("Theorem 5.1 (7)", "optimistic FID", "o24.fd-bonus"),
     Row(item="Algorithm 1", what="FID-UCB", file=POLICIES + "_fid_ucb.py", command=REGRET,
-        note="built; regret measured in docs/evidence/regret.md; "
+        note="built; regret measured in regret.md; "
         "norms are refreshed as the sample grows"),
     stated("Theorem 5.2", "regret of FID-UCB", "o24.fid-ucb-regret"),
     stated("Theorem 6.1 (14)", "optimistic IS", "o24.is-bound"),
     Row(item="Algorithm 2", what="IS-UCB", file=POLICIES + "_is_ucb.py", command=REGRET,
-        note="built; regret measured in docs/evidence/regret.md"),
+        note="built; regret measured in regret.md"),
     stated("Theorem 6.2 (15)", "regret of IS-UCB", "o24.is-ucb-regret",
            "the order in T; the factors G, d, m and Δ of the bound are not fitted"),
     stated("Theorem A.1 (16)", "decomposition of FD", "o24.fd-decomposition"),
+    step("(17)", "squared distance of the means", "o24.fd-decomposition"),
+    stated("(18), Theorem A.3", "trace of the root", "m25.trace-root-perturbation"),
+    step("(19)", "trace of the covariance, split in two", "o24.fd-decomposition"),
+    step("(20)", "its largest coordinate, by Lemma E.5", "o24.fd-decomposition"),
+    step("(21)", "the spread about either mean", "o24.fd-decomposition"),
     stated("A.2, first inequalities", "visits and samples",
            "o24.visit-sum-power o24.visit-sum-log"),
     stated("A.2, second inequalities", "samples and horizon",
            "o24.visit-total-power o24.visit-total-log"),
     stated("Lemma A.2 (22), (27)", "norm of the mean", "o24.mean-norm",
            "(27) is its square"),
+    step("(25)", "norm of the diagonal D, by Lemma E.10", "o24.mean-norm"),
+    step("(26)", "largest pair of means, by Lemma E.11", "o24.mean-norm"),
     stated("Lemma A.2 (23)", "covariance", "o24.covariance"),
     stated("(28)", "split of the covariance", "m25.covariance-split",
            "the same inequality in M25"),
     stated("(29)", "Lemma E.7 with σ² = max Σ_ii", "o24.covariance-effective-rank"),
-    stated("Theorem A.3", "trace of the root", "m25.trace-root-perturbation"),
     stated("Theorem B.1", "clipping is optimistic", "m25.clip-optimism"),
     stated("Lemma B.2", "optimistic marginal entropy", "m25.optimistic-entropy"),
     stated("D.3, mean", "norm of the mean by dimension", "o24.naive-mean-norm"),
@@ -100,17 +116,13 @@ O24 = (
     stated("Lemma E.10", "square of a mean", "o24.squared-mean"),
     stated("Lemma E.11", "product of means", "o24.product-of-means"),
     stated("Lemma E.12", "order of inverses", "m25.inverse-order"),
-    images("Figure 1", "FID-UCB, Inception", "CIFAR-10, ImageNet and FFHQ", _NORMS),
-    images("Figure 2", "FID-UCB, truncated FFHQ", "FFHQ", _DIALS),
+    images("Figures 1, 5, 6", "FID-UCB, three encoders", "CIFAR-10, ImageNet and FFHQ", _NORMS),
+    images("Figures 2, 7", "FID-UCB, truncated models", "FFHQ and AFHQ Dog", _DIALS),
     images("Figure 3", "IS-UCB", "CIFAR-10, ImageNet and FFHQ", _POSTERIORS),
-    images("Figure 4", "IS-UCB, truncated FFHQ", "FFHQ", _DIALS),
-    images("Figure 5", "FID-UCB, another encoder", "CIFAR-10, ImageNet and FFHQ", _NORMS),
-    images("Figure 6", "FID-UCB, a third encoder", "CIFAR-10, ImageNet and FFHQ", _NORMS),
-    images("Figure 7", "FID-UCB, truncated AFHQ", "AFHQ Dog", _DIALS),
+    images("Figures 4, 9", "IS-UCB, truncated models", "FFHQ and AFHQ", _DIALS),
     Row(item="Figure 8", what="images queried by IS-UCB", file="experiments/digits/picks.py",
         command="python -m experiments.digits.picks",
         note="a sheet of the digits' generators; FFHQ cannot be had here"),
-    images("Figure 9", "IS-UCB, truncated AFHQ", "AFHQ", _DIALS),
 )  # fmt: skip
 
 O24_EARLIER = (
@@ -124,26 +136,32 @@ M25 = (
     Row(item="Remark 1", what="bonus from a known norm", file=POLICIES + "_fd_ucb.py",
         command=AUDIT + " m25.fd-bounded-bonus",
         note="built: `FdUcb(radius=…)`, the bonus of Theorem 5 with Tr Σ and ‖Σ‖ at C²"),
+    Row(item="Protocol 1", what="online evaluation and selection", file="genbounds/select/_loop.py",
+        command=REGRET, note="built: `gb.select.run`"),
     Row(item="Algorithm 1", what="FD-UCB", file=POLICIES + "_fd_ucb.py", command=REGRET,
-        note="built: `FdUcb(as_published=True)`, pick by pick; docs/evidence/regret.md has the "
+        note="built: `FdUcb(as_published=True)`, pick by pick; regret.md has the "
         "regret of `FdUcb()` and with printed constants, norms refreshed as the sample grows"),
     stated("(11)", "error of the marginal", "m25.marginal-class"),
     stated("Theorem 2 (13)", "optimistic IS", "m25.is-bound"),
     Row(item="Algorithm 2", what="IS-UCB", file=POLICIES + "_is_ucb.py", command=REGRET,
-        note="built; regret measured in docs/evidence/regret.md"),
+        note="built; regret measured in regret.md"),
     stated("Theorem 3 (14)", "regret of FD-UCB", "m25.fd-ucb-regret",
            "the order in T"),
     Row(item="(15) to (17)", what="D₁, D₂, D₃", file="experiments/selection/factors.py",
         command="python -m experiments.selection.factors",
         note="constants inside an order; the powers of G, b and D₁ in the regret are fitted in "
-        "docs/evidence/regret.md"),
+        "regret.md"),
     stated("A.2, first inequalities", "visits and picks",
            "m25.visit-sum-power m25.visit-sum-log"),
     stated("A.2, n_t as counted", "visits after a burn-in", "m25.visit-sum-power-as-counted"),
     stated("A.2, second inequalities", "picks and horizon",
            "m25.visit-total-power m25.visit-total-log"),
     stated("Theorem 4 (18)", "decomposition of FD", "m25.fd-decomposition"),
-    stated("Lemma 1 (23)", "norm of the mean", "m25.mean-norm"),
+    step("(19)", "squared distance of the means", "m25.fd-decomposition"),
+    step("(21)", "trace of the sample covariance", "m25.fd-decomposition"),
+    step("(22)", "trace of the covariance, split in two", "m25.fd-decomposition"),
+    stated("Lemma 1 (23)", "norm of the mean", "m25.mean-norm-as-printed m25.mean-norm",
+           "the second is its square"),
     stated("Lemma 1 (24)", "covariance", "m25.covariance"),
     stated("(25)", "split of the covariance", "m25.covariance-split"),
     stated("(26), Lemma 6 (33)", "covariance by effective rank", "m25.covariance-effective-rank"),
@@ -154,7 +172,7 @@ M25 = (
     Row(item="(29)", what="covariance of bounded features", file=BOUNDS + "_frechet.py",
         command=AUDIT + " m25.fd-bounded-bonus",
         note="(26) and (28) added, as Δ₂ inside m25.fd-bounded-bonus; no row of its own"),
-    stated("Lemma 2 (30)", "trace of the root", "m25.trace-root-perturbation"),
+    stated("(20), Lemma 2 (30)", "trace of the root", "m25.trace-root-perturbation"),
     Row(item="Definitions 1 to 3", what="sub-Gaussian, sub-exponential",
         file=BOUNDS + "_assumptions.py", command=AUDIT + " m25.sub-exponential-mean",
         note="definitions: assumptions of the statements"),
@@ -173,30 +191,22 @@ M25 = (
     stated("Lemma 10", "optimistic marginal entropy", "m25.optimistic-entropy"),
     stated("Lemma 11", "clipping is optimistic", "m25.clip-optimism"),
     stated("Lemma 12", "empirical Bernstein", "m25.empirical-bernstein"),
-    stated("C.3", "bonus from estimates", "m25.fd-bonus-plug-in"),
+    stated("C.3", "bonus from estimates", "m25.fd-bonus-plug-in m25.fd-bonus-plug-in-program",
+           "θ_ij of Cai & Liu; of the authors' program and of `FdUcb`"),
     stated("C.4, FD", "naive bonus of FD", "m25.fd-naive-bonus"),
     stated("C.4, IS", "naive bound on IS", "m25.is-naive-bound"),
-    *(
-        Row(item=f"Table {number}", what=f"norms of {encoder} features",
-            file="experiments/selection/norms.py", command="python -m experiments.selection.norms",
-            note="arms are made of the 5,000-image column; 50 Gaussian rows with those norms stand "
-            "beside the 50-image column: ImageNet and the models' images cannot be had here")
-        for number, encoder in ((1, "Inception"), (2, "CLIP"), (3, "DINOv2"))
-    ),
-    images("Figure 1", "three CIFAR-10 models, the idea", "CIFAR-10", _NORMS),
-    images("Figure 2", "FD-UCB, CLIP", "CIFAR-10, ImageNet and FFHQ", _NORMS),
+    Row(item="Tables 1 to 3", what="norms of features of three encoders",
+        file="experiments/selection/norms.py", command="python -m experiments.selection.norms",
+        note="arms are made of the 5,000-image columns; 50 Gaussian rows with those norms stand "
+        "beside the 50-image columns: ImageNet and the models' images cannot be had here"),
+    images("Figures 1, 5", "FD-UCB on three CIFAR-10 models", "CIFAR-10", _NORMS),
+    images("Figures 2, 7, 8", "FD-UCB, three encoders", "CIFAR-10, ImageNet and FFHQ", _NORMS),
     images("Figure 3", "IS-UCB", "CIFAR-10, ImageNet and FFHQ", _POSTERIORS),
-    images("Figure 4", "IS-UCB, truncated FFHQ", "FFHQ", _DIALS),
-    images("Figure 5", "FD-UCB on three CIFAR-10 models", "CIFAR-10", _NORMS),
+    images("Figures 4, 13", "IS-UCB, truncated models", "FFHQ and AFHQ Dog", _DIALS),
     images("Figure 6", "audio, FAD", "Magnatagatune and VGGish (FAD)", _NOISE, NOISE),
-    images("Figure 7", "FD-UCB, Inception", "CIFAR-10, ImageNet and FFHQ", _NORMS),
-    images("Figure 8", "FD-UCB, DINOv2", "CIFAR-10, ImageNet and FFHQ", _NORMS),
-    images("Figure 9", "truncated models, Inception", "FFHQ and AFHQ", _DIALS),
-    images("Figure 10", "truncated models, DINOv2", "FFHQ and AFHQ", _DIALS),
-    images("Figure 11", "truncated models, CLIP", "FFHQ and AFHQ", _DIALS),
+    images("Figures 9 to 11", "FD-UCB, truncated models", "FFHQ and AFHQ", _DIALS),
     images("Figure 12", "video and audio",
            "MSR-VTT with I3D (FVD) and Magnatagatune with VGGish (FAD)", _NOISE, NOISE),
-    images("Figure 13", "IS-UCB, truncated AFHQ", "AFHQ Dog", _DIALS),
     Row(item="Figure 14", what="batch, κ and threshold of FD-UCB", file="docs/evidence/regret.md",
         command="python -m experiments.selection.regret ablation",
         note="measured on arms with CLIP's norms; CIFAR-10 cannot be had here"),
@@ -285,6 +295,7 @@ V24 = (
            "with the error of App. A.5, a sum under the root"),
     stated("A.5", "Theorem 3(b) as proved, t ≥ C r log n", "v24.nystrom-proof",
            "C universal, as printed"),
+    step("A.5(a), Lemma 2", "the projection, of FKEA's 2t eigenvalues", "v24.fkea", "A.5(a)"),
     stated("Lemma 1", "vector Bernstein", "v24.vector-bernstein"),
     stated("A.1", "Hoffman–Wielandt", "v24.hoffman-wielandt"),
     stated("A.3", "norms in d dimensions", "v24.norm-embedding"),

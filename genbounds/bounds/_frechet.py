@@ -232,8 +232,7 @@ def m25_bounded_bonus(
         c.part("rank"), n, delta, operator, effective_rank, kappa
     )
     mean = 2.0 * (first + sample_mean_gap) * first
-    hoeffding = c["range"] * radius**2 * np.sqrt(np.log(c["union"] / delta) / (2.0 * n))
-    return mean + _root_term(c, reference_root_trace, second) + hoeffding
+    return mean + _root_term(c, reference_root_trace, second) + _range_term(c, n, delta, radius)
 
 
 # --- from estimates -----------------------------------------------------------------------------
@@ -244,16 +243,17 @@ def truncate_entries(covariance: Float, threshold: float) -> Float:
     return np.where(covariance >= threshold, covariance, 0.0)
 
 
-def adaptive_threshold(covariance: Float, n: Any, factor: float) -> Float:
-    """Hard-threshold each off-diagonal entry at factor √(θ_ij log d / n).
+def adaptive_threshold(c: Constants, covariance: Float, n: Any) -> Float:
+    """Hard-threshold each off-diagonal entry at threshold √(θ_ij log d / n).
 
-    θ_ij = σ_ii σ_jj + σ_ij² is the variance of a product of two Gaussian coordinates, the
-    quantity that Cai & Liu (2011) estimate entry by entry.
+    θ_ij = variances σ_ii σ_jj + squares σ_ij². With both 1 it is the variance of a product of two
+    Gaussian coordinates, the quantity that Cai & Liu (2011) estimate entry by entry.
     """
     d = covariance.shape[-1]
     variances = np.diagonal(covariance, axis1=-2, axis2=-1)
-    theta = variances[..., :, None] * variances[..., None, :] + np.square(covariance)
-    keep = np.abs(covariance) >= factor * np.sqrt(theta * np.log(d) / n)
+    theta = c["variances"] * variances[..., :, None] * variances[..., None, :]
+    theta = theta + c["squares"] * np.square(covariance)
+    keep = np.abs(covariance) >= c["threshold"] * np.sqrt(theta * np.log(d) / n)
     return np.where(keep | np.eye(d, dtype=bool), covariance, 0.0)
 
 
@@ -304,7 +304,7 @@ def m25_plugin_bonus(
     reference_root_trace: Any,
 ) -> Any:
     """Bonus of M25 (6) with the norms of the thresholded sample covariance (M25 App. C.3)."""
-    kept = adaptive_threshold(covariance, n, c["threshold"])
+    kept = adaptive_threshold(c, covariance, n)
     trace = np.trace(kept, axis1=-2, axis2=-1)
     trace_square = np.square(kept).sum(axis=(-2, -1))
     operator = cov.operator_norm(kept)

@@ -28,6 +28,7 @@ _MEAN = {"mean_root": 8.0, "mean_linear": 8.0, "mean_union": 6.0}
 _RANK = {"rank_lead": 20.0, "rank_rank": 4.0, "rank_union": 3.0}
 _TRACE = {"perturbation": 8.0, "trace_root": 8.0, "trace_linear": 8.0, "trace_union": 6.0}
 _BONUS = {**_TRACE, **_MEAN, **_RANK}
+_ESTIMATES = {"threshold": 2.0, "kappa": 1.0}
 _BOUNDED = {
     "perturbation": 8.0,
     **_RANK,
@@ -77,6 +78,16 @@ STATEMENTS = (
         latex=r"\|\hat\mu-\mu\|^2 \le \tfrac1n\Bigl("
         r"\sqrt{8\operatorname{Tr}[\Sigma^2]\log\tfrac6\delta}"
         r" + 8\|\Sigma\|\log\tfrac6\delta\Bigr)",
+        source="M25 Lemma 1 (23), squared",
+        failure=1.0 / 3.0,
+    ),
+    means.GAUSSIAN_NORM(
+        "m25.mean-norm-as-printed", means.mean_norm, root=8.0, linear=8.0, union=6.0
+    )(
+        claim="‖μ̂−μ‖ ≤ √((1/n)(√(8 Tr[Σ²] log(6/δ)) + 8‖Σ‖ log(6/δ))) =: Δ_μ, w.p. ≥ 1−δ/3",
+        latex=r"\|\hat\mu-\mu\| \le \sqrt{\tfrac1n\Bigl("
+        r"\sqrt{8\operatorname{Tr}[\Sigma^2]\log\tfrac6\delta}"
+        r" + 8\|\Sigma\|\log\tfrac6\delta\Bigr)}",
         source="M25 Lemma 1 (23)",
         failure=1.0 / 3.0,
     ),
@@ -191,15 +202,38 @@ STATEMENTS = (
         setting="frechet-bounded",
         assumptions=(NORM_BOUNDED, SUB_GAUSSIAN, DEFINITE_REFERENCE, effective_rank_samples(3.0)),
     ),
-    fd.BONUS("m25.fd-bonus-plug-in", fd.m25_plugin_bonus, **_BONUS, threshold=2.0, kappa=1.0)(
-        claim="the bonus of M25 (6) with the norms of the thresholded sample covariance,"
-        " M = 2, κ = 1",
-        latex=r"\mathrm{FD}_n-\mathrm{FD} \le \text{(6) with the norms of }"
-        r"\hat\sigma_{ij}\text{ where }|\hat\sigma_{ij}| \ge"
-        r" M\sqrt{\tfrac{\theta_{ij}\log d}{n}},\;M=2,\;\kappa=1",
-        source="M25 Appendix C.3 for M25 (6), Cai & Liu (2011)",
-        form="plug-in",
-        assumptions=(GAUSSIAN, DEFINITE_REFERENCE, at_least(2), effective_rank_samples(3.0)),
+    *(
+        fd.BONUS(
+            name, fd.m25_plugin_bonus, **_BONUS, **_ESTIMATES, variances=first, squares=second
+        )(
+            claim="the bonus of M25 (6) with the norms of the sample covariance thresholded at"
+            f" M√(θ_ij log d/n), θ_ij = {theta}, M = 2, κ = 1",
+            latex=r"\mathrm{FD}_n-\mathrm{FD} \le \text{(6) with the norms of }"
+            r"\hat\sigma_{ij}\text{ where }|\hat\sigma_{ij}| \ge"
+            r" M\sqrt{\tfrac{\theta_{ij}\log d}{n}},\;M=2,\;\kappa=1,\;"
+            rf"\theta_{{ij}}={latex}",
+            source=f"M25 Appendix C.3 for M25 (6), {source}",
+            form="plug-in",
+            assumptions=(GAUSSIAN, DEFINITE_REFERENCE, at_least(2), effective_rank_samples(3.0)),
+        )
+        for name, theta, latex, first, second, source in (
+            (
+                "m25.fd-bonus-plug-in",
+                "σ̂_iiσ̂_jj + σ̂_ij²",
+                r"\hat\sigma_{ii}\hat\sigma_{jj}+\hat\sigma_{ij}^2",
+                1.0,
+                1.0,
+                "Cai & Liu (2011)",
+            ),
+            (
+                "m25.fd-bonus-plug-in-program",
+                "2σ̂_iiσ̂_jj",
+                r"2\hat\sigma_{ii}\hat\sigma_{jj}",
+                2.0,
+                0.0,
+                "as its authors' program has it",
+            ),
+        )
     ),
     inception.MARGINAL("m25.marginal-class", inception.marginal_class, **inception.MAURER_PONTIL)(
         claim="|p̃_j − p_j| ≤ √((2V_j/n)log(4d/δ)) + 7/(3(n−1))·log(4d/δ) for all j, w.p. ≥ 1−δ/2",

@@ -239,6 +239,11 @@ def mean_norm_squared(c: Constants, n: Any, delta: Any, trace_square: Any, opera
     return (np.sqrt(c["root"] * trace_square * log) + c["linear"] * operator * log) / n
 
 
+def mean_norm(c: Constants, n: Any, delta: Any, trace_square: Any, operator: Any) -> Any:
+    """Root of `mean_norm_squared`: the printed Δ_μ."""
+    return np.sqrt(mean_norm_squared(c, n, delta, trace_square, operator))
+
+
 def bounded_mean_norm(c: Constants, n: Any, delta: Any, d: Any, radius: Any, trace: Any) -> Any:
     """√(factor d C² log(union d/δ)/n + Tr Σ/n), the printed Δ₁."""
     log = np.log(c["union"] * d / delta)

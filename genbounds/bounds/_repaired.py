@@ -110,7 +110,7 @@ STATEMENTS = (
         latex=r"\|\hat\mu-\mu\| \le \sqrt{\tfrac{\operatorname{Tr}\Sigma}{n}}"
         r" + \sqrt{\tfrac{2\|\Sigma\|}{n}\log\tfrac1\delta}",
         source="Borell–Tsirelson–Ibragimov–Sudakov; Boucheron et al. (2013), Theorem 5.6",
-        repairs="m25.mean-norm",
+        repairs="m25.mean-norm-as-printed",
     ),
     means.SQUARED_NORM(
         "repaired.mean-norm-squared",

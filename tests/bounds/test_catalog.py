@@ -140,6 +140,7 @@ PRINTED = {
     "o24.covariance-sub-gaussian": lambda: 2.9 * rank(1),
     "o24.naive-covariance": lambda: 0.37**2 + edge(log(2 / DELTA)),
     "m25.mean-norm": lambda: mean_squared(6),
+    "m25.mean-norm-as-printed": lambda: sqrt(mean_squared(6)),
     "m25.covariance": lambda: 1.7**2 * rank(3) + mean_squared(6),
     "m25.bounded-mean-norm": lambda: sqrt(2 * 6 * 3.1**2 * log(36 / DELTA) / N + 7.0 / N),
     "m25.fd-decomposition": lambda: (
@@ -263,7 +264,7 @@ RATES = {
     "o24.is-ucb-regret": 0.5,
     "m25.is-ucb-regret": 0.5,
 }
-PLUG_IN = {"o24.fd-bonus-plug-in", "m25.fd-bonus-plug-in"}
+PLUG_IN = {"o24.fd-bonus-plug-in", "m25.fd-bonus-plug-in", "m25.fd-bonus-plug-in-program"}
 
 
 def test_holds_every_printed_statement():
@@ -320,6 +321,17 @@ def test_plugin_bonuses_are_the_printed_ones_at_the_estimates():
     expected = catalog()["m25.fd-bonus"].width(n=N, delta=DELTA, **estimates)
     found = catalog()["m25.fd-bonus-plug-in"].width(n=N, delta=DELTA, **Q)
     assert float(found[0]) == pytest.approx(float(expected), rel=1e-13)
+
+
+def test_both_thresholds_of_m25():
+    """0.5 lies between 2 √((2·1.5 + 0.25) log 2 / 50) = 0.425 and 2 √(6 log 2 / 50) = 0.577."""
+    given = {"n": N, "delta": DELTA} | Q
+    whole, diagonal = (
+        given | {"covariance": np.array([[[2.0, entry], [entry, 1.5]]])} for entry in (0.5, 0.0)
+    )
+    gaussian, program = (catalog()[f"m25.fd-bonus-plug-in{name}"] for name in ("", "-program"))
+    assert program.width(**whole) == program.width(**diagonal) == gaussian.width(**diagonal)
+    assert gaussian.width(**whole) > gaussian.width(**diagonal)
 
 
 def test_truncation_drops_negative_entries_as_printed():
@@ -474,7 +486,7 @@ SHARPER = {
     "repaired.chi-square-mean": "o24.chi-square-mean",  # Laurent–Massart
     "repaired.weighted-chi-square": "m25.weighted-chi-square",
     "repaired.mean-norm-exact": "o24.mean-norm",  # weighted χ²
-    "repaired.mean-norm": "m25.mean-norm",  # Borell–TIS
+    "repaired.mean-norm": "m25.mean-norm-as-printed",  # Borell–TIS
     "repaired.covariance-dimension": "o24.covariance-dimension",  # Wainwright
     "repaired.covariance-gordon": "m25.covariance-effective-rank",  # Koltchinskii–Lounici
     "repaired.betting": "m25.empirical-bernstein",
@@ -533,6 +545,16 @@ def quantities_of(bound: Bound):
     return Q | inputs | {"n": N, "delta": DELTA}
 
 
+# Covariances of which a small change of θ_ij decides whether they are kept.
+THETA_ENTRIES = {
+    ("m25.fd-bonus-plug-in", "variances"): 0.4192,
+    ("m25.fd-bonus-plug-in", "squares"): 0.4192,
+    ("m25.fd-bonus-plug-in-program", "variances"): 0.57,
+    ("m25.fd-bonus-plug-in-program", "squares"): 0.578,
+    ("m25.fd-bonus-plug-in-program", "threshold"): 0.55,
+}
+
+
 @pytest.mark.parametrize(
     ("name", "constant"),
     [(name, constant) for name, bound in catalog().items() for constant in bound.constants],
@@ -540,8 +562,10 @@ def quantities_of(bound: Bound):
 def test_every_constant_is_used(name, constant):
     bound = catalog()[name]
     quantities = quantities_of(bound)
-    if name.endswith("plug-in"):
+    if "plug-in" in name:
         quantities |= {"d": 2}
+        entry = THETA_ENTRIES.get((name, constant), 0.4)
+        quantities |= {"covariance": np.array([[[2.0, entry], [entry, 1.5]]])}
         if constant == "truncation":  # a step: one that cuts something
             quantities |= {"reference_operator": 2.0}
     if name == "repaired.fd-bonus-data-driven":
@@ -623,7 +647,7 @@ def test_describes_itself():
 def test_missing_constant_is_named(name):
     """By the name that the bound has for it, those of one part of a formula included."""
     bound = catalog()[name]
-    quantities = quantities_of(bound) | ({"d": 2} if name.endswith("plug-in") else {})
+    quantities = quantities_of(bound) | ({"d": 2} if "plug-in" in name else {})
     for constant in bound.constants:
         left = {key: value for key, value in bound.constants.items() if key != constant}
         with pytest.raises(
@@ -697,6 +721,7 @@ RANK_FACTORS = {
     "o24.covariance-sub-gaussian": 1, "repaired.covariance-effective-rank": 1,
     "o24.covariance": 3, "m25.covariance": 3, "m25.fd-bonus": 3, "m25.fd-naive-bonus": 3,
     "m25.fd-bounded-bonus": 3, "m25.fd-bonus-plug-in": 3, "repaired.covariance": 3,
+    "m25.fd-bonus-plug-in-program": 3,
     "repaired.fd-bonus": 4,
 }  # fmt: skip
 

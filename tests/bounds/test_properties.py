@@ -224,6 +224,7 @@ SCALED = ROTATED | {"gaussian-scalar", "gaussian-sequence", "sub-exponential"}
 # depend on the axes.
 PER_COORDINATE = {
     "m25.fd-bonus-plug-in",
+    "m25.fd-bonus-plug-in-program",
     "o24.naive-mean-norm",
     "o24.mean-norm",
     "o24.covariance-effective-rank",
@@ -242,6 +243,7 @@ OTHER_UNIT = {
     "o24.fd-bonus",
     "o24.fd-bonus-plug-in",
     "m25.fd-bonus-plug-in",
+    "m25.fd-bonus-plug-in-program",
     "m25.fd-naive-bonus",
 }
 

@@ -331,6 +331,23 @@ def test_fd_policies_run(policy):
     assert result.stopped == "budget"
 
 
+def test_the_audited_program_is_what_the_policy_computes():
+    rows = np.random.default_rng(10).normal(size=(400, 4)) + np.random.default_rng(1).normal(
+        0.0, 0.5, size=(400, 1)
+    )
+    reference = Moments(np.zeros(4), np.diag([1.0, 4.0, 9.0, 1.0]))
+    width = catalog()["m25.fd-bonus-plug-in-program"].width(
+        n=400,
+        delta=0.05 / 100,
+        covariance=np.cov(rows, rowvar=False, bias=True),
+        sample_mean_gap=float(np.linalg.norm(rows.mean(axis=0))),
+        reference_root_trace=7.0,
+    )
+    policy = FdUcb(constants="printed", kappa=1.0)
+    expected = FrechetReference(reference).plugin(rows) - float(width)
+    assert policy.index(ucb_state(rows, reference), 0) == pytest.approx(expected, rel=1e-12)
+
+
 # The norms
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import os
 import signal
 import sqlite3
 import subprocess
 import sys
 import time
+from math import erfc, log, sqrt
 
 import numpy as np
 import pytest
@@ -81,6 +83,7 @@ REFUTED = {
     "o24.naive-mean-norm",
     "o24.mean-norm",
     "m25.mean-norm",
+    "m25.mean-norm-as-printed",
     "o24.covariance-dimension",
     "o24.covariance-effective-rank",
     "o24.covariance",
@@ -108,6 +111,22 @@ CHEAP = [
     for name, bound in BOUNDS.items()
     if bound.setting not in DEAR and name != "repaired.mean-norm-exact"
 ]
+
+
+@pytest.mark.parametrize(
+    ("name", "width", "tail"),
+    [
+        ("o24.chi-square-mean", lambda d: sqrt(8 * log(2 / d)), lambda w: erfc(sqrt((1 + w) / 2))),
+        ("o24.squared-mean", lambda d: sqrt(32 * log(2 / d)), lambda w: erfc(sqrt(w / 2))),
+    ],
+)
+def test_where_refutation_begins_is_bisected(name, width, tail):
+    """At n = 1, by hand: it fails at the δ that is named, and no longer one digit further."""
+    delta = verdict(name, replications=20).refuted_from
+    assert f"{delta:.3g}" == f"{delta:.10g}"
+    further = delta + 10.0 ** (math.floor(math.log10(delta)) - 2)
+    assert tail(width(delta)) > delta
+    assert tail(width(further)) < further
 
 
 @pytest.mark.slow

@@ -10,6 +10,7 @@ import pytest
 
 from experiments.findings.by_hand import BY_HAND
 from experiments.findings.document import CONCLUSIONS, SERVES, document, width_ratio
+from experiments.findings.merge import merged
 from genbounds.bounds import catalog
 from genbounds.report.wording import verdict_word
 from genbounds.simulate import audit
@@ -68,6 +69,32 @@ def test_the_text_follows_the_verdicts(report):
     text = document(mended, BOUNDS, command="the command")
     assert verdicts(text)[name] == "not refuted"
     assert f"### `{name}`" not in text
+
+
+def test_statements_that_were_audited_alone_go_into_the_page_of_all():
+    kept, changed = "o24.gaussian-mean", "o24.hoeffding"
+    names = [kept, changed, "repaired.gaussian-mean"]
+    page = document(audit(names, replications=100), BOUNDS, command="the command")
+    wrong = dataclasses.replace(BOUNDS[changed], constants={"factor": 0.05})
+    planted = audit(catalogue={changed: wrong}, replications=100)
+    part = document(planted, BOUNDS, command="the command")
+    text = merged(page, part, {changed}, "Today.")
+    assert verdicts(page) == {kept: "refuted", changed: "not refuted", names[2]: "not refuted"}
+    assert verdicts(text) == verdicts(page) | {changed: "refuted"}
+    assert f"### `{changed}`" in text
+    assert f"### `{kept}`" in text
+    assert "2 statements are refuted, 0 vacuous, 1 not refuted" in text
+    assert f"Since then alone: `{changed}`. Today." in text
+    back = merged(text, page, set(names), "Today.")
+    assert back.split("## What")[1] == page.split("## What")[1]
+
+
+def test_a_statement_that_is_new_to_the_page_stands_with_its_verdict():
+    first = document(audit(["o24.gaussian-mean"], replications=100), BOUNDS, command="c")
+    new = document(audit(["o24.squared-mean"], replications=100), BOUNDS, command="c")
+    text = merged(first, new, {"o24.squared-mean"}, "Today.")
+    assert list(verdicts(text)) == ["o24.gaussian-mean", "o24.squared-mean"]
+    assert "an audit of 2 statements" in text
 
 
 def test_ratio_of_widths(report):

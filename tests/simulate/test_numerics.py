@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import re
+from functools import partial
 
 import numpy as np
 import pytest
@@ -15,7 +17,7 @@ from genbounds.simulate._trials import exact_misses, run_chunk, stream
 from genbounds.simulate.arms._tilting import log_direction_mean, log_sphere_mean
 from genbounds.simulate.auditing._fits import fit_power
 from genbounds.simulate.auditing._importance import lower_limit, rare_misses
-from genbounds.simulate.auditing._proofs import square_tail, sub_exponential_gap
+from genbounds.simulate.auditing._proofs import proof_steps, square_tail, sub_exponential_gap
 from genbounds.simulate.auditing._regret import regret
 from genbounds.simulate.auditing._scenarios import POOLS, Scenario, scenarios_of
 
@@ -29,6 +31,83 @@ def test_the_tail_of_a_square_as_rigorous_intervals():
     assert claimed == pytest.approx(2.0 * math.exp(-8.0))
     least, claimed = square_tail(1.0)
     assert least < claimed  # there 2 e^(−1/8) exceeds one
+
+
+def spread(x, point):
+    return (np.linalg.norm(x - point, axis=1) ** 2).mean()
+
+
+def step(name, begins, **constants):
+    bound = BOUNDS[name]
+    changed = dataclasses.replace(bound, constants={**bound.constants, **constants})
+    (found,) = (one for one in proof_steps(changed) if one.claim.startswith(begins))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "begins"),
+    [("o24.fd-decomposition", line) for line in ("(17)", "(19)", "(21)")]
+    + [("m25.fd-decomposition", line) for line in ("(19)", "(21)", "(22)")],
+)
+def test_steps_that_hold_hold_for_random_vectors_too(name, begins):
+    """The algebra says so; here both sides are numbers."""
+    assert step(name, begins).holds
+    assert not step(name, begins).decisive
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        x, centre, real = rng.normal(size=(4, 3)), rng.normal(size=3), rng.normal(size=3)
+        mean, trace = x.mean(axis=0), rng.exponential()
+        norm, rows = np.linalg.norm, partial(spread, x)
+        error = norm(mean - centre)
+        squares = abs(norm(centre - real) ** 2 - norm(mean - real) ** 2)
+        left, right = {
+            "o24 (17)": (squares, (2 * norm(centre - real) + error) * error),
+            "o24 (19)": (
+                abs(trace - rows(mean)),
+                abs(trace - rows(centre)) + abs(rows(centre) - rows(mean)),
+            ),
+            "o24 (21)": (
+                abs(rows(centre) - rows(mean)),
+                error * (error + 2 * norm(x - mean, axis=1).mean()),
+            ),
+            "m25 (19)": (squares, (error + 2 * norm(mean - real)) * error),
+            "m25 (21)": (rows(mean), rows(centre) - error**2),
+            "m25 (22)": (abs(trace - rows(mean)), abs(trace - rows(centre)) + error**2),
+        }[f"{name[:3]} {begins}"]
+        assert left <= right + 1e-12
+
+
+def test_steps_that_fail_with_the_constants_that_would_do():
+    """(20) at d = 64, (25) and (26) at d = 2,048: by the distributions, beside δ/3 and δ/6."""
+    log = math.log
+    square = stats.chi2.sf(1 + math.sqrt(8 * log(6 * 64 / 0.05)), 1)
+    mean = stats.chi2.sf(math.sqrt(32 * log(12 * 2048 / 0.05)), 1)
+    expected = {
+        "(20)": ("o24.fd-decomposition", 1 - (1 - square) ** 64, {"trace_root": 30.0}),
+        "(25)": ("o24.mean-norm", 1 - (1 - mean) ** 2048, {"inner": 40.0}),
+    }
+    for begins, (name, miss, enough) in expected.items():
+        assert miss > 0.05 / (3 if begins == "(20)" else 6)
+        assert f"probability {miss:.3g} or more" in step(name, begins).found
+        assert not step(name, begins).holds
+        assert step(name, begins, **enough).holds
+
+
+def test_the_largest_pair_of_means_is_not_what_the_lemma_bounds():
+    """1,000 draws: 0.856 were measured; the check names a lower limit, and needs no draws."""
+    found = step("o24.mean-norm", "(26)")
+    means = np.sort(np.abs(np.random.default_rng(0).normal(size=(1000, 2048))), axis=1)
+    rate = (means[:, -1] * means[:, -2] > math.sqrt(8 * math.log(24 * 2048 / 0.05))).mean()
+    named = float(re.search(r"probability ([\d.]+) or more", found.found)[1])
+    assert not found.holds
+    assert 0.05 / 6 < named < rate
+
+
+def test_a_projection_may_leave_a_spectrum_that_is_longer():
+    """V24 A.5(a): 2t equal entries, √(1/2t) away from what is left of themselves."""
+    found = step("v24.fkea", "A.5(a)")
+    assert not found.holds
+    assert f"{math.sqrt(0.1):.3g} > 0" in found.found
 
 
 def log_moment(x):

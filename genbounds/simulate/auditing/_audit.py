@@ -198,6 +198,7 @@ def _row(bound: Bound, replications: int, results: Mapping[str, dict[str, Any]])
     key = _key(bound, "fit", replications) if bound.form == "rate" else _key(bound, "symbolic")
     checks = tuple(Check(**check) for check in results[key]["checks"])
     searched: tuple[SearchResult, ...] = ()
+    edges: dict[str, float] = {}
     cells: tuple[CellResult, ...]
     if bound.form == "rate":
         cells = tuple(verdicts.fitted_cell(check) for check in checks)
@@ -205,8 +206,10 @@ def _row(bound: Bound, replications: int, results: Mapping[str, dict[str, Any]])
         searched = tuple(SearchResult(**results[_key(bound, "search", d)]) for d in DIMENSIONS)
         cells = tuple(verdicts.searched_cell(bound, result) for result in searched)
     else:
-        cells = verdicts.trial_cells(bound, _measured(bound, replications, results))
-    return verdicts.decide(bound, cells, checks, searched)
+        measured = _measured(bound, replications, results)
+        cells = verdicts.trial_cells(bound, measured)
+        edges = verdicts.exact_edges(bound, measured)
+    return verdicts.decide(bound, cells, checks, searched, edges)
 
 
 def _measured(

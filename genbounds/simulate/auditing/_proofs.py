@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
 import sympy
 from mpmath import iv, mp
 
-from genbounds.bounds import Bound
+from genbounds.bounds import Bound, truncate
 from genbounds.simulate.auditing._results import Check
 
 
@@ -344,6 +345,100 @@ def _order_one(bound: Bound) -> Check:
     )
 
 
+# Steps between the numbered lines of a proof. One that fails need not take the theorem with it.
+
+
+def _difference_of_squares(text: str) -> Callable[[Bound], Check]:
+    """|(a+s)² − a²| ≤ (2a + e) e where |s| ≤ e and a, a+s ≥ 0."""
+
+    def check(bound: Bound) -> Check:
+        a, e, s = sympy.symbols("a e s")
+        most, change = (2 * a + e) * e, (a + s) ** 2 - a**2
+        # None of these is negative.
+        up, down = (e - s) * (2 * a + e + s), 2 * a * (e + s) + e**2 + s**2
+        return Check(
+            kind="fact",
+            claim=text,
+            holds=sympy.expand(most - change - up) == 0 == sympy.expand(most + change - down),
+            found=f"right − left is {sympy.sstr(up)} or {sympy.sstr(down)}, |s| ≤ e",
+        )
+
+    return check
+
+
+def _two_spreads(text: str) -> Callable[[Bound], Check]:
+    """n⁻¹Σ(x−μ)² − n⁻¹Σ(x−x̄)² = (x̄−μ)², for each coordinate."""
+
+    def check(bound: Bound) -> Check:
+        square, mean, centre = sympy.symbols("m2 m1 mu")
+        around = square - 2 * mean * centre + centre**2
+        difference = sympy.expand(around - (square - mean**2) - (mean - centre) ** 2)
+        return Check(
+            kind="fact",
+            claim=text,
+            holds=difference == 0,
+            found="n⁻¹Σ‖x−μ‖² − n⁻¹Σ‖x−μ̂‖² is ‖μ̂−μ‖², and |a + b| ≤ |a| + |b|",
+        )
+
+    return check
+
+
+_STEP_DELTA = 0.05
+
+
+def _most(text: str, d: int, miss: float, allowed: float) -> Check:
+    return Check(
+        kind="conversion",
+        claim=text,
+        holds=miss <= allowed,
+        found=f"at d = {d}, n = 1, δ = {_STEP_DELTA:g} it fails with probability "
+        f"{miss:.3g} or more, {allowed:.3g} allowed",
+    )
+
+
+def _any_of(d: int, single: float) -> float:
+    """Probability that one of d independent events occurs."""
+    return -math.expm1(d * math.log1p(-single))
+
+
+def _largest_square(bound: Bound) -> Check:
+    """O24 (20): Lemma E.5 for the largest of d."""
+    d, c = 64, bound.constants
+    width = math.sqrt(c["trace_root"] * math.log(c["trace_union"] * d / _STEP_DELTA))
+    miss = _any_of(d, math.erfc(math.sqrt((1.0 + width) / 2.0)))
+    return _most("(20): max_j |n⁻¹Σ_i U_ij² − 1| ≤ √((8/n) log(6d/δ))", d, miss, _STEP_DELTA / 3.0)
+
+
+def _largest_mean(bound: Bound) -> Check:
+    """O24 (25): Lemma E.10 for the largest of d."""
+    d, c = 2048, bound.constants
+    width = math.sqrt(c["inner"] * math.log(c["union"] / 2.0 * d / _STEP_DELTA))
+    miss = _any_of(d, math.erfc(math.sqrt(width / 2.0)))
+    return _most("(25): ‖D‖ = max_j z̄_j² ≤ √(32 log(12d/δ))/n", d, miss, _STEP_DELTA / 6.0)
+
+
+def _largest_pair(bound: Bound) -> Check:
+    """O24 (26): Lemma E.11 for the largest of all pairs; two means beyond the root miss it."""
+    d, c = 2048, bound.constants
+    width = math.sqrt(c["inner"] / 4.0 * math.log(c["union"] * d / _STEP_DELTA))
+    single = math.erfc(math.sqrt(width / 2.0))
+    miss = _any_of(d, single) - d * single * (1.0 - single) ** (d - 1)
+    return _most("(26): max_j,l |z̄_j z̄_l| ≤ √(8 log(24d/δ))/n", d, miss, _STEP_DELTA / 6.0)
+
+
+def _projection_of_a_longer_spectrum(bound: Bound) -> Check:
+    """V24 A.5(a): Lemma 2 is for spectra of t entries; those of FKEA have 2t."""
+    t = 5
+    spectrum = np.full(2 * t, 0.5 / t)
+    left = float(np.linalg.norm(truncate(spectrum, t) - spectrum))
+    return Check(
+        kind="fact",
+        claim="A.5(a): Lemma 2 gives ‖λ̃^{(t)} − λ^FKEA‖ ≤ ‖λ̃ − λ^FKEA‖, λ^FKEA of 2t entries",
+        holds=left <= 0.0,
+        found=f"{left:.3g} > 0 where both spectra are 2t equal entries, t = {t}",
+    )
+
+
 Step = Callable[[Bound], Check]
 
 # In the order of the proofs: before and after the conversion of the tail.
@@ -351,7 +446,25 @@ _FACTS_BEFORE: Mapping[str, tuple[Step, ...]] = MappingProxyType(
     {
         "o24.hoeffding": (_hoeffding_lemma,),
         "o24.product-of-means": (_product_as_squares,),
-        "v24.fkea": (_fourier_exponents,),
+        "v24.fkea": (_fourier_exponents, _projection_of_a_longer_spectrum),
+        "o24.fd-decomposition": (
+            _difference_of_squares(
+                "(17): |‖μ−μ_r‖² − ‖μ̂−μ_r‖²| ≤ (2‖μ−μ_r‖ + ‖μ̂−μ‖)‖μ̂−μ‖, a = ‖μ−μ_r‖"
+            ),
+            _two_spreads("(19): |Tr Σ − Tr Σ̂| ≤ |Tr Σ − n⁻¹Σ‖x−μ‖²| + |n⁻¹Σ(‖x−μ‖² − ‖x−μ̂‖²)|"),
+            _largest_square,
+            _difference_of_squares(
+                "(21): |n⁻¹Σ(‖x−μ‖² − ‖x−μ̂‖²)| ≤ ‖μ̂−μ‖(‖μ̂−μ‖ + (2/n)Σ‖x−μ̂‖), a = ‖x−μ̂‖"
+            ),
+        ),
+        "o24.mean-norm": (_largest_mean, _largest_pair),
+        "m25.fd-decomposition": (
+            _difference_of_squares(
+                "(19): |‖μ−μ_r‖² − ‖μ̂−μ_r‖²| ≤ (‖μ̂−μ‖ + 2‖μ̂−μ_r‖)‖μ̂−μ‖, a = ‖μ̂−μ_r‖"
+            ),
+            _two_spreads("(21): Tr Σ̂ = n⁻¹Σ‖x−μ‖² − ‖μ̂−μ‖²"),
+            _two_spreads("(22): |Tr Σ − Tr Σ̂| ≤ |Tr Σ − n⁻¹Σ‖x−μ‖²| + ‖μ̂−μ‖²"),
+        ),
         "m25.weighted-chi-square": (_sub_exponential,),
     }
 )

@@ -128,7 +128,8 @@ class AuditRow(AsJson):
         For a refuted statement the case that is easiest to check by hand: the one at the largest
         failure probability, dimension and sample size as small as possible.
     refuted_from : float or None
-        Largest failure probability at which it is refuted.
+        Largest failure probability at which it is refuted: to three digits where the distribution
+        of the error is known, else the largest one tried.
     refuted_at : dict of str to float
         Every distribution for which it is refuted, with the largest failure probability there
         (NaN for a deterministic claim).

@@ -10,7 +10,14 @@ from typing import Any
 import numpy as np
 
 from genbounds.bounds import Bound
-from genbounds.simulate._trials import Exact, Pooled, miss_limits, pool
+from genbounds.simulate._trials import (
+    TAIL_ACCURACY,
+    Exact,
+    Pooled,
+    exact_misses,
+    miss_limits,
+    pool,
+)
 from genbounds.simulate.auditing._importance import MissEstimate
 from genbounds.simulate.auditing._results import FALSE_ALARM, AuditRow, CellResult, Check
 from genbounds.simulate.auditing._scenarios import Scenario
@@ -42,8 +49,12 @@ def decide(
     cells: tuple[CellResult, ...],
     checks: tuple[Check, ...],
     searched: tuple[SearchResult, ...],
+    edges: Mapping[str, float],
 ) -> AuditRow:
-    """Weigh the evidence: `searched`, if there are any, stand behind `cells` one by one."""
+    """Weigh the evidence: `searched`, if there are any, stand behind `cells` one by one.
+
+    `edges` are those of `exact_edges`.
+    """
     against = [index for index, cell in enumerate(cells) if cell.refutes]
     contradicting = [check for check in checks if check.refutes]
     verdict = "upheld"
@@ -52,11 +63,12 @@ def decide(
     elif all(cell.trivial for cell in cells):
         verdict = "vacuous"
     counterexample = refuted_from = None
+    refuted_at = {**_refuted_at([cells[index] for index in against]), **edges}
     if contradicting:
         counterexample = f"{contradicting[0].claim}; {contradicting[0].found}"
     if against and bound.form != "rate":
         simplest = min(against, key=lambda index: _complexity(cells[index]))
-        refuted_from = cells[simplest].delta
+        refuted_from = None if searched else max(refuted_at.values())
         counterexample = (
             _inputs(bound, searched[simplest]) if searched else _case(bound, cells[simplest])
         )
@@ -72,7 +84,7 @@ def decide(
         tightness=_tightness(bound, cells),
         counterexample=counterexample,
         refuted_from=refuted_from,
-        refuted_at=_refuted_at([cells[index] for index in against]),
+        refuted_at=refuted_at,
         results=cells,
         checks=checks,
     )
@@ -132,6 +144,35 @@ def trial_cells(bound: Bound, measured: Sequence[Measured]) -> tuple[CellResult,
         for evidence in measured
         for index in range(len(evidence.scenario.deltas))
     )
+
+
+def exact_edges(bound: Bound, measured: Sequence[Measured]) -> dict[str, float]:
+    """Bisect where refutation begins, by distribution: exact tails say so between the deltas tried.
+
+    Each is the largest failure probability of three digits for which the tail exceeds the claim, or
+    the largest one tried.
+    """
+    edges: dict[str, float] = {}
+    for evidence in measured:
+        scenario, deltas = evidence.scenario, evidence.scenario.deltas
+        tried = zip(deltas, evidence.exact, strict=True)
+        beyond = [_exceeds(bound, delta, miss) for delta, miss in tried]
+        if True not in beyond:
+            continue
+        first = beyond.index(True)
+        low, high = deltas[first], deltas[max(first - 1, 0)]
+        while low < (middle := float(f"{math.sqrt(low * high):.3g}")) < high:
+            (miss,) = exact_misses(bound, scenario.arm, scenario.n, (middle,))
+            low, high = (middle, high) if _exceeds(bound, middle, miss) else (low, middle)
+        edges[scenario.arm.name] = max(low, edges.get(scenario.arm.name, 0.0))
+    return edges
+
+
+def _exceeds(bound: Bound, delta: float, miss: Exact | None) -> bool:
+    """Whether an exact miss probability refutes."""
+    if miss is None or miss[1] < miss[2]:
+        return False
+    return miss[1] > bound.claimed(delta) * (1.0 + TAIL_ACCURACY)
 
 
 def _trial_cell(bound: Bound, measured: Measured, index: int, alpha: float) -> CellResult:
