@@ -6,6 +6,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 JOBS ?= auto
+# Tests start the program hundreds of times: compiled once, also where the environment says never.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: help demo test test-all processors encoders experiments lint types docs bench fuzz package oldest newest floors mutants clean
 
@@ -31,7 +33,7 @@ test: $(READY)  ## run the tests, without slow and Monte-Carlo ones
 test-all: $(READY)  ## run all tests but the nightly ones
 	@$(BIN)/python -m pytest -n $(JOBS) -m "not nightly"
 
-processors: $(READY)  ## the numerical tests as other processors compute: other kernels, no AVX-512 (EVERY=1: all tests)
+processors: $(READY)  ## the numerical tests as other processors compute, on one of two kernels, no AVX-512 (EVERY=1: all tests on both)
 	@JOBS=$(JOBS) $(BIN)/python -m tests.processors $(if $(EVERY),tests genbounds -m "not slow and not statistical and not nightly")
 
 # torchvision's wheels are built for CUDA; a PyTorch for the processor alone cannot load their

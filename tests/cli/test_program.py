@@ -18,7 +18,7 @@ from PIL import Image
 
 from genbounds import __version__
 from genbounds.cli import main
-from tests.cli.conftest import listen_to_ctrl_c
+from tests.cli.conftest import listen_to_ctrl_c, on_terminal
 
 COMMAND = [sys.executable, "-m", "genbounds.cli"]
 
@@ -144,31 +144,10 @@ def test_documented_options_exist(run):
 @pytest.mark.skipif(sys.platform == "win32", reason="needs pseudo-terminals")
 @pytest.mark.parametrize(("no_color", "coloured"), [(None, True), ("1", False)])
 def test_colour_only_on_a_terminal_that_wants_it(zoo, no_color, coloured):
-    import pty
-
-    environment = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "FORCE_COLOR")}
-    environment |= {"TERM": "xterm-256color", "COLUMNS": "100"}
-    if no_color:
-        environment["NO_COLOR"] = no_color
-    primary, secondary = pty.openpty()
-    arguments = ["score", str(zoo / "real.npy"), str(zoo / "good.npy")]
-    with subprocess.Popen(
-        [*COMMAND, *arguments], stdout=secondary, stderr=secondary, env=environment
-    ) as program:
-        os.close(secondary)
-        output = b""
-        while True:
-            try:
-                chunk = os.read(primary, 65536)
-            except OSError:  # the other end was closed
-                break
-            if not chunk:
-                break
-            output += chunk
-        assert program.wait(60) == 0
-    os.close(primary)
-    colours = re.findall(rb"\x1b\[(?:[0-9]+;)*[34][0-9][0-9;]*m", output)
-    assert b"good" in output
+    wanted = {"TERM": "xterm-256color"} | ({"NO_COLOR": no_color} if no_color else {})
+    (output,) = on_terminal([100], "score", zoo / "real.npy", zoo / "good.npy", **wanted)
+    colours = re.findall(r"\x1b\[(?:[0-9]+;)*[34][0-9][0-9;]*m", output)
+    assert "good" in output
     assert bool(colours) == coloured
 
 

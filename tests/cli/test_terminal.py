@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
 import re
-import struct
 import subprocess
 import sys
-import termios
 
 import numpy as np
 import pytest
+
+from tests.cli.conftest import on_terminal
 
 WIDTHS = (60, 80, 120, 200)
 LONG = {f"model-{'m' * 34}-{k}": scale for k, scale in ((1, 1.3), (2, 1.6))}
@@ -28,33 +26,11 @@ def folder(tmp_path_factory):
     return folder
 
 
-def on_terminal(folder, width: int, *words: str) -> str:
-    """Run the program on a pseudo-terminal of this width; return what it shows, uncoloured."""
-    import pty
-
-    primary, secondary = pty.openpty()
-    fcntl.ioctl(secondary, termios.TIOCSWINSZ, struct.pack("HHHH", 50, width, 0, 0))
-    environment = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "LINES")}
-    with subprocess.Popen(
-        [sys.executable, "-m", "genbounds", *words],
-        cwd=folder,
-        stdout=secondary,
-        stderr=subprocess.DEVNULL,
-        env=environment | {"TERM": "xterm", "NO_COLOR": "1"},
-    ) as program:
-        os.close(secondary)
-        output = b""
-        while True:
-            try:
-                chunk = os.read(primary, 65536)
-            except OSError:  # the other end was closed
-                break
-            if not chunk:
-                break
-            output += chunk
-        assert program.wait(60) in (0, 1)
-    os.close(primary)
-    return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", output.decode()).replace("\r", "")
+def shown_on(widths, folder, *words: str) -> list[str]:
+    """Return what the program shows on terminals of these widths, uncoloured."""
+    words = [str(folder / word) if word.endswith(".npy") else word for word in words]
+    shown = on_terminal(widths, *words, errors=subprocess.DEVNULL, TERM="xterm", NO_COLOR="1")
+    return [re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", text).replace("\r", "") for text in shown]
 
 
 COMMANDS = {
@@ -76,12 +52,11 @@ NUMBER = re.compile(r"\d[\d\u202f,.·⁻⁰¹²³⁴-⁹]*")
 @pytest.mark.parametrize("command", COMMANDS)
 def test_nothing_is_hidden_at_any_width(folder, command):
     """Numbers and words that stand in the output of a wide terminal stand in every other."""
-    whole = on_terminal(folder, 400, *COMMANDS[command])
+    whole, *narrower = shown_on((400, *WIDTHS), folder, *COMMANDS[command])
     numbers = set(NUMBER.findall(whole))
     ids = set(re.findall(r"\b[a-z0-9]+\.[a-z0-9-]+\b", whole))
     assert numbers
-    for width in WIDTHS:
-        shown = on_terminal(folder, width, *COMMANDS[command])
+    for width, shown in zip(WIDTHS, narrower, strict=True):
         joined = re.sub(r"[ \n]+", " ", shown)
         assert {n for n in numbers if n not in joined} == set(), width
         assert {name for name in ids if name not in joined} == set(), width
@@ -90,9 +65,8 @@ def test_nothing_is_hidden_at_any_width(folder, command):
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs pseudo-terminals")
-@pytest.mark.parametrize("width", WIDTHS)
-def test_long_names_stay_apart(folder, width):
-    shown = on_terminal(folder, width, *COMMANDS["score"])
-    rows = shown.partition("─\n")[2].partition("\n\n")[0]  # below the head, above the sentences
-    names = {line.split()[0] for line in rows.splitlines() if line.startswith("model-")}
-    assert len(names) == 2
+def test_long_names_stay_apart(folder):
+    for shown in shown_on(WIDTHS, folder, *COMMANDS["score"]):
+        rows = shown.partition("─\n")[2].partition("\n\n")[0]  # between the head and the sentences
+        names = {line.split()[0] for line in rows.splitlines() if line.startswith("model-")}
+        assert len(names) == 2

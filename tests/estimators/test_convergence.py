@@ -114,8 +114,14 @@ def test_a_full_disk_is_one_line(monkeypatch):
         growing_scores(np.ones((1801, LARGE), np.float32), lambda rows: SCORE)
 
 
-# "mean" takes one value a sample: test_mean.py has its surfaces.
-@pytest.mark.parametrize("metric", [name for name in metric_names() if name != "mean"])
+# "mean" takes one value a sample: test_mean.py has its surfaces. "mind" takes long.
+SLOW = {"mind": pytest.mark.slow}
+
+
+@pytest.mark.parametrize(
+    "metric",
+    [pytest.param(name, marks=SLOW.get(name, ())) for name in metric_names() if name != "mean"],
+)
 def test_the_whole_scores_as_ever(metric):
     """All rows score as in `compare`, with one kernel and one bandwidth at every size."""
     rng = np.random.default_rng(0)
