@@ -118,7 +118,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:  # a path that the system does not take, wherever it is met first
         if error.filename is None:
             raise
-        from genbounds.files._errors import reason_of
+        from genbounds.files import reason_of
 
         complain(f"{display(error.filename, limit=100)}: {reason_of(error)}.")
         return BAD_INPUT

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from genbounds._text import display, interval, number, percent, shown
-from genbounds.cli._input import Input
+from genbounds.cli._inputs import Input
 from genbounds.cli._terminal import print_remarks, print_table, say
 from genbounds.results import Diagnostic
 from genbounds.samples import Sample

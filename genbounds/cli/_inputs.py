@@ -2,63 +2,94 @@
 
 from __future__ import annotations
 
+import json
 import sys
+import tempfile
 from collections import Counter
-from collections.abc import Sequence
-from contextlib import redirect_stdout
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stdout
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from genbounds._text import quoted, said_by
-from genbounds.cli._encoding import which_encoder
-from genbounds.cli._input import FOLDER_LABELS, FOLDERS, Input
-from genbounds.cli._options import Reading, SharesReading
-from genbounds.cli._plausible import check_widths, probabilities
-from genbounds.cli._reading import at_shares, settle_labels
-from genbounds.features import (
-    check_same_encoder,
-    entry_point,
-    is_entry_point,
-    media_kind,
-)
-from genbounds.features.sources import is_media_by_name
+from genbounds.cli._options import Reading, SharesReading, option_names, renamed
+from genbounds.cli._plausible import check_widths, probabilities, suspicions
+from genbounds.cli._terminal import complain, progress, tidy
+from genbounds.features import entry_point, is_entry_point, is_media, media_kind
+from genbounds.features.sources import kind_by_name
 from genbounds.files import (
     FORMATS,
     Statistics,
     contents_of,
     display,
+    locked,
     pick_label,
     pick_labels,
     read_header,
 )
+from genbounds.origins import check_same_encoder
+from genbounds.results import Diagnostic
 from genbounds.samples import Sample, balanced, go_across
 from genbounds.validation import InputError, meant
 
 if TYPE_CHECKING:
-    from genbounds.cli._encoding import FolderEncoder
     from genbounds.estimators import MetricSpec, Moments
+    from genbounds.features import Encoder
     from genbounds.files import Contents
+
+FOLDERS = "folders"
+"""As the name of an array: the sub-folder that each image was in, which `features` keeps."""
+
+FOLDER_LABELS = "labels"
+"""The array in which `features` keeps it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Input:
+    """One file: its path as given, its short unique name, what it holds.
+
+    `content` is an array (n, d), or `Moments` where the file holds statistics; `sample` is what a
+    score takes: the same, or a `Sample` that says how the rows were drawn. `origin` is what the
+    file says about where its features came from; `contexts` the context of each row and `classes`
+    its class, where they were asked for; `undecided` labels that can be groups or strata; `doubts`
+    warnings that it probably holds something else.
+    """
+
+    path: Path
+    name: str
+    content: NDArray[Any] | Moments
+    sample: Any
+    origin: Mapping[str, str] = field(default_factory=dict)
+    contexts: NDArray[Any] | None = None
+    classes: NDArray[Any] | None = None
+    undecided: NDArray[Any] | None = None
+    doubts: tuple[Diagnostic, ...] = ()
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and features; statistics have no rows."""
+        content = self.content
+        return content.shape if isinstance(content, np.ndarray) else (0, content.d)
 
 
 def choose_metric(name: str, *, logits: bool = False) -> MetricSpec:
     """Return the metric of that name, or ``module:name``; refuse options that it would ignore."""
     from genbounds.estimators import metric_names, metric_spec
 
-    if is_entry_point(name):
-        spec = _own_metric(name)
-    else:
-        try:
-            spec = metric_spec(name)
-        except InputError as error:
+    try:
+        spec = metric_spec(name)
+    except InputError as error:
+        if not is_entry_point(name):
             raise InputError(
                 f"must be one that `--metric help` lists; got {quoted(name)}."
                 f"{meant(name, metric_names())}",
                 argument="--metric",
             ) from error
+        spec = _own_metric(name)
     if logits and spec.data != "posteriors":
         raise InputError(
             f"is for class probabilities; --metric {spec.name} takes features.",
@@ -114,7 +145,7 @@ def load(
     if not referenced:
         _refuse_size_of_statistics(reading, "here is no reference")
     # Before anything is read: the files may be large.
-    headers = {path: read_header(path) for path in paths if not is_media_by_name(path)}
+    headers = {path: read_header(path) for path in paths if kind_by_name(path) is None}
     files = {path: header for path, header in headers.items() if not header.images}
     check_same_encoder({display(path): header.origin for path, header in files.items()})
     if metric.data == "features":
@@ -125,7 +156,8 @@ def load(
         path = given if given in files else _encoded(given, name, encoder)
         is_reference = referenced and not inputs
         one = _input(path, metric, reading if is_reference else of_models, needed=not is_reference)
-        inputs.append(replace(one, path=given, name=name))
+        doubts = suspicions(given, one.content) if metric.data == "features" else ()
+        inputs.append(replace(one, path=given, name=name, doubts=doubts))
     check_same_encoder({display(one.path): one.origin for one in inputs})
     if metric.data == "features":
         check_widths({one.path: one.shape for one in inputs})
@@ -292,3 +324,186 @@ def _stem(path: Path) -> str:
     if path.is_dir():
         return path.name
     return path.stem.removesuffix(".tar") if path.name.endswith(".tar.gz") else path.stem
+
+
+# --- labels that nobody called groups or strata ---------------------------------------------------
+# With strata, the classes would be there again in a repetition, and their part of the variance is
+# no error; with groups, others would. The intervals of strata are the narrower ones, so that they
+# are taken only where both samples have the same classes, with many rows each.
+
+MANY_UNITS = 30
+"""So many labels of at most ..."""
+
+FEW_ROWS = 20
+"""... so many rows each are prompts, patients or clips; classes have more rows."""
+
+
+def settle_labels(inputs: Sequence[Input]) -> list[Input]:
+    """Take the undecided labels of each file as groups or strata, and say so.
+
+    Raises
+    ------
+    InputError
+        If they can be either.
+    """
+    if all(one.undecided is None for one in inputs):
+        return list(inputs)
+    classes = [_classes(one) for one in inputs]
+    return [
+        one
+        if one.undecided is None
+        else _settled(one, one.undecided, [*classes[:i], *classes[i + 1 :]])
+        for i, one in enumerate(inputs)
+    ]
+
+
+def _settled(one: Input, labels: NDArray[Any], others: Sequence[frozenset[str]]) -> Input:
+    reading = _reading(one, labels, others)
+    units, counts = np.unique(labels, return_counts=True)
+    word = FOLDERS if is_media(one.path) else FOLDER_LABELS
+    rows = f"{counts.min()}" if np.ptp(counts) == 0 else f"{counts.min()} to {counts.max()}"
+    found = f"{display(one.path)}: {units.size} {word} of {rows} rows each"
+    if reading is None:
+        raise InputError(
+            f"{found} can be groups (others would be drawn next time) or strata (the same classes "
+            f"again): pass --groups {word} or --strata {word}, or --iid for neither."
+        )
+    other = "strata" if reading == "groups" else "groups"
+    complain(f"{found} are taken as {reading} (--{other} {word} for {other})")
+    sample = one.sample if isinstance(one.sample, Sample) else Sample(one.sample)
+    groups, strata = (labels, None) if reading == "groups" else (sample.groups, labels)
+    return replace(one, sample=Sample(sample.features, groups=groups, strata=strata))
+
+
+def _reading(
+    one: Input, labels: NDArray[Any], others: Sequence[frozenset[str]]
+) -> Literal["groups", "strata"] | None:
+    """Tell groups from strata; None where both are possible."""
+    counts = np.unique(labels, return_counts=True)[1]
+    grouped = isinstance(one.sample, Sample) and one.sample.groups is not None
+    if counts.size >= MANY_UNITS and counts.max() <= FEW_ROWS:
+        return None if grouped else "groups"
+    names = _classes(one)
+    return "strata" if names and names in others else None
+
+
+def _classes(one: Input) -> frozenset[str]:
+    """Return the names of the classes of a file, if all have many rows."""
+    labels = one.sample.strata if isinstance(one.sample, Sample) else None
+    labels = labels if one.undecided is None else one.undecided
+    if labels is None:
+        return frozenset()
+    names, counts = np.unique(labels, return_counts=True)
+    return frozenset(map(str, names)) if counts.min() > FEW_ROWS else frozenset()
+
+
+# --- folders and archives turned into files of features -------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class FolderEncoder:
+    """An encoder and the folder in which its features are kept."""
+
+    encoder: Encoder
+    folder: Path
+
+    def features(self, path: Path, name: str) -> Path:
+        """Encode a folder or archive, unless that is done already; return the file of features."""
+        from genbounds.features import extract, open_source
+
+        out = self.folder / f"{_file_name(name)}.safetensors"
+        with progress(f"encoding {display(name, limit=40)}") as advance:
+            extract(open_source([path]), self.encoder, out=out, progress=advance)
+        return out
+
+
+def which_encoder(kind: str) -> str:
+    """Say which encoder turns what is there, in words, into features."""
+    if "text" in kind:
+        return "add --encoder sentence-transformers:MODEL"
+    return "add --encoder inception (the FID of most papers), or inception:clean, dinov2, clip"
+
+
+@contextmanager
+def open_encoder(reading: Reading, *, out: Path | None) -> Iterator[FolderEncoder | None]:
+    """Load the encoder, if one is named, and find a place for its features.
+
+    With `out` they stay in its folder ``features``, and the next run uses them; else they lie in a
+    scratch folder until the run ends.
+    """
+    if reading.encoder is None:
+        if reading.weights is not None:
+            raise InputError("needs --encoder.", argument="--weights")
+        yield None
+        return
+    from genbounds.features import load_encoder
+
+    with renamed(option_names("encoder", "weights", "precision")):
+        encoder = load_encoder(
+            reading.encoder,
+            weights=reading.weights,
+            device=reading.device,
+            precision=reading.precision,
+        )
+        if out is not None:
+            with locked(out / "features", use=display(out)):
+                yield FolderEncoder(encoder, out / "features")
+            return
+        with tidy(), tempfile.TemporaryDirectory(prefix="genbounds-") as scratch:
+            yield FolderEncoder(encoder, Path(scratch))
+
+
+def _file_name(name: str) -> str:
+    return "".join(c if c.isalnum() or c in "-_. ()" else "_" for c in name).lstrip(".") or "_"
+
+
+def at_shares(inputs: Sequence[Input], asked: str, *, referenced: bool) -> list[Input]:
+    """Score classes at the shares that ``--shares`` asks for: equal, the reference's, a file's.
+
+    Raises
+    ------
+    InputError
+        If a file has no classes, or others; or the file of shares is none.
+    """
+    if asked == "reference" and not referenced:
+        raise InputError("is 'reference', and here is no reference.", argument="--shares")
+    given = asked if asked in ("equal", "reference") else _shares_in(Path(asked))
+    models = inputs[1:] if asked == "reference" else inputs
+    return [*inputs[: len(inputs) - len(models)], *(_at(one, given) for one in models)]
+
+
+def _at(one: Input, shares: str | dict[str, float]) -> Input:
+    sample = one.sample
+    if not isinstance(sample, Sample) or sample.strata is None:
+        raise InputError(
+            f"{display(one.path)} does not say which class each row is of: pass --strata.",
+            argument="--shares",
+        )
+    chosen: Any = shares
+    if not isinstance(shares, str):  # keys of JSON are texts
+        texts = {str(name): name for name in np.unique(sample.strata).tolist()}
+        chosen = {texts.get(name, name): share for name, share in shares.items()}
+    try:
+        told = Sample(sample.features, groups=sample.groups, strata=sample.strata, shares=chosen)
+    except InputError as error:
+        raise InputError(f"{display(one.path)}: {error}", argument="--shares") from error
+    return replace(one, sample=told)
+
+
+def _shares_in(path: Path) -> dict[str, float]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"must be 'equal', 'reference' or a JSON file that can be read; {display(path)}: "
+            f"{said_by(error)}.",
+            argument="--shares",
+        ) from error
+    if not isinstance(found, dict) or not all(
+        isinstance(share, (int, float)) for share in found.values()
+    ):
+        raise InputError(
+            f"{display(path)} must hold an object with a number for every class.",
+            argument="--shares",
+        )
+    return found

@@ -13,12 +13,9 @@ import numpy as np
 from genbounds._text import display, shown
 from genbounds.arms import Arm
 from genbounds.cli._contexts import common_contexts, rows_by_context
-from genbounds.cli._encoding import FolderEncoder
-from genbounds.cli._input import Input
-from genbounds.cli._inputs import load
-from genbounds.cli._naming import renamed
-from genbounds.cli._options import Reading
-from genbounds.cli._plausible import blocks, suspicions
+from genbounds.cli._inputs import FolderEncoder, Input, load
+from genbounds.cli._options import Reading, renamed
+from genbounds.cli._plausible import blocks
 from genbounds.estimators import MetricSpec, inception_estimate
 from genbounds.features import check_same_encoder, live_arm
 from genbounds.origins import origin_warnings
@@ -63,9 +60,7 @@ class LineUp:
             fresh = dict.fromkeys((shown(str(arm)) for arm in live), encoded.encoder.description)
             origins |= fresh
             check_same_encoder(origins)
-        doubts = []
-        if metric.data == "features":
-            doubts = [doubt for one in inputs for doubt in suspicions(one)]
+        doubts = [doubt for one in inputs for doubt in one.doubts]
         real = None if reference is None else inputs.pop(0)
         names: list[Any] | None = None
         if reading.contexts is not None:

@@ -9,12 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from genbounds._text import display, listed, shown
-from genbounds.cli._encoding import open_encoder
-from genbounds.cli._input import Input
-from genbounds.cli._inputs import load
-from genbounds.cli._naming import options, renamed
-from genbounds.cli._options import KernelOptions, Reading
-from genbounds.cli._plausible import suspicions
+from genbounds.cli._inputs import Input, load, open_encoder
+from genbounds.cli._options import KernelOptions, Reading, option_names, renamed
 from genbounds.estimators import (
     Estimate,
     MetricSpec,
@@ -30,6 +26,13 @@ from genbounds.validation import InputError
 
 SAMPLE_ARGUMENTS = ("fake", "probs", "x")
 """What the library calls the sample of one model."""
+
+OPTIONS = option_names(
+    "estimator", "kernel", "bandwidth", "order", "k", "level", "margin", "half_width", "gap",
+    "power", "looks", "patience", "min_delta", "folds", "metric", "seed", "confidence", "tolerance",
+    "limit",
+)  # fmt: skip
+"""Arguments of the library that options carry, and these."""
 
 
 def metric_options(spec: MetricSpec, given: KernelOptions) -> dict[str, Any]:
@@ -86,13 +89,15 @@ def reference_first(
 class Models:
     """The models that a command judges, and the reference if there is one.
 
-    `spec` and `options` are those of the metric; `models` is in the order of the command line.
+    `spec` and `options` are those of the metric; `models` is in the order of the command line;
+    `warnings` are about where the features of all files came from.
     """
 
     spec: MetricSpec
     options: Mapping[str, Any]
     models: dict[str, Input]
     reference: Input | None
+    warnings: Sequence[Diagnostic]
 
     @classmethod
     def read(
@@ -118,9 +123,15 @@ class Models:
         """
         with open_encoder(reading, out=out) as encoder:
             inputs = load(paths, spec, reading, referenced=referenced, encoder=encoder)
+        warnings = origin_warnings({shown(one.name): one.origin for one in inputs})
         reference = inputs.pop(0) if referenced else None
-        models = {one.name: one for one in inputs}
-        return cls(spec=spec, options=options or {}, models=models, reference=reference)
+        return cls(
+            spec=spec,
+            options=options or {},
+            models={one.name: one for one in inputs},
+            reference=reference,
+            warnings=warnings,
+        )
 
     @property
     def samples(self) -> dict[str, Any]:
@@ -139,75 +150,50 @@ class Models:
 
     def doubts(self, name: str) -> tuple[Diagnostic, ...]:
         """Return what is implausible about the file of a model, or about the reference."""
-        if self.spec.data != "features":
-            return ()
-        shared = () if self.reference is None else suspicions(self.reference)
-        return (*suspicions(self.models[name]), *shared)
+        shared = () if self.reference is None else self.reference.doubts
+        return (*self.models[name].doubts, *shared)
 
     def all_doubts(self) -> list[Diagnostic]:
         """Return what is implausible about any file, once."""
         return list(dict.fromkeys(doubt for name in self.models for doubt in self.doubts(name)))
 
-    def origins(self) -> list[Diagnostic]:
-        """Return warnings about where the features of all files came from."""
-        return origin_warnings({shown(one.name): one.origin for one in self.inputs})
-
-    def prepared(self) -> Prepared:
-        """Return the metric with its options, prepared for these samples."""
-        return prepare_all(self.spec, self.samples, self.real, self.options)
-
     def estimates(
         self,
-        prepared: Prepared,
         *,
         estimator: str = "debiased",
         done: Callable[[str, Estimate], None] | None = None,
-    ) -> dict[str, Estimate]:
-        """Estimate the score of every model; call `done` with each as it comes."""
-        return estimate_each(self.spec, prepared, self.samples, estimator=estimator, done=done)
+    ) -> tuple[dict[str, Estimate], Prepared]:
+        """Estimate the score of every model by the metric, prepared for these samples.
 
-    def doubted(self, estimates: Mapping[str, Estimate]) -> dict[str, Estimate]:
-        """Return estimates that carry what is implausible about their files."""
-        return {name: each.warned(*self.doubts(name)) for name, each in estimates.items()}
+        `done` is called with each as it comes; at the end each carries what is implausible about
+        its file.
+        """
+        prepared = prepare_all(self.spec, self.samples, self.real, self.options)
+        found = estimate_each(self.spec, prepared, self.samples, estimator=estimator, done=done)
+        return {name: each.warned(*self.doubts(name)) for name, each in found.items()}, prepared
 
-    def named(self, *only: str) -> AbstractContextManager[None]:
+    @contextmanager
+    def named(self, *only: str) -> Iterator[None]:
         """Name the file or the option in an error; of all models, or of these `only`."""
         models = {name: self.models[name] for name in only} or self.models
-        return files_named(models, self.reference)
+        names: dict[str, Path | str] = {**OPTIONS}
+        if self.reference is not None:
+            names |= dict.fromkeys(("real", "reference"), self.reference.path)
+        if len(models) == 1:
+            names |= dict.fromkeys(SAMPLE_ARGUMENTS, next(iter(models.values())).path)
+        try:
+            with renamed(names):
+                yield
+        except InputError as error:
+            if error.model not in models:
+                raise
+            path = display(models[error.model].path)
+            if error.argument in SAMPLE_ARGUMENTS:
+                raise error.about(path) from error
+            text = error.text if error.argument else f"{path}: {error.text}"
+            raise InputError(text, error.argument) from error
 
     def named_reference(self) -> AbstractContextManager[None]:
         """Name the file of the reference in an error about a sample."""
         path = "" if self.reference is None else self.reference.path
         return renamed(dict.fromkeys(SAMPLE_ARGUMENTS, path))
-
-
-OPTIONS = (
-    "estimator", "kernel", "bandwidth", "order", "k", "level", "margin", "half_width", "gap",
-    "power", "looks", "patience", "min_delta", "folds", "metric", "seed", "confidence", "tolerance",
-    "limit",
-)  # fmt: skip
-"""Arguments of the library that options carry."""
-
-
-@contextmanager
-def files_named(
-    models: Mapping[str, Input] | None = None, reference: Input | None = None
-) -> Iterator[None]:
-    """Name the file or the option in an error instead of the library's argument."""
-    models = models or {}
-    names: dict[str, Path | str] = {**options(*OPTIONS)}
-    if reference is not None:
-        names |= dict.fromkeys(("real", "reference"), reference.path)
-    if len(models) == 1:
-        names |= dict.fromkeys(SAMPLE_ARGUMENTS, next(iter(models.values())).path)
-    try:
-        with renamed(names):
-            yield
-    except InputError as error:
-        if error.model not in models:
-            raise
-        path = display(models[error.model].path)
-        if error.argument in SAMPLE_ARGUMENTS:
-            raise error.about(path) from error
-        text = error.text if error.argument else f"{path}: {error.text}"
-        raise InputError(text, error.argument) from error

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -195,7 +196,7 @@ def _writable(out: Path | None) -> Path | None:
             with tempfile.TemporaryFile(dir=place):
                 pass
         except OSError as error:
-            from genbounds.files._errors import reason_of
+            from genbounds.files import reason_of
 
             raise InputError(f"{display(out)}: cannot be written: {reason_of(error)}.") from error
     return out
@@ -357,3 +358,23 @@ class SharesReading(ScoreReading):
         ScoreReading.__post_init__(self)  # `super()` does not know a class with slots
         if self.iid and self.shares is not None:
             raise InputError("ignores the classes, and --shares is about them.", "--iid")
+
+
+# --- errors name the option, or the file, instead of an argument of the library ------------------
+
+
+@contextmanager
+def renamed(names: Mapping[str, Path | str]) -> Iterator[None]:
+    """Name the file or the option instead of the argument that it was passed as."""
+    try:
+        yield
+    except InputError as error:
+        name = names.get(error.argument)
+        if name is None:
+            raise
+        raise error.about(display(name)) from error
+
+
+def option_names(*names: str) -> dict[str, str]:
+    """Map arguments to the options that carry their values."""
+    return {name: f"--{name.replace('_', '-')}" for name in names}

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from genbounds.cli._input import Input
+from genbounds.cli._inputs import Input
 from genbounds.validation import InputError
 
 if TYPE_CHECKING:

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds.cli._input import Input
 from genbounds.diagnostics import warn_of
 from genbounds.files import display, gather
 from genbounds.results import Diagnostic
@@ -127,13 +126,12 @@ def check_widths(shapes: Mapping[Path, tuple[int, int]]) -> None:
         check_same_dimension(display(one), d, display(first), width)
 
 
-def suspicions(one: Input) -> tuple[Diagnostic, ...]:
+def suspicions(path: Path, rows: object) -> tuple[Diagnostic, ...]:
     """Return warnings about a file of features that probably holds something else."""
-    rows = one.content
     if not isinstance(rows, np.ndarray):
         return ()
     n, d = rows.shape
-    name = display(one.path, limit=60)
+    name = display(path, limit=60)
     found = []
     if d > TOO_WIDE * n:
         found.append(warn_of("rows-for-columns", name=name, d=d, n=n))

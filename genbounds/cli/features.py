@@ -11,8 +11,16 @@ import typer
 from genbounds._errors import InputError
 from genbounds._text import display, number
 from genbounds.cli._command import Answer, command
-from genbounds.cli._naming import options, renamed
-from genbounds.cli._options import Device, EncoderName, Output, Precision, Weights, offer
+from genbounds.cli._options import (
+    Device,
+    EncoderName,
+    Output,
+    Precision,
+    Weights,
+    offer,
+    option_names,
+    renamed,
+)
 from genbounds.cli._terminal import complain, progress, say, tidy
 
 if TYPE_CHECKING:
@@ -223,7 +231,7 @@ def features(
     preprocessing = {name: value for name, value in wanted.items() if value is not None}
     source = open_source(inputs, items=items, field=field)  # type: ignore[arg-type]
     _check_encoder(encoder, weights, source.kind, inputs[0], preprocessing)
-    with renamed(options("precision", "batch", "workers", "part", "encoder", *preprocessing)):
+    with renamed(option_names("precision", "batch", "workers", "part", "encoder", *preprocessing)):
         loaded = load_encoder(
             encoder or "none",
             weights=weights,
@@ -258,7 +266,7 @@ def _check_encoder(
     preprocessing: Mapping[str, object],
 ) -> None:
     """Refuse to encode without an encoder, and options that the input's kind would ignore."""
-    from genbounds.cli._encoding import which_encoder
+    from genbounds.cli._inputs import which_encoder
 
     if encoder is None and kind != "rows":
         raise InputError(
@@ -277,7 +285,7 @@ def _fetched(names: list[str]) -> dict[str, str]:
     """Fetch the weights of some encoders; return their files."""
     from genbounds.features import download
 
-    with renamed(options("encoder")), tidy():
+    with renamed(option_names("encoder")), tidy():
         return {name: str(download(name)) for name in names}
 
 

@@ -19,6 +19,7 @@ from genbounds.cli._options import (
     Verbose,
     every_metric,
     offer,
+    renamed,
 )
 from genbounds.cli._terminal import print_remarks, say
 
@@ -89,7 +90,7 @@ def gate(
     Exit status 0: it passes; 1: it fails, or the samples do not tell (--inconclusive).
     """
     from genbounds.cli._inputs import choose_metric
-    from genbounds.cli._models import Models, files_named, metric_options, reference_first
+    from genbounds.cli._models import OPTIONS, Models, metric_options, reference_first
     from genbounds.decisions import Margin, check_gate, decide
     from genbounds.report import gate_page
     from genbounds.validation import check_choice
@@ -98,7 +99,7 @@ def gate(
     check_choice("--inconclusive", inconclusive, INCONCLUSIVE.split("|"))
     chosen = metric_options(spec, options)
     paths = reference_first(files, reference, spec, [2])
-    with files_named():
+    with renamed(OPTIONS):
         wanted = Margin.of(margin)
         check_gate(wanted, level=level, equivalence=equivalence)
     read = Models.read(
@@ -107,12 +108,12 @@ def gate(
     read = replace(read, models=dict(reversed(read.models.items())))  # the candidate first
     with read.named():
         verdict = decide(
-            read.doubted(read.estimates(read.prepared())),
+            read.estimates()[0],
             margin=wanted,
             metric=spec.name,
             level=level,
             equivalence=equivalence,
-            warnings=read.origins(),
+            warnings=read.warnings,
         )
     return Answer(
         document=verdict.to_dict(),

@@ -89,14 +89,13 @@ def memorisation(
 
     Exit status 0: the test ran, whatever it found.
     """
-    from genbounds.cli._encoding import open_encoder
-    from genbounds.cli._inputs import load
+    from genbounds.cli._inputs import load, open_encoder
     from genbounds.cli._models import reads_rows
-    from genbounds.cli._naming import options, renamed
+    from genbounds.cli._options import option_names, renamed
     from genbounds.cli._pictures import check_images, pictures_for_page
     from genbounds.cli._plausible import check_widths
     from genbounds.explain import memorisation as test
-    from genbounds.features import check_same_encoder
+    from genbounds.origins import check_same_encoder
     from genbounds.report import memorisation_page
 
     out, spec = output.out, reads_rows("memorisation")
@@ -111,7 +110,7 @@ def memorisation(
     pictures = pictures_for_page([made, inputs["train"]], images, out)
     check_widths({one.path: one.shape for one in inputs.values()})
     paths = {name: one.path for name, one in inputs.items()}
-    with renamed({**options("level", "fdr", "closer"), **paths}):
+    with renamed({**option_names("level", "fdr", "closer"), **paths}):
         samples = {name: one.sample for name, one in inputs.items()}
         found = test(**samples, level=level, fdr=fdr, closer=closer)
     return Answer(

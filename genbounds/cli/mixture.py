@@ -20,6 +20,7 @@ from genbounds.cli._options import (
     Seed,
     Verbose,
     mixture_metrics,
+    renamed,
 )
 from genbounds.cli._terminal import print_remarks, print_table, say
 
@@ -71,13 +72,13 @@ def mixture(
     Exit status 0: it does, at the confidence level; 1: that is not certified.
     """
     from genbounds.cli._inputs import choose_metric
-    from genbounds.cli._models import Models, files_named, metric_options, reference_first
+    from genbounds.cli._models import OPTIONS, Models, metric_options, reference_first
     from genbounds.mixtures import check_mixture
     from genbounds.mixtures import mixture as find_mixture
     from genbounds.report import mixture_page
 
     spec = choose_metric(metric)
-    with files_named():
+    with renamed(OPTIONS):
         check_mixture(spec, level=level, folds=folds, seed=seed)
     chosen = metric_options(spec, KernelOptions(bandwidth=bandwidth))
     paths = reference_first(files, reference, spec, least=2)

@@ -123,8 +123,8 @@ def plan(
     with that probability.
     """
     from genbounds.cli._inputs import choose_metric
-    from genbounds.cli._models import Models, files_named, metric_options, reference_first
-    from genbounds.cli._naming import renamed
+    from genbounds.cli._models import OPTIONS, Models, metric_options, reference_first
+    from genbounds.cli._options import renamed
     from genbounds.decisions import Plan, check_targets, plan_from
     from genbounds.report import plan_page, selection_plan_page
     from genbounds.select._plan import check_power, plan_selection
@@ -137,7 +137,7 @@ def plan(
     if confidence is None and (tolerance or limit is not None):
         name = "--tolerance" if tolerance else "--limit"
         raise InputError("is for --confidence: leave it out.", argument=name)
-    with files_named():
+    with renamed(OPTIONS):
         if confidence is None:
             check_targets(half_width=half_width, gap=gap, power=power, level=level)
         else:
@@ -151,8 +151,8 @@ def plan(
     pilot = {"pilot": next(iter(read.models.values())).path}
     found: Plan | SelectionPlan
     with renamed(pilot), read.named():
-        prepared = read.prepared()
-        what = read.estimates(prepared), read.samples, prepared
+        estimates, prepared = read.estimates()
+        what = estimates, read.samples, prepared
         if confidence is None:
             found = plan_from(*what, half_width=half_width, gap=gap, power=power, level=level)
         else:

@@ -127,16 +127,16 @@ def score(
     referenced = reference is not None or spec.reference == "required"
     if by is not None:
         check_by_class(spec, estimator=estimator, convergence=convergence)
+        check_images(images, out, files=len(paths))
     if convergence and out is None and not output.as_json:
         raise InputError("is for the page and the JSON: add --out or --json.", "--convergence")
     if images and by is None:
         raise InputError("is for the page by class: add --by.", "--images")
-    check_images(images, out, files=len(paths))
     reading = replace(reading, by=by)
     read = Models.read(paths, spec, reading, out=out, referenced=referenced, options=chosen)
     if by is not None:
         return by_class(read, level=level, images=images, out=out, verbose=verbose)
-    run = Run(read=read, estimator=estimator, level=level, warnings=read.origins())
+    run = Run(read=read, estimator=estimator, level=level, warnings=list(read.warnings))
     prepared = run.score(out)
     if convergence:
         run.score_parts(prepared)
@@ -175,15 +175,14 @@ class Run:
                 keep(out, self.document(), complete=False)
                 advance(len(self.scores), len(read.models), name)
 
-            prepared = read.prepared()
-            found = read.estimates(prepared, estimator=self.estimator, done=done)
+            found, prepared = read.estimates(estimator=self.estimator, done=done)
         if read.reference is not None and read.spec.reference != "required":
             # The real data themselves, for orientation.
             with read.named_reference():
                 estimate = prepared.estimate(read.real, estimator=self.estimator)
             self.reference_score = estimate.score(self.level)
         if len(found) > 1 and self.estimator != "plugin":  # whose biases differ from model to model
-            self.ranking = rank(read.doubted(found), metric=read.spec.name, level=self.level)
+            self.ranking = rank(found, metric=read.spec.name, level=self.level)
         return prepared
 
     def score_parts(self, prepared: Prepared) -> None:

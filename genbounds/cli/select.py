@@ -14,7 +14,6 @@ import typer
 from genbounds._errors import InputError
 from genbounds._text import display, interval, number, percent, shown
 from genbounds.cli._command import Answer, command
-from genbounds.cli._naming import options, renamed
 from genbounds.cli._options import (
     Folder,
     Metric,
@@ -23,7 +22,9 @@ from genbounds.cli._options import (
     Verbose,
     growing_metrics,
     offer,
+    option_names,
     policies,
+    renamed,
 )
 from genbounds.cli._terminal import (
     interruptible,
@@ -38,6 +39,12 @@ if TYPE_CHECKING:
     from genbounds.report import Page
     from genbounds.results import Diagnostic
     from genbounds.select import ContextSelection, MixtureSelection, Selection
+
+OPTIONS = option_names(
+    "policy", "confidence", "batch", "budget", "seed", "top", "tolerance", "cost", "metric",
+    "record", "target", "contexts", "first_look",
+)  # fmt: skip
+"""Arguments of the library that options carry, and these."""
 
 EXAMPLES = """Examples:
 
@@ -186,8 +193,7 @@ def select(
     independent of one another, is set aside and named.
     """
     from genbounds.cli._contexts import show_contexts
-    from genbounds.cli._encoding import open_encoder
-    from genbounds.cli._inputs import choose_metric
+    from genbounds.cli._inputs import choose_metric, open_encoder
     from genbounds.cli._line_up import LineUp, costs_of, counted, policy_of
     from genbounds.features import is_entry_point
     from genbounds.report import contexts_page, mixture_selection_page, select_page
@@ -212,8 +218,10 @@ def select(
     _check_live(live, logits=reading.logits, contexts=contexts, budget=budget)
     real = None if spec.reference == "none" else reference
     names: dict[str, Path | str] = {
-        **options("policy", "confidence", "batch", "budget", "seed", "top", "tolerance", "cost"),
-        **options("metric", "record", "target", "contexts", "first_look"),
+        **option_names(
+            "policy", "confidence", "batch", "budget", "seed", "top", "tolerance", "cost"
+        ),
+        **option_names("metric", "record", "target", "contexts", "first_look"),
         **({} if real is None else {"reference": real, "real": real}),
     }
     # A run that is recorded keeps what it has drawn until it is stopped, however that is.

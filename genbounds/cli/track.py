@@ -126,7 +126,7 @@ def track(
         estimates = {step: found[name] for step, name in by_step.items()}
         settings: dict[str, Any] = {
             "metric": spec.name,
-            "warnings": read.origins(),
+            "warnings": read.warnings,
             "looks": looks,
             "level": level,
             "patience": patience,
@@ -222,7 +222,7 @@ def _estimates(read: Models) -> dict[str, Estimate]:
             done.append(name)
             advance(len(done), len(read.models), name)
 
-        return read.doubted(read.estimates(read.prepared(), done=scored))
+        return read.estimates(done=scored)[0]
 
 
 def _document(run: Track, names: Mapping[int, str]) -> dict[str, Any]:

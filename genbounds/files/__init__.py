@@ -12,18 +12,16 @@ from genbounds._text import display as display
 from genbounds.files._bomb import check_bomb as check_bomb
 from genbounds.files._content import ITEMS_KEY as ITEMS_KEY
 from genbounds.files._content import Contents as Contents
-from genbounds.files._content import Statistics
-from genbounds.files._errors import SAFE as SAFE
-from genbounds.files._errors import check_safe as check_safe
-from genbounds.files._formats import FORMATS
-from genbounds.files._labels import Labels
-from genbounds.files._labels import pick_label as pick_label
-from genbounds.files._labels import pick_labels as pick_labels
+from genbounds.files._content import Labels, Statistics
+from genbounds.files._content import pick_label as pick_label
+from genbounds.files._content import pick_labels as pick_labels
+from genbounds.files._libraries import SAFE as SAFE
+from genbounds.files._libraries import check_safe as check_safe
 from genbounds.files._lock import clear as clear
 from genbounds.files._lock import locked as locked
 from genbounds.files._opened import open_at_once as open_at_once
+from genbounds.files._opened import reason_of as reason_of
 from genbounds.files._part import Part as Part
-from genbounds.files._read import contents_of as contents_of
 from genbounds.files._read import image_count as image_count
 from genbounds.files._read import label_arrays as label_arrays
 from genbounds.files._read import (
@@ -35,8 +33,9 @@ from genbounds.files._read import (
     read_statistics,
 )
 from genbounds.files._read import read_header as read_header
-from genbounds.files._read import shape_of as shape_of
 from genbounds.files._read import stream_images as stream_images
+from genbounds.files._shards import FORMATS
+from genbounds.files._shards import contents_of as contents_of
 from genbounds.files._shards import shards_of as shards_of
 from genbounds.files._write import atomic_write as atomic_write
 from genbounds.files._write import check_features_name as check_features_name

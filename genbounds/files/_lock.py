@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import IO
 
 from genbounds._text import display
-from genbounds.files._errors import reason_of
+from genbounds.files._opened import reason_of
 from genbounds.validation import InputError
 
 _NAME = ".lock"

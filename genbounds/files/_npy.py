@@ -30,19 +30,17 @@ _MOST_CHECKED = 1000
 
 def npy_contents(file: IO[bytes], shown: str) -> Contents:
     """Read the header of a ``.npy`` file."""
+    size = os.fstat(file.fileno()).st_size
+    dtype, shape, fortran = _header(file, size, shown)
+    start = file.tell()
 
-    def stored() -> Stored:
-        dtype, shape, fortran = _header(file, os.fstat(file.fileno()).st_size, shown)
-        start = file.tell()
+    @contextmanager
+    def data() -> Iterator[IO[bytes]]:
+        file.seek(start)
+        yield file
 
-        @contextmanager
-        def data() -> Iterator[IO[bytes]]:
-            file.seek(start)
-            yield file
-
-        return Stored.streamed(shown, shape, dtype, data, fortran=fortran)
-
-    return Contents(os.fstat(file.fileno()).st_size, shown, {"features": stored})
+    stored = Stored.streamed(shown, shape, dtype, data, fortran=fortran)
+    return Contents(size, shown, {"features": lambda: stored})
 
 
 def npz_contents(file: IO[bytes], shown: str) -> Contents:

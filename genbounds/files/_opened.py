@@ -1,7 +1,11 @@
-"""One file, opened once: regular, of a known format, and the same from first byte to last."""
+"""One file, opened once: regular, and the same from first byte to last.
+
+Whatever a reader or a disk raises becomes one `InputError` that says what to do.
+"""
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Iterator
@@ -9,8 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+from genbounds._scratch import scratch_folder
 from genbounds._text import display, quoted
-from genbounds.files._errors import reason_of
 from genbounds.validation import InputError
 
 
@@ -93,3 +97,47 @@ def _changed(shown: str) -> InputError:
     return InputError(
         f"{shown}: was changed while it was read: wait until it is written, then run this again."
     )
+
+
+def reason_of(error: Exception) -> str:
+    """Say why an operation failed and, where it is known, what to do."""
+    advice = {
+        errno.EACCES: "no permission: change the file's or folder's permissions, or choose another",
+        errno.EPERM: "no permission: change the file's or folder's permissions, or choose another",
+        errno.EROFS: "the file system is read-only: choose another folder",
+        errno.ENOSPC: "the disk is full: free some space or choose another folder",
+        errno.EDQUOT: "the disk quota is used up: free some space or choose another folder",
+        errno.ENAMETOOLONG: "the name is too long: choose a shorter one",
+        errno.ENOTDIR: "a part of the path is a file, not a folder: check the path",
+        errno.EEXIST: "a part of the path is a file, not a folder: check the path",
+        errno.EISDIR: "it is a folder: give a file name",
+        errno.ELOOP: "its symbolic links run in a circle: fix the link",
+    }
+    if isinstance(error, OSError) and error.errno in advice:
+        return advice[error.errno]
+    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return display(text or type(error).__name__)
+
+
+@contextmanager
+def naming_damage(shown: str) -> Iterator[None]:
+    """Turn whatever a reader raises on a damaged file into one InputError."""
+    try:
+        yield
+    except InputError:
+        raise
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise InputError(
+                f"{shown}: not enough space to unpack it in {scratch_folder()}: "
+                "free some space or point TMPDIR to a larger disk."
+            ) from error
+        raise damaged(shown, error) from error
+    except Exception as error:  # a damaged file can raise anything: no list of it is complete
+        raise damaged(shown, error) from error
+
+
+def damaged(shown: str, error: Exception) -> InputError:
+    """Return the error of a file whose content is not what its format says."""
+    reason = reason_of(error).rstrip(".")
+    return InputError(f"{shown}: is damaged or truncated ({reason}): write it again.")

@@ -15,7 +15,7 @@ from genbounds._scratch import gather
 from genbounds._text import display
 from genbounds.files._bomb import check_bomb
 from genbounds.files._content import FEATURE_KEYS, LABEL_KEYS, Contents, Stored
-from genbounds.files._errors import optional_library
+from genbounds.files._libraries import optional_library
 from genbounds.validation import InputError
 
 _BATCH = 4096

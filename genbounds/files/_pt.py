@@ -19,7 +19,7 @@ from genbounds._scratch import fits_in_memory, gather, scratch_folder
 from genbounds._text import display
 from genbounds.files._bomb import check_bomb
 from genbounds.files._content import Contents, Stored
-from genbounds.files._errors import optional_library
+from genbounds.files._libraries import optional_library
 from genbounds.files._zip import open_zip
 from genbounds.validation import TORCH_FLOATS, InputError
 

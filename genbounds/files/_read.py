@@ -6,7 +6,6 @@ import logging
 import math
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,14 +18,14 @@ from genbounds.files._content import (
     ITEMS_KEY,
     LABEL_KEYS,
     Contents,
+    Labels,
     Statistics,
     Stored,
+    label_array,
+    pick_labels,
 )
-from genbounds.files._errors import naming_damage
-from genbounds.files._formats import WITHOUT_HEADER, contents_of_file
-from genbounds.files._labels import Labels, label_array, pick_labels
 from genbounds.files._opened import ending_of, opened
-from genbounds.files._shards import Path, Paths, joined, shards_of, shown_of
+from genbounds.files._shards import WITHOUT_HEADER, Path, Paths, contents_of, shards_of
 from genbounds.validation import InputError
 
 _log = logging.getLogger("genbounds.files")
@@ -153,17 +152,6 @@ def read_labels(path: Paths, *, groups: str | None = None, strata: str | None = 
         return pick_labels(contents, groups=groups, strata=strata)
 
 
-def shape_of(path: Paths) -> tuple[int, int] | None:
-    """Return rows and features by the header alone; None in formats without one.
-
-    Statistics have no rows.
-    """
-    if any(ending_of(one) in WITHOUT_HEADER for one in _files(path)):
-        return None
-    with contents_of(path) as contents:
-        return _shape(contents)
-
-
 @dataclass(frozen=True, slots=True)
 class Header:
     """What a file says of itself before its numbers are read.
@@ -173,7 +161,8 @@ class Header:
     origin : dict of str to str
         As `read_metadata` returns it.
     shape : tuple of int or None
-        As `shape_of`; None as well where it holds neither features nor statistics.
+        Rows and features, statistics having no rows; None in formats that do not say, and where it
+        holds neither.
     images : bool
         Whether it is an array of images rather than of features.
     """
@@ -184,7 +173,7 @@ class Header:
 
 
 def read_header(path: Paths) -> Header:
-    """Read what `read_metadata`, `shape_of` and `image_count` do, opening the file once.
+    """Read what `read_metadata` and `image_count` do, and the shape, opening the file once.
 
     Parameters
     ----------
@@ -203,9 +192,10 @@ def read_header(path: Paths) -> Header:
     if endings & set(WITHOUT_HEADER):
         return Header(read_metadata(path), None, False)
     with contents_of(path) as contents:
-        known = endings <= {".npy", ".npz"} and not ("mu" in contents.arrays and contents.pack)
-        images = known and _or_none(_images, contents) is not None
-        return Header(contents.origin, _or_none(_shape, contents), images)
+        shape = _or_none(_shape, contents)
+        images = shape is None and endings <= {".npy", ".npz"}
+        images = images and _or_none(_images, contents) is not None
+        return Header(contents.origin, shape, images)
 
 
 def _or_none(read: Callable[[Contents], Any], contents: Contents) -> Any:
@@ -352,22 +342,3 @@ def read_metadata(path: Paths) -> dict[str, str]:
         return {}
     with contents_of(path) as contents:
         return contents.origin
-
-
-@contextmanager
-def contents_of(path: Paths) -> Iterator[Contents]:
-    """Open a file, or several as one; what is read from it must be read before this ends.
-
-    Raises
-    ------
-    InputError
-        As `read`, also for what goes wrong while it is open.
-    """
-    shards = shards_of(path)
-    if shards is None:
-        with contents_of_file(path) as contents:  # type: ignore[arg-type]
-            yield contents
-        return
-    shown = shown_of(path, shards)
-    with naming_damage(shown):
-        yield joined(shown, shards)

@@ -1,15 +1,15 @@
-"""Several files, one after the other, as one sample."""
+"""What a file holds, by the reader of its ending; several, one after the other, as one sample."""
 
 from __future__ import annotations
 
 import glob
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,15 +17,66 @@ from numpy.typing import NDArray
 from genbounds._scratch import gather
 from genbounds._text import display
 from genbounds.files._bomb import check_bomb
-from genbounds.files._content import FEATURE_KEYS, LABEL_KEYS, Contents, Stored
-from genbounds.files._formats import contents_of_file
-from genbounds.files._labels import label_array
+from genbounds.files._content import FEATURE_KEYS, LABEL_KEYS, Contents, Stored, label_array
+from genbounds.files._npy import npy_contents, npz_contents
+from genbounds.files._opened import ending_of, naming_damage, opened
+from genbounds.files._parquet import parquet_contents
 from genbounds.files._part import Part, part_order
+from genbounds.files._pt import torch_contents
+from genbounds.files._safetensors import safetensors_contents
 from genbounds.origins import NOTED, STAMPS, check_same_encoder
 from genbounds.validation import InputError, check_finite
 
 Path = str | os.PathLike[str]
 Paths = Path | Sequence[Path]
+
+_READERS: dict[str, Callable[[IO[bytes], str], Contents]] = {
+    ".npy": npy_contents,
+    ".npz": npz_contents,
+    ".safetensors": safetensors_contents,
+    ".pt": torch_contents,
+    ".pth": torch_contents,
+    ".parquet": parquet_contents,
+}
+WITHOUT_HEADER = (".pt", ".pth", ".parquet")
+"""What says nothing of its encoder, and its shape only when it is read."""
+FORMATS = (".npy", ".npz", ".safetensors", ".pt", ".parquet")
+
+
+@contextmanager
+def contents_of(path: Paths) -> Iterator[Contents]:
+    """Open a file, or several as one; what is read from it must be read before this ends.
+
+    Raises
+    ------
+    InputError
+        As `read`, also for what goes wrong while it is open.
+    """
+    shards = shards_of(path)
+    if shards is None:
+        with _contents_of_file(path) as contents:  # type: ignore[arg-type]
+            yield contents
+        return
+    shown = _shown_of(path, shards)
+    with naming_damage(shown):
+        yield _joined(shown, shards)
+
+
+@contextmanager
+def _contents_of_file(path: str | os.PathLike[str]) -> Iterator[Contents]:
+    """Open one file; what is read from it must be read before this ends."""
+    shown = display(path)
+    ending = ending_of(path)
+    with naming_damage(shown), opened(path) as file:
+        if ending not in _READERS:
+            kind = (
+                f"`{display(ending, limit=20)}` files are" if ending else "a name without ending is"
+            )
+            raise InputError(
+                f"{shown}: {kind} not read: "
+                f"convert it to one of {', '.join(FORMATS)} (pickles are never loaded)."
+            )
+        yield _READERS[ending](file, shown)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +97,7 @@ class Shard:
     @classmethod
     def of(cls, path: Path) -> Shard:
         """Look at the header of a file."""
-        with contents_of_file(path) as contents:
+        with _contents_of_file(path) as contents:
             stored = contents.features
             if stored is None:
                 raise InputError(
@@ -72,7 +123,7 @@ class Shard:
     @contextmanager
     def opened(self) -> Iterator[Contents]:
         """Open it once more; refuse it if it is not the same file any more."""
-        with contents_of_file(self.path) as contents:
+        with _contents_of_file(self.path) as contents:
             if _state(self.path) != self.state:
                 raise InputError(
                     f"{self.shown}: was changed while it was read: wait until it is written, then "
@@ -132,7 +183,7 @@ def _by_number(name: str) -> tuple[list[str | int], str]:
     return [int(piece) if i % 2 else piece for i, piece in enumerate(pieces)], name
 
 
-def shown_of(path: object, shards: Sequence[Path]) -> str:
+def _shown_of(path: object, shards: Sequence[Path]) -> str:
     """Return what errors call these files together."""
     if isinstance(path, (str, os.PathLike)):
         return display(path)
@@ -140,7 +191,7 @@ def shown_of(path: object, shards: Sequence[Path]) -> str:
     return display(shards[0]) + (f" and {more} more" if more else "")
 
 
-def joined(shown: str, paths: Sequence[Path]) -> Contents:
+def _joined(shown: str, paths: Sequence[Path]) -> Contents:
     """Return what files hold together: their rows and labels, one file after the other.
 
     The parts of one extraction come in the order of their items.

@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from genbounds._text import display
 from genbounds.files._content import DIGEST_KEY, METADATA_KEY, NAMES_KEY
 from genbounds.files._digest import digest_of
-from genbounds.files._errors import reason_of
-from genbounds.files._labels import as_codes, check_labels
+from genbounds.files._opened import reason_of
 from genbounds.files._safetensors import header_of
 from genbounds.validation import Float, InputError
 
@@ -200,7 +199,7 @@ def open_features_writer(
     """
     suffix = check_features_name(path)
     little = np.dtype(dtype).newbyteorder("<")
-    beside, names = check_labels(labels or {}, shape[0]), dict[str, str]()
+    beside, names = _checked_labels(labels or {}, shape[0]), dict[str, str]()
     if suffix == ".safetensors":
         beside, names = _numbered(beside)
     main = "reps" if suffix == ".npz" else "features"
@@ -253,7 +252,7 @@ def _numbered(
     arrays, names = {}, {}
     for key, array in labels.items():
         if array.dtype.kind == "U":
-            arrays[key], names[key + NAMES_KEY] = as_codes(array)
+            arrays[key], names[key + NAMES_KEY] = _as_codes(array)
         else:
             arrays[key] = array.astype("<i8")
     return arrays, names
@@ -284,3 +283,23 @@ def _blocks_into(
     yield write
     if written != shape[0]:
         raise InputError(f"{display(path)}: {shape[0]} rows were announced and {written} came.")
+
+
+def _checked_labels(labels: Mapping[str, NDArray[Any]], n: int) -> dict[str, NDArray[Any]]:
+    """Check labels that are to be written beside n rows."""
+    checked = {}
+    for name, values in labels.items():
+        array = np.asarray(values)
+        if array.shape != (n,) or array.dtype.kind not in "iuU":
+            raise InputError(
+                f"`{name}` must hold {n} integers or texts, one per row; "
+                f"got {array.dtype} of shape {array.shape}."
+            )
+        checked[name] = array
+    return checked
+
+
+def _as_codes(labels: NDArray[Any]) -> tuple[NDArray[np.int32], str]:
+    """Return texts as integers, and their names as JSON in the order of those integers."""
+    names, codes = np.unique(labels, return_inverse=True)
+    return codes.astype("<i4"), json.dumps(names.tolist())

@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 
 import genbounds as gb
-from genbounds.cli._contexts import rows_by_context
-from genbounds.cli._input import Input
 from genbounds.report.wording import STOPPED
 from genbounds.select import FeatureArm
 
@@ -96,23 +94,29 @@ def test_without_a_reference_the_models_name_the_contexts(run, tmp_path):
     assert result.json["winners"] == {"0": "sure", "1": "sure"}
 
 
-def test_strata_that_are_the_contexts_go():
+def test_strata_that_are_the_contexts_go(run, folder, tmp_path):
     """Else every context would be one stratum, and its rows not looked at."""
-    labels = np.repeat(["a", "b"], 50)
-    rows = np.random.default_rng(0).normal(size=(100, 2))
-    one = Input(path=None, name="x", content=rows, sample=gb.Sample(rows, strata=labels),
-                contexts=labels)  # fmt: skip
-    part = rows_by_context(one, ["a", "b"])["b"]
-    assert isinstance(part, np.ndarray)
-    assert (part == rows[50:]).all()
-    both = Input(path=None, name="x", content=rows, contexts=labels,
-                 sample=gb.Sample(rows, strata=labels, groups=np.arange(100) // 2))  # fmt: skip
-    part = rows_by_context(both, ["a", "b"])["b"]
-    assert part.strata is None
-    assert len(part.groups) == 50
-    other = Input(path=None, name="x", content=rows, contexts=labels,
-                  sample=gb.Sample(rows, strata=np.arange(100) % 2))  # fmt: skip
-    assert rows_by_context(other, ["a", "b"])["a"].strata is not None
+
+    def found(**labels):
+        for name in ("real", "a", "b"):
+            held = dict(np.load(folder / f"{name}.npz"))
+            order = np.argsort(held["kind"])
+            held = {key: values[order] for key, values in held.items()}
+            if name == "a":  # every row stands twice
+                held["features"][1::2] = held["features"][::2]
+            own = {role: make(held["kind"]) for role, make in labels.items()}
+            np.savez(tmp_path / f"{name}.npz", **held, **own)
+        return run(*call(tmp_path, "real", "a", "b"), "--json", "--batch", 50)
+
+    def pairs(kind):
+        return np.char.add(kind, (np.arange(len(kind)) // 2).astype(str))
+
+    plain, grouped = found(), found(groups=pairs)
+    assert "dependent" in plain.out
+    assert found(strata=lambda kind: kind).json == plain.json
+    assert found(strata=lambda kind: kind, groups=pairs).json == grouped.json != plain.json
+    assert "numbers were fixed" not in plain.out
+    assert "numbers were fixed" in found(strata=lambda kind: np.arange(len(kind)) % 2).out
 
 
 @pytest.mark.parametrize(

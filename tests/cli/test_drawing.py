@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import genbounds as gb
-import genbounds.files
+from tests.budget import opened
 
 CLASSES, D = 20, 3
 
@@ -200,18 +200,12 @@ def test_one_line_says_what_is_wrong(run, files, arguments, line, monkeypatch):
     assert done.err == f"genbounds: {line}\n"
 
 
-def test_a_file_is_read_once(run, files, monkeypatch):
-    """Rows, labels and metadata of one model are of one moment, whatever happens to its file."""
+def test_a_file_is_read_once(run, files):
+    """Once for its header; then rows, labels and metadata of a model are of one moment."""
     folder, _ = files
-    opened = []
-    read = genbounds.files.contents_of
-    monkeypatch.setattr(
-        "genbounds.cli._inputs.contents_of", lambda path: (opened.append(path), read(path))[1]
-    )
-    for name in ("read", "read_features", "read_labels", "read_statistics"):
-        monkeypatch.setattr(genbounds.files, name, None)
-    row(run, folder / "statistics.npz", folder / "good.npz", "--reference-n", 400)
-    assert opened == [folder / "statistics.npz", folder / "good.npz"]
+    named = (folder / "statistics.npz", folder / "good.npz")
+    counts = opened(lambda: row(run, *named, "--reference-n", 400))
+    assert [counts[path.name] for path in named] == [2, 2]
 
 
 def test_selection_draws_by_the_design(run, files):

@@ -52,7 +52,13 @@ def exact_size(weights, total, own):
     return (reached / pvalues)[last].max()
 
 
-@pytest.mark.parametrize("total", [(2,) * 7, (2, 2, 2, 2, 3, 3), (1, 2, 2, 4, 5), (8, 9)])
+MANY_SPLITS = [(2,) * 7, (2, 2, 2, 2, 3, 3)]
+
+
+@pytest.mark.parametrize(
+    "total",
+    [*(pytest.param(t, marks=pytest.mark.slow) for t in MANY_SPLITS), (1, 2, 2, 4, 5), (8, 9)],
+)
 @pytest.mark.parametrize("spread", [0.0, 0.7, 2.0])
 def test_no_pair_of_laws_is_accused_more_often_than_said(total, spread):
     """Exactly, over all splits of these values; `spread`: of the logarithm of p/q."""
@@ -125,6 +131,7 @@ def test_a_few_copies_of_continuous_rows_are_a_caution():
     assert judge_common_rows(*ids) == (1, None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DISCRETE)
 def test_no_command_accuses_discrete_rows(name):
     """Neither as they come, nor told to be independent."""

@@ -282,7 +282,9 @@ def test_variance_of_the_quadratic_part(design):
     assert 0.62 < np.mean(found) / expected < 1.3
 
 
-@pytest.mark.parametrize("design", ["groups", "unequal groups", "strata"])
+@pytest.mark.parametrize(
+    "design", ["groups", "unequal groups", pytest.param("strata", marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("moved", [0.0, 0.3])
 def test_curvature_is_a_sum_over_pairs_of_units(design, moved):
     """Σ G_I G_J M_IJ over I ≠ J, M by differences of the plug-in along both steps.

@@ -13,6 +13,7 @@ import pytest
 import genbounds as gb
 from genbounds import files
 from tests.refusal import refused
+from tests.scratch import compute_at_once, keep_in_memory, read_at_once
 
 N, D = 600, 5
 RNG = np.random.default_rng(0)
@@ -50,9 +51,9 @@ def samples(name):
 @pytest.fixture(autouse=True)
 def from_disk(monkeypatch):
     """Keep nothing in memory that is larger than some rows."""
-    monkeypatch.setattr("genbounds._scratch._IN_MEMORY", 1000)
-    monkeypatch.setattr("genbounds._scratch._AT_ONCE", 4000)
-    monkeypatch.setattr("genbounds._scratch._CHUNK", 1500)
+    keep_in_memory(monkeypatch, 1000)
+    compute_at_once(monkeypatch, 4000)
+    read_at_once(monkeypatch, 1500)
 
 
 def as_shards(folder, rows):
@@ -237,8 +238,9 @@ if sys.argv[2] == "control":
     fake = np.concatenate([np.load(f"{sys.argv[1]}/fake-{k:02}.npy") for k in range(12)])
 elif sys.argv[2] == "dask":
     import dask, dask.array as da
-    import genbounds._scratch
-    genbounds._scratch._AT_ONCE = 1 << 26
+    from pytest import MonkeyPatch
+    from tests.scratch import compute_at_once
+    compute_at_once(MonkeyPatch(), 1 << 26)
     dask.config.set(scheduler="synchronous")
     load = dask.delayed(np.load)
     blocks = [load(f"{sys.argv[1]}/fake-{k:02}.npy") for k in range(12)]

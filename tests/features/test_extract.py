@@ -16,6 +16,7 @@ from genbounds import features, files
 from tests.features import toy
 from tests.features.conftest import N
 from tests.refusal import refused
+from tests.scratch import keep_in_memory
 
 
 @dataclass
@@ -218,7 +219,7 @@ def test_memory_holds_a_block_not_the_sample(tmp_path, monkeypatch):
     """Ten times as many rows: less than one block more of Python memory."""
     import tracemalloc
 
-    monkeypatch.setattr("genbounds._scratch._IN_MEMORY", 1 << 20)
+    keep_in_memory(monkeypatch, 1 << 20)
     block, d = 64, 8_000  # 2 MiB a block
     peaks = []
     for count in (4 * block, 40 * block):

@@ -14,6 +14,7 @@ import pytest
 from genbounds import files
 from tests.files.made import IDS, WRITERS, X, written
 from tests.refusal import refused
+from tests.scratch import keep_in_memory
 
 CUT_AFTERWARDS = """
 import os, sys
@@ -48,7 +49,7 @@ def test_a_file_that_is_cut_after_it_was_read_does_no_harm(tmp_path, suffix):
 @pytest.mark.parametrize(("writer", "suffix"), WRITERS, ids=IDS)
 def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path, monkeypatch, writer, suffix):
     """Between its first byte and its last, here when the numbers are about to be looked at."""
-    monkeypatch.setattr("genbounds._scratch._IN_MEMORY", 16)
+    keep_in_memory(monkeypatch, 16)
     path = written(tmp_path, writer, suffix)
     content = path.read_bytes()
 
@@ -69,7 +70,7 @@ def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path, monkeypatch, 
 
 
 def test_a_file_that_is_cut_while_it_is_read_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("genbounds._scratch._IN_MEMORY", 16)
+    keep_in_memory(monkeypatch, 16)
     path, scratch = tmp_path / "x.npy", tempfile.TemporaryFile
     np.save(path, X)
 
@@ -92,7 +93,7 @@ def test_a_file_that_is_replaced_is_read_as_it_was(tmp_path):
 
 
 def test_scratch_files_are_gone(tmp_path, monkeypatch):
-    monkeypatch.setattr("genbounds._scratch._IN_MEMORY", 16)
+    keep_in_memory(monkeypatch, 16)
     folder = tmp_path / "scratch"
     folder.mkdir()
     monkeypatch.setenv("TMPDIR", str(folder))

@@ -10,12 +10,13 @@ from genbounds.cli import main
 from genbounds.validation import InputError
 from tests.files.made import COV, IDS, MEAN, WRITERS, X, save_torch, written
 from tests.refusal import refused
+from tests.scratch import keep_in_memory
 
 
 @pytest.mark.parametrize(("writer", "suffix"), WRITERS, ids=IDS)
 @pytest.mark.parametrize("in_memory", [1 << 26, 16], ids=["memory", "scratch"])
 def test_features_round_trip(tmp_path, monkeypatch, writer, suffix, in_memory):
-    monkeypatch.setattr("genbounds._scratch._IN_MEMORY", in_memory)
+    keep_in_memory(monkeypatch, in_memory)
     array = files.read_features(written(tmp_path, writer, suffix))
     assert array.shape == X.shape
     assert not array.flags.writeable
@@ -129,5 +130,5 @@ def test_widths_are_compared_before_anything_is_read(tmp_path, monkeypatch):
 def test_shapes_by_their_headers(tmp_path):
     np.save(tmp_path / "x.npy", X)
     files.write_statistics(tmp_path / "s.npz", MEAN, COV, 30)
-    assert files.shape_of(tmp_path / "x.npy") == X.shape
-    assert files.shape_of(tmp_path / "s.npz") == (0, len(MEAN))
+    assert files.read_header(tmp_path / "x.npy").shape == X.shape
+    assert files.read_header(tmp_path / "s.npz").shape == (0, len(MEAN))

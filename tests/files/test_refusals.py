@@ -21,6 +21,7 @@ from genbounds.validation import InputError
 from tests.files.made import COV, MEAN, WRITERS, X, save_torch, write_npy
 from tests.fuzz.seeds import Payload, hiding, npy, npz, renamed
 from tests.refusal import refused
+from tests.scratch import keep_in_memory
 
 
 def bomb() -> bytes:
@@ -423,19 +424,18 @@ def test_tables_that_are_no_features(tmp_path):
             files.read(tmp_path / "x.parquet")
 
 
-def test_table_that_would_explode(tmp_path, monkeypatch):
+def test_table_that_would_explode(tmp_path):
     pa = pytest.importorskip("pyarrow")
     import pyarrow.parquet as pq
 
-    pq.write_table(pa.table({"x": np.zeros(500_000)}), tmp_path / "x.parquet")
-    monkeypatch.setattr("genbounds.files._bomb._BOMB_BYTES", 1 << 20)
+    pq.write_table(pa.table({"x": np.zeros(34_000_000)}), tmp_path / "x.parquet")
     with pytest.raises(InputError, match="claims to unpack"):
         files.read(tmp_path / "x.parquet")
 
 
 def test_full_disk_while_unpacking(tmp_path, monkeypatch):
     np.savez_compressed(tmp_path / "x.npz", X)
-    monkeypatch.setattr("genbounds._scratch._IN_MEMORY", 16)
+    keep_in_memory(monkeypatch, 16)
 
     class Full(io.RawIOBase):
         def write(self, data):

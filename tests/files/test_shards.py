@@ -14,6 +14,7 @@ from genbounds import files
 from tests.files import made
 from tests.files.made import IDS, WRITERS, X
 from tests.refusal import refused
+from tests.scratch import keep_in_memory, read_at_once
 
 CUTS = (0, 7, 8, 30)
 ORIGIN = {"encoder": "toy", "weights": "sha256:1", "preprocessing": "none"}
@@ -57,7 +58,7 @@ def parts(folder: Path, bounds=CUTS, *, of: int | None = None, count: int = 30) 
 @pytest.mark.parametrize("in_memory", [1 << 26, 16])
 @pytest.mark.parametrize(("writer", "suffix"), WRITERS, ids=IDS)
 def test_shards_of_every_format_are_one_array(tmp_path, monkeypatch, writer, suffix, in_memory):
-    monkeypatch.setattr("genbounds._scratch._IN_MEMORY", in_memory)
+    keep_in_memory(monkeypatch, in_memory)
     kind = X.dtype
     for k, (start, stop) in enumerate(itertools.pairwise(CUTS)):
         monkeypatch.setattr(made, "X", np.resize(X[start:stop], (30, 4)))  # writers take 30 rows
@@ -217,7 +218,7 @@ def test_a_damaged_shard_is_named(tmp_path):
 
 @pytest.mark.parametrize("value", [np.nan, -np.inf])
 def test_a_row_that_is_not_finite_is_named_in_its_own_file(tmp_path, monkeypatch, value):
-    monkeypatch.setattr("genbounds._scratch._CHUNK", 40)  # two rows and a half
+    read_at_once(monkeypatch, 40)  # two rows and a half
     bad = X.copy()
     bad[12, 3] = value
     paths = [write(tmp_path / "one.npy", X[:8]), write(tmp_path / "two.npy", bad[8:])]

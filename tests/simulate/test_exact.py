@@ -234,6 +234,7 @@ PLANTED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PLANTED)
 def test_planted_error_is_found(name):
     row = row_of(BOUNDS[name], **PLANTED[name])

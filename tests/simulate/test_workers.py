@@ -279,7 +279,7 @@ def test_coverage_is_kept_and_goes_on(tmp_path, cluster):
 
 
 def test_interval_coverage_is_kept_and_goes_on(tmp_path):
-    options = {"replications": 50, "seed": 2, "level": 0.9, "arm": "normal", "chunk": 8}
+    options = {"replications": 20, "seed": 2, "level": 0.9, "arm": "normal", "chunk": 3}
     plain = interval_coverage(student(0.9), draw_normal, 2.0, **options)
     calls = []
 

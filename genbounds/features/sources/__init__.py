@@ -9,7 +9,7 @@ from genbounds.features.sources._arrays import Given as Given
 from genbounds.features.sources._arrays import Rows as Rows
 from genbounds.features.sources._images import IMAGES as IMAGES
 from genbounds.features.sources._open import is_media as is_media
-from genbounds.features.sources._open import is_media_by_name as is_media_by_name
+from genbounds.features.sources._open import kind_by_name as kind_by_name
 from genbounds.features.sources._open import media_kind as media_kind
 from genbounds.features.sources._open import open_source as open_source
 from genbounds.features.sources._share import Share as Share

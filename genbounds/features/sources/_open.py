@@ -30,17 +30,13 @@ def is_media(path: Path) -> bool:
     return media_kind(path) is not None
 
 
-def is_media_by_name(path: Path) -> bool:
-    """Whether its name alone says that it is something to encode."""
-    return _kind_by_name(path) is not None
-
-
 def media_kind(path: Path) -> str | None:
     """Say what there is to encode at `path`, in words; None if it is a file of features."""
-    return _kind_by_name(path) or ("an array of images" if _holds_images(path) else None)
+    return kind_by_name(path) or ("an array of images" if _holds_images(path) else None)
 
 
-def _kind_by_name(path: Path) -> str | None:
+def kind_by_name(path: Path) -> str | None:
+    """Say what there is to encode, as far as the name alone tells."""
     if path.is_dir():
         return "a folder of images"
     if ending_of(path) in ARCHIVES:
