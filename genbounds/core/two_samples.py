@@ -238,8 +238,8 @@ class _Shared:
         ones, twos = self.units
         own = self._by_unit(ones, twos)
         if not self.stratified:
-            shares = (d.share[units] for d, units in zip(self.designs, self.units, strict=True))
-            return own * product_factor(*shares, stratum=np.zeros_like(ones))
+            one, two = (d.share[units] for d, units in zip(self.designs, self.units, strict=True))
+            return own * product_factor(one, two, np.zeros_like(ones))
         mates, mass = twos[self._mates(self._rng())], self.designs[1].mass
         return own - self._by_unit(ones, mates) * mass[twos] / mass[mates]
 
