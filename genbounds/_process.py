@@ -33,41 +33,6 @@ def silenced(category: type[Warning], message: str = "") -> Iterator[None]:
         yield
 
 
-class _Limit:
-    """The number of BLAS threads while somebody wants it limited."""
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.users = 0
-        self.before: Any = None
-
-    def enter(self, limit: Callable[[], Any]) -> None:
-        with self.lock:
-            if not self.users:
-                self.before = limit()
-            self.users += 1
-
-    def leave(self) -> None:
-        with self.lock:
-            self.users -= 1
-            if not self.users:
-                _let_any_thread_set()
-                self.before.restore_original_limits()
-                _let_any_thread_set()
-
-
-def _let_any_thread_set() -> None:
-    """Newer versions of threadpoolctl ignore every thread but the first that set a number."""
-    import threadpoolctl
-
-    controller: Any = getattr(threadpoolctl, "OpenBLASController", None)
-    if hasattr(controller, "clear_controlling_thread"):
-        controller.clear_controlling_thread(force=True)
-
-
-_LIMIT = _Limit()
-
-
 @contextmanager
 def blas_threads(threads: int) -> Iterator[None]:
     """Limit the BLAS threads of this process; of calls that overlap, the first one's number counts.
@@ -115,13 +80,38 @@ def _blas() -> Any:
     return ThreadpoolController()
 
 
+class _Limit:
+    """The number of BLAS threads while somebody wants it limited."""
+
+    lock = threading.Lock()
+    users = 0
+    before: Any = None
+
+
 @contextmanager
 def _limited(limit: Callable[[], Any]) -> Iterator[None]:
-    _LIMIT.enter(limit)
+    with _Limit.lock:
+        if not _Limit.users:
+            _Limit.before = limit()
+        _Limit.users += 1
     try:
         yield
     finally:
-        _LIMIT.leave()
+        with _Limit.lock:
+            _Limit.users -= 1
+            if not _Limit.users:
+                _restore(_Limit.before)
+
+
+def _restore(limit: Any) -> None:
+    """Set what was before; newer versions of threadpoolctl let no thread but the first do that."""
+    import threadpoolctl
+
+    controller: Any = getattr(threadpoolctl, "OpenBLASController", None)
+    let_any_thread_set = getattr(controller, "clear_controlling_thread", lambda force: None)
+    let_any_thread_set(force=True)
+    limit.restore_original_limits()
+    let_any_thread_set(force=True)
 
 
 @contextmanager

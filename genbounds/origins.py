@@ -117,15 +117,11 @@ def origin_warnings(origins: Mapping[str, Mapping[str, str]]) -> list[Diagnostic
         if len(values) > 1:
             shown = "; ".join(display(value) for value in sorted(values))
             found.append(warn_of("metadata-differ", name=name, values=shown))
-    parts = [name for name, origin in origins.items() if not _is_whole(origin)]
+    # "2/3 ...": one of several parts of an extraction.
+    said = {name: origin.get(PART_KEY) for name, origin in origins.items()}
+    parts = [name for name, part in said.items() if part and not part.startswith("1/1 ")]
     if parts:
         found.append(warn_of("one-part", parts=", ".join(parts)))
     if any(origin.get("weights", "").startswith(RANDOM) for origin in origins.values()):
         found.append(warn_of("random-weights"))
     return found
-
-
-def _is_whole(origin: Mapping[str, str]) -> bool:
-    """Whether features are not said to be one of several parts ("2/3 ...") of an extraction."""
-    part = origin.get(PART_KEY, "")
-    return not part or part.startswith("1/1 ")

@@ -177,3 +177,44 @@ def test_an_error_is_one_printable_line_whatever_it_quotes():
         raise InputError(f"names {OBEYED}", argument=OBEYED, model=OBEYED)
     with refused("one of"):
         gb.frechet_distance(ROWS, ROWS, estimator=np.zeros((50, 3)))
+
+
+def beyond(kind):
+    """Rows that double precision cannot square, or that a narrow type does not hold."""
+    x = np.abs(ROWS).repeat(6, axis=0)
+    if kind == "1e307":
+        x[:, 1] = 1e307
+    elif kind == "float16":
+        x = x.astype(np.float16)
+        x[5, 1], x[9, 1] = np.inf, -np.inf
+    else:
+        x = x.astype(np.longdouble)
+        x[5, 1] = np.longdouble("1e400")
+    return x
+
+
+SCORES = {
+    "fd": gb.frechet_distance,
+    "kid": gb.kernel_inception_distance,
+    "energy": lambda x, y: gb.kernel_distance(x, y, kernel="energy"),
+    "sliced": gb.sliced_distance,
+    "mifid": gb.mifid,
+    "authpct": gb.authpct,
+    "recall": gb.precision_recall,
+    "vendi": lambda x, y: gb.vendi_score(x),
+    "is": lambda x, y: gb.inception_score(x),
+}
+
+
+@pytest.mark.parametrize("kind", ["1e307", "float16", "longdouble"])
+@pytest.mark.parametrize("name", SCORES)
+def test_nothing_looks_at_rows_before_they_are_refused(name, kind):
+    """NumPy's warnings, which are errors here, would come first."""
+    if kind == "longdouble" and np.finfo(np.longdouble).maxexp < 2000:
+        pytest.skip("no wider type here")
+    real = np.random.default_rng(1).normal(size=(120, 3))
+    with refused("in row"):
+        SCORES[name](beyond(kind), real)
+    if name not in {"vendi", "is"}:
+        with refused("in row"):
+            SCORES[name](real, beyond(kind))

@@ -16,7 +16,7 @@ import numpy as np
 import genbounds as gb
 from experiments.accuracy.sampling import digit_images, photographs
 from experiments.record import crossed, exact_limits, first, record, stamp, write_data
-from genbounds.core.checks import inspect
+from genbounds.core.checks import check_sample
 from genbounds.validation import Float
 
 PAGE = Path(__file__).parents[2] / "docs" / "evidence" / "sampling.md"
@@ -74,7 +74,7 @@ CELLS: dict[str, Callable[[np.random.Generator], Labelled]] = {
 
 def unrelated(x: Float, kind: str, ids: Any) -> bool:
     """Whether such labels are named."""
-    found = inspect("x", gb.Sample(x, **{kind: ids})).warnings
+    found = check_sample("x", gb.Sample(x, **{kind: ids})).warnings
     return any(warning.code == "unrelated-labels" for warning in found)
 
 

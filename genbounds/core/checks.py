@@ -1,4 +1,4 @@
-"""What a sample shows of how it was drawn, where its user says nothing.
+"""What a sample is, and what its rows show of how they were drawn: looked at once, as numbers.
 
 Identical rows, nearly identical ones, equally large groups and rows like their neighbours in the
 file are signs that rows are not independent; rows of the sample that are rows of the reference,
@@ -6,6 +6,9 @@ that there is nothing to compare. All checks together cost some hundredths of th
 distance of wide features; of narrow ones, whose distance takes a tenth of a second, up to a third.
 A `Sample` is taken at its word: ``gb.Sample(x)`` says that the rows are independent. Of groups and
 strata only this is asked: are rows of one id more alike than others?
+
+`check_sample` prepares; what follows from its findings stands in `Checked.warnings` and
+`drawing_warnings`.
 """
 
 from __future__ import annotations
@@ -21,15 +24,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genbounds._text import display
-from genbounds.core.close_rows import LARGEST_GROUP, SEED, close_rows
+from genbounds.core.close_rows import (
+    LARGEST_GROUP,
+    NEAR_TWINS,
+    SEED,
+    group_mates,
+    log_distances,
+    near_twins,
+)
 from genbounds.core.coincidences import LEAK_SHARE, judge_common_rows
 from genbounds.core.design import Design, Index, design_of
-from genbounds.core.moments import Moments
+from genbounds.core.moments import Moments, is_narrow
 from genbounds.core.shared_seeds import FALSE_ALARM, shared_places_pvalue
 from genbounds.diagnostics import Severity, warn_of
 from genbounds.results import Diagnostic
 from genbounds.samples import Sample, features_of
-from genbounds.validation import InputError, check_features
+from genbounds.validation import InputError, check_features, check_finite
 
 CHANCE_ROWS = 256
 """Distinct rows that tell how often rows coincide by chance."""
@@ -39,8 +49,12 @@ HALF_REPEATS = 1.25
 correlated counts, answers or fingerprints repeat by chance: of copies hardly more do. Chosen on
 nine such distributions of 400 and of 2,000 rows; no command measures it yet."""
 
-ORDER_PAIRS = 2000
-"""Neighbours in file order that are compared with random pairs."""
+LIKENESS_PAIRS = (49, 2000)
+"""Pairs of rows, of neighbours in the file or of one id, whose likeness is looked at: none of
+fewer, so many of more."""
+
+LIKENESS_LIMIT = 5.0
+"""Standard errors by which neighbours must be more alike than random pairs: 3e-7 by chance."""
 
 LEAST_LIKENESS = 3.0
 """Standard errors by which rows of one group or stratum should be more alike than others. Shuffled
@@ -53,37 +67,120 @@ ID_WORDS = 1 << 15
 """Words of eight bytes that are digested at a time: half as many bytes would be slower as well."""
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Findings:
+    """What rows show of how they were drawn.
+
+    Attributes
+    ----------
+    constant : bool
+        All rows are the same.
+    repeated : int
+        Rows that repeat others more often than chance would have it. Nothing else is looked for.
+    twins : float
+        Nearly identical rows that a row has on average.
+    mates : int
+        Rows of one source that most rows have near to them; 0 if no number stands out.
+    order_z : float
+        Standard errors by which neighbours in the file are alike.
+    group_z, stratum_z : float
+        The same for rows of one group or stratum; infinite where that is not known. If it is small,
+        what a plain array of the rows shows counts as well.
+    place_p : float
+        p-value of "the rows at one place of all groups are no more alike than others".
+    """
+
+    constant: bool = False
+    repeated: int = 0
+    twins: float = 0.0
+    mates: int = 0
+    order_z: float = 0.0
+    group_z: float = math.inf
+    stratum_z: float = math.inf
+    place_p: float = 1.0
+
+
 @dataclass(frozen=True)
-class Inspected:
-    """A sample as given, how it was drawn as far as is known, and what that is known from.
+class Checked:
+    """A sample of which nothing has to be asked again.
 
     Attributes
     ----------
     rows : ndarray of shape (n, d)
+        Finite.
     design : Design or None
         As told, or identical rows as groups; None for independent rows.
     told : bool
         Whether the user said how the rows were drawn.
     ids : ndarray of shape (n,)
         64-bit digests of the rows.
-    warnings : tuple of Diagnostic
+    what : str
+        "generated" or "reference", for warnings; empty where there is one sample only.
+    findings : Findings
     """
 
     rows: NDArray[Any]
     design: Design | None
     told: bool
     ids: NDArray[np.uint64]
-    warnings: tuple[Diagnostic, ...] = ()
+    what: str = ""
+    findings: Findings = Findings()
 
     @cached_property
     def single_ids(self) -> NDArray[np.uint64]:
         """Digests of the rows in single precision, in which a copy may have been kept."""
-        return self.ids if is_single(self.rows) else row_ids(self.rows, single=True)
+        return self.ids if is_narrow(self.rows) else row_ids(self.rows, single=True)
+
+    @cached_property
+    def warnings(self) -> tuple[Diagnostic, ...]:
+        """What follows from the findings."""
+        found, n, whose = self.findings, len(self.rows), f"{self.what} " if self.what else ""
+        said = []
+        # A distance from constant rows is the mistake of an encoder; no diversity is a finding.
+        if found.constant and self.what:
+            said.append(warn_of("constant-rows", n=n, what=self.what))
+        if found.repeated:
+            said.append(warn_of("repeats-as-one", repeated=found.repeated, n=n, whose=whose))
+        if found.twins >= NEAR_TWINS[0]:
+            severe: Severity = "unreliable" if found.twins >= NEAR_TWINS[1] else "caution"
+            said.append(warn_of("near-duplicates", severity=severe, whose=whose, twins=found.twins))
+        if found.mates:
+            said.append(warn_of("equal-groups", whose=whose, others=found.mates))
+        # Rows that have twins are alike in order for that reason alone.
+        if found.order_z >= LIKENESS_LIMIT and not said:
+            said.append(warn_of("alike-in-order", whose=whose, z=found.order_z))
+        return _label_warnings(found, whose, said) if self.told else tuple(said)
 
 
-def inspect(
+def _label_warnings(found: Findings, whose: str, signs: list[Diagnostic]) -> tuple[Diagnostic, ...]:
+    """Say what is wrong with groups and strata; `signs`: what a plain array would show."""
+    said = []
+    for kind, one, z in (
+        ("groups", "group", found.group_z),
+        ("strata", "stratum", found.stratum_z),
+    ):
+        if z < LEAST_LIKENESS:
+            severe: Severity = "unreliable" if signs else "caution"
+            seen = f"; but {signs[0].message}" if signs else ""
+            said.append(
+                warn_of(
+                    "unrelated-labels",
+                    severity=severe,
+                    whose=whose,
+                    one=one,
+                    z=z,
+                    seen=seen,
+                    kind=kind,
+                )
+            )
+    if found.place_p <= FALSE_ALARM:
+        said.append(warn_of("shared-seeds", whose=f"{whose}rows"))
+    return tuple(said)
+
+
+def check_sample(
     name: str, x: Any, *, minimum: int = 2, what: str = "", posteriors: bool = False
-) -> Inspected:
+) -> Checked:
     """Check a sample and look for signs of dependence.
 
     Parameters
@@ -100,91 +197,68 @@ def inspect(
         looked for.
     """
     rows = check_features(name, features_of(x), minimum=minimum)
-    ids = row_ids(rows)
-    if isinstance(x, Sample):
-        x.check_unchanged(name)
-        design = design_of(name, x)
-        if design is not None and design.independent and (np.diff(design.unit) < 0).any():
-            # Of such a sample each row's influence is known by its place: that of its name.
-            order = np.argsort(design.unit)
-            rows, ids = rows[order], ids[order]
-            design = replace(design, unit=design.unit[order])
-            return Inspected(rows, design, True, ids)
-        warnings = _unrelated(rows, x, ids, what, posteriors) + _shared_seeds(rows, x, what)
-        return Inspected(rows, design, True, ids, warnings)
-    # A distance from constant rows is the mistake of an encoder; no diversity is a finding.
-    if what and len(rows) > 1 and (ids == ids[0]).all():
-        warning = warn_of("constant-rows", n=len(rows), what=what)
-        return Inspected(rows, None, False, ids, (warning,))
-    design, warnings = _signs(rows, ids, what, posteriors)
-    return Inspected(rows, design, False, ids, warnings)
+    ids = row_ids(rows, name=name)
+    if not isinstance(x, Sample):
+        design, found = _signs(rows, ids, posteriors)
+        return Checked(rows, design, False, ids, what, found)
+    x.check_unchanged(name)
+    design = design_of(name, x)
+    if design is not None and design.independent and (np.diff(design.unit) < 0).any():
+        # Of such a sample each row's influence is known by its place: that of its name.
+        order = np.argsort(design.unit)
+        design = replace(design, unit=design.unit[order])
+        return Checked(rows[order], design, True, ids[order], what)
+    group_z, stratum_z = (
+        math.inf if labels is None else _likeness_within(rows, labels) for labels in x.labels
+    )
+    unrelated = min(group_z, stratum_z) < LEAST_LIKENESS
+    found = replace(
+        _signs(rows, ids, posteriors)[1] if unrelated else Findings(),
+        group_z=group_z,
+        stratum_z=stratum_z,
+        place_p=1.0 if x.groups is None else shared_places_pvalue(rows, x.groups),
+    )
+    return Checked(rows, design, True, ids, what, found)
 
 
-def inspect_rows(
+def check_rows(
     name: str, x: Any, *, needs: str, minimum: int = 2, posteriors: bool = False
-) -> Inspected:
-    """Inspect one of two samples, of which the rows themselves are needed.
+) -> Checked:
+    """Check one of two samples, of which the rows themselves are needed.
 
-    `needs`: subject and verb of what cannot do with moments; the others as for `inspect`.
+    `needs`: subject and verb of what cannot do with moments; the others as for `check_sample`.
     """
     if isinstance(x, Moments):
         raise InputError(
             f"is given by its moments; {needs} the features themselves.", argument=name
         )
     what = "generated" if name == "fake" else "reference"
-    return inspect(name, x, minimum=minimum, what=what, posteriors=posteriors)
+    return check_sample(name, x, minimum=minimum, what=what, posteriors=posteriors)
 
 
 def _signs(
-    rows: NDArray[Any], ids: NDArray[np.uint64], what: str, posteriors: bool
-) -> tuple[Design | None, tuple[Diagnostic, ...]]:
+    rows: NDArray[Any], ids: NDArray[np.uint64], posteriors: bool
+) -> tuple[Design | None, Findings]:
     """Look for signs of dependence; identical rows are returned as groups."""
-    distinct = _distinct(ids)
-    design, warnings = _repeated(rows, ids, distinct.size, what)
-    if design is None:
-        if not posteriors:
-            warnings += close_rows(rows, distinct, what)
-        if not warnings:
-            warnings += alike_in_order(rows, what)
-    return design, warnings
-
-
-def _unrelated(
-    rows: NDArray[Any], x: Sample, ids: NDArray[np.uint64], what: str, posteriors: bool
-) -> tuple[Diagnostic, ...]:
-    """Notice groups or strata that the rows know nothing of: ids in another order, another file's.
-
-    Then what a plain array shows counts. If it shows nothing either, rows may be independent.
-    """
-    found: tuple[Diagnostic, ...] = ()
-    for kind, one, labels in (("groups", "group", x.groups), ("strata", "stratum", x.strata)):
-        z = math.inf if labels is None else _likeness_within(rows, labels)
-        if z >= LEAST_LIKENESS:
-            continue
-        signs = _signs(rows, ids, what, posteriors)[1]
-        severity: Severity = "unreliable" if signs else "caution"
-        seen = f"; but {signs[0].message}" if signs else ""
-        whose = f"{what} " if what else ""
-        found += (
-            warn_of(
-                "unrelated-labels",
-                severity=severity,
-                whose=whose,
-                one=one,
-                z=z,
-                seen=seen,
-                kind=kind,
-            ),
-        )
-    return found
-
-
-def _shared_seeds(rows: NDArray[Any], x: Sample, what: str) -> tuple[Diagnostic, ...]:
-    """Notice groups whose k-th rows are alike: all were drawn from the same seeds."""
-    if x.groups is None or shared_places_pvalue(rows, x.groups) > FALSE_ALARM:
-        return ()
-    whose = f"{what} rows" if what else "rows"
-    return (warn_of("shared-seeds", whose=whose),)
+    _, first, unit, times = np.unique(
+        ids, return_index=True, return_inverse=True, return_counts=True
+    )
+    n, distinct = ids.size, first.size
+    repeated = n - distinct
+    if repeated and distinct == 1:
+        return None, Findings(constant=True)
+    # A single value that stands often, as rows of zeros do, is what a distribution is made of.
+    often = LARGEST_GROUP <= repeated == times.max() - 1
+    if repeated and not often and _surprising(rows, repeated):
+        stratum = np.zeros(distinct, dtype=np.intp)
+        design = Design(unit, stratum, np.full(n, 1.0 / n), of_repeats=True)
+        return design, Findings(repeated=repeated)
+    logs = None if posteriors else log_distances(rows, np.sort(first))
+    return None, Findings(
+        twins=0.0 if logs is None else near_twins(logs),
+        mates=0 if logs is None else group_mates(logs, distinct),
+        order_z=pairs_z(rows[:-1], rows[1:]),
+    )
 
 
 def _likeness_within(rows: NDArray[Any], labels: NDArray[Any]) -> float:
@@ -198,27 +272,26 @@ def _likeness_within(rows: NDArray[Any], labels: NDArray[Any]) -> float:
     place = np.empty(number.size, dtype=np.intp)
     place[order] = np.arange(number.size)
     first = (np.cumsum(counts) - counts)[number]
-    one = np.sort(place[rng.choice(several, ORDER_PAIRS)])  # half a list on is another label
+    drawn = LIKENESS_PAIRS[1]
+    one = np.sort(place[rng.choice(several, drawn)])  # half a list on is another label
     size, start = counts[number][order[one]], first[order[one]]
     other = start + (one - start + rng.integers(1, size)) % size
     likeness, noise = _likeness(rows[order[one]], rows[order[other]])
     pairs = 0.5 * float((counts * (counts - 1.0)).sum())
-    noise *= math.sqrt(1.0 + ORDER_PAIRS / pairs)  # pairs are drawn with replacement from so many
+    noise *= math.sqrt(1.0 + drawn / pairs)  # pairs are drawn with replacement from so many
     return _z_if_known(likeness, noise)
 
 
-def is_single(rows: NDArray[Any]) -> bool:
-    """Whether rows are digested in single precision."""
-    return rows.dtype.itemsize <= 4
-
-
-def row_ids(rows: NDArray[Any], *, single: bool = False) -> NDArray[np.uint64]:
+def row_ids(
+    rows: NDArray[Any], *, single: bool = False, name: str | None = None
+) -> NDArray[np.uint64]:
     """Digest every row to 64 bits; equal rows have equal digests.
 
-    `single`: as rounded to single precision, whatever they come in.
+    `single`: as rounded to single precision, whatever they come in. `name`: of the argument, whose
+    entries are still to be checked.
     """
     n, d = rows.shape
-    kind = np.float32 if single or is_single(rows) else np.float64
+    kind = np.float32 if single or is_narrow(rows) else np.float64
     words = math.ceil(d * np.dtype(kind).itemsize / 8)  # two single-precision features a word
     factors = _odd_numbers(words)
     ids = np.empty(n, dtype=np.uint64)
@@ -230,6 +303,8 @@ def row_ids(rows: NDArray[Any], *, single: bool = False) -> NDArray[np.uint64]:
         with np.errstate(over="ignore", invalid="ignore"):
             # -0 and 0 are equal
             np.add(rows[start : start + size], 0.0, out=block[:size, :d], casting="unsafe")
+        if name is not None:
+            check_finite(name, block[:size], first_row=start)
         # Low bits, which are alike in many numbers, take in high ones before and after.
         bits, high = block[:size].view(np.uint64), shifted[:size]
         bits ^= np.right_shift(bits, np.uint64(17), out=high)
@@ -243,31 +318,6 @@ def row_ids(rows: NDArray[Any], *, single: bool = False) -> NDArray[np.uint64]:
 @lru_cache(maxsize=4)
 def _odd_numbers(n: int) -> NDArray[np.uint64]:
     return np.random.default_rng(SEED).integers(1 << 63, size=n, dtype=np.uint64) * 2 + 1
-
-
-def _distinct(ids: NDArray[np.uint64]) -> Index:
-    """Return the place of the first of every set of equal rows, in their order."""
-    ordered = np.sort(ids)
-    if (ordered[1:] != ordered[:-1]).all():
-        return np.arange(ids.size)
-    return np.sort(np.unique(ids, return_index=True)[1])
-
-
-def _repeated(
-    rows: NDArray[Any], ids: NDArray[np.uint64], distinct: int, what: str
-) -> tuple[Design | None, tuple[Diagnostic, ...]]:
-    """Take identical rows for one draw, unless rows coincide by chance."""
-    n, repeated = len(rows), len(rows) - distinct
-    if not repeated or distinct < 2:
-        return None, ()
-    _, unit, times = np.unique(ids, return_inverse=True, return_counts=True)
-    # A single value that stands often, as rows of zeros do, is what a distribution is made of.
-    if LARGEST_GROUP <= repeated == times.max() - 1 or not _surprising(rows, repeated):
-        return None, ()
-    whose = f"{what} " if what else ""
-    warning = warn_of("repeats-as-one", repeated=repeated, n=n, whose=whose)
-    stratum = np.zeros(distinct, dtype=np.intp)
-    return Design(unit.astype(np.intp), stratum, np.full(n, 1.0 / n), of_repeats=True), (warning,)
 
 
 def _surprising(rows: NDArray[Any], repeated: int) -> bool:
@@ -296,40 +346,29 @@ def _repeats_in(rows: NDArray[Any], columns: Index) -> int:
     """Count the rows that repeat others in these columns."""
     starts = range(0, len(rows), ID_WORDS)
     ids = np.concatenate([row_ids(rows[k : k + ID_WORDS, columns]) for k in starts])
-    return len(rows) - _distinct(ids).size
+    return len(rows) - np.unique(ids).size
 
 
-def alike_in_order(rows: NDArray[Any], what: str) -> tuple[Diagnostic, ...]:
-    """Compare the angle between neighbours in file order with that of random pairs."""
-    n = len(rows)
-    if n < 50:
-        return ()
-    some = _some(n - 1)
-    z = _z(*_likeness(rows[:-1][some], rows[1:][some]))
-    if z < Z_LIMIT:
-        return ()
-    whose = f"{what} " if what else ""
-    return (warn_of("alike-in-order", whose=whose, z=z),)
-
-
-def _some(n: int) -> slice | Index:
-    """Choose `ORDER_PAIRS` of n pairs at random, in their order; all of few."""
-    if n <= ORDER_PAIRS:
-        return slice(None)
-    return np.sort(np.random.default_rng(SEED).choice(n, ORDER_PAIRS, replace=False))
+def pairs_z(ones: NDArray[Any], twos: NDArray[Any]) -> float:
+    """Return by how many standard errors rows of one place are alike; 0 of few pairs."""
+    least, most = LIKENESS_PAIRS
+    if len(ones) < least:
+        return 0.0
+    some = np.sort(
+        np.random.default_rng(SEED).choice(len(ones), min(len(ones), most), replace=False)
+    )
+    likeness, noise = _likeness(ones[some], twos[some])
+    return likeness / noise if noise > 0.0 else 0.0
 
 
 def _likeness(ones: NDArray[Any], twos: NDArray[Any]) -> tuple[float, float]:
     """Return how much more alike rows of one place are than others, and its standard error.
 
-    The cosine of their angle as seen from the mean; zeros where a row is beyond floating point.
+    The cosine of their angle as seen from the mean.
     """
     one, two = (np.array(part, dtype=np.float64) for part in (ones, twos))
     for part in (one, two):
-        centre = part.mean(axis=0)
-        if not np.isfinite(centre).all():
-            return 0.0, 0.0
-        part -= centre
+        part -= part.mean(axis=0)
         norms = np.sqrt(np.einsum("ij,ij->i", part, part))
         norms[norms == 0.0] = 1.0
         part *= (1.0 / norms)[:, None]
@@ -342,39 +381,22 @@ def _likeness(ones: NDArray[Any], twos: NDArray[Any]) -> tuple[float, float]:
     return float(alike.mean()) - float(apart.mean()), noise
 
 
-def _z(likeness: float, noise: float) -> float:
-    return likeness / noise if noise > 0.0 else 0.0
-
-
 def _z_if_known(likeness: float, noise: float) -> float:
     """Return the standard errors of a likeness, infinite where one that matters may be missed."""
     return likeness / noise if 0.0 < noise < LARGEST_NOISE else math.inf
 
 
-Z_LIMIT = 5.0
-"""Standard errors by which neighbours must be more alike than random pairs: 3e-7 by chance."""
-
-
-def drawing_warnings(fake: Inspected, real: Inspected) -> tuple[Diagnostic, ...]:
+def drawing_warnings(fake: Checked, real: Checked) -> tuple[Diagnostic, ...]:
     """Say what the rows of two samples show of how they were drawn."""
     found = (*fake.warnings, *real.warnings, *leaked(fake, real))
     if not (fake.told or real.told):
-        return (*found, *_alike_by_place(fake.rows, real.rows))
+        # Of the same prompts, or both in the same order.
+        alike = fake.rows.shape == real.rows.shape
+        z = pairs_z(fake.rows, real.rows) if alike else 0.0
+        return (*found, warn_of("alike-by-place", z=z)) if z >= LIKENESS_LIMIT else found
     if fake.design is None or real.design is None:
         return found
     return (*found, *_unlike_by_name(fake.rows, fake.design, real.rows, real.design))
-
-
-def _alike_by_place(fake: NDArray[Any], real: NDArray[Any]) -> tuple[Diagnostic, ...]:
-    """Warn of two plain samples whose rows are alike place by place: of the same prompts."""
-    n = len(fake)
-    if fake.shape != real.shape or n < 50:
-        return ()
-    some = _some(n)
-    z = _z(*_likeness(fake[some], real[some]))
-    if z < Z_LIMIT:
-        return ()
-    return (warn_of("alike-by-place", z=z),)
 
 
 def _unlike_by_name(
@@ -386,7 +408,8 @@ def _unlike_by_name(
     _, ours, theirs = np.intersect1d(one.labels, two.labels, return_indices=True)
     if ours.size < 2:
         return ()
-    some = _some(ours.size)
+    most = min(ours.size, LIKENESS_PAIRS[1])
+    some = np.sort(np.random.default_rng(SEED).choice(ours.size, most, replace=False))
     first, others = (
         np.unique(design.unit, return_index=True)[1][units[some]]
         for design, units in ((one, ours), (two, theirs))
@@ -397,9 +420,9 @@ def _unlike_by_name(
     return (warn_of("unlike-by-name", z=z),)
 
 
-def leaked(fake: Inspected, real: Inspected) -> tuple[Diagnostic, ...]:
+def leaked(fake: Checked, real: Checked) -> tuple[Diagnostic, ...]:
     """Warn of generated rows that are rows of the reference, in whichever precision."""
-    one_precision = is_single(fake.rows) == is_single(real.rows)
+    one_precision = is_narrow(fake.rows) == is_narrow(real.rows)
     ids, others = (fake.ids, real.ids) if one_precision else (fake.single_ids, real.single_ids)
     common, severity = judge_common_rows(ids, others, (fake.rows, real.rows))
     if severity is None:

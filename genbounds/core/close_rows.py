@@ -1,4 +1,11 @@
-"""Rows that lie closer to some others than to the rest: near duplicates, equally large groups."""
+"""Rows that lie closer to some others than to the rest: near duplicates, equally large groups.
+
+Around a row of a distribution with k local dimensions, k j log(r_{j+1} / r_j) of its j-th and next
+nearest distances are independent and exponential (E. Levina and P. Bickel, NeurIPS 2004). Two
+things do not agree with that: a gap that is far too wide ends a group of near duplicates; and if
+gaps are widest after the same j for many rows, so many share a source. Distances are relative to
+the longer row, so that short rows of a distribution with heavy tails are not near to one another.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +17,6 @@ import scipy  # its submodules are loaded at their first use
 from numpy.typing import NDArray
 
 from genbounds.core.design import Index
-from genbounds.diagnostics import Severity, warn_of
-from genbounds.results import Diagnostic
 from genbounds.validation import Float
 
 SEED = 20_261_122
@@ -45,7 +50,7 @@ LARGEST_TWINS = 4
 MOST_TWINS = 2.0
 """Near duplicates of one row, and of all rows on average, beyond which these are clusters, of which
 a distribution may well be made: independent rows of twelve kinds that lie far apart look the same.
-Only `_equal_groups` tells then."""
+Only `group_mates` tells then."""
 
 LARGEST_PEAK = 2.0
 """p(j)² / p(j-1) p(j+1) for p(j) the share of rows with j others in their cluster times j, if sizes
@@ -59,76 +64,51 @@ NEAR_ROWS, NEAR_PART = 5, 0.1
 images have some."""
 
 
-def close_rows(rows: NDArray[Any], distinct: Index, what: str) -> tuple[Diagnostic, ...]:
-    """Look for rows that lie closer to some others than to the rest.
+def near_twins(logs: Float) -> float:
+    """Count the nearly identical rows that a row has on average; 0 if hardly any row has one.
 
-    `distinct`: the places of rows that are not equal, in their order.
-    Around a row of a distribution with k local dimensions, k j log(r_{j+1} / r_j) of its j-th and
-    next nearest distances are independent and exponential (E. Levina and P. Bickel, NeurIPS 2004).
-    Two things do not agree with that: a gap that is far too wide ends a group of near duplicates;
-    and if gaps are widest after the same j for many rows, so many share a source.
-    Distances are relative to the longer row, so that short rows of a distribution with heavy tails
-    are not near to one another.
+    `logs`: as `log_distances` returns them.
     """
-    n, d = rows.shape
-    if d < 2 or distinct.size < max(8, n // 2):  # rows of few values coincide by chance
-        return ()
-    logs = _log_distances(rows, distinct)
-    if logs is None:
-        return ()
-    gaps = logs[:, 1:] - logs[:, :-1]
+    gaps = np.diff(logs, axis=1)
     order = np.arange(1, gaps.shape[1] + 1)
     spacings = gaps * order
-    whose = f"{what} " if what else ""
-    near = _near_duplicates(gaps, spacings, order, whose)
-    return near + _equal_groups(spacings, distinct.size, whose)
-
-
-def _near_duplicates(
-    gaps: Float, spacings: Float, order: Index, whose: str
-) -> tuple[Diagnostic, ...]:
     # Gaps beyond the near duplicates: with these, a median of the first ones sees no dimension.
     dimension = math.log(2.0) / max(float(np.median(spacings[:, LARGEST_TWINS:])), 1e-300)
     wide = spacings * dimension > math.log(gaps.size / FALSE_ALARM)
     wide &= gaps > LEAST_GAP
-    if not wide.any():
-        return ()
     near = (order * wide).max(axis=1)
     if near.mean() > MOST_TWINS:
-        return ()
+        return 0.0
     near = np.where(near <= LARGEST_TWINS, near, 0)
-    twins = float(near.mean())
-    if (near > 0).sum() < min(NEAR_ROWS, NEAR_PART * len(near)) or twins < NEAR_TWINS[0]:
-        return ()
-    severity: Severity = "unreliable" if twins >= NEAR_TWINS[1] else "caution"
-    return (warn_of("near-duplicates", severity=severity, whose=whose, twins=twins),)
+    few = (near > 0).sum() < min(NEAR_ROWS, NEAR_PART * len(near))
+    return 0.0 if few else float(near.mean())
 
 
-def _equal_groups(spacings: Float, n: int, whose: str) -> tuple[Diagnostic, ...]:
-    """Notice that more rows have exactly j others near to them than have one more or less.
+def group_mates(logs: Float, n: int) -> int:
+    """Find the j for which more rows have exactly j others near to them than one more or less.
 
-    Clusters that are part of a distribution differ in size from sample to sample: their sizes are
-    Poisson, and give no peak above `LARGEST_PEAK`.
+    0 if no j stands out. Clusters that are part of a distribution differ in size from sample to
+    sample: their sizes are Poisson, and give no peak above `LARGEST_PEAK`.
     """
+    others = np.arange(1, logs.shape[1])
+    spacings = np.diff(logs, axis=1) * others
     spacings = spacings[(spacings > 0.0).all(axis=1)]  # equal distances: features of few values
-    if len(spacings) < 2 or spacings.shape[1] < 3:
-        return ()
+    if len(spacings) < 2 or others.size < 3:
+        return 0
     mean = spacings.mean(axis=0)
-    others = np.arange(1, mean.size + 1)
     seen = np.minimum(len(spacings), n / (others + 1.0))  # rows of one group are one observation
     error = spacings.var(axis=0, ddof=1) / (mean**2 * seen)
     noise = np.sqrt(4.0 * error[1:-1] + error[:-2] + error[2:])
     if not (noise > 0.0).all():  # rows on a regular grid
-        return ()
+        return 0
     level = np.log(mean)
     peak = 2.0 * level[1:-1] - level[:-2] - level[2:] - math.log(LARGEST_PEAK)
     z = peak / noise
     highest = int(z.argmax())
     if z[highest] <= scipy.special.ndtri(1.0 - FALSE_ALARM / z.size):
-        return ()
-    if _by_chance(spacings, n, int(others[highest + 1])) > FALSE_ALARM:
-        return ()
-    return (warn_of("equal-groups", whose=whose, others=others[highest + 1]),)
+        return 0
+    found = int(others[highest + 1])
+    return 0 if _by_chance(spacings, n, found) > FALSE_ALARM else found
 
 
 def _by_chance(spacings: Float, n: int, others: int) -> float:
@@ -146,13 +126,16 @@ def _by_chance(spacings: Float, n: int, others: int) -> float:
     return float(scipy.special.betainc(alike, every - alike + 1.0, largest))
 
 
-def _log_distances(rows: NDArray[Any], distinct: Index) -> Float | None:
+def log_distances(rows: NDArray[Any], distinct: Index) -> Float | None:
     """Logarithms of the distances from some rows to their nearest neighbours and one more.
 
-    ‖x - y‖² / max(‖x‖², ‖y‖²), for centred rows with these squared norms. None where a row is the
-    centre or beyond floating point, which is said better where rows are read.
+    ‖x - y‖² / max(‖x‖², ‖y‖²), for centred rows with these squared norms. `distinct`: the places of
+    rows that are not equal, in their order. None if nothing can be said: of rows of few values,
+    which coincide by chance, or where a row is the centre or its square beyond floating point.
     """
     n, d = distinct.size, rows.shape[1]
+    if d < 2 or n < max(8, len(rows) // 2):
+        return None
     least, most = NEIGHBOUR_ROWS
     size = min(max(least, int(0.15 * d + 4e7 / (n * (2.0 * d + 50.0)))), most)
     chosen = np.arange(n)
@@ -160,7 +143,8 @@ def _log_distances(rows: NDArray[Any], distinct: Index) -> Float | None:
         chosen = np.sort(np.random.default_rng(SEED).choice(n, size, replace=False))
     kind = np.float32 if rows.dtype.itemsize <= 4 else np.float64
     x: NDArray[np.floating[Any]] = rows[distinct[chosen]].astype(kind, copy=False)
-    centre = _medians(x[:CENTRE_ROWS])
+    ordered = np.sort(x[:CENTRE_ROWS], axis=0)  # for medians in half the time of `numpy.median`
+    centre = 0.5 * ordered[(len(ordered) - 1) // 2] + 0.5 * ordered[len(ordered) // 2]
     x -= centre
     own = np.einsum("ij,ij->i", x, x)[:, None]
     largest = float(np.finfo(kind).max) / 4.0  # so that sums of two are finite
@@ -193,11 +177,3 @@ def _log_distances(rows: NDArray[Any], distinct: Index) -> Float | None:
     nearest = row[:, :kept]
     logs: Float = 0.5 * np.log(np.maximum(nearest, floor, dtype=np.float64))
     return logs
-
-
-def _medians(x: NDArray[np.floating[Any]]) -> NDArray[np.floating[Any]]:
-    """Return the median of each column; of few rows in half the time of `numpy.median`."""
-    ordered = np.sort(x, axis=0)
-    below, above = ordered[(len(x) - 1) // 2], ordered[len(x) // 2]
-    middle: NDArray[np.floating[Any]] = 0.5 * below + 0.5 * above
-    return middle

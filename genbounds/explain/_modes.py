@@ -13,7 +13,7 @@ from genbounds._json import AsJson
 from genbounds._process import threads_for
 from genbounds._tables import Line, Warned
 from genbounds._text import count, interval, listed, number, percent
-from genbounds.core.checks import Inspected, inspect, leaked, row_ids
+from genbounds.core.checks import Checked, check_sample, leaked, row_ids
 from genbounds.core.design import Design, design_of, drawn, row_design
 from genbounds.explain._counts import fisher, holm, ratio_interval
 from genbounds.explain._regions import Cell, Index, find_cells
@@ -255,7 +255,7 @@ class _Side:
 
     rows: NDArray[Any]
     design: Design
-    seen: Inspected
+    seen: Checked
 
 
 def _side(name: str, x: Any) -> _Side:
@@ -266,10 +266,10 @@ def _side(name: str, x: Any) -> _Side:
             raise InputError(
                 "has weights, but here rows are counted: pass a Sample without them.", argument=name
             )
-        # Not `inspect`, which may put the rows in another order: rows are named by their numbers.
-        seen = Inspected(rows, design_of(name, x), True, row_ids(rows))
+        # `check_sample` may put rows in another order: here they are named by their numbers.
+        seen = Checked(rows, design_of(name, x), True, row_ids(rows))
     else:
-        seen = inspect(name, x, what={"fake": "generated", "real": "reference"}[name])
+        seen = check_sample(name, x, what={"fake": "generated", "real": "reference"}[name])
     side = _Side(rows, seen.design or row_design(len(rows)), seen)
     if side.design.units < LEAST_ROWS:
         raise InputError(

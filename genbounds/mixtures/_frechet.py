@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from genbounds._scratch import is_dask_array
 from genbounds.core.average import average
-from genbounds.core.checks import Inspected, inspect_rows
+from genbounds.core.checks import Checked, check_rows
 from genbounds.core.difference import EstimateDifference, difference
 from genbounds.core.estimate import Estimate, mean_variance
 from genbounds.core.intervals import welch_degrees_of_freedom
@@ -88,7 +88,7 @@ def frechet_mixture(models: Mapping[str, Any], real: Any, *, seed: int) -> Frech
         As `frechet_distance`; if there are too few rows, or strata of one row.
     """
     seen = inspected_models(models, needs=NEEDS)
-    reference = inspect_rows("real", real, needs=NEEDS)
+    reference = check_rows("real", real, needs=NEEDS)
     for name, one in seen.items():
         try:
             check_same_dimension("fake", one.rows.shape[1], "real", reference.rows.shape[1])
@@ -168,7 +168,7 @@ def _linear(estimate: Estimate) -> Estimate:
     return replace(estimate, sample=sample, reference=reference)
 
 
-def _as_given(x: Any, seen: Inspected) -> Any:
+def _as_given(x: Any, seen: Checked) -> Any:
     """Return a sample as it was given; of a dask array the rows, which are computed by now."""
     return seen.rows if is_dask_array(x) else x
 
@@ -180,9 +180,7 @@ class _Half:
         rows = [np.flatnonzero(sample.fold == half) for sample in samples]
         self.parts = [_Part.of(*pair) for pair in zip(samples, rows, strict=True)]
         self._named = samples[-1].design.labels is not None
-        *models, real = (
-            weighted_moments(part.rows, part.weights, name="fake") for part in self.parts
-        )
+        *models, real = (weighted_moments(part.rows, part.weights) for part in self.parts)
         self.distance = MixtureDistance(models, real)
 
     @property

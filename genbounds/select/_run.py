@@ -14,7 +14,7 @@ import numpy as np
 
 from genbounds._text import quoted
 from genbounds.arms import Arm
-from genbounds.core.checks import inspect
+from genbounds.core.checks import check_sample
 from genbounds.core.estimate import small_sample
 from genbounds.estimators import (
     CustomMetric,
@@ -343,7 +343,7 @@ def _check_reference(spec: MetricSpec, real: Any, name: str, *, sampled: bool = 
     """
     if spec.reference != "required" or isinstance(real, Moments):
         return
-    seen = inspect("reference", real, what="reference", posteriors=spec.data == "posteriors")
+    seen = check_sample("reference", real, what="reference", posteriors=spec.data == "posteriors")
     warnings = seen.warnings
     if sampled and seen.design is not None:
         warnings += small_sample(math.inf, name="reference", units=seen.design.free_units)

@@ -9,12 +9,11 @@ import pytest
 from scipy.stats import binom
 
 import genbounds as gb
-from genbounds.core.checks import _likeness, inspect, leaked, shared_rows
+from genbounds.core.checks import _likeness, check_sample, leaked, shared_rows
 from genbounds.core.close_rows import (
     CENTRE_ROWS,
     LARGEST_GROUP,
-    _log_distances,
-    close_rows,
+    log_distances,
 )
 from genbounds.core.shared_seeds import FALSE_ALARM, shared_places_pvalue
 from tests.warnings_of import codes
@@ -60,7 +59,7 @@ def test_exact_duplicates_count_as_one_draw(name):
 
 def test_equal_rows_of_discrete_features_are_no_copies():
     rng = np.random.default_rng(1)
-    found = inspect("x", rng.integers(4, size=(400, 3)).astype(float))
+    found = check_sample("x", rng.integers(4, size=(400, 3)).astype(float))
     assert found.design is None
     assert not found.warnings
 
@@ -275,7 +274,9 @@ def test_independent_rows_are_seldom_suspected(name):
     """
     alarms = 0
     for stream in np.random.SeedSequence(5).spawn(200):
-        alarms += bool(inspect("x", DISTRIBUTIONS[name](np.random.default_rng(stream))).warnings)
+        alarms += bool(
+            check_sample("x", DISTRIBUTIONS[name](np.random.default_rng(stream))).warnings
+        )
     assert alarms <= binom.isf(1e-6, 200, 0.01)
 
 
@@ -288,7 +289,8 @@ def test_models_with_the_same_rows_in_two_precisions_are_named():
     # Rows that single precision cannot tell apart, or hold, are not the same.
     for large in (1e12 + rng.normal(size=(2, 300, 6)), 1e60 * rng.normal(size=(2, 300, 6))):
         ids = {
-            str(k): inspect("x", one, what="generated").single_ids for k, one in enumerate(large)
+            str(k): check_sample("x", one, what="generated").single_ids
+            for k, one in enumerate(large)
         }
         assert not shared_rows(ids)
 
@@ -303,7 +305,7 @@ def test_a_copy_in_another_precision_is_a_leak():
         assert "leak" in codes(gb.kernel_inception_distance(rng.permutation(fake), against))
     # Rows that single precision cannot tell apart, or hold, are no copies.
     for rows in (real + 1e12, 1e60 * real):
-        seen = [inspect("x", x, what="generated") for x in (rows, real.astype("f4"))]
+        seen = [check_sample("x", x, what="generated") for x in (rows, real.astype("f4"))]
         assert not leaked(*seen)
 
 
@@ -318,7 +320,7 @@ def test_a_few_tight_kinds_of_one_size_are_chance(n, kinds):
     for seed in range(50):
         rng = np.random.default_rng([33, n, seed])
         x = (3.0 * rng.normal(size=(kinds, 8)))[rng.integers(kinds, size=n)]
-        alarms += bool(close_rows(x + 0.1 * rng.normal(size=x.shape), np.arange(n), ""))
+        alarms += bool(check_sample("x", x + 0.1 * rng.normal(size=x.shape)).findings.mates)
     assert not alarms
 
 
@@ -328,8 +330,7 @@ def test_tight_groups_of_one_size_are_seen_all_the_same(n, size):
         rng = np.random.default_rng([34, n, seed])
         x = np.repeat(3.0 * rng.normal(size=(n // size, 16)), size, axis=0)
         x = rng.permutation(x + 0.5 * rng.normal(size=x.shape))
-        (warning,) = close_rows(x, np.arange(n), "")
-        assert f"exactly {size - 1} others" in warning.message
+        assert check_sample("x", x).findings.mates == size - 1
 
 
 @pytest.mark.parametrize("n", [100, 300])
@@ -339,7 +340,7 @@ def test_kinds_that_lie_far_apart_are_no_copies(n):
         rng = np.random.default_rng([31, n, seed])
         centres = 6.0 * rng.normal(size=(12, 16))
         x = centres[rng.integers(12, size=n)] + rng.normal(size=(n, 16))
-        assert "near-duplicates" not in {warning.code for warning in inspect("x", x).warnings}
+        assert "near-duplicates" not in {warning.code for warning in check_sample("x", x).warnings}
 
 
 def test_one_tight_kind_among_others_is_no_copies():
@@ -348,10 +349,10 @@ def test_one_tight_kind_among_others_is_no_copies():
         rng = np.random.default_rng([32, seed])
         x = rng.normal(size=(400, 8))
         x[:9] = 10.0 + 1e-3 * rng.normal(size=(9, 8))
-        assert "near-duplicates" not in {warning.code for warning in inspect("x", x).warnings}
+        assert "near-duplicates" not in {warning.code for warning in check_sample("x", x).warnings}
         x[:9] = rng.normal(size=(9, 8))
         x[:60] = np.repeat(x[:20], 3, axis=0) + 1e-3 * rng.normal(size=(60, 8))
-        assert "near-duplicates" in {warning.code for warning in inspect("x", x).warnings}
+        assert "near-duplicates" in {warning.code for warning in check_sample("x", x).warnings}
 
 
 @pytest.mark.parametrize(("pairs", "seen"), [(2, True), (1, False)])
@@ -364,7 +365,7 @@ def test_near_copies_among_few_rows(pairs, seen):
         rng = np.random.default_rng(seed)
         x = rng.normal(size=(32, 64))
         x[: 2 * pairs : 2] = x[1 : 2 * pairs : 2] + 0.01 * rng.normal(size=(pairs, 64))
-        found = {one.code for one in inspect("x", x).warnings if one.severity == "unreliable"}
+        found = {one.code for one in check_sample("x", x).warnings if one.severity == "unreliable"}
         assert found == ({"near-duplicates"} if seen else set())
 
 
@@ -377,7 +378,7 @@ def test_nearest_rows_are_found_in_pieces(n, dtype):
     norms = np.square(centred).sum(axis=1)
     apart = np.square(centred[:, None] - centred).sum(axis=2)
     relative = np.sort(apart / np.maximum.outer(norms, norms), axis=1)[:, 1 : LARGEST_GROUP + 2]
-    found = _log_distances(rows, np.arange(n))
+    found = log_distances(rows, np.arange(n))
     assert found.shape == (n, min(LARGEST_GROUP, n - 3) + 1)
     near = 2e-3 if dtype is np.float32 else 1e-9
     np.testing.assert_allclose(np.exp(2.0 * found), relative, rtol=near, atol=1e-3 * near)
@@ -399,7 +400,7 @@ def test_rows_whose_distances_leave_single_precision_are_left_alone(size):
     """Squares of the first still fit, but not a sum of two."""
     rows = np.random.default_rng(0).normal(size=(40, 4)).astype(np.float32)
     rows[7:9] = size
-    assert _log_distances(rows, np.arange(40)) is None
+    assert log_distances(rows, np.arange(40)) is None
 
 
 # --- the same seeds for every prompt --------------------------------------------------------------

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds.core.checks import inspect_rows, row_ids
+from genbounds.core.checks import check_rows, row_ids
 from genbounds.core.coincidences import judge_common_rows
 from genbounds.core.design import Design, row_design
 from genbounds.core.estimate import Estimate, small_sample
@@ -26,7 +26,6 @@ from genbounds.validation import (
     InputError,
     check_choice,
     check_features,
-    check_finite,
     check_open_unit,
     check_same_dimension,
 )
@@ -103,8 +102,7 @@ class TrainingRows:
         if isinstance(train, Moments):
             raise InputError("is given by its moments; AuthPct needs the rows.", argument=name)
         rows = check_features(name, features_of(train), minimum=2)
-        check_finite(name, rows)
-        self._name, self._origin, self._ids = name, origin_of(train), row_ids(rows)
+        self._name, self._origin, self._ids = name, origin_of(train), row_ids(rows, name=name)
         self._frame = Frame.of(rows)
         self._rows = self._frame.rows(rows)
         self._squares = Neighbours.of(self._rows, min(4, len(rows) - 1)).squares[:, 0]
@@ -124,9 +122,8 @@ class TrainingRows:
         """Estimate for `fake` with its variance; the `estimator` makes no difference."""
         check_choice("estimator", estimator, ("debiased", "plugin"))
         check_same_encoder({"`fake`": origin_of(fake), f"`{self._name}`": self._origin})
-        seen = inspect_rows("fake", fake, needs="AuthPct needs")
+        seen = check_rows("fake", fake, needs="AuthPct needs")
         check_same_dimension("fake", seen.rows.shape[1], self._name, self.d)
-        check_finite("fake", seen.rows)
         authentic = self.authentic(seen.rows)
         design = seen.design or row_design(authentic.size)
         found = mean_by_design(authentic.astype(np.float64), design)

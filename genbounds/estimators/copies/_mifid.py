@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from genbounds._text import number
-from genbounds.core.checks import inspect_rows
+from genbounds.core.checks import check_rows
 from genbounds.core.design import row_design
 from genbounds.core.estimate import Estimate
 from genbounds.core.moments import Moments
@@ -23,7 +23,6 @@ from genbounds.validation import (
     InputError,
     check_choice,
     check_features,
-    check_finite,
     check_open_unit,
 )
 
@@ -115,9 +114,8 @@ class MifidReference:
         self.threshold = check_open_unit("threshold", threshold)
         real = converted("real", real)
         self._rows = check_features("real", features_of(real))
-        check_finite("real", self._rows)
-        check_directions("real", self._rows)
         self._distance = FrechetReference(real)
+        check_directions("real", self._rows)
 
     @property
     def d(self) -> int:
@@ -129,7 +127,7 @@ class MifidReference:
         check_choice("estimator", estimator, ("debiased", "plugin"))
         fake = converted("fake", fake)
         distance = self._distance.estimate(fake, estimator=estimator)
-        seen = inspect_rows("fake", fake, needs="MIFID needs")
+        seen = check_rows("fake", fake, needs="MIFID needs")
         check_directions("fake", seen.rows)
         design = seen.design or row_design(len(seen.rows))
         cosine = mean_by_design(cosine_distances(seen.rows, self._rows), design)

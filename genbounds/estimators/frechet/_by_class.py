@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from genbounds._tables import InHand, Line
 from genbounds._text import count, listed, number, percent, shown
-from genbounds.core.checks import inspect
+from genbounds.core.checks import check_sample
 from genbounds.core.estimate import Estimate
 from genbounds.core.moments import Moments
 from genbounds.estimators.frechet._classes import Label, common_classes, rows_by_class
@@ -209,7 +209,7 @@ def _drawn(name: str, sample: Any, labels: Any) -> Any:
     if told:
         groups, weights = sample.groups, sample.weights
     else:
-        design = inspect(name, sample).design
+        design = check_sample(name, sample).design
         groups, weights = None if design is None else design.unit, None  # rows that repeat
     if groups is not None and go_across(groups, of_row):
         return sample

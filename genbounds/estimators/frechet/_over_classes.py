@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genbounds.core.average import average
-from genbounds.core.checks import inspect
+from genbounds.core.checks import check_sample
 from genbounds.core.design import Index, design_of, sums_by
 from genbounds.core.difference import sum_of
 from genbounds.core.estimate import Estimate, SampleError, mean_variance
@@ -42,7 +42,7 @@ class Side:
     def of(cls, name: str, sample: NDArray[Any] | Sample, rows: Sequence[Index]) -> Side:
         """Look at a sample as its score did."""
         given = isinstance(sample, Sample)
-        design = design_of(name, sample) if given else inspect(name, sample).design
+        design = design_of(name, sample) if given else check_sample(name, sample).design
         if design is None:
             n = len(sample)
             return cls(np.arange(n), np.full(n, 1.0 / n), False, rows)

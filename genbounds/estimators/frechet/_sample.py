@@ -10,12 +10,12 @@ import numpy as np
 import scipy  # its submodules are loaded at their first use
 from numpy.typing import NDArray
 
-from genbounds.core.checks import Inspected, inspect
+from genbounds.core.checks import Checked, check_sample
 from genbounds.core.design import Design, Index
 from genbounds.core.linalg import factor, triangle
 from genbounds.core.moments import Moments, is_narrow, random_groups, row_blocks, without
 from genbounds.estimators.frechet._form import PAIRING_SEED, SINGLE_WIDTH
-from genbounds.validation import Float, check_finite
+from genbounds.validation import Float
 
 FEW_RATIO = 4
 """Below this many samples per dimension the expansion in 1/n fails: a spectrum is fitted."""
@@ -56,7 +56,7 @@ class FrechetSample:
         Random parts of it, if it was divided.
     precision : type
         Of the sums of products.
-    seen : Inspected, optional
+    seen : Checked, optional
         What the sample shows of how it was drawn; None for moments and parts.
 
     Attributes
@@ -90,7 +90,7 @@ class FrechetSample:
         design: Design | None = None,
         parts: tuple[FrechetSample, ...] = (),
         precision: Precision = np.float64,
-        seen: Inspected | None = None,
+        seen: Checked | None = None,
     ) -> None:
         self.name, self.rows, self.index, self.design = name, rows, index, design
         self.parts, self.precision, self.seen = parts, precision, seen
@@ -196,7 +196,7 @@ class FrechetSample:
         designs = [design.restricted(rows) for rows in indices]
         if design.weighted:
             moments = [
-                weighted_moments(self.rows, part.weights, rows, name=self.name)
+                weighted_moments(self.rows, part.weights, rows)
                 for rows, part in zip(indices, designs, strict=True)
             ]
         else:
@@ -243,13 +243,10 @@ def _moments_of_groups(
     *,
     index: Index | None = None,
     label: NDArray[np.integer[Any]] | None = None,
-    name: str | None = None,
 ) -> list[Moments]:
-    """Moments of groups of rows; `name`: of the argument, whose entries are still to be checked."""
+    """Moments of groups of rows."""
     moments = [Moments.empty(rows.shape[1]) for _ in range(groups)]
     for positions, block in row_blocks(rows, index, dtype=precision):
-        if name is not None:
-            check_finite(name, block, first_row=int(positions[0]))
         for k, group in enumerate(moments):
             members = block if label is None else block[label[positions] == k]
             if members.size:
@@ -262,7 +259,7 @@ def _grouped(
 ) -> tuple[Moments, tuple[FrechetSample, ...]]:
     """Moments of all rows, and of random groups of equal size, in one pass."""
     label = random_groups(PAIRING_SEED, len(rows), count) if count > 1 else None
-    moments = _moments_of_groups(rows, count, precision, label=label, name=name)
+    moments = _moments_of_groups(rows, count, precision, label=label)
     whole = moments[0]
     for group in moments[1:]:
         whole = whole.merge(group)
@@ -294,21 +291,20 @@ def sample_of(name: str, x: Any) -> FrechetSample:
     """Prepare features, a `Sample` of them, or moments; `name` is that of the argument."""
     if isinstance(x, Moments):
         return FrechetSample(name, x)
-    seen = inspect(name, x, what=SIDES[name == "real"])
+    seen = check_sample(name, x, what=SIDES[name == "real"])
     return sample_of_rows(name, seen.rows, seen.design, seen)
 
 
 def sample_of_rows(
-    name: str, rows: NDArray[Any], design: Design | None, seen: Inspected | None = None
+    name: str, rows: NDArray[Any], design: Design | None, seen: Checked | None = None
 ) -> FrechetSample:
     """Prepare rows that were drawn by this design."""
     n, d = rows.shape
     known: dict[str, Any] = {"rows": rows, "design": design, "seen": seen}
     if design is not None and design.weighted:
-        return FrechetSample(name, weighted_moments(rows, design.weights, name=name), **known)
+        return FrechetSample(name, weighted_moments(rows, design.weights), **known)
     alone = design is None or design.independent
     if n <= d and alone:
-        check_finite(name, np.asarray(rows, dtype=np.float64))
         return FrechetSample(name, None, **known)
     # Halves will be wanted: one pass for all. Those of a design follow from the other sample's.
     count = 2 if alone and FEW_RATIO * d <= n < SPLIT_RATIO * d else 1
@@ -335,13 +331,10 @@ def _rescaled(moments: Moments, factor: float) -> Moments:
     return Moments(moments.mean, moments.cov * factor, moments.n)
 
 
-def weighted_moments(
-    rows: NDArray[Any], weights: Float, index: Index | None = None, *, name: str
-) -> Moments:
+def weighted_moments(rows: NDArray[Any], weights: Float, index: Index | None = None) -> Moments:
     """Mean and covariance of the distribution that puts these weights on the rows."""
     mean = np.zeros(rows.shape[1])
     for positions, block in row_blocks(rows, index):
-        check_finite(name, block, first_row=int(positions[0]))
         mean += weights[positions] @ block
     cov: Float = np.zeros((mean.size, mean.size))
     for positions, block in row_blocks(rows, index):

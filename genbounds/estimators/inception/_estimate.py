@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds.core.checks import inspect
+from genbounds.core.checks import check_sample
 from genbounds.core.design import Design, Index, drawn
 from genbounds.core.estimate import Estimate, bias_left, small_sample
 from genbounds.core.expansion import expand, halved, third_order
@@ -32,7 +32,7 @@ def inception_estimate(
     `probs` and `estimator` are those of `inception_score`, `subsets` those of `inception_infinity`.
     """
     check_choice("estimator", estimator, ESTIMATORS)
-    seen = inspect("probs", probs, posteriors=True)
+    seen = check_sample("probs", probs, posteriors=True)
     rows, design = seen.rows, seen.design
     n = rows.shape[0]
     alone = design is None or design.independent

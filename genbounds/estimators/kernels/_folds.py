@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from genbounds.core.checks import Inspected, inspect_rows, leaked, shared_rows
+from genbounds.core.checks import Checked, check_rows, leaked, shared_rows
 from genbounds.core.design import Design, Index, row_design, sums_by
 from genbounds.core.scale import factor_of
 from genbounds.estimators.kernels._crossed import CrossedMeans, FoldedSample
@@ -15,7 +15,7 @@ from genbounds.estimators.kernels._pair_kernels import Radial
 from genbounds.estimators.kernels._parameters import check_bandwidth
 from genbounds.estimators.kernels._reference import MINIMUM, NEEDS, KernelReference
 from genbounds.results import Diagnostic
-from genbounds.validation import Float, InputError, check_finite, check_same_dimension, seeded
+from genbounds.validation import Float, InputError, check_same_dimension, seeded
 
 LEAST_FOLDS = 4
 """Weights are fitted between two folds, and judged between two others."""
@@ -67,7 +67,6 @@ def crossed_squares(
     first, one = next(iter(seen.items()))
     for name, other in seen.items():
         try:
-            check_finite("x", other.rows)
             check_same_dimension("x", other.rows.shape[1], first, one.rows.shape[1])
         except InputError as error:
             raise error.of_model(name) from error
@@ -83,12 +82,12 @@ def crossed_squares(
     return CrossedMeans(folded([*seen.items()], folds, seed), kernel, folds), warnings_of(seen)
 
 
-def folded(samples: Sequence[tuple[str, Inspected]], folds: int, seed: int) -> list[FoldedSample]:
+def folded(samples: Sequence[tuple[str, Checked]], folds: int, seed: int) -> list[FoldedSample]:
     """Divide the units of every stratum at random and evenly; one name is in one fold everywhere.
 
     Parameters
     ----------
-    samples : sequence of (str, Inspected)
+    samples : sequence of (str, Checked)
         With their names, which errors say.
     folds, seed : int
 
@@ -158,19 +157,19 @@ def _names(designs: Sequence[Design]) -> list[Index]:
     return found
 
 
-def inspected_models(models: Mapping[str, Any], *, needs: str) -> dict[str, Inspected]:
-    """Inspect the samples of several models; `needs` as for `inspect_rows`."""
+def inspected_models(models: Mapping[str, Any], *, needs: str) -> dict[str, Checked]:
+    """Inspect the samples of several models; `needs` as for `check_rows`."""
     found = {}
     for name, model in models.items():
         try:
-            found[name] = inspect_rows("fake", model, needs=needs, minimum=MINIMUM)
+            found[name] = check_rows("fake", model, needs=needs, minimum=MINIMUM)
         except InputError as error:
             raise error.of_model(name) from error
     return found
 
 
 def warnings_of(
-    seen: Mapping[str, Inspected], reference: Inspected | None = None
+    seen: Mapping[str, Checked], reference: Checked | None = None
 ) -> tuple[Diagnostic, ...]:
     """Return what the rows of models, and of their reference, show."""
     own = [warning.of(name) for name, one in seen.items() for warning in one.warnings]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genbounds._scratch import row_parts
-from genbounds.core.checks import Inspected, inspect, row_ids
+from genbounds.core.checks import Checked, check_sample, row_ids
 from genbounds.samples import Sample, features_of
 from genbounds.validation import InputError, check_features, check_finite
 
@@ -27,7 +27,7 @@ class GivenKernel:
         return entries
 
 
-def inspect_kernel(name: str, x: Any) -> tuple[Inspected, GivenKernel]:
+def inspect_kernel(name: str, x: Any) -> tuple[Checked, GivenKernel]:
     """Check a kernel matrix of shape (n, n); return its rows as numbers, and the kernel of these.
 
     Equal rows of it are equal samples.
@@ -45,9 +45,9 @@ def inspect_kernel(name: str, x: Any) -> tuple[Inspected, GivenKernel]:
             raise InputError("is not symmetric: k(x, y) must equal k(y, x).", argument=name)
     # In single precision, which is exact here: its digests are then `ids`, those of the matrix.
     numbers = np.arange(n, dtype=np.float32)[:, None]
-    seen = inspect(name, x, posteriors=True)
+    seen = check_sample(name, x, posteriors=True)
     if isinstance(x, Sample):  # which may come in another order
-        seen = replace(inspect(name, replace(x, features=numbers)), warnings=seen.warnings)
+        seen = replace(check_sample(name, replace(x, features=numbers)), findings=seen.findings)
     else:
         seen = replace(seen, rows=numbers)
     ids = row_ids(matrix)[seen.rows[:, 0].astype(np.intp)]

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genbounds._process import threads_for
-from genbounds.core.checks import Inspected, drawing_warnings, inspect_rows
+from genbounds.core.checks import Checked, check_rows, drawing_warnings
 from genbounds.core.class_shares import at_reference_shares, classes_of, shares_differ
 from genbounds.core.design import Design
 from genbounds.core.estimate import Estimate, heavy_tails
@@ -37,7 +37,6 @@ from genbounds.validation import (
     InputError,
     check_choice,
     check_features,
-    check_finite,
     check_same_dimension,
 )
 
@@ -104,7 +103,7 @@ class KernelReference:
         return len(self._rows)
 
     @property
-    def sample(self) -> Inspected:
+    def sample(self) -> Checked:
         """The reference, and how it was drawn."""
         return self._seen
 
@@ -145,7 +144,7 @@ class KernelReference:
 
     def _checked(self, name: str, rows: NDArray[Any]) -> float:
         """Check the rows; return the largest length of one."""
-        largest = _largest(name, rows)
+        largest = _largest(rows)
         if self._directions:
             zero = np.flatnonzero(~np.asarray(rows, dtype=bool).any(axis=1))
             if zero.size:
@@ -214,7 +213,7 @@ class KernelReference:
             return found
         return mean_of_subsets(found, (rows, self._rows), kernel, subsets)
 
-    def _finished(self, found: Estimate, seen: Inspected, kernel: PairKernel) -> Estimate:
+    def _finished(self, found: Estimate, seen: Checked, kernel: PairKernel) -> Estimate:
         """Add what the samples show of how they were drawn, in the units of the features."""
         warnings = (
             *drawing_warnings(seen, self._seen),
@@ -252,9 +251,9 @@ def _labels(design: Design | None) -> NDArray[Any] | None:
     return None if design is None else design.labels
 
 
-def checked_sample(name: str, x: Any) -> Inspected:
+def checked_sample(name: str, x: Any) -> Checked:
     """Look at a sample of rows; refuse one that is known by its moments."""
-    return inspect_rows(name, x, needs=NEEDS, minimum=MINIMUM)
+    return check_rows(name, x, needs=NEEDS, minimum=MINIMUM)
 
 
 def _work(x: Any) -> float:
@@ -263,13 +262,11 @@ def _work(x: Any) -> float:
     return float(shape[0]) ** 2 * float(shape[1]) if len(shape) == 2 else 0.0
 
 
-def _largest(name: str, rows: NDArray[Any]) -> float:
-    """Check the rows; return the largest length of one."""
+def _largest(rows: NDArray[Any]) -> float:
+    """Return the largest length of a row."""
     largest = 0.0
     for start in range(0, len(rows), BLOCK_ROWS):
-        with np.errstate(invalid="ignore", over="ignore"):  # `check_finite` says it better
-            block: Float = np.array(rows[start : start + BLOCK_ROWS], dtype=np.float64)
-        check_finite(name, block, first_row=start)
+        block: Float = np.array(rows[start : start + BLOCK_ROWS], dtype=np.float64)
         entry = float(np.abs(block).max())
         if entry > largest / sqrt(block.shape[1]):  # else no row of it can be longer
             squares = ((block / entry) ** 2).sum(axis=1)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from genbounds._text import quoted
-from genbounds.core.checks import Inspected, leaked
+from genbounds.core.checks import Checked, leaked
 from genbounds.core.design import drawn, row_design
 from genbounds.estimators.neighbours._ceiling_result import Ceiling
 from genbounds.estimators.neighbours._classifiers import fitted, looks_generated
@@ -179,7 +179,7 @@ def _name(lam: float) -> str:
     return f"precision@{lam:g}" if lam > 1.0 else f"recall@{1.0 / lam:g}"
 
 
-def _parts(seen: Inspected, seed: int) -> tuple[Rows, Rows, Rows]:
+def _parts(seen: Checked, seed: int) -> tuple[Rows, Rows, Rows]:
     """Rows that train, that choose the cut, and that certify: of these one of each unit.
 
     Units that both samples share are in the same part of either.

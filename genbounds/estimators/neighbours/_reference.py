@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from genbounds._process import threads_for
-from genbounds.core.checks import Inspected, inspect_rows
+from genbounds.core.checks import Checked, check_rows
 from genbounds.core.design import Design, row_design
 from genbounds.estimators.neighbours._counts import (
     Sided,
@@ -21,7 +21,7 @@ from genbounds.estimators.neighbours._counts import (
     held_by_others,
     sizes,
 )
-from genbounds.estimators.neighbours._frame import BLOCK_ROWS, Frame
+from genbounds.estimators.neighbours._frame import Frame
 from genbounds.estimators.neighbours._halves import random_halves
 from genbounds.estimators.neighbours._pairs import Rows, neighbours_and_radii
 from genbounds.estimators.neighbours._scored import Scored
@@ -31,7 +31,6 @@ from genbounds.validation import (
     Float,
     InputError,
     check_count,
-    check_finite,
     check_same_dimension,
     seeded,
 )
@@ -139,7 +138,7 @@ class NeighbourReference:
                 argument="null",
             )
 
-    def _inspected(self, name: str, x: Any) -> Inspected:
+    def _inspected(self, name: str, x: Any) -> Checked:
         return inspected(name, x, self.minimum, f"k = {self.k}")
 
     def _part(self, m: int) -> tuple[Sided, Design]:
@@ -180,19 +179,17 @@ class NeighbourReference:
         return fake[rows]
 
 
-def inspected(name: str, x: Any, least: int, what: str) -> Inspected:
+def inspected(name: str, x: Any, least: int, what: str) -> Checked:
     """Check a sample: features, at least so many rows, as `what` needs, and no weights."""
     if isinstance(x, Sample) and x.weights is not None:
         raise InputError(
             "has weights, which counts of neighbours do not take: draw rows in proportion to them.",
             argument=name,
         )
-    seen = inspect_rows(name, x, needs="neighbours need", minimum=1)
+    seen = check_rows(name, x, needs="neighbours need", minimum=1)
     rows = seen.rows
     if len(rows) < least:
         raise InputError(
             f"has {len(rows)} rows; {what} needs at least {least}: pass more rows.", argument=name
         )
-    for start in range(0, len(rows), BLOCK_ROWS):
-        check_finite(name, rows[start : start + BLOCK_ROWS], first_row=start)
     return seen

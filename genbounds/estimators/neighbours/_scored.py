@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from genbounds._text import listed
-from genbounds.core.checks import Inspected, drawing_warnings
+from genbounds.core.checks import Checked, drawing_warnings
 from genbounds.core.design import drawn
 from genbounds.core.estimate import Estimate, SampleError, small_sample
 from genbounds.core.intervals import OwnInterval, scaled_interval
@@ -45,7 +45,7 @@ class Scored:
     k : int
     given : int
         Generated rows before they were thinned.
-    seen : tuple of Inspected
+    seen : tuple of Checked
         Both samples.
     """
 
@@ -53,7 +53,7 @@ class Scored:
     sizes: tuple[Float, Float]
     k: int
     given: int
-    seen: tuple[Inspected, Inspected]
+    seen: tuple[Checked, Checked]
 
     @cached_property
     def values(self) -> Float:
@@ -218,7 +218,7 @@ class Scored:
         )
 
 
-def units_of(seen: Inspected) -> int:
+def units_of(seen: Checked) -> int:
     """Rows, or groups of rows, that were drawn independently."""
     return len(seen.rows) if seen.design is None else seen.design.units
 

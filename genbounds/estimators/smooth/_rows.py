@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genbounds._scratch import is_dask_array
-from genbounds.core.checks import Inspected, inspect_rows
+from genbounds.core.checks import Checked, check_rows
 from genbounds.core.moments import Moments
 from genbounds.estimators.smooth._slopes import Weighted
 from genbounds.samples import features_of
-from genbounds.validation import POSTERIOR_ATOL, as_numpy, check_finite
+from genbounds.validation import POSTERIOR_ATOL, as_numpy
 
 SAME_VALUE = 1e-6
 """Of the larger of value and standard error: what rounding may change."""
@@ -60,13 +60,11 @@ def once_and_twice(
     return once, twice, abs(once - twice) <= SAME_VALUE * max(abs(once), stderr)
 
 
-def inspected(name: str, x: Any) -> Inspected:
+def inspected(name: str, x: Any) -> Checked:
     if is_dask_array(x):
         x = as_numpy(name, x)  # once
     posteriors = not isinstance(x, Moments) and _are_posteriors(features_of(x))
-    seen = inspect_rows(name, x, needs="this score needs", minimum=MINIMUM, posteriors=posteriors)
-    check_finite(name, seen.rows)
-    return seen
+    return check_rows(name, x, needs="this score needs", minimum=MINIMUM, posteriors=posteriors)
 
 
 def _are_posteriors(rows: Any) -> bool:
@@ -74,4 +72,5 @@ def _are_posteriors(rows: Any) -> bool:
     array = np.asarray(rows)
     if array.ndim != 2 or array.shape[1] < 2 or array.dtype.kind != "f" or array.size == 0:
         return False
-    return bool(array.min() >= 0.0 and np.abs(array.sum(axis=1) - 1.0).max() <= POSTERIOR_ATOL)
+    with np.errstate(over="ignore", invalid="ignore"):  # such rows are refused
+        return bool(array.min() >= 0.0 and np.abs(array.sum(axis=1) - 1.0).max() <= POSTERIOR_ATOL)

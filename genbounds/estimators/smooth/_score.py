@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from genbounds._text import quoted
-from genbounds.core.checks import Inspected, drawing_warnings
+from genbounds.core.checks import Checked, drawing_warnings
 from genbounds.core.class_shares import at_reference_shares, classes_of, shares_differ
 from genbounds.core.design import Design, drawn, row_design
 from genbounds.core.estimate import (
@@ -197,7 +197,7 @@ class SmoothReference:
         )
 
 
-def _estimate(score: SmoothScore, samples: dict[str, Inspected], *, plugin: bool) -> Estimate:
+def _estimate(score: SmoothScore, samples: dict[str, Checked], *, plugin: bool) -> Estimate:
     """Estimate the score of a sample, or of one and its reference, by name."""
     seen = list(samples.values())
     designs = [sample.design or row_design(len(sample.rows)) for sample in seen]
@@ -241,7 +241,7 @@ def _estimate(score: SmoothScore, samples: dict[str, Inspected], *, plugin: bool
 
 
 def _expanded(
-    score: SmoothScore, samples: Sequence[Inspected], designs: Sequence[Design]
+    score: SmoothScore, samples: Sequence[Checked], designs: Sequence[Design]
 ) -> tuple[float, list[SampleError], float, list[Diagnostic]]:
     """Expand the score; return what `expand` does, and warnings of a score that is not smooth."""
     weighted = weighted_function(score.function, [seen.rows for seen in samples])

@@ -12,7 +12,7 @@ import numpy as np
 
 from genbounds._process import threads_for
 from genbounds._text import quoted
-from genbounds.core.checks import inspect
+from genbounds.core.checks import check_sample
 from genbounds.core.design import drawn
 from genbounds.core.estimate import Estimate, bias_left, small_sample
 from genbounds.estimators.kernels._kernel_rows import kernel_rows
@@ -175,7 +175,7 @@ def vendi_estimate(
     if isinstance(kernel, str) and kernel == "precomputed":
         seen, kernel = inspect_kernel("x", x)
     else:
-        seen = inspect("x", x)
+        seen = check_sample("x", x)
     design = seen.design
     labels = None if design is None else design.labels
     rows = kernel_rows(seen.rows, kernel, bandwidth)

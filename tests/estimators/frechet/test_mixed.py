@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import genbounds as gb
-from genbounds.core.checks import inspect_rows
+from genbounds.core.checks import check_rows
 from genbounds.estimators import FrechetReference, difference, frechet_mixture
 from genbounds.estimators.kernels import folded
 from genbounds.mixtures import _frechet as _mixed
@@ -138,9 +138,7 @@ def plain_difference(half, shares):
 def halves_of(a, b, real, *, seed):
     """Rows of two models and of the reference in each half."""
     samples = (a, b, real)
-    seen = [
-        (name, inspect_rows("fake", x, needs="")) for name, x in zip("ab ", samples, strict=True)
-    ]
+    seen = [(name, check_rows("fake", x, needs="")) for name, x in zip("ab ", samples, strict=True)]
     folds = [part.fold for part in folded(seen, 2, seed)]
     return [[x[f == half] for x, f in zip(samples, folds, strict=True)] for half in (0, 1)]
 
