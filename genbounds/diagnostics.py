@@ -292,6 +292,9 @@ RULES: dict[str, Rule] = {
         "the features lie {offset:.1g} standard deviations from 0: means and covariances have "
         "lost the digits that count",
         "Subtract one common row from all features before moments are computed."),
+    "extreme-size": Rule("extreme-scale", "caution",
+        "{whose}features are of the order of {size:.1g}, which no encoder gives",
+        "Check the unit of this sample, and of every other."),
     "extreme-scale": Rule("extreme-scale", "caution",
         "the features are of the order of {unit:.1g}; the score was computed for features "
         "divided by that, to which numbers in other messages refer"),
@@ -357,7 +360,7 @@ RULES: dict[str, Rule] = {
     "no-width": Rule("no-variation", "unreliable",
         "all rows contribute the same, so the interval has no width and says nothing about "
         "other samples",
-        "Check that the file holds the features of different samples."),
+        "Check that the file holds different samples."),
     "constant-rows": Rule("no-variation", "unreliable",
         "all {n} {what} rows are the same",
         "Check that they are the features of different samples."),

@@ -239,7 +239,7 @@ def check_finite(name: str, block: Float, *, first_row: int = 0) -> None:
             row = int(np.flatnonzero(bad.any(axis=1))[0])
             raise InputError(
                 f"has entries beyond {LARGEST_ENTRY:g} in row {first_row + row}, whose "
-                "squares overflow: divide all features, of both samples, by a common number.",
+                "squares overflow: divide all samples by a common number.",
                 argument=name,
             )
         return

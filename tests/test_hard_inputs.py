@@ -141,7 +141,7 @@ def test_a_distance_whose_error_is_no_double_is_refused(power):
 @pytest.mark.parametrize("power", [160, 200, 307])
 def test_features_whose_squares_are_no_doubles_are_refused(power):
     x = 10.0**power * np.random.default_rng(0).uniform(0.1, 1.0, size=(40, 3))
-    with pytest.raises(gb.InputError, match="squares overflow: divide all features"):
+    with pytest.raises(gb.InputError, match="squares overflow: divide all samples"):
         gb.frechet_distance(x, x[::-1])
     mean = np.full(3, 10.0**power)
     with pytest.raises(gb.InputError, match=NOT_A_DOUBLE):

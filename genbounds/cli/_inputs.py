@@ -260,6 +260,8 @@ def _labels(
 def _label_name(path: Path, contents: Contents, role: str, reading: Reading) -> str:
     """Return which array of a file the option ``--{role}`` means."""
     asked: str = getattr(reading, role)
+    if asked == "features":
+        raise InputError("names the features: name an array of one label a row.", f"--{role}")
     if asked != FOLDERS:
         return asked
     if FOLDER_LABELS not in contents.arrays:

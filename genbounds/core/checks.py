@@ -63,6 +63,9 @@ ids pass in one of 700 samples; rows that are alike by 6 standard errors fail as
 LARGEST_NOISE = 0.04
 """Standard error of that likeness from which on a likeness that matters would not be seen."""
 
+EXTREME_DECADES = 20.0
+"""Powers of ten from 1 beyond which the size of features is said: no encoder gives such."""
+
 ID_WORDS = 1 << 15
 """Words of eight bytes that are digested at a time: half as many bytes would be slower as well."""
 
@@ -73,6 +76,8 @@ class Findings:
 
     Attributes
     ----------
+    size : float
+        Largest entry of a row, at the median of some.
     constant : bool
         All rows are the same.
     repeated : int
@@ -90,6 +95,7 @@ class Findings:
         p-value of "the rows at one place of all groups are no more alike than others".
     """
 
+    size: float = 1.0
     constant: bool = False
     repeated: int = 0
     twins: float = 0.0
@@ -149,7 +155,10 @@ class Checked:
         # Rows that have twins are alike in order for that reason alone.
         if found.order_z >= LIKENESS_LIMIT and not said:
             said.append(warn_of("alike-in-order", whose=whose, z=found.order_z))
-        return _label_warnings(found, whose, said) if self.told else tuple(said)
+        signs = _label_warnings(found, whose, said) if self.told else tuple(said)
+        if not found.size or abs(math.log10(found.size)) <= EXTREME_DECADES:
+            return signs
+        return (*signs, warn_of("extreme-size", whose=whose, size=found.size))
 
 
 def _label_warnings(found: Findings, whose: str, signs: list[Diagnostic]) -> tuple[Diagnostic, ...]:
@@ -198,22 +207,29 @@ def check_sample(
     """
     rows = check_features(name, features_of(x), minimum=minimum)
     ids = row_ids(rows, name=name)
+    some = np.abs(rows[:: max(1, len(rows) // CHANCE_ROWS)])
+    size = float(np.median(some.max(axis=1)))
     if not isinstance(x, Sample):
         design, found = _signs(rows, ids, posteriors)
-        return Checked(rows, design, False, ids, what, found)
+        return Checked(rows, design, False, ids, what, replace(found, size=size))
     x.check_unchanged(name)
     design = design_of(name, x)
     if design is not None and design.independent and (np.diff(design.unit) < 0).any():
         # Of such a sample each row's influence is known by its place: that of its name.
         order = np.argsort(design.unit)
         design = replace(design, unit=design.unit[order])
-        return Checked(rows[order], design, True, ids[order], what)
-    group_z, stratum_z = (
-        math.inf if labels is None else _likeness_within(rows, labels) for labels in x.labels
-    )
+        return Checked(rows[order], design, True, ids[order], what, Findings(size=size))
+    group_z = stratum_z = math.inf
+    if x.groups is not None:
+        group_z = _likeness_within(rows, x.groups)
+    if x.strata is not None:
+        # Rows of one group would count as many rows of a stratum.
+        one = slice(None) if x.groups is None else np.unique(x.groups, return_index=True)[1]
+        stratum_z = _likeness_within(rows[one], x.strata[one])
     unrelated = min(group_z, stratum_z) < LEAST_LIKENESS
     found = replace(
         _signs(rows, ids, posteriors)[1] if unrelated else Findings(),
+        size=size,
         group_z=group_z,
         stratum_z=stratum_z,
         place_p=1.0 if x.groups is None else shared_places_pvalue(rows, x.groups),

@@ -79,7 +79,7 @@ def cubed(stderr: float) -> float:
     if not sys.float_info.min <= cube < math.inf:
         raise InputError(
             "the standard error of the score, or its cube, is beyond double precision: multiply "
-            "the features of all samples by a common number."
+            "all samples by a common number."
         )
     return cube
 

@@ -9,6 +9,7 @@ they are. Only where a call begins and where its result leaves is there anything
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from genbounds.core.estimate import Estimate
 from genbounds.diagnostics import warn_of
@@ -73,4 +74,5 @@ def scaled_back(estimate: Estimate, unit: float, *, power: int) -> Estimate:
     if unit == 1.0:
         return estimate
     note = warn_of("extreme-scale", unit=unit)
-    return estimate.scaled(factor_of(unit, power)).warned(note)
+    others = tuple(one for one in estimate.warnings if one.code != note.code)  # said once
+    return replace(estimate.scaled(factor_of(unit, power)), warnings=(*others, note))

@@ -34,6 +34,9 @@ from genbounds.validation import (
 
 ESTIMATORS = ("debiased", "plugin")
 
+SMALLEST = 1e-150
+"""Values below have squares that are no ordinary numbers."""
+
 LARGEST_STAKE = 0.9
 
 HALVINGS = 40
@@ -127,6 +130,7 @@ def mean_estimate(
     interval = None if bounds is None else _bounded(name, x, design, bounds)
     found = replace(mean_by_design(x, design), estimator=estimator, own_interval=interval)
     if bounds is None:
+        _check_size(name, x)
         return found.warned(
             *heavy_tails(found), *small_sample(design.effective, units=design.free_units)
         )
@@ -182,13 +186,23 @@ def _column(name: str, values: Any) -> NDArray[Any]:
     if not isinstance(values, (str, os.PathLike)):  # which `check_features` refuses best
         values = as_numpy(name, values)
         values = values[:, None] if values.ndim == 1 else values
-    column = check_features(name, values)
-    if column.shape[1] != 1:
+        if values.ndim != 2 or values.shape[1] != 1:
+            raise InputError(
+                f"must hold one number per sample, shape (n,) or (n, 1); got shape {values.shape}.",
+                argument=name,
+            )
+    return check_features(name, values).astype(np.float64, copy=False)
+
+
+def _check_size(name: str, x: Float) -> None:
+    """Refuse values that differ, and of whose squares nothing is left."""
+    largest = float(np.abs(x).max())
+    if 0.0 < largest < SMALLEST and np.ptp(x) > 0.0:
         raise InputError(
-            f"must hold one number per sample, shape (n,) or (n, 1); got shape {column.shape}.",
+            f"has values of the order of {largest:.1g}, whose squares leave double precision: "
+            "multiply them by a common number.",
             argument=name,
         )
-    return column.astype(np.float64, copy=False)
 
 
 def _bounded(name: str, x: Float, design: Design, bounds: Any) -> OwnInterval:

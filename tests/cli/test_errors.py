@@ -140,6 +140,12 @@ CALLS = {
     "score real.npy good.npy --metric Precison": (
         f"genbounds: `--metric` must be {METRICS}; got 'Precison'. Did you mean 'precision'?"
     ),
+    **{
+        f"score real.npy good.npy {option} features": (
+            f"genbounds: `{option}` names the features: name an array of one label a row."
+        )
+        for option in ("--groups", "--strata")
+    },
     "score real.npy good.npy --groups=": (
         "genbounds: `--groups` is empty: is a variable of the shell not set?"
     ),

@@ -67,13 +67,13 @@ def test_interval_by_hand():
 @pytest.mark.parametrize("variance", [1e-230, 1e230, math.inf])
 def test_a_standard_error_whose_cube_is_no_number_is_refused(variance):
     found = Estimate(value=1.0, sample=SampleError(n=8, variance=variance))
-    with pytest.raises(InputError, match="multiply the features of all samples by a common number"):
+    with pytest.raises(InputError, match="multiply all samples by a common number"):
         found.score(0.95)
 
 
 @pytest.mark.parametrize("size", [1e-120, 1e120])
 def test_means_of_extreme_values_are_refused_in_one_line(size):
-    with pytest.raises(InputError, match="multiply the features of all samples by a common number"):
+    with pytest.raises(InputError, match="multiply all samples by a common number"):
         gb.mean_score(size * np.arange(60.0)[:, None])
 
 

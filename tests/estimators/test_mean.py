@@ -12,6 +12,7 @@ import genbounds as gb
 from genbounds._betting import betting_lower_limit
 from genbounds.cli import main
 from genbounds.estimators import convergence
+from tests.refusal import refused
 from tests.warnings_of import codes
 
 RNG = np.random.default_rng(0)
@@ -215,3 +216,18 @@ def test_in_a_training_loop():
 def test_refusals(call, words):
     with pytest.raises(gb.InputError, match=words):
         call(np.linspace(0.0, 1.0, 6))
+
+
+def test_what_is_said_of_values_speaks_of_values():
+    """A number, equal values, and values of whose squares nothing is left (a width of 0 before)."""
+    rng = np.random.default_rng(0)
+    with refused("`values`", "one number per sample"):
+        gb.mean_score(5)
+    (warning,) = gb.mean_score(np.full(100, 3.0)).warnings
+    assert warning.code == "no-variation"
+    assert "features" not in str(warning)
+    for size in (1e-200, 1e-160):
+        with refused("`values`", "multiply them"):
+            gb.mean_score(size * rng.normal(size=100))
+    assert gb.mean_score(1e-90 * rng.normal(size=100)).stderr > 0.0
+    assert gb.mean_score(1e-200 * rng.random(100), bounds=(0, 1)).low < 1e-200

@@ -154,7 +154,7 @@ class FrechetReference:
         unit = unit_of(_size(side, real), decades=DECADES)
         if unit != 1.0:
             side, real = _divided_by(unit, side), _divided_by(unit, real)
-        _check_ratio(side, real)
+        _check_ratio(side, real, unit)
         return side, real, unit
 
 
@@ -200,13 +200,14 @@ def _divided_by(unit: float, side: FrechetSample) -> FrechetSample:
     return sample_of_rows(side.name, rows, side.design, side.seen)
 
 
-def _check_ratio(fake: FrechetSample, real: FrechetSample) -> None:
+def _check_ratio(fake: FrechetSample, real: FrechetSample, unit: float) -> None:
     """Refuse a sample that is constant beside the other in double precision."""
     small, large = sorted((fake.trace, real.trace))
     if 0.0 < small < NEGLIGIBLE_TRACE * large:
         raise InputError(
-            f"and `real` have variances of {fake.trace:.3g} and {real.trace:.3g} in all: "
-            "beside the larger one the smaller is constant, and its sampling error cannot be "
-            "computed in double precision. Pass it as Moments(mean, zeros of shape (d, d), n).",
+            f"and `real` have standard deviations of {unit * math.sqrt(fake.trace):.3g} and "
+            f"{unit * math.sqrt(real.trace):.3g}: beside the larger one the smaller is constant in "
+            "double precision. Bring both to one unit; what is constant by right, pass as "
+            "Moments(mean, zeros of shape (d, d), n).",
             argument="fake",
         )

@@ -147,7 +147,7 @@ def test_samples_that_do_not_fit():
 @pytest.mark.parametrize("factor", [1e60, 1e-60, 1e120])
 @pytest.mark.parametrize("derivative", ["hessian", "secant"])
 def test_a_score_without_an_error_in_double_precision_is_one_line(factor, derivative):
-    with pytest.raises(gb.InputError, match="multiply the features of all samples by a common"):
+    with pytest.raises(gb.InputError, match="multiply all samples by a common"):
         of(gap, derivative=derivative)(factor * X, factor * Y)
 
 
