@@ -171,7 +171,10 @@ def test_f_score_of_a_model_that_shows_one_of_two_modes_is_two_thirds():
 
 def test_unit_origin_and_order_do_not_matter():
     found = scored()
-    assert scored(FAKE * 2.0**300, REAL * 2.0**300).scores == found.scores
+    assert scored(FAKE * 2.0**60, REAL * 2.0**60).scores == found.scores
+    odd = scored(FAKE * 2.0**300, REAL * 2.0**300)
+    assert odd.recall.value == found.recall.value
+    assert "extreme-scale" in codes(odd.recall)
     far = scored(FAKE + 2.0**20, REAL + 2.0**20)
     assert far.recall.value == found.recall.value
     ids, others = np.arange(300), np.arange(1000, 1400)
