@@ -9,7 +9,7 @@ JOBS ?= auto
 # Tests start the program hundreds of times: compiled once, also where the environment says never.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help demo test test-all processors encoders experiments lint types docs bench fuzz package oldest newest floors mutants clean
+.PHONY: help demo test test-all processors encoders encoders-tests experiments lint types docs bench fuzz package oldest newest floors mutants clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -47,8 +47,12 @@ $(ENCODERS)/.ready$(SENTENCES): $(READY)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -c constraints.txt --target $(ENCODERS) $(LIBRARIES)
 	@touch $@
 
+ENCODERS_TESTS := tests/features tests/test_torchmetrics.py tests/experiments/test_recorded.py tests/experiments/test_torchvision_builds.py
+encoders-tests:
+	@echo $(ENCODERS_TESTS)
+
 encoders: $(ENCODERS)/.ready$(SENTENCES)  ## the tests of encoders and of the usual tools' files, with those libraries; none may skip
-	@PYTHONPATH=$(ENCODERS) GENBOUNDS_NO_SKIP=1 $(BIN)/python -m pytest -n $(JOBS) tests/features tests/test_torchmetrics.py tests/experiments/test_recorded.py tests/experiments/test_torchvision_builds.py
+	@PYTHONPATH=$(ENCODERS) GENBOUNDS_NO_SKIP=1 $(BIN)/python -m pytest -n $(JOBS) $(ENCODERS_TESTS)
 
 experiments: $(READY)  ## every experiment at its smallest size, in a copy: do they all still run?
 	@$(BIN)/python -m experiments

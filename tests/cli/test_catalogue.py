@@ -49,7 +49,7 @@ def test_explain_shows_every_failure_probability(run):
 
 def test_what_survives_is_not_called_proven(run):
     """The JSON word stays; people read what it means."""
-    call = ("audit", "o24.hoeffding", "--quick")
+    call = ("audit", "o24.hoeffding", "--replications", "100")
     assert run(*call, "--json").json["rows"][0]["verdict"] == "upheld"
     text = run(*call).out
     assert "not refuted" in text

@@ -290,6 +290,7 @@ def test_a_signal_leaves_no_scratch_folder(tmp_path, name):
     assert not list(scratch.iterdir())
 
 
+@pytest.mark.slow
 @POSIX
 def test_the_status_is_that_of_the_answer_when_the_reader_has_gone_away(tmp_path):
     """With 0 a failing gate passed in `genbounds gate ... | head -1`."""

@@ -11,6 +11,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 SCRIPTS = sorted((DOCS / "gallery").glob("*.py"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
 def test_script_runs(script, tmp_path, monkeypatch, capsys):
     if "torch" in script.stem:

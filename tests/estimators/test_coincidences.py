@@ -99,6 +99,7 @@ def test_the_bound_holds_where_values_stand_often(size):
             assert tail <= bound_of_pairs(pairs / (size - 1.0), total) + 1e-12
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("name", DISCRETE)
 def test_discrete_rows_are_not_accused(name):
     """H0: at most one of 10⁴ is doubted; a rule that accuses one in ten is seen with 1 − 10⁻⁹."""

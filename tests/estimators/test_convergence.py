@@ -44,7 +44,13 @@ def parts_of(x, **options):
 
 @pytest.mark.parametrize(
     ("dtype", "columns"),
-    [(np.float16, 2), (">f8", 2), (np.int32, 2), (np.float32, 2), (np.float32, LARGE)],
+    [
+        (np.float16, 2),
+        (">f8", 2),
+        (np.int32, 2),
+        (np.float32, 2),
+        pytest.param(np.float32, LARGE, marks=pytest.mark.slow),
+    ],
 )
 def test_parts_are_nested_random_and_whole(dtype, columns):
     x = np.arange(2 * 1801).reshape(1801, 2).astype(dtype)

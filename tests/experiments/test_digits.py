@@ -130,6 +130,7 @@ def test_encoder_learns(digits: Digits) -> None:
     assert digits.encoder.accuracy(split.reference_images, split.reference_labels) > 0.7
 
 
+@pytest.mark.slow
 def test_encoder_output(digits: Digits) -> None:
     images = digits.split.reference_images
     features, posteriors = digits.reference(), digits.reference("posteriors")

@@ -304,6 +304,7 @@ def test_rows_that_fit_a_frechet_distance_are_not_those_that_certify():
     assert certifies.gap_high != plain.gap_high
 
 
+@pytest.mark.slow
 def test_samples_go_to_the_arms_that_matter():
     adaptive, equal = (go(policy=policy, tolerance=0.3, batch=20) for policy in ("lucb", "uniform"))
     assert adaptive.certified

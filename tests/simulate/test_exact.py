@@ -157,6 +157,7 @@ def narrowed(wide):
     return width
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [
