@@ -54,13 +54,13 @@ def debias_by_expansion(fake: FrechetSample, real: FrechetSample, *, every_row: 
     if shared is not None and any(small):  # a unit in both lies in the same half of both
         small = [True, True]
     halves = _halves(samples, small, every_row, joint=shared is not None) if any(small) else None
-    value, variance = second_order, 0.0 if shared is None else shared.variance
+    value, shared_variance = second_order, expanded.shared_variance
     if halves is not None:
         value = third_order(second_order, _half_values(halves))
         if shared is None:
             errors = _with_halving_noise(errors, small)
         else:
-            variance += HALVING_NOISE * shared.quadratic_variance
+            shared_variance += HALVING_NOISE * shared.quadratic_variance
     warnings: tuple[Diagnostic, ...] = ()
     if min(ratios) < FEW_RATIO:  # says all: too few even if rows were independent
         warnings = (_too_few(min(ratios)),)
@@ -71,7 +71,7 @@ def debias_by_expansion(fake: FrechetSample, real: FrechetSample, *, every_row: 
         value,
         samples,
         errors,
-        shared_variance=0.0 if shared is None else variance - sum(e.variance for e in errors),
+        shared_variance=shared_variance,
         warnings=warnings,
     )
     return _warn_of_tail_bias(estimate, max(tails), value - second_order)

@@ -46,17 +46,17 @@ def _without_repeats(sample: FrechetSample) -> FrechetSample:
 
 def plugin(fake: FrechetSample, real: FrechetSample, *, every_row: bool) -> Estimate:
     """Return the biased value with the interval of its linear part."""
-    errors = FrechetPair(fake, real, every_row=every_row).expand().errors
-    bias = errors[0].bias + errors[1].bias
+    expanded = FrechetPair(fake, real, every_row=every_row).expand()
     warnings: tuple[Diagnostic, ...] = ()
-    if bias > 0.0:
-        warnings = (bias_left(bias),)
+    if expanded.bias > 0.0:
+        warnings = (bias_left(expanded.bias),)
     return make_estimate(
         "plug-in",
         plugin_value(_as_published(fake), _as_published(real)),
         (fake, real),
-        errors,
+        expanded.errors,
         estimator="plugin",
+        shared_variance=expanded.shared_variance,
         warnings=warnings,
     )
 
@@ -79,7 +79,8 @@ def infinity(
         )
     n = fake.n
     pair = FrechetPair(fake, real, every_row=every_row)
-    own, other = pair.expand().errors
+    expanded = pair.expand()
+    own, other = expanded.errors
 
     def score(index: Index) -> float:
         if index.size == n and not subsets.replace:
@@ -91,17 +92,19 @@ def infinity(
     warnings = subsets.warnings
     own = replace(own, variance=own.variance + line.variance)
     if real.n is not None:
+        # Units in both samples have a product of either, which no number of generated rows changes.
+        left = other.bias + (0.0 if expanded.shared is None else expanded.shared.bias)
+        variance = own.variance + other.variance + expanded.shared_variance
         # A bias of one standard error: the interval covers 83 % instead of 95 %.
-        severity: Severity = (
-            "unreliable" if other.bias**2 > own.variance + other.variance else "caution"
-        )
-        warnings += (warn_of("reference-bias-left", severity=severity, bias=other.bias),)
+        severity: Severity = "unreliable" if left**2 > variance else "caution"
+        warnings += (warn_of("reference-bias-left", severity=severity, bias=left),)
     return make_estimate(
         "extrapolation",
         line.value,
         (fake, real),
         (own, other),
         estimator="infinity",
+        shared_variance=expanded.shared_variance,
         warnings=warnings,
         assumptions=(LINEAR,),
         details=line.details,

@@ -82,6 +82,13 @@ class PairError:
     bias: float
     shared: SharedError | None = None
 
+    @property
+    def shared_variance(self) -> float:
+        """What shared units add to the variances of both samples; negative where noise cancels."""
+        if self.shared is None:
+            return 0.0
+        return self.shared.variance - self.errors[0].variance - self.errors[1].variance
+
 
 def lends(sample: FrechetSample, directions: int) -> bool:
     """Whether a sample has rows enough to lend its fourth moments to one without rows."""
