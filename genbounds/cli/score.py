@@ -256,7 +256,7 @@ class Run:
 
 def _show(run: Run, *, verbose: bool) -> None:
     """Print the table, best model first, then the verdict, warnings and assumptions."""
-    from genbounds.report.wording import TOGETHER, mark, together_table, verdict_line
+    from genbounds.report.wording import TOGETHER, mark, together_table, verdict_line, winner_line
 
     ranking = run.ranking
     better = "larger" if run.read.spec.higher_is_better else "smaller"
@@ -282,7 +282,7 @@ def _show(run: Run, *, verbose: bool) -> None:
         head, rows = together_table(run.together, scores)
         print_table(head, [(shown(model), *cells) for model, *cells in rows])
     if ranking is not None:
-        say("", verdict_line(ranking))
+        say("", verdict_line(ranking), winner_line(ranking))
         if len(ranking.contenders) > 1:
             say("Models that share a group letter do not differ significantly.")
         pairs = len(ranking.differences)

@@ -1,56 +1,19 @@
-"""What a choice does to the score of what was chosen, and how to correct it."""
+"""The best of several evaluations of one model, and how to correct its score."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
+from numbers import Real
 
 import numpy as np
 
+from genbounds._text import percent
 from genbounds.results import Score
-from genbounds.validation import Float, InputError, check_count
-
-DRAWS = 20_000
-"""Simulated choices: the correction is then known to a hundredth of a standard error."""
+from genbounds.validation import InputError, check_count
 
 
-def choice_bias(losses: Float, covariance: Float, rng: np.random.Generator) -> float:
-    """Return by how much the least of several estimates is too small on average.
-
-    Parameters
-    ----------
-    losses : ndarray of shape (t,)
-        Estimates, small is good.
-    covariance : ndarray of shape (t, t)
-        Of their errors.
-    rng : Generator
-
-    Returns
-    -------
-    float
-        Negative, or 0.
-
-    Notes
-    -----
-    A parametric bootstrap: values are drawn around the estimates, which are first shrunk to their
-    mean by as much of their spread as is noise (they spread more than the truth does).
-    """
-    t = losses.size
-    if t < 2:
-        return 0.0
-    spread = float(((losses - losses.mean()) ** 2).sum())
-    # Expected spread of pure noise; what is common to all moves no choice.
-    noise = float(np.trace(covariance) - covariance.sum() / t)
-    kept = max(0.0, 1.0 - noise / spread) if spread > 0.0 else 0.0
-    centre = losses.mean() + kept * (losses - losses.mean())
-    values, vectors = np.linalg.eigh(covariance)
-    root = vectors * np.sqrt(np.maximum(values, 0.0))
-    errors = rng.standard_normal((DRAWS, t)) @ root.T
-    chosen = (centre + errors).argmin(axis=1)
-    return min(0.0, float(errors[np.arange(DRAWS), chosen].mean()))
-
-
-def best_of(score: Score, k: int) -> Score:
+def best_of(score: Score, k: int, *, shared: float = 0.0) -> Score:
     """Correct a score for being the best of several evaluations of one model.
 
     Parameters
@@ -59,6 +22,10 @@ def best_of(score: Score, k: int) -> Score:
         The best of them: the least, or the largest where higher is better.
     k : int
         How many evaluations there were, each with rows of its own and as many.
+    shared : float
+        Part of the variance that all evaluations have in common, from 0 to 1: that of a small
+        reference. With s the standard error of the difference of two evaluations (`compare`) it is
+        1 - s²/(2 se²).
 
     Returns
     -------
@@ -68,15 +35,16 @@ def best_of(score: Score, k: int) -> Score:
     Raises
     ------
     InputError
-        If `k` is no whole number of at least 1, or `score` is no `Score`.
+        If `k` is no whole number of at least 1, `shared` no number from 0 to 1, or `score` no
+        `Score`.
 
     Notes
     -----
     The least of k normal values lies 0.56, 0.85, 1.16 and 1.54 standard errors below their mean at
     k = 2, 3, 5 and 10. With q(p) = Φ⁻¹(1 − (1 − p)^{1/k}), its quantiles, the interval is
-    [y − q(1 − α/2) se, y − q(α/2) se]. The mean of all k evaluations is both simpler and more
-    exact; use this where only the best one was reported. The best of k *training runs* is
-    another matter: see `compare_recipes`.
+    [y − q(1 − α/2) se, y − q(α/2) se]; what they share is a normal error more. The mean of all k
+    evaluations is both simpler and more exact; use this where only the best one was reported. The
+    best of k *training runs* is another matter: see `compare_recipes`.
 
     Examples
     --------
@@ -92,8 +60,10 @@ def best_of(score: Score, k: int) -> Score:
     if k == 1:
         return score
     tail = (1.0 - score.level) / 2.0
+    own = math.sqrt(1.0 - _check_share(shared))
     mean, spread = _least_moments(k)
-    offsets = [-mean, -_least_quantile(1.0 - tail, k), -_least_quantile(tail, k)]
+    mean, spread = own * mean, math.hypot(own * spread, math.sqrt(shared))
+    offsets = [-mean, *(-_least_quantile(p, k, own) for p in (1.0 - tail, tail))]
     if score.higher_is_better:
         offsets = [-offsets[0], -offsets[2], -offsets[1]]
     value, low, high = (score.value + offset * score.stderr for offset in offsets)
@@ -106,18 +76,36 @@ def best_of(score: Score, k: int) -> Score:
         assumptions=(
             *score.assumptions,
             f"it is the best of {k} evaluations of one model, each with rows of its own and as "
-            "many; what they share (a small reference) makes the correction too large",
+            f"many, which have {percent(shared)} of their variance in common",
         ),
         details=(*score.details, f"corrected for the best of {k} evaluations"),
     )
 
 
-def _least_quantile(p: float, k: int) -> float:
-    """Return the p-quantile of the least of k standard normal values."""
-    from scipy.special import ndtri
+def _check_share(shared: object) -> float:
+    given = isinstance(shared, Real) and not isinstance(shared, bool)
+    if not (given and 0.0 <= float(shared) <= 1.0):  # type: ignore[arg-type]
+        raise InputError(f"must be a number from 0 to 1; got {shared!r}.", argument="shared")
+    return float(shared)  # type: ignore[arg-type]
 
-    # 1 - (1 - p)^(1/k), exact for small p as well.
-    return float(ndtri(-math.expm1(math.log1p(-p) / k)))
+
+def _least_quantile(p: float, k: int, own: float) -> float:
+    """Return the p-quantile of the least of k normal values and a common error of the rest."""
+    from scipy.optimize import brentq
+    from scipy.special import log_ndtr, ndtri
+
+    if own == 1.0:
+        # 1 - (1 - p)^(1/k), exact for small p as well.
+        return float(ndtri(-math.expm1(math.log1p(-p) / k)))
+    u = np.linspace(-9.0, 9.0, 3601)
+    weights = np.exp(-0.5 * u**2) / math.sqrt(2.0 * math.pi) * 0.005
+    common = math.sqrt(1.0 - own**2)
+
+    def excess(x: float) -> float:
+        least = k * log_ndtr(-(x - common * u) / max(own, 1e-6))  # log P(all are larger)
+        return float(weights @ -np.expm1(least)) - p
+
+    return float(brentq(excess, -20.0, 20.0, xtol=1e-12))
 
 
 def _least_moments(k: int) -> tuple[float, float]:

@@ -18,7 +18,6 @@ from numbers import Real
 import numpy as np
 
 from genbounds._text import percent, quoted
-from genbounds.decisions._choice import choice_bias
 from genbounds.decisions._limits import Limits
 from genbounds.decisions._looks import Checkpoint, Look, Outcome, State, Track
 from genbounds.estimators import (
@@ -27,9 +26,10 @@ from genbounds.estimators import (
     check_comparable,
     difference,
     shared_rows,
+    winner_score,
 )
 from genbounds.results import Diagnostic, Score
-from genbounds.validation import Float, InputError, check_count, check_open_unit, check_rng
+from genbounds.validation import InputError, check_count, check_open_unit, check_rng
 
 
 class Following:
@@ -69,9 +69,7 @@ class Following:
         error = 1.0 - self.level
         self._pair_level = 1.0 - error / steps  # two-sided: half of it is used
         self._gain_level = 1.0 - 2.0 * error / (steps * self.patience)
-        noise, choice = check_rng(rng).spawn(2)
-        self._limits = Limits(self.planned, error / 2.0, noise)
-        self._choice_seed = int(choice.integers(2**63))
+        self._limits = Limits(self.planned, error / 2.0, check_rng(rng).spawn(1)[0])
 
     def check_step(self, step: object) -> float:
         """Refuse a step that does not follow, or one look too many."""
@@ -215,35 +213,22 @@ class Following:
         return min(candidates, key=lambda t: self._estimates[t].loss)
 
     def _corrected(self, best: int) -> Score:
-        """Subtract the bias of the choice from the score of the chosen look."""
-        score = self.looks[best].score
+        """Correct the score of the chosen look for the choice."""
+        look, estimate = self.looks[best], self._estimates[best]
         if best not in self._relied or len(self._relied) < 2:
-            return score
-        losses = np.array([self._estimates[t].loss for t in self._relied])
-        rng = np.random.default_rng(self._choice_seed)  # the same each time
-        bias = choice_bias(losses, self._covariance(), rng)
-        estimate = self._estimates[best]
-        value = estimate.value - (-bias if estimate.higher_is_better else bias)
-        value = max(value, estimate.lower_limit)
-        value = math.exp(value) if estimate.log_scale else value
-        return replace(
-            score,
-            value=min(max(value, score.low), score.high),
-            details=(
-                *score.details,
-                f"corrected for the choice of the best of {len(self._relied)} looks",
-            ),
-        )
-
-    def _covariance(self) -> Float:
-        """Covariance of the errors of the looks that take part, from those of all pairs."""
-        own = np.array([self._estimates[t].variance for t in self._relied])
-        out: Float = np.diag(own)
-        for i, s in enumerate(self._relied):
-            for j in range(i + 1, len(self._relied)):
-                apart = self._gaps[s, self._relied[j]].stderr ** 2
-                out[i, j] = out[j, i] = (own[i] + own[j] - apart) / 2.0
-        return out
+            return look.score
+        rivals = [
+            (self._estimates[t], self._gaps[min(t, best), max(t, best)])
+            for t in self._relied
+            if t != best
+        ]
+        found = winner_score(estimate, rivals, self.level, of="looks")
+        band = self._band(estimate)
+        if (band.low, band.high) == (look.score.low, look.score.high):
+            return found
+        # Its interval is its own, which holds at any choice as that of all looks together.
+        value = min(max(found.value, look.score.low), look.score.high)
+        return replace(look.score, value=value, details=found.details)
 
     def _assumptions(self, fresh: bool) -> tuple[str, ...]:
         shared = any(estimate.sample.units is not None for estimate in self._estimates)

@@ -46,6 +46,7 @@ from genbounds.estimators._sobol import SobolNormal as SobolNormal
 from genbounds.estimators._sobol import score_over_scramblings as score_over_scramblings
 from genbounds.estimators._sobol import sobol_cache as sobol_cache
 from genbounds.estimators._sobol import sobol_normal as sobol_normal
+from genbounds.estimators._winner import winner_score as winner_score
 from genbounds.estimators.copies import MifidReference as MifidReference
 from genbounds.estimators.copies import TrainingRows as TrainingRows
 from genbounds.estimators.copies import authpct as authpct

@@ -14,6 +14,7 @@ from genbounds.core.difference import EstimateDifference, difference
 from genbounds.core.estimate import Estimate
 from genbounds.estimators._metric_spec import MetricSpec, Prepared
 from genbounds.estimators._metrics import metric_spec
+from genbounds.estimators._winner import winner_score
 from genbounds.origins import check_same_encoder, origin_of, origin_warnings
 from genbounds.results import Difference, Ranking
 from genbounds.validation import InputError, check_open_unit
@@ -205,11 +206,13 @@ def rank(
     names = sorted(estimates, key=lambda name: (sign * estimates[name].value, name))
     pairs = list(combinations(names, 2))
     pair_level = 1.0 - (1.0 - level) / max(len(pairs), 1)
-    differences = []
+    differences, behind = [], []
     for better, worse in pairs:
         found = (
             difference(estimates[better], estimates[worse]) if gap is None else gap(better, worse)
         )
+        if better == names[0]:
+            behind.append((estimates[worse], found))
         low, high = found.interval(pair_level)
         differences.append(
             Difference(
@@ -241,6 +244,7 @@ def rank(
         metric=metric,
         level=level,
         scores={name: estimates[name].score(level) for name in names},
+        chosen=winner_score(estimates[names[0]], behind, level),
         differences=tuple(differences),
         groups=letter_groups(names, separated),
         log_scale=log_scale,

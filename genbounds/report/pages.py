@@ -44,6 +44,7 @@ from genbounds.report.wording import (
     together_table,
     verdict_line,
     warning_lines,
+    winner_line,
 )
 from genbounds.results import Diagnostic, Ranking, Score, all_reliable
 
@@ -172,7 +173,7 @@ def _score_lead(best: str, score: Score, title: str, ranking: Ranking | None) ->
     """Say who is best and how sure that is."""
     value = f"{number(score.value)} {interval(score.low, score.high)}"
     if ranking is not None:
-        return f"{verdict_line(ranking)} Its {title}: {value}."
+        return f"{verdict_line(ranking)} Its {title}: {value}. {winner_line(ranking)}"
     doubt = "" if score.reliable else " This score is unreliable: see the warnings."
     return f"{display(best, limit=72)} has a {title} of {value}.{doubt}"
 

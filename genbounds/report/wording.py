@@ -73,6 +73,13 @@ def verdict_line(ranking: Ranking) -> str:
     return text
 
 
+def winner_line(ranking: Ranking) -> str:
+    """Give the score of the best model, corrected for having been chosen."""
+    score = ranking.winner()
+    found = f"{number(score.value)} {interval(score.low, score.high)}"
+    return f"Corrected for having been chosen, {shown(ranking.best)} scores {found}."
+
+
 STOPPED = {
     "certified": "the certificate was reached",
     "budget": "the budget is spent",

@@ -1,4 +1,4 @@
-"""What decisions are made of: model of the variance, pooling, correction of a choice, limits."""
+"""What decisions are made of: model of the variance, pooling, limits."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from scipy import stats
 from statsmodels.stats.meta_analysis import combine_effects
 
 import genbounds as gb
-from genbounds.decisions._choice import choice_bias
 from genbounds.decisions._limits import Limits
 from genbounds.decisions._pooling import half_width, pooled
 from genbounds.decisions._variance import VarianceModel, smallest
@@ -95,22 +94,6 @@ def test_an_estimated_and_a_known_variance_cover_together():
         for v in variances
     ]
     assert (np.abs(errors) <= welch * np.sqrt(variances + known)).sum() < low
-
-
-@pytest.mark.parametrize("t", [2, 5, 20])
-def test_the_correction_of_equal_looks_is_that_of_order_statistics(t):
-    """The simulation has a standard error below 0.01: 0.06 is six of them."""
-    rng = np.random.default_rng(0)
-    x = np.linspace(-8, 8, 4001)
-    least = t * stats.norm.pdf(x) * stats.norm.sf(x) ** (t - 1)
-    expected = float(np.trapezoid(x * least, x))
-    shared = np.eye(t) + 25.0  # noise that all looks share moves no choice
-    assert choice_bias(np.zeros(t), shared, rng) == pytest.approx(expected, abs=0.06)
-
-
-def test_a_clear_choice_needs_no_correction():
-    bias = choice_bias(np.array([0.0, 50.0, 60.0]), np.eye(3), np.random.default_rng(0))
-    assert abs(bias) < 0.06
 
 
 def covariances():

@@ -222,3 +222,23 @@ def test_intervals_cover_over_seeds(k, tau):
     assert low <= covered <= high
     if tau == 3.0:
         assert short < low
+
+
+@pytest.mark.parametrize("shared", [0.0, 0.3, 0.7, 1.0])
+def test_best_of_evaluations_that_share_a_reference(shared):
+    """H0: 95 % of 20,000 cover, both tails 1e-7. Untold, fewer do: power 1."""
+    rng, runs, k = np.random.default_rng(4), 20_000, 10
+    own = rng.normal(size=(runs, k)).min(axis=1)
+    least = np.sqrt(1.0 - shared) * own + np.sqrt(shared) * rng.normal(size=runs)
+    found = gb.best_of(SCORE, k, shared=shared)
+    ends = np.array([found.low, found.value, found.high])
+    low, value, high = (ends - SCORE.value) / SCORE.stderr
+    hits = int(((least + low <= 0.0) & (least + high >= 0.0)).sum())
+    assert stats.binom.ppf(1e-7, runs, 0.95) <= hits <= stats.binom.isf(1e-7, runs, 0.95)
+    assert abs((least + value).mean()) < 5.5 * least.std() / np.sqrt(runs)
+
+
+@pytest.mark.parametrize("shared", [-0.1, 1.1, True, float("nan"), "half"])
+def test_best_of_refuses_a_share_that_is_none(shared):
+    with pytest.raises(gb.InputError, match="shared"):
+        gb.best_of(SCORE, 3, shared=shared)
