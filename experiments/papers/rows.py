@@ -76,7 +76,7 @@ O24 = (
     stated("Theorem 5.2", "regret of FID-UCB", "o24.fid-ucb-regret"),
     stated("Theorem 6.1 (14)", "optimistic IS", "o24.is-bound"),
     Row(item="Algorithm 2", what="IS-UCB", file=POLICIES + "_is_ucb.py", command=REGRET,
-        note="built; regret measured in regret.md"),
+        note="built"),
     stated("Theorem 6.2 (15)", "regret of IS-UCB", "o24.is-ucb-regret",
            "the order in T; the factors G, d, m and Δ of the bound are not fitted"),
     stated("Theorem A.1 (16)", "decomposition of FD", "o24.fd-decomposition"),
@@ -122,7 +122,7 @@ O24 = (
     images("Figures 4, 9", "IS-UCB, truncated models", "FFHQ and AFHQ", _DIALS),
     Row(item="Figure 8", what="images queried by IS-UCB", file="experiments/digits/picks.py",
         command="python -m experiments.digits.picks",
-        note="a sheet of the digits' generators; FFHQ cannot be had here"),
+        note="a sheet of the digits' generators, not FFHQ"),
 )  # fmt: skip
 
 O24_EARLIER = (
@@ -144,7 +144,7 @@ M25 = (
     stated("(11)", "error of the marginal", "m25.marginal-class"),
     stated("Theorem 2 (13)", "optimistic IS", "m25.is-bound"),
     Row(item="Algorithm 2", what="IS-UCB", file=POLICIES + "_is_ucb.py", command=REGRET,
-        note="built; regret measured in regret.md"),
+        note="built"),
     stated("Theorem 3 (14)", "regret of FD-UCB", "m25.fd-ucb-regret",
            "the order in T"),
     Row(item="(15) to (17)", what="D₁, D₂, D₃", file="experiments/selection/factors.py",
@@ -209,10 +209,10 @@ M25 = (
            "MSR-VTT with I3D (FVD) and Magnatagatune with VGGish (FAD)", _NOISE, NOISE),
     Row(item="Figure 14", what="batch, κ and threshold of FD-UCB", file="docs/evidence/regret.md",
         command="python -m experiments.selection.regret ablation",
-        note="measured on arms with CLIP's norms; CIFAR-10 cannot be had here"),
+        note="on arms with CLIP's norms, not CIFAR-10"),
     Row(item="Figure 15", what="a new model every 200 steps", file="docs/evidence/regret.md",
         command="python -m experiments.selection.regret joining",
-        note="measured on arms with the printed norms; the models' images cannot be had here"),
+        note="on arms with the printed norms, not the models' images"),
 )  # fmt: skip
 
 _SOBOL = "python -m experiments.sobol.variance_ratio"
@@ -256,16 +256,16 @@ C20 = (
             (4, "lines of one DCGAN", "the lines of Figures 5 and 6 here, as numbers"),
             (5, "predicted FID at 100,000", "at 16,384 from 8,192 images of the digits' GAN"),
             (6, "FID∞, three samplers, two spacings", "on the digits' GAN"),
-            (7, "FID∞ of a VAE", "on the digits' VAE; CelebA cannot be had here"),
+            (7, "FID∞ of a VAE", "on the digits' VAE, not CelebA"),
             (9, "predicted IS at 100,000", "at 16,384 from 8,192 images of the digits' GAN and "
-             "VAE; BigGAN cannot be had here"),
+             "VAE, not BigGAN"),
         )
     ),
     Row(item="Figure 8", what="IS against 1/N", file="docs/evidence/experiments.md",
-        command=_CONVERGENCE, note="on the digits' GAN; BigGAN cannot be had here"),
+        command=_CONVERGENCE, note="on the digits' GAN, not BigGAN"),
     Row(item="Figure 10", what="GANs trained with Sobol latents",
         file="docs/evidence/experiments.md", command=_LATENTS,
-        note="twelve GANs a sampler on the digits; CelebA cannot be had here"),
+        note="twelve GANs a sampler on the digits, not CelebA"),
 )  # fmt: skip
 
 _VENDI = "python -m experiments.vendi"
@@ -302,19 +302,19 @@ V24 = (
     stated("Lemma 2", "projection on the simplex", "v24.simplex-projection"),
     Row(item="B.1", what="spread of the scores against n", file="experiments/vendi/spread.py",
         command="python -m experiments.vendi.spread",
-        note="in percent, on known spectra and digits; ImageNet and FFHQ cannot be had here"),
+        note="in percent, on known spectra and digits, not ImageNet and FFHQ"),
     Row(item="B.2, Figure 6", what="choice of a bandwidth", file="docs/evidence/experiments.md",
         command=_VENDI, note="measured on known spectra and digits"),
     Row(item="Figures 1 and 2", what="convergence, finite and infinite kernels",
         file="docs/evidence/experiments.md", command=_VENDI, note=_KINETICS),
     Row(item="Figure 3", what="scores under truncation", file="docs/evidence/experiments.md",
-        command=_VENDI, note="a dial of diversity made here; StyleGAN3 on FFHQ cannot be had here"),
+        command=_VENDI, note="a dial of diversity made here, not StyleGAN3 on FFHQ"),
     Row(item="Figures 4 and 5", what="StyleGAN-XL and StyleGAN3 under truncation",
         file="docs/evidence/experiments.md", command=_VENDI,
-        note="a dial of diversity made here; ImageNet and FFHQ cannot be had here"),
+        note="a dial of diversity made here, not ImageNet and FFHQ"),
     Row(item="text", what="diversity of a corpus", file="docs/evidence/experiments.md",
         command="python -m experiments.text",
-        note="on Python's own reference; GPT-4's corpus cannot be had here"),
+        note="on Python's own reference, not GPT-4's corpus"),
     Row(item="text, curves", what="convergence", file="docs/evidence/experiments.md",
         command="python -m experiments.text.growth",
         note="on Python's own reference, up to 1,120 sentences, by their words; GPT-4's corpus and "
