@@ -382,18 +382,8 @@ def plan_from(
     joint: tuple[Diagnostic, ...] = ()
     two_models = gap is not None or len(scaled) == 2
     if len(scaled) == 2:
-        # Larger less smaller, so that the difference is positive: its interval is not symmetric.
-        model = VarianceModel.of_difference(*sorted(scaled, key=lambda one: -one.value))
         joint = rank(dict(zip(estimates, scaled, strict=True)), metric="").warnings
-    elif gap is not None:
-        model = VarianceModel.of_twins(scaled[0])
-    else:
-        model = VarianceModel.of_score(scaled[0])
-    if math.isinf(model.n):
-        raise InputError(
-            "is given by exact moments, which have no sampling error: pass samples.",
-            argument="pilot",
-        )
+    model = _model_of(scaled, twins=two_models)
     size = None if gap is None else abs(float(gap))
 
     def reached(n: float, m: float | None = None) -> bool:
@@ -437,6 +427,21 @@ def plan_from(
         assumptions=_assumptions(scaled, twins=two_models and len(scaled) == 1),
         model=model,
     )
+
+
+def _model_of(scaled: list[Estimate], *, twins: bool) -> VarianceModel:
+    """Return the variance of a difference of two models, of `twins` of one, or of one score."""
+    if len(scaled) == 2:
+        # Larger less smaller, so that the difference is positive: its interval is not symmetric.
+        model = VarianceModel.of_difference(*sorted(scaled, key=lambda one: -one.value))
+    else:
+        model = VarianceModel.of_twins(scaled[0]) if twins else VarianceModel.of_score(scaled[0])
+    if math.isinf(model.n):
+        raise InputError(
+            "is given by exact moments, which have no sampling error: pass samples.",
+            argument="pilot",
+        )
+    return model
 
 
 def _check_pilot(scaled: list[Estimate], given: Iterable[Estimate], level: float) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from genbounds._text import interval, number, percent, shown
 from genbounds.report._modes import missing_pictures, pictured
 from genbounds.report.blocks import Block, Examples, Name, Table
-from genbounds.report.figures import score_plot
+from genbounds.report.figures._scores import score_plot
 from genbounds.report.page import Page, Section, answer_page
 from genbounds.report.pages import basis, warning_blocks
 from genbounds.report.wording import mark

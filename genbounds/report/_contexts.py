@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from genbounds._text import count, interval, percent, shown
 from genbounds.report.blocks import Block, Cell, Name, Notes, Table, Tag
-from genbounds.report.figures import score_plot
+from genbounds.report.figures._scores import score_plot
 from genbounds.report.page import Page, Section, answer_page
 from genbounds.report.pages import basis, set_aside, warning_blocks
 from genbounds.report.wording import metric_title, stop_reason

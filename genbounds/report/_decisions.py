@@ -8,13 +8,8 @@ from typing import TYPE_CHECKING
 
 from genbounds._text import interval, number, percent, short, shown
 from genbounds.report.blocks import Block, Cell, Name, Notes, Table, Tag
-from genbounds.report.figures import (
-    DECISION_TONES,
-    gate_plot,
-    plan_plot,
-    reference_plot,
-    score_plot,
-)
+from genbounds.report.figures._decisions import DECISION_TONES, gate_plot, plan_plot, reference_plot
+from genbounds.report.figures._scores import score_plot
 from genbounds.report.page import Page, Section, answer_page
 from genbounds.report.pages import certificate, set_aside, warning_blocks
 from genbounds.report.wording import metric_title, sentence, stop_reason

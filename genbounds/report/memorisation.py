@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from genbounds._text import count, number, percent
 from genbounds.report._modes import missing_pictures, pictured
 from genbounds.report.blocks import Block, Examples, Notes, Table, Tag, Tone
-from genbounds.report.figures import ratio_plot
+from genbounds.report.figures._memorisation import ratio_plot
 from genbounds.report.page import Page, Section, answer_page
 from genbounds.report.pages import warning_blocks
 from genbounds.report.wording import sentence

@@ -18,17 +18,14 @@ from genbounds.report.blocks import (
     Tag,
     Tone,
 )
-from genbounds.report.figures import (
+from genbounds.report.figures._comparisons import difference_matrix, gap_plot
+from genbounds.report.figures._convergence import convergence_plot
+from genbounds.report.figures._scores import rank_plot, score_plot
+from genbounds.report.figures._spending import samples_plot, spending_plot
+from genbounds.report.figures._statements import (
     VERDICT_TONES,
     claim_plot,
-    convergence_plot,
-    difference_matrix,
-    gap_plot,
     miss_plot,
-    rank_plot,
-    samples_plot,
-    score_plot,
-    spending_plot,
     tightness_plot,
     verdict,
 )
@@ -86,6 +83,13 @@ FORMS = {
 """What the form of a statement means."""
 
 
+SETTLING = (
+    "Each point uses a random half of the rows of the next one. A score that keeps drifting beyond "
+    "its interval as rows are added is still biased, or its rows are not independent."
+)
+"""What stands below the scores of growing samples."""
+
+
 def score_page(
     scores: Mapping[str, Score],
     *,
@@ -118,7 +122,8 @@ def score_page(
     """
     title = metric_title(metric)
     warnings = [*warnings, *(() if ranking is None else ranking.warnings)]
-    best = next(iter(scores)) if ranking is None else ranking.best
+    order = scores if ranking is None else ranking.scores
+    best = next(iter(order))
     score = scores[best]
     at = f"{percent(level)} interval"
     facts: list[tuple[str, Cell, str]] = [
@@ -143,25 +148,15 @@ def score_page(
     doubts = warning_blocks(scores, warnings, together)
     page.add(Section("Scores", [*doubts, figure, *basis(scores)]))
     if together:
-        columns, cells = together_table(together, scores if ranking is None else ranking.scores)
+        columns, cells = together_table(together, order)
         rows: list[tuple[Cell, ...]] = [(Name(model), *rest) for model, *rest in cells]
         page.add(
             Section("Precision, recall and their like", [Table(columns, rows, caption=TOGETHER)])
         )
     if convergence:
-        names = scores if ranking is None else ranking.scores
-        growth = {name: convergence[name] for name in names if name in convergence}
-        page.add(
-            Section(
-                "Do the scores settle as samples are added?",
-                [
-                    convergence_plot(growth, metric=metric, lines="Model"),
-                    "Each point uses a random half of the rows of the next one. A score that keeps "
-                    "drifting beyond its interval as rows are added is still biased, or its rows "
-                    "are not independent.",
-                ],
-            )
-        )
+        growth = {name: convergence[name] for name in order if name in convergence}
+        figure = convergence_plot(growth, metric=metric, lines="Model")
+        page.add(Section("Do the scores settle as samples are added?", [figure, SETTLING]))
     if ranking is not None:
         joint = Notes(items=ranking.assumptions, title="What the comparison assumes")
         blocks: list[Block] = [gap_plot(ranking), difference_matrix(ranking), joint]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from genbounds._text import count, interval, number, percent, short
 from genbounds.report.blocks import Cell, Notes, Tag, Tone
-from genbounds.report.figures import track_plot
+from genbounds.report.figures._track import track_plot
 from genbounds.report.page import Page, Section, answer_page
 from genbounds.report.pages import basis, warning_blocks
 from genbounds.report.wording import metric_title

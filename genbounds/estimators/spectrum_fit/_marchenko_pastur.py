@@ -154,9 +154,7 @@ def fit_spectrum(
     lam = np.sort(values)[::-1] / scale
     sizes = [law.n_effective for law in rows]
     x, rho, noise = _measure(lam, sizes)
-    spread = np.sqrt(np.diagonal(noise))
-    inertia, axes = np.linalg.eigh(noise / np.outer(spread, spread))
-    whiten = (axes / np.sqrt(np.maximum(inertia, 0.0) + RIDGE)).T / spread
+    whiten = _whitening(noise)
     maps = [_equal_rows if law.radii is None else _row_scale_map(law.radii) for law in rows]
     shares = [sizes[0] / size for size in sizes]
     curves = [_Curve.of(rank)] if shape is None else [_Curve.of(rank), _Curve.of(rank, shape)]
@@ -206,6 +204,14 @@ def fit_spectrum(
         prior_variance=float(state.weight @ (curve.bends @ direction) ** 2),
         misfit=float(residual @ residual) / residual.size,
     )
+
+
+def _whitening(noise: Float) -> Float:
+    """Return the map that makes this covariance the identity, up to a ridge."""
+    spread = np.sqrt(np.diagonal(noise))
+    inertia, axes = np.linalg.eigh(noise / np.outer(spread, spread))
+    whiten: Float = (axes / np.sqrt(np.maximum(inertia, 0.0) + RIDGE)).T / spread
+    return whiten
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
