@@ -13,6 +13,7 @@ import scipy  # its submodules are loaded at their first use
 from numpy.typing import NDArray
 
 from genbounds._text import count, percent
+from genbounds.core.close_rows import group_mates, log_distances
 from genbounds.core.coincidences import (
     common_once,
     has_new_entries,
@@ -39,6 +40,9 @@ TWINS = (5, 20)
 
 RARE = 1e-4
 """Probability that a row of a smooth distribution looks as if it had so many near twins."""
+
+TIGHT = 0.05
+"""Of the way to the twentieth row: nearer than this is a twin, whatever the sizes of clusters."""
 
 SPOILT = 0.02
 """Share of such rows from which on a warning is given."""
@@ -141,21 +145,30 @@ def check_real_rows(pool: Pool, closer: float) -> tuple[float, float, list[Diagn
     fifth = scipy.stats.beta(1, 4)
     power = math.log(fifth.ppf(CLOSE_SHARE)) / math.log(fifth.median())
     limit = min(closer, median**power)
-    return limit, median, [*_twins(found, median), *_split(own, found, pool)]
+    return limit, median, [*_twins(found, median, pool), *_split(own, found, pool)]
 
 
-def _twins(found: Neighbours, median: float) -> list[Diagnostic]:
+def _twins(found: Neighbours, median: float, pool: Pool) -> list[Diagnostic]:
     """Warn of rows whose fifth neighbour is far nearer than the twentieth.
 
-    With k local dimensions (d5/d20)^k ~ Beta(5, 15).
+    With k local dimensions (d5/d20)^k ~ Beta(5, 15). Clusters of a distribution look the same, but
+    for two things: they are not as tight, and not of one size.
     """
     dimension = math.log(scipy.stats.beta(1, 4).median()) / math.log(min(max(median, 1e-9), 0.999))
     fifth, twentieth = found.distances[:, 1], found.distances[:, 2]
     narrow = scipy.stats.beta(5, 15).ppf(RARE) ** (1.0 / dimension)
-    share = float((fifth < min(narrow, 0.5) * twentieth).mean())
+    near, tight = (fifth < min(narrow, part) * twentieth for part in (0.5, TIGHT))
+    share = float((near if _of_one_size(pool) else tight).mean())
     if share < SPOILT:
         return []
     return [warn_of("real-twins", share=percent(round(share, 3)))]
+
+
+def _of_one_size(pool: Pool) -> bool:
+    """Whether most real rows have as many others near to them, and more than a few."""
+    one = np.sort(np.unique(pool.unit, return_index=True)[1])  # of a group, of equal rows
+    logs = log_distances(pool.rows, one)
+    return logs is not None and group_mates(logs, one.size) >= TWINS[0]
 
 
 def _split(own: NDArray[np.intp], found: Neighbours, pool: Pool) -> list[Diagnostic]:

@@ -9,7 +9,8 @@ about n²/(2m) copy an earlier one, and the variance that their spread shows is 
 n/m of itself. `COPIED_SHARE` allows n/m = 4 %. Distributions that are discrete (one-hot posteriors,
 binary attributes, counts, values rounded to a few digits) repeat rows by right: there different
 rows share their entries. So only copies of rows with `UNSHARED_ENTRIES` entries that no other
-distinct row has in their place count.
+distinct row has in their place count, and none where equal rows make more pairs than a pool of so
+many rows would: some texts are likelier than others.
 
 **Rows whose order matters.** If rows are independent (or drawn without replacement), every order of
 them is as likely as any other, whatever their distribution. A few summaries of each row are turned
@@ -53,6 +54,10 @@ UNSHARED_ENTRIES = 3
 """Entries by which a row is known to be none of a discrete distribution. One-hot rows have one
 (two classes: two)."""
 
+PAIRS_LIMIT = 6.0
+"""Standard deviations by which a pool leaves pairs of equal rows beyond those expected: in about
+one of 10^7 samples."""
+
 COLUMNS_COMPARED = 64
 """Columns in which entries are compared, where there are more."""
 
@@ -89,7 +94,8 @@ def copies(rows: NDArray[Any], fingerprints: NDArray[np.uint64]) -> Diagnostic |
     -------
     Diagnostic or None
         Unreliable: no score of these rows is evidence. None if a single value repeats, as rows of
-        zeros do: it is what a distribution is made of.
+        zeros do, or some repeat far more often than others, as texts do: they are what a
+        distribution is made of.
     """
     n = len(rows)
     allowed = max(COPIES, COPIED_SHARE * n)
@@ -101,7 +107,28 @@ def copies(rows: NDArray[Any], fingerprints: NDArray[np.uint64]) -> Diagnostic |
     copied = int(repeats.sum())
     if copied < allowed or (len(first) > 1 and copied == repeats.max()):
         return None
+    if _some_are_likelier(counts):
+        return None
     return warn_of("copies-of-earlier-rows", copied=copied, n=n)
+
+
+def _some_are_likelier(counts: NDArray[np.int64]) -> bool:
+    """Whether some values come more often than others: texts of a distribution, no pool's rows.
+
+    From a pool of m, n draws show m (1 - (1 - 1/m)^n) values on average, which tells m, and
+    n (n - 1)/2m pairs of equal rows, with about as large a variance.
+    """
+    n, distinct = int(counts.sum()), counts.size
+    if distinct == 1:
+        return False
+
+    def missing(log_m: float) -> float:
+        return distinct + math.exp(log_m) * math.expm1(n * math.log1p(-math.exp(-log_m)))
+
+    log_m = scipy.optimize.brentq(missing, math.log(distinct), math.log(n) * 2.0 + 10.0)
+    expected = 0.5 * n * (n - 1.0) / math.exp(log_m)
+    pairs = 0.5 * float((counts * (counts - 1.0)).sum())
+    return pairs > expected + PAIRS_LIMIT * math.sqrt(expected)
 
 
 def rows_of_another(

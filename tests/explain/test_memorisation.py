@@ -367,6 +367,27 @@ def test_near_twins_and_few_held_out_rows_are_named(real):
     assert f"fewer than {few.least_visible} copied rows" in few.warnings[-1].message
 
 
+@pytest.mark.parametrize(("n", "kinds"), [(300, 40), (300, 100), (1000, 100)])
+def test_clusters_of_a_distribution_are_no_twins(n, kinds):
+    """Six to fifteen rows a cluster: every one of five samples of each was accused."""
+    centres = 6.0 * np.random.default_rng(9).normal(size=(kinds, 16))
+    for seed in range(5):
+        rng = np.random.default_rng([7, seed])
+        x, y, z = (centres[rng.integers(kinds, size=n)] + rng.normal(size=(n, 16)) for _ in "xyz")
+        assert "near-duplicates" not in codes(gb.memorisation(x, y, heldout=z))
+
+
+@pytest.mark.parametrize(("sizes", "noise"), [((8, 8), 0.3), ((5, 13), 0.01)])
+def test_near_twins_of_one_number_or_very_near_ones_are_named(sizes, noise):
+    for seed in range(3):
+        rng = np.random.default_rng([7, seed])
+        sources = rng.normal(size=(400, 16))
+        x = np.repeat(sources, rng.integers(sizes[0], sizes[1] + 1, size=400), axis=0)[:1200]
+        x = rng.permutation(x + noise * rng.normal(size=x.shape))
+        found = gb.memorisation(rng.normal(size=(600, 16)), x[:600], heldout=x[600:])
+        assert "near-duplicates" in codes(found)
+
+
 # --- refusals, results ----------------------------------------------------------------------------
 
 
