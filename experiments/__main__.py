@@ -49,6 +49,7 @@ TRIALS = (
     Trial(module="accuracy.sampling", arguments="--replications 1 --jobs 1"),
     Trial(module="accuracy.labels", arguments="--runs 1"),
     Trial(module="accuracy.coincidences", arguments="--runs 3"),
+    Trial(module="accuracy.repeats", arguments="--runs 2"),
     Trial(module="accuracy.unequal_groups", arguments="--runs 2"),
     Trial(module="accuracy.below_range", arguments="--runs 2 --planted 2"),
     Trial(module="accuracy.gates", arguments="--replications 2"),
