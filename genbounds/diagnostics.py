@@ -22,6 +22,7 @@ Code = Literal[
     "dependent-rows",
     "unrelated-labels",
     "shared-seeds",
+    "few-seeds",
     "class-shares",
     "balanced-classes",
     "reference-size-unknown",
@@ -269,8 +270,12 @@ RULES: dict[str, Rule] = {
     "shared-seeds": Rule("shared-seeds", "unreliable",
         "{whose} at the same place of every group are more alike than others: all groups were "
         "drawn from the same seeds, whose part of the error the interval leaves out",
-        "Draw every group from seeds of its own. If places mean something else (frames of a "
-        "clip), the interval is for these places."),
+        "Pass genbounds.Sample(x, groups=..., seeds=...) (--seeds), or draw every group from seeds "
+        "of its own. If places mean something else (frames of a clip), the interval is for these "
+        "places."),
+    "few-seeds": Rule("few-seeds", "caution",
+        "all groups share {seeds} seeds, from which it is hard to tell how seeds vary",
+        "More seeds make the interval shorter; more groups hardly do."),
     "class-shares": Rule("class-shares", "caution",
         "generated and reference rows have other class shares ({name}: {generated} and "
         "{reference}): the score is of other shares as well as of other samples{beside}",

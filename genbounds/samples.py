@@ -34,6 +34,9 @@ class Sample:
         Integers or strings. Rows with one id depend on one another (images of one prompt, frames of
         one clip, crops of one photograph). The same id in two samples means that they share it:
         models that were given the same prompts, or a reference that has them too.
+    seeds : array_like of shape (n,), optional
+        Integers or strings, beside `groups`: a second factor that crosses them, as the same seeds
+        for every prompt do. Two rows then depend on one another if they share a group or a seed.
     strata : array_like of shape (n,), optional
         Integers or strings. How many rows each class has was fixed beforehand (50 images of every
         class), so that only the rows within a class vary. A group lies within one stratum.
@@ -48,8 +51,8 @@ class Sample:
     ------
     InputError
         If a shape or a type is not legal, or `shares` are not of the classes in `strata`. When it
-        is scored: if a group has rows in two strata, a stratum has a single group (or row), or
-        there are fewer than two groups.
+        is scored: if a group has rows in two strata, a stratum has a single group (or row), there
+        are fewer than two groups or seeds, or seeds do not cross the groups.
 
     Notes
     -----
@@ -71,6 +74,7 @@ class Sample:
 
     features: Any
     groups: Any = field(default=None, kw_only=True)
+    seeds: Any = field(default=None, kw_only=True)
     strata: Any = field(default=None, kw_only=True)
     shares: Any = field(default=None, kw_only=True)
     weights: Any = field(default=None, kw_only=True)
@@ -84,10 +88,12 @@ class Sample:
             object.__setattr__(self, "features", rows)
         self._keep_as_it_is()
         n = len(rows)
-        for name in ("groups", "strata"):
+        for name in ("groups", "seeds", "strata"):
             given = getattr(self, name)
             if given is not None:
                 object.__setattr__(self, name, check_labels(name, given, n))
+        if self.seeds is not None and (self.groups is None or self.strata is not None):
+            raise InputError("cross groups: pass groups as well, and no strata.", argument="seeds")
         if self.weights is not None:
             object.__setattr__(self, "weights", check_weights("weights", self.weights, n))
         if self.shares is not None:
@@ -152,12 +158,13 @@ class Sample:
         """Return some of the rows, with what is known of them."""
         kept = (
             None if labels is None else labels[rows]
-            for labels in (self.groups, self.strata, self.weights)
+            for labels in (self.groups, self.seeds, self.strata, self.weights)
         )
-        groups, strata, weights = kept
+        groups, seeds, strata, weights = kept
         return Sample(
             self.features[rows],
             groups=groups,
+            seeds=seeds,
             strata=strata,
             shares=None if weights is not None else self.shares,
             weights=weights,

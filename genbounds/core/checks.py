@@ -33,7 +33,7 @@ from genbounds.core.close_rows import (
     near_twins,
 )
 from genbounds.core.coincidences import LEAK_SHARE, judge_common_rows
-from genbounds.core.design import Design, Index, design_of
+from genbounds.core.design import FEW_SEEDS, Design, Index, design_of
 from genbounds.core.moments import Moments, is_narrow
 from genbounds.core.shared_seeds import FALSE_ALARM, shared_places_pvalue
 from genbounds.diagnostics import Severity, warn_of
@@ -92,6 +92,8 @@ class Findings:
     group_z, stratum_z : float
         The same for rows of one group or stratum; infinite where that is not known. If it is small,
         what a plain array of the rows shows counts as well.
+    seeds : int
+        That were told; 0 if none were.
     place_p : float
         p-value of "the rows at one place of all groups are no more alike than others".
     """
@@ -104,6 +106,7 @@ class Findings:
     order_z: float = 0.0
     group_z: float = math.inf
     stratum_z: float = math.inf
+    seeds: int = 0
     place_p: float = 1.0
 
 
@@ -185,11 +188,19 @@ def _label_warnings(found: Findings, whose: str, signs: list[Diagnostic]) -> tup
             )
     if found.place_p <= FALSE_ALARM:
         said.append(warn_of("shared-seeds", whose=f"{whose}rows"))
+    if 0 < found.seeds < FEW_SEEDS:
+        said.append(warn_of("few-seeds", seeds=found.seeds))
     return tuple(said)
 
 
 def check_sample(
-    name: str, x: Any, *, minimum: int = 2, what: str = "", posteriors: bool = False
+    name: str,
+    x: Any,
+    *,
+    minimum: int = 2,
+    what: str = "",
+    posteriors: bool = False,
+    crossed: bool = False,
 ) -> Checked:
     """Check a sample and look for signs of dependence.
 
@@ -205,6 +216,8 @@ def check_sample(
     posteriors : bool
         Rows are class probabilities, of which sure ones are all alike: no near duplicates are
         looked for.
+    crossed : bool
+        Whether the score has an error for seeds that cross groups.
     """
     rows = check_features(name, features_of(x), minimum=minimum)
     ids = row_ids(rows, name=name)
@@ -214,7 +227,7 @@ def check_sample(
         design, found = _signs(rows, ids, posteriors)
         return Checked(rows, design, False, ids, what, replace(found, size=size))
     x.check_unchanged(name)
-    design = design_of(name, x)
+    design = design_of(name, x, crossed=crossed)
     if design is not None and design.independent and (np.diff(design.unit) < 0).any():
         # Of such a sample each row's influence is known by its place: that of its name.
         order = np.argsort(design.unit)
@@ -233,13 +246,22 @@ def check_sample(
         size=size,
         group_z=group_z,
         stratum_z=stratum_z,
-        place_p=1.0 if x.groups is None else shared_places_pvalue(rows, x.groups),
+        seeds=0 if x.seeds is None else np.unique(x.seeds).size,
+        place_p=1.0
+        if x.groups is None or x.seeds is not None
+        else shared_places_pvalue(rows, x.groups),
     )
     return Checked(rows, design, True, ids, what, found)
 
 
 def check_rows(
-    name: str, x: Any, *, needs: str, minimum: int = 2, posteriors: bool = False
+    name: str,
+    x: Any,
+    *,
+    needs: str,
+    minimum: int = 2,
+    posteriors: bool = False,
+    crossed: bool = False,
 ) -> Checked:
     """Check one of two samples, of which the rows themselves are needed.
 
@@ -250,7 +272,7 @@ def check_rows(
             f"is given by its moments; {needs} the features themselves.", argument=name
         )
     what = "generated" if name == "fake" else "reference"
-    return check_sample(name, x, minimum=minimum, what=what, posteriors=posteriors)
+    return check_sample(name, x, minimum=minimum, what=what, posteriors=posteriors, crossed=crossed)
 
 
 def _signs(

@@ -8,7 +8,9 @@ changes the weights of the sample by independent steps with the covariance of
     p_I = f_I^½ (a_I - m_I A),    f_I = 1 / (1 - 2 m_I) / (1 + Σ m_J² / (1 - 2 m_J)).
 
 Of r equal units f is r / (r - 1). Bias and variance of any score follow from these steps
-(`core.expansion`). Rows, groups, fixed class sizes and weights are all this one formula.
+(`core.expansion`). Rows, groups, fixed class sizes and weights are all this one formula. Where
+seeds cross the groups, rows that share either depend on one another: groups are the units, and
+seeds a second factor (`core.crossed`).
 """
 
 from __future__ import annotations
@@ -20,6 +22,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from genbounds.diagnostics import warn_of
+from genbounds.results import Diagnostic
 from genbounds.samples import Sample
 from genbounds.validation import Float, InputError
 
@@ -31,6 +35,9 @@ standard error there, nine tenths at a share of 0.74 (FD, d = 4, beside fourteen
 
 LEAST_LEFT = 0.2
 """Of 1 - 2 m of a unit with the share m: beyond 0.4 its own products say too little."""
+
+FEW_SEEDS = 10
+"""Seeds, fewer than which make an interval long: Student's t of 9 degrees of freedom is 2.26."""
 
 LEAST_HALVED = 4
 """Units of a stratum from which it can be halved: either half must show how units vary."""
@@ -53,6 +60,10 @@ class Design:
         that nothing else shares.
     of_repeats : bool
         Whether equal rows are its groups, and not what the user said.
+    seed : ndarray of int, shape (n,), or None
+        Number of the seed of each row, from 0, where seeds cross the units.
+    seed_labels : ndarray of shape (seeds,) or None
+        What the seeds are called.
     """
 
     unit: Index
@@ -60,6 +71,8 @@ class Design:
     weights: Float
     labels: NDArray[Any] | None = None
     of_repeats: bool = False
+    seed: Index | None = None
+    seed_labels: NDArray[Any] | None = None
 
     @property
     def n(self) -> int:
@@ -74,7 +87,8 @@ class Design:
     @cached_property
     def independent(self) -> bool:
         """Whether this is nothing but independent rows of equal weight."""
-        return self.units == self.n and not self.stratified and not self.weighted
+        alone = self.units == self.n and self.seed is None
+        return alone and not self.stratified and not self.weighted
 
     @cached_property
     def stratified(self) -> bool:
@@ -237,8 +251,17 @@ class Design:
         _, stratum = np.unique(self.stratum[units], return_inverse=True)
         weights = self.weights[rows]
         labels = None if self.labels is None else self.labels[units]
+        seed, seed_labels = self.seed, self.seed_labels
+        if seed is not None and seed_labels is not None:
+            seeds, seed = np.unique(seed[rows], return_inverse=True)
+            seed, seed_labels = seed.astype(np.intp), seed_labels[seeds]
         return Design(
-            unit.astype(np.intp), stratum.astype(np.intp), weights / weights.sum(), labels
+            unit.astype(np.intp),
+            stratum.astype(np.intp),
+            weights / weights.sum(),
+            labels,
+            seed=seed,
+            seed_labels=seed_labels,
         )
 
     def cells(self, rng: np.random.Generator) -> Groups:
@@ -295,6 +318,8 @@ def drawn(design: Design | None) -> str:
         return "the rows are independent of one another"
     unit = "rows" if design.units == design.n else "groups of rows"
     text = f"the {unit} are independent of one another"
+    if design.seed_labels is not None:
+        text += f" but for the {design.seed_labels.size} seeds that they share"
     if design.stratified:
         text += f", within {design.sizes.size} classes whose numbers were fixed"
     if design.weighted:
@@ -302,13 +327,16 @@ def drawn(design: Design | None) -> str:
     return text
 
 
-def design_of(name: str, x: Any) -> Design | None:
+def design_of(name: str, x: Any, *, crossed: bool = False) -> Design | None:
     """Return the design of a sample; None for independent rows of equal weight without labels.
+
+    `crossed`: whether what asks knows what to do with seeds.
 
     Raises
     ------
     InputError
-        If groups and strata do not fit each other, or leave nothing to estimate a variance from.
+        If groups and strata, or groups and seeds, do not fit each other, or leave nothing to
+        estimate a variance from; if there are seeds and they are not known what to do with.
     """
     if not isinstance(x, Sample) or (x.groups is None and x.strata is None and x.weights is None):
         return None
@@ -351,7 +379,41 @@ def design_of(name: str, x: Any) -> Design | None:
                 "Merge it with another stratum, or drop it.",
                 argument=name,
             )
-    return Design(unit.astype(np.intp), stratum, weights, labels)
+    unit = unit.astype(np.intp)
+    if x.seeds is None:
+        return Design(unit, stratum, weights, labels)
+    if not crossed:
+        raise InputError(
+            "has seeds, for which this has no error: it is there for Fréchet and kernel distances, "
+            "Inception and Vendi scores and means.",
+            argument=name,
+        )
+    seed_labels, seed = np.unique(x.seeds, return_inverse=True)
+    seed = seed.astype(np.intp)
+    _check_crossing(name, unit, seed)
+    return Design(unit, stratum, weights, labels, seed=seed, seed_labels=seed_labels)
+
+
+def _check_crossing(name: str, unit: Index, seed: Index) -> None:
+    """Refuse seeds that nothing can be learnt from."""
+    units, seeds = int(unit.max()) + 1, int(seed.max()) + 1
+    cells = np.unique(unit * seeds + seed).size
+    if seeds == 1:
+        why = "one seed for all groups: nothing shows how seeds vary. Draw from several."
+    elif cells == seeds:
+        why = "seeds that no two groups share: the groups say it all. Leave the seeds out."
+    elif cells == units:
+        why = "a single seed in every group: their parts of the variance cannot be told apart."
+    else:
+        return
+    raise InputError(f"has {why}", argument=name)
+
+
+def few_seeds(design: Design) -> tuple[Diagnostic, ...]:
+    """Warn of seeds so few that they make the interval long."""
+    if design.seed_labels is None or design.seed_labels.size >= FEW_SEEDS:
+        return ()
+    return (warn_of("few-seeds", seeds=design.seed_labels.size),)
 
 
 def sums_by(number: Index, values: Float, size: int) -> Float:

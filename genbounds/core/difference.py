@@ -203,7 +203,7 @@ def _studentised_difference(a: Estimate, b: Estimate) -> EstimateDifference:
             stderr=math.sqrt(np.mean(halves**2)),
             degrees_of_freedom=float(halves.size),
         )
-    sources = [_Source.of(a.sample, 1.0), _Source.of(b.sample, -1.0)]
+    sources = [*_Source.all_of(a.sample, 1.0), *_Source.all_of(b.sample, -1.0)]
     one, two = a.reference.influence, b.reference.influence
     if one is not None and two is not None and one.size == two.size:
         sources.append(
@@ -218,7 +218,7 @@ def _studentised_difference(a: Estimate, b: Estimate) -> EstimateDifference:
             )
         )
     else:
-        sources += [_Source.of(a.reference, 1.0), _Source.of(b.reference, -1.0)]
+        sources += [*_Source.all_of(a.reference, 1.0), *_Source.all_of(b.reference, -1.0)]
     gap = a.value - b.value
     if abs(gap) <= SAME * max(abs(a.value), abs(b.value), 1.0 if a.log_scale else 0.0):
         gap = 0.0
@@ -239,11 +239,13 @@ def sum_of(value: float, errors: Iterable[SampleError]) -> EstimateDifference:
     -------
     EstimateDifference
     """
-    return _with_error(value, [_Source.of(error, 1.0) for error in errors])
+    return _with_error(value, [one for error in errors for one in _Source.all_of(error, 1.0)])
 
 
 def _with_error(value: float, sources: list[_Source]) -> EstimateDifference:
-    sources = _joined(sources)
+    # Groups and seeds have names of their own.
+    groups, seeds = ([one for one in sources if one.seeds is kind] for kind in (False, True))
+    sources = [*_joined(groups), *_joined(seeds)]
     parts = [(source.variance, source.degrees) for source in sources]
     return EstimateDifference(
         value=value,
@@ -268,9 +270,24 @@ class _Source:
     unexplained: float = 0.0
     curvature: float = 0.0
     skewness: float = 0.0
+    seeds: bool = False
+
+    @classmethod
+    def all_of(cls, error: SampleError, sign: float) -> list[_Source]:
+        """Return what a sample contributes: its groups, and seeds that cross them."""
+        if error.seeds is None or error.influence is None:
+            return [cls.of(error, sign)]
+        groups = replace(
+            error,
+            variance=max(error.variance - error.seeds.variance, 0.0),
+            degrees_of_freedom=error.influence.size - 1.0,
+            seeds=None,
+        )
+        return [cls.of(groups, sign), replace(cls.of(error.seeds, sign), seeds=True)]
 
     @classmethod
     def of(cls, error: SampleError, sign: float) -> _Source:
+        """Return what the units of a sample contribute."""
         return cls(
             variance=error.variance,
             degrees=error.degrees_of_freedom,

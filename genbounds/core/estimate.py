@@ -156,6 +156,9 @@ class SampleError:
         common rows or units it shows how much of the quadratic part cancels in the difference.
     tails : Tails or None
         How heavy the tails of the influence are, where they were looked at.
+    seeds : SampleError or None
+        What the seeds that all groups share contribute, a part of `variance`: their influences and
+        names. `influence`, `units` are those of the groups then.
     row_ids : ndarray of shape (n,) or None
         Digest of every row in single precision, by which rows that two samples share are seen.
     """
@@ -173,6 +176,7 @@ class SampleError:
     mixed_variance: float = 0.0
     pairs: Float | None = field(default=None, repr=False, compare=False)
     tails: Tails | None = None
+    seeds: SampleError | None = None
     row_ids: NDArray[np.uint64] | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -180,7 +184,8 @@ class SampleError:
         """The part of the variance that the influences do not explain."""
         if self.influence is None:
             return self.variance
-        return max(self.variance - mean_variance(self.influence), 0.0)
+        seeds = 0.0 if self.seeds is None else self.seeds.variance
+        return max(self.variance - seeds - mean_variance(self.influence), 0.0)
 
     def scaled(self, factor: float) -> SampleError:
         """Return the same for an estimate that is multiplied by `factor`."""
@@ -195,6 +200,7 @@ class SampleError:
             quadratic_variance=self.quadratic_variance * factor**2,
             mixed_variance=self.mixed_variance * factor**2,
             pairs=None if self.pairs is None else self.pairs * factor,
+            seeds=self.seeds and self.seeds.scaled(factor),
             tails=self.tails and replace(self.tails, variance=self.tails.variance * factor**2),
         )
 

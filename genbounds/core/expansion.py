@@ -33,6 +33,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from genbounds.core.crossed import Crossing
 from genbounds.core.design import (
     Design,
     Groups,
@@ -156,6 +157,14 @@ class Form(ABC):
         """Return empty sums, from which curvature follows; None where it is not taken."""
         return None
 
+    def square_of(self, rows: Index, v: Float) -> float:
+        """Σ_ij v_i v_j h(x_i, x_j) over the rows with these numbers, pair by pair."""
+        block, k = self.block(rows), np.arange(rows.size)
+        total = float(v**2 @ self.terms(block, rows).own)
+        for shift in range(1, rows.size):
+            total += float((v * np.roll(v, -shift)) @ _across(self, block, k, np.roll(k, -shift)))
+        return total
+
 
 class FormOfNumbers(Form):
     """A form whose blocks are the numbers of their rows: all of them are held anyway."""
@@ -206,6 +215,8 @@ def expand(
     noise : float
         The share of the parts in `variance`.
     """
+    if design is not None and design.seed is not None:
+        return _expand_crossed(form, design, bias_only=bias_only), 0.0
     alone = design is None or design.independent
     sums = _UnitSums(form, None if alone else design, bias_only=bias_only)
     for _ in _parts(sums, part_rows):
@@ -213,6 +224,28 @@ def expand(
         if noise <= PART_NOISE * error.variance:
             break
     return (error if design is None else replace(error, units=design.labels)), noise
+
+
+def _expand_crossed(form: Form, design: Design, *, bias_only: bool) -> SampleError:
+    """Expand in groups as without seeds, and add what seeds do (`core.crossed`)."""
+    sums = _UnitSums(form, design, bias_only=bias_only)
+    for _ in _parts(sums, None):
+        pass
+    error, _ = sums.error(1.0)
+    rows = np.concatenate(sums.rows)
+    linear = np.zeros(design.n)
+    linear[rows] = np.concatenate(sums.row_linear)
+    crossing = Crossing.of(design)
+    squares = [form.square_of(level, design.weights[level]) for level in crossing.rows_of_seeds()]
+    cells = crossing.cells
+    own = np.concatenate(sums.row_own).sum()
+    if cells.units < design.n:
+        in_cells = _UnitSums(form, cells, bias_only=True)
+        for _ in _parts(in_cells, None):
+            pass
+        own = in_cells.squares
+    error = replace(error, units=design.labels)
+    return crossing.error(error, linear, (sums.squares, np.array(squares), own))
 
 
 def _parts(sums: _UnitSums, part_rows: int | None) -> Iterator[None]:
@@ -290,6 +323,9 @@ class _UnitSums:
         self.row_own: list[Float] = self.own if design is None else []  # Σ w² h(x, x) of its rows
         self.known: list[Float] = []  # the known part of that
         self.products: list[Float] = []  # M_IJ of random pairs
+        self.rows: list[Index] = []
+        self.row_linear: list[Float] = []  # w IF of these rows of a design
+        self.squares = 0.0  # Σ M_II of units that are not centred
         self.diagonal = 0.0
         self.step_centre: float | None = None
 
@@ -320,6 +356,8 @@ class _UnitSums:
         block, starts, cells = chunk.block, chunk.starts, chunk.cells
         weights = design.weights[chunk.rows]
         influence, own, known = form.terms(block, chunk.rows)
+        self.rows.append(chunk.rows)
+        self.row_linear.append(weights * influence)
         linear, row_own, known = (
             np.add.reduceat(values, starts[:-1])
             for values in (
@@ -330,6 +368,7 @@ class _UnitSums:
         )
         mass = np.maximum(design.mass[chunk.units], np.finfo(np.float64).tiny)
         own = row_own + 2.0 * _products(form, block, weights, pairs_within(starts), starts.size - 1)
+        self.squares += float(own.sum())
         pairs: Index = np.zeros((2, 0), dtype=np.intp)
         crossed = np.zeros(0)
         if design.stratified:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from genbounds.core.design import Design, Index, product_factor, sums_by
 from genbounds.core.estimate import SampleError
 from genbounds.core.expansion import MOST_SHIFTS, PAIR_BUDGET, Form, Steps, contrasts
-from genbounds.validation import Float
+from genbounds.validation import Float, InputError
 
 LEAST_PAIRS, MOST_PAIRS = 512, 2048
 """Of steps of either sample, drawn for E h(x, y)²: it corrects a variance of which it is a small
@@ -155,8 +155,21 @@ def shared_units(one: Design | None, two: Design | None, *, least: int = 2) -> N
         return None
     if (one.labels.dtype.kind in "US") != (two.labels.dtype.kind in "US"):
         return None  # words here, numbers there
+    _refuse_common_seeds(one, two)
     common = np.intersect1d(one.labels, two.labels)
     return common if common.size >= least else None
+
+
+def _refuse_common_seeds(one: Design, two: Design) -> None:
+    """Refuse seeds that stand in both samples of a distance: what they do together is not known."""
+    if one.seed_labels is None or two.seed_labels is None:
+        return
+    if np.isin(one.seed_labels, two.seed_labels).any():
+        raise InputError(
+            "has seeds of the generated sample: there is no error for a distance between samples "
+            "of the same seeds. Draw one of them from seeds of its own.",
+            argument="real",
+        )
 
 
 def shared_error(
@@ -191,9 +204,10 @@ def shared_error(
     if not samples.forms[0].bounded:  # a pair of outliers can make it anything
         second = min(second, first)
     scaled = [side * np.sqrt(side.size * (side.size - 1.0)) for side in steps]
+    seeds = sum(error.seeds.variance for error in errors if error.seeds is not None)
     return SharedError(
         bias=2.0 * float(own.sum()),
-        variance=max(first - second, second),
+        variance=max(first - second, second) + seeds,
         quadratic_variance=second,
         influences=(scaled[0], scaled[1]),
         steps=joint,

@@ -430,6 +430,8 @@ def _samples_needed(
         )
     if candidate.halves is not None or {candidate.method, allowed.method} & OF_N:
         return None, "how many samples would settle it cannot be said: the score depends on n"
+    if candidate.sample.seeds is not None:
+        return None, "more seeds would settle it sooner than more groups"
     model = VarianceModel.of_difference(candidate, allowed)
     if math.isinf(model.n):
         return None, "the moments of both models are exact: more samples change nothing"

@@ -26,7 +26,7 @@ from genbounds.estimators import (
     welch_degrees_of_freedom,
 )
 from genbounds.results import Method
-from genbounds.validation import Float
+from genbounds.validation import Float, InputError
 
 OF_N: frozenset[Method] = frozenset({"empirical", "extrapolation"})
 """Methods whose value is one of so many samples: others say nothing of it."""
@@ -87,6 +87,7 @@ class VarianceModel:
         """Model of one score."""
         n, m = _size(estimate.sample), _size(estimate.reference)
         one, two = estimate.sample, estimate.reference
+        _refuse_seeds(estimate)
         if estimate.shared_variance:
             return _grown_together(estimate.variance, one, two, n)
         own, theirs = (_split(error) for error in (one, two))
@@ -105,6 +106,7 @@ class VarianceModel:
     @classmethod
     def of_difference(cls, a: Estimate, b: Estimate) -> VarianceModel:
         """Model of the difference of two models that get equally many samples each."""
+        _refuse_seeds(a, b)
         gap = difference(a, b)
         own = difference(replace(a, reference=EXACT), replace(b, reference=EXACT))
         ref = difference(replace(a, sample=EXACT), replace(b, sample=EXACT))
@@ -324,6 +326,15 @@ def _grown_together(variance: float, one: SampleError, two: SampleError, n: floa
 
 def _sum(one: SampleError, two: SampleError, name: str) -> float:
     return float(getattr(one, name) + getattr(two, name))
+
+
+def _refuse_seeds(*estimates: Estimate) -> None:
+    """Refuse samples whose error does not fall with their size alone."""
+    if any(error.seeds is not None for one in estimates for error in (one.sample, one.reference)):
+        raise InputError(
+            "a plan is for groups with seeds of their own: what seeds shared by all groups add "
+            "falls with their number, not with that of the groups."
+        )
 
 
 def _joined(one: SampleError, two: SampleError) -> bool:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from genbounds._betting import betting_lower_limit
 from genbounds._text import quoted
-from genbounds.core.design import Design, Index, design_of, drawn, row_design, sums_by
+from genbounds.core.design import Design, Index, design_of, drawn, few_seeds, row_design, sums_by
 from genbounds.core.estimate import Estimate, heavy_tails, skewed, small_sample
 from genbounds.core.expansion import FormOfNumbers, RowTerms, expand
 from genbounds.core.intervals import OwnInterval
@@ -126,13 +126,15 @@ def mean_estimate(
     column = _column(name, features_of(values))
     check_finite(name, column)
     x = column[:, 0]
-    design = design_of(name, values) or row_design(x.size)
+    design = design_of(name, values, crossed=True) or row_design(x.size)
     interval = None if bounds is None else _bounded(name, x, design, bounds)
     found = replace(mean_by_design(x, design), estimator=estimator, own_interval=interval)
     if bounds is None:
         _check_size(name, x)
         return found.warned(
-            *heavy_tails(found), *small_sample(design.effective, units=design.free_units)
+            *few_seeds(design),
+            *heavy_tails(found),
+            *small_sample(design.effective, units=design.free_units),
         )
     largest = int(design.row_counts.max())
     sizes = (f"no group can have more than {largest} rows",) if largest > 1 else ()
@@ -176,6 +178,10 @@ class MeanForm(FormOfNumbers):
         """Influence of each value."""
         return RowTerms(self.influence[block], np.zeros(block.size))
 
+    def square_of(self, rows: Index, v: Float) -> float:
+        """0: a mean is linear."""
+        return 0.0
+
     def across(self, one: Index, i: Index, two: Index, j: Index) -> Float:
         """Zero."""
         return np.zeros(i.size)
@@ -213,6 +219,8 @@ def _bounded(name: str, x: Float, design: Design, bounds: Any) -> OwnInterval:
             "are for independent values, or groups of them; with strata or weights leave them out.",
             argument="bounds",
         )
+    if design.seed is not None:
+        raise InputError("know no seeds that groups share; leave them out.", argument="bounds")
     outside = np.flatnonzero((x < low) | (x > high))
     if outside.size:
         raise InputError(

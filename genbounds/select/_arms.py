@@ -65,6 +65,8 @@ class FeatureArm:
 
     def __init__(self, rows: Any) -> None:
         self._sample = rows if isinstance(rows, Sample) else None
+        if self._sample is not None and self._sample.seeds is not None:
+            raise InputError("has seeds, which a selection does not take.", argument="rows")
         rows = features_of(rows)
         if getattr(rows, "ndim", None) != 2:
             rows = as_numpy("rows", rows)

@@ -249,6 +249,8 @@ class Sampler:
             labels = {}
         elif drawn.weights is not None:
             raise InputError("returned weights, which a selection does not take.", argument="draw")
+        elif drawn.seeds is not None:
+            raise InputError("returned seeds, which a selection does not take.", argument="draw")
         else:
             given = {"groups": drawn.groups, "strata": drawn.strata}
             labels = {name: ids.tolist() for name, ids in given.items() if ids is not None}

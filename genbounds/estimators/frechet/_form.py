@@ -273,6 +273,13 @@ class FrechetForm(Form):
         total = sum(self.hessian.own_sum(block) for _, block in self.blocks(None))
         return total / self.rows_at_hand / self.divisor
 
+    def square_of(self, rows: Index, v: Float) -> float:
+        """Σ_ij v_i v_j h(x_i, x_j) over the rows with these numbers."""
+        sums = self.weighted()
+        for positions, block in self.blocks(rows):
+            sums.add(block, v[positions])
+        return sums.square()
+
     def weighted(self) -> FrechetSums:
         """Return empty sums."""
         return FrechetSums(self.hessian, self.centre)

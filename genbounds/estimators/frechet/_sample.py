@@ -291,7 +291,7 @@ def sample_of(name: str, x: Any) -> FrechetSample:
     """Prepare features, a `Sample` of them, or moments; `name` is that of the argument."""
     if isinstance(x, Moments):
         return FrechetSample(name, x)
-    seen = check_sample(name, x, what=SIDES[name == "real"])
+    seen = check_sample(name, x, what=SIDES[name == "real"], crossed=True)
     return sample_of_rows(name, seen.rows, seen.design, seen)
 
 

@@ -32,7 +32,7 @@ def inception_estimate(
     `probs` and `estimator` are those of `inception_score`, `subsets` those of `inception_infinity`.
     """
     check_choice("estimator", estimator, ESTIMATORS)
-    seen = check_sample("probs", probs, posteriors=True)
+    seen = check_sample("probs", probs, posteriors=True, crossed=True)
     rows, design = seen.rows, seen.design
     n = rows.shape[0]
     alone = design is None or design.independent

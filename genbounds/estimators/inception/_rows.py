@@ -110,6 +110,11 @@ class InceptionForm(Form):
         crossed: Float = np.einsum("ij,ij->i", one[i], weighted)
         return (1.0 - crossed) / 2.0
 
+    def square_of(self, rows: Index, v: Float) -> float:
+        """Σ_ij v_i v_j h(p_i, p_j) over the rows with these numbers."""
+        total = v @ self.block(rows)
+        return (float(v.sum()) ** 2 - float(total**2 @ self._inverse[:, 0])) / 2.0
+
     def plugin(self) -> float:
         """Mean divergence, the plug-in log score, once `terms` has seen every row."""
         divergence = self.divergence[0]

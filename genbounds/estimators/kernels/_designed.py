@@ -67,10 +67,14 @@ class WitnessForm(FormOfNumbers):
 
     def square(self) -> float:
         """Σ_ij v_i v_j h(x_i, x_j)."""
-        v = self.v
-        assert v is not None
-        inner, total = _double_sum(self, self, v, v), float(v.sum())
-        return inner - 2.0 * total * float(v @ self.own) + total**2 * self.mean
+        assert self.v is not None
+        return self.square_of(np.arange(self.n), self.v)
+
+    def square_of(self, rows: Index, v: Float) -> float:
+        """Σ_ij v_i v_j h(x_i, x_j) over the rows with these numbers."""
+        x, total = self.rows[rows], float(v.sum())
+        inner = float(v @ _weighted_means(x, x, v, self.kernel))
+        return inner - 2.0 * total * float(v @ self.own[rows]) + total**2 * self.mean
 
     def values(self, rows: Index) -> Float:
         """Return rows as the kernel takes them."""

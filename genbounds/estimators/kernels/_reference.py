@@ -253,7 +253,7 @@ def _labels(design: Design | None) -> NDArray[Any] | None:
 
 def checked_sample(name: str, x: Any) -> Checked:
     """Look at a sample of rows; refuse one that is known by its moments."""
-    return check_rows(name, x, needs=NEEDS, minimum=MINIMUM)
+    return check_rows(name, x, needs=NEEDS, minimum=MINIMUM, crossed=True)
 
 
 def _work(x: Any) -> float:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genbounds.core.design import Design, Index
+from genbounds.core.estimate import SampleError
 from genbounds.core.expansion import FormOfNumbers, RowTerms, expand
 from genbounds.core.moments import row_blocks
 from genbounds.core.tiles import weighted_sums
@@ -39,6 +40,8 @@ class Frobenius:
         Of `value`, and of its part that is not a sum over rows.
     influence : ndarray of shape (n,) or None
         Of every row, or unit of a design.
+    seeds : SampleError or None
+        What seeds that cross the units contribute to `variance`.
     """
 
     plugin: float
@@ -46,6 +49,7 @@ class Frobenius:
     variance: float
     second: float
     influence: Float | None
+    seeds: SampleError | None = None
 
 
 def frobenius(rows: KernelRows, design: Design | None = None) -> Frobenius:
@@ -96,6 +100,7 @@ def _of_design(rows: KernelRows, features: NDArray[Any] | None, design: Design) 
         variance=error.variance,
         second=error.quadratic_variance,
         influence=error.influence,
+        seeds=error.seeds,
     )
 
 

@@ -61,6 +61,10 @@ class Coupling:
         out: Float = np.einsum("ij,ij->i", a @ self.matrix, a)
         return out
 
+    def inner(self, other: Float) -> float:
+        """Σ_ij D_ij B_ij of a symmetric matrix B."""
+        return float(np.vdot(self.matrix, other))
+
     def times(self, vector: Float) -> Float:
         """D times a vector."""
         out: Float = self.matrix @ vector
@@ -85,6 +89,11 @@ class FactoredCoupling(Coupling):
         inner = a @ self.matrix
         out: Float = (a * a) @ self.diagonal - np.einsum("ij,ij->i", inner, inner)
         return out
+
+    def inner(self, other: Float) -> float:
+        """Σ_ij D_ij B_ij of a symmetric matrix B."""
+        across = float(np.vdot(self.matrix, other @ self.matrix))
+        return float(self.diagonal @ np.diagonal(other)) - across
 
     def times(self, vector: Float) -> Float:
         """D times a vector."""

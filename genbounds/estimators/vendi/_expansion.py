@@ -311,6 +311,15 @@ class SpectralForm(Form):
         kernel += 0.5 * coupling.form(one * two)
         return kernel.astype(np.float64, copy=False)
 
+    def square_of(self, rows: Index, v: Float) -> float:
+        """Σ_ij v_i v_j h(x_i, x_j) over the rows with these numbers."""
+        total = np.zeros((self.values.size, self.values.size))
+        for positions, z in self.blocks(rows):
+            total += z.T @ (v[positions, None] * z)
+        excess = (np.diagonal(total) - float(v.sum()) * self.values)[None]
+        square = float(self.at.form(excess, excess)[0])
+        return 0.5 * (square + self.at.coupling.inner(total * total))
+
     def _like(self, z: Float) -> tuple[Float, Float, Float, Coupling]:
         """Gradient, slopes, eigenvalues and coupling in the precision of `z`."""
         if self._cast is None or self._cast[0].dtype != z.dtype:

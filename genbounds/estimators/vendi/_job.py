@@ -169,6 +169,12 @@ def subsample_error(job: Job) -> SampleError:
     rows, design = job.rows, job.design
     rng = np.random.default_rng(PAIRING_SEED)
     index = np.arange(rows.n)
+    if rows.n > SUBSAMPLE_ROWS and design is not None and design.seed is not None:
+        raise InputError(
+            f"has seeds that groups share: use the method 'exact', 'ustat' (order 2), or at most "
+            f"{SUBSAMPLE_ROWS} rows.",
+            argument="x",
+        )
     if rows.n > SUBSAMPLE_ROWS and design is None:
         index = np.sort(rng.choice(rows.n, SUBSAMPLE_ROWS, replace=False))
     elif rows.n > SUBSAMPLE_ROWS and design is not None:
@@ -184,12 +190,14 @@ def subsample_error(job: Job) -> SampleError:
     )
     spectrum = from_gram(part.rows.matrix(), part.weights)
     _, error, _ = spectrum_error(part, spectrum, part.n)
+    if part.n == rows.n:
+        return error
     share = part.n / rows.n
     return replace(
         error,
         bias=error.bias * share,
         variance=error.variance * share,
         quadratic_variance=error.quadratic_variance * share**2,
-        influence=error.influence if part.n == rows.n else None,
+        influence=None,
         degrees_of_freedom=job.degrees_of_freedom,
     )

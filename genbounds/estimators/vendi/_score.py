@@ -175,7 +175,7 @@ def vendi_estimate(
     if isinstance(kernel, str) and kernel == "precomputed":
         seen, kernel = inspect_kernel("x", x)
     else:
-        seen = check_sample("x", x)
+        seen = check_sample("x", x, crossed=True)
     design = seen.design
     labels = None if design is None else design.labels
     rows = kernel_rows(seen.rows, kernel, bandwidth)

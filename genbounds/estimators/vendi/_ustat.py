@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from genbounds.core.crossed import with_seeds
 from genbounds.core.estimate import Estimate, SampleError
 from genbounds.diagnostics import warn_of
 from genbounds.estimators.kernels._rke import MINIMUM, frobenius
@@ -51,6 +52,8 @@ def u_statistic(job: Job, *, statistic: str = "vendi, ustat") -> Estimate:
         degrees_of_freedom=job.degrees_of_freedom,
         influence=None if square.influence is None else -square.influence / value,
     )
+    if square.seeds is not None:
+        error = with_seeds(error, square.seeds.scaled(-1.0 / value))
     return job.estimate(
         "u-statistic",
         statistic,
