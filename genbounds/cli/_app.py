@@ -33,17 +33,17 @@ from genbounds.cli._terminal import complain, heard, write_errors
 EXAMPLES = """Examples:
 
 \b
-genbounds score real.npy a.npy b.npy          which model is better, and how sure is that
-genbounds gate real.npy old.npy new.npy --margin 2%   may the new model replace the old one
-genbounds plan real.npy pilot.npy --half-width 0.5    how many samples does that take
-genbounds select real.npy a.npy b.npy         the best model from as few samples as possible
-genbounds track real.npy step-*.npy            has training stopped improving, what to keep
-genbounds memorisation gan.npy --train a.npy --heldout b.npy   does the model copy
-genbounds mixture real.npy a.npy b.npy        is a mixture of models better than each of them
-genbounds modes real.npy a.npy b.npy          which kinds of rows a model misses or invents
-genbounds features photos/ --encoder timm:vit_small_patch14_dinov2 --out real.safetensors
-genbounds audit --quick                       do published inequalities hold as printed
-genbounds bounds o24.hoeffding                one inequality explained
+genbounds score real.npy a.npy b.npy
+genbounds gate real.npy old.npy new.npy --margin 2%
+genbounds plan real.npy pilot.npy --half-width 10%
+genbounds select real.npy a.npy b.npy
+genbounds track real.npy step-*.npy
+genbounds memorisation gan.npy --train a.npy --heldout b.npy
+genbounds mixture real.npy a.npy b.npy
+genbounds modes real.npy gan.npy
+genbounds features photos/ --encoder dinov2 --out real.safetensors
+genbounds audit --quick
+genbounds bounds o24.hoeffding
 """
 
 DONE, BAD_INPUT = 0, 2

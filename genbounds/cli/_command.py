@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import textwrap
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, is_dataclass
 from itertools import pairwise
@@ -64,10 +65,12 @@ class Command:
             self.run.__name__,
             cls=functools.partial(_Command, command=self),  # type: ignore[arg-type]
             options_metavar=f"{self.usage} [OPTIONS]",
+            # Left to itself, the list of commands cuts it at the width of the terminal.
+            short_help=" ".join((self.run.__doc__ or "").partition("\n\n")[0].split()),
         )(self.run)
 
-    def metric_lines(self) -> str:
-        """Return a line for each metric; "" if there are none."""
+    def metric_lines(self, width: int) -> str:
+        """Return what each metric is, in lines of at most `width`; "" if there are none."""
         if self.metrics is None:
             return ""
         from genbounds.estimators import metric_spec
@@ -75,8 +78,11 @@ class Command:
         lines = {name: metric_spec(name).summary for name in self.metrics()}
         if self.own_metrics:
             lines["module:name"] = "a score of your own (a SmoothScore)"
-        width = max(map(len, lines))
-        return "".join(f"{name:<{width}}  {summary}\n" for name, summary in lines.items())
+        indent = max(map(len, lines)) + 2
+        return "".join(
+            f"{textwrap.fill(f'{name:<{indent}}{text}', width, subsequent_indent=' ' * indent)}\n"
+            for name, text in lines.items()
+        )
 
 
 class _Command(TyperCommand):
@@ -96,7 +102,7 @@ class _Command(TyperCommand):
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
         """Write metrics and examples, their lines as they are."""
-        lines = self.command.metric_lines()
+        lines = self.command.metric_lines(formatter.width - 2)
         self.epilog = (f"Metrics:\n\n\b\n{lines}\n" if lines else "") + self.command.examples
         super().format_epilog(ctx, formatter)
 
@@ -104,7 +110,8 @@ class _Command(TyperCommand):
         """Print the metrics for `--metric` with nothing after it, or with `help`."""
         asked = args[-1:] == ["--metric"] or ("--metric", "help") in pairwise(args)
         if self.metrics and asked and not ctx.resilient_parsing:  # completion parses as well
-            typer.echo(f"Metrics:\n{self.command.metric_lines()}", nl=False)
+            width = ctx.make_formatter().width
+            typer.echo(f"Metrics:\n{self.command.metric_lines(width)}", nl=False)
             ctx.exit()
         return super().parse_args(ctx, args)
 

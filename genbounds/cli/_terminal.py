@@ -80,10 +80,27 @@ def keep_page(out: Path, page: Page) -> None:
 
 
 def say(*lines: str) -> None:
-    """Print lines of text on standard output."""
+    """Print lines of text on standard output; a terminal breaks them between words."""
+    console = _console()
     with _reader_may_leave():
         for line in "\n".join(lines).split("\n"):
-            _console().print(display(line, limit=None), soft_wrap=True)
+            text = display(line, limit=None)
+            if len(text) > console.width and sys.stdout.isatty():
+                text = _folded(text, console.width)
+            console.print(text, soft_wrap=True)
+
+
+def _folded(text: str, width: int) -> str:
+    """Break a line between words; what follows a bullet stays beside it."""
+    import textwrap
+
+    return textwrap.fill(
+        text,
+        width,
+        subsequent_indent="  " if text.startswith("* ") else "",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def print_table(

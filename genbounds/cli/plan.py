@@ -56,20 +56,22 @@ def plan(
     ],
     *,
     half_width: Annotated[
-        float | None,
+        str | None,
         typer.Option(
             "--half-width",
-            metavar="H",
-            help="Half the width that the interval may have, in units of the score.",
+            metavar="H|P%",
+            help="Half the width that the interval may have: a number in units of the score, or a "
+            "share of the pilot's score, such as 10%.",
             show_default=False,
         ),
     ] = None,
     gap: Annotated[
-        float | None,
+        str | None,
         typer.Option(
             "--gap",
-            metavar="G",
-            help="Difference of two models that is to be found.",
+            metavar="G|P%",
+            help="Difference of two models that is to be found, as for --half-width; a share is "
+            "of the first pilot's score.",
             show_default=False,
         ),
     ] = None,
@@ -117,7 +119,7 @@ def plan(
     output: Folder,
     verbose: Verbose = False,
 ) -> Answer:
-    """Say how many samples an interval, finding a difference, or finding the best model takes.
+    """Say how many samples you need: for a narrow interval, to find a difference or the best model.
 
     Exit status 0: so many; 1: no number suffices with this reference, or (with --confidence) not
     with that probability.

@@ -41,3 +41,20 @@ def all_warnings(*kinds: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
     """Join warnings, each once, unreliable ones first."""
     found = dict.fromkeys(warning for kind in kinds for warning in kind)
     return tuple(sorted(found, key=lambda warning: warning.severity != "unreliable"))
+
+
+def number_or_share(given: object) -> tuple[float, bool]:
+    """Read an amount, and whether it is a share of a score: from 0.5, "0.5" or "2%".
+
+    Returns
+    -------
+    tuple of float and bool
+        The number is NaN where `given` is none; 2 % are 0.02.
+    """
+    text = str(given).strip()
+    relative = isinstance(given, str) and text.endswith("%")
+    try:
+        value = math.nan if isinstance(given, bool) else float(text.removesuffix("%"))
+    except ValueError:
+        value = math.nan
+    return value / 100.0 if relative else value, relative

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from genbounds._tables import Line, Warned
 from genbounds._text import number, percent, quoted, short, shown
-from genbounds.decisions._estimates import all_warnings, on_score_scale
+from genbounds.decisions._estimates import all_warnings, number_or_share, on_score_scale
 from genbounds.decisions._variance import OF_N, VarianceModel, smallest
 from genbounds.estimators import (
     Estimate,
@@ -50,16 +50,7 @@ class Margin:
     @classmethod
     def of(cls, given: object) -> Margin:
         """Read what was `given`: a number, or a text such as "2%" or "0.5"."""
-        text = str(given).strip()
-        relative = isinstance(given, str) and text.endswith("%")
-        try:
-            if isinstance(given, bool):
-                raise ValueError
-            value = float(text.removesuffix("%") if relative else text)
-        except ValueError:
-            value = math.nan
-        if relative:
-            value /= 100.0
+        value, relative = number_or_share(given)
         if not 0.0 <= value < (1.0 if relative else math.inf):
             raise InputError(
                 "must be a number of at least 0, in units of the score, or a share of the "

@@ -11,7 +11,7 @@ import numpy as np
 
 from genbounds._tables import Line, Warned, new_axes, plain_log_ticks
 from genbounds._text import number, percent, quoted, short
-from genbounds.decisions._estimates import all_warnings, on_score_scale
+from genbounds.decisions._estimates import all_warnings, number_or_share, on_score_scale
 from genbounds.decisions._variance import LARGEST, OF_N, VarianceModel, smallest
 from genbounds.estimators import (
     Estimate,
@@ -228,8 +228,8 @@ def plan(
     pilot: Any,
     reference: Any = None,
     *,
-    half_width: float | None = None,
-    gap: float | None = None,
+    half_width: float | str | None = None,
+    gap: float | str | None = None,
     power: float = 0.8,
     metric: Any = "fd",
     level: float = 0.95,
@@ -245,10 +245,12 @@ def plan(
         `gap` one will do: it then stands for two models that are nearly alike.
     reference : array_like of shape (m, d) or Moments, optional
         As `real` of `compare`: the one that will be used.
-    half_width : float, optional
-        Half the width that the interval may have, in units of the score.
-    gap : float, optional
-        Difference of two models that is to be found. Exactly one of both is given. The pilot's
+    half_width : float or str, optional
+        Half the width that the interval may have, in units of the score; or a share of the (first)
+        pilot's score, such as "10%".
+    gap : float or str, optional
+        Difference of two models that is to be found, as for `half_width`. Exactly one of both is
+        given. The pilot's
         own difference is no good `gap`: as it is found large or small by chance, so is n.
     power : float
         Probability with which `gap` is to be found.
@@ -304,7 +306,7 @@ def plan(
 
 
 def check_targets(
-    *, half_width: float | None, gap: float | None, power: float, level: float
+    *, half_width: float | str | None, gap: float | str | None, power: float, level: float
 ) -> None:
     """Check what is asked for: one of `half_width` and `gap`, with a `power`, at a `level`."""
     check_open_unit("level", level)
@@ -313,12 +315,13 @@ def check_targets(
     if (half_width is None) == (gap is None):
         raise InputError("pass one target: `half_width` or `gap`.")
     name, wanted = ("gap", gap) if half_width is None else ("half_width", half_width)
-    try:
-        legal = wanted is not None and 0.0 < abs(float(wanted)) < math.inf
-    except (TypeError, ValueError):
-        legal = False
-    if not legal or (wanted == half_width and not float(wanted) > 0.0):  # type: ignore[arg-type]
-        raise InputError(f"must be a positive number; got {quoted(wanted)}.", argument=name)
+    value, _ = number_or_share(wanted)
+    if not 0.0 < (value if name == "half_width" else abs(value)) < math.inf:
+        raise InputError(
+            "must be a positive number, in units of the score, or a share of the pilot's score, "
+            f"such as '10%'; got {quoted(wanted)}.",
+            argument=name,
+        )
 
 
 def _pilots_of(pilot: Any) -> dict[str, Any]:
@@ -354,8 +357,8 @@ def plan_from(
     samples: Mapping[str, Any],
     prepared: Prepared,
     *,
-    half_width: float | None,
-    gap: float | None,
+    half_width: float | str | None,
+    gap: float | str | None,
     power: float,
     level: float,
 ) -> Plan:
@@ -368,7 +371,8 @@ def plan_from(
         What they are estimated from.
     prepared : Prepared
         The metric that made them.
-    half_width, gap, power, level : float
+    half_width, gap : float or str
+    power, level : float
         As for `plan`.
 
     Returns
@@ -384,13 +388,13 @@ def plan_from(
     if len(scaled) == 2:
         joint = rank(dict(zip(estimates, scaled, strict=True)), metric="").warnings
     model = _model_of(scaled, twins=two_models)
-    size = None if gap is None else abs(float(gap))
+    target, relative = _in_units(half_width if gap is None else gap, scaled[0].value)
+    width, size = (target, None) if gap is None else (None, target)
 
     def reached(n: float, m: float | None = None) -> bool:
         if size is not None:
             return model.power(size, level, n, m) >= power
-        assert half_width is not None
-        return model.half_width(level, n, m) <= half_width
+        return model.half_width(level, n, m) <= target
 
     # With fewer the expansion does not hold, or what was said of 1/n.
     least = float(prepared.samples_per_dimension * columns)
@@ -407,10 +411,10 @@ def plan_from(
     return Plan(
         n=n,
         feasible=n is not None,
-        limit=_limit(model, level, power, gap),
+        limit=_limit(model, level, power, size),
         reference_needed=needed,
         target="half_width" if gap is None else "gap",
-        half_width=None if half_width is None else float(half_width),
+        half_width=width,
         gap=size,
         power=power,
         level=level,
@@ -424,7 +428,7 @@ def plan_from(
         metric=prepared.name,
         two_models=two_models,
         warnings=all_warnings(*(estimate.warnings for estimate in scaled), joint, few),
-        assumptions=_assumptions(scaled, twins=two_models and len(scaled) == 1),
+        assumptions=(*relative, *_assumptions(scaled, twins=two_models and len(scaled) == 1)),
         model=model,
     )
 
@@ -442,6 +446,21 @@ def _model_of(scaled: list[Estimate], *, twins: bool) -> VarianceModel:
             argument="pilot",
         )
     return model
+
+
+def _in_units(wanted: object, score: float) -> tuple[float, tuple[str, ...]]:
+    """Return a target in units of the score; of a share also what it is taken of."""
+    value, relative = number_or_share(wanted)
+    if not relative:
+        return abs(value), ()
+    if not score:
+        raise InputError(
+            "has a score of 0, of which no share can be taken: give the target in units of the "
+            "score.",
+            argument="pilot",
+        )
+    of = f"the target is {percent(value)} of the pilot's score, {number(score)}, as if it were true"
+    return abs(value * score), (of,)
 
 
 def _check_pilot(scaled: list[Estimate], given: Iterable[Estimate], level: float) -> None:

@@ -21,6 +21,9 @@ def folder(tmp_path_factory):
     rng = np.random.default_rng(0)
     for name, scale in {"real": 1.0, "a": 1.3, "b": 1.6, **LONG}.items():
         np.save(folder / f"{name}.npy", scale * rng.normal(size=(300, 4)))
+    train = rng.normal(size=(300, 4))
+    np.save(folder / "train.npy", train)
+    np.save(folder / "copies.npy", np.r_[train[:40] + 1e-4, rng.normal(size=(260, 4))])
     for step, scale in {100: 2.0, 200: 1.4, 300: 1.1}.items():
         np.save(folder / f"step-{step}.npy", scale * rng.normal(size=(300, 4)))
     return folder
@@ -37,6 +40,9 @@ COMMANDS = {
     "score": ["score", "real.npy", *(f"{name}.npy" for name in LONG)],
     "score of short names": ["score", "real.npy", "a.npy", "b.npy"],
     "track": ["track", "real.npy", "step-100.npy", "step-200.npy", "step-300.npy"],
+    "gate": ["gate", "real.npy", "a.npy", "b.npy", "--margin", "5%", "--verbose"],
+    "memorisation": ["memorisation", "copies.npy", "--train", "train.npy", "--heldout", "real.npy"],
+    "features": ["features", "a.npy", "--moments", "a.npz"],
     "plan": ["plan", "real.npy", "a.npy", "--half-width", "0.05"],
     "mixture": ["mixture", "real.npy", "a.npy", "b.npy"],
     "modes": ["modes", "real.npy", "a.npy"],
@@ -70,3 +76,26 @@ def test_long_names_stay_apart(folder):
         rows = shown.partition("─\n")[2].partition("\n\n")[0]  # between the head and the sentences
         names = {line.split()[0] for line in rows.splitlines() if line.startswith("model-")}
         assert len(names) == 2
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="needs pseudo-terminals")
+@pytest.mark.parametrize("command", ["score", "memorisation"])
+def test_no_line_is_wider_than_the_terminal_or_broken_in_a_word(folder, command):
+    """A terminal left to itself breaks sentences in the middle of a word."""
+    whole, *narrower = shown_on((400, *WIDTHS), folder, *COMMANDS[command])
+    words = set(whole.split())
+    for width, shown in zip(WIDTHS, narrower, strict=True):
+        assert max(map(len, shown.splitlines())) <= width
+        sentences = shown.rpartition("Assumptions")[2]
+        assert {word for word in sentences.split() if word.strip("─") not in words | {""}} == set()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="needs pseudo-terminals")
+@pytest.mark.parametrize("command", ["", *sorted({words[0] for words in COMMANDS.values()})])
+def test_help_is_whole_at_80_columns(folder, command):
+    [shown] = shown_on([80], folder, *command.split(), "--help")
+    assert "..." not in shown.partition("Commands:")[2].partition("Examples:")[0]
+    before = shown.partition("Examples:")[0]  # a command to copy stays on one line
+    assert max(map(len, before.splitlines())) <= 80

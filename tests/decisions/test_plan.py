@@ -99,6 +99,18 @@ def test_bad_targets(given, words):
         gb.plan(PILOT, REAL, **given)
 
 
+def test_a_share_is_of_the_pilots_score():
+    score = gb.frechet_distance(PILOT, REAL).value
+    for name in ("half_width", "gap"):
+        share = gb.plan(PILOT, REAL, **{name: "10%"})
+        assert getattr(share, name) == pytest.approx(0.1 * score, rel=1e-12)
+        assert share.n == gb.plan(PILOT, REAL, **{name: 0.1 * score}).n
+        assert "of the pilot's score" in share.assumptions[0]
+    for text in ("0%", "%", "-5%", "x%"):
+        with pytest.raises(gb.InputError, match="half_width"):
+            gb.plan(PILOT, REAL, half_width=text)
+
+
 def test_a_target_that_is_an_array_is_quoted_in_brief():
     with pytest.raises(gb.InputError) as caught:
         gb.plan(PILOT, REAL, half_width=PILOT)
