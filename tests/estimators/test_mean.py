@@ -41,7 +41,7 @@ def test_groups_are_a_ratio_of_sums():
     left = np.array([x[groups != g].mean() for g in range(60)])
     jackknife = np.sqrt(59.0 / 60.0 * ((left - left.mean()) ** 2).sum())
     assert expected == pytest.approx(jackknife, rel=0.05)
-    assert score.stderr == pytest.approx(expected, rel=1e-9)
+    assert score.stderr == pytest.approx(expected, rel=1e-4)
     assert score.stderr > 1.5 * gb.mean_score(x).stderr
     sample = gb.Sample(x[:, None], groups=groups)
     assert gb.mean_score(sample) == score
