@@ -176,6 +176,9 @@ def _input(path: Path, metric: MetricSpec, reading: Reading, *, needed: bool) ->
         undecided = None
         if isinstance(held, np.ndarray) and not reading.iid:
             labels, undecided = _labels(path, contents, reading, needed=needed)
+            labels["seeds"] = _seeds(contents, reading, needed=needed)
+            if labels["seeds"] is not None and labels["groups"] is None:
+                labels["groups"], undecided = undecided, None  # seeds cross nothing but groups
         contexts, classes = (
             None
             if getattr(reading, role) is None
@@ -255,6 +258,14 @@ def _labels(
     if reading.contexts in (FOLDERS, FOLDER_LABELS):  # named as classes
         return {"groups": labels.groups, "strata": labels.strata}, None
     return {"groups": labels.groups, "strata": None}, labels.strata
+
+
+def _seeds(contents: Contents, reading: Reading, *, needed: bool) -> NDArray[Any] | None:
+    """Read which seed each row is of, if seeds were asked for."""
+    name = reading.seeds if isinstance(reading, SharesReading) else None
+    if name is None or not (needed or name in contents.arrays):
+        return None
+    return pick_label(contents, name)
 
 
 def _label_name(path: Path, contents: Contents, role: str, reading: Reading) -> str:

@@ -166,6 +166,16 @@ Shares = Annotated[
         show_default="those of the rows",
     ),
 ]
+Seeds = Annotated[
+    str | None,
+    typer.Option(
+        "--seeds",
+        metavar="NAME",
+        help="Array of the files that says which seed each row is of, where all groups have the "
+        "same seeds.",
+        show_default=False,
+    ),
+]
 Iid = Annotated[
     bool,
     typer.Option(
@@ -344,20 +354,25 @@ class ScoreReading(Reading):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharesReading(ScoreReading):
-    """The same, where classes may be scored at other shares than those of the rows.
+    """The same, where classes may be scored at other shares, and seeds may cross groups.
 
     Attributes
     ----------
+    seeds : str or None
+        Array of the files that says which seed each row is of.
     shares : str or None
         Of the classes: "equal", "reference", or a file.
     """
 
+    seeds: Seeds = None
     shares: Shares = None
 
     def __post_init__(self) -> None:
         ScoreReading.__post_init__(self)  # `super()` does not know a class with slots
         if self.iid and self.shares is not None:
             raise InputError("ignores the classes, and --shares is about them.", "--iid")
+        if self.iid and self.seeds is not None:
+            raise InputError("ignores groups, which --seeds cross.", "--iid")
 
 
 # --- errors name the option, or the file, instead of an argument of the library ------------------

@@ -224,3 +224,27 @@ def test_a_model_that_is_given_twice_is_named(run, files):
     done = run("score", folder / "real.npz", folder / "good.npz", folder / "again.npz", "--json")
     codes = [warning["code"] for warning in done.json["ranking"]["warnings"]]
     assert codes == ["same-rows"]
+
+
+def test_seeds_that_all_groups_share_are_read(run, tmp_path):
+    """Told by name, or as sub-folders whose labels nobody called groups; refused without groups."""
+    rng = np.random.default_rng(5)
+    rows = (rng.normal(size=(40, 1, D)) + rng.normal(size=(1, 6, D))).reshape(-1, D)
+    rows += rng.normal(size=rows.shape)
+    prompt, seed = np.repeat(np.arange(40), 6), np.tile(np.arange(6), 40)
+    real = rng.normal(size=(500, D))
+    np.save(tmp_path / "real.npy", real)
+    np.savez(tmp_path / "told.npz", features=rows, groups=prompt, noise=seed)
+    np.savez(tmp_path / "alone.npz", features=rows, noise=seed)
+    told = gb.frechet_distance(gb.Sample(rows, groups=prompt, seeds=seed), real)
+    same(row(run, tmp_path / "real.npy", tmp_path / "told.npz", "--seeds", "noise"), told)
+    for name, options, part in (
+        ("alone", ("--seeds", "noise"), "groups"),
+        ("told", ("--seeds", "other"), "no array other"),
+        ("told", ("--seeds", "noise", "--iid"), "--iid"),
+        ("told", ("--seeds", "noise", "--metric", "precision"), "has seeds"),
+    ):
+        done = run("score", tmp_path / "real.npy", tmp_path / f"{name}.npz", *options)
+        assert done.code == 2
+        assert part in done.err
+        assert len(done.err.strip().splitlines()) == 1, done.err
