@@ -151,7 +151,8 @@ RULES: dict[str, Rule] = {
     "spectrum-guessed": Rule("few-samples", "unreliable",
         "{n} rows show little of {rank} dimensions: the value rests on a spectrum that decays "
         "smoothly beyond them",
-        "Use more samples, or fewer features."),
+        "Use {enough} rows or more, or fewer features; or the kernel distance (--metric kid, "
+        "genbounds.kid), which is unbiased at any number of rows."),
     "few-samples": Rule("few-samples", "caution",
         "only {n:.4g} {what}: the interval can miss more often than it says",
         "Use {enough} or more."),

@@ -33,6 +33,7 @@ from genbounds.estimators import FrechetReference, growing_scores
 from genbounds.features.thumbnails import Pictures
 from genbounds.files import atomic_write
 from genbounds.report.blocks import Block
+from genbounds.report.wording import assumption_lines, warning_lines
 from genbounds.select import ContextSelection, Selection
 from genbounds.simulate import AuditReport, Coverage, audit, interval_coverage
 
@@ -52,6 +53,13 @@ COVERAGE_N = 512
 """Images of one interval in the coverage check: eight a feature."""
 CERTIFYING = ("lucb", "uniform")
 POLICIES = (*CERTIFYING, "greedy", "fd-ucb")
+POLICY_WORDS = {
+    "lucb": "draws from the leader and from the model most likely to overtake it, until their "
+    "intervals are apart",
+    "uniform": "draws from every model in turn, until the leader's interval is apart",
+    "greedy": "draws from whichever model has the best score so far; it says nothing of certainty",
+    "fd-ucb": "draws from the model with the lowest optimistic bound on its distance, as published",
+}
 BY_CLASS = 10_000
 """Images of each generator that are sorted into digits."""
 MODES_N = 2_000
@@ -284,11 +292,12 @@ def build_page(digits: Digits, found: Findings) -> report.Page:
     page = report.Page(
         title="Which of these generators of digits is best?",
         lead=(
-            f"{run.best}: {state} at {report.percent(LEVEL)} from "
+            f"{run.best} is the best of {len(offline)} generators: {state} at "
+            f"{report.percent(LEVEL)} from "
             f"{report.number(run.total_samples)} images in all, where uniform sampling {rival} "
             f"{report.number(uniform.total_samples)} for the same certificate; an offline "
             f"evaluation with {report.number(OFFLINE)} images of each model "
-            f"{'finds the same' if agrees else f'finds {offline[0]}'}."
+            f"{'finds the same' if agrees else f'finds {offline[0]}'}.{_out_of_the_running(found)}"
         ),
         foot=f"Made by genbounds {gb.__version__}, experiments/digits/demo.py, seed {SEED}.",
         facts=report.Facts(
@@ -317,9 +326,10 @@ def build_page(digits: Digits, found: Findings) -> report.Page:
                 found.everyday_is.scores[name].value,
                 _copied(found.copies[name]),
             )
-            for name in found.offline.scores
+            for name in sorted(found.offline.scores, key=lambda name: arms[name].control)
         ],
-        caption=f"Best Fréchet distance from {OFFLINE:,} images first",
+        caption=f"Best Fréchet distance from {OFFLINE:,} images first; the control, which copies "
+        "training images, last",
     )
     page.add(
         report.Section(
@@ -339,7 +349,11 @@ def build_page(digits: Digits, found: Findings) -> report.Page:
                 *_copies(found),
                 report.difference_matrix(found.everyday),
                 report.rank_plot(found.everyday_is),
-                report.Notes(items=_notes(found.everyday)),
+                report.Notes(items=warning_lines(found.everyday.scores), title="Warnings"),
+                report.Notes(
+                    items=assumption_lines(found.everyday.scores, found.everyday.assumptions),
+                    title="What these intervals assume",
+                ),
             ],
         ),
         report.Section(
@@ -402,6 +416,17 @@ def build_page(digits: Digits, found: Findings) -> report.Page:
     return page
 
 
+def _out_of_the_running(found: Findings) -> str:
+    """Name every model that scores better than the best, but copies its training images."""
+    best = found.selections[POLICIES[0]].best
+    names = list(found.offline.scores)
+    ahead = [name for name in names[: names.index(best)] if found.copies[name].copies]
+    return "".join(
+        f" The distance of {name} is smaller, but it copies training images and was no candidate."
+        for name in ahead
+    )
+
+
 def _copied(found: gb.Memorisation) -> report.Tag:
     if found.copies:
         return report.Tag(f"at least {found.copies_low} of {found.train_n}", "bad")
@@ -446,9 +471,13 @@ def _selection_section(found: Findings) -> report.Section:
                 "the others get as many images as the first. The offline habit: "
                 f"{report.number(OFFLINE * len(run.samples))}.",
             ),
+            report.Notes(
+                items=[f"{name}: {POLICY_WORDS[name]}" for name in found.selections],
+                title="The policies",
+            ),
             report.samples_plot(run.samples, best=run.best),
             report.spending_plot(steps, spent),
-            report.Notes(items=run.notes),
+            report.Notes(items=run.notes, title="What the answer assumes"),
         ],
     )
 
@@ -551,11 +580,6 @@ def _modes_section(digits: Digits, found: Findings) -> report.Section:
 def _total_coverage(coverage: Mapping[str, Coverage]) -> tuple[int, int]:
     tried = sum(result.replications for result in coverage.values())
     return tried - sum(result.misses for result in coverage.values()), tried
-
-
-def _notes(ranking: gb.Ranking) -> list[str]:
-    notes = [note for score in ranking.scores.values() for note in score.notes]
-    return list(dict.fromkeys([*ranking.notes, *notes]))
 
 
 def _strips(digits: Digits) -> list[report.Picture]:

@@ -129,7 +129,9 @@ def score_page(
     facts: list[tuple[str, Cell, str]] = [
         ("Model", Name(best), f"n = {number(score.n)}")
         if len(scores) == 1
-        else ("Best score", Name(best), f"of {count(len(scores), 'model')}"),
+        else ("Best score", Name(best), f"of {count(len(scores), 'model')}")
+        if score.reliable
+        else ("Best score", "none", "the leading one is unreliable"),
         (title, score.value, f"{at} {interval(score.low, score.high)}"),
     ]
     if ranking is not None:
@@ -146,7 +148,9 @@ def score_page(
         score_plot(scores, metric=metric, level=level) if ranking is None else rank_plot(ranking)
     )
     doubts = warning_blocks(scores, warnings, together)
-    page.add(Section("Scores", [*doubts, figure, *basis(scores)]))
+    lines = [f"{shown(name)}: {score.citation()}" for name, score in scores.items()]
+    cite = Notes(items=lines, title="Lines for a paper", folded=True)
+    page.add(Section("Scores", [*doubts, figure, *basis(scores), cite]))
     if together:
         columns, cells = together_table(together, order)
         rows: list[tuple[Cell, ...]] = [(Name(model), *rest) for model, *rest in cells]
@@ -168,6 +172,8 @@ def _score_lead(best: str, score: Score, title: str, ranking: Ranking | None) ->
     """Say who is best and how sure that is."""
     value = f"{number(score.value)} {interval(score.low, score.high)}"
     if ranking is not None:
+        if not score.reliable:
+            return verdict_line(ranking)
         return f"{verdict_line(ranking)} Its {title}: {value}. {winner_line(ranking)}"
     doubt = "" if score.reliable else " This score is unreliable: see the warnings."
     return f"{display(best, limit=72)} has a {title} of {value}.{doubt}"

@@ -57,17 +57,13 @@ def verdict_line(ranking: Ranking) -> str:
     best, at = shown(ranking.best), f"({percent(ranking.level)}, jointly)"
     rivals = [shown(model) for model in ranking.contenders if model != ranking.best]
     if not ranking.scores[ranking.best].reliable:
-        text = f"{best} has the best score, but that score is unreliable: see the warnings."
+        text = "No model is named best: the leading score is unreliable."
     elif not rivals:
         text = f"{best} is significantly better than every other model {at}."
     else:
         whom = ", ".join(rivals) if len(rivals) <= NAMED_RIVALS else f"{len(rivals)} other models"
         text = f"{best} has the best score, but does not differ significantly from {whom} {at}."
-    doubtful = [
-        shown(model)
-        for model, score in ranking.scores.items()
-        if not score.reliable and model != ranking.best
-    ]
+    doubtful = [shown(model) for model, score in ranking.scores.items() if not score.reliable]
     if doubtful:
         text += f" Unreliable: {', '.join(doubtful)} (see the warnings)."
     return text

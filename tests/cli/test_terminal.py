@@ -31,7 +31,7 @@ def folder(tmp_path_factory):
 
 def shown_on(widths, folder, *words: str) -> list[str]:
     """Return what the program shows on terminals of these widths, uncoloured."""
-    words = [str(folder / word) if word.endswith(".npy") else word for word in words]
+    words = [str(folder / word) if word.endswith((".npy", ".npz")) else word for word in words]
     shown = on_terminal(widths, *words, errors=subprocess.DEVNULL, TERM="xterm", NO_COLOR="1")
     return [re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", text).replace("\r", "") for text in shown]
 

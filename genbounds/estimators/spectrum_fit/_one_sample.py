@@ -341,7 +341,8 @@ def population_root(
     n = rows[0].n_effective + 1
     warnings = few_rows(n)
     if n - 1 < SEEN_SHARE * rank:
-        warnings += (warn_of("spectrum-guessed", n=n, rank=rank),)
+        enough = math.ceil(SEEN_SHARE * rank) + 1
+        warnings += (warn_of("spectrum-guessed", n=n, rank=rank, enough=enough),)
     misfit = fit.misfit > MISFIT
     equal = all(law.radii is None or float(np.var(law.radii)) < EQUAL_ROWS for law in rows)
     if misfit and equal and rank <= CONTOUR_SHARE * (n - 1):

@@ -72,17 +72,15 @@ def coverage_plot(points: Sequence[CoveragePoint]) -> Figure:
         canvas, axes = rows_axes(width, labels, right=16)
         for nominal in sorted({point.nominal for point in points}):
             axes.axvline(nominal, **DASHED)
-        # A grossly wrong interval must not squeeze the others: it is shown at the edge.
-        edge = min(point.nominal for point in points) - 0.1
-        edge = max(edge, min(point.low for point in points) - 0.01)
         for row, (point, name) in enumerate(zip(points, labels, strict=True)):
-            mark = _coverage_mark(canvas, axes, row, point, edge)
+            mark = _coverage_mark(axes, row, point)
             canvas.tip(
                 mark,
                 f"{shown(name)}: {percent(round(point.measured, 4))} of "
                 f"{count(point.replications, 'interval')}",
             )
-        axes.set_xlim(edge, min(1.005, max(max(p.high, p.nominal) for p in points) + 0.01))
+        ends = [end for p in points for end in (p.low, p.high, p.nominal)]
+        axes.set_xlim(min(ends) - 0.01, min(1.005, max(ends) + 0.01))
         few_ticks(axes.xaxis, 4 if canvas.narrow else 7)
         axes.set_xlabel("measured coverage")
         return canvas
@@ -107,20 +105,14 @@ def coverage_plot(points: Sequence[CoveragePoint]) -> Figure:
     )
 
 
-def _coverage_mark(
-    canvas: Canvas, axes: Axes, row: int, point: CoveragePoint, edge: float
-) -> Artist:
-    """Draw one measured coverage; one left of the axis as an arrow with its number."""
+def _coverage_mark(axes: Axes, row: int, point: CoveragePoint) -> Artist:
+    """Draw one measured coverage with its interval; open where it is not what was promised."""
     covered = point.low <= point.nominal <= point.high
     colour = COLOUR["accent" if covered else "bad"]
-    if point.measured >= edge:
-        axes.hlines(row, max(point.low, edge), point.high, color=colour, linewidth=2)
-        fill = colour if covered else COLOUR["paper"]
-        style: dict[str, Any] = {"color": colour, "markerfacecolor": fill, "markersize": 6}
-        return axes.plot(point.measured, row, "o", **style)[0]
-    share = canvas.text(percent(round(point.measured, 3)))
-    label(axes, share, (edge + 0.003, row), 9, color=colour)
-    return axes.plot(edge + 0.003, row, "<", color=colour, markersize=7)[0]
+    axes.hlines(row, point.low, point.high, color=colour, linewidth=2)
+    fill = colour if covered else COLOUR["paper"]
+    style: dict[str, Any] = {"color": colour, "markerfacecolor": fill, "markersize": 6}
+    return axes.plot(point.measured, row, "o", **style)[0]
 
 
 def miss_plot(rows: Sequence[Mapping[str, Any]]) -> Figure:
