@@ -14,7 +14,6 @@ from genbounds.report.figures._axes import (
     beside,
     few_ticks,
     interval_mark,
-    label,
     log_axis,
     log_ticks,
 )
