@@ -53,6 +53,7 @@ TRIALS = (
     Trial(module="accuracy.unequal_groups", arguments="--runs 2"),
     Trial(module="accuracy.below_range", arguments="--runs 2 --planted 2"),
     Trial(module="accuracy.gates", arguments="--replications 2"),
+    Trial(module="accuracy.reproductions", arguments="--replications 1"),
     Trial(module="accuracy.planning", arguments="--replications 1 --cells 'd = 64, one score'"),
     Trial(module="accuracy.error", arguments="--cells 'gauss 64*' --effort 0.01 --jobs 1"),
     Trial(

@@ -18,12 +18,14 @@ if TYPE_CHECKING:
     from genbounds.decisions import Monitor as Monitor
     from genbounds.decisions import Plan as Plan
     from genbounds.decisions import RecipeRanking as RecipeRanking
+    from genbounds.decisions import Reproduction as Reproduction
     from genbounds.decisions import Track as Track
     from genbounds.decisions import Verdict as Verdict
     from genbounds.decisions import best_of as best_of
     from genbounds.decisions import compare_recipes as compare_recipes
     from genbounds.decisions import gate as gate
     from genbounds.decisions import plan as plan
+    from genbounds.decisions import reproduction as reproduction
     from genbounds.decisions import track as track
     from genbounds.estimators import ByClass as ByClass
     from genbounds.estimators import Ceiling as Ceiling
@@ -85,12 +87,14 @@ _NAMES = {
         "Monitor",
         "Plan",
         "RecipeRanking",
+        "Reproduction",
         "Track",
         "Verdict",
         "best_of",
         "compare_recipes",
         "gate",
         "plan",
+        "reproduction",
         "track",
     ),
     "genbounds.estimators": (

@@ -45,6 +45,9 @@ Code = Literal[
     "not-smooth",
     "subset-spread",
     "ties",
+    "unlike-pictures",
+    "pixels-lost",
+    "thumbnails",
 ]
 """Every code of a `Diagnostic`."""
 
@@ -466,6 +469,21 @@ RULES: dict[str, Rule] = {
         "{tied} of the real rows have another row as far away as their k-th neighbour (k = "
         "{k}): what real rows get of density and coverage is then not known",
         "Pass a second real sample, null=more; or features that are not counts."),
+    "unlike-pictures": Rule("unlike-pictures", "caution",
+        "the pictures differ in {what} ({shown}), which moves a distance by itself",
+        "Write both folders alike: one file format, one size, one colour mode."),
+    "turned-pictures": Rule("pixels-lost", "caution",
+        "{n} of {of} pictures of {name} have an orientation tag, which is ignored: they are "
+        "encoded as they are stored",
+        "Turn the pixels themselves (Pillow's ImageOps.exif_transpose)."),
+    "clipped-pictures": Rule("pixels-lost", "caution",
+        "{n} of {of} pictures of {name} have 16 bits, of which this encoder clips what is above "
+        "255, as its program does",
+        "Save them with 8 bits."),
+    "thumbnails": Rule("thumbnails", "caution",
+        "{n} of {of} pictures of {name} have less than a quarter of the usual side ({side} "
+        "pixels): thumbnails?",
+        "Take them out of the folder."),
 }
 # fmt: on
 """Every warning there is, by code."""

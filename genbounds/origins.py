@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from genbounds._pictures import PICTURES, picture_warnings
 from genbounds._text import display
 from genbounds.diagnostics import warn_of
 from genbounds.results import Diagnostic
@@ -76,7 +77,8 @@ def together(one: Mapping[str, str], other: Mapping[str, str]) -> Mapping[str, s
     """Return the metadata of two samples in one: what belongs to one file of them is left out."""
     if not one or not other:
         return one or other
-    return {key: value for key, value in one.items() if key not in STAMPS}
+    own = {*STAMPS, *({PICTURES} if one.get(PICTURES) != other.get(PICTURES) else ())}
+    return {key: value for key, value in one.items() if key not in own}
 
 
 def check_same_encoder(origins: Mapping[str, Mapping[str, str]]) -> None:
@@ -124,4 +126,6 @@ def origin_warnings(origins: Mapping[str, Mapping[str, str]]) -> list[Diagnostic
         found.append(warn_of("one-part", parts=", ".join(parts)))
     if any(origin.get("weights", "").startswith(RANDOM) for origin in origins.values()):
         found.append(warn_of("random-weights"))
+    if any(PICTURES in origin for origin in origins.values()):
+        found += picture_warnings(origins)
     return found

@@ -23,6 +23,7 @@ from genbounds.cli import (
     mixture,
     modes,
     plan,
+    reproduce,
     score,
     select,
     track,
@@ -41,6 +42,7 @@ genbounds track real.npy step-*.npy
 genbounds memorisation gan.npy --train a.npy --heldout b.npy
 genbounds mixture real.npy a.npy b.npy
 genbounds modes real.npy gan.npy
+genbounds reproduce real.npy gan.npy --n 50000 --published 2.31
 genbounds features photos/ --encoder dinov2 --out real.safetensors
 genbounds audit --quick
 genbounds bounds o24.hoeffding
@@ -70,6 +72,7 @@ COMMANDS: dict[str, Command] = {
     "memorisation": memorisation.memorisation,
     "mixture": mixture.mixture,
     "modes": modes.modes,
+    "reproduce": reproduce.reproduce,
     "features": features.features,
     "audit": audit.audit,
     "bounds": bounds.bounds,

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genbounds._text import quoted, said_by
-from genbounds.cli._options import Reading, SharesReading, option_names, renamed
+from genbounds.cli._options import Encoding, Reading, SharesReading, option_names, renamed
 from genbounds.cli._plausible import check_widths, probabilities, suspicions
 from genbounds.cli._terminal import complain, progress, tidy
 from genbounds.features import entry_point, is_entry_point, is_media, media_kind
@@ -437,31 +437,45 @@ def which_encoder(kind: str) -> str:
     return "add --encoder inception (the FID of most papers), or inception:clean, dinov2, clip"
 
 
+def chosen_encoder(
+    wanted: Encoding, preprocessing: Mapping[str, Any] | None = None
+) -> Encoder | None:
+    """Load the encoder that is named, if one is; fetch its weights first, where that is asked."""
+    if wanted.encoder is None:
+        for option in ("weights", "download"):
+            if getattr(wanted, option):
+                raise InputError("needs --encoder.", argument=f"--{option}")
+        return None
+    from genbounds.features import download, load_encoder
+
+    with renamed(option_names("encoder", "weights", "precision", *(preprocessing or ()))), tidy():
+        if wanted.download:
+            if wanted.weights is not None:
+                raise InputError("names weights: leave it or --download out.", argument="--weights")
+            download(wanted.encoder)
+        return load_encoder(
+            wanted.encoder,
+            weights=wanted.weights,
+            device=wanted.device,
+            precision=wanted.precision,
+            preprocessing=preprocessing,
+        )
+
+
 @contextmanager
-def open_encoder(reading: Reading, *, out: Path | None) -> Iterator[FolderEncoder | None]:
+def open_encoder(wanted: Encoding, *, out: Path | None) -> Iterator[FolderEncoder | None]:
     """Load the encoder, if one is named, and find a place for its features.
 
     With `out` they stay in its folder ``features``, and the next run uses them; else they lie in a
     scratch folder until the run ends.
     """
-    if reading.encoder is None:
-        if reading.weights is not None:
-            raise InputError("needs --encoder.", argument="--weights")
+    encoder = chosen_encoder(wanted)
+    if encoder is None:
         yield None
-        return
-    from genbounds.features import load_encoder
-
-    with renamed(option_names("encoder", "weights", "precision")):
-        encoder = load_encoder(
-            reading.encoder,
-            weights=reading.weights,
-            device=reading.device,
-            precision=reading.precision,
-        )
-        if out is not None:
-            with locked(out / "features", use=display(out)):
-                yield FolderEncoder(encoder, out / "features")
-            return
+    elif out is not None:
+        with locked(out / "features", use=display(out)):
+            yield FolderEncoder(encoder, out / "features")
+    else:
         with tidy(), tempfile.TemporaryDirectory(prefix="genbounds-") as scratch:
             yield FolderEncoder(encoder, Path(scratch))
 

@@ -261,6 +261,14 @@ Precision = Annotated[
     ),
 ]
 
+Download = Annotated[
+    bool,
+    typer.Option(
+        "--download",
+        help="Fetch the encoder's published weights, unless they are in a cache.",
+    ),
+]
+
 
 # --- groups of options: a command takes a group as one parameter ----------------------------------
 
@@ -298,13 +306,22 @@ class MetricOptions(KernelOptions):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class Encoding:
+    """What turns images or texts into features."""
+
+    encoder: EncoderName = None
+    weights: Weights = None
+    device: Device = "cpu"
+    precision: Precision = "float32"
+    download: Download = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading(Encoding):
     """How files are read, and how their samples were drawn.
 
     Attributes
     ----------
-    encoder, weights, device, precision
-        Of what turns images or texts into features.
     logits : bool
         Whether files of probabilities hold logits.
     groups, strata : str or None
@@ -319,10 +336,6 @@ class Reading:
         Array of the files that says which context, or class, each row belongs to, or "folders".
     """
 
-    encoder: EncoderName = None
-    weights: Weights = None
-    device: Device = "cpu"
-    precision: Precision = "float32"
     logits: bool = False
     groups: Groups = None
     strata: Strata = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,20 +11,11 @@ import typer
 from genbounds._errors import InputError
 from genbounds._text import display, number
 from genbounds.cli._command import Answer, command
-from genbounds.cli._options import (
-    Device,
-    EncoderName,
-    Output,
-    Precision,
-    Weights,
-    offer,
-    option_names,
-    renamed,
-)
+from genbounds.cli._options import Encoding, Output, offer, option_names, renamed
 from genbounds.cli._terminal import complain, progress, say, tidy
 
 if TYPE_CHECKING:
-    from genbounds.features import Extraction
+    from genbounds.features import Encoder, Extraction, Source
 
 EXAMPLES = """Examples:
 
@@ -54,8 +45,7 @@ def features(
         ),
     ],
     *,
-    encoder: EncoderName = None,
-    weights: Weights = None,
+    encoding: Encoding,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -166,8 +156,6 @@ def features(
             show_default="the encoder's",
         ),
     ] = None,
-    device: Device = "cpu",
-    precision: Precision = "float32",
     batch: Annotated[
         int, typer.Option("--batch", metavar="B", help="Number of items encoded at once.")
     ] = 64,
@@ -190,28 +178,17 @@ def features(
             show_default="all items",
         ),
     ] = None,
-    download: Annotated[
-        bool,
-        typer.Option(
-            "--download",
-            help="Fetch the weights of --encoder if they are not there; without --encoder the "
-            "INPUTs are the names of encoders, and only their weights are fetched.",
-        ),
-    ] = False,
     output: Output,
 ) -> Answer:
     """Compute features (or only their statistics) of images or texts.
 
     Nothing is downloaded without --download: weights come from a file that you name or a cache
-    that is filled. After an interruption the same command goes on.
+    that is filled. With --download and no --encoder the INPUTs are names of encoders, and only
+    their weights are fetched. After an interruption the same command goes on.
     """
-    if download:
-        files = _fetched([encoder] if encoder else [str(name) for name in inputs])
-        if encoder is None:
-            return Answer(
-                document=dict(files), show=lambda: say("\n".join(map(display, files.values())))
-            )
-    from genbounds.features import KINDS, extract, load_encoder, open_source
+    if encoding.download and encoding.encoder is None:
+        return _fetched(map(str, inputs))
+    from genbounds.features import KINDS, extract, open_source
     from genbounds.validation import check_choice
 
     if out is None and moments is None:
@@ -230,45 +207,34 @@ def features(
     }
     preprocessing = {name: value for name, value in wanted.items() if value is not None}
     source = open_source(inputs, items=items, field=field)  # type: ignore[arg-type]
-    _check_encoder(encoder, weights, source.kind, inputs[0], preprocessing)
-    with renamed(option_names("precision", "batch", "workers", "part", "encoder", *preprocessing)):
-        loaded = load_encoder(
-            encoder or "none",
-            weights=weights,
-            device=device,
-            precision=precision,
-            preprocessing=preprocessing,
+    encoder = _encoder(encoding, source, inputs[0], preprocessing)
+    names: dict[str, str | Path] = {**option_names("batch", "workers", "part")}
+    if source.kind == "rows" and len(inputs) == 1:
+        names["features"] = inputs[0]
+    with tidy(), progress("encoding") as advance, renamed(names):
+        result = extract(
+            source,
+            encoder,
+            out=out,
+            moments=moments,
+            batch=batch,
+            workers=workers,
+            part=_part(part),
+            replace=False,
+            progress=advance,
         )
-        with (
-            tidy(),
-            progress("encoding") as advance,
-            renamed({"features": inputs[0]} if source.kind == "rows" and len(inputs) == 1 else {}),
-        ):
-            result = extract(
-                source,
-                loaded,
-                out=out,
-                moments=moments,
-                batch=batch,
-                workers=workers,
-                part=_part(part),
-                replace=False,
-                progress=advance,
-            )
     return Answer(document=result.to_dict(), show=lambda: _show(result))
 
 
-def _check_encoder(
-    encoder: str | None,
-    weights: Path | None,
-    kind: str,
-    given: Path,
-    preprocessing: Mapping[str, object],
-) -> None:
-    """Refuse to encode without an encoder, and options that the input's kind would ignore."""
-    from genbounds.cli._inputs import which_encoder
+def _encoder(
+    wanted: Encoding, source: Source, given: Path, preprocessing: Mapping[str, object]
+) -> Encoder:
+    """Load the encoder; rows need none. Options that the kind of input would ignore are refused."""
+    from genbounds.cli._inputs import chosen_encoder, which_encoder
+    from genbounds.features import load_encoder
 
-    if encoder is None and kind != "rows":
+    kind = source.kind
+    if wanted.encoder is None and kind != "rows":
         raise InputError(
             f"{display(given)} holds {kind}: {which_encoder(kind)}, or another "
             "of `genbounds features --help`."
@@ -277,16 +243,19 @@ def _check_encoder(
         raise InputError(
             f"`--{next(iter(preprocessing))}` is for images; {display(given)} holds {kind}."
         )
-    if encoder is None and weights is not None:
-        raise InputError("needs --encoder.", argument="--weights")
+    with renamed(option_names("precision")):
+        return chosen_encoder(wanted, preprocessing) or load_encoder(
+            "none", precision=wanted.precision
+        )
 
 
-def _fetched(names: list[str]) -> dict[str, str]:
-    """Fetch the weights of some encoders; return their files."""
+def _fetched(names: Iterable[str]) -> Answer:
+    """Fetch the weights of some encoders; answer with their files."""
     from genbounds.features import download
 
     with renamed(option_names("encoder")), tidy():
-        return {name: str(download(name)) for name in names}
+        files = {name: str(download(name)) for name in names}
+    return Answer(document=dict(files), show=lambda: say("\n".join(map(display, files.values()))))
 
 
 def _numbers(name: str, text: str | None) -> tuple[float, ...] | None:

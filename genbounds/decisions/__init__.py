@@ -3,7 +3,7 @@
 `gate` holds a candidate against a baseline with a margin; `plan` says how many samples an interval
 of some width, or a difference of some size, needs (docs/decisions.md). `track` and `Monitor` follow
 a training run (docs/tracking.md); `compare_recipes` compares recipes over their seeds
-(docs/recipes.md).
+(docs/recipes.md); `reproduction` holds a published distance against our own samples.
 """
 
 from importlib import import_module
@@ -27,6 +27,8 @@ from genbounds.decisions._recipes import RecipeRanking as RecipeRanking
 from genbounds.decisions._recipes import SeedNoise as SeedNoise
 from genbounds.decisions._recipes import compare_recipes as compare_recipes
 from genbounds.decisions._recipes import rank_recipes as rank_recipes
+from genbounds.decisions._reproduction import Reproduction as Reproduction
+from genbounds.decisions._reproduction import reproduction as reproduction
 from genbounds.decisions._track import track as track
 from genbounds.decisions._track import track_estimates as track_estimates
 

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genbounds._json import AsJson
+from genbounds._pictures import PICTURES
 from genbounds._text import quoted
 from genbounds.features._batches import encoded_batches
 from genbounds.features._encoder import Encoder, Kind
@@ -181,6 +182,7 @@ def extract(
         progress=progress or (lambda done, total, remark: None),
         origin=origin,
         part=share,
+        pictures={PICTURES: json.dumps(facts)} if (facts := source.survey()) else {},
     )
     return job.run()
 
@@ -244,6 +246,7 @@ class _Job:
     progress: Progress
     origin: dict[str, str]
     part: Part | None
+    pictures: dict[str, str]
     replaced: list[str] = field(default_factory=list)
     fingerprint: str = field(init=False)
     run_id: str = field(init=False)
@@ -314,7 +317,7 @@ class _Job:
                 "the input was changed while it was encoded: wait until it is written, then run "
                 "this again."
             )
-        stored = self.origin | self._stamp() | {"run": self.run_id}
+        stored = self.origin | self.pictures | self._stamp() | {"run": self.run_id}
         if self.out is not None and isinstance(kept, StoredBlocks):
             labels = self.source.labels()
             if names := self.source.names():
@@ -337,7 +340,10 @@ class _Job:
             origin=self.origin,
             notes=(
                 *self.replaced,
-                *(warning.message for warning in origin_warnings({"": self.origin})),
+                *(
+                    warning.message
+                    for warning in origin_warnings({"the input": self.origin | self.pictures})
+                ),
             ),
         )
 

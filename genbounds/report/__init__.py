@@ -10,6 +10,7 @@ from genbounds.report._decisions import gate_page as gate_page
 from genbounds.report._decisions import mixture_page as mixture_page
 from genbounds.report._decisions import mixture_selection_page as mixture_selection_page
 from genbounds.report._decisions import plan_page as plan_page
+from genbounds.report._decisions import reproduction_page as reproduction_page
 from genbounds.report._decisions import selection_plan_page as selection_plan_page
 from genbounds.report._modes import modes_page as modes_page
 from genbounds.report._modes import region_examples as region_examples

@@ -16,7 +16,7 @@ from genbounds.report.wording import metric_title, sentence, stop_reason
 from genbounds.results import Diagnostic
 
 if TYPE_CHECKING:
-    from genbounds.decisions import Plan, Verdict
+    from genbounds.decisions import Plan, Reproduction, Verdict
     from genbounds.mixtures import Mixture, MixtureSelection
     from genbounds.select import SelectionPlan
 
@@ -28,6 +28,29 @@ def _lead(result: Verdict | Mixture | MixtureSelection | Plan | SelectionPlan) -
 
 _SHOWN = {"pass": "not worse", "fail": "worse", "inconclusive": "it may be worse"}
 """What each decision says about the candidate."""
+
+
+def reproduction_page(found: Reproduction) -> Page:
+    """Build the page of `genbounds reproduce`.
+
+    Parameters
+    ----------
+    found : genbounds.decisions.Reproduction
+    """
+    where = f"{interval(found.low, found.high)} ({percent(found.level)})"
+    items: list[tuple[str, Cell, str]] = [
+        ("Predicted", found.predicted, where),
+        ("Ours", found.value, "plug-in, of our own rows"),
+    ]
+    if found.decision is not None:
+        tag = Tag(found.decision, "good" if found.decision == "consistent" else "bad")
+        items.insert(0, ("Decision", tag, f"p = {number(found.pvalue)}"))
+        items.append(("Published", found.published, f"of {number(found.n)} rows"))
+    page = answer_page("Is the published distance chance?", sentence(str(found)), *items)
+    blocks = [*warning_blocks({}, found.warnings)]
+    return page.add(
+        Section("What this assumes", [*blocks, Notes(items=found.assumptions, title="")])
+    )
 
 
 def gate_page(verdict: Verdict) -> Page:

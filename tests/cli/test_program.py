@@ -129,7 +129,7 @@ def test_documented_options_exist(run):
     """Every option in docs/cli.md is in --help, and the other way round."""
     text = (Path(__file__).parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
     commands = (
-        "score", "gate", "plan", "track", "mixture", "modes", "memorisation",
+        "score", "gate", "plan", "track", "mixture", "modes", "memorisation", "reproduce",
         "features", "audit", "select", "bounds",
     )  # fmt: skip
     for command in commands:

@@ -80,5 +80,5 @@ def test_the_page_shows_every_result_that_has_a_table():
     # Parts of others, and tables of several scores that look like those of a ranking.
     assert results - set(makes) == {
         "ByClass", "Ceiling", "Checkpoint", "ContextSelection", "Look", "MixtureSelection",
-        "PrecisionRecall", "SelectionPlan",
+        "PrecisionRecall", "Reproduction", "SelectionPlan",
     }  # fmt: skip

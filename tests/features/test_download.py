@@ -7,11 +7,13 @@ import shutil
 import sys
 import threading
 import types
+import zipfile
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
 from genbounds import features
+from genbounds.cli import main
 from tests.refusal import refused
 
 CONTENT = b"weights" * 1000
@@ -147,3 +149,62 @@ def test_never_unasked(publish):
     with refused("timm:net", "genbounds features --download timm:net"):
         features.load_encoder("timm:net")
     assert Handler.asked == []
+
+
+COMMANDS = {
+    "score": "real.zip model.zip",
+    "select": "real.zip model.zip other.zip",
+    "gate": "real.zip model.zip other.zip --margin 1",
+    "plan": "real.zip model.zip --half-width 1",
+    "track": "real.zip 1.zip 2.zip",
+    "memorisation": "model.zip --train real.zip --heldout other.zip",
+    "mixture": "real.zip model.zip other.zip",
+    "modes": "real.zip model.zip",
+    "features": "model.zip --out model.npy",
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_fetches_when_asked(publish, monkeypatch, tmp_path, capsys, command):
+    """They are fetched before anything is encoded; with `--weights` there is nothing to fetch."""
+    folder = publish(f"net-{DIGEST[:8]}.pth")
+    monkeypatch.chdir(tmp_path)
+    for name in ("real.zip", "model.zip", "other.zip", "1.zip", "2.zip"):
+        with zipfile.ZipFile(name, "w") as archive:
+            archive.writestr("0.png", b"")
+    call = [command, *COMMANDS[command].split(), "--encoder", "timm:net"]
+    assert main(call) == 2
+    assert Handler.asked == []
+    assert "genbounds features --download timm:net" in capsys.readouterr().err
+    assert main([*call, "--download"]) == 2  # this timm builds no network
+    assert "net-" in capsys.readouterr().err
+    assert Handler.asked == [f"/net-{DIGEST[:8]}.pth"]
+    assert [path.name for path in folder.iterdir()] == [f"net-{DIGEST[:8]}.pth"]
+    assert main([*call, "--download", "--weights", "random"]) == 2
+    assert "--weights" in capsys.readouterr().err
+
+
+def test_download_needs_an_encoder(tmp_path, capsys):
+    assert main(["score", "a.npy", "b.npy", "--download"]) == 2
+    assert "`--download` needs --encoder" in capsys.readouterr().err
+
+
+def test_what_the_hub_has_or_was_saved_by_hand_is_there(publish, monkeypatch, tmp_path):
+    folder = publish("net.pth")
+    folder.mkdir(parents=True)
+    (folder / "net.pth").write_bytes(CONTENT)
+    assert features.download("timm:net") == folder / "net.pth"
+    publish(f"{DIGEST}/net.pt")
+    sys.modules["timm"].get_pretrained_cfg("net").hf_hub_id = "some/net"
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
+    kept = tmp_path / "hub" / "models--some--net" / "snapshots" / "1"
+    kept.mkdir(parents=True)
+    (kept / "model.safetensors").write_bytes(CONTENT)
+    assert features.download("timm:net") == kept / "model.safetensors"
+    assert Handler.asked == []
+
+
+def test_missing_weights_say_what_to_save_where(publish):
+    folder = publish(f"net-{DIGEST[:8]}.pth")
+    with refused("timm:net", f"net-{DIGEST[:8]}.pth", f"save it as {folder}"):
+        features.load_encoder("timm:net")

@@ -66,6 +66,8 @@ COMMANDS = {
     "plan": "plan real.npy a.npy --half-width 0.05 --json",
     "plan confidence": "plan real.npy a.npy b.npy --confidence 0.9 --json",
     "track": "track real.npy step-1.npy step-2.npy step-3.npy --json",
+    "reproduce": "reproduce real.npy a.npy --n 5000 --published 0.02 --json",
+    "reproduce not": "reproduce real.npy b.npy --n 5000 --published 0.02 --json",
     "modes": "modes real.npy a.npy b.npy --json",
     "memorisation": "memorisation copier.npy --train train.npy --heldout heldout.npy --json",
     "mixture": "mixture real.npy a.npy b.npy --json",

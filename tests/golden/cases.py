@@ -365,6 +365,17 @@ def _others() -> Iterator[tuple[str, Case]]:
             )
         ),
     )
+
+    def reproduced(m: int | None) -> list[Any]:
+        fake, real = gaussian(600, 4, 92, scale=1.2), gaussian(500, 4, 93)
+        found = [
+            gb.reproduction(fake, real, n=n, published=0.1, published_reference_n=m)
+            for n in (200, 5000)
+        ]
+        return [v for f in found for v in (f.value, f.predicted, f.stderr, f.pvalue)]
+
+    yield "reproduction/same file", lambda: reproduced(None)
+    yield "reproduction/own reference", lambda: reproduced(4000)
     x = gaussian(50, 3, 91)
 
     def merged() -> list[Any]:

@@ -25,7 +25,14 @@ from genbounds.features.encoders._sentences import sentence_encoder
 from genbounds.features.encoders._timm import timm_encoder, timm_weights
 from genbounds.features.encoders._torchscript import torchscript_encoder
 from genbounds.features.encoders._torchvision import torchvision_encoder, torchvision_weights
-from genbounds.features.encoders._weights import Weights, find_weights, offline, torch_cache
+from genbounds.features.encoders._weights import (
+    Weights,
+    existing,
+    find_weights,
+    hub_cache,
+    offline,
+    torch_cache,
+)
 from genbounds.origins import RANDOM
 from genbounds.validation import InputError, check_choice
 
@@ -149,7 +156,8 @@ def download(name: str, *, folder: str | os.PathLike[str] | None = None) -> Path
     Returns
     -------
     Path
-        The file. If it is there already, only its checksum is compared.
+        The file. If it is there already, only its checksum is compared; what the Hugging Face
+        hub's client has fetched is taken as it is.
 
     Raises
     ------
@@ -164,4 +172,6 @@ def download(name: str, *, folder: str | os.PathLike[str] | None = None) -> Path
         )
     with offline():
         wanted = _WEIGHTS[family](Request(name=f"{family}:{model}", model=model))
-    return fetch(name, wanted, torch_cache() if folder is None else Path(folder))
+    if folder is not None:
+        return fetch(name, wanted, Path(folder))
+    return existing(hub_cache(), wanted) or fetch(name, wanted, torch_cache())

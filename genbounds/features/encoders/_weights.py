@@ -149,18 +149,27 @@ def find_weights(encoder: str, wanted: Weights, given: Path | None) -> Path:
         raise InputError(f"{display(given)}: no such file or folder of weights: check the path.")
     places = [torch_cache(), hub_cache()] if given is None else [given]
     for place in places:
-        for candidate in _candidates(place, wanted):
-            if candidate.is_file():
-                return candidate.parent if wanted.folder else candidate
+        if (found := existing(place, wanted)) is not None:
+            return found
     where = " nor ".join(display(place) for place in places)
-    thing = "the folder that holds it" if wanted.folder else "the file"
     fetched = wanted.sha256 is not None and given is None
     first = f"`genbounds features --download {encoder}` fetches them; or " if fetched else ""
+    target = f"save it as {display(places[0] / wanted.names[0])}, or "
     raise InputError(
-        f"{encoder} needs its weights, which are not in {where}: {first}get {wanted.whence} "
-        f"and name {thing} with --weights."
-        + ("" if wanted.folder else f" --weights {RANDOM} takes untrained ones, to try a command.")
+        f"{encoder} needs its weights, which are not in {where}: {first}get {wanted.whence} and "
+        + (
+            "name the folder that holds it with --weights."
+            if wanted.folder
+            else f"{target}name the file with --weights. --weights {RANDOM} takes untrained ones, "
+            "to try a command."
+        )
     )
+
+
+def existing(place: Path, wanted: Weights) -> Path | None:
+    """Return the file (or folder) of weights below a folder or in a cache, if it is there."""
+    found = next(filter(Path.is_file, _candidates(place, wanted)), None)
+    return found.parent if found is not None and wanted.folder else found
 
 
 def _candidates(place: Path, wanted: Weights) -> Iterator[Path]:

@@ -59,8 +59,11 @@ class _Archive(Source):
     def _empty(self) -> InputError:
         return InputError(f"{display(self._path)}: has no images ({', '.join(IMAGES)}).")
 
-    def _too_large(self, name: str) -> InputError:
-        return InputError(f"{self._label(name)}: is larger than any image: take it out.")
+    def _check_size(self, name: str, size: int, packed: int) -> None:
+        if size > _LARGEST_MEMBER:
+            raise InputError(f"{self._label(name)}: is larger than any image: take it out.")
+        advice = "pack it without compression"
+        check_bomb(self._label(name), size, packed, kind="images", advice=advice)
 
 
 class Zip(_Archive):
@@ -82,24 +85,26 @@ class Zip(_Archive):
     def items(self, start: int = 0) -> Iterator[Item]:
         with readable(display(self._path)), open_zip(self._path) as archive:
             for member in self._members[start:]:
-                name = member.filename
-                if member.file_size > _LARGEST_MEMBER:
-                    raise self._too_large(name)
-                check_bomb(
-                    self._label(name),
-                    member.file_size,
-                    member.compress_size,
-                    kind="images",
-                    advice="pack it without compression",
-                )
-                try:
-                    content = archive.read(member)
-                except Exception as error:  # every way of packing has its own
-                    raise InputError(
-                        f"{self._label(name)}: cannot be read ({display(error, limit=80)}): "
-                        "write the archive again, without a password."
-                    ) from error
-                yield Item(self._label(name), content)
+                yield self._item(archive, member)
+
+    def pick(self, numbers: Iterable[int]) -> Iterator[tuple[int, Item]]:
+        """Yield the items of these `numbers` from the archive, opened once."""
+        wanted = sorted(number for number in set(numbers) if number < len(self._members))
+        with suppress(InputError), readable(display(self._path)), open_zip(self._path) as archive:
+            for number in wanted:
+                with suppress(InputError):
+                    yield number, self._item(archive, self._members[number])
+
+    def _item(self, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Item:
+        label = self._label(member.filename)
+        self._check_size(member.filename, member.file_size, member.compress_size)
+        try:
+            return Item(label, archive.read(member))
+        except Exception as error:  # every way of packing has its own
+            raise InputError(
+                f"{label}: cannot be read ({display(error, limit=80)}): "
+                "write the archive again, without a password."
+            ) from error
 
 
 def _check_name(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> None:
@@ -172,15 +177,7 @@ class Tar(_Archive):
                     yield number, item
 
     def _item(self, archive: tarfile.TarFile, member: tarfile.TarInfo) -> Item | None:
-        if member.size > _LARGEST_MEMBER:
-            raise self._too_large(member.name)
-        check_bomb(
-            self._label(member.name),
-            member.size,
-            self._path.stat().st_size,
-            kind="images",
-            advice="pack it without compression",
-        )
+        self._check_size(member.name, member.size, self._path.stat().st_size)
         file = archive.extractfile(member)
         if file is None:
             return None

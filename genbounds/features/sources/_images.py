@@ -6,8 +6,12 @@ import io
 import math
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
+
+import numpy as np
 
 from genbounds._process import silenced
 from genbounds.files import display, open_at_once
@@ -19,13 +23,42 @@ _FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "TIFF", "GIF", "PPM")
 # Photographs shrink 10- to 50-fold. What claims more than `_BOMB_PIXELS` values from less than
 # 1/`_BOMB_RATIO` of that is refused before it takes the memory.
 _BOMB_RATIO = 200
+_ORIENTATION = 0x0112
 _BOMB_PIXELS = 1 << 26
 
 
 def decode_image(content: Path | bytes) -> Any:
     """Open an image and read its pixels."""
+    with _opened(content) as image:
+        image.load()
+        return image.copy()
+
+
+def facts_of(content: Any) -> dict[str, str]:
+    """Say what the header of an image, or an array, tells of `genbounds._pictures.FACTS`."""
+    if isinstance(content, np.ndarray):
+        height, width = content.shape[:2]
+        return _facts("array", "RGB" if content.shape[2:] == (3,) else "L", height * width)
+    with _opened(content) as image:
+        facts = _facts(image.format, image.mode, math.prod(image.size))
+        if image.getexif().get(_ORIENTATION, 1) != 1:
+            facts["lost"] = "turned"
+        elif image.mode.startswith(("I", "F")) and image.getextrema()[1] > 255:
+            facts["lost"] = "deep"
+        return facts
+
+
+def _facts(form: str, mode: str, area: int) -> dict[str, str]:
+    return {"format": form, "mode": mode, "side": f"{math.sqrt(area):.4g}"}
+
+
+@contextmanager
+def _opened(content: Path | bytes) -> Iterator[Any]:
+    """Open an image, whose pixels are read by whoever asks for them."""
     if isinstance(content, bytes):
-        return _decode(io.BytesIO(content), len(content))
+        with _header(io.BytesIO(content), len(content)) as image:
+            yield image
+        return
     try:
         file = open_at_once(content)
     except OSError as error:
@@ -34,10 +67,12 @@ def decode_image(content: Path | bytes) -> Any:
         status = os.fstat(file.fileno())
         if not stat.S_ISREG(status.st_mode):
             raise InputError("is not a regular file: take it out of the folder")
-        return _decode(file, status.st_size)
+        with _header(file, status.st_size) as image:
+            yield image
 
 
-def _decode(file: IO[bytes], stored: int) -> Any:
+@contextmanager
+def _header(file: IO[bytes], stored: int) -> Iterator[Any]:
     from PIL import Image, UnidentifiedImageError
 
     try:
@@ -53,8 +88,7 @@ def _decode(file: IO[bytes], stored: int) -> Any:
                     f"is an image of {width} × {height} in {stored:,} bytes, which no "
                     "photograph is: if it is genuine, save it at the encoder's size"
                 )
-            image.load()
-            return image.copy()
+            yield image
     except InputError:
         raise
     except UnidentifiedImageError as error:  # its text holds an address, or the path once more

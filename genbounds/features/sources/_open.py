@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -150,6 +151,13 @@ class Chain(Source):
         for name in sorted(set().union(*found) - common):
             _log.warning("%s are not kept: some inputs have none.", name)
         return {name: np.concatenate([labels[name] for labels in found]) for name in sorted(common)}
+
+    def survey(self, looked: int = 1000) -> dict[str, Counter[str]]:
+        found: dict[str, Counter[str]] = {}
+        for part in self._parts:
+            for fact, counts in part.survey(-(-looked // len(self._parts))).items():
+                found[fact] = found.get(fact, Counter()) + counts
+        return found
 
     def names(self) -> Sequence[str]:
         found = [part.names() for part in self._parts]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
@@ -49,6 +50,9 @@ class Share(Source):
         start = self._part.start
         for number, item in self._whole.pick(start + number for number in numbers):
             yield number - start, item
+
+    def survey(self, looked: int = 1000) -> dict[str, Counter[str]]:
+        return self._whole.survey(looked)  # the same for every part
 
     def decode(self, content: Any) -> Any:
         return self._whole.decode(content)

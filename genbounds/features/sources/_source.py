@@ -8,6 +8,7 @@ import tarfile
 import zipfile
 import zlib
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import islice
@@ -17,7 +18,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from genbounds._pictures import FACTS
 from genbounds.features._encoder import Kind
+from genbounds.features.sources._images import facts_of
 from genbounds.files import display
 from genbounds.validation import InputError
 
@@ -73,6 +76,29 @@ class Source(ABC):
         for number in sorted(set(numbers)):
             with suppress(InputError):
                 yield from ((number, item) for item in islice(self.items(number), 1))
+
+    def survey(self, looked: int = 1000) -> dict[str, Counter[str]]:
+        """Count what the headers of about so many pictures say, all through the input.
+
+        Returns
+        -------
+        dict of str to Counter
+            Of `genbounds._pictures.FACTS`; empty if the items are no pictures.
+        """
+        if self.kind != "images":
+            return {}
+        found: dict[str, Counter[str]] = {fact: Counter() for fact in FACTS}
+        if self.count is None:  # an archive that is read from its beginning
+            items: Iterable[Item] = islice(self.items(), looked)
+        else:
+            step = -(-self.count // looked)
+            items = (item for _, item in self.pick(range(0, self.count, step)))
+        with suppress(InputError):  # who reads the items says what is wrong with them
+            for item in items:
+                with suppress(InputError):
+                    for fact, value in facts_of(item.content).items():
+                        found[fact][value] += 1
+        return found
 
     def decode(self, content: Any) -> Any:
         """Turn an item's content into what encoders take; called from several threads."""

@@ -1,0 +1,106 @@
+"""`genbounds reproduce`: is a published distance one that chance gives."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from genbounds.cli._command import Answer, command
+from genbounds.cli._options import Folder, Level, ScoreReading, Verbose
+from genbounds.cli._terminal import print_remarks, say
+
+if TYPE_CHECKING:
+    from genbounds.decisions import Reproduction
+
+EXAMPLES = """Examples:
+
+\b
+genbounds reproduce real.npz model.npz --n 50000 --published 2.31
+genbounds reproduce real.npy model.npy --n 50000 --published 2.31 --published-reference-n 50000
+genbounds reproduce real.npy model.npy --n 10000
+"""
+
+
+@command("REFERENCE MODEL --n N", EXAMPLES)
+def reproduce(
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE",
+            help="Features of the real data (the reference) and of the model, in this order, as "
+            "for `genbounds score`; statistics (.npz with mu, sigma and n) will do.",
+            show_default=False,
+        ),
+    ],
+    *,
+    n: Annotated[
+        int, typer.Option("--n", metavar="N", help="Rows that they generated.", show_default=False)
+    ],
+    published: Annotated[
+        float | None,
+        typer.Option(
+            "--published", metavar="V", help="The distance they printed.", show_default=False
+        ),
+    ] = None,
+    published_reference_n: Annotated[
+        int | None,
+        typer.Option(
+            "--published-reference-n",
+            metavar="M",
+            help="Rows of their own reference sample.",
+            show_default="they have our reference file",
+        ),
+    ] = None,
+    training_sd: Annotated[
+        float,
+        typer.Option(
+            "--training-sd",
+            metavar="T",
+            help="Standard deviation of the distance between trainings, where they trained anew.",
+        ),
+    ] = 0.0,
+    level: Level = 0.95,
+    reading: ScoreReading,
+    output: Folder,
+    verbose: Verbose = False,
+) -> Answer:
+    """Say where another laboratory's plug-in distance of the same model falls.
+
+    Exit status 0: the published distance is within what chance does, or none was given; 1: it is
+    not.
+    """
+    from genbounds.cli._inputs import choose_metric
+    from genbounds.cli._models import OPTIONS, Models, reference_first
+    from genbounds.cli._options import option_names, renamed
+    from genbounds.decisions import reproduction
+    from genbounds.report import reproduction_page
+
+    spec = choose_metric("fd", logits=reading.logits)
+    paths = reference_first(files, None, spec, [1])
+    read = Models.read(paths, spec, reading, out=output.out, referenced=True)
+    (model,) = read.models.values()
+    own = option_names("n", "published", "published_reference_n", "training_sd")
+    with renamed({**OPTIONS, **own, "fake": model.path, "real": paths[0]}):
+        found = reproduction(
+            model.sample,
+            read.real,
+            n=n,
+            published=published,
+            published_reference_n=published_reference_n,
+            training_sd=training_sd,
+            level=level,
+        )
+    found = found.warned(*read.warnings, *read.all_doubts())
+    return Answer(
+        document=found.to_dict(),
+        show=lambda: _show(found, verbose=verbose),
+        page=lambda: reproduction_page(found),
+        negative=found.decision == "not",
+    )
+
+
+def _show(found: Reproduction, *, verbose: bool) -> None:
+    say(str(found))
+    print_remarks({}, warnings=found.warnings, assumptions=found.assumptions, verbose=verbose)

@@ -1,0 +1,287 @@
+"""Whether a published Fréchet distance is one that another draw of the same model would give."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+import scipy  # its submodules are loaded at their first use
+
+from genbounds._tables import InHand, Line
+from genbounds._text import number, percent
+from genbounds.decisions._estimates import all_warnings
+from genbounds.estimators import Moments, frechet_distance, metric_spec
+from genbounds.results import Diagnostic, Score, all_reliable, hedged
+from genbounds.samples import Sample, features_of
+from genbounds.validation import InputError, check_count, check_features, check_open_unit
+
+SUBSETS = 60
+"""Random parts of our rows, of the size of theirs, where that is at most half of ours."""
+
+_ASSUMPTIONS = (
+    "the other laboratory drew its rows from the same model, encoded them alike, and printed the "
+    "plug-in distance",
+    "bias falls with one over the number of rows",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reproduction(InHand):
+    """Where another laboratory's plug-in distance falls, and whether a published one does.
+
+    Attributes
+    ----------
+    value : float
+        Our own plug-in distance, in squared feature units.
+    predicted : float
+        What theirs is on average, with the bias of its own number of rows.
+    stderr : float
+        Standard deviation of theirs about `predicted`: the draws of both laboratories.
+    low, high : float
+        Their distance falls between these with probability `level`.
+    level : float
+    n : int
+        Rows that they generated.
+    published : float or None
+        What they printed.
+    decision : {"consistent", "not"} or None
+        Whether `published` lies within what chance does; None where nothing was published.
+    pvalue : float or None
+        Of `published`, two-sided.
+    published_reference_n : int or None
+        Rows of their own reference; None: they have our file.
+    training_sd : float
+        Standard deviation of the distance between trainings that differ in their seed.
+    warnings : tuple of Diagnostic
+    assumptions : tuple of str
+    """
+
+    _json = (
+        "decision low high value predicted stderr level published pvalue n published_reference_n "
+        "training_sd reliable warnings assumptions"
+    )
+    _names = "Distance"
+
+    value: float
+    predicted: float
+    stderr: float
+    level: float
+    n: int
+    published: float | None
+    published_reference_n: int | None
+    training_sd: float
+    warnings: tuple[Diagnostic, ...] = ()
+
+    @property
+    def low(self) -> float:
+        """Lower end of the prediction; no distance is below 0."""
+        return max(0.0, self.predicted - self._reach)
+
+    @property
+    def high(self) -> float:
+        """Upper end of the prediction."""
+        return self.predicted + self._reach
+
+    @property
+    def _reach(self) -> float:
+        return float(scipy.special.ndtri((1.0 + self.level) / 2.0)) * self.stderr
+
+    @property
+    def pvalue(self) -> float | None:
+        """Probability of a distance as far from the predicted one, or farther."""
+        if self.published is None:
+            return None
+        away = abs(self.published - self.predicted) / self.stderr
+        return float(2.0 * scipy.special.ndtr(-away))
+
+    @property
+    def decision(self) -> Literal["consistent", "not"] | None:
+        """Whether the published distance is one that chance gives."""
+        if self.published is None:
+            return None
+        return "consistent" if self.low <= self.published <= self.high else "not"
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What the prediction rests on."""
+        return _ASSUMPTIONS
+
+    @property
+    def reliable(self) -> bool:
+        """False exactly if a warning is "unreliable"."""
+        return all_reliable(self.warnings)
+
+    def warned(self, *warnings: Diagnostic) -> Reproduction:
+        """Return the same with further warnings, each once."""
+        return replace(self, warnings=all_warnings(self.warnings, warnings))
+
+    def __str__(self) -> str:
+        """Return one line for a log."""
+        if self.published_reference_n is None:
+            reference = "same reference file"
+        else:
+            reference = f"own reference of {number(self.published_reference_n)} rows"
+        where = (
+            f"the plug-in distance of {number(self.n)} rows falls in {number(self.low)} to "
+            f"{number(self.high)} ({percent(self.level)}, {reference}); ours is "
+            f"{number(self.value)}"
+        )
+        if self.published is None:
+            return hedged(where, self.warnings)
+        verdict = "within what chance does" if self.decision == "consistent" else "not chance alone"
+        text = f"{self.decision}: {number(self.published)} is {verdict} (p = {number(self.pvalue)})"
+        return hedged(f"{text}; {where}", self.warnings)
+
+    def __repr__(self) -> str:
+        return "\n  ".join((f"Reproduction({self})", *map(str, self.warnings)))
+
+    def _lines(self) -> list[Line]:
+        alone = {"ours": self.value, "published": self.published}
+        return [
+            Line(name="predicted", value=self.predicted, low=self.low, high=self.high),
+            *(
+                Line(name=name, value=value, low=math.nan, high=math.nan)
+                for name, value in alone.items()
+                if value is not None
+            ),
+        ]
+
+    def _caption(self) -> str:
+        return f"Fréchet distance, plug-in, of {number(self.n)} rows; {percent(self.level)}"
+
+
+def reproduction(
+    fake: Any,
+    real: Any,
+    *,
+    n: int,
+    published: float | None = None,
+    published_reference_n: int | None = None,
+    training_sd: float = 0.0,
+    metric: Any = "fd",
+    level: float = 0.95,
+) -> Reproduction:
+    """Say where another laboratory's plug-in distance of the same model falls.
+
+    Parameters
+    ----------
+    fake, real : array_like of shape (n, d), Sample or Moments
+        Our own generated and reference features, as for `frechet_distance`, without weights.
+    n : int
+        Rows that the other laboratory generated.
+    published : float, optional
+        The distance that it printed, squared feature units.
+    published_reference_n : int, optional
+        Rows of its own reference sample. By default it used our reference file, whose error and
+        bias are then in both numbers.
+    training_sd : float, default 0
+        Standard deviation of the distance between trainings of one recipe, where it trained the
+        model anew (`compare_recipes` estimates it). 0: the same weights.
+    metric : {"fd", "fid"}
+    level : float
+        Probability of the prediction, in (0, 1).
+
+    Returns
+    -------
+    Reproduction
+
+    Raises
+    ------
+    InputError
+        As `frechet_distance`; or if a number is not legal, rows have weights, or a sample whose
+        size counts does not say it.
+
+    Notes
+    -----
+    b and s are the plug-in distance less the debiased one, and its standard error, each for one
+    sample with the moments of the other taken as exact. From n₁ own rows theirs of n₂ has the
+    expectation D − b_x (1 − n₁/n₂) and the variance s_x² (1 + n₁/n₂) about it; with another
+    reference of m₂ rows for our m also − b_y (1 − m/m₂) and + s_y² (1 + m/m₂); with another
+    training + 2τ². Where n₂ ≤ n₁/2 and rows are plain, random parts of our rows show both.
+
+    Examples
+    --------
+    >>> import numpy as np, genbounds as gb
+    >>> rng = np.random.default_rng(0)
+    >>> fake, real = 1.2 * rng.normal(size=(2000, 4)), rng.normal(size=(3000, 4))
+    >>> gb.reproduction(fake, real, n=500, published=0.2).decision
+    'consistent'
+    """
+    n, level = check_count("n", n, minimum=2), check_open_unit("level", level)
+    if metric_spec(metric).name != "fd":
+        raise InputError("must be 'fd': only of that the bias is predicted.", argument="metric")
+    for name, given in {"published": published, "training_sd": training_sd}.items():
+        if given is not None and not 0.0 <= given < math.inf:
+            raise InputError(f"must be a number of at least 0; got {given!r}.", argument=name)
+    x, y = _exact("fake", fake), _exact("real", real)
+    value = frechet_distance(x, y, estimator="plugin").value
+    generated = frechet_distance(fake, y)
+    predicted, variance = _moved(generated, value, _size("fake", fake), n)
+    predicted += value
+    if n <= _size("fake", fake) / 2 and (rows := _plain(fake)) is not None:
+        predicted, spread = _of_parts(rows, y, n)
+        variance = generated.stderr**2 + max(spread, variance - generated.stderr**2)
+    warnings = generated.warnings
+    if published_reference_n is not None:
+        m = check_count("published_reference_n", published_reference_n, minimum=2)
+        reference = frechet_distance(x, real)
+        shift, more = _moved(reference, value, _size("real", real), m)
+        predicted, variance = predicted + shift, variance + more
+        warnings = all_warnings(warnings, reference.warnings)
+    return Reproduction(
+        value=value,
+        predicted=predicted,
+        stderr=math.sqrt(variance + 2.0 * training_sd**2),
+        level=level,
+        n=n,
+        published=published,
+        published_reference_n=published_reference_n,
+        training_sd=training_sd,
+        warnings=warnings,
+    )
+
+
+def _moved(one_sided: Score, plugin: float, ours: int, theirs: int) -> tuple[float, float]:
+    """Return what another number of rows of one sample adds to the plug-in, and the variance."""
+    bias, ratio = plugin - one_sided.value, ours / theirs
+    return -bias * (1.0 - ratio), one_sided.stderr**2 * (1.0 + ratio)
+
+
+def _of_parts(rows: Any, real: Moments, n: int) -> tuple[float, float]:
+    """Return mean and variance of the plug-in distance of n rows, from random parts of ours."""
+    rng = np.random.default_rng(0)
+    parts = (rows[np.sort(rng.choice(len(rows), n, replace=False))] for _ in range(SUBSETS))
+    distance = partial(frechet_distance, estimator="plugin")
+    values = [distance(_exact("fake", part), real).value for part in parts]
+    # Parts of one sample overlap, so that they vary less than samples of n rows.
+    return float(np.mean(values)), float(np.var(values, ddof=1)) / (1.0 - n / len(rows))
+
+
+def _exact(name: str, sample: Any) -> Moments:
+    """Return the moments of a sample as if they were those of a population."""
+    if isinstance(sample, Sample) and sample.weights is not None:
+        raise InputError("has weights: published distances have none.", argument=name)
+    if isinstance(sample, Moments):
+        return Moments(sample.mean, sample.cov)
+    rows = check_features(name, features_of(sample), minimum=2)
+    moments = Moments.from_features(rows)
+    return Moments(moments.mean, moments.cov)
+
+
+def _size(name: str, sample: Any) -> int:
+    size = sample.n if isinstance(sample, Moments) else len(features_of(sample))
+    if size is None:
+        raise InputError("does not say from how many rows it comes.", argument=name)
+    return int(size)
+
+
+def _plain(sample: Any) -> Any:
+    """Return the rows of a sample that are drawn one by one; None of any other."""
+    if isinstance(sample, Moments):
+        return None
+    if isinstance(sample, Sample) and sample.labelled:
+        return None
+    return check_features("fake", features_of(sample), minimum=2)
