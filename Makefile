@@ -9,7 +9,7 @@ JOBS ?= auto
 # Tests start the program hundreds of times: compiled once, also where the environment says never.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help demo test test-all processors encoders encoders-tests experiments lint types docs bench fuzz package oldest newest floors mutants clean
+.PHONY: help demo test test-all processors encoders experiments lint types docs bench fuzz package oldest newest floors mutants clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -48,6 +48,7 @@ $(ENCODERS)/.ready$(SENTENCES): $(READY)
 	@touch $@
 
 ENCODERS_TESTS := tests/features tests/test_torchmetrics.py tests/experiments/test_recorded.py tests/experiments/test_torchvision_builds.py
+.PHONY: encoders-tests  # for .ci/run alone
 encoders-tests:
 	@echo $(ENCODERS_TESTS)
 

@@ -73,7 +73,7 @@ class RecipeRanking(Ranking):
     ----------
     metric, level, scores, differences, groups, log_scale, warnings, assumptions
         As in `Ranking`.
-    reference_rows_needed : int or None
+    reference_rows_needed, chosen
         As in `Ranking`.
     noise : dict of str to SeedNoise
         Of every recipe, in the order of `scores`. On the log scale where `log_scale`.

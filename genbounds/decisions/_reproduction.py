@@ -177,7 +177,7 @@ def reproduction(
     published_reference_n : int, optional
         Rows of its own reference sample. By default it used our reference file, whose error and
         bias are then in both numbers.
-    training_sd : float, default 0
+    training_sd : float, default 0.0
         Standard deviation of the distance between trainings of one recipe, where it trained the
         model anew (`compare_recipes` estimates it). 0: the same weights.
     metric : {"fd", "fid"}

@@ -78,7 +78,7 @@ class Source(ABC):
                 yield from ((number, item) for item in islice(self.items(number), 1))
 
     def survey(self, looked: int = 1000) -> dict[str, Counter[str]]:
-        """Count what the headers of about so many pictures say, all through the input.
+        """Count what the headers of about `looked` pictures say, all through the input.
 
         Returns
         -------
