@@ -318,8 +318,8 @@ def check_targets(
     value, _ = number_or_share(wanted)
     if not 0.0 < (value if name == "half_width" else abs(value)) < math.inf:
         raise InputError(
-            "must be a positive number, in units of the score, or a share of the pilot's score, "
-            f"such as '10%'; got {quoted(wanted)}.",
+            "must be positive, in units of the score or a share of the pilot's ('10%'); "
+            f"got {quoted(wanted)}.",
             argument=name,
         )
 

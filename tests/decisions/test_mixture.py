@@ -325,7 +325,7 @@ def test_doubts_withdraw_the_certificate():
         (lambda: gb.mixture({**HALVES, "c": LEFT * np.nan}, REAL), "model 'c': `fake` "),
         (
             lambda: gb.mixture({**HALVES, "c": LEFT * np.nan}, REAL, metric="rke"),
-            "model 'c': `x` has NaN in row 0",
+            "model 'c': `fake` has NaN in row 0",
         ),
     ],
 )
