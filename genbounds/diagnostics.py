@@ -277,7 +277,7 @@ RULES: dict[str, Rule] = {
         "Pass genbounds.Sample(x, groups=..., seeds=...) (--seeds), or draw every group from seeds "
         "of its own. If places mean something else (frames of a clip), the interval is for these "
         "places."),
-    "few-seeds": Rule("few-seeds", "caution",
+    "few-seeds": Rule("few-seeds", None,
         "all groups share {seeds} seeds, from which it is hard to tell how seeds vary",
         "More seeds make the interval shorter; more groups hardly do."),
     "class-shares": Rule("class-shares", "caution",

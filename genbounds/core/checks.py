@@ -33,7 +33,7 @@ from genbounds.core.close_rows import (
     near_twins,
 )
 from genbounds.core.coincidences import LEAK_SHARE, judge_common_rows
-from genbounds.core.design import FEW_SEEDS, Design, Index, design_of
+from genbounds.core.design import Design, Index, design_of, few_seeds
 from genbounds.core.moments import Moments, is_narrow
 from genbounds.core.shared_seeds import FALSE_ALARM, shared_places_pvalue
 from genbounds.diagnostics import Severity, warn_of
@@ -188,9 +188,7 @@ def _label_warnings(found: Findings, whose: str, signs: list[Diagnostic]) -> tup
             )
     if found.place_p <= FALSE_ALARM:
         said.append(warn_of("shared-seeds", whose=f"{whose}rows"))
-    if 0 < found.seeds < FEW_SEEDS:
-        said.append(warn_of("few-seeds", seeds=found.seeds))
-    return tuple(said)
+    return (*said, *few_seeds(found.seeds))
 
 
 def check_sample(

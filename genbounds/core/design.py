@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds.diagnostics import warn_of
+from genbounds.diagnostics import Severity, warn_of
 from genbounds.results import Diagnostic
 from genbounds.samples import Sample
 from genbounds.validation import Float, InputError
@@ -38,6 +38,9 @@ LEAST_LEFT = 0.2
 
 FEW_SEEDS = 10
 """Seeds, fewer than which make an interval long: Student's t of 9 degrees of freedom is 2.26."""
+
+LEAST_SEEDS = 4
+"""Seeds, fewer than which say too little of how they vary: Student's t does not make up for it."""
 
 LEAST_HALVED = 4
 """Units of a stratum from which it can be halved: either half must show how units vary."""
@@ -409,11 +412,12 @@ def _check_crossing(name: str, unit: Index, seed: Index) -> None:
     raise InputError(f"has {why}", argument=name)
 
 
-def few_seeds(design: Design) -> tuple[Diagnostic, ...]:
-    """Warn of seeds so few that they make the interval long."""
-    if design.seed_labels is None or design.seed_labels.size >= FEW_SEEDS:
+def few_seeds(seeds: int) -> tuple[Diagnostic, ...]:
+    """Warn of seeds so few that the interval is long, or not to be relied on; 0: none were told."""
+    if seeds == 0 or seeds >= FEW_SEEDS:
         return ()
-    return (warn_of("few-seeds", seeds=design.seed_labels.size),)
+    severity: Severity = "caution" if seeds >= LEAST_SEEDS else "unreliable"
+    return (warn_of("few-seeds", severity=severity, seeds=seeds),)
 
 
 def sums_by(number: Index, values: Float, size: int) -> Float:

@@ -132,7 +132,7 @@ def mean_estimate(
     if bounds is None:
         _check_size(name, x)
         return found.warned(
-            *few_seeds(design),
+            *few_seeds(0 if design.seed_labels is None else design.seed_labels.size),
             *heavy_tails(found),
             *small_sample(design.effective, units=design.free_units),
         )

@@ -178,3 +178,14 @@ def test_what_knows_no_seeds_refuses_them(score):
     rows, prompt, seed = crossed(np.random.default_rng(8))
     with pytest.raises(gb.InputError, match="seeds"):
         score(gb.Sample(rows, groups=prompt, seeds=seed))
+
+
+@pytest.mark.parametrize("name", ["fd", "mean"])
+def test_two_or_three_seeds_are_too_few(name):
+    found = {}
+    for seeds in (3, 4, 10):
+        rows, prompt, seed = crossed(np.random.default_rng(9), seeds=seeds)
+        found[seeds] = SCORES[name](gb.Sample(rows, groups=prompt, seeds=seed))
+    assert "few-seeds" in codes(found[3], "unreliable")
+    assert "few-seeds" in codes(found[4], "caution")
+    assert "few-seeds" not in codes(found[10])

@@ -195,7 +195,8 @@ def _debiased(job: Job, whole: _Whole) -> Estimate:
             error = replace(error, variance=error.variance + added)
             method = "third-order"
     own_interval = None
-    if dimension is not None and math.isfinite(job.order):
+    # Its noncentral distribution knows nothing of seeds.
+    if dimension is not None and math.isfinite(job.order) and error.seeds is None:
         own_interval = ceiling_interval(
             value=value,
             bias=error.bias,

@@ -36,7 +36,7 @@ def u_statistic(job: Job, *, statistic: str = "vendi, ustat") -> Estimate:
     own_interval = None
     if not job.plugin:
         log_value -= relative / 2.0  # E log U falls short of log E U by that
-        if job.rows.dimension is not None:
+        if job.rows.dimension is not None and square.seeds is None:
             own_interval = ceiling_interval(
                 value=log_value,
                 bias=(1.0 - 1.0 / value) / job.n,
