@@ -175,7 +175,7 @@ def test_completion_script(shell):
         ("genbounds features --precision bf", {"bfloat16"}),
         ("genbounds audit --backend d", {"dask"}),
         ("genbounds bounds o24.hoef", {"o24.hoeffding"}),
-        ("genbounds audit m25.mean-n", {"m25.mean-norm"}),
+        ("genbounds audit m25.mean-n", {"m25.mean-norm", "m25.mean-norm-as-printed"}),
     ],
 )
 def test_completion(typed, offered):

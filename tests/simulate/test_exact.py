@@ -78,10 +78,12 @@ def test_what_fails_in_the_catalogue(catalogue_checks):
     ],
 )
 def test_a_planted_constant_turns_the_check(name, right, wrong):
+    # A.5(a) is a step printed wrongly whatever the constants are; the statement stands without it.
+    printed = {("fact", False)} if name == "v24.fkea" else set()
     if right or not name.startswith("repaired."):  # else: in the test above
-        assert failed(name, **right) == set()
+        assert failed(name, **right) == printed
     found = failed(name, **wrong)
-    assert found
+    assert found > printed
     assert found <= {("conversion", False), ("fact", False)}
 
 
