@@ -146,7 +146,18 @@ def command(
         def run(**given: Any) -> None:
             for name, (group, options) in groups.items():
                 given[name] = group(**{option: given.pop(option) for option in options})
-            _answer(lambda: function(**given), given["output"], advice)
+            output: Output = given["output"]
+            with interruptible(advice):
+                answer = function(**given)
+                keep(output.out, answer.document)
+                if output.out is not None and answer.page is not None:
+                    keep_page(output.out, answer.page())
+            if output.as_json:
+                print_json(answer.document)
+            else:
+                answer.show()
+            if answer.negative:
+                raise typer.Exit(NEGATIVE)
 
         run.__name__, run.__doc__ = function.__name__, function.__doc__
         run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
@@ -185,18 +196,3 @@ def _declared(
             for name, default in options.items()
         ]
     return groups, parameters
-
-
-def _answer(work: Callable[[], Answer], output: Output, advice: str) -> None:
-    """Do the work; keep and print what it answers, and end with its exit status."""
-    with interruptible(advice):
-        answer = work()
-        keep(output.out, answer.document)
-        if output.out is not None and answer.page is not None:
-            keep_page(output.out, answer.page())
-    if output.as_json:
-        print_json(answer.document)
-    else:
-        answer.show()
-    if answer.negative:
-        raise typer.Exit(NEGATIVE)

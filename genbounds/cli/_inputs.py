@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genbounds._text import quoted, said_by
-from genbounds.cli._options import Encoding, Reading, SharesReading, option_names, renamed
+from genbounds.cli._options import Encoding, Reading, option_names, renamed
 from genbounds.cli._plausible import check_widths, probabilities, suspicions
 from genbounds.cli._terminal import complain, progress, tidy
 from genbounds.features import entry_point, is_entry_point, is_media, media_kind
@@ -118,23 +118,21 @@ def _own_metric(name: str) -> MetricSpec:
 
 
 def load(
-    paths: Sequence[Path],
+    reference: Path | None,
+    models: Sequence[Path],
     metric: MetricSpec,
     reading: Reading,
-    *,
-    referenced: bool,
-    encoder: FolderEncoder | None = None,
+    encoder: FolderEncoder | None,
 ) -> list[Input]:
-    """Read the files of one run; what is to be encoded is encoded.
+    """Read the files of one run, the reference first; what is to be encoded is encoded.
 
     Parameters
     ----------
-    paths : sequence of Path
+    reference : Path or None
+    models : sequence of Path
     metric : MetricSpec
     reading : Reading
-    referenced : bool
-        Whether the first file is the reference.
-    encoder : FolderEncoder, optional
+    encoder : FolderEncoder or None
 
     Raises
     ------
@@ -142,8 +140,9 @@ def load(
         As `genbounds.files.read`; or if two files say that different encoders made them; or if a
         file surely holds something else than it is taken for.
     """
-    if not referenced:
+    if reference is None:
         _refuse_size_of_statistics(reading, "here is no reference")
+    paths = [*models] if reference is None else [reference, *models]
     # Before anything is read: the files may be large.
     headers = {path: read_header(path) for path in paths if kind_by_name(path) is None}
     files = {path: header for path, header in headers.items() if not header.images}
@@ -154,17 +153,17 @@ def load(
     inputs: list[Input] = []
     for given, name in zip(paths, model_names(paths), strict=True):
         path = given if given in files else _encoded(given, name, encoder)
-        is_reference = referenced and not inputs
-        one = _input(path, metric, reading if is_reference else of_models, needed=not is_reference)
+        is_model = reference is None or bool(inputs)
+        one = _input(path, metric, of_models if is_model else reading, needed=is_model)
         doubts = suspicions(given, one.content) if metric.data == "features" else ()
         inputs.append(replace(one, path=given, name=name, doubts=doubts))
     check_same_encoder({display(one.path): one.origin for one in inputs})
     if metric.data == "features":
         check_widths({one.path: one.shape for one in inputs})
     inputs = settle_labels(inputs)
-    if not isinstance(reading, SharesReading) or reading.shares is None:
+    if reading.shares is None:
         return inputs
-    return at_shares(inputs, reading.shares, referenced=referenced)
+    return at_shares(inputs, reading.shares, referenced=reference is not None)
 
 
 def _input(path: Path, metric: MetricSpec, reading: Reading, *, needed: bool) -> Input:
@@ -176,9 +175,11 @@ def _input(path: Path, metric: MetricSpec, reading: Reading, *, needed: bool) ->
         undecided = None
         if isinstance(held, np.ndarray) and not reading.iid:
             labels, undecided = _labels(path, contents, reading, needed=needed)
-            labels["seeds"] = _seeds(contents, reading, needed=needed)
-            if labels["seeds"] is not None and labels["groups"] is None:
-                labels["groups"], undecided = undecided, None  # seeds cross nothing but groups
+            seeds = reading.seeds
+            if seeds is not None and (needed or seeds in contents.arrays):
+                labels["seeds"] = pick_label(contents, seeds)
+                if labels["groups"] is None:
+                    labels["groups"], undecided = undecided, None  # seeds cross nothing but groups
         contexts, classes = (
             None
             if getattr(reading, role) is None
@@ -250,22 +251,20 @@ def _labels(
             name = None
         names[role] = None if name is None else _label_name(path, contents, role, reading)
     labels = pick_labels(contents, groups=names["groups"], strata=names["strata"])
+    groups, classes = labels.groups, labels.strata
     if names["strata"] is not None or "strata" in held:
-        return {"groups": labels.groups, "strata": labels.strata}, None
-    # By class, the classes that were asked for are the ones to look at.
-    if reading.by is not None or not _by_design(labels.strata, labels.groups, names["groups"]):
-        return {"groups": labels.groups, "strata": None}, None
-    if reading.contexts in (FOLDERS, FOLDER_LABELS):  # named as classes
-        return {"groups": labels.groups, "strata": labels.strata}, None
-    return {"groups": labels.groups, "strata": None}, labels.strata
-
-
-def _seeds(contents: Contents, reading: Reading, *, needed: bool) -> NDArray[Any] | None:
-    """Read which seed each row is of, if seeds were asked for."""
-    name = reading.seeds if isinstance(reading, SharesReading) else None
-    if name is None or not (needed or name in contents.arrays):
-        return None
-    return pick_label(contents, name)
+        return {"groups": groups, "strata": classes}, None
+    # Labels that nobody called strata: are they those of a balanced design?
+    by_design = (
+        classes is not None
+        and reading.by is None  # else the classes that were asked for are the ones to look at
+        and names["groups"] != FOLDER_LABELS
+        and not (groups is not None and go_across(groups, classes))  # groups are what was drawn
+        and balanced(np.unique(classes, return_counts=True)[1])
+    )
+    if by_design and reading.contexts in (FOLDERS, FOLDER_LABELS):  # named as classes
+        return {"groups": groups, "strata": classes}, None
+    return {"groups": groups, "strata": None}, classes if by_design else None
 
 
 def _label_name(path: Path, contents: Contents, role: str, reading: Reading) -> str:
@@ -282,18 +281,6 @@ def _label_name(path: Path, contents: Contents, role: str, reading: Reading) -> 
             argument=f"--{role}",
         )
     return FOLDER_LABELS
-
-
-def _by_design(labels: NDArray[Any] | None, groups: NDArray[Any] | None, asked: str | None) -> bool:
-    """Whether labels that nobody called strata are those of a balanced design.
-
-    Where groups go across them, the groups are what was drawn.
-    """
-    if labels is None or asked == FOLDER_LABELS:
-        return False
-    if groups is not None and go_across(groups, labels):
-        return False
-    return balanced(np.unique(labels, return_counts=True)[1])
 
 
 def _encoded(path: Path, name: str, encoder: FolderEncoder | None) -> Path:

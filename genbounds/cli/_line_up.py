@@ -53,8 +53,7 @@ class LineUp:
     ) -> LineUp:
         """Read the files; live models are not asked yet."""
         files = [arm for arm in arms if arm not in live]
-        paths = files if reference is None else [reference, *files]
-        inputs = load(paths, metric, reading, referenced=reference is not None, encoder=encoded)
+        inputs = load(reference, files, metric, reading, encoded)
         origins = {shown(model.name): model.origin for model in inputs}
         if live and encoded is not None:
             fresh = dict.fromkeys((shown(str(arm)) for arm in live), encoded.encoder.description)

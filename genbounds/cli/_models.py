@@ -52,15 +52,15 @@ def reads_rows(name: str) -> MetricSpec:
     return replace(metric_spec("kid"), name=name)
 
 
-def reference_first(
+def reference_and_models(
     files: Sequence[Path],
     reference: Path | None,
     spec: MetricSpec,
     counts: Sequence[int] = (),
     *,
     least: int = 1,
-) -> list[Path]:
-    """Return the files in order: the reference, where there is one, and the models.
+) -> tuple[Path | None, list[Path]]:
+    """Tell the reference, where there is one, from the models.
 
     Parameters
     ----------
@@ -73,10 +73,11 @@ def reference_first(
         How many models there may be; none: `least` or more.
     least : int
     """
-    first = spec.reference == "required" and reference is None
-    models = len(files) - first
-    if models >= least if not counts else models in counts:
-        return [*files] if reference is None else [reference, *files]
+    models = [*files]
+    if spec.reference == "required" and reference is None:
+        reference, models = files[0], models[1:]
+    if len(models) >= least if not counts else len(models) in counts:
+        return reference, models
     wanted = "at least " + ("one model" if least == 1 else "two models")
     if counts:
         wanted = " or ".join(f"{count} model{'s' * (count > 1)}" for count in counts)
@@ -102,34 +103,32 @@ class Models:
     @classmethod
     def read(
         cls,
-        paths: Sequence[Path],
+        reference: Path | None,
+        models: Sequence[Path],
         spec: MetricSpec,
         reading: Reading,
         *,
         out: Path | None,
-        referenced: bool,
         options: Mapping[str, Any] | None = None,
     ) -> Models:
         """Read the files; encode what is to be encoded.
 
         Parameters
         ----------
-        paths : sequence of Path
-            The first is that of the reference if they are `referenced`.
-        spec, reading, out
+        reference, models, spec, reading, out
             As for `load` and `open_encoder`.
         options : mapping, optional
             Of the metric.
         """
         with open_encoder(reading, out=out) as encoder:
-            inputs = load(paths, spec, reading, referenced=referenced, encoder=encoder)
+            inputs = load(reference, models, spec, reading, encoder)
         warnings = origin_warnings({shown(one.name): one.origin for one in inputs})
-        reference = inputs.pop(0) if referenced else None
+        real = None if reference is None else inputs.pop(0)
         return cls(
             spec=spec,
             options=options or {},
             models={one.name: one for one in inputs},
-            reference=reference,
+            reference=real,
             warnings=warnings,
         )
 

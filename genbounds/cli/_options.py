@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -27,6 +27,17 @@ def offer(values: str | Callable[[], Iterable[str]]) -> Callable[[str], list[str
         return [value for value in known if value.startswith(incomplete)]
 
     return matching
+
+
+def choice(name: str, values: str, *, help: str, show_default: bool | str = True) -> Any:
+    """Declare an option that takes one of the values, written as in ``"a|b"``."""
+    return typer.Option(
+        name,
+        metavar=values,
+        autocompletion=offer(values),
+        help=help,
+        show_default=show_default,
+    )
 
 
 def statements() -> Iterable[str]:
@@ -79,17 +90,6 @@ Metric = Annotated[
         help="Score by which the models are judged: one of those listed below.",
     ),
 ]
-KERNELS = "rbf|laplace|cosine|polynomial"
-Kernel = Annotated[
-    str | None,
-    typer.Option(
-        "--kernel",
-        metavar=KERNELS,
-        autocompletion=offer(KERNELS),
-        help="Kernel of vendi and rke.",
-        show_default="rbf",
-    ),
-]
 Bandwidth = Annotated[
     float | None,
     typer.Option(
@@ -97,24 +97,6 @@ Bandwidth = Annotated[
         metavar="S",
         help="Bandwidth of the rbf or laplace kernel, of cmmd and of kad.",
         show_default="median distance of the reference, or of all models; cmmd: 10",
-    ),
-]
-Order = Annotated[
-    float | None,
-    typer.Option(
-        "--order",
-        metavar="A",
-        help="Rényi order of the Vendi score (> 0, or inf).",
-        show_default="1",
-    ),
-]
-Neighbours = Annotated[
-    int | None,
-    typer.Option(
-        "--k",
-        metavar="K",
-        help="Neighbours of precision, recall, density, coverage and f_score.",
-        show_default="5",
     ),
 ]
 Level = Annotated[
@@ -126,76 +108,9 @@ Reference = Annotated[
         "--reference",
         metavar="FILE",
         help="The real data; every other file is then a model.",
-        show_default=False,
     ),
-]
-Logits = Annotated[
-    bool,
-    typer.Option("--logits", help="The files hold logits, not probabilities: apply a softmax."),
 ]
 Seed = Annotated[int, typer.Option("--seed", metavar="S", help="Seed of all random numbers.")]
-
-Groups = Annotated[
-    str | None,
-    typer.Option(
-        "--groups",
-        metavar="NAME",
-        help="Array of the files that says which rows depend on one another (one prompt, one "
-        "clip); 'folders': each sub-folder of images is a group.",
-        show_default="groups, if it is there",
-    ),
-]
-Strata = Annotated[
-    str | None,
-    typer.Option(
-        "--strata",
-        metavar="NAME",
-        help="Array of the files that says which class each row is of, where the number of rows "
-        "per class was fixed; 'folders': each sub-folder of images is a class.",
-        show_default="strata, if it is there; labels of equal numbers are groups or strata: which, "
-        "is said or asked for",
-    ),
-]
-Shares = Annotated[
-    str | None,
-    typer.Option(
-        "--shares",
-        metavar="SHARES",
-        help="Score at these shares of the classes (--strata): 'equal', 'reference' (models at the "
-        "reference's), or a JSON file {class: share}.",
-        show_default="those of the rows",
-    ),
-]
-Seeds = Annotated[
-    str | None,
-    typer.Option(
-        "--seeds",
-        metavar="NAME",
-        help="Array of the files that says which seed each row is of, where all groups have the "
-        "same seeds.",
-        show_default=False,
-    ),
-]
-Iid = Annotated[
-    bool,
-    typer.Option(
-        "--iid",
-        help="The rows are independent: ignore groups and strata, do not look for duplicates.",
-    ),
-]
-ReferenceN = Annotated[
-    int | None,
-    typer.Option(
-        "--reference-n",
-        metavar="N",
-        help="Number of samples behind a reference given as statistics that do not say it.",
-        show_default=False,
-    ),
-]
-ReferenceExact = Annotated[
-    bool,
-    typer.Option("--reference-exact", help="The statistics of the reference are exactly known."),
-]
 
 
 def _writable(out: Path | None) -> Path | None:
@@ -212,62 +127,8 @@ def _writable(out: Path | None) -> Path | None:
     return out
 
 
-Out = Annotated[
-    Path | None,
-    typer.Option(
-        "--out",
-        metavar="DIR",
-        callback=_writable,
-        help="Folder for results.json and the page report.html.",
-        show_default=False,
-    ),
-]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 Verbose = Annotated[bool, typer.Option("--verbose", help="Also print how each score was computed.")]
-
-EncoderName = Annotated[
-    str | None,
-    typer.Option(
-        "--encoder",
-        metavar="NAME",
-        help="Encoder of images or texts: inception, inception:clean, inception:tf, dinov2, "
-        "clip, timm:MODEL, torchvision:MODEL, open_clip:MODEL, "
-        "pytorch-fid:2048, sentence-transformers:MODEL, torchscript:FILE, onnx:FILE or "
-        "module:function.",
-        show_default=False,
-    ),
-]
-Weights = Annotated[
-    Path | None,
-    typer.Option(
-        "--weights",
-        metavar="PATH",
-        help="The encoder's weights: a file, or a folder to search. "
-        "'random' takes untrained weights, to try a command out.",
-        show_default="the library's own cache",
-    ),
-]
-Device = Annotated[
-    str, typer.Option("--device", metavar="D", help="Device of the encoder: cpu, cuda, cuda:1 …")
-]
-_PRECISIONS = "float32|bfloat16|float16"
-Precision = Annotated[
-    str,
-    typer.Option(
-        "--precision",
-        metavar=_PRECISIONS,
-        autocompletion=offer(_PRECISIONS),
-        help="Precision of the encoder; bfloat16 and float16 are mixed precision.",
-    ),
-]
-
-Download = Annotated[
-    bool,
-    typer.Option(
-        "--download",
-        help="Fetch the encoder's published weights, unless they are in a cache.",
-    ),
-]
 
 
 # --- groups of options: a command takes a group as one parameter ----------------------------------
@@ -285,7 +146,15 @@ class Output:
 class Folder(Output):
     """The same, with a folder of results."""
 
-    out: Out = None
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            metavar="DIR",
+            callback=_writable,
+            help="Folder for results.json and the page report.html.",
+        ),
+    ] = None
     as_json: AsJson = False
 
 
@@ -293,27 +162,86 @@ class Folder(Output):
 class KernelOptions:
     """Options of metrics that plans and selections take."""
 
-    kernel: Kernel = None
+    kernel: Annotated[
+        str | None,
+        choice(
+            "--kernel",
+            "rbf|laplace|cosine|polynomial",
+            help="Kernel of vendi and rke.",
+            show_default="rbf",
+        ),
+    ] = None
     bandwidth: Bandwidth = None
-    order: Order = None
+    order: Annotated[
+        float | None,
+        typer.Option(
+            "--order",
+            metavar="A",
+            help="Rényi order of the Vendi score (> 0, or inf).",
+            show_default="1",
+        ),
+    ] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricOptions(KernelOptions):
     """Options of all metrics."""
 
-    k: Neighbours = None
+    k: Annotated[
+        int | None,
+        typer.Option(
+            "--k",
+            metavar="K",
+            help="Neighbours of precision, recall, density, coverage and f_score.",
+            show_default="5",
+        ),
+    ] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Encoding:
     """What turns images or texts into features."""
 
-    encoder: EncoderName = None
-    weights: Weights = None
-    device: Device = "cpu"
-    precision: Precision = "float32"
-    download: Download = False
+    encoder: Annotated[
+        str | None,
+        typer.Option(
+            "--encoder",
+            metavar="NAME",
+            help="Encoder of images or texts: inception, inception:clean, inception:tf, dinov2, "
+            "clip, timm:MODEL, torchvision:MODEL, open_clip:MODEL, "
+            "pytorch-fid:2048, sentence-transformers:MODEL, torchscript:FILE, onnx:FILE or "
+            "module:function.",
+        ),
+    ] = None
+    weights: Annotated[
+        Path | None,
+        typer.Option(
+            "--weights",
+            metavar="PATH",
+            help="The encoder's weights: a file, or a folder to search. "
+            "'random' takes untrained weights, to try a command out.",
+            show_default="the library's own cache",
+        ),
+    ] = None
+    device: Annotated[
+        str,
+        typer.Option("--device", metavar="D", help="Device of the encoder: cpu, cuda, cuda:1 …"),
+    ] = "cpu"
+    precision: Annotated[
+        str,
+        choice(
+            "--precision",
+            "float32|bfloat16|float16",
+            help="Precision of the encoder; bfloat16 and float16 are mixed precision.",
+        ),
+    ] = "float32"
+    download: Annotated[
+        bool,
+        typer.Option(
+            "--download",
+            help="Fetch the encoder's published weights, unless they are in a cache.",
+        ),
+    ] = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -334,20 +262,55 @@ class Reading(Encoding):
         Those statistics are exact.
     contexts, by : str or None
         Array of the files that says which context, or class, each row belongs to, or "folders".
+    seeds : str or None
+        Array of the files that says which seed each row is of.
+    shares : str or None
+        Of the classes: "equal", "reference", or a file.
     """
 
     logits: bool = False
-    groups: Groups = None
-    strata: Strata = None
-    iid: Iid = False
+    groups: Annotated[
+        str | None,
+        typer.Option(
+            "--groups",
+            metavar="NAME",
+            help="Array of the files that says which rows depend on one another (one prompt, one "
+            "clip); 'folders': each sub-folder of images is a group.",
+            show_default="groups, if it is there",
+        ),
+    ] = None
+    strata: Annotated[
+        str | None,
+        typer.Option(
+            "--strata",
+            metavar="NAME",
+            help="Array of the files that says which class each row is of, where the number of "
+            "rows per class was fixed; 'folders': each sub-folder of images is a class.",
+            show_default="strata, if it is there; labels of equal numbers are groups or strata: "
+            "which, is said or asked for",
+        ),
+    ] = None
+    iid: Annotated[
+        bool,
+        typer.Option(
+            "--iid",
+            help="The rows are independent: ignore groups and strata, do not look for duplicates.",
+        ),
+    ] = False
     reference_n: int | None = None
     reference_exact: bool = False
     contexts: str | None = None
     by: str | None = None
+    seeds: str | None = None
+    shares: str | None = None
 
     def __post_init__(self) -> None:
         if self.iid and (self.groups is not None or self.strata is not None):
             raise InputError("ignores groups and strata: leave out one of them.", "--iid")
+        if self.iid and self.shares is not None:
+            raise InputError("ignores the classes, and --shares is about them.", "--iid")
+        if self.iid and self.seeds is not None:
+            raise InputError("ignores groups, which --seeds cross.", "--iid")
         if self.reference_n is not None:
             from genbounds.validation import check_count
 
@@ -360,32 +323,49 @@ class Reading(Encoding):
 class ScoreReading(Reading):
     """The same, where files may hold statistics or probabilities as well."""
 
-    logits: Logits = False
-    reference_n: ReferenceN = None
-    reference_exact: ReferenceExact = False
+    logits: Annotated[
+        bool,
+        typer.Option("--logits", help="The files hold logits, not probabilities: apply a softmax."),
+    ] = False
+    reference_n: Annotated[
+        int | None,
+        typer.Option(
+            "--reference-n",
+            metavar="N",
+            help="Number of samples behind a reference given as statistics that do not say it.",
+        ),
+    ] = None
+    reference_exact: Annotated[
+        bool,
+        typer.Option(
+            "--reference-exact", help="The statistics of the reference are exactly known."
+        ),
+    ] = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharesReading(ScoreReading):
-    """The same, where classes may be scored at other shares, and seeds may cross groups.
+    """The same, where classes may be scored at other shares, and seeds may cross groups."""
 
-    Attributes
-    ----------
-    seeds : str or None
-        Array of the files that says which seed each row is of.
-    shares : str or None
-        Of the classes: "equal", "reference", or a file.
-    """
-
-    seeds: Seeds = None
-    shares: Shares = None
-
-    def __post_init__(self) -> None:
-        ScoreReading.__post_init__(self)  # `super()` does not know a class with slots
-        if self.iid and self.shares is not None:
-            raise InputError("ignores the classes, and --shares is about them.", "--iid")
-        if self.iid and self.seeds is not None:
-            raise InputError("ignores groups, which --seeds cross.", "--iid")
+    seeds: Annotated[
+        str | None,
+        typer.Option(
+            "--seeds",
+            metavar="NAME",
+            help="Array of the files that says which seed each row is of, where all groups have "
+            "the same seeds.",
+        ),
+    ] = None
+    shares: Annotated[
+        str | None,
+        typer.Option(
+            "--shares",
+            metavar="SHARES",
+            help="Score at these shares of the classes (--strata): 'equal', 'reference' (models at "
+            "the reference's), or a JSON file {class: share}.",
+            show_default="those of the rows",
+        ),
+    ] = None
 
 
 # --- errors name the option, or the file, instead of an argument of the library ------------------

@@ -9,7 +9,7 @@ import typer
 
 from genbounds._text import display, number
 from genbounds.cli._command import Answer, command
-from genbounds.cli._options import Folder, Seed, offer, option_names, renamed, statements
+from genbounds.cli._options import Folder, Seed, choice, offer, option_names, renamed, statements
 from genbounds.cli._statements import choose
 from genbounds.cli._terminal import interruptible, print_table, progress, say, tidy
 
@@ -37,7 +37,6 @@ def audit(
             metavar="ID-or-glob",
             autocompletion=offer(statements),
             help="Statements to test, such as o24.hoeffding or 'm25.*'; all by default.",
-            show_default=False,
         ),
     ] = None,
     *,
@@ -65,10 +64,9 @@ def audit(
     ] = None,
     backend: Annotated[
         str,
-        typer.Option(
+        choice(
             "--backend",
-            metavar="loky|dask",
-            autocompletion=offer("loky|dask"),
+            "loky|dask",
             help="Where the work is done: processes of this machine, or Dask workers.",
         ),
     ] = "loky",
@@ -78,7 +76,6 @@ def audit(
             "--scheduler",
             metavar="ADDRESS",
             help="Address of a running Dask scheduler; without it, --jobs workers start here.",
-            show_default=False,
         ),
     ] = None,
     threads: Annotated[

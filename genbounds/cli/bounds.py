@@ -32,7 +32,6 @@ def bounds(
             metavar="ID",
             autocompletion=offer(statements),
             help="The inequality to explain; without it all are listed.",
-            show_default=False,
         ),
     ] = None,
     *,

@@ -11,7 +11,7 @@ import typer
 from genbounds._errors import InputError
 from genbounds._text import display, number
 from genbounds.cli._command import Answer, command
-from genbounds.cli._options import Encoding, Output, offer, option_names, renamed
+from genbounds.cli._options import Encoding, Output, choice, option_names, renamed
 from genbounds.cli._terminal import complain, progress, say, tidy
 
 if TYPE_CHECKING:
@@ -41,7 +41,6 @@ def features(
         typer.Argument(
             metavar="INPUT",
             help="Images (folder, .zip or .tar), texts (.txt or .jsonl), or a file of features.",
-            show_default=False,
         ),
     ],
     *,
@@ -53,7 +52,6 @@ def features(
             metavar="FILE",
             help="File for the features: .safetensors (records how they were made), .npy, or .npz "
             "as dgm-eval reads it.",
-            show_default=False,
         ),
     ] = None,
     moments: Annotated[
@@ -63,15 +61,13 @@ def features(
             metavar="FILE",
             help="File for their statistics: .npz with mu, sigma and n, as pytorch-fid reads it. "
             "Without --out no features are kept.",
-            show_default=False,
         ),
     ] = None,
     items: Annotated[
         str | None,
-        typer.Option(
+        choice(
             "--items",
-            metavar="images|texts|files|rows",
-            autocompletion=offer("images|texts|files|rows"),
+            "images|texts|files|rows",
             help="What the input holds. files: the paths in a folder, for an encoder that reads "
             "them itself.",
             show_default="by the input's name",
@@ -100,40 +96,36 @@ def features(
     ] = None,
     fit: Annotated[
         str | None,
-        typer.Option(
+        choice(
             "--fit",
-            metavar="stretch|crop",
-            autocompletion=offer("stretch|crop"),
+            "stretch|crop",
             help="stretch: resize both sides. crop: resize the shorter side, cut out the centre.",
             show_default="the encoder's",
         ),
     ] = None,
     interpolation: Annotated[
         str | None,
-        typer.Option(
+        choice(
             "--interpolation",
-            metavar="bicubic|bilinear|lanczos",
-            autocompletion=offer("bicubic|bilinear|lanczos"),
+            "bicubic|bilinear|lanczos",
             help="Interpolation when resizing, always antialiased.",
             show_default="the encoder's",
         ),
     ] = None,
     channels: Annotated[
         int | None,
-        typer.Option(
+        choice(
             "--channels",
-            metavar="3|1",
-            autocompletion=offer("3|1"),
+            "3|1",
             help="3 for colour, 1 for grey.",
             show_default="the encoder's",
         ),
     ] = None,
     white: Annotated[
         float | None,
-        typer.Option(
+        choice(
             "--white",
-            metavar="1|255",
-            autocompletion=offer("1|255"),
+            "1|255",
             help="Value of a white pixel before --mean and --std.",
             show_default="the encoder's",
         ),

@@ -17,8 +17,8 @@ from genbounds.cli._options import (
     Reference,
     SharesReading,
     Verbose,
+    choice,
     every_metric,
-    offer,
     renamed,
 )
 from genbounds.cli._terminal import print_remarks, say
@@ -48,7 +48,6 @@ def gate(
             "in this order, as for `genbounds score`; for fd the baseline may be a file of "
             "statistics (.npz with mu, sigma and n). For is, vendi, rke and mean only the "
             "baseline and the candidate.",
-            show_default=False,
         ),
     ],
     *,
@@ -59,7 +58,6 @@ def gate(
             metavar="M|P%",
             help="By how much the candidate may be worse: a number in units of the score, or a "
             "share of the baseline's score, such as 2%.",
-            show_default=False,
         ),
     ],
     reference: Reference = None,
@@ -72,10 +70,9 @@ def gate(
     ] = False,
     inconclusive: Annotated[
         str,
-        typer.Option(
+        choice(
             "--inconclusive",
-            metavar=INCONCLUSIVE,
-            autocompletion=offer(INCONCLUSIVE),
+            INCONCLUSIVE,
             help="Exit status where the samples do not tell: fail (1) or pass (0).",
         ),
     ] = "fail",
@@ -90,7 +87,7 @@ def gate(
     Exit status 0: it passes; 1: it fails, or the samples do not tell (--inconclusive).
     """
     from genbounds.cli._inputs import choose_metric
-    from genbounds.cli._models import OPTIONS, Models, metric_options, reference_first
+    from genbounds.cli._models import OPTIONS, Models, metric_options, reference_and_models
     from genbounds.decisions import Margin, check_gate, decide
     from genbounds.report import gate_page
     from genbounds.validation import check_choice
@@ -98,13 +95,11 @@ def gate(
     spec = choose_metric(metric, logits=reading.logits)
     check_choice("--inconclusive", inconclusive, INCONCLUSIVE.split("|"))
     chosen = metric_options(spec, options)
-    paths = reference_first(files, reference, spec, [2])
+    real, pair = reference_and_models(files, reference, spec, [2])
     with renamed(OPTIONS):
         wanted = Margin.of(margin)
         check_gate(wanted, level=level, equivalence=equivalence)
-    read = Models.read(
-        paths, spec, reading, out=output.out, referenced=len(paths) > 2, options=chosen
-    )
+    read = Models.read(real, pair, spec, reading, out=output.out, options=chosen)
     read = replace(read, models=dict(reversed(read.models.items())))  # the candidate first
     with read.named():
         verdict = decide(

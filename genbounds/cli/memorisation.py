@@ -32,7 +32,7 @@ LISTED = 10
 def memorisation(
     fake: Annotated[
         Path,
-        typer.Argument(metavar="FAKE", help="Features of generated samples.", show_default=False),
+        typer.Argument(metavar="FAKE", help="Features of generated samples."),
     ],
     *,
     train: Annotated[
@@ -41,7 +41,6 @@ def memorisation(
             "--train",
             metavar="FILE",
             help="Features of what the model was trained on.",
-            show_default=False,
         ),
     ],
     heldout: Annotated[
@@ -51,7 +50,6 @@ def memorisation(
             metavar="FILE",
             help="Features of real samples that it was not trained on: split off at random, best "
             "as many as were trained on.",
-            show_default=False,
         ),
     ],
     images: Annotated[
@@ -103,8 +101,8 @@ def memorisation(
     # How generated rows depend on one another does not matter.
     alone = replace(reading, groups=None, strata=None, iid=True)
     with open_encoder(reading, out=out) as encoder:
-        real = load([train, heldout], spec, reading, referenced=False, encoder=encoder)
-        (made,) = load([fake], spec, alone, referenced=False, encoder=encoder)
+        real = load(None, [train, heldout], spec, reading, encoder)
+        (made,) = load(None, [fake], spec, alone, encoder)
     inputs = dict(zip(("train", "heldout", "fake"), (*real, made), strict=True))
     check_same_encoder({display(one.path): one.origin for one in inputs.values()})
     pictures = pictures_for_page([made, inputs["train"]], images, out)

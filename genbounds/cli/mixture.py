@@ -45,7 +45,6 @@ def mixture(
             metavar="FILE",
             help="Features of the real data (the reference), then of two models or more, as for "
             "`genbounds score`. For rke every file is a model.",
-            show_default=False,
         ),
     ],
     *,
@@ -72,7 +71,7 @@ def mixture(
     Exit status 0: it does, at the confidence level; 1: that is not certified.
     """
     from genbounds.cli._inputs import choose_metric
-    from genbounds.cli._models import OPTIONS, Models, metric_options, reference_first
+    from genbounds.cli._models import OPTIONS, Models, metric_options, reference_and_models
     from genbounds.mixtures import check_mixture
     from genbounds.mixtures import mixture as find_mixture
     from genbounds.report import mixture_page
@@ -81,9 +80,8 @@ def mixture(
     with renamed(OPTIONS):
         check_mixture(spec, level=level, folds=folds, seed=seed)
     chosen = metric_options(spec, KernelOptions(bandwidth=bandwidth))
-    paths = reference_first(files, reference, spec, least=2)
-    referenced = reference is not None or spec.reference == "required"
-    read = Models.read(paths, spec, reading, out=output.out, referenced=referenced)
+    real, models = reference_and_models(files, reference, spec, least=2)
+    read = Models.read(real, models, spec, reading, out=output.out)
     with read.named():
         found = find_mixture(
             read.samples,

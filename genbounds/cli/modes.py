@@ -35,7 +35,6 @@ def modes(
             metavar="FILE",
             help="Features of the real data, then of one or several models, as for "
             "`genbounds score`. Each model is held against the real data.",
-            show_default=False,
         ),
     ],
     *,
@@ -70,7 +69,7 @@ def modes(
     if len(files) < 2:
         raise InputError("modes takes a file of real data and at least one model; got one file.")
     check_images(images, output.out, files=len(files))
-    read = Models.read(files, reads_rows("modes"), reading, out=output.out, referenced=True)
+    read = Models.read(files[0], files[1:], reads_rows("modes"), reading, out=output.out)
     pictures = pictures_for_page(read.inputs, images, output.out)
     found: dict[str, Modes] = {}
     with progress("models") as advance:

@@ -51,7 +51,6 @@ def plan(
             "samples of one model, of two that are to be told apart, or of all from which "
             "`genbounds select` is to find the best; as for `genbounds score`. "
             "For is, vendi, rke and mean only the pilot.",
-            show_default=False,
         ),
     ],
     *,
@@ -62,7 +61,6 @@ def plan(
             metavar="H|P%",
             help="Half the width that the interval may have: a number in units of the score, or a "
             "share of the pilot's score, such as 10%.",
-            show_default=False,
         ),
     ] = None,
     gap: Annotated[
@@ -72,7 +70,6 @@ def plan(
             metavar="G|P%",
             help="Difference of two models that is to be found, as for --half-width; a share is "
             "of the first pilot's score.",
-            show_default=False,
         ),
     ] = None,
     confidence: Annotated[
@@ -81,7 +78,6 @@ def plan(
             "--confidence",
             metavar="C",
             help="Confidence with which `genbounds select` is to certify the best of the models.",
-            show_default=False,
         ),
     ] = None,
     power: Annotated[
@@ -108,7 +104,6 @@ def plan(
             metavar="N",
             help="With --confidence: the most samples that a model can give. For models that are "
             "files: the rows of the shortest.",
-            show_default=False,
         ),
     ] = None,
     reference: Reference = None,
@@ -125,7 +120,7 @@ def plan(
     with that probability.
     """
     from genbounds.cli._inputs import choose_metric
-    from genbounds.cli._models import OPTIONS, Models, metric_options, reference_first
+    from genbounds.cli._models import OPTIONS, Models, metric_options, reference_and_models
     from genbounds.cli._options import renamed
     from genbounds.decisions import Plan, check_targets, plan_from
     from genbounds.report import plan_page, selection_plan_page
@@ -147,9 +142,8 @@ def plan(
             check_power(power)
     chosen = metric_options(spec, options)
     counts = [1, 2] if confidence is None else []
-    paths = reference_first(files, reference, spec, counts, least=2)
-    referenced = reference is not None or spec.reference == "required"
-    read = Models.read(paths, spec, reading, out=output.out, referenced=referenced, options=chosen)
+    real, pilots = reference_and_models(files, reference, spec, counts, least=2)
+    read = Models.read(real, pilots, spec, reading, out=output.out, options=chosen)
     pilot = {"pilot": next(iter(read.models.values())).path}
     found: Plan | SelectionPlan
     with renamed(pilot), read.named():

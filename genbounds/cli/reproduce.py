@@ -31,18 +31,13 @@ def reproduce(
             metavar="FILE",
             help="Features of the real data (the reference) and of the model, in this order, as "
             "for `genbounds score`; statistics (.npz with mu, sigma and n) will do.",
-            show_default=False,
         ),
     ],
     *,
-    n: Annotated[
-        int, typer.Option("--n", metavar="N", help="Rows that they generated.", show_default=False)
-    ],
+    n: Annotated[int, typer.Option("--n", metavar="N", help="Rows that they generated.")],
     published: Annotated[
         float | None,
-        typer.Option(
-            "--published", metavar="V", help="The distance they printed.", show_default=False
-        ),
+        typer.Option("--published", metavar="V", help="The distance they printed."),
     ] = None,
     published_reference_n: Annotated[
         int | None,
@@ -72,17 +67,17 @@ def reproduce(
     not.
     """
     from genbounds.cli._inputs import choose_metric
-    from genbounds.cli._models import OPTIONS, Models, reference_first
+    from genbounds.cli._models import OPTIONS, Models, reference_and_models
     from genbounds.cli._options import option_names, renamed
     from genbounds.decisions import reproduction
     from genbounds.report import reproduction_page
 
     spec = choose_metric("fd", logits=reading.logits)
-    paths = reference_first(files, None, spec, [1])
-    read = Models.read(paths, spec, reading, out=output.out, referenced=True)
+    real, models = reference_and_models(files, None, spec, [1])
+    read = Models.read(real, models, spec, reading, out=output.out)
     (model,) = read.models.values()
     own = option_names("n", "published", "published_reference_n", "training_sd")
-    with renamed({**OPTIONS, **own, "fake": model.path, "real": paths[0]}):
+    with renamed({**OPTIONS, **own, "fake": model.path, "real": files[0]}):
         found = reproduction(
             model.sample,
             read.real,

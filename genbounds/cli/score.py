@@ -20,8 +20,8 @@ from genbounds.cli._options import (
     Reference,
     SharesReading,
     Verbose,
+    choice,
     every_metric,
-    offer,
 )
 from genbounds.cli._terminal import keep, print_remarks, print_table, progress, say
 
@@ -56,7 +56,6 @@ def score(
             ".safetensors, .pt or .parquet; for fd also statistics (.npz with mu, sigma and n); "
             "with --encoder also folders and archives of images, or texts. For is, vendi, rke and "
             "mean every file is a model; is takes class probabilities, mean one column of values.",
-            show_default=False,
         ),
     ],
     *,
@@ -64,10 +63,9 @@ def score(
     metric: Metric = "fd",
     estimator: Annotated[
         str,
-        typer.Option(
+        choice(
             "--estimator",
-            metavar=ESTIMATORS,
-            autocompletion=offer(ESTIMATORS),
+            ESTIMATORS,
             help="debiased: the bias is removed; plugin: the usual, biased number; infinity: FID∞ "
             "or IS∞ as published.",
         ),
@@ -83,7 +81,6 @@ def score(
             help="Array of the files that says which class each row is of: the fd of every class, "
             "worst first, all intervals together at --level; 'folders': each sub-folder of images "
             "is a class.",
-            show_default=False,
         ),
     ] = None,
     images: Annotated[
@@ -114,7 +111,7 @@ def score(
     """
     from genbounds.cli._by_class import by_class, check_by_class
     from genbounds.cli._inputs import choose_metric
-    from genbounds.cli._models import Models, metric_options, reference_first
+    from genbounds.cli._models import Models, metric_options, reference_and_models
     from genbounds.cli._pictures import check_images
     from genbounds.validation import check_choice, check_open_unit
 
@@ -123,17 +120,16 @@ def score(
     check_open_unit("--level", level)
     check_choice("--estimator", estimator, spec.estimators)
     chosen = metric_options(spec, options)
-    paths = reference_first(files, reference, spec)
-    referenced = reference is not None or spec.reference == "required"
+    real, models = reference_and_models(files, reference, spec)
     if by is not None:
         check_by_class(spec, estimator=estimator, convergence=convergence)
-        check_images(images, out, files=len(paths))
+        check_images(images, out, files=len(models) + (real is not None))
     if convergence and out is None and not output.as_json:
         raise InputError("is for the page and the JSON: add --out or --json.", "--convergence")
     if images and by is None:
         raise InputError("is for the page by class: add --by.", "--images")
     reading = replace(reading, by=by)
-    read = Models.read(paths, spec, reading, out=out, referenced=referenced, options=chosen)
+    read = Models.read(real, models, spec, reading, out=out, options=chosen)
     if by is not None:
         return by_class(read, level=level, images=images, out=out, verbose=verbose)
     run = Run(read=read, estimator=estimator, level=level, warnings=list(read.warnings))

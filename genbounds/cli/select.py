@@ -20,6 +20,7 @@ from genbounds.cli._options import (
     ScoreReading,
     Seed,
     Verbose,
+    choice,
     growing_metrics,
     offer,
     option_names,
@@ -68,7 +69,6 @@ def select(
             "file per model: features, or for is class probabilities; rows are drawn at "
             "random, each once. Or a live model module:function, a function of (n, rng) that "
             "returns n new rows; with --encoder, n images or texts.",
-            show_default=False,
         ),
     ],
     *,
@@ -79,15 +79,13 @@ def select(
             metavar="REFERENCE",
             help="Features of the real data, for fd also statistics; vendi and rke take their "
             "bandwidth from them, is and mean need none.",
-            show_default=False,
         ),
     ] = None,
     target: Annotated[
         str,
-        typer.Option(
+        choice(
             "--target",
-            metavar="best|mixture",
-            autocompletion=offer("best|mixture"),
+            "best|mixture",
             help="best: the best model; mixture: shares of models whose score is at most "
             "--tolerance from that of the best mixture (fd, kid, cmmd, kad, energy, rke).",
         ),
@@ -111,7 +109,6 @@ def select(
             help="Option of the policy, such as constants=printed, kappa=1.6, threshold=none, "
             "burn_in=50 or refresh=0 of fd-ucb; may be repeated. All of them: the documentation of "
             "its class, gb.select.FdUcb and so on.",
-            show_default=False,
         ),
     ] = None,
     metric: Metric = "fd",
@@ -126,7 +123,6 @@ def select(
             "--budget",
             metavar="N",
             help="Largest number of samples in total (with --cost: the most that they may cost).",
-            show_default=False,
         ),
     ] = None,
     top: Annotated[
@@ -147,7 +143,6 @@ def select(
             "--cost",
             metavar="NAME=C",
             help="Cost of one sample of this model, where it is not 1; may be repeated.",
-            show_default=False,
         ),
     ] = None,
     contexts: Annotated[
@@ -158,7 +153,6 @@ def select(
             help="Array of the files that says which kind of prompt each row belongs to: a winner "
             "for each kind, all of them right together at --confidence; 'folders': each sub-folder "
             "of images is a kind.",
-            show_default=False,
         ),
     ] = None,
     record: Annotated[
@@ -168,7 +162,6 @@ def select(
             metavar="DIR",
             help="Folder that keeps all samples drawn: the same command goes on from them after "
             "an interruption, also with a larger budget or more models behind the others.",
-            show_default=False,
         ),
     ] = None,
     first_look: Annotated[
@@ -178,7 +171,6 @@ def select(
             metavar="N",
             help="Samples from which on a model is scored: more where rare samples matter. By "
             "default as few as the metric allows.",
-            show_default=False,
         ),
     ] = None,
     seed: Seed = 0,

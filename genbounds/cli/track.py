@@ -48,7 +48,6 @@ def track(
             help="Features of the real data (the reference), then one file per checkpoint with "
             "its step in the name, as in step-1000.npy. For is, vendi, rke and mean every file "
             "is a checkpoint. Formats as for score.",
-            show_default=False,
         ),
     ],
     *,
@@ -76,7 +75,6 @@ def track(
             "--min-delta",
             metavar="D",
             help="Call it a plateau only if no improvement larger than this can have been missed.",
-            show_default=False,
         ),
     ] = None,
     fresh: Annotated[
@@ -85,7 +83,6 @@ def track(
             "--fresh",
             metavar="FILE",
             help="Samples that the kept checkpoint generated anew: its score is taken from them.",
-            show_default=False,
         ),
     ] = None,
     options: MetricOptions,
@@ -100,7 +97,7 @@ def track(
     wrongly called improved or collapsed.
     """
     from genbounds.cli._inputs import choose_metric
-    from genbounds.cli._models import Models, metric_options, reference_first
+    from genbounds.cli._models import Models, metric_options, reference_and_models
     from genbounds.decisions import track_estimates
     from genbounds.report import track_page
     from genbounds.validation import check_open_unit
@@ -108,17 +105,15 @@ def track(
     spec = choose_metric(metric, logits=reading.logits)
     check_open_unit("--level", level)
     chosen = metric_options(spec, options)
-    paths = reference_first(files, reference, spec)
-    referenced = reference is not None or spec.reference == "required"
-    before, checkpoints = paths[:referenced], paths[referenced:]
-    if reference is None and referenced:
-        _check_reference(before[0], checkpoints)
+    real, checkpoints = reference_and_models(files, reference, spec)
+    if reference is None and real is not None:
+        _check_reference(real, checkpoints)
     steps = steps_of(checkpoints)
     # The shell sorts step-1000 before step-200.
     checkpoints.sort(key=lambda path: steps[path])
     keep(output.out, {}, complete=False)
-    every = [*before, *checkpoints, *([] if fresh is None else [fresh])]
-    read = Models.read(every, spec, reading, out=output.out, referenced=referenced, options=chosen)
+    models = checkpoints if fresh is None else [*checkpoints, fresh]
+    read = Models.read(real, models, spec, reading, out=output.out, options=chosen)
     names = list(read.models)
     by_step = {steps[path]: name for path, name in zip(checkpoints, names, strict=False)}
     with read.named():
