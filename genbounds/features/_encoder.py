@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from numpy.typing import NDArray
@@ -64,3 +65,27 @@ class Encoder(Protocol):
     def encode(self, batch: Sequence[Any]) -> NDArray[Any]:
         """Return the features, shape (len(batch), d), of prepared items."""
         ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FunctionEncoder:
+    """An `Encoder` made of functions.
+
+    Attributes
+    ----------
+    encode : callable
+        From prepared items to features (n, d).
+    takes, description
+        As of any `Encoder`.
+    preprocessing : callable or None
+        What prepares one item; None: it is taken as it is.
+    """
+
+    encode: Callable[[Sequence[Any]], NDArray[Any]]
+    takes: Kind | None
+    description: Mapping[str, str]
+    preprocessing: Callable[[Any], Any] | None = None
+
+    def prepare(self, item: Any) -> Any:
+        """Prepare one item."""
+        return item if self.preprocessing is None else self.preprocessing(item)

@@ -52,15 +52,15 @@ def opened(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
             if not _is_empty(file):
                 what = "is not a file on a disk: save what it holds to one first"
             raise InputError(f"{shown}: {what}.")
-        before = _state(status)
+        before = state_of(status)
         try:
             yield file
         except Exception as error:
-            if _state(os.fstat(file.fileno())) != before:
-                raise _changed(shown) from error
+            if state_of(os.fstat(file.fileno())) != before:
+                raise changed(shown) from error
             raise
-        if _state(os.fstat(file.fileno())) != before:
-            raise _changed(shown)
+        if state_of(os.fstat(file.fileno())) != before:
+            raise changed(shown)
 
 
 def _is_empty(file: IO[bytes]) -> bool:
@@ -89,11 +89,13 @@ def open_at_once(path: str | os.PathLike[str]) -> IO[bytes]:
         raise
 
 
-def _state(status: os.stat_result) -> tuple[int, int]:
-    return status.st_size, status.st_mtime_ns
+def state_of(status: os.stat_result) -> tuple[int, ...]:
+    """Return which file this is, and what a change of it changes."""
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
-def _changed(shown: str) -> InputError:
+def changed(shown: str) -> InputError:
+    """Return the error of a file that is not what it was."""
     return InputError(
         f"{shown}: was changed while it was read: wait until it is written, then run this again."
     )

@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import math
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -188,29 +189,26 @@ def read_header(path: Paths) -> Header:
     InputError
         As `read_metadata`.
     """
-    endings = {ending_of(one) for one in _files(path)}
+    files: Any = shards_of(path) or [path]
+    endings = {ending_of(one) for one in files}
     if endings & set(WITHOUT_HEADER):
-        return Header(read_metadata(path), None, False)
+        for one in files:
+            with opened(one):
+                pass
+        return Header({}, None, False)
+    shape, images = None, False
     with contents_of(path) as contents:
-        shape = _or_none(_shape, contents)
-        images = shape is None and endings <= {".npy", ".npz"}
-        images = images and _or_none(_images, contents) is not None
+        # Where a file holds something else, whoever reads it says so.
+        with suppress(InputError):
+            features = contents.features
+            if features is not None:
+                shape = features.shape[0], features.shape[1]
+            else:
+                shape = 0, (contents.arrays["mu"]().shape or (0,))[-1]
+        if shape is None and endings <= {".npy", ".npz"}:
+            with suppress(InputError):
+                images = bool(_images(contents).shape)
         return Header(contents.origin, shape, images)
-
-
-def _or_none(read: Callable[[Contents], Any], contents: Contents) -> Any:
-    """Return nothing where a file holds something else: whoever reads it says so."""
-    try:
-        return read(contents)
-    except InputError:
-        return None
-
-
-def _shape(contents: Contents) -> tuple[int, int]:
-    features = contents.features
-    if features is None:
-        return 0, (contents.arrays["mu"]().shape or (0,))[-1]
-    return features.shape[0], features.shape[1]
 
 
 def label_arrays(path: Paths, n: int) -> dict[str, NDArray[Any]]:
@@ -228,10 +226,10 @@ def label_arrays(path: Paths, n: int) -> dict[str, NDArray[Any]]:
                 found[name] = label_array(contents, name, n)
             except InputError as error:
                 _log.warning("%s It is not kept.", error)
-        if "labels" not in found and "arr_1" in contents.arrays and _or_none(_images, contents):
-            # guided-diffusion's samplers: the class of each image.
-            if (classes := _or_none(lambda it: label_array(it, "arr_1", n), contents)) is not None:
-                found["labels"] = classes
+        if "labels" not in found and "arr_1" in contents.arrays:
+            with suppress(InputError):  # guided-diffusion's samplers: the class of each image
+                _images(contents)
+                found["labels"] = label_array(contents, "arr_1", n)
     return found
 
 
@@ -284,12 +282,6 @@ def image_count(path: Path) -> int:
         return _images(contents).shape[0]
 
 
-def _files(path: Paths) -> Sequence[Path]:
-    """Return the files that are named."""
-    shards = shards_of(path)
-    return [path] if shards is None else shards  # type: ignore[list-item]
-
-
 def _images(contents: Contents) -> Stored:
     shown = contents.shown
     found = [key for key in FEATURE_KEYS if key in contents.arrays]
@@ -334,11 +326,4 @@ def read_metadata(path: Paths) -> dict[str, str]:
     InputError
         If the file is missing, unreadable, damaged or of another format; of several as `read`.
     """
-    files = _files(path)
-    if any(ending_of(one) in WITHOUT_HEADER for one in files):
-        for one in files:
-            with opened(one):
-                pass
-        return {}
-    with contents_of(path) as contents:
-        return contents.origin
+    return read_header(path).origin

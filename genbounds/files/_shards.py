@@ -19,7 +19,7 @@ from genbounds._text import display
 from genbounds.files._bomb import check_bomb
 from genbounds.files._content import FEATURE_KEYS, LABEL_KEYS, Contents, Stored, label_array
 from genbounds.files._npy import npy_contents, npz_contents
-from genbounds.files._opened import ending_of, naming_damage, opened
+from genbounds.files._opened import changed, ending_of, naming_damage, opened, state_of
 from genbounds.files._parquet import parquet_contents
 from genbounds.files._part import Part, part_order
 from genbounds.files._pt import torch_contents
@@ -107,7 +107,7 @@ class Shard:
             names = contents.arrays.keys() - set(contents.columns) - set(FEATURE_KEYS)
             return cls(
                 path=path,
-                state=_state(path),
+                state=state_of(os.stat(path)),
                 packed=contents.packed,
                 shape=stored.shape,
                 dtype=stored.dtype,
@@ -124,11 +124,8 @@ class Shard:
     def opened(self) -> Iterator[Contents]:
         """Open it once more; refuse it if it is not the same file any more."""
         with _contents_of_file(self.path) as contents:
-            if _state(self.path) != self.state:
-                raise InputError(
-                    f"{self.shown}: was changed while it was read: wait until it is written, then "
-                    "run this again."
-                )
+            if state_of(os.stat(self.path)) != self.state:
+                raise changed(self.shown)
             yield contents
 
     def features(self) -> Iterator[bytes]:
@@ -153,11 +150,6 @@ class Shard:
         """Read an array of labels."""
         with self.opened() as contents:
             return label_array(contents, name, self.shape[0])
-
-
-def _state(path: Path) -> tuple[int, ...]:
-    status = os.stat(path)
-    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def shards_of(path: object) -> Sequence[Path] | None:

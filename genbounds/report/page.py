@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from genbounds._text import number
 from genbounds.files import atomic_write, display
 from genbounds.report.blocks import Block, Cell, Code, Facts, Link, Name, Tag
+from genbounds.report.figures._formula import formula
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -103,15 +104,21 @@ def write_page(path: str | os.PathLike[str], page: Page) -> None:
 @cache
 def _environment() -> Environment:
     from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
 
+    loader = PackageLoader("genbounds.report")
     environment = Environment(
-        loader=PackageLoader("genbounds.report"),
+        loader=loader,
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         finalize=_printable,
     )
+    # Style and script are texts, no templates.
+    environment.globals |= {
+        name: Markup(loader.get_source(environment, f"page.{name}")[0]) for name in ("css", "js")
+    }
     environment.filters |= {
         "cell": _cell,
         "sort_key": _sort_key,
@@ -120,8 +127,7 @@ def _environment() -> Environment:
         "code": lambda name: _cell(Code(display(name, limit=60))),
         "long": lambda cell: isinstance(cell, str) and len(cell) > 30,
         "kind": lambda block: type(block).__name__,
-        "svg": _trusted,
-        "formula": _formula,
+        "formula": formula,
         "base64": _base64,
     }
     return environment
@@ -181,20 +187,6 @@ def _value(found: re.Match[str]) -> float:
     digits = "".join((found["digits"] or "1").split())
     exponent = (found["exponent"] or "0").translate(FROM_SUPERSCRIPT)
     return float(f"{digits.replace(MINUS, '-')}e{exponent}")
-
-
-def _trusted(svg: str) -> Markup:
-    """Pass a drawing of ours on as mark-up: its texts were escaped when it was drawn."""
-    from markupsafe import Markup
-
-    return Markup(svg)
-
-
-def _formula(latex: str) -> Markup | None:
-    from genbounds.report.figures import formula
-
-    svg = formula(latex)
-    return None if svg is None else _trusted(svg)
 
 
 def _base64(data: bytes) -> str:

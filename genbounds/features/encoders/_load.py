@@ -19,7 +19,7 @@ from genbounds.features.encoders._inception import (
 )
 from genbounds.features.encoders._onnx import onnx_encoder
 from genbounds.features.encoders._open_clip import open_clip_encoder, open_clip_weights
-from genbounds.features.encoders._python import NoEncoder, python_encoder
+from genbounds.features.encoders._python import no_encoder, python_encoder
 from genbounds.features.encoders._request import PRECISIONS, Request
 from genbounds.features.encoders._sentences import sentence_encoder
 from genbounds.features.encoders._timm import timm_encoder, timm_weights
@@ -110,7 +110,7 @@ def load_encoder(
     """
     check_choice("precision", precision, PRECISIONS)
     if name == "none":
-        return NoEncoder()
+        return no_encoder()
     family, model, own = _parsed(name)
     request = Request(
         name=f"{family}:{model}",

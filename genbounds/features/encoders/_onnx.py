@@ -3,37 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds.features._encoder import Encoder, Kind
-from genbounds.features._preprocessing import Preprocessing, stack_images
+from genbounds.features._encoder import Encoder, FunctionEncoder
+from genbounds.features._preprocessing import stack_images
 from genbounds.features.encoders._onnx_files import model_digest
 from genbounds.features.encoders._request import Request
 from genbounds.features.encoders._weights import library, versions
 from genbounds.files import display
 from genbounds.validation import InputError
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _OnnxEncoder:
-    session: Any
-    input: str
-    output: str
-    preprocessing: Preprocessing
-    description: dict[str, str]
-    takes: Kind | None = "images"
-
-    def prepare(self, item: Any) -> Any:
-        return self.preprocessing(item)
-
-    def encode(self, batch: Sequence[Any]) -> NDArray[Any]:
-        features = self.session.run([self.output], {self.input: stack_images(batch)})[0]
-        return np.asarray(features).reshape(len(batch), -1)
 
 
 def onnx_encoder(request: Request) -> Encoder:
@@ -73,10 +55,15 @@ def onnx_encoder(request: Request) -> Encoder:
         if isinstance(side, int)
     }
     preprocessing = request.preprocessing(**known)
-    return _OnnxEncoder(
-        session=session,
-        input=first.name,
-        output=session.get_outputs()[0].name,
+    output = session.get_outputs()[0].name
+
+    def encode(batch: Sequence[Any]) -> NDArray[Any]:
+        features = session.run([output], {first.name: stack_images(batch)})[0]
+        return np.asarray(features).reshape(len(batch), -1)
+
+    return FunctionEncoder(
+        encode=encode,
+        takes="images",
         preprocessing=preprocessing,
         description={
             "encoder": f"onnx:{path.name}",

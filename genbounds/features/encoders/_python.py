@@ -5,15 +5,15 @@ from __future__ import annotations
 import hashlib
 import inspect
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds.features._encoder import Encoder, Kind, evaluating
+from genbounds.features._encoder import Encoder, FunctionEncoder, evaluating
 from genbounds.features._entry_point import entry_point
 from genbounds.features._preprocessing import Preprocessing, rgb, stack_images
 from genbounds.features.encoders._request import Request
@@ -22,19 +22,10 @@ from genbounds.files import display
 from genbounds.validation import InputError, as_numpy
 
 
-@dataclass(frozen=True, slots=True)
-class NoEncoder:
-    """Passes rows on that are features already."""
+def no_encoder() -> Encoder:
+    """Make what passes rows on that are features already."""
 
-    takes: Kind | None = "rows"
-    description: Mapping[str, str] = field(default_factory=dict)
-
-    def prepare(self, item: Any) -> Any:
-        """Leave a row alone."""
-        return item
-
-    def encode(self, batch: Sequence[Any]) -> NDArray[Any]:
-        """Stack rows."""
+    def stacked(batch: Sequence[Any]) -> NDArray[Any]:
         widths = list(dict.fromkeys(len(row) for row in batch))
         if len(widths) > 1:
             raise InputError(
@@ -43,25 +34,7 @@ class NoEncoder:
             )
         return np.stack(batch)
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _PythonEncoder:
-    """A function of a list of items, or of one array of preprocessed images."""
-
-    function: Callable[[Any], Any]
-    preprocessing: Preprocessing | None
-    takes: Kind | None
-    description: dict[str, str]
-
-    def prepare(self, item: Any) -> Any:
-        if self.preprocessing is not None:
-            return self.preprocessing(item)
-        return rgb(item) if _is_picture(item) else item
-
-    def encode(self, batch: Sequence[Any]) -> NDArray[Any]:
-        given: Any = list(batch) if self.preprocessing is None else stack_images(batch)
-        with evaluating(self.function):
-            return as_numpy("features", self.function(given))
+    return FunctionEncoder(encode=stacked, takes="rows", description={})
 
 
 def python_encoder(request: Request) -> Encoder:
@@ -81,9 +54,15 @@ def python_encoder(request: Request) -> Encoder:
         preprocessing = request.preprocessing(**defaults)
         request = replace(request, overrides={})  # they are used
     request.without_options(of="a Python function")
-    return _PythonEncoder(
-        function=target,
-        preprocessing=preprocessing,
+
+    def encode(batch: Sequence[Any]) -> NDArray[Any]:
+        given: Any = list(batch) if preprocessing is None else stack_images(batch)
+        with evaluating(target):
+            return as_numpy("features", target(given))
+
+    return FunctionEncoder(
+        encode=encode,
+        preprocessing=preprocessing or _decoded,
         takes="images" if preprocessing is not None else None,
         description={
             "encoder": request.name,
@@ -110,10 +89,12 @@ def _source_digest(target: Any) -> str:
     return f"source sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 
 
-def _is_picture(item: Any) -> bool:
-    """Whether an item is to be decoded: a Pillow image, or a grey one as an array."""
+def _decoded(item: Any) -> Any:
+    """Decode a Pillow image, or a grey one that is an array; leave everything else as it is."""
     from PIL import Image
 
     if isinstance(item, np.ndarray):
-        return item.dtype == np.uint8 and (item.ndim == 2 or item.shape[2:] == (1,))
-    return isinstance(item, Image.Image)
+        picture = item.dtype == np.uint8 and (item.ndim == 2 or item.shape[2:] == (1,))
+    else:
+        picture = isinstance(item, Image.Image)
+    return rgb(item) if picture else item

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds.features._encoder import Encoder, Kind
+from genbounds.features._encoder import Encoder, FunctionEncoder
 from genbounds.features.encoders._request import Request
 from genbounds.features.encoders._weights import (
     Weights,
@@ -22,25 +21,6 @@ from genbounds.features.encoders._weights import (
 )
 from genbounds.files import display
 from genbounds.validation import InputError
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _SentenceEncoder:
-    model: Any
-    description: dict[str, str]
-    takes: Kind | None = "texts"
-
-    def prepare(self, item: Any) -> Any:
-        return item
-
-    def encode(self, batch: Sequence[Any]) -> NDArray[Any]:
-        vectors = self.model.encode(
-            list(batch),
-            batch_size=len(batch),
-            convert_to_numpy=True,
-            show_progress_bar=False,
-        )
-        return np.asarray(vectors)
 
 
 def sentence_encoder(request: Request) -> Encoder:
@@ -69,8 +49,15 @@ def sentence_encoder(request: Request) -> Encoder:
         raise InputError(
             f"{display(folder)}: is not a model of sentence-transformers ({display(error)})."
         ) from error
-    return _SentenceEncoder(
-        model=model,
+
+    def encode(batch: Sequence[Any]) -> NDArray[Any]:
+        texts, n = list(batch), len(batch)
+        vectors = model.encode(texts, batch_size=n, convert_to_numpy=True, show_progress_bar=False)
+        return np.asarray(vectors)
+
+    return FunctionEncoder(
+        encode=encode,
+        takes="texts",
         description={
             "encoder": f"sentence-transformers:{Path(request.model).name}",
             "weights": file_digest(folder),

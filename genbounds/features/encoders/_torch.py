@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 from zipfile import is_zipfile
@@ -15,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genbounds._process import silenced
-from genbounds.features._encoder import Kind, evaluating
-from genbounds.features._preprocessing import Preprocessing, stack_images
+from genbounds.features._encoder import Encoder, FunctionEncoder, evaluating
+from genbounds.features._preprocessing import stack_images
 from genbounds.features.encoders._request import SEED, Request
 from genbounds.features.encoders._weights import library, versions
 from genbounds.files import display
@@ -35,58 +34,38 @@ class Pixels(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TorchEncoder:
-    """A network of images (n, c, h, w) that returns features (n, d)."""
+def _encoded(
+    network: Any, images: NDArray[np.float32], name: str, request: Request
+) -> NDArray[Any]:
+    """Run a network on images (n, c, h, w); features (n, d) are float32 at every precision."""
+    import torch
 
-    network: Callable[[Any], Any]
-    preprocessing: Preprocessing | Pixels
-    device: str
-    precision: str
-    description: dict[str, str]
-    takes: Kind | None = "images"
-
-    def prepare(self, item: Any) -> Any:
-        """Resize and normalise."""
-        return self.preprocessing(item)
-
-    def encode(self, batch: Sequence[Any]) -> NDArray[Any]:
-        """Run the network; features are float32 at every precision."""
-        import torch
-
-        images = torch.from_numpy(stack_images(batch)).to(self.device)
-        mixed = torch.autocast(
-            torch.device(self.device).type,
-            dtype=getattr(torch, self.precision),
-            enabled=self.precision != "float32",
+    mixed = torch.autocast(
+        torch.device(request.device).type,
+        dtype=getattr(torch, request.precision),
+        enabled=request.precision != "float32",
+    )
+    try:
+        with torch.inference_mode(), mixed, evaluating(network):
+            features = network(torch.from_numpy(images).to(request.device))
+    except torch.OutOfMemoryError as error:
+        raise InputError(
+            f"{request.device}: not enough memory for {len(images)} images at once: "
+            "give a smaller --batch."
+        ) from error
+    if not isinstance(features, torch.Tensor):
+        raise InputError(
+            f"{name} returns a {type(features).__name__} instead of one tensor (n, d): "
+            "wrap the network."
         )
-        try:
-            with torch.inference_mode(), mixed, evaluating(self.network):
-                features = self.network(images)
-        except torch.OutOfMemoryError as error:
-            raise InputError(
-                f"{self.device}: not enough memory for {len(batch)} images at once: "
-                "give a smaller --batch."
-            ) from error
-        return self._rows(features)
-
-    def _rows(self, features: Any) -> NDArray[Any]:
-        import torch
-
-        name = self.description["encoder"]
-        if not isinstance(features, torch.Tensor):
-            raise InputError(
-                f"{name} returns a {type(features).__name__} instead of one tensor (n, d): "
-                "wrap the network."
-            )
-        if features.ndim > 2 and math.prod(features.shape[2:]) == 1:
-            features = features.flatten(1)
-        if features.ndim != 2:
-            raise InputError(
-                f"{name} returns shape {tuple(features.shape)}: features need shape (n, d): "
-                "take a layer after the pooling."
-            )
-        return np.asarray(features.float().cpu().numpy())
+    if features.ndim > 2 and math.prod(features.shape[2:]) == 1:
+        features = features.flatten(1)
+    if features.ndim != 2:
+        raise InputError(
+            f"{name} returns shape {tuple(features.shape)}: features need shape (n, d): "
+            "take a layer after the pooling."
+        )
+    return np.asarray(features.float().cpu().numpy())
 
 
 def torch_encoder(
@@ -98,7 +77,7 @@ def torch_encoder(
     weights: str | None = None,
     pixels: Pixels | None = None,
     **defaults: Any,
-) -> TorchEncoder:
+) -> Encoder:
     """Make an encoder of a network.
 
     Parameters
@@ -122,13 +101,13 @@ def torch_encoder(
         network = network.to(request.device).eval()
     except (RuntimeError, AssertionError) as error:  # no such device, or not enough memory there
         raise InputError(f"--device {request.device}: {display(error, limit=160)}") from error
-    return TorchEncoder(
-        network=network,
+    called = name or request.name
+    return FunctionEncoder(
+        encode=lambda batch: _encoded(network, stack_images(batch), called, request),
+        takes="images",
         preprocessing=preprocessing,
-        device=request.device,
-        precision=request.precision,
         description={
-            "encoder": name or request.name,
+            "encoder": called,
             "weights": weights or request.digest,
             "preprocessing": preprocessing.describe(),
             "precision": f"{request.precision} on {request.device.partition(':')[0]}",
