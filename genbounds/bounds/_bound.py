@@ -32,7 +32,8 @@ class Quantity:
     Attributes
     ----------
     name : str
-        Also the name under which an arm may know the exact distribution of the quantity.
+        Also that under which an arm may know its exact distribution; one of your own that has the
+        name of another in the catalogue is drawn.
     text : str
         One line of mathematics.
     function : callable
@@ -59,6 +60,13 @@ class Assumption:
 
     text: str
     predicate: Callable[[Facts, int, float], bool]
+
+    def met(self, facts: Facts, n: int, delta: float) -> bool:
+        """Whether `facts` meet it at `n` and `delta`; False where one that it takes is missing."""
+        try:
+            return bool(self.predicate(facts, n, delta))
+        except KeyError:
+            return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,7 +203,7 @@ class Bound:
         return tuple(
             assumption.text
             for assumption in self.assumptions
-            if not assumption.predicate(facts, n, delta)
+            if not assumption.met(facts, n, delta)
         )
 
     def _choose(self, names: tuple[str, ...], quantities: Facts) -> dict[str, Any]:

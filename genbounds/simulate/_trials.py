@@ -12,8 +12,9 @@ import numpy as np
 from numpy.random import SeedSequence
 
 from genbounds.bounds import Bound
+from genbounds.bounds._catalog import borrows_name
 from genbounds.simulate.arms._arm import SyntheticArm
-from genbounds.validation import Float
+from genbounds.validation import Float, InputError
 
 # Numbers held at once by one chunk: 2²² doubles are 32 MiB.
 _CHUNK_SIZE = 2**22
@@ -67,6 +68,11 @@ def run_chunk(
     rng = np.random.default_rng(seeds)
     quantities = dict(arm.facts) | arm.statistics(bound.needs, n, replications, rng) | {"n": n}
     error = as_rows(bound.error(**quantities), replications)
+    if np.isnan(error).any():
+        raise InputError(
+            f"`{bound.id}` bounds a quantity that is NaN at n = {n}: say in an assumption, such as "
+            "n ≥ 2, where it exists."
+        )
     most = as_rows(bound.most(**quantities), replications)
     largest = error.max(axis=1)
     misses, widths, quantiles, trivial = [], [], [], []
@@ -129,8 +135,9 @@ def exact_misses(
     can list the outcomes; None where neither is so.
     """
     facts: dict[str, Any] = dict(arm.facts) | {"n": n}
-    if {*bound.width_needs} <= facts.keys() | {"delta"}:
-        name = bound.quantity.name
+    name = bound.quantity.name
+    known = not borrows_name(bound.quantity)
+    if known and {*bound.width_needs} <= facts.keys() | {"delta"}:
         widths = [bound.width(**facts, delta=delta) for delta in deltas]
         tails = [arm.tail(name, n, float(width)) if width.ndim == 0 else None for width in widths]
         if None not in tails:

@@ -18,7 +18,7 @@ import pytest
 from scipy import stats
 
 from genbounds import InputError
-from genbounds.bounds import Quantity, catalog
+from genbounds.bounds import Assumption, Bound, Quantity, catalog
 from genbounds.simulate import audit
 
 BOUNDS = catalog()
@@ -301,6 +301,62 @@ def test_a_width_beyond_the_range_is_vacuous():
         limit=Quantity(name="unit", text="1", function=unit),
     )
     assert verdict(bound.id, catalogue={bound.id: bound}).verdict == "vacuous"
+
+
+def deviation(sample_mean, mean):
+    return np.abs(sample_mean - mean)
+
+
+def ten_deviations(sample_mean, mean):
+    return 10.0 * np.abs(sample_mean - mean)
+
+
+def hoeffding(constants, n, delta):
+    return np.sqrt(0.5 * np.log(2.0 / delta) / n)
+
+
+def chebyshev(constants, n, delta, variance):
+    return np.sqrt(variance / (n * delta))
+
+
+def of_gaussian(facts, n, delta):
+    return "gaussian" in facts["families"]
+
+
+def own_bound(setting, function, width, **rest):
+    """Return a bound whose quantity has the name of another one in the catalogue."""
+    own = Quantity(name="mean-error", text="error", function=function)
+    texts = {"id": "me.own", "claim": "", "latex": "", "source": ""}
+    rest = {"constants": {}, **rest}
+    return Bound(**texts, setting=setting, quantity=own, width_function=width, **rest)
+
+
+@pytest.mark.parametrize(
+    ("bound", "expected"),
+    [
+        (own_bound("unit-interval", deviation, hoeffding), "upheld"),
+        (own_bound("gaussian-scalar", ten_deviations, chebyshev), "refuted"),
+        (
+            own_bound(
+                "gaussian-scalar",
+                deviation,
+                chebyshev,
+                assumptions=(Assumption(text="Gaussian", predicate=of_gaussian),),
+            ),
+            "upheld",
+        ),
+    ],
+)
+def test_a_quantity_of_ones_own_is_not_the_catalogues_of_that_name(bound, expected):
+    """Its units and exact tails were taken for it; false alarm 1e-6, power 1 - 1e-9 at n = 1."""
+    assert audit(catalogue={bound.id: bound}, quick=True)[bound.id].verdict == expected
+
+
+@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
+def test_a_quantity_that_does_not_exist_is_refused():
+    bound = own_bound("unit-interval", lambda sample_variance: sample_variance, hoeffding)
+    with pytest.raises(InputError, match="NaN at n = 1: say in an assumption"):
+        audit(catalogue={bound.id: bound}, quick=True)
 
 
 def test_report_has_the_public_form():

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from genbounds.bounds import Bound, catalog
+from genbounds.bounds._catalog import borrows_name
 from genbounds.simulate._spectra import EMBEDDING_NORMS, embedding_spectrum
 from genbounds.simulate.auditing._results import Check
 
@@ -103,7 +104,9 @@ def _generic(scale: float) -> dict[str, float]:
 def _scales(bound: Bound) -> _Rates | None:
     """How the bounded error scales; None unless the width takes generic quantities only."""
     generic = {*_GENERIC, "n", "delta"}
-    return _ERRORS.get(bound.quantity.name) if {*bound.width_needs} <= generic else None
+    if borrows_name(bound.quantity) or not {*bound.width_needs} <= generic:
+        return None
+    return _ERRORS.get(bound.quantity.name)
 
 
 def _units(bound: Bound) -> Iterator[Check]:
@@ -133,8 +136,7 @@ def _units(bound: Bound) -> Iterator[Check]:
 def _admits_scale(bound: Bound, scale: float) -> bool:
     """Whether no assumption that tiny features meet, such as ‖Σ‖ ≤ 1, fails at this scale."""
     return not any(
-        assumption.predicate(_generic(1e-6), 50, 0.05)
-        and not assumption.predicate(_generic(scale), 50, 0.05)
+        assumption.met(_generic(1e-6), 50, 0.05) and not assumption.met(_generic(scale), 50, 0.05)
         for assumption in bound.assumptions
     )
 
@@ -175,7 +177,7 @@ def _asks_for_gaussian(bound: Bound) -> bool:
     normal = {"d": 1, "mean": 0.0, "variance": 1.0, "families": {"gaussian"}}
     no_family = normal | {"families": set()}
     return any(
-        assumption.predicate(normal, 100, 0.5) and not assumption.predicate(no_family, 100, 0.5)
+        assumption.met(normal, 100, 0.5) and not assumption.met(no_family, 100, 0.5)
         for assumption in bound.assumptions
     )
 
@@ -183,8 +185,7 @@ def _asks_for_gaussian(bound: Bound) -> bool:
 def _admits_every_delta(bound: Bound) -> bool:
     """Whether no assumption, such as n ≥ … + log(·/δ), fails as δ → 0 at fixed n."""
     return not any(
-        assumption.predicate(_generic(1.0), 100, 0.5)
-        and not assumption.predicate(_generic(1.0), 100, 1e-300)
+        assumption.met(_generic(1.0), 100, 0.5) and not assumption.met(_generic(1.0), 100, 1e-300)
         for assumption in bound.assumptions
     )
 
