@@ -134,8 +134,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(error.__context__, BrokenPipeError):  # `head` has read enough of a help text
             return DONE
         raise
-    except Exception:  # of Python that the user named, or a mistake of ours
-        write_errors(*(display(line, limit=None) for line in _traceback()))
+    except Exception:  # of Python that the user named, or a mistake of ours; 1 would be an answer
+        import traceback
+
+        write_errors(*(display(line, limit=None) for line in traceback.format_exc().splitlines()))
         return BAD_INPUT
     return code if isinstance(code, int) else DONE
 
@@ -156,13 +158,6 @@ def _refuse_empty(arguments: Sequence[str]) -> None:
             option = argument[:-1] or before
             what = f"`{option}`" if option.startswith("-") else "an argument"
             raise InputError(f"{what} is empty: is a variable of the shell not set?")
-
-
-def _traceback() -> list[str]:
-    """Return the traceback of the current exception; status 1 would be a negative answer."""
-    import traceback
-
-    return traceback.format_exc().splitlines()
 
 
 def _one_line(error: Exception) -> str:

@@ -12,12 +12,13 @@ import textwrap
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, is_dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
 import typer
 from typer.core import TyperCommand
+from typer.models import OptionInfo
 
-from genbounds.cli._options import Output
+from genbounds.cli._options import Output, renamed
 from genbounds.cli._terminal import interruptible, keep, keep_page, print_json
 
 if TYPE_CHECKING:
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 
 NEGATIVE = 1
 """Exit status where the job ran and its answer is no."""
+
+NAMES_IN_FILES = ("groups", "strata", "seeds")
+"""Options that name an array of the files: an error about one is about the array."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,13 +146,21 @@ def command(
 
     def made(function: Callable[..., Answer]) -> Command:
         groups, parameters = _declared(function)
+        # Of an argument of the library that an option carries, errors are about the option.
+        declared = {each.name: get_args(each.annotation)[1] for each in parameters}
+        options = {
+            name: f"--{name.replace('_', '-')}"
+            for name, each in declared.items()
+            if isinstance(each, OptionInfo) and name not in NAMES_IN_FILES
+        }
 
         def run(**given: Any) -> None:
-            for name, (group, options) in groups.items():
-                given[name] = group(**{option: given.pop(option) for option in options})
+            for name, (group, members) in groups.items():
+                given[name] = group(**{member: given.pop(member) for member in members})
             output: Output = given["output"]
             with interruptible(advice):
-                answer = function(**given)
+                with renamed(options):
+                    answer = function(**given)
                 keep(output.out, answer.document)
                 if output.out is not None and answer.page is not None:
                     keep_page(output.out, answer.page())

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genbounds._text import quoted, said_by
-from genbounds.cli._options import Encoding, Reading, option_names, renamed
+from genbounds.cli._options import Encoding, Reading
 from genbounds.cli._plausible import check_widths, probabilities, suspicions
 from genbounds.cli._terminal import complain, progress, tidy
 from genbounds.features import entry_point, is_entry_point, is_media, media_kind
@@ -435,7 +435,7 @@ def chosen_encoder(
         return None
     from genbounds.features import download, load_encoder
 
-    with renamed(option_names("encoder", "weights", "precision", *(preprocessing or ()))), tidy():
+    with tidy():
         if wanted.download:
             if wanted.weights is not None:
                 raise InputError("names weights: leave it or --download out.", argument="--weights")

@@ -10,7 +10,8 @@ from typing import Any
 
 from genbounds._text import display, listed, shown
 from genbounds.cli._inputs import Input, load, open_encoder
-from genbounds.cli._options import KernelOptions, Reading, option_names, renamed
+from genbounds.cli._options import KernelOptions, Reading, renamed
+from genbounds.cli._terminal import progress
 from genbounds.estimators import (
     Estimate,
     MetricSpec,
@@ -26,13 +27,6 @@ from genbounds.validation import InputError
 
 SAMPLE_ARGUMENTS = ("fake", "probs", "x")
 """What the library calls the sample of one model."""
-
-OPTIONS = option_names(
-    "estimator", "kernel", "bandwidth", "order", "k", "level", "margin", "half_width", "gap",
-    "power", "looks", "patience", "min_delta", "folds", "metric", "seed", "confidence", "tolerance",
-    "limit",
-)  # fmt: skip
-"""Arguments of the library that options carry, and these."""
 
 
 def metric_options(spec: MetricSpec, given: KernelOptions) -> dict[str, Any]:
@@ -168,14 +162,24 @@ class Models:
         its file.
         """
         prepared = prepare_all(self.spec, self.samples, self.real, self.options)
-        found = estimate_each(self.spec, prepared, self.samples, estimator=estimator, done=done)
+        names = list(self.models)
+        with progress("scoring") as advance:
+
+            def scored(name: str, estimate: Estimate) -> None:
+                if done is not None:
+                    done(name, estimate)
+                advance(names.index(name) + 1, len(names), name)
+
+            found = estimate_each(
+                self.spec, prepared, self.samples, estimator=estimator, done=scored
+            )
         return {name: each.warned(*self.doubts(name)) for name, each in found.items()}, prepared
 
     @contextmanager
     def named(self, *only: str) -> Iterator[None]:
-        """Name the file or the option in an error; of all models, or of these `only`."""
+        """Name the file in an error; of all models, or of these `only`."""
         models = {name: self.models[name] for name in only} or self.models
-        names: dict[str, Path | str] = {**OPTIONS}
+        names: dict[str, Path | str] = {}
         if self.reference is not None:
             names |= dict.fromkeys(("real", "reference"), self.reference.path)
         if len(models) == 1:

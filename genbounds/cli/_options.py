@@ -381,8 +381,3 @@ def renamed(names: Mapping[str, Path | str]) -> Iterator[None]:
         if name is None:
             raise
         raise error.about(display(name)) from error
-
-
-def option_names(*names: str) -> dict[str, str]:
-    """Map arguments to the options that carry their values."""
-    return {name: f"--{name.replace('_', '-')}" for name in names}

@@ -117,8 +117,9 @@ def print_table(
 
     console = _console()
     cells = [[display(cell, limit=None) for cell in row] for row in rows]
-    least = [_longest_word([head, *column]) for head, *column in zip(columns, *cells, strict=True)]
-    wanted = [_longest([head, *column]) for head, *column in zip(columns, *cells, strict=True)]
+    texts = list(zip(columns, *cells, strict=True))
+    wanted = [_longest(column) for column in texts]
+    least = [_longest(" ".join(column).split(" ")) for column in texts]  # no word is broken
     room = console.width - GAP * (len(columns) - 1)
     if sum(wanted) > room and columns[0] not in (*numeric, *IDS):
         # Rather a shorter name than a broken interval, unless little were left of it.
@@ -126,7 +127,8 @@ def print_table(
         limit = limit if limit >= SHORT_NAME else max(room - sum(least[1:]), LEAST_NAME)
         names = _shortened([row[0] for row in cells], limit)
         cells = [[name, *row[1:]] for name, row in zip(names, cells, strict=True)]
-        least[0], wanted[0] = _longest_word([columns[0], *names]), _longest([columns[0], *names])
+        wanted[0] = _longest([columns[0], *names])
+        least[0] = _longest(" ".join((columns[0], *names)).split(" "))
     space = room - sum(least)
     with _reader_may_leave():
         if space < 0:
@@ -149,13 +151,6 @@ SHORT_NAME, LEAST_NAME = 20, 12
 
 IDS = ("Id", "Statement")
 """Heads of columns that hold what a person types: never shortened."""
-
-
-def _longest_word(texts: Sequence[str]) -> int:
-    """Columns of the terminal that the longest word takes, which is not to be broken."""
-    from rich.cells import cell_len
-
-    return max(cell_len(word) for text in texts for word in (text.split(" ") or [""]))
 
 
 def _longest(texts: Sequence[str]) -> int:

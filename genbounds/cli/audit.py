@@ -9,7 +9,7 @@ import typer
 
 from genbounds._text import display, number
 from genbounds.cli._command import Answer, command
-from genbounds.cli._options import Folder, Seed, choice, offer, option_names, renamed, statements
+from genbounds.cli._options import Folder, Seed, choice, offer, statements
 from genbounds.cli._statements import choose
 from genbounds.cli._terminal import interruptible, print_table, progress, say, tidy
 
@@ -109,7 +109,6 @@ def audit(
         interruptible(advice),
         tidy(),
         progress("audit") as advance,
-        renamed(option_names("replications", "seed", "jobs", "backend", "scheduler", "threads")),
     ):
         report = put_on_trial(
             ids,

@@ -11,7 +11,7 @@ import typer
 from genbounds._errors import InputError
 from genbounds._text import display, number
 from genbounds.cli._command import Answer, command
-from genbounds.cli._options import Encoding, Output, choice, option_names, renamed
+from genbounds.cli._options import Encoding, Output, choice, renamed
 from genbounds.cli._terminal import complain, progress, say, tidy
 
 if TYPE_CHECKING:
@@ -200,9 +200,7 @@ def features(
     preprocessing = {name: value for name, value in wanted.items() if value is not None}
     source = open_source(inputs, items=items, field=field)  # type: ignore[arg-type]
     encoder = _encoder(encoding, source, inputs[0], preprocessing)
-    names: dict[str, str | Path] = {**option_names("batch", "workers", "part")}
-    if source.kind == "rows" and len(inputs) == 1:
-        names["features"] = inputs[0]
+    names = {"features": inputs[0]} if source.kind == "rows" and len(inputs) == 1 else {}
     with tidy(), progress("encoding") as advance, renamed(names):
         result = extract(
             source,
@@ -235,17 +233,14 @@ def _encoder(
         raise InputError(
             f"`--{next(iter(preprocessing))}` is for images; {display(given)} holds {kind}."
         )
-    with renamed(option_names("precision")):
-        return chosen_encoder(wanted, preprocessing) or load_encoder(
-            "none", precision=wanted.precision
-        )
+    return chosen_encoder(wanted, preprocessing) or load_encoder("none", precision=wanted.precision)
 
 
 def _fetched(names: Iterable[str]) -> Answer:
     """Fetch the weights of some encoders; answer with their files."""
     from genbounds.features import download
 
-    with renamed(option_names("encoder")), tidy():
+    with tidy():
         files = {name: str(download(name)) for name in names}
     return Answer(document=dict(files), show=lambda: say("\n".join(map(display, files.values()))))
 

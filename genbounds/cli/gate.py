@@ -19,7 +19,6 @@ from genbounds.cli._options import (
     Verbose,
     choice,
     every_metric,
-    renamed,
 )
 from genbounds.cli._terminal import print_remarks, say
 
@@ -87,7 +86,7 @@ def gate(
     Exit status 0: it passes; 1: it fails, or the samples do not tell (--inconclusive).
     """
     from genbounds.cli._inputs import choose_metric
-    from genbounds.cli._models import OPTIONS, Models, metric_options, reference_and_models
+    from genbounds.cli._models import Models, metric_options, reference_and_models
     from genbounds.decisions import Margin, check_gate, decide
     from genbounds.report import gate_page
     from genbounds.validation import check_choice
@@ -96,9 +95,8 @@ def gate(
     check_choice("--inconclusive", inconclusive, INCONCLUSIVE.split("|"))
     chosen = metric_options(spec, options)
     real, pair = reference_and_models(files, reference, spec, [2])
-    with renamed(OPTIONS):
-        wanted = Margin.of(margin)
-        check_gate(wanted, level=level, equivalence=equivalence)
+    wanted = Margin.of(margin)
+    check_gate(wanted, level=level, equivalence=equivalence)
     read = Models.read(real, pair, spec, reading, out=output.out, options=chosen)
     read = replace(read, models=dict(reversed(read.models.items())))  # the candidate first
     with read.named():

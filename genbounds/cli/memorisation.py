@@ -89,7 +89,7 @@ def memorisation(
     """
     from genbounds.cli._inputs import load, open_encoder
     from genbounds.cli._models import reads_rows
-    from genbounds.cli._options import option_names, renamed
+    from genbounds.cli._options import renamed
     from genbounds.cli._pictures import check_images, pictures_for_page
     from genbounds.cli._plausible import check_widths
     from genbounds.explain import memorisation as test
@@ -107,8 +107,7 @@ def memorisation(
     check_same_encoder({display(one.path): one.origin for one in inputs.values()})
     pictures = pictures_for_page([made, inputs["train"]], images, out)
     check_widths({one.path: one.shape for one in inputs.values()})
-    paths = {name: one.path for name, one in inputs.items()}
-    with renamed({**option_names("level", "fdr", "closer"), **paths}):
+    with renamed({name: one.path for name, one in inputs.items()}):
         samples = {name: one.sample for name, one in inputs.items()}
         found = test(**samples, level=level, fdr=fdr, closer=closer)
     return Answer(

@@ -20,7 +20,6 @@ from genbounds.cli._options import (
     Seed,
     Verbose,
     mixture_metrics,
-    renamed,
 )
 from genbounds.cli._terminal import print_remarks, print_table, say
 
@@ -71,14 +70,13 @@ def mixture(
     Exit status 0: it does, at the confidence level; 1: that is not certified.
     """
     from genbounds.cli._inputs import choose_metric
-    from genbounds.cli._models import OPTIONS, Models, metric_options, reference_and_models
+    from genbounds.cli._models import Models, metric_options, reference_and_models
     from genbounds.mixtures import check_mixture
     from genbounds.mixtures import mixture as find_mixture
     from genbounds.report import mixture_page
 
     spec = choose_metric(metric)
-    with renamed(OPTIONS):
-        check_mixture(spec, level=level, folds=folds, seed=seed)
+    check_mixture(spec, level=level, folds=folds, seed=seed)
     chosen = metric_options(spec, KernelOptions(bandwidth=bandwidth))
     real, models = reference_and_models(files, reference, spec, least=2)
     read = Models.read(real, models, spec, reading, out=output.out)

@@ -120,7 +120,7 @@ def plan(
     with that probability.
     """
     from genbounds.cli._inputs import choose_metric
-    from genbounds.cli._models import OPTIONS, Models, metric_options, reference_and_models
+    from genbounds.cli._models import Models, metric_options, reference_and_models
     from genbounds.cli._options import renamed
     from genbounds.decisions import Plan, check_targets, plan_from
     from genbounds.report import plan_page, selection_plan_page
@@ -134,12 +134,11 @@ def plan(
     if confidence is None and (tolerance or limit is not None):
         name = "--tolerance" if tolerance else "--limit"
         raise InputError("is for --confidence: leave it out.", argument=name)
-    with renamed(OPTIONS):
-        if confidence is None:
-            check_targets(half_width=half_width, gap=gap, power=power, level=level)
-        else:
-            check_confidence("confidence", confidence)
-            check_power(power)
+    if confidence is None:
+        check_targets(half_width=half_width, gap=gap, power=power, level=level)
+    else:
+        check_confidence("confidence", confidence)
+        check_power(power)
     chosen = metric_options(spec, options)
     counts = [1, 2] if confidence is None else []
     real, pilots = reference_and_models(files, reference, spec, counts, least=2)

@@ -67,8 +67,8 @@ def reproduce(
     not.
     """
     from genbounds.cli._inputs import choose_metric
-    from genbounds.cli._models import OPTIONS, Models, reference_and_models
-    from genbounds.cli._options import option_names, renamed
+    from genbounds.cli._models import Models, reference_and_models
+    from genbounds.cli._options import renamed
     from genbounds.decisions import reproduction
     from genbounds.report import reproduction_page
 
@@ -76,8 +76,7 @@ def reproduce(
     real, models = reference_and_models(files, None, spec, [1])
     read = Models.read(real, models, spec, reading, out=output.out)
     (model,) = read.models.values()
-    own = option_names("n", "published", "published_reference_n", "training_sd")
-    with renamed({**OPTIONS, **own, "fake": model.path, "real": files[0]}):
+    with renamed({"fake": model.path, "real": files[0]}):
         found = reproduction(
             model.sample,
             read.real,

@@ -162,15 +162,14 @@ class Run:
         from genbounds.estimators import rank
 
         read = self.read
-        with read.named(), progress("scoring") as advance:
 
-            def done(name: str, estimate: Estimate) -> None:
-                self.scores[name] = estimate.warned(*read.doubts(name)).score(self.level)
-                if estimate.together is not None:
-                    self.together[name] = estimate.together(self.level)
-                keep(out, self.document(), complete=False)
-                advance(len(self.scores), len(read.models), name)
+        def done(name: str, estimate: Estimate) -> None:
+            self.scores[name] = estimate.warned(*read.doubts(name)).score(self.level)
+            if estimate.together is not None:
+                self.together[name] = estimate.together(self.level)
+            keep(out, self.document(), complete=False)
 
+        with read.named():
             found, prepared = read.estimates(estimator=self.estimator, done=done)
         if read.reference is not None and read.spec.reference != "required":
             # The real data themselves, for orientation.

@@ -23,7 +23,6 @@ from genbounds.cli._options import (
     choice,
     growing_metrics,
     offer,
-    option_names,
     policies,
     renamed,
 )
@@ -40,12 +39,6 @@ if TYPE_CHECKING:
     from genbounds.report import Page
     from genbounds.results import Diagnostic
     from genbounds.select import ContextSelection, MixtureSelection, Selection
-
-OPTIONS = option_names(
-    "policy", "confidence", "batch", "budget", "seed", "top", "tolerance", "cost", "metric",
-    "record", "target", "contexts", "first_look",
-)  # fmt: skip
-"""Arguments of the library that options carry, and these."""
 
 EXAMPLES = """Examples:
 
@@ -204,18 +197,11 @@ def select(
             )
         reference, *arms = arms  # as `score` takes it
     if spec.reference == "optional" and reference is None:
-        with renamed({"reference": "--reference"}):
-            spec.prepared(None)  # says what it needs one for, before files are read
+        spec.prepared(None)  # says what it needs one for, before files are read
     live = [arm for arm in arms if is_entry_point(str(arm)) and not arm.exists()]
     _check_live(live, logits=reading.logits, contexts=contexts, budget=budget)
     real = None if spec.reference == "none" else reference
-    names: dict[str, Path | str] = {
-        **option_names(
-            "policy", "confidence", "batch", "budget", "seed", "top", "tolerance", "cost"
-        ),
-        **option_names("metric", "record", "target", "contexts", "first_look"),
-        **({} if real is None else {"reference": real, "real": real}),
-    }
+    names = {} if real is None else {"reference": real, "real": real}
     # A run that is recorded keeps what it has drawn until it is stopped, however that is.
     stopped = tidy() if record is not None else nullcontext()
     with (

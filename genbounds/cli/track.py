@@ -22,12 +22,11 @@ from genbounds.cli._options import (
     Verbose,
     every_metric,
 )
-from genbounds.cli._terminal import keep, print_remarks, print_table, progress, say
+from genbounds.cli._terminal import keep, print_remarks, print_table, say
 
 if TYPE_CHECKING:
-    from genbounds.cli._models import Models
     from genbounds.decisions import Track
-    from genbounds.estimators import Estimate, MetricSpec
+    from genbounds.estimators import MetricSpec
 
 EXAMPLES = """Examples:
 
@@ -117,7 +116,7 @@ def track(
     names = list(read.models)
     by_step = {steps[path]: name for path, name in zip(checkpoints, names, strict=False)}
     with read.named():
-        found = _estimates(read)
+        found = read.estimates()[0]
         estimates = {step: found[name] for step, name in by_step.items()}
         settings: dict[str, Any] = {
             "metric": spec.name,
@@ -206,18 +205,6 @@ def _check_reference(reference: Path, checkpoints: list[Path]) -> None:
             f"{display(reference)} is named as the checkpoints are, but the first file is the "
             "reference: put the features of the real data there, or pass them as --reference."
         )
-
-
-def _estimates(read: Models) -> dict[str, Estimate]:
-    """Score every checkpoint."""
-    with progress("scoring") as advance:
-        done: list[str] = []
-
-        def scored(name: str, estimate: Estimate) -> None:
-            done.append(name)
-            advance(len(done), len(read.models), name)
-
-        return read.estimates(done=scored)[0]
 
 
 def _document(run: Track, names: Mapping[int, str]) -> dict[str, Any]:

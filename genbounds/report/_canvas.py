@@ -150,11 +150,6 @@ def name_limit(narrow: bool) -> int:
     return 20 if narrow else 28
 
 
-def row_height(rows: int) -> float:
-    """Pixels a row: generous while there are few."""
-    return 26.0 if rows <= 30 else 18.0
-
-
 def left_margin(names: Sequence[str], *, narrow: bool) -> float:
     """Space for the names beside the axes."""
     limit = name_limit(narrow) + 1
@@ -165,7 +160,8 @@ def rows_axes(
     width: float, names: Sequence[str], *, right: float, top: float = 8.0
 ) -> tuple[Canvas, Axes]:
     """Canvas of the height it takes, and axes with one named row per model, the first on top."""
-    canvas = Canvas(width, 48 + top + row_height(len(names)) * len(names))
+    row = 26.0 if len(names) <= 30 else 18.0  # generous while there are few
+    canvas = Canvas(width, 48 + top + row * len(names))
     axes = canvas.axes(
         left=left_margin(names, narrow=canvas.narrow), right=right, top=top, bottom=44.0
     )

@@ -40,9 +40,9 @@ def kind_by_name(path: Path) -> str | None:
     """Say what there is to encode, as far as the name alone tells."""
     if path.is_dir():
         return "a folder of images"
-    if ending_of(path) in ARCHIVES:
+    if path.name.lower().endswith(ARCHIVES):
         return "an archive of images"
-    return "a file of texts" if ending_of(path) in TEXTS else None
+    return "a file of texts" if path.name.lower().endswith(TEXTS) else None
 
 
 def _holds_images(path: Path) -> bool:
