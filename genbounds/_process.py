@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
@@ -115,15 +115,10 @@ def _restore(limit: Any) -> None:
 
 
 @contextmanager
-def searching_installed_packages_only(*also: str) -> Iterator[None]:
-    """Have new processes ignore the working folder until they know this one's search path.
-
-    Workers are started as ``python -m …``, for which Python puts the working folder first: a file
-    joblib.py there would be run. In the end this variable of the environment, and those in `also`,
-    are as before.
-    """
-    before = {name: os.environ.get(name) for name in ("PYTHONSAFEPATH", *also)}
-    os.environ["PYTHONSAFEPATH"] = "1"
+def environment(values: Mapping[str, str], *also: str) -> Iterator[None]:
+    """Set variables of the environment; in the end these, and those in `also`, are as before."""
+    before = {name: os.environ.get(name) for name in (*values, *also)}
+    os.environ.update(values)
     try:
         yield
     finally:
@@ -131,3 +126,15 @@ def searching_installed_packages_only(*also: str) -> Iterator[None]:
             os.environ.pop(name, None)
             if value is not None:
                 os.environ[name] = value
+
+
+@contextmanager
+def searching_installed_packages_only(*also: str) -> Iterator[None]:
+    """Have new processes ignore the working folder until they know this one's search path.
+
+    Workers are started as ``python -m …``, for which Python puts the working folder first: a file
+    joblib.py there would be run. In the end this variable of the environment, and those in `also`,
+    are as before.
+    """
+    with environment({"PYTHONSAFEPATH": "1"}, *also):
+        yield

@@ -251,8 +251,9 @@ def _numbered(
     """Return labels as .safetensors can hold them, and the names of those that were texts."""
     arrays, names = {}, {}
     for key, array in labels.items():
-        if array.dtype.kind == "U":
-            arrays[key], names[key + NAMES_KEY] = _as_codes(array)
+        if array.dtype.kind == "U":  # as integers, and their names in the order of these
+            texts, codes = np.unique(array, return_inverse=True)
+            arrays[key], names[key + NAMES_KEY] = codes.astype("<i4"), json.dumps(texts.tolist())
         else:
             arrays[key] = array.astype("<i8")
     return arrays, names
@@ -297,9 +298,3 @@ def _checked_labels(labels: Mapping[str, NDArray[Any]], n: int) -> dict[str, NDA
             )
         checked[name] = array
     return checked
-
-
-def _as_codes(labels: NDArray[Any]) -> tuple[NDArray[np.int32], str]:
-    """Return texts as integers, and their names as JSON in the order of those integers."""
-    names, codes = np.unique(labels, return_inverse=True)
-    return codes.astype("<i4"), json.dumps(names.tolist())

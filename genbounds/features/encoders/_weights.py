@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from genbounds._process import environment
 from genbounds.files import check_safe, display
 from genbounds.origins import RANDOM
 from genbounds.validation import InputError, how_to_install
@@ -28,21 +29,15 @@ _SWITCHES = {
 @contextmanager
 def offline() -> Iterator[None]:
     """Tell the encoders' libraries not to use the network."""
-    before = {name: os.environ.get(name) for name in _SWITCHES}
-    os.environ.update(_SWITCHES)
     # The hub's client reads its switch once, when it is imported.
     constants = sys.modules.get("huggingface_hub.constants")
     was = getattr(constants, "HF_HUB_OFFLINE", None)
     if constants is not None:
         constants.HF_HUB_OFFLINE = True  # type: ignore[attr-defined]
     try:
-        yield
+        with environment(_SWITCHES):
+            yield
     finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
         if constants is not None:
             constants.HF_HUB_OFFLINE = was  # type: ignore[attr-defined]
 

@@ -6,7 +6,6 @@ import logging
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -120,14 +119,6 @@ def _open(path: Path, items: Kind | None, field: str) -> Source:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Routed:
-    """An item's content with the part that knows how to decode it."""
-
-    part: Source
-    content: Any
-
-
 class Chain(Source):
     """Several inputs of one kind, one after the other."""
 
@@ -172,8 +163,9 @@ class Chain(Source):
                 if part.count is None and start:
                     start -= 1
                     continue
-                yield Item(item.label, _Routed(part, item.content))
+                yield Item(item.label, (part, item.content))  # who can decode it
             start = 0 if part.count is not None else start
 
     def decode(self, content: Any) -> Any:
-        return content.part.decode(content.content)
+        part, own = content
+        return part.decode(own)
