@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from genbounds._tables import InHand, Line, Noted, Warned, plus_minus
+from genbounds._tables import InHand, Line, Noted, Warned, number, plus_minus
 from genbounds._text import display, percent
 from genbounds.diagnostics import CODES as CODES
 from genbounds.diagnostics import Code as Code
@@ -39,6 +39,11 @@ Method = Literal[
 """How a value was computed; docs/methods.md says when each is chosen."""
 
 METHODS: tuple[str, ...] = get_args(Method)
+
+
+LARGEST_LEAN = 0.1
+"""Distance of a value from the middle of its interval, over half the width, up to which a line for
+a paper prints ±."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +108,7 @@ class Score(Warned):
         return self.value
 
     def citation(self) -> str:
-        """Return the line to print in a paper: value ± half-width, and how it was made.
+        """Return the line to print in a paper: value, interval, and how it was made.
 
         Returns
         -------
@@ -124,7 +129,10 @@ class Score(Warned):
             parts.append(f"encoder {display(self.encoder)}")
         if not self.reliable:
             parts.append("unreliable")
-        value = plus_minus(self.value, (self.high - self.low) / 2.0)
+        half = (self.high - self.low) / 2.0
+        # Of an interval that leans, or is cut at the end of the range, ± says the wrong ends.
+        leans = abs(self.low + half - self.value) > LARGEST_LEAN * half
+        value = number(self.value) if leans else plus_minus(self.value, half)
         title = f"{display(self.title)} " if self.title else ""
         return f"{title}{value} ({'; '.join((*parts, f'genbounds {package.__version__}'))})"
 

@@ -277,7 +277,7 @@ def _show(run: Run, *, verbose: bool) -> None:
         head, rows = together_table(run.together, scores)
         print_table(head, [(shown(model), *cells) for model, *cells in rows])
     if ranking is not None:
-        say("", verdict_line(ranking), winner_line(ranking))
+        say("", *filter(None, (verdict_line(ranking), winner_line(ranking))))
         if len(ranking.contenders) > 1:
             say("Models that share a group letter do not differ significantly.")
         pairs = len(ranking.differences)

@@ -70,10 +70,15 @@ def verdict_line(ranking: Ranking) -> str:
 
 
 def winner_line(ranking: Ranking) -> str:
-    """Give the score of the best model, corrected for having been chosen."""
+    """Give the interval of the best model, corrected for the choice; empty if none is named.
+
+    Its value is not printed: near a tie it can lie above the scores of all models.
+    """
     score = ranking.winner()
-    found = f"{number(score.value)} {interval(score.low, score.high)}"
-    return f"Corrected for having been chosen, {shown(ranking.best)} scores {found}."
+    if not ranking.scores[ranking.best].reliable:
+        return ""
+    ends = interval(score.low, score.high)
+    return f"Corrected for having been chosen, the interval of {shown(ranking.best)} is {ends}."
 
 
 STOPPED = {
