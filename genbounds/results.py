@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from genbounds._tables import InHand, Line, Noted, Warned, number, plus_minus
-from genbounds._text import display, percent
+from genbounds._tables import InHand, Line, Noted, Warned, plus_minus
+from genbounds._text import display, number, percent
 from genbounds.diagnostics import CODES as CODES
 from genbounds.diagnostics import Code as Code
 from genbounds.diagnostics import Diagnostic as Diagnostic

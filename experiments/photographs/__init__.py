@@ -1,0 +1,1 @@
+"""Features of a trained image encoder for crops of photographs, whole and damaged."""
