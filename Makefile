@@ -65,7 +65,7 @@ types: $(READY)  ## mypy, strict
 	@$(BIN)/mypy
 
 docs: $(READY)  ## build the documentation, strictly
-	@$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build
+	@$(BIN)/python -m sphinx -W --keep-going -j auto -b html docs docs/_build
 
 # In a folder apart, as encoders: torchmetrics finds torch-fidelity in the project's own environment
 # otherwise, which needs torchvision, and genbounds.torchmetrics could not be imported any more. The

@@ -245,7 +245,7 @@ def select_page(selection: Selection, *, warnings: Sequence[Diagnostic] = ()) ->
     elif not left:
         lead = "Every model was set aside: there is no answer."
     else:
-        lead = f"{best} {are} ahead {of}, but {total} do not certify that at {at}."
+        lead = f"{best} {are} ahead, {of}, but {total} do not certify that at {at}."
     page = answer_page(
         "Which model is best?",
         lead,
