@@ -39,6 +39,10 @@ POINTS = 41
 
 Target = Literal["half_width", "gap"]
 
+NEAR_LIMIT = 1.4
+"""Below so many times what the reference allows at best, its own error is half of the variance that
+is asked for, or more: a larger reference asks for far fewer samples."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Plan(Warned):
@@ -145,9 +149,14 @@ class Plan(Warned):
                 f"{percent(self.power)} ({percent(self.level)})"
             )
         each = " of each model" if self.two_models else ""
-        if self.n is not None:
-            return hedged(f"{wanted}: {number(self.n)} generated samples{each}", self.warnings)
         least = "± " if self.target == "half_width" else "a difference of "
+        if self.n is not None:
+            text = f"{wanted}: {number(self.n)} generated samples{each}"
+            aim = self.half_width if self.target == "half_width" else self.gap
+            if (aim or 0.0) < NEAR_LIMIT * self.limit:
+                text += f"; with more reference samples fewer do (this one allows {least}"
+                text += f"{number(self.limit)} at best)"
+            return hedged(text, self.warnings)
         text = f"{wanted}: no number of generated samples suffices; at best {least}"
         text += number(self.limit)
         if self.reference_needed is not None:

@@ -42,6 +42,16 @@ def test_the_quadratic_part_falls_faster_than_the_rest():
     assert 0.2 * wide.predict(300) < wide.predict(4800) < 0.25 * wide.predict(300)
 
 
+def test_a_reference_that_takes_most_of_the_width_is_named():
+    rng = np.random.default_rng(0)
+    pilot, real = 1.05 * rng.normal(size=(1000, 16)), rng.normal(size=(2000, 16))
+    least = gb.plan(pilot, real, half_width=1.0).limit
+    for share, said in ((1.1, True), (3.0, False)):
+        plan = gb.plan(pilot, real, half_width=share * least)
+        assert plan.feasible
+        assert ("with more reference samples fewer do" in str(plan)) == said
+
+
 def test_the_reference_may_be_the_limit():
     plan = gb.plan(PILOT, REAL[:200], half_width=0.05)
     assert (plan.n, plan.feasible) == (None, False)
