@@ -52,6 +52,7 @@ TRIALS = (
     Trial(module="accuracy.repeats", arguments="--runs 2"),
     Trial(module="accuracy.unequal_groups", arguments="--runs 2"),
     Trial(module="accuracy.crossed_seeds", arguments="--runs 2"),
+    Trial(module="accuracy.series", arguments="--runs 2"),
     Trial(module="accuracy.below_range", arguments="--runs 2 --planted 2"),
     Trial(module="accuracy.gates", arguments="--replications 2"),
     Trial(module="accuracy.reproductions", arguments="--replications 1"),

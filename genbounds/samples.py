@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ import scipy  # its submodules are loaded at their first use
 from numpy.typing import NDArray
 
 from genbounds._scratch import is_dask_array
+from genbounds._series import Series, in_blocks
 from genbounds._text import quoted
 from genbounds.origins import origin_of
 from genbounds.validation import Float, InputError, as_floats, as_numpy, check_features
@@ -46,6 +47,11 @@ class Sample:
         so, and no others may be given.
     weights : array_like of shape (n,), optional
         Non-negative, to any scale: importance weights, or how often a row stands for others.
+    order : array_like of shape (n,), optional
+        Finite numbers: the place of each row in its series (frames of a video, steps of a chain);
+        with `groups`, within its group. Neighbours are then taken to be alike: blocks of them
+        become the groups, as long as it takes by their autocorrelation, and are shared with no
+        other sample. Twenty groups or more stay as they are. Not with seeds, strata or weights.
 
     Raises
     ------
@@ -78,9 +84,11 @@ class Sample:
     strata: Any = field(default=None, kw_only=True)
     shares: Any = field(default=None, kw_only=True)
     weights: Any = field(default=None, kw_only=True)
+    order: InitVar[Any] = field(default=None, kw_only=True)
     _checksum: int | None = field(default=None, init=False, repr=False)
+    _series: Series | None = field(default=None, init=False, repr=False)
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, order: Any) -> None:
         if isinstance(self.features, Sample):
             raise InputError("is a Sample already; pass its features.", argument="features")
         rows = check_features("features", self.features, minimum=0)
@@ -99,6 +107,22 @@ class Sample:
         if self.shares is not None:
             weights = weights_at(self.shares, self.strata, self.weights)
             object.__setattr__(self, "weights", weights)
+        if order is not None:
+            self._cut(rows, order)
+
+    def _cut(self, rows: NDArray[Any], order: Any) -> None:
+        """Take blocks of neighbours as groups."""
+        for name in ("seeds", "strata", "shares", "weights"):
+            if getattr(self, name) is not None:
+                raise InputError(f"takes no `{name}` beside it: leave one out.", argument="order")
+        groups, series = in_blocks(rows, order, self.groups)
+        object.__setattr__(self, "groups", groups)
+        object.__setattr__(self, "_series", series)
+
+    @property
+    def series(self) -> Series | None:
+        """The blocks that `groups` are, if they come from an order."""
+        return self._series
 
     def _keep_as_it_is(self) -> None:
         """Copy an array that its owner may change, or note what it holds if that is much."""
@@ -161,7 +185,7 @@ class Sample:
             for labels in (self.groups, self.seeds, self.strata, self.weights)
         )
         groups, seeds, strata, weights = kept
-        return Sample(
+        part = Sample(
             self.features[rows],
             groups=groups,
             seeds=seeds,
@@ -169,6 +193,8 @@ class Sample:
             shares=None if weights is not None else self.shares,
             weights=weights,
         )
+        object.__setattr__(part, "_series", self._series)
+        return part
 
 
 def _owner(array: NDArray[Any]) -> Any:

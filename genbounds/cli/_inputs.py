@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genbounds._text import quoted, said_by
-from genbounds.cli._options import Encoding, Reading
+from genbounds.cli._options import Encoding, Reading, renamed
 from genbounds.cli._plausible import check_widths, probabilities, suspicions
 from genbounds.cli._terminal import complain, progress, tidy
 from genbounds.features import entry_point, is_entry_point, is_media, media_kind
@@ -175,11 +175,13 @@ def _input(path: Path, metric: MetricSpec, reading: Reading, *, needed: bool) ->
         undecided = None
         if isinstance(held, np.ndarray) and not reading.iid:
             labels, undecided = _labels(path, contents, reading, needed=needed)
-            seeds = reading.seeds
-            if seeds is not None and (needed or seeds in contents.arrays):
-                labels["seeds"] = pick_label(contents, seeds)
-                if labels["groups"] is None:
-                    labels["groups"], undecided = undecided, None  # seeds cross nothing but groups
+            for role, asked in (("seeds", reading.seeds), ("order", reading.row_order)):
+                if asked is not None and (needed or asked in contents.arrays):
+                    labels[role] = pick_label(contents, asked)
+            if "order" in labels:
+                undecided = None  # blocks are the groups
+            elif "seeds" in labels and labels["groups"] is None:
+                labels["groups"], undecided = undecided, None  # seeds cross nothing but groups
         contexts, classes = (
             None
             if getattr(reading, role) is None
@@ -198,7 +200,8 @@ def _input(path: Path, metric: MetricSpec, reading: Reading, *, needed: bool) ->
         if metric.data == "posteriors":
             content = probabilities(path, held, logits=reading.logits)
         told = reading.iid or any(array is not None for array in labels.values())
-        sample = Sample(content, **labels) if told else content
+        with renamed({"order": path}):
+            sample = Sample(content, **labels) if told else content
     return Input(
         path=path,
         name="",

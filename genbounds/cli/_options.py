@@ -262,6 +262,8 @@ class Reading(Encoding):
         Those statistics are exact.
     contexts, by : str or None
         Array of the files that says which context, or class, each row belongs to, or "folders".
+    row_order : str or None
+        Array of the files that says the place of each row in its series.
     seeds : str or None
         Array of the files that says which seed each row is of.
     shares : str or None
@@ -302,6 +304,7 @@ class Reading(Encoding):
     contexts: str | None = None
     by: str | None = None
     seeds: str | None = None
+    row_order: str | None = None
     shares: str | None = None
 
     def __post_init__(self) -> None:
@@ -311,6 +314,8 @@ class Reading(Encoding):
             raise InputError("ignores the classes, and --shares is about them.", "--iid")
         if self.iid and self.seeds is not None:
             raise InputError("ignores groups, which --seeds cross.", "--iid")
+        if self.iid and self.row_order is not None:
+            raise InputError("says that rows are independent: --row-order does not.", "--iid")
         if self.reference_n is not None:
             from genbounds.validation import check_count
 
@@ -345,7 +350,7 @@ class ScoreReading(Reading):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharesReading(ScoreReading):
-    """The same, where classes may be scored at other shares, and seeds may cross groups."""
+    """The same, where classes may have other shares, seeds cross groups, rows stand in a row."""
 
     seeds: Annotated[
         str | None,
@@ -354,6 +359,15 @@ class SharesReading(ScoreReading):
             metavar="NAME",
             help="Array of the files that says which seed each row is of, where all groups have "
             "the same seeds.",
+        ),
+    ] = None
+    row_order: Annotated[
+        str | None,
+        typer.Option(
+            "--row-order",
+            metavar="NAME",
+            help="Array of the files that says the place of each row in its series (frames of a "
+            "video, steps of a chain), within its group if there are groups.",
         ),
     ] = None
     shares: Annotated[

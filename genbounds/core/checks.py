@@ -232,8 +232,9 @@ def check_sample(
         design = replace(design, unit=design.unit[order])
         return Checked(rows[order], design, True, ids[order], what, Findings(size=size))
     group_z = stratum_z = math.inf
-    if x.groups is not None:
-        group_z = _likeness_within(rows, x.groups)
+    groups = x.groups if x.series is None else None  # blocks look like nothing of their own
+    if groups is not None:
+        group_z = _likeness_within(rows, groups)
     if x.strata is not None:
         # Rows of one group would count as many rows of a stratum.
         one = slice(None) if x.groups is None else np.unique(x.groups, return_index=True)[1]
@@ -246,8 +247,8 @@ def check_sample(
         stratum_z=stratum_z,
         seeds=0 if x.seeds is None else np.unique(x.seeds).size,
         place_p=1.0
-        if x.groups is None or x.seeds is not None
-        else shared_places_pvalue(rows, x.groups),
+        if groups is None or x.seeds is not None
+        else shared_places_pvalue(rows, groups),
     )
     return Checked(rows, design, True, ids, what, found)
 

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from genbounds._series import Series
 from genbounds.diagnostics import Severity, warn_of
 from genbounds.results import Diagnostic
 from genbounds.samples import Sample
@@ -67,6 +68,8 @@ class Design:
         Number of the seed of each row, from 0, where seeds cross the units.
     seed_labels : ndarray of shape (seeds,) or None
         What the seeds are called.
+    series : Series or None
+        Whose blocks the units are, where rows stand in a row.
     """
 
     unit: Index
@@ -76,6 +79,7 @@ class Design:
     of_repeats: bool = False
     seed: Index | None = None
     seed_labels: NDArray[Any] | None = None
+    series: Series | None = None
 
     @property
     def n(self) -> int:
@@ -320,6 +324,8 @@ def drawn(design: Design | None) -> str:
     if design is None:
         return "the rows are independent of one another"
     unit = "rows" if design.units == design.n else "groups of rows"
+    if design.series is not None and design.units < design.n:
+        unit = f"blocks of {design.series.block} rows in a row or more"
     text = f"the {unit} are independent of one another"
     if design.seed_labels is not None:
         text += f" but for the {design.seed_labels.size} seeds that they share"
@@ -384,7 +390,7 @@ def design_of(name: str, x: Any, *, crossed: bool = False) -> Design | None:
             )
     unit = unit.astype(np.intp)
     if x.seeds is None:
-        return Design(unit, stratum, weights, labels)
+        return Design(unit, stratum, weights, labels, series=x.series)
     if not crossed:
         raise InputError(
             "has seeds, for which this has no error: it is there for Fréchet and kernel distances, "

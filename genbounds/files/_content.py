@@ -24,7 +24,7 @@ _log = logging.getLogger("genbounds.files")
 
 FEATURE_KEYS = ("features", "reps", "feats", "arr_0")  # dgm-eval: reps; clean-fid: feats
 STATISTICS_KEYS = ("mu", "sigma")
-LABEL_KEYS = ("groups", "seeds", "strata", "labels")
+LABEL_KEYS = ("groups", "seeds", "order", "strata", "labels")
 ITEMS_KEY = "items"
 """What each row is of: the name of an image in its folder or archive."""
 METADATA_KEY = "metadata"

@@ -226,6 +226,37 @@ def test_a_model_that_is_given_twice_is_named(run, files):
     assert codes == ["same-rows"]
 
 
+def test_the_order_of_rows_is_read(run, tmp_path):
+    """Only where it is asked for; within groups, if there are any."""
+    rng = np.random.default_rng(6)
+    noise, rows = rng.normal(size=(900, D)), np.zeros((900, D))
+    for row_of, now in enumerate(noise):
+        rows[row_of] = now + (0.7 * rows[row_of - 1] if row_of % 300 else 0.0)
+    real = rng.normal(size=(500, D))
+    mixed = rng.permutation(900)
+    np.save(tmp_path / "real.npy", real)
+    held = {"frame": mixed, "clip": mixed // 300, "place": mixed % 300, "text": mixed.astype(str)}
+    np.savez(tmp_path / "told.npz", features=rows[mixed], **held)
+    np.savez(tmp_path / "classes.npz", features=rows[mixed], frame=mixed, strata=mixed // 300)
+    paths = tmp_path / "real.npy", tmp_path / "told.npz"
+    whole = gb.Sample(rows[mixed], order=mixed)
+    same(row(run, *paths, "--row-order", "frame"), gb.frechet_distance(whole, real))
+    clips = gb.Sample(rows[mixed], groups=mixed // 300, order=mixed % 300)
+    told = row(run, *paths, "--row-order", "place", "--groups", "clip")
+    same(told, gb.frechet_distance(clips, real))
+    for name, options, part in (
+        ("told", ("--row-order", "place"), "groups"),
+        ("told", ("--row-order", "other"), "no array other"),
+        ("told", ("--row-order", "text"), "finite numbers"),
+        ("told", ("--row-order", "frame", "--iid"), "--iid"),
+        ("classes", ("--row-order", "frame"), "strata"),
+    ):
+        done = run("score", tmp_path / "real.npy", tmp_path / f"{name}.npz", *options)
+        assert done.code == 2
+        assert part in done.err
+        assert len(done.err.strip().splitlines()) == 1, done.err
+
+
 def test_seeds_that_all_groups_share_are_read(run, tmp_path):
     """Told by name, or as sub-folders whose labels nobody called groups; refused without groups."""
     rng = np.random.default_rng(5)
