@@ -13,14 +13,22 @@ from numpy.typing import NDArray
 
 Float = NDArray[np.float64]
 
+MOST_STEPS = 100
+"""Of Newton's method. About eight are needed, and one more for every `LONGEST_STEP`."""
 
-def betting_lower_limit(
-    sums: Float, needed: Any, stakes: Any, *, sizes: Any = 1.0, halvings: int
-) -> Float:
+LONGEST_STEP = 50.0
+"""In the logarithm of the limit: the first step, from the mean, must not leave double precision."""
+
+CONVERGED = 1e-8
+"""A step as short as this leaves its square, which is nothing."""
+
+
+def betting_lower_limit(sums: Float, needed: Any, stakes: Any, *, sizes: Any = 1.0) -> Float:
     """Lower limit of a mean: the smallest that a mixture of bets does not reject.
 
     Stakes θ/m on "more than m" give the capital Π (1 + θ (S_i/m - s_i)), a non-negative martingale
-    if E[S_i - m s_i] = 0, and decreasing in m, so that bisection finds the limit.
+    if E[S_i - m s_i] = 0. Its logarithm decreases in log m and is convex, and so is that of the
+    mixture: a step of Newton's method ends below the limit, on the safe side, wherever it begins.
 
     Parameters
     ----------
@@ -34,23 +42,30 @@ def betting_lower_limit(
     sizes : float or ndarray of shape (n,)
         s_i in (0, 1]: 1 for single values; for groups, sums and sizes are divided by the largest
         size that a group can have.
-    halvings : int
-        Steps of the bisection; what is left goes to the safe side.
 
     Returns
     -------
     ndarray of shape (trials,)
     """
-    average = sums.mean(axis=-1) / np.mean(sizes)
-    low: Float = np.zeros_like(average)
-    high = average.copy()
+    average: Float = sums.mean(axis=-1) / np.mean(sizes)
     goal = np.asarray(needed) + np.log(len(stakes))
-    for _ in range(halvings):
-        middle = 0.5 * (low + high)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            edge = np.where(middle[:, None] > 0.0, sums / middle[:, None] - sizes, 0.0)
-        wealth = np.logaddexp.reduce([np.log1p(s * edge).sum(axis=-1) for s in stakes], axis=0)
-        rejected = wealth >= goal
-        low = np.where(rejected, middle, low)
-        high = np.where(rejected, high, middle)
-    return low
+    low = np.where(average > 0.0, average, 1.0)
+    for _ in range(MOST_STEPS):
+        log_capital, slope = _log_capital(sums / low[:, None], stakes, sizes)
+        # Without any sum above 0 the slope is 0, and the limit too.
+        step = np.divide(log_capital - goal, slope, out=np.zeros_like(low), where=slope > 0.0)
+        low *= np.exp(np.maximum(step, -LONGEST_STEP))
+        if np.abs(step).max() < CONVERGED:
+            break
+    return np.where(average > 0.0, low, 0.0)
+
+
+def _log_capital(ratios: Float, stakes: Any, sizes: Any) -> tuple[Float, Float]:
+    """Logarithm of the summed capital of all stakes at S_i/m, and its fall with log m."""
+    logs, falls = [], []
+    for stake in stakes:
+        gains = stake * (ratios - sizes)
+        logs.append(np.log1p(gains).sum(axis=-1))
+        falls.append((stake * ratios / (1.0 + gains)).sum(axis=-1))
+    total = np.logaddexp.reduce(logs, axis=0)
+    return total, (np.exp(np.subtract(logs, total)) * falls).sum(axis=0)

@@ -55,6 +55,23 @@ def check_confidence(name: str, value: object) -> float:
     return number
 
 
+def check_power(value: object) -> float:
+    """Return a probability of success to plan for: at least 0.5."""
+    number = check_open_unit("power", value)
+    if number < 0.5:
+        raise InputError(f"must be at least 0.5; got {value!r}.", argument="power")
+    return number
+
+
+def check_not_negative(name: str, value: object) -> float:
+    """Return `value` as a float if it is a finite number of at least 0."""
+    if isinstance(value, bool) or not (isinstance(value, Real) and 0.0 <= float(value) < math.inf):
+        raise InputError(
+            f"must be a finite number of at least 0; got {quoted(value)}.", argument=name
+        )
+    return float(value)
+
+
 def check_count(name: str, value: object, *, minimum: int = 1) -> int:
     """Return `value` as an int if it is a whole number of at least `minimum`."""
     if isinstance(value, bool) or not (isinstance(value, Integral) and int(value) >= minimum):

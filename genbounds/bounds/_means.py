@@ -132,7 +132,7 @@ def betting(c: Constants, n: Any, delta: Any, rows: Float) -> Any:
     """Largest mean that a fixed mixture of bets on W = 1 - Z does not reject, minus Z̄."""
     rows = 1.0 - rows
     stakes = c["largest"] * 0.5 ** np.arange(c["bets"])
-    low = betting_lower_limit(rows, np.log(1.0 / delta), stakes, halvings=14)
+    low = betting_lower_limit(rows, np.log(1.0 / delta), stakes)
     return rows.mean(axis=-1) - low
 
 

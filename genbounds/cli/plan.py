@@ -124,8 +124,8 @@ def plan(
     from genbounds.cli._options import renamed
     from genbounds.decisions import Plan, check_targets, plan_from
     from genbounds.report import plan_page, selection_plan_page
-    from genbounds.select._plan import check_power, plan_selection
-    from genbounds.validation import check_confidence
+    from genbounds.select._plan import plan_selection
+    from genbounds.validation import check_confidence, check_power
 
     spec = choose_metric(metric, logits=reading.logits)
     spec.check_growing("planning")

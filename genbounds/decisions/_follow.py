@@ -13,7 +13,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import takewhile
-from numbers import Real
 
 import numpy as np
 
@@ -29,7 +28,13 @@ from genbounds.estimators import (
     winner_score,
 )
 from genbounds.results import Diagnostic, Score
-from genbounds.validation import InputError, check_count, check_open_unit, check_rng
+from genbounds.validation import (
+    InputError,
+    check_count,
+    check_not_negative,
+    check_open_unit,
+    check_rng,
+)
 
 
 class Following:
@@ -60,7 +65,9 @@ class Following:
         self.planned = check_count("looks", looks, minimum=1)
         self.level = check_open_unit("level", level)
         self.patience = check_count("patience", patience)
-        self.min_delta = None if min_delta is None else check_gain("min_delta", min_delta)
+        if min_delta is not None:
+            min_delta = check_not_negative("min_delta", min_delta)
+        self.min_delta = min_delta
         self.looks: list[Look] = []
         self._estimates: list[Estimate] = []
         self._relied: list[int] = []  # looks that take part in comparisons
@@ -269,10 +276,3 @@ def is_above(gap: EstimateDifference, limit: float) -> bool:
     if not gap.noisy or not math.isfinite(limit):
         return False
     return gap.interval(1.0 - 2.0 * float(ndtr(-limit)))[0] > 0.0
-
-
-def check_gain(name: str, value: object) -> float:
-    """Return `value` as a float if it is a number of at least 0."""
-    if isinstance(value, bool) or not (isinstance(value, Real) and 0.0 <= float(value) < math.inf):
-        raise InputError(f"must be a number of at least 0; got {quoted(value)}.", argument=name)
-    return float(value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Literal
 
 from genbounds._tables import InHand, Line, Noted, new_axes
 from genbounds._text import count, interval, number, percent, short
@@ -19,9 +19,6 @@ State = Literal["first", "improved", "undecided", "collapsed", "unreliable"]
 
 Outcome = Literal["improved", "plateau", "collapsed", "undecided"]
 """What a run says at its last look."""
-
-STATES: tuple[str, ...] = get_args(State)
-OUTCOMES: tuple[str, ...] = get_args(Outcome)
 
 NAMED_STEPS = 4
 """So many steps are named in a sentence; more are counted."""

@@ -25,7 +25,7 @@ from genbounds.estimators import (
 )
 from genbounds.results import Diagnostic, hedged
 from genbounds.samples import Sample
-from genbounds.validation import Float, InputError, calling, check_open_unit
+from genbounds.validation import Float, InputError, calling, check_open_unit, check_power
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -319,8 +319,7 @@ def check_targets(
 ) -> None:
     """Check what is asked for: one of `half_width` and `gap`, with a `power`, at a `level`."""
     check_open_unit("level", level)
-    if not 0.5 <= check_open_unit("power", power):
-        raise InputError(f"must be at least 0.5; got {power!r}.", argument="power")
+    check_power(power)
     if (half_width is None) == (gap is None):
         raise InputError("pass one target: `half_width` or `gap`.")
     name, wanted = ("gap", gap) if half_width is None else ("half_width", half_width)

@@ -39,9 +39,6 @@ SMALLEST = 1e-150
 
 LARGEST_STAKE = 0.9
 
-HALVINGS = 40
-"""Steps of a bisection, until what is left is 1e-12 of the range."""
-
 PLANNED = 4000
 """Groups for which limits are computed as they are when a number of them is planned."""
 
@@ -275,8 +272,7 @@ class _BettingInterval:
         needed = math.log(2.0 / (1.0 - level))
         bets = BETS + max(0, math.ceil(math.log(sums.size / 1000.0, 4.0)))
         stakes = [LARGEST_STAKE * 0.5**bet for bet in range(bets)]
-        found = betting_lower_limit(sums[None], needed, stakes, sizes=self.sizes, halvings=HALVINGS)
-        return float(found[0])
+        return float(betting_lower_limit(sums[None], needed, stakes, sizes=self.sizes)[0])
 
 
 def _check_bounds(bounds: Any) -> tuple[float, float]:

@@ -24,7 +24,6 @@ from genbounds.results import Diagnostic
 from genbounds.select._boundary import critical_value, look_sizes
 from genbounds.select._first_look import choose_first_look, earliest_look
 from genbounds.select._foreseen import foresee
-from genbounds.select._run import check_tolerance
 from genbounds.select._selection_plan import SelectionPlan
 from genbounds.select._settings import SAMPLES_PER_ARM
 from genbounds.validation import (
@@ -32,10 +31,9 @@ from genbounds.validation import (
     calling,
     check_confidence,
     check_count,
-    check_open_unit,
+    check_not_negative,
+    check_power,
 )
-
-LEAST_POWER = 0.5
 
 SEEN = 2.0
 """Standard errors by which the pilots of the last winner and the first loser should differ."""
@@ -127,12 +125,6 @@ def check_line_up(pilots: Mapping[str, Any], top: int) -> None:
         )
 
 
-def check_power(power: float) -> None:
-    """Check the probability of success that is asked for."""
-    if check_open_unit("power", power) < LEAST_POWER:
-        raise InputError(f"must be at least {LEAST_POWER}; got {power!r}.", argument="power")
-
-
 def plan_selection(
     estimates: Mapping[str, Estimate],
     pilots: Mapping[str, Any],
@@ -160,7 +152,7 @@ def plan_selection(
         sizes,
         critical=critical_value(error, sizes, order=2),
         top=top,
-        tolerance=check_tolerance(tolerance),
+        tolerance=check_not_negative("tolerance", tolerance),
         rng=np.random.default_rng(seed),
     )
     totals = np.where(runs.certified, runs.drawn.sum(axis=1), math.inf)

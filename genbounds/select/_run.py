@@ -35,7 +35,14 @@ from genbounds.select._settings import Settings
 from genbounds.select._state import State
 from genbounds.select._summary import summarise
 from genbounds.select.policies import POLICIES, Policy
-from genbounds.validation import InputError, calling, check_choice, check_confidence, check_count
+from genbounds.validation import (
+    InputError,
+    calling,
+    check_choice,
+    check_confidence,
+    check_count,
+    check_not_negative,
+)
 
 if TYPE_CHECKING:
     from genbounds.mixtures import MixtureSelection
@@ -253,7 +260,7 @@ def run(  # type: ignore[misc]  # the short overloads take the same parameters
         )
     common: dict[str, Any] = {
         "confidence": check_confidence("confidence", confidence),
-        "tolerance": check_tolerance(tolerance),
+        "tolerance": check_not_negative("tolerance", tolerance),
         "batch": check_count("batch", batch),
         "budget": None if budget is None else check_count("budget", budget),
         "seed": check_count("seed", seed, minimum=0),
@@ -433,12 +440,3 @@ def _dtype(value: Any) -> np.dtype[Any] | None:
             f"must be a floating type such as 'float32'; got {quoted(value)}.", argument="dtype"
         )
     return dtype
-
-
-def check_tolerance(value: object) -> float:
-    """Check by how much worse than the best an arm may be."""
-    if isinstance(value, bool) or not (isinstance(value, Real) and 0.0 <= float(value) < math.inf):
-        raise InputError(
-            f"must be a finite number of at least 0; got {quoted(value)}.", argument="tolerance"
-        )
-    return float(value)

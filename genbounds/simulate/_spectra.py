@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from genbounds.validation import Float, InputError, check_choice, check_count
+from genbounds.validation import Float, InputError, check_choice, check_count, check_not_negative
 
 # Tr Σ, √Tr Σ², ‖Σ‖ as printed for 5,000 real images (M25 Tables 1-3); ends of the printed ranges
 # that go together, so that the effective ranks span the printed ones.
@@ -83,8 +83,7 @@ def _power_law(count: int, total: float, squares: float) -> Float | None:
 
 def power_law_spectrum(d: int, *, exponent: float, trace: float) -> Float:
     """Eigenvalues ∝ j^(−`exponent`), j = 1 … `d`, summing to `trace`; `exponent` at least 0."""
-    if not 0.0 <= exponent < np.inf:
-        raise InputError(f"`exponent` must be a finite number of at least 0; got {exponent!r}.")
+    check_not_negative("exponent", exponent)
     if not 0.0 < trace < np.inf:
         raise InputError(f"`trace` must be positive and finite; got {trace!r}.")
     shape = np.arange(1.0, check_count("d", d) + 1.0) ** -exponent

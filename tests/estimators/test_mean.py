@@ -9,7 +9,6 @@ import pytest
 from scipy.stats import binom, ttest_rel
 
 import genbounds as gb
-from genbounds._betting import betting_lower_limit
 from genbounds.cli import main
 from genbounds.estimators import convergence
 from tests.refusal import refused
@@ -61,19 +60,21 @@ def test_pairs_by_prompt():
 
 
 def test_the_limit_is_where_the_capital_rejects():
-    rng = np.random.default_rng(3)
-    sizes = 1.0 + np.arange(50) % 4
-    sums = np.array([rng.random(int(size)).sum() for size in sizes]) / 4.0
-    stakes, needed = 0.9 * 0.5 ** np.arange(6), np.log(40.0)
-    low = betting_lower_limit(sums[None], needed, stakes, sizes=sizes / 4.0, halvings=40)[0]
+    """Either end of an interval at 95 % has half of the error: log 40. Groups bet by their sums."""
+    stakes = 0.9 * 0.5 ** np.arange(6)
+    groups = np.repeat(np.arange(50), 1 + np.arange(50) % 4)
+    values = np.random.default_rng(3).random(groups.size)
 
-    def capital(m):
-        return np.mean([np.prod(1.0 + s * (sums / m - sizes / 4.0)) for s in stakes])
+    def capital(m, sums, sizes):
+        return np.mean([np.prod(1.0 + s * (sums / m - sizes)) for s in stakes])
 
-    assert capital(low) == pytest.approx(40.0, rel=1e-6)
-    # Either end of an interval at 95 % has half of the error.
-    sums, sizes = np.clip(VALUES["a"], 0.0, 1.0), np.full(200, 4.0)
-    assert capital(gb.mean_score(sums, bounds=(0, 1)).low) == pytest.approx(40.0, rel=1e-6)
+    low = gb.mean_score(values, groups=groups, bounds=(0, 1)).low
+    sums, sizes = np.bincount(groups, values) / 4.0, np.bincount(groups) / 4.0
+    assert capital(low, sums, sizes) == pytest.approx(40.0, rel=1e-9)
+    values = np.clip(VALUES["a"], 0.0, 1.0)
+    low = gb.mean_score(values, bounds=(0, 1)).low
+    assert capital(low, values, 1.0) == pytest.approx(40.0, rel=1e-9)
+    assert gb.mean_score(np.zeros(200), bounds=(0, 1)).low == 0.0
 
 
 def test_bounds_move_with_the_unit():

@@ -31,8 +31,8 @@ def failed(name, **constants):
 
 @pytest.fixture(scope="module")
 def catalogue_checks():
-    """Exact checks of every statement that has any."""
-    stated = {name: bound for name, bound in BOUNDS.items() if bound.form != "rate"}
+    """Exact checks of all but deterministic ones, which have none (`test_audit.test_verdicts`)."""
+    stated = {n: b for n, b in BOUNDS.items() if b.form not in ("rate", "deterministic")}
     return {row.id: row.checks for row in audit(catalogue=stated, replications=10).rows}
 
 

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from genbounds.estimators import FrechetReference, RunningFrechet
 from genbounds.select._state import Refreshed, State
-from genbounds.select.policies._policy import IndexPolicy, check_not_negative
-from genbounds.validation import Float, check_count
+from genbounds.select.policies._policy import IndexPolicy
+from genbounds.validation import Float, check_count, check_not_negative
 
 MINIMUM_ROWS = 10
 """Metrics but FD are not debiased before so many rows."""

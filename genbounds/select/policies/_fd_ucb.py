@@ -12,13 +12,8 @@ from genbounds.estimators import Prepared, RunningFrechet
 from genbounds.select._state import GROWTH, Refreshed, State
 from genbounds.select.policies._catalogue import CONSTANTS, mean_part, statement
 from genbounds.select.policies._norms import Norms
-from genbounds.select.policies._policy import (
-    IndexPolicy,
-    check_metric,
-    check_not_negative,
-    check_positive,
-)
-from genbounds.validation import InputError, check_choice, check_count
+from genbounds.select.policies._policy import IndexPolicy, check_metric, check_positive
+from genbounds.validation import InputError, check_choice, check_count, check_not_negative
 
 KAPPA_GAUSSIAN = math.sqrt(8.0 / 3.0)
 """ψ2-norm of a standard normal variable: the κ of M25 Lemma 6 for Gaussian features."""

@@ -10,13 +10,8 @@ from genbounds.select._state import GROWTH, Refreshed, State
 from genbounds.select.policies._catalogue import CONSTANTS, mean_part, statement
 from genbounds.select.policies._fd_ucb import ReferenceSpectrum, running_distance
 from genbounds.select.policies._norms import EntryNorms
-from genbounds.select.policies._policy import (
-    IndexPolicy,
-    check_metric,
-    check_not_negative,
-    check_positive,
-)
-from genbounds.validation import check_choice, check_count
+from genbounds.select.policies._policy import IndexPolicy, check_metric, check_positive
+from genbounds.validation import check_choice, check_count, check_not_negative
 
 ESTIMATES = ("appendix", "sample")
 

@@ -102,14 +102,6 @@ def check_positive(name: str, value: float, alternative: str = "") -> None:
         raise InputError(f"must be {what}; got {quoted(value)}.", argument=name)
 
 
-def check_not_negative(name: str, value: float) -> None:
-    """Refuse anything but a finite number of at least 0."""
-    if not (math.isfinite(value) and value >= 0.0):
-        raise InputError(
-            f"must be a finite number of at least 0; got {quoted(value)}.", argument=name
-        )
-
-
 def check_metric(policy: str, metric: Prepared, legal: tuple[str, ...]) -> None:
     """Refuse a metric that a policy has no formula for."""
     if metric.name not in legal:

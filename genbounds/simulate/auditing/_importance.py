@@ -14,9 +14,6 @@ from genbounds.validation import Float
 # Failure probabilities below this are examined by tilted samples.
 RARE = 1e-4
 
-# Halvings of [0, mean]: a limit of e^(−60) of the mean has ten digits.
-_HALVINGS = 120
-
 # A probability and its lower limit.
 MissEstimate = tuple[float, float]
 
@@ -41,7 +38,7 @@ def lower_limit(log_values: Float, alpha: float) -> float:
     """
     stakes = 0.5 ** np.arange(1.0, 11.0)
     values = np.exp(log_values)[None]
-    return float(betting_lower_limit(values, -np.log(alpha), stakes, halvings=_HALVINGS)[0])
+    return float(betting_lower_limit(values, -np.log(alpha), stakes)[0])
 
 
 def rare_misses(
