@@ -95,7 +95,7 @@ def lines(name: str, runs: int) -> list[list[str]]:
     return out
 
 
-SHOWN = ("independent", "AR 0.9, 4,000", "moving average of 12", "regimes of scale")
+SHOWN = ("AR 0.9, 4,000", "regimes of scale")
 COLUMNS = [
     "score", "series", "rows", "rows a block", "told independent", "told order",
     "width / 3.92 sd", "unreliable",
