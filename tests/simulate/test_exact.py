@@ -29,16 +29,12 @@ def failed(name, **constants):
     return {(check.kind, check.decisive) for check in checks if not check.holds}
 
 
-@pytest.fixture(scope="module")
-def catalogue_checks():
-    """Exact checks of all but deterministic ones, which have none (`test_audit.test_verdicts`)."""
-    stated = {n: b for n, b in BOUNDS.items() if b.form not in ("rate", "deterministic")}
-    return {row.id: row.checks for row in audit(catalogue=stated, replications=10).rows}
-
-
 @pytest.mark.slow
-def test_what_fails_in_the_catalogue(catalogue_checks):
-    checks = catalogue_checks
+def test_what_fails_in_the_catalogue():
+    """Of all but deterministic statements, which have no exact checks (`test_audit`)."""
+    stated = {n: b for n, b in BOUNDS.items() if b.form not in ("rate", "deterministic")}
+    checks = {row.id: row.checks for row in audit(catalogue=stated, replications=10).rows}
+    rates_are_those_of_the_sharpest_statements(checks)
     assert {(name, c.kind) for name, found in checks.items() for c in found if c.refutes} == {
         ("o24.chi-square-mean", "growth"),
         ("o24.squared-mean", "growth"),
@@ -133,8 +129,7 @@ def test_a_width_that_shrinks_too_fast_refutes_though_n_is_out_of_reach():
     assert not samples.decisive
 
 
-@pytest.mark.slow
-def test_rates_of_errors_are_those_of_their_sharpest_statements(catalogue_checks):
+def rates_are_those_of_the_sharpest_statements(catalogue_checks):
     """Of |FD_n - FD| none is sharp: all take the root of the covariance's error."""
     rates, slopes = {"growth": {}, "samples": {}}, {"growth": {}, "samples": {}}
     for name, checks in catalogue_checks.items():
