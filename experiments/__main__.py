@@ -119,6 +119,8 @@ TRIALS = (
     Trial(module="gpu"),
     Trial(module="gpu", arguments="--device cpu --small"),
     Trial(module="papers"),
+    Trial(module="photographs.pool", arguments="picture.jpg --out pool"),
+    Trial(module="photographs.coverage", arguments="pool --runs 2 --ratio 1"),
     Trial(module="planted", arguments="--only o24.gaussian-mean --replications 20"),
     Trial(module="sample_size", arguments="--sizes 100"),
     Trial(module="selection.boundaries"),

@@ -10,6 +10,7 @@ to the moments of all real ones; the first principal components of the real ones
 from __future__ import annotations
 
 import argparse
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -70,6 +71,9 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--runs", type=int, default=100)
     parser.add_argument("--record", action="store_true", help="write the table to the page")
     given = parser.parse_args(argv)
+    if not (given.folder / "real.npy").exists():
+        print("skipped: experiments.photographs.pool makes this folder", file=sys.stderr)
+        return 0
     rows = []
     for damage in given.damage or ("jpeg30", "half"):
         fake, real = projected(given.folder, damage, given.dimensions)

