@@ -325,7 +325,7 @@ def drawn(design: Design | None) -> str:
         return "the rows are independent of one another"
     unit = "rows" if design.units == design.n else "groups of rows"
     if design.series is not None and design.units < design.n:
-        unit = f"blocks of {design.series.block} rows in a row or more"
+        unit = f"blocks of {design.series.block} rows or more in succession"
     text = f"the {unit} are independent of one another"
     if design.seed_labels is not None:
         text += f" but for the {design.seed_labels.size} seeds that they share"

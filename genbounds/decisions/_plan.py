@@ -154,7 +154,7 @@ class Plan(Warned):
             text = f"{wanted}: {number(self.n)} generated samples{each}"
             aim = self.half_width if self.target == "half_width" else self.gap
             if (aim or 0.0) < NEAR_LIMIT * self.limit:
-                text += f"; with more reference samples fewer do (this one allows {least}"
+                text += f"; with more reference samples fewer do (this reference allows {least}"
                 text += f"{number(self.limit)} at best)"
             return hedged(text, self.warnings)
         text = f"{wanted}: no number of generated samples suffices; at best {least}"
