@@ -12,7 +12,7 @@ import textwrap
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, is_dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, get_args, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
 
 import typer
 from typer.core import TyperCommand
@@ -185,26 +185,27 @@ def _declared(
     function: Callable[..., Any],
 ) -> tuple[dict[str, tuple[Callable[..., Any], list[str]]], list[inspect.Parameter]]:
     """Return a function's groups with the names of their options, and all options in order."""
-    hints = get_type_hints(function, include_extras=True)
     groups: dict[str, Any] = {}
     parameters = []
-    for parameter in inspect.signature(function).parameters.values():
-        hint = hints[parameter.name]
-        if is_dataclass(hint):
-            types = get_type_hints(hint, include_extras=True)
+    for parameter in inspect.signature(function, eval_str=True).parameters.values():
+        by_name = parameter.kind is parameter.KEYWORD_ONLY
+        types, members = {parameter.name: parameter.annotation}, {parameter.name: parameter.default}
+        if is_dataclass(parameter.annotation):
+            types = get_type_hints(parameter.annotation)
             # A field without a declaration is no option of this command.
-            options = {
-                each.name: each.default
-                for each in fields(hint)
-                if hasattr(types[each.name], "__metadata__")
-            }
-            groups[parameter.name] = hint, list(options)
-        else:
-            types, options = hints, {parameter.name: parameter.default}
-        parameters += [
-            inspect.Parameter(
-                name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=types[name]
+            members = {each.name: each for each in fields(parameter.annotation) if each.metadata}
+            groups[parameter.name] = parameter.annotation, list(members)
+        for name, declared in members.items():
+            how = dict(declared.metadata)
+            spelt = how.pop("name", f"--{name.replace('_', '-')}")
+            kind = typer.Option(spelt, **how) if by_name else typer.Argument(**how)
+            required = declared.default is ...
+            parameters.append(
+                inspect.Parameter(
+                    name,
+                    inspect.Parameter.KEYWORD_ONLY,
+                    default=inspect.Parameter.empty if required else declared.default,
+                    annotation=Annotated[types[name], kind],
+                )
             )
-            for name, default in options.items()
-        ]
     return groups, parameters

@@ -9,9 +9,9 @@ import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
@@ -19,7 +19,7 @@ from genbounds._errors import InputError
 from genbounds._text import display
 
 
-def offer(values: str | Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
+def _completion(values: str | Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
     """Return a completion from the values, as in ``"a|b"``, or from a function that lists them."""
 
     def matching(incomplete: str) -> list[str]:
@@ -29,15 +29,46 @@ def offer(values: str | Callable[[], Iterable[str]]) -> Callable[[str], list[str
     return matching
 
 
-def choice(name: str, values: str, *, help: str, show_default: bool | str = True) -> Any:
+def option(
+    metavar: str | None,
+    help: str,
+    *,
+    default: Any = None,
+    offers: str | Callable[[], Iterable[str]] | None = None,
+    **more: Any,
+) -> Any:
+    """Declare an option of the name of its parameter or field.
+
+    Parameters
+    ----------
+    metavar : str or None
+        What stands for its value; None: it has none.
+    help : str
+    default
+        ``...``: it must be given.
+    offers : str or callable, optional
+        Its values, as the shell completes them: ``"a|b"``, or a function that lists them.
+    **more
+        As `typer.Option` takes it, or `name`, another name of the option.
+    """
+    if offers is not None:
+        more["autocompletion"] = _completion(offers)
+    return field(default=default, metadata={"metavar": metavar, "help": help, **more})
+
+
+def argument(metavar: str, help: str, *, default: Any = ..., **more: Any) -> Any:
+    """Declare an argument, a parameter by place."""
+    return option(metavar, help, default=default, **more)
+
+
+def flag(help: str, **more: Any) -> Any:
+    """Declare an option without a value."""
+    return option(None, help, default=False, **more)
+
+
+def choice(values: str, help: str, **more: Any) -> Any:
     """Declare an option that takes one of the values, written as in ``"a|b"``."""
-    return typer.Option(
-        name,
-        metavar=values,
-        autocompletion=offer(values),
-        help=help,
-        show_default=show_default,
-    )
+    return option(values, help, offers=values, **more)
 
 
 def statements() -> Iterable[str]:
@@ -81,36 +112,26 @@ def _metrics_of(context: typer.Context, incomplete: str) -> list[str]:
     return [name for name in names if name.startswith(incomplete)]
 
 
-Metric = Annotated[
-    str,
-    typer.Option(
-        "--metric",
-        metavar="NAME",
-        autocompletion=_metrics_of,
-        help="Score by which the models are judged: one of those listed below.",
-    ),
-]
-Bandwidth = Annotated[
-    float | None,
-    typer.Option(
-        "--bandwidth",
-        metavar="S",
-        help="Bandwidth of the rbf or laplace kernel, of cmmd and of kad.",
+def metric_option(default: str) -> Any:
+    """Declare ``--metric``."""
+    help = "Score by which the models are judged: one of those listed below."
+    return option("NAME", help, default=default, autocompletion=_metrics_of)
+
+
+def bandwidth_option() -> Any:
+    """Declare ``--bandwidth``."""
+    return option(
+        "S",
+        "Bandwidth of the rbf or laplace kernel, of cmmd and of kad.",
         show_default="median distance of the reference, or of all models; cmmd: 10",
-    ),
-]
-Level = Annotated[
-    float, typer.Option("--level", metavar="L", help="Confidence level of the intervals.")
-]
-Reference = Annotated[
-    Path | None,
-    typer.Option(
-        "--reference",
-        metavar="FILE",
-        help="The real data; every other file is then a model.",
-    ),
-]
-Seed = Annotated[int, typer.Option("--seed", metavar="S", help="Seed of all random numbers.")]
+    )
+
+
+METRIC = metric_option("fd")
+LEVEL = option("L", "Confidence level of the intervals.", default=0.95)
+REFERENCE = option("FILE", "The real data; every other file is then a model.")
+SEED = option("S", "Seed of all random numbers.", default=0)
+VERBOSE = flag("Also print how each score was computed.")
 
 
 def _writable(out: Path | None) -> Path | None:
@@ -127,10 +148,6 @@ def _writable(out: Path | None) -> Path | None:
     return out
 
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
-Verbose = Annotated[bool, typer.Option("--verbose", help="Also print how each score was computed.")]
-
-
 # --- groups of options: a command takes a group as one parameter ----------------------------------
 
 
@@ -138,7 +155,7 @@ Verbose = Annotated[bool, typer.Option("--verbose", help="Also print how each sc
 class Output:
     """How a command answers; every command has such a parameter, named `output`."""
 
-    as_json: AsJson = False
+    as_json: bool = flag("Print one JSON document and nothing else.", name="--json")
     out: Path | None = None
 
 
@@ -146,102 +163,57 @@ class Output:
 class Folder(Output):
     """The same, with a folder of results."""
 
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            metavar="DIR",
-            callback=_writable,
-            help="Folder for results.json and the page report.html.",
-        ),
-    ] = None
-    as_json: AsJson = False
+    out: Path | None = option(
+        "DIR", "Folder for results.json and the page report.html.", callback=_writable
+    )
+    as_json: bool = flag("Print one JSON document and nothing else.", name="--json")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelOptions:
     """Options of metrics that plans and selections take."""
 
-    kernel: Annotated[
-        str | None,
-        choice(
-            "--kernel",
-            "rbf|laplace|cosine|polynomial",
-            help="Kernel of vendi and rke.",
-            show_default="rbf",
-        ),
-    ] = None
-    bandwidth: Bandwidth = None
-    order: Annotated[
-        float | None,
-        typer.Option(
-            "--order",
-            metavar="A",
-            help="Rényi order of the Vendi score (> 0, or inf).",
-            show_default="1",
-        ),
-    ] = None
+    kernel: str | None = choice(
+        "rbf|laplace|cosine|polynomial", "Kernel of vendi and rke.", show_default="rbf"
+    )
+    bandwidth: float | None = bandwidth_option()
+    order: float | None = option(
+        "A", "Rényi order of the Vendi score (> 0, or inf).", show_default="1"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricOptions(KernelOptions):
     """Options of all metrics."""
 
-    k: Annotated[
-        int | None,
-        typer.Option(
-            "--k",
-            metavar="K",
-            help="Neighbours of precision, recall, density, coverage and f_score.",
-            show_default="5",
-        ),
-    ] = None
+    k: int | None = option(
+        "K", "Neighbours of precision, recall, density, coverage and f_score.", show_default="5"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Encoding:
     """What turns images or texts into features."""
 
-    encoder: Annotated[
-        str | None,
-        typer.Option(
-            "--encoder",
-            metavar="NAME",
-            help="Encoder of images or texts: inception, inception:clean, inception:tf, dinov2, "
-            "clip, timm:MODEL, torchvision:MODEL, open_clip:MODEL, "
-            "pytorch-fid:2048, sentence-transformers:MODEL, torchscript:FILE, onnx:FILE or "
-            "module:function.",
-        ),
-    ] = None
-    weights: Annotated[
-        Path | None,
-        typer.Option(
-            "--weights",
-            metavar="PATH",
-            help="The encoder's weights: a file, or a folder to search. "
-            "'random' takes untrained weights, to try a command out.",
-            show_default="the library's own cache",
-        ),
-    ] = None
-    device: Annotated[
-        str,
-        typer.Option("--device", metavar="D", help="Device of the encoder: cpu, cuda, cuda:1 …"),
-    ] = "cpu"
-    precision: Annotated[
-        str,
-        choice(
-            "--precision",
-            "float32|bfloat16|float16",
-            help="Precision of the encoder; bfloat16 and float16 are mixed precision.",
-        ),
-    ] = "float32"
-    download: Annotated[
-        bool,
-        typer.Option(
-            "--download",
-            help="Fetch the encoder's published weights, unless they are in a cache.",
-        ),
-    ] = False
+    encoder: str | None = option(
+        "NAME",
+        "Encoder of images or texts: inception, inception:clean, inception:tf, dinov2, clip, "
+        "timm:MODEL, torchvision:MODEL, open_clip:MODEL, pytorch-fid:2048, "
+        "sentence-transformers:MODEL, torchscript:FILE, onnx:FILE or module:function.",
+    )
+    weights: Path | None = option(
+        "PATH",
+        "The encoder's weights: a file, or a folder to search. 'random' takes untrained weights, "
+        "to try a command out.",
+        show_default="the library's own cache",
+    )
+    device: str = option("D", "Device of the encoder: cpu, cuda, cuda:1 …", default="cpu")
+    precision: str = choice(
+        "float32|bfloat16|float16",
+        "Precision of the encoder; bfloat16 and float16 are mixed precision.",
+        default="float32",
+    )
+    download: bool = flag("Fetch the encoder's published weights, unless they are in a cache.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -271,34 +243,22 @@ class Reading(Encoding):
     """
 
     logits: bool = False
-    groups: Annotated[
-        str | None,
-        typer.Option(
-            "--groups",
-            metavar="NAME",
-            help="Array of the files that says which rows depend on one another (one prompt, one "
-            "clip); 'folders': each sub-folder of images is a group.",
-            show_default="groups, if it is there",
-        ),
-    ] = None
-    strata: Annotated[
-        str | None,
-        typer.Option(
-            "--strata",
-            metavar="NAME",
-            help="Array of the files that says which class each row is of, where the number of "
-            "rows per class was fixed; 'folders': each sub-folder of images is a class.",
-            show_default="strata, if it is there; labels of equal numbers are groups or strata: "
-            "which, is said or asked for",
-        ),
-    ] = None
-    iid: Annotated[
-        bool,
-        typer.Option(
-            "--iid",
-            help="The rows are independent: ignore groups and strata, do not look for duplicates.",
-        ),
-    ] = False
+    groups: str | None = option(
+        "NAME",
+        "Array of the files that says which rows depend on one another (one prompt, one clip); "
+        "'folders': each sub-folder of images is a group.",
+        show_default="groups, if it is there",
+    )
+    strata: str | None = option(
+        "NAME",
+        "Array of the files that says which class each row is of, where the number of rows per "
+        "class was fixed; 'folders': each sub-folder of images is a class.",
+        show_default="strata, if it is there; labels of equal numbers are groups or strata: "
+        "which, is said or asked for",
+    )
+    iid: bool = flag(
+        "The rows are independent: ignore groups and strata, do not look for duplicates."
+    )
     reference_n: int | None = None
     reference_exact: bool = False
     contexts: str | None = None
@@ -328,58 +288,33 @@ class Reading(Encoding):
 class ScoreReading(Reading):
     """The same, where files may hold statistics or probabilities as well."""
 
-    logits: Annotated[
-        bool,
-        typer.Option("--logits", help="The files hold logits, not probabilities: apply a softmax."),
-    ] = False
-    reference_n: Annotated[
-        int | None,
-        typer.Option(
-            "--reference-n",
-            metavar="N",
-            help="Number of samples behind a reference given as statistics that do not say it.",
-        ),
-    ] = None
-    reference_exact: Annotated[
-        bool,
-        typer.Option(
-            "--reference-exact", help="The statistics of the reference are exactly known."
-        ),
-    ] = False
+    logits: bool = flag("The files hold logits, not probabilities: apply a softmax.")
+    reference_n: int | None = option(
+        "N", "Number of samples behind a reference given as statistics that do not say it."
+    )
+    reference_exact: bool = flag("The statistics of the reference are exactly known.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharesReading(ScoreReading):
     """The same, where classes may have other shares, seeds cross groups, rows stand in a row."""
 
-    seeds: Annotated[
-        str | None,
-        typer.Option(
-            "--seeds",
-            metavar="NAME",
-            help="Array of the files that says which seed each row is of, where all groups have "
-            "the same seeds.",
-        ),
-    ] = None
-    row_order: Annotated[
-        str | None,
-        typer.Option(
-            "--row-order",
-            metavar="NAME",
-            help="Array of the files that says the place of each row in its series (frames of a "
-            "video, steps of a chain), within its group if there are groups.",
-        ),
-    ] = None
-    shares: Annotated[
-        str | None,
-        typer.Option(
-            "--shares",
-            metavar="SHARES",
-            help="Score at these shares of the classes (--strata): 'equal', 'reference' (models at "
-            "the reference's), or a JSON file {class: share}.",
-            show_default="those of the rows",
-        ),
-    ] = None
+    seeds: str | None = option(
+        "NAME",
+        "Array of the files that says which seed each row is of, where all groups have the same "
+        "seeds.",
+    )
+    row_order: str | None = option(
+        "NAME",
+        "Array of the files that says the place of each row in its series (frames of a video, "
+        "steps of a chain), within its group if there are groups.",
+    )
+    shares: str | None = option(
+        "SHARES",
+        "Score at these shares of the classes (--strata): 'equal', 'reference' (models at the "
+        "reference's), or a JSON file {class: share}.",
+        show_default="those of the rows",
+    )
 
 
 # --- errors name the option, or the file, instead of an argument of the library ------------------

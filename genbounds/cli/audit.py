@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from genbounds._text import display, number
 from genbounds.cli._command import Answer, command
-from genbounds.cli._options import Folder, Seed, choice, offer, statements
+from genbounds.cli._options import SEED, Folder, argument, choice, flag, option, statements
 from genbounds.cli._statements import choose
 from genbounds.cli._terminal import interruptible, print_table, progress, say, tidy
 
@@ -31,61 +29,34 @@ genbounds audit m25.mean-norm --replications 100000 --seed 1 --json
 
 @command("[ID-or-glob]...", EXAMPLES)
 def audit(
-    patterns: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="ID-or-glob",
-            autocompletion=offer(statements),
-            help="Statements to test, such as o24.hoeffding or 'm25.*'; all by default.",
-        ),
-    ] = None,
+    patterns: list[str] | None = argument(
+        "ID-or-glob",
+        "Statements to test, such as o24.hoeffding or 'm25.*'; all by default.",
+        default=None,
+        offers=statements,
+    ),
     *,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Fewer replications: about a minute instead of ten.")
-    ] = False,
-    replications: Annotated[
-        int | None,
-        typer.Option(
-            "--replications",
-            metavar="N",
-            help="Samples drawn in each test case.",
-            show_default="by the size of the case",
-        ),
-    ] = None,
-    seed: Seed = 0,
-    jobs: Annotated[
-        int | None,
-        typer.Option(
-            "--jobs",
-            metavar="J",
-            help="Number of processes; results do not depend on it.",
-            show_default="every core for more than ten statements, else 1",
-        ),
-    ] = None,
-    backend: Annotated[
-        str,
-        choice(
-            "--backend",
-            "loky|dask",
-            help="Where the work is done: processes of this machine, or Dask workers.",
-        ),
-    ] = "loky",
-    scheduler: Annotated[
-        str | None,
-        typer.Option(
-            "--scheduler",
-            metavar="ADDRESS",
-            help="Address of a running Dask scheduler; without it, --jobs workers start here.",
-        ),
-    ] = None,
-    threads: Annotated[
-        int,
-        typer.Option(
-            "--threads",
-            metavar="T",
-            help="BLAS threads per process; can change the last digit of a result.",
-        ),
-    ] = 1,
+    quick: bool = flag("Fewer replications: about a minute instead of ten."),
+    replications: int | None = option(
+        "N", "Samples drawn in each test case.", show_default="by the size of the case"
+    ),
+    seed: int = SEED,
+    jobs: int | None = option(
+        "J",
+        "Number of processes; results do not depend on it.",
+        show_default="every core for more than ten statements, else 1",
+    ),
+    backend: str = choice(
+        "loky|dask",
+        "Where the work is done: processes of this machine, or Dask workers.",
+        default="loky",
+    ),
+    scheduler: str | None = option(
+        "ADDRESS", "Address of a running Dask scheduler; without it, --jobs workers start here."
+    ),
+    threads: int = option(
+        "T", "BLAS threads per process; can change the last digit of a result.", default=1
+    ),
     output: Folder,
 ) -> Answer:
     """Test whether published inequalities hold as printed, and how tight they are.

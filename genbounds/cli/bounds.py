@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from genbounds._text import number, short
 from genbounds.cli._command import Answer, command
-from genbounds.cli._options import Folder, offer, statements
+from genbounds.cli._options import Folder, argument, statements
 from genbounds.cli._statements import choose
 from genbounds.cli._terminal import print_table, progress, say
 
@@ -26,14 +24,12 @@ genbounds bounds --json
 
 @command("[ID]", EXAMPLES, advice="nothing was kept; run the same command again.")
 def bounds(
-    statement: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="ID",
-            autocompletion=offer(statements),
-            help="The inequality to explain; without it all are listed.",
-        ),
-    ] = None,
+    statement: str | None = argument(
+        "ID",
+        "The inequality to explain; without it all are listed.",
+        default=None,
+        offers=statements,
+    ),
     *,
     output: Folder,
 ) -> Answer:

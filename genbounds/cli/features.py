@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from genbounds._errors import InputError
 from genbounds._text import display, number
 from genbounds.cli._command import Answer, command
-from genbounds.cli._options import Encoding, Output, choice, renamed
+from genbounds.cli._options import Encoding, Output, argument, choice, option, renamed
 from genbounds.cli._terminal import complain, progress, say, tidy
 
 if TYPE_CHECKING:
@@ -36,140 +34,68 @@ genbounds features --download inception
     advice="finished blocks are kept; run the same command again.",
 )
 def features(
-    inputs: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="INPUT",
-            help="Images (folder, .zip or .tar), texts (.txt or .jsonl), or a file of features.",
-        ),
-    ],
+    inputs: list[Path] = argument(
+        "INPUT", "Images (folder, .zip or .tar), texts (.txt or .jsonl), or a file of features."
+    ),
     *,
     encoding: Encoding,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            metavar="FILE",
-            help="File for the features: .safetensors (records how they were made), .npy, or .npz "
-            "as dgm-eval reads it.",
-        ),
-    ] = None,
-    moments: Annotated[
-        Path | None,
-        typer.Option(
-            "--moments",
-            metavar="FILE",
-            help="File for their statistics: .npz with mu, sigma and n, as pytorch-fid reads it. "
-            "Without --out no features are kept.",
-        ),
-    ] = None,
-    items: Annotated[
-        str | None,
-        choice(
-            "--items",
-            "images|texts|files|rows",
-            help="What the input holds. files: the paths in a folder, for an encoder that reads "
-            "them itself.",
-            show_default="by the input's name",
-        ),
-    ] = None,
-    field: Annotated[
-        str, typer.Option("--field", metavar="KEY", help="Key of the text in a .jsonl file.")
-    ] = "text",
-    size: Annotated[
-        int | None,
-        typer.Option(
-            "--size",
-            metavar="PIXELS",
-            help="Size to which images are resized.",
-            show_default="the encoder's",
-        ),
-    ] = None,
-    resize: Annotated[
-        int | None,
-        typer.Option(
-            "--resize",
-            metavar="PIXELS",
-            help="Size of the shorter side before --fit crop cuts out the centre.",
-            show_default="the encoder's",
-        ),
-    ] = None,
-    fit: Annotated[
-        str | None,
-        choice(
-            "--fit",
-            "stretch|crop",
-            help="stretch: resize both sides. crop: resize the shorter side, cut out the centre.",
-            show_default="the encoder's",
-        ),
-    ] = None,
-    interpolation: Annotated[
-        str | None,
-        choice(
-            "--interpolation",
-            "bicubic|bilinear|lanczos",
-            help="Interpolation when resizing, always antialiased.",
-            show_default="the encoder's",
-        ),
-    ] = None,
-    channels: Annotated[
-        int | None,
-        choice(
-            "--channels",
-            "3|1",
-            help="3 for colour, 1 for grey.",
-            show_default="the encoder's",
-        ),
-    ] = None,
-    white: Annotated[
-        float | None,
-        choice(
-            "--white",
-            "1|255",
-            help="Value of a white pixel before --mean and --std.",
-            show_default="the encoder's",
-        ),
-    ] = None,
-    mean: Annotated[
-        str | None,
-        typer.Option(
-            "--mean",
-            metavar="R,G,B",
-            help="Mean to subtract from each channel.",
-            show_default="the encoder's",
-        ),
-    ] = None,
-    std: Annotated[
-        str | None,
-        typer.Option(
-            "--std",
-            metavar="R,G,B",
-            help="Standard deviation to divide each channel by.",
-            show_default="the encoder's",
-        ),
-    ] = None,
-    batch: Annotated[
-        int, typer.Option("--batch", metavar="B", help="Number of items encoded at once.")
-    ] = 64,
-    workers: Annotated[
-        int | None,
-        typer.Option(
-            "--workers",
-            metavar="W",
-            help="Threads that decode and resize images; results do not depend on it.",
-            show_default="one per processor",
-        ),
-    ] = None,
-    part: Annotated[
-        str | None,
-        typer.Option(
-            "--part",
-            metavar="I/K",
-            help="Only the I-th of K shares of the items, as on the I-th of K machines. The files "
-            "of all parts together, 'real-*.safetensors', are one sample.",
-            show_default="all items",
-        ),
-    ] = None,
+    out: Path | None = option(
+        "FILE",
+        "File for the features: .safetensors (records how they were made), .npy, or .npz as "
+        "dgm-eval reads it.",
+    ),
+    moments: Path | None = option(
+        "FILE",
+        "File for their statistics: .npz with mu, sigma and n, as pytorch-fid reads it. Without "
+        "--out no features are kept.",
+    ),
+    items: str | None = choice(
+        "images|texts|files|rows",
+        "What the input holds. files: the paths in a folder, for an encoder that reads them "
+        "itself.",
+        show_default="by the input's name",
+    ),
+    field: str = option("KEY", "Key of the text in a .jsonl file.", default="text"),
+    size: int | None = option(
+        "PIXELS", "Size to which images are resized.", show_default="the encoder's"
+    ),
+    resize: int | None = option(
+        "PIXELS",
+        "Size of the shorter side before --fit crop cuts out the centre.",
+        show_default="the encoder's",
+    ),
+    fit: str | None = choice(
+        "stretch|crop",
+        "stretch: resize both sides. crop: resize the shorter side, cut out the centre.",
+        show_default="the encoder's",
+    ),
+    interpolation: str | None = choice(
+        "bicubic|bilinear|lanczos",
+        "Interpolation when resizing, always antialiased.",
+        show_default="the encoder's",
+    ),
+    channels: int | None = choice("3|1", "3 for colour, 1 for grey.", show_default="the encoder's"),
+    white: float | None = choice(
+        "1|255", "Value of a white pixel before --mean and --std.", show_default="the encoder's"
+    ),
+    mean: str | None = option(
+        "R,G,B", "Mean to subtract from each channel.", show_default="the encoder's"
+    ),
+    std: str | None = option(
+        "R,G,B", "Standard deviation to divide each channel by.", show_default="the encoder's"
+    ),
+    batch: int = option("B", "Number of items encoded at once.", default=64),
+    workers: int | None = option(
+        "W",
+        "Threads that decode and resize images; results do not depend on it.",
+        show_default="one per processor",
+    ),
+    part: str | None = option(
+        "I/K",
+        "Only the I-th of K shares of the items, as on the I-th of K machines. The files of all "
+        "parts together, 'real-*.safetensors', are one sample.",
+        show_default="all items",
+    ),
     output: Output,
 ) -> Answer:
     """Compute features (or only their statistics) of images or texts.

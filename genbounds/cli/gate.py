@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from genbounds.cli._command import Answer, command
 from genbounds.cli._options import (
+    LEVEL,
+    METRIC,
+    REFERENCE,
+    VERBOSE,
     Folder,
-    Level,
-    Metric,
     MetricOptions,
-    Reference,
     SharesReading,
-    Verbose,
+    argument,
     choice,
     every_metric,
+    flag,
+    option,
 )
 from genbounds.cli._terminal import print_remarks, say
 
@@ -39,47 +40,33 @@ INCONCLUSIVE = "fail|pass"
 
 @command("[REFERENCE] BASELINE CANDIDATE --margin M|P%", EXAMPLES, metrics=every_metric)
 def gate(
-    files: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="FILE",
-            help="Features of the real data (the reference), of the baseline and of the candidate, "
-            "in this order, as for `genbounds score`; for fd the baseline may be a file of "
-            "statistics (.npz with mu, sigma and n). For is, vendi, rke and mean only the "
-            "baseline and the candidate.",
-        ),
-    ],
+    files: list[Path] = argument(
+        "FILE",
+        "Features of the real data (the reference), of the baseline and of the candidate, in "
+        "this order, as for `genbounds score`; for fd the baseline may be a file of statistics "
+        "(.npz with mu, sigma and n). For is, vendi, rke and mean only the baseline and the "
+        "candidate.",
+    ),
     *,
-    margin: Annotated[
-        str,
-        typer.Option(
-            "--margin",
-            metavar="M|P%",
-            help="By how much the candidate may be worse: a number in units of the score, or a "
-            "share of the baseline's score, such as 2%.",
-        ),
-    ],
-    reference: Reference = None,
-    metric: Metric = "fd",
-    equivalence: Annotated[
-        bool,
-        typer.Option(
-            "--equivalence", help="The candidate must not be better by more than that either."
-        ),
-    ] = False,
-    inconclusive: Annotated[
-        str,
-        choice(
-            "--inconclusive",
-            INCONCLUSIVE,
-            help="Exit status where the samples do not tell: fail (1) or pass (0).",
-        ),
-    ] = "fail",
+    margin: str = option(
+        "M|P%",
+        "By how much the candidate may be worse: a number in units of the score, or a share of "
+        "the baseline's score, such as 2%.",
+        default=...,
+    ),
+    reference: Path | None = REFERENCE,
+    metric: str = METRIC,
+    equivalence: bool = flag("The candidate must not be better by more than that either."),
+    inconclusive: str = choice(
+        INCONCLUSIVE,
+        "Exit status where the samples do not tell: fail (1) or pass (0).",
+        default="fail",
+    ),
     options: MetricOptions,
-    level: Level = 0.95,
+    level: float = LEVEL,
     reading: SharesReading,
     output: Folder,
-    verbose: Verbose = False,
+    verbose: bool = VERBOSE,
 ) -> Answer:
     """Decide whether a candidate is worse than a baseline by no more than a margin.
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from genbounds._text import display, number
 from genbounds.cli._command import Answer, command
-from genbounds.cli._options import Folder, Reading, Verbose
+from genbounds.cli._options import VERBOSE, Folder, Reading, argument, option
 from genbounds.cli._terminal import print_remarks, print_table, say
 
 if TYPE_CHECKING:
@@ -30,58 +28,33 @@ LISTED = 10
 
 @command("FAKE --train FILE --heldout FILE", EXAMPLES)
 def memorisation(
-    fake: Annotated[
-        Path,
-        typer.Argument(metavar="FAKE", help="Features of generated samples."),
-    ],
+    fake: Path = argument("FAKE", "Features of generated samples."),
     *,
-    train: Annotated[
-        Path,
-        typer.Option(
-            "--train",
-            metavar="FILE",
-            help="Features of what the model was trained on.",
-        ),
-    ],
-    heldout: Annotated[
-        Path,
-        typer.Option(
-            "--heldout",
-            metavar="FILE",
-            help="Features of real samples that it was not trained on: split off at random, best "
-            "as many as were trained on.",
-        ),
-    ],
-    images: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--images",
-            metavar="PATH",
-            help="Folder, archive or array of the images that a file is of, for the page: given "
-            "twice, of the generated and of the training images.",
-            show_default="as the files say",
-        ),
-    ] = None,
-    level: Annotated[
-        float, typer.Option("--level", metavar="L", help="Confidence level of the lower bounds.")
-    ] = 0.95,
-    fdr: Annotated[
-        float,
-        typer.Option(
-            "--fdr", metavar="Q", help="Share of the listed rows that may be wrong, on average."
-        ),
-    ] = 0.1,
-    closer: Annotated[
-        float,
-        typer.Option(
-            "--closer",
-            metavar="R",
-            help="A near copy is at most so many times as far from a real row as from the fifth.",
-        ),
-    ] = 0.6,
+    train: Path = option("FILE", "Features of what the model was trained on.", default=...),
+    heldout: Path = option(
+        "FILE",
+        "Features of real samples that it was not trained on: split off at random, best as many "
+        "as were trained on.",
+        default=...,
+    ),
+    images: list[Path] | None = option(
+        "PATH",
+        "Folder, archive or array of the images that a file is of, for the page: given twice, of "
+        "the generated and of the training images.",
+        show_default="as the files say",
+    ),
+    level: float = option("L", "Confidence level of the lower bounds.", default=0.95),
+    fdr: float = option(
+        "Q", "Share of the listed rows that may be wrong, on average.", default=0.1
+    ),
+    closer: float = option(
+        "R",
+        "A near copy is at most so many times as far from a real row as from the fifth.",
+        default=0.6,
+    ),
     reading: Reading,
     output: Folder,
-    verbose: Verbose = False,
+    verbose: bool = VERBOSE,
 ) -> Answer:
     """Test whether a model copies its training data; count and list what is copied.
 

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from genbounds._text import interval, number, percent, shown
 from genbounds.cli._command import Answer, command
 from genbounds.cli._options import (
-    Bandwidth,
+    LEVEL,
+    REFERENCE,
+    SEED,
+    VERBOSE,
     Folder,
     KernelOptions,
-    Level,
-    Metric,
     Reading,
-    Reference,
-    Seed,
-    Verbose,
+    argument,
+    bandwidth_option,
+    metric_option,
     mixture_metrics,
+    option,
 )
 from genbounds.cli._terminal import print_remarks, print_table, say
 
@@ -38,32 +38,23 @@ genbounds mixture gan.npy diffusion.npy --metric rke --reference real.npy --json
 
 @command("[REFERENCE] MODEL MODEL...", EXAMPLES, metrics=mixture_metrics, own_metrics=False)
 def mixture(
-    files: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="FILE",
-            help="Features of the real data (the reference), then of two models or more, as for "
-            "`genbounds score`. For rke every file is a model.",
-        ),
-    ],
+    files: list[Path] = argument(
+        "FILE",
+        "Features of the real data (the reference), then of two models or more, as for "
+        "`genbounds score`. For rke every file is a model.",
+    ),
     *,
-    reference: Reference = None,
-    metric: Metric = "kid",
-    bandwidth: Bandwidth = None,
-    level: Level = 0.95,
-    folds: Annotated[
-        int | None,
-        typer.Option(
-            "--folds",
-            metavar="J",
-            help="Parts of the rows, between which weights are judged. Not for fd.",
-            show_default="5",
-        ),
-    ] = None,
-    seed: Seed = 0,
+    reference: Path | None = REFERENCE,
+    metric: str = metric_option("kid"),
+    bandwidth: float | None = bandwidth_option(),
+    level: float = LEVEL,
+    folds: int | None = option(
+        "J", "Parts of the rows, between which weights are judged. Not for fd.", show_default="5"
+    ),
+    seed: int = SEED,
     reading: Reading,
     output: Folder,
-    verbose: Verbose = False,
+    verbose: bool = VERBOSE,
 ) -> Answer:
     """Find the mixture of models with the best score, and whether it beats every single model.
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from genbounds._errors import InputError
 from genbounds._text import interval, number, percent, shown
 from genbounds.cli._command import Answer, command
-from genbounds.cli._options import Folder, Level, Reading, Seed
+from genbounds.cli._options import LEVEL, SEED, Folder, Reading, argument, option
 from genbounds.cli._terminal import print_remarks, print_table, progress, say
 
 if TYPE_CHECKING:
@@ -29,27 +27,20 @@ genbounds modes photos/ samples/ --encoder timm:vit_small_patch14_dinov2 --out r
 
 @command("REAL FAKE...", EXAMPLES)
 def modes(
-    files: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="FILE",
-            help="Features of the real data, then of one or several models, as for "
-            "`genbounds score`. Each model is held against the real data.",
-        ),
-    ],
+    files: list[Path] = argument(
+        "FILE",
+        "Features of the real data, then of one or several models, as for `genbounds score`. "
+        "Each model is held against the real data.",
+    ),
     *,
-    images: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--images",
-            metavar="PATH",
-            help="Folder, archive or array of the images that a file is of, for the page: once "
-            "for every file, in their order.",
-            show_default="as the files say",
-        ),
-    ] = None,
-    level: Level = 0.95,
-    seed: Seed = 0,
+    images: list[Path] | None = option(
+        "PATH",
+        "Folder, archive or array of the images that a file is of, for the page: once for every "
+        "file, in their order.",
+        show_default="as the files say",
+    ),
+    level: float = LEVEL,
+    seed: int = SEED,
     reading: Reading,
     output: Folder,
 ) -> Answer:

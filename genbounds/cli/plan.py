@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from genbounds._errors import InputError
 from genbounds._text import interval, number, percent, shown
 from genbounds.cli._command import Answer, command
 from genbounds.cli._options import (
+    LEVEL,
+    METRIC,
+    REFERENCE,
+    VERBOSE,
     Folder,
     KernelOptions,
-    Level,
-    Metric,
-    Reference,
     SharesReading,
-    Verbose,
+    argument,
     growing_metrics,
+    option,
 )
 from genbounds.cli._terminal import print_remarks, print_table, say
 
@@ -43,76 +43,49 @@ genbounds plan real.npy gan.npy vae.npy diffusion.npy --confidence 0.95
     metrics=growing_metrics,
 )
 def plan(
-    files: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="FILE",
-            help="Features of the real data (the reference) that will be used, then a pilot: "
-            "samples of one model, of two that are to be told apart, or of all from which "
-            "`genbounds select` is to find the best; as for `genbounds score`. "
-            "For is, vendi, rke and mean only the pilot.",
-        ),
-    ],
+    files: list[Path] = argument(
+        "FILE",
+        "Features of the real data (the reference) that will be used, then a pilot: samples of "
+        "one model, of two that are to be told apart, or of all from which `genbounds select` is "
+        "to find the best; as for `genbounds score`. For is, vendi, rke and mean only the pilot.",
+    ),
     *,
-    half_width: Annotated[
-        str | None,
-        typer.Option(
-            "--half-width",
-            metavar="H|P%",
-            help="Half the width that the interval may have: a number in units of the score, or a "
-            "share of the pilot's score, such as 10%.",
-        ),
-    ] = None,
-    gap: Annotated[
-        str | None,
-        typer.Option(
-            "--gap",
-            metavar="G|P%",
-            help="Difference of two models that is to be found, as for --half-width; a share is "
-            "of the first pilot's score.",
-        ),
-    ] = None,
-    confidence: Annotated[
-        float | None,
-        typer.Option(
-            "--confidence",
-            metavar="C",
-            help="Confidence with which `genbounds select` is to certify the best of the models.",
-        ),
-    ] = None,
-    power: Annotated[
-        float,
-        typer.Option(
-            "--power",
-            metavar="P",
-            help="Probability with which the difference is found, or the best is certified.",
-        ),
-    ] = 0.8,
-    tolerance: Annotated[
-        float,
-        typer.Option(
-            "--tolerance",
-            metavar="E",
-            help="With --confidence: as for select. A model counts as best if no other is better "
-            "by more than this.",
-        ),
-    ] = 0.0,
-    limit: Annotated[
-        int | None,
-        typer.Option(
-            "--limit",
-            metavar="N",
-            help="With --confidence: the most samples that a model can give. For models that are "
-            "files: the rows of the shortest.",
-        ),
-    ] = None,
-    reference: Reference = None,
-    metric: Metric = "fd",
+    half_width: str | None = option(
+        "H|P%",
+        "Half the width that the interval may have: a number in units of the score, or a share "
+        "of the pilot's score, such as 10%.",
+    ),
+    gap: str | None = option(
+        "G|P%",
+        "Difference of two models that is to be found, as for --half-width; a share is of the "
+        "first pilot's score.",
+    ),
+    confidence: float | None = option(
+        "C", "Confidence with which `genbounds select` is to certify the best of the models."
+    ),
+    power: float = option(
+        "P",
+        "Probability with which the difference is found, or the best is certified.",
+        default=0.8,
+    ),
+    tolerance: float = option(
+        "E",
+        "With --confidence: as for select. A model counts as best if no other is better by more "
+        "than this.",
+        default=0.0,
+    ),
+    limit: int | None = option(
+        "N",
+        "With --confidence: the most samples that a model can give. For models that are files: "
+        "the rows of the shortest.",
+    ),
+    reference: Path | None = REFERENCE,
+    metric: str = METRIC,
     options: KernelOptions,
-    level: Level = 0.95,
+    level: float = LEVEL,
     reading: SharesReading,
     output: Folder,
-    verbose: Verbose = False,
+    verbose: bool = VERBOSE,
 ) -> Answer:
     """Say how many samples you need: for a narrow interval, to find a difference or the best model.
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from genbounds.cli._command import Answer, command
-from genbounds.cli._options import Folder, Level, ScoreReading, Verbose
+from genbounds.cli._options import LEVEL, VERBOSE, Folder, ScoreReading, argument, option
 from genbounds.cli._terminal import print_remarks, say
 
 if TYPE_CHECKING:
@@ -25,41 +23,26 @@ genbounds reproduce real.npy model.npy --n 10000
 
 @command("REFERENCE MODEL --n N", EXAMPLES)
 def reproduce(
-    files: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="FILE",
-            help="Features of the real data (the reference) and of the model, in this order, as "
-            "for `genbounds score`; statistics (.npz with mu, sigma and n) will do.",
-        ),
-    ],
+    files: list[Path] = argument(
+        "FILE",
+        "Features of the real data (the reference) and of the model, in this order, as for "
+        "`genbounds score`; statistics (.npz with mu, sigma and n) will do.",
+    ),
     *,
-    n: Annotated[int, typer.Option("--n", metavar="N", help="Rows that they generated.")],
-    published: Annotated[
-        float | None,
-        typer.Option("--published", metavar="V", help="The distance they printed."),
-    ] = None,
-    published_reference_n: Annotated[
-        int | None,
-        typer.Option(
-            "--published-reference-n",
-            metavar="M",
-            help="Rows of their own reference sample.",
-            show_default="they have our reference file",
-        ),
-    ] = None,
-    training_sd: Annotated[
-        float,
-        typer.Option(
-            "--training-sd",
-            metavar="T",
-            help="Standard deviation of the distance between trainings, where they trained anew.",
-        ),
-    ] = 0.0,
-    level: Level = 0.95,
+    n: int = option("N", "Rows that they generated.", default=...),
+    published: float | None = option("V", "The distance they printed."),
+    published_reference_n: int | None = option(
+        "M", "Rows of their own reference sample.", show_default="they have our reference file"
+    ),
+    training_sd: float = option(
+        "T",
+        "Standard deviation of the distance between trainings, where they trained anew.",
+        default=0.0,
+    ),
+    level: float = LEVEL,
     reading: ScoreReading,
     output: Folder,
-    verbose: Verbose = False,
+    verbose: bool = VERBOSE,
 ) -> Answer:
     """Say where another laboratory's plug-in distance of the same model falls.
 

@@ -5,23 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from genbounds._errors import InputError
 from genbounds._text import display, interval, number, percent, shown
 from genbounds.cli._command import Answer, command
 from genbounds.cli._options import (
+    LEVEL,
+    METRIC,
+    REFERENCE,
+    VERBOSE,
     Folder,
-    Level,
-    Metric,
     MetricOptions,
-    Reference,
     SharesReading,
-    Verbose,
+    argument,
     choice,
     every_metric,
+    flag,
+    option,
 )
 from genbounds.cli._terminal import keep, print_remarks, print_table, progress, say
 
@@ -48,61 +49,43 @@ ESTIMATORS = "debiased|plugin|infinity"
 
 @command("[REFERENCE] GENERATED...", EXAMPLES, metrics=every_metric)
 def score(
-    files: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="FILE",
-            help="Features of the real data (the reference), then one file per model: .npy, .npz, "
-            ".safetensors, .pt or .parquet; for fd also statistics (.npz with mu, sigma and n); "
-            "with --encoder also folders and archives of images, or texts. For is, vendi, rke and "
-            "mean every file is a model; is takes class probabilities, mean one column of values.",
-        ),
-    ],
+    files: list[Path] = argument(
+        "FILE",
+        "Features of the real data (the reference), then one file per model: .npy, .npz, "
+        ".safetensors, .pt or .parquet; for fd also statistics (.npz with mu, sigma and n); with "
+        "--encoder also folders and archives of images, or texts. For is, vendi, rke and mean "
+        "every file is a model; is takes class probabilities, mean one column of values.",
+    ),
     *,
-    reference: Reference = None,
-    metric: Metric = "fd",
-    estimator: Annotated[
-        str,
-        choice(
-            "--estimator",
-            ESTIMATORS,
-            help="debiased: the bias is removed; plugin: the usual, biased number; infinity: FID∞ "
-            "or IS∞ as published.",
-        ),
-    ] = "debiased",
+    reference: Path | None = REFERENCE,
+    metric: str = METRIC,
+    estimator: str = choice(
+        ESTIMATORS,
+        "debiased: the bias is removed; plugin: the usual, biased number; infinity: FID∞ or IS∞ "
+        "as published.",
+        default="debiased",
+    ),
     options: MetricOptions,
-    level: Level = 0.95,
+    level: float = LEVEL,
     reading: SharesReading,
-    by: Annotated[
-        str | None,
-        typer.Option(
-            "--by",
-            metavar="NAME",
-            help="Array of the files that says which class each row is of: the fd of every class, "
-            "worst first, all intervals together at --level; 'folders': each sub-folder of images "
-            "is a class.",
-        ),
-    ] = None,
-    images: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--images",
-            metavar="PATH",
-            help="With --by: folder, archive or array of the images that a file is of, for the "
-            "page; once for every file, the reference first.",
-            show_default="as the files say",
-        ),
-    ] = None,
-    convergence: Annotated[
-        bool,
-        typer.Option(
-            "--convergence",
-            help="Also score a half, a quarter, … of each model's samples, to see whether the "
-            "scores have settled. Takes longer; needs --out or --json.",
-        ),
-    ] = False,
+    by: str | None = option(
+        "NAME",
+        "Array of the files that says which class each row is of: the fd of every class, worst "
+        "first, all intervals together at --level; 'folders': each sub-folder of images is a "
+        "class.",
+    ),
+    images: list[Path] | None = option(
+        "PATH",
+        "With --by: folder, archive or array of the images that a file is of, for the page; once "
+        "for every file, the reference first.",
+        show_default="as the files say",
+    ),
+    convergence: bool = flag(
+        "Also score a half, a quarter, … of each model's samples, to see whether the scores have "
+        "settled. Takes longer; needs --out or --json."
+    ),
     output: Folder,
-    verbose: Verbose = False,
+    verbose: bool = VERBOSE,
 ) -> Answer:
     """Score models with confidence intervals, and compare them.
 

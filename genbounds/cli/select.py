@@ -7,22 +7,21 @@ from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from genbounds._errors import InputError
 from genbounds._text import display, interval, number, percent, shown
 from genbounds.cli._command import Answer, command
 from genbounds.cli._options import (
+    METRIC,
+    SEED,
+    VERBOSE,
     Folder,
-    Metric,
     ScoreReading,
-    Seed,
-    Verbose,
+    argument,
     choice,
     growing_metrics,
-    offer,
+    option,
     policies,
     renamed,
 )
@@ -54,122 +53,75 @@ genbounds select *.npy --metric is --policy elimination --budget 20000 --json
 
 @command("[REFERENCE] ARM...", EXAMPLES, metrics=growing_metrics)
 def select(
-    arms: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="ARM",
-            help="The reference, unless --reference names it or the metric needs none; then one "
-            "file per model: features, or for is class probabilities; rows are drawn at "
-            "random, each once. Or a live model module:function, a function of (n, rng) that "
-            "returns n new rows; with --encoder, n images or texts.",
-        ),
-    ],
+    arms: list[Path] = argument(
+        "ARM",
+        "The reference, unless --reference names it or the metric needs none; then one file per "
+        "model: features, or for is class probabilities; rows are drawn at random, each once. Or "
+        "a live model module:function, a function of (n, rng) that returns n new rows; with "
+        "--encoder, n images or texts.",
+    ),
     *,
-    reference: Annotated[
-        Path | None,
-        typer.Option(
-            "--reference",
-            metavar="REFERENCE",
-            help="Features of the real data, for fd also statistics; vendi and rke take their "
-            "bandwidth from them, is and mean need none.",
-        ),
-    ] = None,
-    target: Annotated[
-        str,
-        choice(
-            "--target",
-            "best|mixture",
-            help="best: the best model; mixture: shares of models whose score is at most "
-            "--tolerance from that of the best mixture (fd, kid, cmmd, kad, energy, rke).",
-        ),
-    ] = "best",
-    policy: Annotated[
-        str,
-        typer.Option(
-            "--policy",
-            metavar="POLICY",
-            autocompletion=offer(policies),
-            help="Rule that picks the model to sample next. lucb, elimination and uniform stop "
-            "once the best is certified; random, greedy, fd-ucb, is-ucb, naive-ucb and others "
-            "spend the whole budget, up to 50,000 samples of a model.",
-        ),
-    ] = "lucb",
-    policy_option: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--policy-option",
-            metavar="NAME=VALUE",
-            help="Option of the policy, such as constants=printed, kappa=1.6, threshold=none, "
-            "burn_in=50 or refresh=0 of fd-ucb; may be repeated. All of them: the documentation of "
-            "its class, gb.select.FdUcb and so on.",
-        ),
-    ] = None,
-    metric: Metric = "fd",
-    confidence: Annotated[
-        float,
-        typer.Option("--confidence", metavar="C", help="Confidence of a certified answer."),
-    ] = 0.95,
-    batch: Annotated[int, typer.Option("--batch", metavar="B", help="Samples drawn per step.")] = 5,
-    budget: Annotated[
-        int | None,
-        typer.Option(
-            "--budget",
-            metavar="N",
-            help="Largest number of samples in total (with --cost: the most that they may cost).",
-        ),
-    ] = None,
-    top: Annotated[
-        int, typer.Option("--top", metavar="K", help="Find the best K models instead of one.")
-    ] = 1,
-    tolerance: Annotated[
-        float,
-        typer.Option(
-            "--tolerance",
-            metavar="E",
-            help="A model counts as best if no other is better by more than this: squared "
-            "distance for fd, logarithm for is.",
-        ),
-    ] = 0.0,
-    cost: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--cost",
-            metavar="NAME=C",
-            help="Cost of one sample of this model, where it is not 1; may be repeated.",
-        ),
-    ] = None,
-    contexts: Annotated[
-        str | None,
-        typer.Option(
-            "--contexts",
-            metavar="NAME",
-            help="Array of the files that says which kind of prompt each row belongs to: a winner "
-            "for each kind, all of them right together at --confidence; 'folders': each sub-folder "
-            "of images is a kind.",
-        ),
-    ] = None,
-    record: Annotated[
-        Path | None,
-        typer.Option(
-            "--record",
-            metavar="DIR",
-            help="Folder that keeps all samples drawn: the same command goes on from them after "
-            "an interruption, also with a larger budget or more models behind the others.",
-        ),
-    ] = None,
-    first_look: Annotated[
-        int | None,
-        typer.Option(
-            "--first-look",
-            metavar="N",
-            help="Samples from which on a model is scored: more where rare samples matter. By "
-            "default as few as the metric allows.",
-        ),
-    ] = None,
-    seed: Seed = 0,
+    reference: Path | None = option(
+        "REFERENCE",
+        "Features of the real data, for fd also statistics; vendi and rke take their bandwidth "
+        "from them, is and mean need none.",
+    ),
+    target: str = choice(
+        "best|mixture",
+        "best: the best model; mixture: shares of models whose score is at most --tolerance from "
+        "that of the best mixture (fd, kid, cmmd, kad, energy, rke).",
+        default="best",
+    ),
+    policy: str = option(
+        "POLICY",
+        "Rule that picks the model to sample next. lucb, elimination and uniform stop once the "
+        "best is certified; random, greedy, fd-ucb, is-ucb, naive-ucb and others spend the whole "
+        "budget, up to 50,000 samples of a model.",
+        default="lucb",
+        offers=policies,
+    ),
+    policy_option: list[str] | None = option(
+        "NAME=VALUE",
+        "Option of the policy, such as constants=printed, kappa=1.6, threshold=none, burn_in=50 "
+        "or refresh=0 of fd-ucb; may be repeated. All of them: the documentation of its class, "
+        "gb.select.FdUcb and so on.",
+    ),
+    metric: str = METRIC,
+    confidence: float = option("C", "Confidence of a certified answer.", default=0.95),
+    batch: int = option("B", "Samples drawn per step.", default=5),
+    budget: int | None = option(
+        "N", "Largest number of samples in total (with --cost: the most that they may cost)."
+    ),
+    top: int = option("K", "Find the best K models instead of one.", default=1),
+    tolerance: float = option(
+        "E",
+        "A model counts as best if no other is better by more than this: squared distance for "
+        "fd, logarithm for is.",
+        default=0.0,
+    ),
+    cost: list[str] | None = option(
+        "NAME=C", "Cost of one sample of this model, where it is not 1; may be repeated."
+    ),
+    contexts: str | None = option(
+        "NAME",
+        "Array of the files that says which kind of prompt each row belongs to: a winner for "
+        "each kind, all of them right together at --confidence; 'folders': each sub-folder of "
+        "images is a kind.",
+    ),
+    record: Path | None = option(
+        "DIR",
+        "Folder that keeps all samples drawn: the same command goes on from them after an "
+        "interruption, also with a larger budget or more models behind the others.",
+    ),
+    first_look: int | None = option(
+        "N",
+        "Samples from which on a model is scored: more where rare samples matter. By default as "
+        "few as the metric allows.",
+    ),
+    seed: int = SEED,
     reading: ScoreReading,
     output: Folder,
-    verbose: Verbose = False,
+    verbose: bool = VERBOSE,
 ) -> Answer:
     """Find the best model from as few samples as possible.
 

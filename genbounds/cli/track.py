@@ -5,22 +5,22 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from genbounds._errors import InputError
 from genbounds._text import display, interval, number, percent, short
 from genbounds.cli._command import Answer, command
 from genbounds.cli._options import (
+    LEVEL,
+    METRIC,
+    REFERENCE,
+    VERBOSE,
     Folder,
-    Level,
-    Metric,
     MetricOptions,
-    Reference,
     SharesReading,
-    Verbose,
+    argument,
     every_metric,
+    option,
 )
 from genbounds.cli._terminal import keep, print_remarks, print_table, say
 
@@ -40,55 +40,33 @@ genbounds track real.npy step-*.npy --metric kid --patience 5
 
 @command("[REFERENCE] STEP...", EXAMPLES, metrics=every_metric)
 def track(
-    files: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="FILE",
-            help="Features of the real data (the reference), then one file per checkpoint with "
-            "its step in the name, as in step-1000.npy. For is, vendi, rke and mean every file "
-            "is a checkpoint. Formats as for score.",
-        ),
-    ],
+    files: list[Path] = argument(
+        "FILE",
+        "Features of the real data (the reference), then one file per checkpoint with its step "
+        "in the name, as in step-1000.npy. For is, vendi, rke and mean every file is a "
+        "checkpoint. Formats as for score.",
+    ),
     *,
-    reference: Reference = None,
-    looks: Annotated[
-        int | None,
-        typer.Option(
-            "--looks",
-            metavar="N",
-            help="Checkpoints that there will be at most, where the run goes on: the error is "
-            "spent evenly over them.",
-            show_default="as many as there are files",
-        ),
-    ] = None,
-    metric: Metric = "fd",
-    patience: Annotated[
-        int,
-        typer.Option(
-            "--patience", metavar="K", help="So many looks without an improvement are a plateau."
-        ),
-    ] = 3,
-    min_delta: Annotated[
-        float | None,
-        typer.Option(
-            "--min-delta",
-            metavar="D",
-            help="Call it a plateau only if no improvement larger than this can have been missed.",
-        ),
-    ] = None,
-    fresh: Annotated[
-        Path | None,
-        typer.Option(
-            "--fresh",
-            metavar="FILE",
-            help="Samples that the kept checkpoint generated anew: its score is taken from them.",
-        ),
-    ] = None,
+    reference: Path | None = REFERENCE,
+    looks: int | None = option(
+        "N",
+        "Checkpoints that there will be at most, where the run goes on: the error is spent "
+        "evenly over them.",
+        show_default="as many as there are files",
+    ),
+    metric: str = METRIC,
+    patience: int = option("K", "So many looks without an improvement are a plateau.", default=3),
+    min_delta: float | None = option(
+        "D", "Call it a plateau only if no improvement larger than this can have been missed."
+    ),
+    fresh: Path | None = option(
+        "FILE", "Samples that the kept checkpoint generated anew: its score is taken from them."
+    ),
     options: MetricOptions,
-    level: Level = 0.95,
+    level: float = LEVEL,
     reading: SharesReading,
     output: Folder,
-    verbose: Verbose = False,
+    verbose: bool = VERBOSE,
 ) -> Answer:
     """Say whether training still improves, and which checkpoint to keep.
 
