@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from genbounds.core.design import Design, Index, drawn, row_design
 from genbounds.core.estimate import Estimate, SampleError, skewed
 from genbounds.core.expansion import FormOfNumbers, RowTerms, WeightedSums, expand
+from genbounds.core.tiles import weighted_sums
 from genbounds.core.two_samples import (
     TwoSamples,
     mixed_square,
@@ -18,7 +19,7 @@ from genbounds.core.two_samples import (
     shared_units,
     with_mixed_term,
 )
-from genbounds.estimators.kernels._pair_kernels import PairKernel, kernel_blocks
+from genbounds.estimators.kernels._pair_kernels import PairKernel, kernel_blocks, upper_blocks
 from genbounds.estimators.kernels._rows import kernel_estimate
 from genbounds.validation import Float
 
@@ -38,12 +39,12 @@ class WitnessForm(FormOfNumbers):
     centre = 0.0
 
     def __init__(
-        self, kernel: PairKernel, rows: NDArray[Any], design: Design, other: tuple[Any, Design]
+        self, kernel: PairKernel, rows: NDArray[Any], design: Design, across_samples: Float
     ) -> None:
         super().__init__(len(rows), int(rows.shape[1]))
         self.kernel, self.rows, self.bounded = kernel, rows, kernel.bounded
-        self.own = _weighted_means(rows, rows, design.weights, kernel)
-        self.across_samples = _weighted_means(rows, other[0], other[1].weights, kernel)
+        self.own = self.means_over(rows, design.weights)
+        self.across_samples = across_samples
         self.mean = float(design.weights @ self.own)
         self.mean_across = float(design.weights @ self.across_samples)
         self.grouped = design.units < design.n
@@ -73,8 +74,12 @@ class WitnessForm(FormOfNumbers):
     def square_of(self, rows: Index, v: Float) -> float:
         """Σ_ij v_i v_j h(x_i, x_j) over the rows with these numbers."""
         x, total = self.rows[rows], float(v.sum())
-        inner = float(v @ _weighted_means(x, x, v, self.kernel))
+        inner = float(v @ self.means_over(x, v))
         return inner - 2.0 * total * float(v @ self.own[rows]) + total**2 * self.mean
+
+    def means_over(self, rows: NDArray[Any], weights: Float) -> Float:
+        """Weighted mean of the kernel over these rows, for each of them."""
+        return weighted_sums(upper_blocks(rows, self.kernel), weights, None)[0]
 
     def values(self, rows: Index) -> Float:
         """Return rows as the kernel takes them."""
@@ -107,8 +112,10 @@ def designed_estimate(
     quadratic part is unbiased: for independent rows it is the U-statistic.
     """
     one, two = (design or row_design(len(x)) for design, x in zip(designs, rows, strict=True))
-    fake = WitnessForm(kernel, rows[0], one, (rows[1], two))
-    real = WitnessForm(kernel, rows[1], two, (rows[0], one))
+    blocks = kernel_blocks(*rows, kernel)
+    over_real, over_fake = weighted_sums(blocks, one.weights, two.weights)
+    fake = WitnessForm(kernel, rows[0], one, over_real)
+    real = WitnessForm(kernel, rows[1], two, over_fake)
 
     def between(x: Index, i: Index, y: Index, j: Index) -> Float:
         a, b = x[i], y[j]
@@ -163,19 +170,5 @@ def _curvature_across(fake: WitnessForm, real: WitnessForm) -> float:
         return 0.0
     a, b = float(v.sum()), float(u.sum())
     means = float(v @ fake.across_samples) * b + float(u @ real.across_samples) * a
-    return means - a * b * fake.mean_across - _double_sum(fake, real, v, u)
-
-
-def _weighted_means(
-    rows: NDArray[Any], others: NDArray[Any], weights: Float, kernel: PairKernel
-) -> Float:
-    """Weighted mean over `others` of the kernel, for each row."""
-    means = np.zeros(len(rows))
-    for i, j, values in kernel_blocks(rows, others, kernel):
-        means[i] += values @ weights[j]
-    return means
-
-
-def _double_sum(one: WitnessForm, two: WitnessForm, v: Float, u: Float) -> float:
-    """Σ_ij v_i u_j k(x_i, y_j)."""
-    return float(v @ _weighted_means(one.rows, two.rows, u, one.kernel))
+    over_real, _ = weighted_sums(kernel_blocks(fake.rows, real.rows, fake.kernel), v, u)
+    return means - a * b * fake.mean_across - float(v @ over_real)

@@ -124,14 +124,14 @@ class KernelRows:
         roots = None if self.roots is None else self.roots[index]
         return replace(self, given=self.given[index], roots=roots)
 
-    def block(self, one: slice, two: slice) -> NDArray[Any]:
-        """k(x_i, x_j) for i in `one`, j in `two`."""
-        a = self.rows[one]
-        values = self.kernel.block(a, a if one == two else self.rows[two])
+    def block(self, one: slice, two: slice | NDArray[np.intp]) -> NDArray[Any]:
+        """k(x_i, x_j) for i in `one`, j in `two`, which may be `one` itself."""
+        a, same = self.rows[one], one is two
+        values = self.kernel.block(a, a if same else self.rows[two])
         if self.roots is None:
             return values
         values = values / np.multiply.outer(self.roots[one], self.roots[two])
-        if one == two and not np.allclose(values, values.T, rtol=1e-6, atol=1e-8):
+        if same and not np.allclose(values, values.T, rtol=1e-6, atol=1e-8):
             raise InputError("is not symmetric: k(x, y) must equal k(y, x).", argument="kernel")
         return values
 
@@ -147,12 +147,13 @@ class KernelRows:
             return self.kernel.features(self.rows)
         return None
 
-    def _slices(self) -> list[slice]:
+    def slices(self) -> list[slice]:
+        """Return the rows of all blocks."""
         return [slice(i, min(i + BLOCK_ROWS, self.n)) for i in range(0, self.n, BLOCK_ROWS)]
 
     def upper_blocks(self) -> Iterator[tuple[slice, slice, NDArray[Any]]]:
         """Blocks on and above the diagonal of the kernel matrix."""
-        slices = self._slices()
+        slices = self.slices()
         for i, one in enumerate(slices):
             for two in slices[i:]:
                 yield one, two, self.block(one, two)
@@ -172,15 +173,6 @@ class KernelRows:
         if isinstance(self.kernel, Cosine):
             return np.asarray(self.rows @ (self.rows.T @ vectors), float)
         return weighted_sums(self.upper_blocks(), vectors, None)[0]
-
-    def columns(self, index: NDArray[np.intp]) -> Iterator[tuple[slice, Float]]:
-        """Blocks of rows of the columns ``K[:, index]``."""
-        chosen = self.rows[index]
-        for part in self._slices():
-            values = self.kernel.block(self.rows[part], chosen).astype(np.float64)
-            if self.roots is not None:
-                values /= np.multiply.outer(self.roots[part], self.roots[index])
-            yield part, values
 
 
 class Laplace:

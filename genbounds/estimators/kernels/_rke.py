@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,34 +25,17 @@ MINIMUM = 8
 """Minimum number of rows from which the variance of the U-statistic is estimated."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Frobenius:
-    """Estimates of ‖C‖² = E k(x, x')².
+def frobenius(rows: KernelRows, design: Design | None = None) -> tuple[float, float, SampleError]:
+    """Estimate ‖C‖² = E k(x, x')² by its U-statistic, one block of K at a time.
 
-    Attributes
-    ----------
+    Returns
+    -------
     plugin : float
         Tr (K/n)², with the diagonal; with weights Σ w_i w_j k_ij².
     value : float
         Unbiased.
-    variance, second : float
-        Of `value`, and of its part that is not a sum over rows.
-    influence : ndarray of shape (n,) or None
-        Of every row, or unit of a design.
-    seeds : SampleError or None
-        What seeds that cross the units contribute to `variance`.
-    """
-
-    plugin: float
-    value: float
-    variance: float
-    second: float
-    influence: Float | None
-    seeds: SampleError | None = None
-
-
-def frobenius(rows: KernelRows, design: Design | None = None) -> Frobenius:
-    """U-statistic, its first Hoeffding projection and its variance, one block of K at a time.
+    error : SampleError
+        Of `value`, with the influence of every row, or unit of the design.
 
     Notes
     -----
@@ -77,16 +59,19 @@ def frobenius(rows: KernelRows, design: Design | None = None) -> Frobenius:
     spread = float(np.var(projection, ddof=1))
     pairwise = max((fourth - n) / (n * (n - 1.0)) - value**2, 0.0)
     linear = (spread * (n - 1.0) ** 2 - (n - 2.0) * pairwise) / ((n - 2.0) * (n - 4.0))
-    return Frobenius(
-        plugin=(1.0 + (n - 1.0) * value) / n,
-        value=value,
-        variance=(4.0 * (n - 2.0) * max(linear, 0.0) + 2.0 * pairwise) / (n * (n - 1.0)),
-        second=2.0 * max(pairwise - 2.0 * max(linear, 0.0), 0.0) / (n * (n - 1.0)),
+    linear = max(linear, 0.0)
+    error = SampleError(
+        variance=(4.0 * (n - 2.0) * linear + 2.0 * pairwise) / (n * (n - 1.0)),
+        degrees_of_freedom=n - 1.0,
         influence=2.0 * (projection - value),
+        quadratic_variance=2.0 * max(pairwise - 2.0 * linear, 0.0) / (n * (n - 1.0)),
     )
+    return (1.0 + (n - 1.0) * value) / n, value, error
 
 
-def _of_design(rows: KernelRows, features: NDArray[Any] | None, design: Design) -> Frobenius:
+def _of_design(
+    rows: KernelRows, features: NDArray[Any] | None, design: Design
+) -> tuple[float, float, SampleError]:
     if features is None:
         sums, _ = _from_blocks(rows, design.weights)
     else:
@@ -94,14 +79,7 @@ def _of_design(rows: KernelRows, features: NDArray[Any] | None, design: Design) 
         sums = np.einsum("ij,ij->i", features @ (scaled.T @ scaled), features)
     plugin = float(design.weights @ sums)
     error, _ = expand(SquaredKernelForm(rows, sums, plugin), design)
-    return Frobenius(
-        plugin=plugin,
-        value=plugin - error.bias,
-        variance=error.variance,
-        second=error.quadratic_variance,
-        influence=error.influence,
-        seeds=error.seeds,
-    )
+    return plugin, plugin - error.bias, error
 
 
 class SquaredKernelForm(FormOfNumbers):

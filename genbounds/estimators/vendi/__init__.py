@@ -1,9 +1,8 @@
 """The Vendi family: entropies of a kernel's eigenvalues, of every order, with intervals.
 
-Methods: `_exact`, `_ustat` (order 2), and those that approximate (`_approximations`). `_spectrum`
-finds eigenvalues, `_expansion` expands a score in them and how they act on one another
-(`_coupling`); `_ceiling` serves near the largest possible score, `_few_samples` below two samples
-per dimension.
+Methods: `_exact`, and those that approximate (`_approximations`). `_spectrum` finds eigenvalues,
+`_expansion` expands a score in them and how they act on one another (`_coupling`); `_ceiling`
+serves near the largest possible score, `_few_samples` below two samples per dimension.
 """
 
 from genbounds.estimators.vendi._metrics import RKE as RKE

@@ -7,17 +7,16 @@ from dataclasses import replace
 
 from genbounds.core.estimate import Estimate
 from genbounds.diagnostics import warn_of
+from genbounds.estimators.vendi._expansion import Spectrum
 from genbounds.estimators.vendi._job import (
     DENSE_ROWS,
     RESOLVED_RATIO,
     Job,
     enough_rows,
-    spectrum_error,
     subsample_error,
     unweighted,
 )
 from genbounds.estimators.vendi._spectrum import (
-    Spectrum,
     fourier_features,
     from_features,
     from_gram,
@@ -83,7 +82,7 @@ def _estimate(
     kept = min(t, spectrum.values.size)
     if kept < t:
         details += (f"only {kept} eigenvalues are positive; the others of the {t} kept are 0",)
-    value, error, _ = spectrum_error(job, spectrum, n, t if kept == t else None)
+    value, error, _ = job.expanded(spectrum, t if kept == t else None)
     if not job.plugin:
         value -= error.bias
     warnings: tuple[Diagnostic, ...] = ()
@@ -105,7 +104,7 @@ def random_features(job: Job) -> Estimate:
     features = fourier_features(rows, t, job.seed)
     if job.order < 1.0:
         features = features.double()
-    value, error, _ = spectrum_error(job, from_features(features, None, job.weights), n)
+    value, error, _ = job.expanded(from_features(features, None, job.weights))
     warnings: tuple[Diagnostic, ...] = ()
     if not job.plugin and (job.order >= 2.0 or n >= RESOLVED_RATIO * 2 * t):
         value -= error.bias

@@ -1,4 +1,8 @@
-"""Method "exact": the whole spectrum, from the smaller of the n × n and the feature side."""
+"""Methods "exact" and "ustat", which approximate nothing.
+
+"exact" takes the whole spectrum, from the smaller of the n × n and the feature side; "ustat", for
+order 2, no eigenvalues: it is unbiased at any number of samples.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,7 @@ from genbounds.core.estimate import Estimate, SampleError
 from genbounds.core.expansion import third_order
 from genbounds.diagnostics import Severity, warn_of
 from genbounds.estimators.kernels._kernel_rows import KernelRows
-from genbounds.estimators.kernels._rke import MINIMUM
+from genbounds.estimators.kernels._rke import MINIMUM, frobenius
 from genbounds.estimators.vendi._ceiling import (
     NEAR_CEILING,
     TIE_ROWS,
@@ -25,30 +29,29 @@ from genbounds.estimators.vendi._ceiling import (
 )
 from genbounds.estimators.vendi._expansion import (
     PAIRING_SEED,
+    SpectralForm,
+    Spectrum,
     leading_group,
     log_vendi,
     spectral_bias,
 )
-from genbounds.estimators.vendi._few_samples import FittedScore, fitted_score
+from genbounds.estimators.vendi._few_samples import fitted_estimate
 from genbounds.estimators.vendi._job import (
     DENSE_ROWS,
     RESOLVED_RATIO,
+    STATISTIC,
     Job,
-    as_far_as_it_counts,
-    spectrum_error,
     subsample_error,
     unweighted,
 )
 from genbounds.estimators.vendi._spectrum import (
     FeatureRows,
-    Spectrum,
     from_features,
     from_gram,
     leading,
 )
-from genbounds.estimators.vendi._ustat import u_statistic
-from genbounds.results import Method
-from genbounds.validation import Float
+from genbounds.results import Diagnostic, Method
+from genbounds.validation import Float, InputError
 
 FITTED_ORDER = 0.5
 """Least order of which a fitted spectrum says enough: below, what counts is not seen."""
@@ -61,7 +64,8 @@ share of a standard error. It is taken to be THIRD of the second-order bias over
 dimension, the most that was measured from order 1 on (experiments/vendi/third_order.py, 0.64 for
 one distribution); below order 1 it can be more."""
 
-STATISTIC = "vendi, exact"
+LARGE_ERROR = 0.25
+"""Squared relative error of E k² above which its logarithm is far from normal."""
 
 
 def exact(job: Job) -> Estimate:
@@ -70,10 +74,10 @@ def exact(job: Job) -> Estimate:
         return u_statistic(job, statistic=STATISTIC)
     resolved, refusal = _resolved(job), ""
     if not resolved and _can_fit(job):
-        fit = fitted_score(job.rows, job.order)
-        if not fit.refusal:
-            return _fitted(job, fit)
-        refusal = f"; {fit.refusal}, so no spectrum is fitted"
+        fitted = fitted_estimate(job)
+        if not isinstance(fitted, str):
+            return fitted
+        refusal = f"; {fitted}, so no spectrum is fitted"
     whole = _whole(job)
     if not resolved:
         return _empirical(job, whole, refusal)
@@ -84,7 +88,7 @@ def exact(job: Job) -> Estimate:
     return _debiased(job, whole)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class _Whole:
     """Plug-in log score of all rows with its error, and what it was computed from.
 
@@ -133,7 +137,7 @@ def _can_fit(job: Job) -> bool:
 def _whole(job: Job) -> _Whole:
     """Take the cheapest way to the spectrum that this order needs."""
     rows, n = job.rows, job.n
-    features, gram = job.features(), None
+    features, gram, ratio = job.features(), None, math.inf
     if features is not None and features.d < n:
         gram = features.gram(job.weights)
         spectrum, ratio = from_features(features, gram, job.weights), n / features.d
@@ -142,22 +146,11 @@ def _whole(job: Job) -> _Whole:
     elif math.isinf(job.order):
         unweighted(job)
         spectrum, _ = leading(rows, 1, job.seed)
-        value, error, noise = spectrum_error(job, spectrum, n)
-        return _Whole(value=value, error=error, noise=noise, spectrum=spectrum, features=features)
     else:
         unweighted(job)
         error = subsample_error(job)
-        return _Whole(value=_log_score(rows, job.order), error=error, features=features)
-    value, error, noise = spectrum_error(job, spectrum, n)
-    return _Whole(
-        value=value,
-        error=error,
-        noise=noise,
-        ratio=ratio,
-        spectrum=spectrum,
-        features=features,
-        gram=gram,
-    )
+        return _Whole(_log_score(rows, job.order), error, features=features)
+    return _Whole(*job.expanded(spectrum), ratio, spectrum, features, gram)
 
 
 def _log_score(rows: KernelRows, order: float) -> float:
@@ -231,17 +224,11 @@ def _halved(job: Job, whole: _Whole, value: float) -> tuple[float, float] | None
     if halves is None:
         return None
     for half, spectrum in zip(halves, _half_spectra(job, whole, halves), strict=True):
-        part = as_far_as_it_counts(spectrum, job.order)
-        plugin, bias, own = spectral_bias(
-            part.coordinates,
-            part.values,
-            n=half.size,
-            order=job.order,
-            every_row=job.every_row,
-            design=None if job.design is None else job.design.restricted(half),
-        )
-        values.append(plugin - bias)
-        added += own / 36.0
+        form = SpectralForm(spectrum, n=half.size, order=job.order, every_row=job.every_row)
+        design = None if job.design is None else job.design.restricted(half)
+        bias, noise = spectral_bias(form, design)
+        values.append(form.at.value - bias)
+        added += noise / 36.0
     return third_order(value, values), added
 
 
@@ -269,22 +256,6 @@ def _half_spectra(job: Job, whole: _Whole, halves: list[Index]) -> Iterator[Spec
     first = one.gram()
     yield from_features(one, first)
     yield from_features(two, (features.n * gram - one.n * first) / two.n)
-
-
-def _fitted(job: Job, fit: FittedScore) -> Estimate:
-    """Score of a smooth spectrum fitted to that of few samples."""
-    dimension = job.rows.dimension
-    warnings = [
-        warn_of("fitted-vendi-spectrum", n=job.n, dimension=dimension, least=RESOLVED_RATIO)
-    ]
-    if fit.unequal:
-        warnings.append(warn_of("unequal-subspaces"))
-    error = SampleError(
-        variance=fit.variance, degrees_of_freedom=job.n - 1.0, influence=fit.influence
-    )
-    return job.estimate(
-        "spectrum-fit", STATISTIC, fit.value, error, limit=dimension, warnings=tuple(warnings)
-    )
 
 
 def _tied(job: Job, spectrum: Spectrum, count: int, variance: float) -> Estimate:
@@ -321,4 +292,53 @@ def _tied(job: Job, spectrum: Spectrum, count: int, variance: float) -> Estimate
         limit=job.rows.dimension,
         own_interval=interval,
         warnings=(warning,),
+    )
+
+
+def u_statistic(job: Job, *, statistic: str = "vendi, ustat") -> Estimate:
+    """Score of order 2 (RKE) from the U-statistic of E k(x, x')²."""
+    if job.order != 2.0:
+        raise InputError(f"method 'ustat' is for order 2; got order {job.order:g}.")
+    if job.n < MINIMUM:
+        raise InputError(f"method 'ustat' needs at least {MINIMUM} samples; got {job.n}.")
+    plugin, debiased, square = frobenius(job.rows, job.design)
+    value = plugin if job.plugin else debiased
+    if not value > 0.0:
+        raise InputError(
+            "has no two rows with a positive kernel value: its RKE cannot be told from "
+            "infinity. Widen the bandwidth or draw more samples.",
+            argument="x",
+        )
+    square = square.scaled(-1.0 / value)  # of the logarithm
+    relative = square.variance
+    log_value = -math.log(value)
+    own_interval = None
+    if not job.plugin:
+        log_value -= relative / 2.0  # E log U falls short of log E U by that
+        if job.rows.dimension is not None and square.seeds is None:
+            own_interval = ceiling_interval(
+                value=log_value,
+                bias=(1.0 - 1.0 / value) / job.n,
+                second=square.quadratic_variance,
+                ceiling=math.log(job.rows.dimension),
+                n=job.n,
+            )
+    warnings: tuple[Diagnostic, ...] = ()
+    if relative > LARGE_ERROR:
+        warnings = (warn_of("noisy-square", error=math.sqrt(relative)),)
+    error = SampleError(
+        variance=relative,
+        degrees_of_freedom=square.degrees_of_freedom,
+        influence=square.influence,
+        seeds=square.seeds,
+    )
+    return job.estimate(
+        "u-statistic",
+        statistic,
+        log_value,
+        error,
+        limit=job.rows.dimension,
+        own_interval=own_interval,
+        warnings=warnings,
+        details=() if own_interval is None else (NEAR_CEILING,),
     )

@@ -50,6 +50,9 @@ GROUP = 64
 GROUP_ERRORS = 4.0
 """Standard errors within which an eigenvalue cannot be told from the largest."""
 
+BEYOND = 64
+"""Eigenvalues beyond twice a cut that are taken one by one."""
+
 ZERO = 1e-13
 """Eigenvalues below this are rounding: the trace is one."""
 
@@ -189,15 +192,27 @@ Coordinates = Callable[[Index | None], Iterator[tuple[Index, Float]]]
 positions count within the selection."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spectrum:
+    """Eigenvalues, largest first, and the rows' coordinates in the eigenbasis."""
+
+    values: Float
+    coordinates: Coordinates
+
+    def head(self, count: int) -> Spectrum:
+        """Keep the leading eigenpairs; what is left of each row's norm is its remainder."""
+        if self.values.size <= count:
+            return self
+
+        def coordinates(index: Index | None) -> Iterator[tuple[Index, Float]]:
+            for positions, block in self.coordinates(index):
+                yield positions, np.ascontiguousarray(block[:, :count])
+
+        return Spectrum(values=self.values[:count], coordinates=coordinates)
+
+
 def spectral_error(
-    coordinates: Coordinates,
-    values: Float,
-    *,
-    n: int,
-    order: float,
-    kept: int | None,
-    every_row: bool = True,
-    design: Design | None = None,
+    form: SpectralForm, design: Design | None = None
 ) -> tuple[float, SampleError, float]:
     """Plug-in log score, its error, and the share of random parts of the rows in its variance.
 
@@ -208,69 +223,78 @@ def spectral_error(
     Norms are one, so an incomplete eigensystem leaves a remainder of known size: it is taken as one
     further direction per row, at the mean of the eigenvalues that are left.
 
-    Without `every_row`, a random part of the rows of a large sample stands for all of them: of
-    h(x, x) only what is not linear in z_i², whose mean over all rows is λ_i, is averaged over it.
-    Coordinates in float32 are worked on in float32.
+    Without `every_row` of the form, a random part of the rows of a large sample stands for all of
+    them: of h(x, x) only what is not linear in z_i², whose mean over all rows is λ_i, is averaged
+    over it. Coordinates in float32 are worked on in float32.
     """
-    form = SpectralForm(coordinates, values, n=n, order=order, kept=kept)
-    every_row = every_row or order < 1.0  # rare rows, whose influence is large, may carry it all
-    part_rows = None if every_row else _part_size(values)
-    error, noise = expand(form, design, part_rows=part_rows)
+    error, noise = expand(form, design, part_rows=form.part_rows)
     return form.at.value, error, noise
 
 
-def spectral_bias(
-    coordinates: Coordinates,
-    values: Float,
-    *,
-    n: int,
-    order: float,
-    every_row: bool,
-    design: Design | None = None,
-) -> tuple[float, float, float]:
-    """Return plug-in log score, bias and its noise, as `spectral_error`, of half a sample.
+def spectral_bias(form: SpectralForm, design: Design | None = None) -> tuple[float, float]:
+    """Return bias and its noise, as `spectral_error`, of half a sample.
 
     A half enters the score with an eighth of the weight of the whole: a quarter of the part does.
     """
-    form = SpectralForm(coordinates, values, n=n, order=order, kept=None)
-    every_row = every_row or order < 1.0
     if design is not None:
-        part_rows = None if every_row else _part_size(values)
-        error, noise = expand(form, design, part_rows=part_rows, bias_only=True)
-        return form.at.value, error.bias, noise
-    part = next(random_parts(PAIRING_SEED, n, n if every_row else _part_size(values) // 4))
-    terms = [form.terms(z, positions) for positions, z in coordinates(part)]
+        error, noise = expand(form, design, part_rows=form.part_rows, bias_only=True)
+        return error.bias, noise
+    n = form.n
+    part = next(random_parts(PAIRING_SEED, n, n if form.part_rows is None else form.part_rows // 4))
+    terms = [form.terms(z, positions) for positions, z in form.coordinates(part)]
     own = np.concatenate([row.own for row in terms])
     rest = own - np.concatenate([row.known for row in terms])
     mean_own = float(own.mean()) if part is None else float(rest.mean()) + form.known_mean
     noise = (1.0 - own.size / n) * float(np.var(rest)) / own.size / n**2
-    return form.at.value, mean_own / form.divisor, noise
-
-
-def _part_size(values: Float) -> int:
-    return max(PART_ROWS, PART_WORK // max(values.size, 1) ** 2)
+    return mean_own / form.divisor, noise
 
 
 class SpectralForm(Form):
-    """The rows of a sample as a `Form`; a block is the array z of their coordinates."""
+    """The rows of a sample as a `Form`; a block is the array z of their coordinates.
+
+    Eigenvalues far beyond a cut are left out: they act through their sum alone.
+
+    Parameters
+    ----------
+    spectrum : Spectrum
+    n : int
+        Rows.
+    order : float
+    kept : int, optional
+        Truncation, as for `derivatives`.
+    every_row : bool
+        Whether the influence of every row is wanted.
+    """
 
     seed = PAIRING_SEED
     bounded = True  # rows have norm one
 
     def __init__(
-        self, coordinates: Coordinates, values: Float, *, n: int, order: float, kept: int | None
+        self,
+        spectrum: Spectrum,
+        *,
+        n: int,
+        order: float,
+        kept: int | None = None,
+        every_row: bool = True,
     ) -> None:
+        cut = 1 if math.isinf(order) and kept is None else kept
+        spectrum = spectrum if cut is None else spectrum.head(2 * cut + BEYOND)
+        values = spectrum.values
+        # Of an order below 1 rare rows, whose influence is large, may carry it all.
+        whole = every_row or order < 1.0
+        self.part_rows = None if whole else max(PART_ROWS, PART_WORK // max(values.size, 1) ** 2)
         at = derivatives(values, order=order, kept=kept, n=n)
         self.n = self.rows_at_hand = n
         self.width, self.divisor = values.size, n - 1.0
-        self.coordinates, self.at, self.values = coordinates, at, values
+        self.coordinates, self.at, self.values = spectrum.coordinates, at, values
         self.shift = float(at.gradient @ values)
         self.slopes: Float = at.coupling.times(values)
         self.known_mean = 0.5 * float(values @ self.slopes)
         # The remainder is orthogonal to what is known; its own couplings are at eigenvalue 0.
         self.outside: Float | None = None
         self._cast: tuple[Float, Float, Float, Coupling] | None = None
-        if kept is not None or math.isinf(order):
+        if cut is not None:
             self.outside = np.where(values > 0.0, at.gradient / np.maximum(values, ZERO), 0.0)
 
     def blocks(self, part: Index | None) -> Iterator[tuple[Index, Float]]:

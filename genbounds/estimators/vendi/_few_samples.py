@@ -7,13 +7,12 @@ it fails: docs/explanation/vendi.md, "Few samples".
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import scipy  # its submodules are loaded at their first use
 
+from genbounds.core.estimate import Estimate, SampleError
 from genbounds.core.linalg import EPS
-from genbounds.estimators.kernels._kernel_rows import KernelRows
+from genbounds.diagnostics import warn_of
 from genbounds.estimators.spectrum_fit._marchenko_pastur import Functional, RowLaw, fit_spectrum
 from genbounds.estimators.spectrum_fit._one_sample import (
     FEW_ROWS,
@@ -26,6 +25,7 @@ from genbounds.estimators.spectrum_fit._one_sample import (
     row_scales,
 )
 from genbounds.estimators.vendi._expansion import log_vendi
+from genbounds.estimators.vendi._job import RESOLVED_RATIO, STATISTIC, Job
 from genbounds.validation import Float
 
 DOUBT = 0.05
@@ -46,29 +46,6 @@ of unequal dimension, but also, without harm, where a few strong directions set 
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FittedScore:
-    """Log Vendi score of the fitted spectrum.
-
-    Attributes
-    ----------
-    value, variance : float
-    influence : ndarray of shape (n,)
-        Centred influence of each row.
-    refusal : str
-        Why the fit is not to be believed; empty where it is.
-    unequal : bool
-        Whether the rows are unequally well spanned by the others, so that the interval is widened
-        by all of the bias removed.
-    """
-
-    value: float
-    variance: float
-    influence: Float
-    refusal: str
-    unequal: bool
-
-
 def entropy(order: float) -> Functional:
     """Rényi entropy of a spectrum divided by its sum, for a finite order."""
 
@@ -87,15 +64,14 @@ def entropy(order: float) -> Functional:
     return functional
 
 
-def fitted_score(rows: KernelRows, order: float) -> FittedScore:
-    """Fit the population spectrum of a kernel with a finite feature dimension.
+def fitted_estimate(job: Job) -> Estimate | str:
+    """Score of a smooth spectrum fitted to that of few samples; or why the fit is not believed.
 
     Parameters
     ----------
-    rows : KernelRows
-        With an explicit feature map where there are more rows than its dimension.
-    order : float
-        Finite.
+    job : Job
+        Of a finite order and independent rows of a kernel with a finite feature dimension; with an
+        explicit feature map where there are more rows than that.
 
     Notes
     -----
@@ -103,7 +79,7 @@ def fitted_score(rows: KernelRows, order: float) -> FittedScore:
     that weighs it, plus the posterior variance of what the sample cannot see, both inflated where
     the fit is poor, plus the square of `DOUBT` times the bias removed, or of all of it.
     """
-    n, d = rows.n, rows.dimension
+    rows, n, d, order = job.rows, job.n, job.rows.dimension, job.order
     assert d is not None
     features = None
     if n <= d:
@@ -118,6 +94,9 @@ def fitted_score(rows: KernelRows, order: float) -> FittedScore:
     if features is not None:
         vectors = (features @ vectors) / np.sqrt(n * values)
     fit = fit_spectrum(values, rows=[RowLaw(n)], rank=rank, functional=entropy(order))
+    refusal = _refusal(n, rank, distinct, fit.misfit)
+    if refusal:
+        return refusal
     scales = row_scales(Side(values=values, vectors=vectors, rank=rank, distinct=distinct))
     unequal = scales is not None and float(np.var(scales.radii)) > UNEQUAL
     squared = vectors**2
@@ -128,12 +107,16 @@ def fitted_score(rows: KernelRows, order: float) -> FittedScore:
     removed = fit.value - log_vendi(values, order)
     doubt = removed if unequal else DOUBT * removed
     sampling = float(influence @ influence) / (n - 1) / n
-    return FittedScore(
-        value=fit.value,
+    error = SampleError(
         variance=(sampling + fit.prior_variance) * max(1.0, fit.misfit / MISFIT) + doubt**2,
+        degrees_of_freedom=n - 1.0,
         influence=influence,
-        refusal=_refusal(n, rank, distinct, fit.misfit),
-        unequal=unequal,
+    )
+    # Rows that the others span unequally well: the interval is widened by all of the bias removed.
+    unequal_spans = [warn_of("unequal-subspaces")] if unequal else []
+    fitted = warn_of("fitted-vendi-spectrum", n=n, dimension=d, least=RESOLVED_RATIO)
+    return job.estimate(
+        "spectrum-fit", STATISTIC, fit.value, error, limit=d, warnings=(fitted, *unequal_spans)
     )
 
 

@@ -11,8 +11,13 @@ from genbounds.core.design import Design
 from genbounds.core.estimate import EXACT, Estimate, SampleError
 from genbounds.core.intervals import OwnInterval
 from genbounds.estimators.kernels._kernel_rows import KernelRows
-from genbounds.estimators.vendi._expansion import PAIRING_SEED, spectral_error
-from genbounds.estimators.vendi._spectrum import FeatureRows, Spectrum, from_gram
+from genbounds.estimators.vendi._expansion import (
+    PAIRING_SEED,
+    SpectralForm,
+    Spectrum,
+    spectral_error,
+)
+from genbounds.estimators.vendi._spectrum import FeatureRows, from_gram
 from genbounds.results import Diagnostic, Method
 from genbounds.validation import Float, InputError
 
@@ -29,8 +34,8 @@ orders below 2; from fewer a spectrum is fitted."""
 AS_THEY_ARE = ("empirical", "lanczos")
 """Methods that score the empirical spectrum whatever the estimator: there is no bias to remove."""
 
-NEIGHBOURS = 64
-"""Eigenvalues beyond a cut that are taken one by one."""
+STATISTIC = "vendi, exact"
+"""What the methods estimate that take the whole spectrum."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,6 +115,15 @@ class Job:
             details=details,
         )
 
+    def expanded(
+        self, spectrum: Spectrum, kept: int | None = None
+    ) -> tuple[float, SampleError, float]:
+        """Plug-in log score of a spectrum, its error, and the noise of parts (`spectral_error`)."""
+        form = SpectralForm(
+            spectrum, n=self.n, order=self.order, kept=kept, every_row=self.every_row
+        )
+        return spectral_error(form, self.design)
+
     def features(self) -> FeatureRows | None:
         """Feature map, in float32 where the rows are and no power of an eigenvalue below one is."""
         if self.rows.prepare is not None:  # rows of norm one are made when they are asked for
@@ -142,28 +156,6 @@ def enough_rows(job: Job, components: int) -> None:
         )
 
 
-def spectrum_error(
-    job: Job, spectrum: Spectrum, n: int, kept: int | None = None
-) -> tuple[float, SampleError, float]:
-    """Plug-in log score of a spectrum, its error, and the noise of parts (`spectral_error`)."""
-    spectrum = as_far_as_it_counts(spectrum, job.order, kept)
-    return spectral_error(
-        spectrum.coordinates,
-        spectrum.values,
-        n=n,
-        order=job.order,
-        kept=kept,
-        every_row=job.every_row,
-        design=job.design,
-    )
-
-
-def as_far_as_it_counts(spectrum: Spectrum, order: float, kept: int | None = None) -> Spectrum:
-    """Leave out what lies far beyond a cut, which acts through its sum alone."""
-    cut = 1 if math.isinf(order) and kept is None else kept
-    return spectrum if cut is None else spectrum.head(2 * cut + NEIGHBOURS)
-
-
 def subsample_error(job: Job) -> SampleError:
     """Error of the score of all rows, carried over from a subsample: bias falls as 1/n."""
     rows, design = job.rows, job.design
@@ -188,8 +180,7 @@ def subsample_error(job: Job) -> SampleError:
         design=None if design is None else design.restricted(index),
         every_row=True,
     )
-    spectrum = from_gram(part.rows.matrix(), part.weights)
-    _, error, _ = spectrum_error(part, spectrum, part.n)
+    _, error, _ = part.expanded(from_gram(part.rows.matrix(), part.weights))
     if part.n == rows.n:
         return error
     share = part.n / rows.n

@@ -24,9 +24,8 @@ from genbounds.estimators.vendi._approximations import (
     random_features,
     truncated,
 )
-from genbounds.estimators.vendi._exact import exact
+from genbounds.estimators.vendi._exact import exact, u_statistic
 from genbounds.estimators.vendi._job import Job
-from genbounds.estimators.vendi._ustat import u_statistic
 from genbounds.origins import origin_of
 from genbounds.results import Score
 from genbounds.validation import (

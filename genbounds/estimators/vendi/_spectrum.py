@@ -15,7 +15,7 @@ from genbounds.core.design import Index
 from genbounds.core.moments import BLOCK_BYTES
 from genbounds.estimators.kernels._kernel_rows import KernelRows
 from genbounds.estimators.kernels._rke import frobenius
-from genbounds.estimators.vendi._expansion import ZERO, Coordinates
+from genbounds.estimators.vendi._expansion import ZERO, Spectrum
 from genbounds.validation import Float
 
 KRYLOV_POWERS = 4
@@ -98,25 +98,6 @@ class FeatureRows:
         if weights is None:
             out /= self.n
         return out
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Spectrum:
-    """Eigenvalues, largest first, and the rows' coordinates in the eigenbasis."""
-
-    values: Float
-    coordinates: Coordinates
-
-    def head(self, count: int) -> Spectrum:
-        """Keep the leading eigenpairs; what is left of each row's norm is its remainder."""
-        if self.values.size <= count:
-            return self
-
-        def coordinates(index: Index | None) -> Iterator[tuple[NDArray[np.intp], Float]]:
-            for positions, block in self.coordinates(index):
-                yield positions, np.ascontiguousarray(block[:, :count])
-
-        return Spectrum(values=self.values[:count], coordinates=coordinates)
 
 
 def weighted_gram(matrix: Float, weights: Float | None) -> Float:
@@ -226,8 +207,8 @@ def nystrom(rows: KernelRows, landmarks: int, seed: int) -> tuple[Spectrum, floa
     kept = values > landmarks * np.finfo(float).eps * values[-1]
     root = vectors[:, kept] / np.sqrt(values[kept])
     features = np.empty((rows.n, root.shape[1]))
-    for one, block in rows.columns(index):
-        features[one] = block @ root
+    for part in rows.slices():
+        features[part] = rows.block(part, index) @ root
     spectrum = from_features(FeatureRows(features))
     return spectrum, float(spectrum.values.sum())
 
@@ -320,7 +301,7 @@ def lanczos_entropy(
         radau[j] = norms[j] * (weight_zero @ _entropy_term(theta_zero, order))
         nodes.append(theta)
         weights.append(weight)
-    known = np.array([1.0, frobenius(rows).plugin]) - [values.sum(), values @ values]
+    known = np.array([1.0, frobenius(rows)[0]]) - [values.sum(), values @ values]
     theta, root = np.concatenate(nodes), np.sqrt(np.concatenate(weights))
     design = np.column_stack([theta, theta**2]) * root[:, None]
     coefficients = np.linalg.lstsq(design, root * _entropy_term(theta, order), rcond=None)[0]

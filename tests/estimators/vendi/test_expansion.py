@@ -25,7 +25,13 @@ from genbounds.estimators.vendi._coupling import (
     factored_coupling,
     pivoted_cholesky,
 )
-from genbounds.estimators.vendi._expansion import PAIRING_SEED, spectral_bias, spectral_error
+from genbounds.estimators.vendi._expansion import (
+    PAIRING_SEED,
+    SpectralForm,
+    Spectrum,
+    spectral_bias,
+    spectral_error,
+)
 from genbounds.estimators.vendi._job import Job
 from genbounds.estimators.vendi._spectrum import FeatureRows, from_features, from_gram
 from genbounds.simulate import RbfArm, SphereClustersArm, vendi_truth
@@ -37,6 +43,10 @@ def small_parts(monkeypatch, rows, noise=_second_order.PART_NOISE):
     monkeypatch.setattr(_expansion, "PART_ROWS", rows)
     monkeypatch.setattr(_expansion, "PART_WORK", 1)
     monkeypatch.setattr(_second_order, "PART_NOISE", noise)
+
+
+def error_of(spectrum, **given):
+    return spectral_error(SpectralForm(spectrum, **given))[1]
 
 
 def unit_rows(n=10, d=4, seed=0):
@@ -99,7 +109,7 @@ def test_errors_are_derivatives_of_the_score(order, kept, side, monkeypatch):
         spectrum = from_features(FeatureRows(rows))
     else:
         spectrum = from_gram(rows @ rows.T)
-    _, error, _ = spectral_error(spectrum.coordinates, spectrum.values, n=n, order=order, kept=kept)
+    error = error_of(spectrum, n=n, order=order, kept=kept)
     first, own = np.array([derivatives(rows, [i], order, kept) for i in range(n)]).T
     assert_allclose(error.bias, own.mean() / (n - 1), rtol=1e-7)
     leave_one_out = first - first.mean() - 2 / n * (own - own.mean())
@@ -140,9 +150,9 @@ def test_a_remainder_stands_for_eigenpairs_that_are_not_known():
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
     spectrum = from_features(FeatureRows(rows))
     given = {"n": 400, "order": 1.0, "kept": 3}
-    _, whole, _ = spectral_error(spectrum.coordinates, spectrum.values, **given)
+    whole = error_of(spectrum, **given)
     part = spectrum.head(4)
-    _, some, _ = spectral_error(part.coordinates, part.values, **given)
+    some = error_of(part, **given)
     assert part.values.size == 4
     assert some.bias == pytest.approx(whole.bias, rel=0.02)
     assert some.variance == pytest.approx(whole.variance, rel=0.02)
@@ -151,7 +161,7 @@ def test_a_remainder_stands_for_eigenpairs_that_are_not_known():
         for positions, z in part.coordinates(None):
             yield positions, z / np.linalg.norm(z, axis=1, keepdims=True)
 
-    _, control, _ = spectral_error(without_remainder, part.values, **given)
+    control = error_of(Spectrum(values=part.values, coordinates=without_remainder), **given)
     assert abs(control.bias / whole.bias - 1.0) > 0.1
 
 
@@ -162,11 +172,9 @@ def test_parts_that_cover_every_row_change_only_rounding(monkeypatch, order, kep
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
     spectrum = from_features(FeatureRows(rows))
     given = {"n": 501, "order": order, "kept": kept}
-    _, whole, _ = spectral_error(spectrum.coordinates, spectrum.values, **given)
+    whole = error_of(spectrum, **given)
     small_parts(monkeypatch, 100, noise=-1.0)  # never satisfied: all parts are used
-    _, parts, noise = spectral_error(
-        spectrum.coordinates, spectrum.values, every_row=False, **given
-    )
+    _, parts, noise = spectral_error(SpectralForm(spectrum, every_row=False, **given))
     assert parts.bias == pytest.approx(whole.bias, rel=1e-9)
     assert parts.degrees_of_freedom == 500
     assert noise == 0.0
@@ -179,10 +187,10 @@ def test_below_order_one_every_row_is_looked_at(monkeypatch):
     rows = np.eye(30)[np.r_[np.arange(2990) % 20, 20:30]]
     spectrum = from_features(FeatureRows(rows))
     given = {"n": 3000, "kept": None, "every_row": False}
-    _, error, _ = spectral_error(spectrum.coordinates, spectrum.values, order=0.3, **given)
+    error = error_of(spectrum, order=0.3, **given)
     common = np.partition(error.influence, -10)[:-10]
     assert error.variance > 2.0 * common.var() / 3000
-    _, part, _ = spectral_error(spectrum.coordinates, spectrum.values, order=1.0, **given)
+    part = error_of(spectrum, order=1.0, **given)
     assert part.influence is None
     assert part.degrees_of_freedom < 2999
 
@@ -249,8 +257,8 @@ def test_a_part_stands_for_all_rows_within_the_noise_it_admits(monkeypatch):
         rows /= np.linalg.norm(rows, axis=1, keepdims=True)
         spectrum = from_features(FeatureRows(rows))
         given = {"n": 2000, "order": 1.0, "kept": None}
-        _, whole, _ = spectral_error(spectrum.coordinates, spectrum.values, **given)
-        _, part, _ = spectral_error(spectrum.coordinates, spectrum.values, every_row=False, **given)
+        whole = error_of(spectrum, **given)
+        part = error_of(spectrum, every_row=False, **given)
         assert part.degrees_of_freedom == 199
         squares.append((part.bias - whole.bias) ** 2)
         noise = 0.9 * np.var(_rest(rows, spectrum)) / 200 / 2000**2
@@ -286,9 +294,10 @@ def test_the_second_half_is_the_whole_without_the_first(order):
     for one, two, n in zip(quick, plain, (51, 50), strict=True):
         assert_allclose(one.values, two.values, rtol=1e-12)
         given = {"n": n, "order": order}
-        value, bias, noise = spectral_bias(one.coordinates, one.values, every_row=True, **given)
-        whole, error, no_noise = spectral_error(two.coordinates, two.values, kept=None, **given)
-        assert (value, bias) == pytest.approx((whole, error.bias), rel=1e-10)
+        form = SpectralForm(one, **given)
+        bias, noise = spectral_bias(form)
+        whole, error, no_noise = spectral_error(SpectralForm(two, **given))
+        assert (form.at.value, bias) == pytest.approx((whole, error.bias), rel=1e-10)
         assert noise == no_noise == 0.0
 
 
@@ -311,7 +320,7 @@ def test_blocks_make_the_same_matrix_and_products(monkeypatch):
         assert_allclose(rows.matrix(), matrix, atol=1e-10)
         assert_allclose(rows.multiply(v), matrix @ v, atol=1e-9)
         index = np.array([3, 30, 69])
-        columns = np.vstack([block for _, block in rows.columns(index)])
+        columns = np.vstack([rows.block(part, index) for part in rows.slices()])
         assert_allclose(columns, matrix[:, index], atol=1e-10)
 
 
