@@ -12,7 +12,6 @@ from scipy import stats
 import genbounds as gb
 from experiments.accuracy.mixtures import measure, worlds
 from genbounds.estimators import CrossedMeans, KernelReference, crossed_distances
-from genbounds.estimators.kernels._crossed import simplex_minimum
 
 RNG = np.random.default_rng(0)
 LEFT, RIGHT = RNG.normal(-1.0, size=(200, 2)), RNG.normal(1.0, size=(200, 2))
@@ -221,12 +220,14 @@ def test_noise_of_common_prompts_cancels():
 @pytest.mark.parametrize("size", [2, 3, 6])
 def test_weights_minimise_over_the_simplex(size):
     """Optimality conditions: the gradient is least, and equal, where there is weight."""
-    rng = np.random.default_rng(size)
-    for _ in range(20):
-        root = rng.normal(size=(size, size + 1))
-        quadratic = root @ root.T
-        found = simplex_minimum(quadratic)
-        gradient = quadratic @ found
+    for seed in range(5):
+        rng = np.random.default_rng((size, seed))
+        models = {str(k): rng.normal(rng.normal(size=8), 1.0, (100, 8)) for k in range(size)}
+        real = rng.normal(rng.normal(0.0, 0.5, size=8), 1.0, (100, 8))
+        crossed, _ = crossed_distances(models, KernelReference(real), folds=5, seed=0)
+        found = crossed.fitted(range(5), reference=True)
+        quadratic = crossed.crossed.mean(axis=0)
+        gradient = ((quadratic + quadratic.T) @ np.append(found, -1.0))[:size] / 2.0
         assert found.min() >= 0.0
         assert found.sum() == pytest.approx(1.0)
         assert gradient[found > 1e-9] == pytest.approx(gradient.min(), abs=1e-3)

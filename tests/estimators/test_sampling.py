@@ -15,8 +15,6 @@ from genbounds.estimators import (
     inception_estimate,
     vendi_estimate,
 )
-from genbounds.estimators.frechet._pair import FrechetPair
-from genbounds.estimators.frechet._sample import sample_of
 from tests.warnings_of import codes
 
 EXACT = gb.Moments(np.full(4, 0.3), 1.5 * np.eye(4))
@@ -655,22 +653,6 @@ def test_a_group_with_much_of_the_rows_leaves_no_bias():
 
 def of_kernel_to(real, fake):
     return KernelReference(gb.Sample(real), kernel="kad", bandwidth=2.0).estimate(fake)
-
-
-def test_the_bias_alone_of_unequal_groups_is_that_of_the_whole_error():
-    """The ratio term of unequal groups is taken along the same transport map."""
-    rng = np.random.default_rng(9)
-    groups = np.repeat(np.arange(40), np.tile([1, 2, 5, 8], 10))
-    x = rng.normal(size=(40, 3))[groups] + rng.normal(size=(groups.size, 3))
-    fake, real = (
-        sample_of(name, sample)
-        for name, sample in (
-            ("fake", gb.Sample(1.3 * x, groups=groups)),
-            ("real", gb.Sample(rng.normal(size=(90, 3)))),
-        )
-    )
-    pair = FrechetPair(fake, real)
-    assert pair.bias() == pytest.approx(pair.expand().bias, rel=1e-12)
 
 
 def test_halving_adds_its_noise_to_the_inception_score_of_rows_and_of_groups():

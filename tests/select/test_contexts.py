@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -12,9 +13,7 @@ from scipy import stats
 import genbounds as gb
 from experiments.selection.contexts import winners
 from experiments.selection.contexts import worlds as study_worlds
-from genbounds._random_effects import shrunken
 from genbounds.select import FeatureArm
-from genbounds.select._contexts import pooled_losses
 from genbounds.validation import InputError
 from tests.report.conftest import HOSTILE
 from tests.select.arms import Normal, mean_metric
@@ -274,53 +273,21 @@ def test_hostile_names_are_text_everywhere():
 # --- pooling: an estimate ------------------------------------------------------------------------
 
 
-def test_shrinkage_is_that_of_the_normal_model():
-    """By hand: two values 0 and 2 with variance 1/4 have 7/4 between them."""
-    values, within = np.array([0.0, 2.0]), np.array([0.25, 0.25])
-    assert shrunken(values, within) == pytest.approx([1.0 - 7 / 8, 1.0 + 7 / 8])
-    alike = np.array([0.0, 0.1, 0.2])
-    assert shrunken(alike, np.full(3, 1.0)) == pytest.approx([0.1] * 3)
-    far = np.array([0.0, 100.0, -100.0])
-    assert shrunken(far, np.full(3, 0.1)) == pytest.approx(far, abs=0.01)
-    assert shrunken(values[:1], within[:1]) == values[:1]
-    assert shrunken(values, np.zeros(2)) == pytest.approx(values)
-
-
-def test_pooling_is_of_differences_within_contexts():
-    rng = np.random.default_rng(0)
-    hardness = 10.0 * rng.standard_normal((6, 1))
-    skill = np.array([0.0, 0.1, 0.4])
-    noise = 0.05 * rng.standard_normal((6, 3))
-    variances = np.full((6, 3), 0.05**2)
-    found = pooled_losses(hardness + skill + noise, variances)
-    assert np.ptp(found, axis=0).max() < np.ptp(noise, axis=0).max() / 2.0
-    assert found.mean(axis=0) == pytest.approx(skill - skill.mean(), abs=0.05)
-    apart = rng.standard_normal((6, 3))
-    expected = apart - apart.mean(axis=1, keepdims=True)
-    assert pooled_losses(apart, variances) == pytest.approx(expected, abs=0.05)
-
-
-def test_pooling_takes_arms_that_are_missing_somewhere():
-    losses = np.array([[0.0, 1.0, 5.0], [0.2, 1.0, np.nan], [0.1, 1.3, 5.1]])
-    variances = np.where(np.isnan(losses), np.nan, 1.0)
-    found = pooled_losses(losses, variances)
-    assert np.isnan(found[1, 2])
-    assert np.isfinite(found).sum() == 8
-    nowhere = np.array([[0.0, np.nan], [np.nan, 1.0]])
-    assert pooled_losses(nowhere, nowhere) is nowhere
-
-
 def test_where_contexts_agree_the_recommendation_is_one_arm():
-    """Means of 100 rows, error 0.1, that change places by 0.06 from one context to the next."""
+    """Means of 100 rows, error 0.1, that change places by 0.06 from one context to the next.
 
-    def exactly(mean):
+    How hard a context is for all arms has no part in it.
+    """
+
+    def exactly(mean, step):
         def draw(n, rng, context):
             x = rng.standard_normal((n, 1))
-            return x - x.mean() + mean + (0.03 if context % 2 else -0.03)
+            hardness = 10.0 * math.sin(context)
+            return x - x.mean() + mean + hardness + (step if context % 2 else -step)
 
         return draw
 
-    arms = {"a": exactly(0.0), "b": lambda n, rng, context: exactly(0.02)(n, rng, context + 1)}
+    arms = {"a": exactly(0.0, 0.03), "b": exactly(0.02, -0.03)}
     found = go(arms, range(10), batch=100, limit=100)
     assert set(found.winners.values()) == {None}
     assert [run.best for run in found.contexts.values()] == ["a", "b"] * 5

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 
 import genbounds.select as select
-from genbounds.estimators import Moments
+from genbounds.estimators import MetricSpec, Moments, Prepared
 from genbounds.samples import Sample
 from genbounds.select import FeatureArm
-from genbounds.select._first_look import earliest_look, standard_look
 from genbounds.validation import InputError
 from tests.select.arms import mean_metric
 
@@ -97,8 +94,18 @@ def test_a_metric_without_methods_for_few_samples_keeps_its_look():
 
 
 def test_a_metric_that_needs_many_rows_gets_twice_as_many_at_the_earliest_look():
-    metric = SimpleNamespace(samples_per_dimension=8, few_samples_per_dimension=0.5, minimum=150)
-    assert (earliest_look(metric, 10), standard_look(metric, 10)) == (300, 300)
+    prepared = Prepared(
+        estimate=lambda rows, *, estimator="debiased": mean_metric(np.asarray(rows)),
+        samples_per_dimension=8,
+        few_samples_per_dimension=0.5,
+        minimum=150,
+    )
+    metric = MetricSpec(name="m", title="m", prepare=lambda *given: prepared, reference="none")
+    rows = np.random.default_rng(0).standard_normal((2, 2_000, 10))
+    for length in (310, 2_000):  # the earliest look, and the standard one
+        arms = {name: FeatureArm(x[:length]) for name, x in zip("ab", rows, strict=True)}
+        found = select.run(arms, metric=metric, batch=50)
+        assert min(look.score.n for look in found.history.looks) == 300
 
 
 def test_arms_whose_length_nobody_knows_keep_the_standard_look():

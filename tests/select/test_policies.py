@@ -24,7 +24,6 @@ from genbounds.select import (
     Thompson,
     Uniform,
 )
-from genbounds.select.policies._debiased import Twin
 from genbounds.simulate import GaussianArm
 from genbounds.validation import InputError
 from tests.select.arms import mean_metric
@@ -242,11 +241,13 @@ def test_few_rows_are_scored_in_units_of_the_reference():
     roots = np.sqrt(
         np.clip(np.linalg.eigvalsh(cov * np.sqrt(np.outer(variances, variances))), 0, None)
     )
-    share = Twin(s.metric.reference).share(n)
     traces = np.trace(cov) + variances.sum()
-    assert loss == pytest.approx(
-        gap @ gap - np.trace(cov) / n + traces - 2.0 * roots.sum() / share, rel=1e-6
-    )
+    share = 2.0 * roots.sum() / (gap @ gap - np.trace(cov) / n + traces - loss)
+    # What as many rows with the reference's covariance make of the trace of the root.
+    drawn = np.random.default_rng(12).standard_normal((400, n, d)) * variances
+    drawn -= drawn.mean(axis=1, keepdims=True)
+    expected = np.linalg.norm(drawn, "nuc", axis=(1, 2)).mean() / math.sqrt(n - 1)
+    assert share == pytest.approx(expected / variances.sum(), rel=0.01)
     c = np.trace(cov) / variances.sum()
     squares = c**2 * (variances**2).sum()
     variance = 4.0 * gap @ cov @ gap + 2.0 * (1.0 - c**-0.5) ** 2 * squares + squares / n

@@ -10,7 +10,6 @@ import pytest
 import genbounds.select as select
 from genbounds.estimators import Estimate, Moments, SampleError
 from genbounds.select import EncodedArm, FeatureArm, Greedy, Policy
-from genbounds.select._budget import Budget
 from genbounds.simulate import GaussianArm
 from genbounds.validation import InputError
 from tests.select.arms import Normal, mean_metric
@@ -417,16 +416,6 @@ def test_samples_are_kept_in_the_type_asked_for(tmp_path):
 
 
 # Costs, and arms that join
-
-
-@pytest.mark.parametrize("total", [None, 10.0, 0.9])
-def test_arms_that_can_be_paid_are_those_of_which_a_sample_can(total):
-    budget = Budget(total, np.array([1.0, 0.3, 10.0]), batch=2)
-    for _ in range(8):
-        can = [budget.affordable(arm) > 0 for arm in range(3)]
-        assert budget.payable.tolist() == can
-        budget.pay(1, 4)
-    assert all(can) == (total is None)
 
 
 def test_budget_is_in_units_of_cost():

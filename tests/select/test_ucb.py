@@ -9,8 +9,6 @@ from genbounds import InputError, select
 from genbounds.bounds import Bound, catalog
 from genbounds.estimators import FrechetReference, Moments, metric_spec
 from genbounds.select import FdUcb, FidUcb, IsUcb, NaiveUcb, Norms, fd_bonus
-from genbounds.select.policies._fd_ucb import ReferenceSpectrum, bounded_bonus
-from genbounds.select.policies._norms import EntryNorms
 from genbounds.simulate import GaussianArm, SphereArm
 from tests.select.test_policies import state
 
@@ -92,32 +90,11 @@ def printed_bounded_bonus(radius, n, d, gap, root, delta, kappa):
     return 2 * (first + gap) * first + root * math.sqrt(8 * (rank + first**2)) + hoeffding
 
 
-BOUNDED = {"n": 50, "d": 3, "mean_gap": 1.5, "reference_trace_root": 4.0, "delta": 1e-4}
-
-
-def test_bonus_of_a_known_norm():
-    expected = printed_bounded_bonus(2.0, 50, 3, 1.5, 4.0, 1e-4, KAPPA_GAUSSIAN)
-    got = bounded_bonus(2.0, **BOUNDED, kappa=KAPPA_GAUSSIAN)
-    assert got == pytest.approx(expected, rel=1e-13)
-
-
-def test_practical_bonus_of_a_known_norm_drops_the_constants():
-    first = math.sqrt(3 * 4 / 50 * math.log(3e4) + 4 / 50)
-    rank = 4 * math.sqrt((1 + math.log(1e4)) / 50)
-    expected = (
-        (first + 1.5) * first + 4 * math.sqrt(rank + first**2) + 4 * math.sqrt(math.log(1e4) / 100)
-    )
-    got = bounded_bonus(2.0, **BOUNDED, kappa=1.0, constants="practical")
-    assert got == pytest.approx(expected, rel=1e-13)
-
-
 def test_bonus_of_a_known_norm_covers_every_covariance_within_it():
     """Tr Σ ≤ C² and ‖Σ‖ ≤ Tr Σ: no covariance of such features asks for more."""
     bound = catalog()["m25.fd-bounded-bonus"]
     given = {"n": 50, "d": 8, "delta": 0.01, "sample_mean_gap": 0.3, "reference_root_trace": 2.0}
-    most = bounded_bonus(
-        1.0, n=50, d=8, mean_gap=0.3, reference_trace_root=2.0, delta=0.01, kappa=1.3
-    )
+    most = printed_bounded_bonus(1.0, 50, 8, 0.3, 2.0, 0.01, 1.3)
     for trace in (0.1, 0.5, 1.0):
         for operator in (trace / 8, trace / 2, trace):
             norms = {"trace": trace, "operator": operator, "effective_rank": trace / operator}
@@ -145,22 +122,25 @@ class FlatArm:
         return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
-def test_the_index_of_a_known_norm_needs_no_covariance():
+def practical_bounded_bonus(radius, n, d, gap, root, delta, kappa):
+    """The same with factors and the numerators of δ, but d, one; 2 n is Hoeffding's."""
+    first = math.sqrt(d * radius**2 / n * math.log(d / delta) + radius**2 / n)
+    rank = kappa**2 * radius**2 * math.sqrt((1 + math.log(1 / delta)) / n)
+    hoeffding = radius**2 * math.sqrt(math.log(1 / delta) / (2 * n))
+    return (first + gap) * first + root * math.sqrt(rank + first**2) + hoeffding
+
+
+@pytest.mark.parametrize("constants", ["printed", "practical"])
+def test_the_index_of_a_known_norm_needs_no_covariance(constants):
     rows = SphereArm(3).draw(30, np.random.default_rng(2)) / 2
     reference = Moments(np.zeros(3), np.diag([1.0, 4.0, 9.0]))
-    bonus = bounded_bonus(
-        0.5,
-        n=30,
-        d=3,
-        mean_gap=float(np.linalg.norm(rows.mean(axis=0))),
-        reference_trace_root=6.0,
-        delta=0.05,
-        kappa=1.0,
-        constants="practical",
-    )
-    expected = FrechetReference(reference).plugin(rows) - bonus
-    s = ucb_state(rows, reference)
-    assert FdUcb(radius=0.5).index(s, 0) == pytest.approx(expected, rel=1e-12)
+    bonus, delta = practical_bounded_bonus, 0.05
+    if constants == "printed":
+        bonus, delta = printed_bounded_bonus, 0.05 / 100
+    gap = float(np.linalg.norm(rows.mean(axis=0)))
+    expected = FrechetReference(reference).plugin(rows) - bonus(0.5, 30, 3, gap, 6.0, delta, 1.3)
+    policy = FdUcb(radius=0.5, constants=constants, kappa=1.3)
+    assert policy.index(ucb_state(rows, reference), 0) == pytest.approx(expected, rel=1e-12)
 
 
 def test_a_row_beyond_the_known_norm_is_refused():
@@ -237,8 +217,8 @@ def test_norms_are_refreshed_after_a_tenth(monkeypatch):
     assert calls == [100, 110]
 
 
-@pytest.mark.parametrize(("policy", "norms"), [(FdUcb, Norms), (FidUcb, EntryNorms)])
-def test_norms_are_refreshed_at_every_step_on_request(policy, norms):
+@pytest.mark.parametrize("policy", [FdUcb, FidUcb])
+def test_norms_are_refreshed_at_every_step_on_request(policy):
     """As both papers' algorithms have it: the index is then that of a fresh run."""
     rows = np.random.default_rng(3).normal(size=(109, 3))
     rows[100:] *= 5.0
@@ -259,12 +239,20 @@ def test_norms_are_refreshed_at_every_step_on_request(policy, norms):
 def test_a_reference_of_low_rank_has_a_root():
     """Rounding makes eigenvalues that are 0 negative."""
     for seed in range(10):
-        direction = np.random.default_rng(seed).normal(size=6)
+        rng = np.random.default_rng(seed)
+        direction, rows = rng.normal(size=6), rng.normal(size=(40, 6))
         reference = Moments(np.zeros(6), np.outer(direction, direction))
-        found = ReferenceSpectrum.of(ucb_state(np.zeros((3, 6)), reference))
-        square = float(direction @ direction)
-        assert found.trace_root == pytest.approx(np.sqrt(square), rel=1e-6)
-        assert found.operator == pytest.approx(square)
+        bonus = fd_bonus(
+            Norms.of_sample(rows, threshold=2.0),
+            n=40,
+            mean_gap=float(np.linalg.norm(rows.mean(axis=0))),
+            reference_trace_root=float(np.linalg.norm(direction)),
+            delta=0.05,
+            kappa=1.0,
+            constants="practical",
+        )
+        expected = FrechetReference(reference).plugin(rows) - bonus
+        assert FdUcb().index(ucb_state(rows, reference), 0) == pytest.approx(expected, rel=1e-6)
 
 
 def posteriors_state(p, *, error, horizon=1, batches=None):
@@ -391,42 +379,6 @@ def test_a_threshold_above_every_correlation_leaves_the_diagonal():
     assert norms.trace_of_square == pytest.approx((rows.var(axis=0) ** 2).sum(), rel=1e-12)
 
 
-@pytest.mark.parametrize("d", [30, 300])
-def test_truncated_norms_of_o24(d):
-    """App. D.5, entry by entry."""
-    rng = np.random.default_rng(7)
-    n, cut, delta = 90, 0.2, 0.05
-    rows = rng.normal(size=(n, d)) * np.linspace(1.2, 0.1, d) + 0.4 * rng.normal(size=(n, 1))
-    root = rng.normal(size=(d, d)) / math.sqrt(d)
-    reference_cov = root @ root.T
-    cov = np.cov(rows, rowvar=False, bias=True)
-    kept = np.where(cov >= cut, cov, 0.0)
-    norms = EntryNorms.truncated(
-        rows,
-        reference_cov=reference_cov,
-        cut=cut,
-        operator_slack=1.5,
-        trace_factor=2.0,
-        delta=delta,
-    )
-    assert norms.absolute_sum == pytest.approx(np.abs(kept).sum(), rel=1e-10)
-    assert norms.trace == pytest.approx(2.0 * np.trace(kept @ reference_cov), rel=1e-10)
-    largest = rows.var(axis=0, ddof=1).max()
-    assert norms.max_variance == pytest.approx(largest, rel=1e-12)
-    assert norms.operator == pytest.approx(largest + 1.5 * math.sqrt(math.log(20) / n), rel=1e-12)
-    deviation = np.linalg.norm(rows - rows.mean(axis=0), axis=1).mean()
-    assert norms.mean_deviation == pytest.approx(deviation, rel=1e-12)
-
-
-def test_entry_norms_of_the_sample():
-    rows = np.random.default_rng(8).normal(size=(40, 300))
-    cov = np.cov(rows, rowvar=False, bias=True)
-    norms = EntryNorms.of_sample(rows)
-    assert norms.absolute_sum == pytest.approx(np.abs(cov).sum(), rel=1e-10)
-    assert norms.max_variance == pytest.approx(np.diag(cov).max(), rel=1e-12)
-    assert norms.operator == pytest.approx(np.linalg.norm(cov, 2), rel=1e-9)
-
-
 # O24's forms
 
 
@@ -462,39 +414,40 @@ def o24_bonus(c, *, n, d, delta, gap, deviation, root, trace, op, absolute, vari
     )
 
 
+def entry_norms(rows, reference, estimates, *, cut):
+    """O24 App. D.5 entry by entry, or the norms of the sample covariance as it is."""
+    cov, deviations = np.cov(rows, rowvar=False, bias=True), rows - rows.mean(axis=0)
+    found = {"deviation": np.linalg.norm(deviations, axis=1).mean()}
+    if estimates == "sample":
+        norms = {"trace": np.trace(cov), "op": np.linalg.norm(cov, 2)}
+        return found | norms | {"absolute": np.abs(cov).sum(), "variance": np.diag(cov).max()}
+    kept = np.where(cov >= cut * np.linalg.norm(reference.cov, 2), cov, 0.0)
+    largest = rows.var(axis=0, ddof=1).max()
+    operator = largest + math.sqrt(math.log(20) / len(rows))
+    norms = {"trace": np.trace(kept @ reference.cov), "op": operator}
+    return found | norms | {"absolute": kept.sum(), "variance": largest}
+
+
 @pytest.mark.parametrize("constants", ["printed", "practical"])
 @pytest.mark.parametrize("estimates", ["appendix", "sample"])
-def test_fid_ucb_index(constants, estimates):
-    rows = np.random.default_rng(9).normal(0.5, size=(30, 3)) * [1.0, 2.0, 3.0]
-    reference = Moments(np.zeros(3), np.diag([1.0, 4.0, 9.0]))
-    norms = (
-        EntryNorms.of_sample(rows)
-        if estimates == "sample"
-        else EntryNorms.truncated(
-            rows,
-            reference_cov=reference.cov,
-            cut=0.1 * 9.0,
-            operator_slack=1.0,
-            trace_factor=1.0,
-            delta=0.05,
-        )
-    )
+@pytest.mark.parametrize("d", [3, 300])
+def test_fid_ucb_index(constants, estimates, d):
+    rng = np.random.default_rng(9)
+    rows = rng.normal(0.5, size=(30, d)) * np.linspace(1.2, 0.1, d) + 0.4 * rng.normal(size=(30, 1))
+    root = rng.normal(size=(d, d)) / math.sqrt(d)
+    reference = Moments(np.zeros(d), root @ root.T)
     bonus = o24_bonus(
         constants,
         n=30,
-        d=3,
+        d=d,
         delta=0.05,
         gap=0.5 if estimates == "appendix" else float(np.linalg.norm(rows.mean(axis=0))),
-        deviation=norms.mean_deviation,
-        root=6.0,
-        trace=norms.trace,
-        op=norms.operator,
-        absolute=norms.absolute_sum,
-        variance=norms.max_variance,
+        root=np.sqrt(np.linalg.eigvalsh(reference.cov).clip(0.0)).sum(),
+        **entry_norms(rows, reference, estimates, cut=0.1),
     )
     policy = FidUcb(constants=constants, estimates=estimates, truncation=0.1)
     expected = FrechetReference(reference).plugin(rows) - bonus
-    assert policy.index(ucb_state(rows, reference), 0) == pytest.approx(expected, rel=1e-10)
+    assert policy.index(ucb_state(rows, reference), 0) == pytest.approx(expected, rel=1e-7)
 
 
 def test_fid_ucb_printed_appendix_is_the_catalogues_plug_in_form():
@@ -519,23 +472,16 @@ def test_naive_fid_ucb_index():
     """O24 (32), written out term by term, as printed."""
     rows = np.random.default_rng(11).normal(0.5, size=(30, 3)) * [1.0, 2.0, 3.0]
     reference = Moments(np.zeros(3), np.diag([1.0, 4.0, 9.0]))
-    norms = EntryNorms.truncated(
-        rows,
-        reference_cov=reference.cov,
-        cut=0.05 * 9.0,
-        operator_slack=1.0,
-        trace_factor=1.0,
-        delta=0.05,
-    )
-    n, d, s2 = 30, 3, norms.max_variance
+    norms = entry_norms(rows, reference, "appendix", cut=0.05)
+    n, d, s2 = 30, 3, norms["variance"]
     mean = math.sqrt(s2 * d / n * math.log(6 * d / 0.05))
     eps = math.sqrt(math.log(6 / 0.05) / (2 * n))
     edge = math.sqrt(d / n) + eps
-    cov = norms.operator * (2 * math.sqrt(d / n) + 2 * eps + edge**2)
+    cov = norms["op"] * (2 * math.sqrt(d / n) + 2 * eps + edge**2)
     cov += d * s2 / n * math.log(6 * d / 0.05)
     bonus = (
-        2 * (0.5 + mean + norms.mean_deviation) * mean
-        + norms.trace * math.sqrt(8 / n * math.log(6 * d / 0.05))
+        2 * (0.5 + mean + norms["deviation"]) * mean
+        + norms["trace"] * math.sqrt(8 / n * math.log(6 * d / 0.05))
         + 6.0 * math.sqrt(8 * cov)
     )
     index = NaiveUcb(source="o24", constants="printed").index(ucb_state(rows, reference), 0)

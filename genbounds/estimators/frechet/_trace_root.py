@@ -56,6 +56,9 @@ IN_CACHE = 48
 PANEL = 64
 """Rows of W that are held together: panels leave out most of its upper half, which is zero."""
 
+ROUNDING = 1e-14
+"""Part of a diagonal entry of M that is taken for rounding, once the earlier rows explain it."""
+
 AT_ONCE = 8
 """Rows that are added to M together: an eigenproblem of so many for every node."""
 
@@ -167,7 +170,10 @@ class TraceRoot:
         # They are below 0 by rounding: of repeated rows at the smallest, which weigh nothing.
         values = np.maximum(values, 0.0)
         self._logs += np.log1p(values).sum(axis=1)
-        whiten = np.swapaxes(vectors / np.sqrt(1.0 + values)[:, None, :], 1, 2)
+        # What is all rounding there stays out of W, which it would let grow with every row.
+        largest = np.einsum("kii->ki", fresh[:, :, start:]).max(axis=1, keepdims=True)
+        known = 1.0 + values > ROUNDING * largest
+        whiten = np.swapaxes(vectors * (known / np.sqrt(1.0 + values))[:, None, :], 1, 2)
         if start % PANEL == 0:
             self._whitening.append(np.empty((nodes.size, PANEL, start + PANEL)))
         place = self._whitening[-1][:, start % PANEL : start % PANEL + inside.shape[0]]

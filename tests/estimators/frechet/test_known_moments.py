@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import combinations_with_replacement
-
 import numpy as np
 import pytest
 from scipy.linalg import sqrtm
@@ -11,8 +9,6 @@ from scipy.stats import binom
 
 import genbounds as gb
 from genbounds.estimators import FrechetReference
-from genbounds.estimators.frechet._form import RootHessian
-from genbounds.estimators.frechet._known_moments import FourthMoments, _lowered, fourth_moments
 from tests.warnings_of import codes
 
 
@@ -48,31 +44,6 @@ def test_curvature_of_known_moments_is_a_second_derivative():
     reference = FrechetReference(gb.Moments(np.zeros(3), other))
     found = reference.estimate(gb.Moments(mean, cov, n=n)).sample.curvature
     assert found == pytest.approx(expected, rel=1e-4, abs=0.0)
-
-
-def test_the_other_sample_lowers_the_roots_by_a_second_derivative():
-    """Of Tr √(S (I + W) S), S the roots: W is Wishart noise, of variance 2/n and, apart, 1/n."""
-    s, h = np.array([2.0, 1.0, 0.4]), 1e-3
-
-    def trace_root(noise):
-        return np.sqrt(np.linalg.eigvalsh(np.diag(s) @ (np.eye(3) + noise) @ np.diag(s))).sum()
-
-    lowered = 0.0
-    for i, j in combinations_with_replacement(range(3), 2):
-        noise = np.zeros((3, 3))
-        noise[i, j] = noise[j, i] = h
-        bent = trace_root(noise) - 2.0 * s.sum() + trace_root(-noise)
-        lowered -= (2.0 if i == j else 1.0) * bent / (2.0 * h**2)
-    assert _lowered(s).sum() == pytest.approx(lowered, rel=1e-5)
-
-
-def test_fourth_moments_by_their_definition():
-    rng = np.random.default_rng(1)
-    x, w = rng.normal(size=(20, 3)), rng.normal(size=(20, 2))
-    gap, hessian = np.ones(3), RootHessian(np.ones(2))
-    found = fourth_moments(x, w, gap, hessian, gaussian=FourthMoments(1.0, 2.0, 1.0))
-    influence = hessian.terms(hessian.rows(x, w), gap, hessian.roots).influence
-    assert found.influence == pytest.approx(np.var(influence, ddof=1) / 2.0, rel=1e-12)
 
 
 @pytest.mark.parametrize("scale", [0.8, 1.4])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import combinations_with_replacement
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -17,6 +19,7 @@ from genbounds.estimators._extrapolation import extrapolate
 from genbounds.estimators.frechet import _by_expansion, _form, _gaussian, _pair, _sample
 from genbounds.estimators.frechet._form import RootHessian
 from genbounds.estimators.frechet._gaussian import exponential_factor
+from genbounds.estimators.frechet._known_moments import FourthMoments, _lowered, fourth_moments
 from genbounds.estimators.frechet._pair import FrechetPair
 from genbounds.estimators.frechet._sample import sample_of
 
@@ -416,3 +419,44 @@ def test_resampled_intervals_are_refused_with_what_to_do(interval):
         gb.frechet_distance(np.eye(8), np.eye(8), interval=interval)
     with pytest.raises(gb.InputError, match="may be left out"):
         gb.inception_score(np.eye(8), interval=interval)
+
+
+def test_the_other_sample_lowers_the_roots_by_a_second_derivative():
+    """Of Tr √(S (I + W) S), S the roots: W is Wishart noise, of variance 2/n and, apart, 1/n."""
+    s, h = np.array([2.0, 1.0, 0.4]), 1e-3
+
+    def trace_root(noise):
+        return np.sqrt(np.linalg.eigvalsh(np.diag(s) @ (np.eye(3) + noise) @ np.diag(s))).sum()
+
+    lowered = 0.0
+    for i, j in combinations_with_replacement(range(3), 2):
+        noise = np.zeros((3, 3))
+        noise[i, j] = noise[j, i] = h
+        bent = trace_root(noise) - 2.0 * s.sum() + trace_root(-noise)
+        lowered -= (2.0 if i == j else 1.0) * bent / (2.0 * h**2)
+    assert _lowered(s).sum() == pytest.approx(lowered, rel=1e-5)
+
+
+def test_fourth_moments_by_their_definition():
+    rng = np.random.default_rng(1)
+    x, w = rng.normal(size=(20, 3)), rng.normal(size=(20, 2))
+    gap, hessian = np.ones(3), RootHessian(np.ones(2))
+    found = fourth_moments(x, w, gap, hessian, gaussian=FourthMoments(1.0, 2.0, 1.0))
+    influence = hessian.terms(hessian.rows(x, w), gap, hessian.roots).influence
+    assert found.influence == pytest.approx(np.var(influence, ddof=1) / 2.0, rel=1e-12)
+
+
+def test_the_bias_alone_of_unequal_groups_is_that_of_the_whole_error():
+    """The ratio term of unequal groups is taken along the same transport map."""
+    rng = np.random.default_rng(9)
+    groups = np.repeat(np.arange(40), np.tile([1, 2, 5, 8], 10))
+    x = rng.normal(size=(40, 3))[groups] + rng.normal(size=(groups.size, 3))
+    fake, real = (
+        sample_of(name, sample)
+        for name, sample in (
+            ("fake", gb.Sample(1.3 * x, groups=groups)),
+            ("real", gb.Sample(rng.normal(size=(90, 3)))),
+        )
+    )
+    pair = FrechetPair(fake, real)
+    assert pair.bias() == pytest.approx(pair.expand().bias, rel=1e-12)

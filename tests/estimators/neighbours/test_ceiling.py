@@ -9,7 +9,6 @@ import pytest
 from scipy import stats
 
 import genbounds as gb
-from genbounds.estimators.neighbours._shares import share_limit
 from tests.refusal import refused
 
 MODES = np.eye(10, 16) * 12.0
@@ -28,10 +27,32 @@ def truth(fake, real, lam):
     return min(np.minimum(fake, lam * real).sum() / min(lam, 1.0), 1.0)
 
 
-def test_limit_of_a_share_is_clopper_and_pearsons():
-    for hits, n, delta in ((0, 50, 0.05), (3, 80, 0.01), (80, 80, 0.05), (79, 80, 0.2)):
-        exact = stats.binomtest(hits, n, alternative="less").proportion_ci(1.0 - delta, "exact")
-        assert share_limit(hits, n, delta) == pytest.approx(exact.high, rel=1e-9)
+class First:
+    """A classifier that looks at the first feature."""
+
+    def fit(self, x, y):
+        return self
+
+    def decision_function(self, x):
+        return x[:, 0]
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.5])
+def test_limits_of_shares_are_clopper_and_pearsons(share):
+    """No real row looks generated, and of the generated ones some whole number looks real."""
+    rng = np.random.default_rng(5)
+    real, fake = np.zeros((800, 1)), (rng.random((600, 1)) >= share).astype(float)
+    found = gb.precision_recall_ceiling(
+        fake + 1e-9 * rng.random((600, 1)), real, lam=1, classifier=First(), level=0.9
+    )
+
+    def limit(hits, n):
+        exact = stats.binomtest(hits, n, alternative="less").proportion_ci(0.95, "exact")
+        return min(exact.high, 1.0)
+
+    possible = [limit(hits, found.m) + limit(0, found.n) for hits in range(found.m)]
+    assert np.abs(np.array(possible) - found["overlap"]).min() < 1e-9
+    assert share > 0.0 or found["overlap"] == pytest.approx(possible[0], rel=1e-9)
 
 
 def test_dropped_modes_lower_overlap_and_recall_alone():

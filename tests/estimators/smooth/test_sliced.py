@@ -43,20 +43,16 @@ def test_value_is_that_of_the_linear_programme(w, v):
     assert float(sliced(X, w, Y, v)) == pytest.approx(textbook(X, w, Y, v), rel=1e-11)
 
 
-def test_value_of_equally_many_rows_pairs_them_in_order():
+@pytest.mark.parametrize("lines", [LINES, 90_000])  # of so many, in blocks
+def test_value_of_equally_many_rows_pairs_them_in_order(lines):
     """As published: sorted projections, squared differences, times 3 d."""
-    theta = np.random.default_rng(4).standard_normal((D, LINES))
+    theta = np.random.default_rng(4).standard_normal((D, lines))
     theta /= np.linalg.norm(theta, axis=0)
     a, b = (np.sort(rows[:13] @ theta, axis=0) for rows in (X, Y))
-    u = np.full(13, 1 / 13)
+    u = torch.full((13,), 1 / 13, dtype=torch.float64)
     expected = 3 * D * ((a - b) ** 2).mean()
-    assert float(sliced(X[:13], u, Y, u)) == pytest.approx(expected, rel=1e-12)
-
-
-def test_blocks_of_directions_change_nothing(monkeypatch):
-    whole = float(sliced(X, W, Y, V))
-    monkeypatch.setattr("genbounds.estimators.smooth._sliced.BLOCK", 40)
-    assert float(sliced(X, W, Y, V)) == pytest.approx(whole, rel=1e-14)
+    found = Sliced(lines, 4)(torch.tensor(X[:13]), u, torch.tensor(Y), u)
+    assert float(found) == pytest.approx(expected, rel=1e-12)
 
 
 def test_gradient_is_that_of_differences_of_the_linear_programme():

@@ -15,7 +15,12 @@ from scipy import linalg, special
 from genbounds.estimators import FrechetReference
 from genbounds.estimators.spectrum_fit._both_samples import _sides
 from genbounds.estimators.spectrum_fit._contour import contour_trace_root
-from genbounds.estimators.spectrum_fit._marchenko_pastur import RowLaw, _measure, fit_spectrum
+from genbounds.estimators.spectrum_fit._marchenko_pastur import (
+    RowLaw,
+    _Curve,
+    _measure,
+    fit_spectrum,
+)
 from genbounds.estimators.spectrum_fit._one_sample import (
     GROUPING_SEED,
     Side,
@@ -23,6 +28,8 @@ from genbounds.estimators.spectrum_fit._one_sample import (
     jackknifed_contour,
     population_root,
     root_influences,
+    row_scales,
+    scale_doubt,
 )
 from genbounds.estimators.spectrum_fit._root_limits import RootLimits
 from genbounds.estimators.vendi._few_samples import entropy
@@ -428,3 +435,28 @@ def test_entropy_of_grouped_eigenvalues_and_its_derivative(order):
         step = np.where(np.arange(3) == j, 1e-6, 0.0)
         up, down = (entropy(order)(spectrum * np.exp(s), counts)[0] for s in (step, -step))
         assert slopes[j] == pytest.approx((up - down) / 2e-6, rel=1e-6, abs=1e-9)
+
+
+def test_the_doubt_of_row_scales_is_what_they_change_times_the_noise_in_them():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(40, 60)) * np.sqrt(power_law(60, 1.0))
+    x *= rng.choice([0.5, 1.5], size=(40, 1))
+    side = Side.of(x - x.mean(axis=0), distinct=40)
+    scales = row_scales(side)
+    equal, scaled = RowLaw(39), RowLaw(39, scales.radii)
+    plain, root = (
+        population_root(side.values, rows=[law], rank=side.rank) for law in (equal, scaled)
+    )
+    expected = 2.0 * (plain.trace - root.trace) * scales.noise_share
+    assert expected != 0.0
+    assert scale_doubt(side, root, [scaled], scales) == pytest.approx(expected)
+
+
+def test_a_fit_starts_at_the_known_shape_where_the_sample_has_it():
+    """A sample spectrum of thrice the shape: both starts are this spectrum."""
+    shape = power_law(20, 1.0)
+    curve = _Curve.of(20, shape)
+    for theta in curve.starts(3.0 * shape):
+        found = curve.spectrum(theta)
+        assert_allclose(found / np.exp(curve.offset), (found / np.exp(curve.offset))[0])
+        assert curve.weights @ found == pytest.approx(3.0 * shape.sum())

@@ -13,8 +13,6 @@ from scipy import stats
 
 import genbounds as gb
 from genbounds.estimators import FrechetReference
-from genbounds.estimators.spectrum_fit import _one_sample
-from genbounds.estimators.spectrum_fit._marchenko_pastur import RowLaw, _Curve
 from tests.estimators.spectrum_fit.spectra import estimate, power_law
 from tests.warnings_of import codes
 
@@ -105,31 +103,6 @@ class TestRowScales:
         assert abs(np.mean(rows)) < 3.0
         # Control: the same gate throws out the method that takes all rows as equal.
         assert np.mean(plain) > 3.0
-
-    def test_their_doubt_is_what_they_change_times_the_noise_in_them(self):
-        rng = np.random.default_rng(0)
-        x = rng.normal(size=(40, 60)) * np.sqrt(power_law(60, 1.0))
-        x *= rng.choice([0.5, 1.5], size=(40, 1))
-        side = _one_sample.Side.of(x - x.mean(axis=0), distinct=40)
-        scales = _one_sample.row_scales(side)
-        equal, scaled = RowLaw(39), RowLaw(39, scales.radii)
-        plain, root = (
-            _one_sample.population_root(side.values, rows=[law], rank=side.rank)
-            for law in (equal, scaled)
-        )
-        expected = 2.0 * (plain.trace - root.trace) * scales.noise_share
-        assert expected != 0.0
-        assert _one_sample.scale_doubt(side, root, [scaled], scales) == pytest.approx(expected)
-
-
-def test_a_fit_starts_at_the_known_shape_where_the_sample_has_it():
-    """A sample spectrum of thrice the shape: both starts are this spectrum."""
-    shape = power_law(20, 1.0)
-    curve = _Curve.of(20, shape)
-    for theta in curve.starts(3.0 * shape):
-        found = curve.spectrum(theta)
-        assert_allclose(found / np.exp(curve.offset), (found / np.exp(curve.offset))[0])
-        assert curve.weights @ found == pytest.approx(3.0 * shape.sum())
 
 
 class TestEdges:
