@@ -8,6 +8,7 @@ limits, of which each raise says why.
 from __future__ import annotations
 
 import ast
+import bisect
 import collections
 import io
 import os
@@ -31,10 +32,10 @@ LONG_FUNCTION, WIDE_CLASS, LONG_FILE = 60, 12, 600
 # --- size ---------------------------------------------------------------------------------------
 
 
-def code_lines(text: str) -> set[int]:
-    """Numbers of the lines that hold code."""
+def code_lines(text: str, tree: ast.Module | None = None) -> list[int]:
+    """Numbers of the lines that hold code, in order."""
     documented: set[int] = set()
-    for node in ast.walk(ast.parse(text)):
+    for node in ast.walk(tree or ast.parse(text)):
         kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
         if isinstance(node, kinds) and ast.get_docstring(node, clean=False) is not None:
             first = node.body[0]
@@ -45,42 +46,38 @@ def code_lines(text: str) -> set[int]:
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type not in empty:
             lines.update(range(token.start[0], token.end[0] + 1))
-    return lines - documented
+    return sorted(lines - documented)
 
 
-def definitions() -> Iterator[tuple[Path, ast.AST, int]]:
-    """Yield file, function or class, and its code lines (fields, of a class)."""
-    for path in sorted(LIBRARY.rglob("*.py")):
-        text = path.read_text(encoding="utf-8")
-        lines = code_lines(text)
-        for node in ast.walk(ast.parse(text)):
-            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                # A command's signature is its list of options: its body alone counts.
-                first = node.body[0].lineno if path.parent.name == "cli" else node.lineno
-                last = node.end_lineno or node.lineno
-                yield path, node, sum(first <= line <= last for line in lines)
-            elif isinstance(node, ast.ClassDef):
-                yield path, node, sum(isinstance(item, ast.AnnAssign) for item in node.body)
+def too_large(path: Path, tree: ast.Module, lines: list[int]) -> Iterator[str]:
+    """Name each function that is too long, by its code lines, and class that is too wide."""
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            # A command's signature is its list of options: its body alone counts.
+            first = node.body[0].lineno if path.parent.name == "cli" else node.lineno
+            last = node.end_lineno or node.lineno
+            if bisect.bisect_right(lines, last) - bisect.bisect_left(lines, first) > LONG_FUNCTION:
+                yield "functions over 60 lines"
+        elif isinstance(node, ast.ClassDef):
+            if sum(isinstance(item, ast.AnnAssign) for item in node.body) > WIDE_CLASS:
+                yield "classes over 12 fields"
 
 
 def sizes() -> dict[str, int]:
     """Code lines of the whole library and of each package; what is too long or too wide."""
     packages: collections.Counter[str] = collections.Counter()
-    long_files = 0
+    large: collections.Counter[str] = collections.Counter()
     for path in sorted(LIBRARY.rglob("*.py")):
-        size = len(code_lines(path.read_text(encoding="utf-8")))
+        text = path.read_text(encoding="utf-8")
+        tree = ast.parse(text)
+        lines = code_lines(text, tree)
         place = path.relative_to(LIBRARY).parts
-        packages[place[0] if len(place) > 1 else "modules"] += size
-        long_files += size > LONG_FILE
+        packages[place[0] if len(place) > 1 else "modules"] += len(lines)
+        large.update(too_large(path, tree, lines))
+        large["files over 600 lines"] += len(lines) > LONG_FILE
     found = {"library": sum(packages.values()), **dict(sorted(packages.items()))}
-    made = list(definitions())
-    found["functions over 60 lines"] = sum(
-        not isinstance(node, ast.ClassDef) and size > LONG_FUNCTION for _, node, size in made
-    )
-    found["classes over 12 fields"] = sum(
-        isinstance(node, ast.ClassDef) and size > WIDE_CLASS for _, node, size in made
-    )
-    found["files over 600 lines"] = long_files
+    for name in ("functions over 60 lines", "classes over 12 fields", "files over 600 lines"):
+        found[name] = large[name]
     private = re.compile(r"genbounds(\.[a-z_]+)*\._[a-z]")
     found["test files with private names"] = sum(
         bool(private.search(path.read_text(encoding="utf-8"))) for path in TESTS.rglob("*.py")

@@ -98,7 +98,7 @@ def test_in_selection(policy):
         name: gb.simulate.GaussianArm(np.full(3, mean), np.eye(3))
         for name, mean in {"a": 0.2, "b": 1.0}.items()
     }
-    found = gb.select.run(arms, REAL, policy=policy, metric="toy", budget=4000, batch=50)
+    found = gb.select.run(arms, REAL, policy=policy, metric="toy", budget=1500, batch=50)
     assert found.metric == "toy"
     assert found.best == "a"
     assert found.scores["a"].low <= 0.12 <= found.scores["a"].high

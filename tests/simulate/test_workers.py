@@ -149,6 +149,7 @@ def lose_the_connection():
     raise CommClosedError("the worker is gone")
 
 
+@SLOW
 def test_a_connection_that_is_lost_is_one_error(cluster):
     workers = Workers(backend="dask", scheduler=cluster.scheduler_address)
     with pytest.raises(InputError, match=r"connection to the cluster.*was lost: what was kept"):
