@@ -6,6 +6,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 JOBS ?= auto
+# What is dear to set up (`xdist_group`: a browser, a cluster, trained networks) one process does.
+SHARED = -n $(JOBS) --dist loadgroup
 # Tests start the program hundreds of times: compiled once, also where the environment says never.
 export PYTHONDONTWRITEBYTECODE :=
 
@@ -28,12 +30,12 @@ demo: $(READY)  ## score, rank, audit and select real generators of real images;
 	@$(BIN)/python -m experiments.digits.demo --out out/demo
 
 test: $(READY)  ## run the tests, without slow and Monte-Carlo ones
-	@$(BIN)/python -m pytest -n $(JOBS) -m "not slow and not statistical and not nightly"
+	@$(BIN)/python -m pytest $(SHARED) -m "not slow and not statistical and not nightly"
 
 test-all: $(READY)  ## run all tests but the nightly ones
-	@$(BIN)/python -m pytest -n $(JOBS) -m "not nightly"
+	@$(BIN)/python -m pytest $(SHARED) -m "not nightly"
 
-processors: $(READY)  ## the numerical tests as other processors compute, on one of two kernels, no AVX-512 (EVERY=1: all tests on both)
+processors: $(READY)  ## tests of sums and of linear algebra as other processors compute, on one of two kernels, no AVX-512 (EVERY=1: all tests on both)
 	@JOBS=$(JOBS) $(BIN)/python -m tests.processors $(if $(EVERY),tests genbounds -m "not slow and not statistical and not nightly")
 
 # torchvision's wheels are built for CUDA; a PyTorch for the processor alone cannot load their
@@ -53,7 +55,7 @@ encoders-tests:
 	@echo $(ENCODERS_TESTS)
 
 encoders: $(ENCODERS)/.ready$(SENTENCES)  ## the tests of encoders and of the usual tools' files, with those libraries; none may skip
-	@PYTHONPATH=$(ENCODERS) GENBOUNDS_NO_SKIP=1 $(BIN)/python -m pytest -n $(JOBS) $(ENCODERS_TESTS)
+	@PYTHONPATH=$(ENCODERS) GENBOUNDS_NO_SKIP=1 $(BIN)/python -m pytest $(SHARED) $(ENCODERS_TESTS)
 
 experiments: $(READY)  ## every experiment at its smallest size, in a copy: do they all still run?
 	@$(BIN)/python -m experiments

@@ -14,12 +14,31 @@ import platform
 import subprocess
 import sys
 
-# Each numerical test once more, on one of two kernels, and golden values on both; with arguments
-# (nightly: all tests) what they name runs on both.
-ON_BOTH = ("frozen", "golden")
+# What is made of products of matrices, eigenvalues and long sums, once more on one of two kernels,
+# and golden values on both; with arguments (nightly: all tests) what they name runs on both. Tests
+# of arguments, files, records and policies pass on every processor or on none.
 KERNELS = {
-    "Haswell": ("estimators", *ON_BOTH),
-    "Sandybridge": ("bounds", "decisions", "select", "simulate", *ON_BOTH),
+    "Haswell": (
+        "golden",
+        "frozen",
+        *(f"estimators/{name}" for name in ("frechet", "inception", "kernels", "spectrum_fit")),
+        "estimators/test_moments.py",
+        "estimators/test_sampling.py",
+        "decisions/test_parts.py",
+        "select/test_mixture.py",
+        "select/test_ucb.py",
+    ),
+    "Sandybridge": (
+        "golden",
+        *(f"estimators/{name}" for name in ("copies", "neighbours", "smooth", "vendi")),
+        "estimators/test_crossed.py",
+        "estimators/test_mean.py",
+        "bounds/test_exact.py",
+        "bounds/test_tails.py",
+        "decisions/test_mixture.py",
+        "simulate/test_numerics.py",
+        "simulate/test_truths.py",
+    ),
 }
 QUICK = ["-m", "not slow and not statistical and not nightly"]
 

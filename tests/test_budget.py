@@ -12,6 +12,9 @@ from tests import budget
 BUDGET = tomllib.loads(Path(__file__).with_name("budget.toml").read_text(encoding="utf-8"))
 
 
+pytestmark = pytest.mark.xdist_group("budget")  # one process counts
+
+
 @pytest.fixture(scope="module")
 def sizes():
     return budget.sizes()

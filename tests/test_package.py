@@ -1,9 +1,8 @@
-"""The package as installed: quick to import, no network, names of the contract."""
+"""The package as installed: quick to import, no network; public names: `tests/frozen`."""
 
 from __future__ import annotations
 
 import ast
-import inspect
 import subprocess
 import sys
 import time
@@ -129,52 +128,6 @@ def test_the_ban_works():
     with pytest.raises(subprocess.CalledProcessError) as failed:
         python(FORBIDDEN + "import urllib.request; urllib.request.urlopen('http://127.0.0.1:9')")
     assert "AssertionError: network" in failed.value.stderr
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "Moments",
-        "frechet_distance",
-        "inception_score",
-        "compare",
-        "Score",
-        "Ranking",
-        "bounds.catalog",
-        "bounds.Bound",
-        "simulate.coverage",
-        "simulate.Coverage",
-        "simulate.GaussianArm",
-        "select.run",
-        "select.Selection",
-    ],
-)
-def test_names_of_the_contract(name):
-    target = gb
-    for part in name.split("."):
-        target = getattr(target, part)
-    assert target.__doc__
-
-
-POSITIONAL = {
-    gb.Moments: "mean cov n",
-    gb.frechet_distance: "fake real",
-    gb.inception_score: "probs",
-    gb.vendi_score: "x",
-    gb.compare: "fakes real",
-    gb.bounds.catalog: "",
-    gb.simulate.coverage: "bound arm n delta replications seed",
-    gb.simulate.GaussianArm: "mean cov",
-    gb.select.run: "arms reference policy metric confidence batch budget seed",
-}
-
-
-@pytest.mark.parametrize("call", POSITIONAL, ids=lambda call: call.__qualname__)
-def test_what_may_be_given_by_position(call):
-    """The public signatures: options behind these go by name, and may grow in number."""
-    parameters = inspect.signature(call).parameters.values()
-    given = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
-    assert given == POSITIONAL[call].split()
 
 
 @pytest.mark.slow

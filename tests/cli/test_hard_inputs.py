@@ -35,10 +35,11 @@ def folder(tmp_path_factory):
     return root
 
 
-@pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("name", PAIRS)
-def test_score(run, folder, name, metric):
+def test_score(run, folder, name):
+    """One metric a pair: what the library answers has tests of its own."""
     pair, number = PAIRS[name], list(PAIRS).index(name)
+    metric = list(METRICS)[number % len(METRICS)]
     expected = answer(lambda: METRICS[metric](pair.fake, pair.real))
     options = ["--kernel", "cosine"] if metric == "rke" else []
     files = [folder / f"real{number}.npy", folder / f"fake{number}.npy"][metric == "rke" :]
@@ -58,38 +59,6 @@ def test_score(run, folder, name, metric):
     seen = {"no-variation"} if name == "all rows alike" else set()
     codes = {warning["code"] for warning in row["warnings"]}
     assert codes == {warning.code for warning in expected.warnings} | seen
-
-
-POSTERIORS = np.random.default_rng(0).dirichlet([0.1] * 5, size=50)
-
-
-@pytest.mark.parametrize(
-    ("posteriors", "legal"),
-    [
-        (np.eye(5)[[0] * 20], True),
-        (np.ones((20, 1)), True),
-        (np.eye(2), True),
-        (np.tile(np.eye(5), (10, 1)), True),
-        (np.repeat(POSTERIORS, 10, axis=0), True),
-        (np.column_stack([np.ones(20), np.full(20, 5e-324)]), True),
-        (POSTERIORS[:1], False),
-        (POSTERIORS * 1e150, False),
-        (POSTERIORS * 1e-150, False),
-        (np.full((3, 4), 1e308), False),
-        (POSTERIORS - 0.01, False),
-    ],
-)
-def test_inception_score(run, tmp_path, posteriors, legal):
-    np.save(tmp_path / "p.npy", posteriors)
-    result = run("score", tmp_path / "p.npy", "--metric", "is", "--json")
-    expected = answer(lambda: gb.inception_score(posteriors))
-    assert (expected is not None) == legal
-    if expected is None:
-        assert (result.code, result.out, result.err.count("\n")) == (2, "", 1)
-    else:
-        (row,) = result.json["rows"]
-        assert row["value"] == pytest.approx(expected.value, rel=1e-12)
-        assert 1.0 <= row["value"] <= posteriors.shape[1]
 
 
 @pytest.mark.parametrize("power", [-150, 150])

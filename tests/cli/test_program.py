@@ -151,16 +151,23 @@ def test_colour_only_on_a_terminal_that_wants_it(zoo, no_color, coloured):
     assert bool(colours) == coloured
 
 
-@pytest.mark.slow
+def completed(monkeypatch, capsys, how, **words):
+    """Return what the shell is told; in this process, as a start of the program takes a second."""
+    for name, value in {"_GENBOUNDS_COMPLETE": how, **words}.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(SystemExit):
+        main([])
+    told = capsys.readouterr()
+    assert told.err == ""
+    return told.out
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion_script(shell):
+def test_completion_script(shell, monkeypatch, capsys):
     """What docs/cli.md says to put where the shell looks."""
-    done = process(env=os.environ | {"_GENBOUNDS_COMPLETE": f"source_{shell}"})
-    assert "_GENBOUNDS_COMPLETE" in done.stdout
-    assert done.stderr == ""
+    assert "_GENBOUNDS_COMPLETE" in completed(monkeypatch, capsys, f"source_{shell}")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("typed", "offered"),
     [
@@ -178,13 +185,9 @@ def test_completion_script(shell):
         ("genbounds audit m25.mean-n", {"m25.mean-norm", "m25.mean-norm-as-printed"}),
     ],
 )
-def test_completion(typed, offered):
-    environment = {
-        "_GENBOUNDS_COMPLETE": "complete_bash",
-        "COMP_WORDS": typed,
-        "COMP_CWORD": str(len(typed.split()) - 1),
-    }
-    assert set(process(env=os.environ | environment).stdout.split()) == offered
+def test_completion(typed, offered, monkeypatch, capsys):
+    words = {"COMP_WORDS": typed, "COMP_CWORD": str(len(typed.split()) - 1)}
+    assert set(completed(monkeypatch, capsys, "complete_bash", **words).split()) == offered
 
 
 # --- signals -------------------------------------------------------------------------------------

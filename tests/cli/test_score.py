@@ -86,12 +86,6 @@ def test_without_a_reference_all_files_are_models(run, zoo, metric):
     assert "ranking" not in named
 
 
-def test_fid_is_another_name_of_fd(run, zoo):
-    files = [zoo / "real.npy", zoo / "good.npy"]
-    by_alias = run("score", *files, "--metric", "fid", "--json")
-    assert by_alias.json == run("score", *files, "--json").json
-
-
 def test_logits_are_posteriors_after_a_softmax(run, zoo):
     plain = run("score", zoo / "p_good.npy", "--metric", "is", "--json").json["rows"][0]
     logits = run(

@@ -50,6 +50,7 @@ def test_weights_are_those_of_squared_residuals():
         gb.estimators.frechet_infinity(x, real, subsets=Subsets(weights="n"))
 
 
+@pytest.mark.nightly
 @pytest.mark.statistical
 def test_weights_take_a_part_of_the_noise_off():
     """Null: errors of both lines have one variance; then sum and difference are uncorrelated.

@@ -23,6 +23,7 @@ from genbounds.arms import Arm
 
 pytest.importorskip("torch")
 pytest.importorskip("sklearn")
+pytestmark = pytest.mark.xdist_group("digits")  # one process sets it up
 
 TINY = Config(
     split=SplitConfig(encoder=300, generators=150),
@@ -170,6 +171,7 @@ def test_training_is_deterministic_and_leaves_no_trace(digits: Digits, tmp_path:
     assert same(digits, again)
 
 
+@pytest.mark.slow
 def test_cache_round_trip(digits: Digits, folder: Path) -> None:
     log = Log()
     again = prepare(folder, config=TINY, progress=log)
@@ -179,6 +181,7 @@ def test_cache_round_trip(digits: Digits, folder: Path) -> None:
         assert np.array_equal(arm.draw(20, 1), digits.arms()[name].draw(20, 1)), name
 
 
+@pytest.mark.slow
 def test_only_what_changed_is_trained_again(digits: Digits, cache: Path) -> None:
     log = Log()
     changed = replace(TINY, gan=replace(TINY.gan, steps=20))
@@ -215,6 +218,7 @@ def flip_a_byte(content: bytes) -> bytes:
     ],
     ids=["empty", "truncated", "a pickle", "one bit"],
 )
+@pytest.mark.slow
 def test_damaged_cache_is_trained_again(
     digits: Digits, cache: Path, damage: Callable[[bytes], bytes]
 ) -> None:
@@ -229,6 +233,7 @@ def test_damaged_cache_is_trained_again(
     assert file.read_bytes() == sound
 
 
+@pytest.mark.slow
 def test_cache_holds_one_whole_file_a_model(digits: Digits, folder: Path) -> None:
     assert {file.name.split("-")[0] for file in folder.iterdir()} == TRAINED
     assert {file.suffix for file in folder.iterdir()} == {".safetensors"}
@@ -245,6 +250,7 @@ def test_unusable_cache_folder_is_an_input_error(tmp_path: Path) -> None:
 # Arms
 
 
+@pytest.mark.slow
 def test_line_up(digits: Digits, folder: Path) -> None:
     arms = line_up(folder, config=TINY, output="posteriors")
     assert tuple(arms) == NAMES
@@ -256,6 +262,7 @@ def test_line_up(digits: Digits, folder: Path) -> None:
         assert arm.output == "posteriors"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_draws(digits: Digits, name: str) -> None:
     arm = digits.arms()[name]
@@ -275,6 +282,7 @@ def test_draws(digits: Digits, name: str) -> None:
     assert len(np.unique(images.reshape(n, -1), axis=0)) == n
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_each_row_depends_on_its_own_randomness_only(digits: Digits, name: str) -> None:
     """Rows are one function of independent codes: drawing in batches gives the same rows."""
@@ -287,6 +295,7 @@ def test_each_row_depends_on_its_own_randomness_only(digits: Digits, name: str) 
     assert not np.allclose(whole[:20], arm.images(20, np.random.default_rng(10)), atol=1e-2)
 
 
+@pytest.mark.slow
 def test_memoriser_repeats_training_images_and_nobody_else_does(digits: Digits) -> None:
     training = digits.split.generator_images
     distance = {name: nearest(arm.images(400, 2), training) for name, arm in digits.arms().items()}
@@ -298,6 +307,7 @@ def test_memoriser_repeats_training_images_and_nobody_else_does(digits: Digits) 
     assert np.median(real) > 4.0 * copies
 
 
+@pytest.mark.slow
 def test_nearest_is_the_smallest_distance(digits: Digits) -> None:
     from scipy.spatial.distance import cdist
 
@@ -306,6 +316,7 @@ def test_nearest_is_the_smallest_distance(digits: Digits) -> None:
     np.testing.assert_allclose(nearest(x, y), naive, rtol=1e-7)
 
 
+@pytest.mark.slow
 def test_truncation_scales_the_latent_vector(digits: Digits) -> None:
     gan = digits.generators["gan"]
     assert isinstance(gan, models.Gan)
@@ -329,6 +340,7 @@ def whitened(n: int, columns: int) -> np.ndarray:
     return np.linalg.solve(root, codes.T).T
 
 
+@pytest.mark.slow
 def test_gaussian_has_the_moments_of_its_training_pixels(digits: Digits) -> None:
     gaussian = digits.generators["gaussian"]
     pixels = digits.split.generator_images.reshape(-1, PIXELS).astype(np.float64)
@@ -339,6 +351,7 @@ def test_gaussian_has_the_moments_of_its_training_pixels(digits: Digits) -> None
     )
 
 
+@pytest.mark.slow
 def test_mixture_draws_from_the_fitted_components(digits: Digits) -> None:
     mixture = digits.generators["mixture"]
     assert isinstance(mixture, models.Mixture)
@@ -363,6 +376,7 @@ def test_choose_has_the_given_shares() -> None:
     assert choose(np.array([40.0, -40.0]), shares).tolist() == [3, 0]
 
 
+@pytest.mark.slow
 def test_bandwidth_is_the_likeliest(digits: Digits) -> None:
     """Against scikit-learn's density estimate, leaving out one image at a time."""
     from sklearn.neighbors import KernelDensity
@@ -389,6 +403,7 @@ def test_bandwidth_is_the_likeliest(digits: Digits) -> None:
     assert float(kernel.bandwidth) == widths[best]
 
 
+@pytest.mark.slow
 def test_sampler_follows_the_probability_flow(
     digits: Digits, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -435,11 +450,13 @@ def test_sampler_follows_the_probability_flow(
         (lambda d: prepare("x", config=replace(TINY, seed=-1)), r"`seed` must be"),
     ],
 )
+@pytest.mark.slow
 def test_bad_input(digits: Digits, call: Callable[[Digits], Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         call(digits)
 
 
+@pytest.mark.slow
 def test_sheet_is_a_picture(digits: Digits, tmp_path: Path) -> None:
     path = tmp_path / "sheet.png"
     write_sheet(path, {name: arm.images(20, 0) for name, arm in digits.arms().items()})

@@ -54,6 +54,9 @@ PICTURES = {
 }
 
 
+pytestmark = pytest.mark.xdist_group("inception")  # one process makes the networks
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     root = tmp_path_factory.mktemp("pictures")

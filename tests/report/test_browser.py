@@ -24,6 +24,7 @@ CHROMIUM = next(filter(None, map(shutil.which, BROWSERS)), None)
 
 pytestmark = [
     pytest.mark.slow,
+    pytest.mark.xdist_group("browser"),
     pytest.mark.skipif(
         CHROMIUM is None, reason="no Chromium here (Debian, Ubuntu: apt install chromium)"
     ),
@@ -109,10 +110,8 @@ OVERLAPS = """() => {
 """Texts of a figure that touch; lines may be as close as their letters."""
 
 
-@pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("kind", KINDS)
-def test_opens_quietly_and_shows_its_figures(folder, visit, kind, width):
-    """No message, no request but the page itself, nothing wider than the screen."""
+def opened(folder, visit, kind, width):
+    """Open a page: no message, no request but for itself, nothing wider than the screen."""
     address = f"file://{folder}/{kind}.html"
     page, seen = visit(address, width=width)
     assert seen == Seen(requests=[address])
@@ -131,6 +130,7 @@ def test_opens_quietly_and_shows_its_figures(folder, visit, kind, width):
     assert page.title() != "owned"
     assert page.evaluate("document.scripts.length") == 1
     assert page.evaluate("[...document.images].every((i) => i.src.startsWith('data:image/png'))")
+    return page
 
 
 def test_hostile_names_are_text(folder, visit):
@@ -217,10 +217,8 @@ def leading(text: str) -> float | None:
     return float(f"{found[1]}e{exponent}")
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_numbers_sort_by_value_however_they_are_written(folder, visit, kind):
+def check_sorting(page):
     """Shares, steps and intervals too: "9 %" comes before "10 %"."""
-    page, _ = visit(f"file://{folder}/{kind}.html")
     columns = page.evaluate(SORTED_BY)
     assert all(any(texts) for texts in columns)
     for texts in columns:
@@ -241,9 +239,7 @@ HEADS = """() => [...document.querySelectorAll("main > section table")].flatMap(
 """How far the head of each column of numbers ends right of its first number."""
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_heads_stand_above_their_numbers(folder, visit, kind):
-    page, _ = visit(f"file://{folder}/{kind}.html")
+def check_heads(page, kind):
     page.evaluate("document.querySelectorAll('details').forEach((d) => d.open = true)")
     page.add_style_tag(content="th [role=button]::after { opacity: 1 !important; }")
     gaps = page.evaluate(HEADS)
@@ -278,12 +274,11 @@ WHOLE = r"\[[^\s\[\]]+,\s[^\s\[\]]+\]|\b\w\s=\s\S+"
 """An interval; a letter and its value."""
 
 
-@pytest.mark.parametrize("medium", ["screen", "print"])
-@pytest.mark.parametrize("kind", KINDS)
-def test_intervals_and_p_values_stay_in_one_line(folder, visit, kind, medium):
-    page, _ = visit(f"file://{folder}/{kind}.html", width=400)
-    page.emulate_media(media=medium)
-    assert page.evaluate(LINES, WHOLE) == []
+def check_lines(page):
+    """No interval and no p-value is broken over lines, on a screen or in print."""
+    for medium in ("screen", "print"):
+        page.emulate_media(media=medium)
+        assert page.evaluate(LINES, WHOLE) == []
 
 
 def test_probe_sees_a_broken_interval(folder, visit):
@@ -293,10 +288,8 @@ def test_probe_sees_a_broken_interval(folder, visit):
     assert page.evaluate(LINES, WHOLE)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_wide_screen_shows_all_columns(folder, visit, kind):
+def check_columns(page):
     """Of the tables that are not behind a fold."""
-    page, _ = visit(f"file://{folder}/{kind}.html")
     hidden = page.evaluate(
         "[...document.querySelectorAll('main section > .scroll')]"
         ".map((s) => s.scrollWidth - s.clientWidth)"
@@ -304,10 +297,8 @@ def test_a_wide_screen_shows_all_columns(folder, visit, kind):
     assert all(pixels <= 4 for pixels in hidden), hidden
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_every_figure_has_words_and_numbers(folder, visit, kind):
+def check_figures(page):
     """Alt text; a table behind it that the keyboard opens; marks that tell their numbers."""
-    page, _ = visit(f"file://{folder}/{kind}.html")
     for figure in page.locator("figure:has(svg)").all():
         assert len(figure.locator(".wide").get_attribute("aria-label")) > 20
         assert figure.locator(".wide").get_attribute("role") == "img"
@@ -362,15 +353,29 @@ CONTRAST = """() => {
 }"""
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_contrast(folder, visit, kind):
+def check_contrast(page):
     """All text reaches the ratio of 4.5 that WCAG AA asks for, in both themes."""
-    page, _ = visit(f"file://{folder}/{kind}.html")
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)
         ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
         assert (sum(map(int, re.findall(r"\d+", ground)[:3])) > 384) == (scheme == "light")
         assert page.evaluate(CONTRAST) == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_page_on_a_phone(folder, visit, kind):
+    check_lines(opened(folder, visit, kind, 400))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_page_on_a_wide_screen(folder, visit, kind):
+    """One visit for all that is asked of every page: what changes it comes last."""
+    page = opened(folder, visit, kind, 1400)
+    check_columns(page)
+    check_contrast(page)
+    check_figures(page)
+    check_heads(page, kind)
+    check_sorting(page)
 
 
 def test_contrast_probe_sees_pale_text(folder, visit):

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import math
 import os
+import re
 import signal
 import sqlite3
 import subprocess
@@ -129,14 +130,48 @@ def test_where_refutation_begins_is_bisected(name, width, tail):
     assert tail(width(further)) < further
 
 
+def rates_are_those_of_the_sharpest_statements(catalogue_checks):
+    """Of |FD_n - FD| none is sharp: all take the root of the covariance's error."""
+    rates, slopes = {"growth": {}, "samples": {}}, {"growth": {}, "samples": {}}
+    for name, checks in catalogue_checks.items():
+        error = BOUNDS[name].quantity.name
+        for check in (check for check in checks if check.kind in rates):
+            rates[check.kind][error] = float(re.search(r"\^(-?[\d.]+)", check.claim)[1])
+            slope = float(re.search(r"\^(-?[\d.]+) between", check.found)[1])
+            slopes[check.kind].setdefault(error, []).append(slope)
+    assert len(rates["samples"]) == 11
+    assert rates["growth"].keys() == rates["samples"].keys() - {"distance-error"}
+    for name, rate in rates["growth"].items():
+        assert max(slopes["growth"][name]) == pytest.approx(rate, abs=0.1), name
+        least = rates["samples"][name]
+        assert min(slopes["samples"][name]) == pytest.approx(least, abs=0.01), name
+
+
 @pytest.mark.slow
-def test_verdicts():
+def test_verdicts_and_exact_checks_of_the_catalogue():
+    """Audited once for both; of what is dear the checks alone, with next to no samples."""
     report = audit(CHEAP, replications=60, seed=0)
     assert [row.id for row in report.rows] == CHEAP
     assert {row.id for row in report.rows if row.verdict == "refuted"} == REFUTED & set(CHEAP)
     assert {row.id for row in report.rows if row.verdict == "vacuous"} == {"v24.order-one"}
-    checked = {row.id for row in report.rows if row.checks}  # those of the others: `test_exact`
-    assert not checked & {name for name in CHEAP if BOUNDS[name].form == "deterministic"}
+    drawn = {name for name, bound in BOUNDS.items() if bound.form not in ("rate", "deterministic")}
+    dear = {name: BOUNDS[name] for name in BOUNDS if name in drawn - set(CHEAP)}
+    rows = [*report.rows, *audit(catalogue=dear, replications=10).rows]
+    assert not any(row.checks for row in rows if row.id not in drawn)
+    checks = {row.id: row.checks for row in rows if row.id in drawn}
+    assert checks.keys() == drawn
+    rates_are_those_of_the_sharpest_statements(checks)
+    assert {(name, c.kind) for name, found in checks.items() for c in found if c.refutes} == {
+        ("o24.chi-square-mean", "growth"),
+        ("o24.squared-mean", "growth"),
+        ("o24.product-of-means", "growth"),
+        ("o24.mean-norm", "growth"),
+        ("o24.fd-bonus", "growth"),
+        ("o24.covariance-effective-rank", "units"),
+        ("o24.covariance-sub-gaussian", "units"),
+    }
+    repaired = [name for name in checks if name.startswith("repaired.")]
+    assert [name for name in repaired if not all(c.holds for c in checks[name])] == []
 
 
 SEEDED = [
@@ -223,6 +258,7 @@ def test_planted_constant_is_refuted(name):
     assert verdict(name, catalogue=planted(name, **PLANTED[name])).verdict == "refuted"
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PLANTED_SLOW)
 def test_planted_constant_is_refuted_where_it_is_dear(name):

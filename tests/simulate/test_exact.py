@@ -30,25 +30,6 @@ def failed(name, **constants):
 
 
 @pytest.mark.slow
-def test_what_fails_in_the_catalogue():
-    """Of all but deterministic statements, which have no exact checks (`test_audit`)."""
-    stated = {n: b for n, b in BOUNDS.items() if b.form not in ("rate", "deterministic")}
-    checks = {row.id: row.checks for row in audit(catalogue=stated, replications=10).rows}
-    rates_are_those_of_the_sharpest_statements(checks)
-    assert {(name, c.kind) for name, found in checks.items() for c in found if c.refutes} == {
-        ("o24.chi-square-mean", "growth"),
-        ("o24.squared-mean", "growth"),
-        ("o24.product-of-means", "growth"),
-        ("o24.mean-norm", "growth"),
-        ("o24.fd-bonus", "growth"),
-        ("o24.covariance-effective-rank", "units"),
-        ("o24.covariance-sub-gaussian", "units"),
-    }
-    repaired = [name for name in checks if name.startswith("repaired.")]
-    assert [name for name in repaired if not all(c.holds for c in checks[name])] == []
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "right", "wrong"),
     [
@@ -129,23 +110,6 @@ def test_a_width_that_shrinks_too_fast_refutes_though_n_is_out_of_reach():
     assert not samples.decisive
 
 
-def rates_are_those_of_the_sharpest_statements(catalogue_checks):
-    """Of |FD_n - FD| none is sharp: all take the root of the covariance's error."""
-    rates, slopes = {"growth": {}, "samples": {}}, {"growth": {}, "samples": {}}
-    for name, checks in catalogue_checks.items():
-        error = BOUNDS[name].quantity.name
-        for check in (check for check in checks if check.kind in rates):
-            rates[check.kind][error] = float(re.search(r"\^(-?[\d.]+)", check.claim)[1])
-            slope = float(re.search(r"\^(-?[\d.]+) between", check.found)[1])
-            slopes[check.kind].setdefault(error, []).append(slope)
-    assert len(rates["samples"]) == 11
-    assert rates["growth"].keys() == rates["samples"].keys() - {"distance-error"}
-    for name, rate in rates["growth"].items():
-        assert max(slopes["growth"][name]) == pytest.approx(rate, abs=0.1), name
-        least = rates["samples"][name]
-        assert min(slopes["samples"][name]) == pytest.approx(least, abs=0.01), name
-
-
 def narrowed(wide):
     def width(c, **quantities):
         return 0.02 * wide(c, **quantities)
@@ -212,7 +176,8 @@ def test_checks_travel_with_the_store(tmp_path):
     assert kinds == ["growth", "samples", "conversion", "conversion"]
 
 
-# Smallest change of a constant that makes a true inequality false, and how it is planted.
+# Smallest change of a constant that makes a true inequality false, and how it is planted. What they
+# are planted in is upheld: `test_audit`.
 PLANTED = {
     "m25.trace-root-perturbation": {"factor": 0.98},  # √A against √B needs 1, printed is 2
     "m25.trace-root-monotone": {"factor": 0.999},
@@ -238,12 +203,6 @@ def test_planted_error_is_found(name):
     row = row_of(BOUNDS[name], **PLANTED[name])
     assert row.verdict == "refuted"
     assert row.counterexample
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", PLANTED)
-def test_what_is_planted_in_is_true(name):
-    assert row_of(BOUNDS[name]).verdict == "upheld"
 
 
 @pytest.mark.parametrize("name", ["o24.visit-sum-log", "m25.visit-sum-log"])

@@ -19,6 +19,7 @@ from genbounds.simulate import BetaArm, Workers, audit, coverage, interval_cover
 from tests.simulate.test_coverage import draw_normal, student
 
 pytest.importorskip("distributed")
+pytestmark = pytest.mark.xdist_group("cluster")  # one process sets it up
 SLOW = pytest.mark.slow  # each starts processes that import the package
 
 STUDY = {
