@@ -16,18 +16,21 @@ class AsJson:
 
     __slots__ = ()
     _json: ClassVar[str] = "*"
-    """Names of what is told, in order: attributes, ``key=attribute``, or ``*`` for all fields."""
+    """Names of what is told: attributes, ``key=attribute``, ``*`` for all fields, ``-name`` for all
+    but one of them."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON types; a float that JSON cannot hold (infinity, NaN) becomes None."""
-        told: dict[str, Any] = {}
+        names: list[str] = []
         for name in self._json.split():
-            key, _, attribute = name.partition("=")
             if name == "*":
-                told |= fields_of(self)
+                names += [field.name for field in fields(self)]  # type: ignore[arg-type]
+            elif name[0] == "-":
+                names.remove(name[1:])
             else:
-                told[key] = as_json(getattr(self, attribute or key))
-        return told
+                names.append(name)
+        told = (name.partition("=") for name in names)
+        return {key: as_json(getattr(self, attribute or key)) for key, _, attribute in told}
 
 
 def fields_of(result: Any) -> dict[str, Any]:

@@ -48,8 +48,8 @@ class Line:
 
     name: str
     value: float
-    low: float
-    high: float
+    low: float = math.nan
+    high: float = math.nan
     reliable: bool = True
     more: dict[str, Any] = field(default_factory=dict)
 

@@ -5,7 +5,8 @@ pytest loads this module at every start; the library is imported by the test tha
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -13,37 +14,18 @@ if TYPE_CHECKING:
     from genbounds.decisions import Verdict
 
 
-class GateFixture(Protocol):
-    """What the fixture is: `genbounds.gate` that fails the test."""
-
-    def __call__(
-        self,
-        candidate: Any,
-        baseline: Any,
-        reference: Any = None,
-        *,
-        inconclusive: str = "fail",
-        **settings: Any,
-    ) -> Verdict:
-        """Hold `candidate` against `baseline`; `settings` are those of `genbounds.gate`."""
-
-
 @pytest.fixture
-def genbounds_gate() -> GateFixture:
-    """Return `genbounds.gate`, failing the test with one line unless the gate passes."""
+def genbounds_gate() -> Callable[..., Verdict]:
+    """Return `genbounds.gate`, failing the test with one line unless the gate passes.
+
+    It takes the arguments of `genbounds.gate`, and `inconclusive`: "fail" or "pass".
+    """
     from genbounds import gate
     from genbounds.validation import check_choice
 
-    def call(
-        candidate: Any,
-        baseline: Any,
-        reference: Any = None,
-        *,
-        inconclusive: str = "fail",
-        **settings: Any,
-    ) -> Verdict:
+    def call(*samples: Any, inconclusive: str = "fail", **settings: Any) -> Verdict:
         check_choice("inconclusive", inconclusive, ("fail", "pass"))
-        verdict = gate(candidate, baseline, reference, **settings)
+        verdict = gate(*samples, **settings)
         if not verdict.accepted(inconclusive):
             pytest.fail(str(verdict), pytrace=False)
         return verdict

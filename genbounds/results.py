@@ -81,10 +81,7 @@ class Score(Warned):
     higher_is_better : bool
     """
 
-    _json = (
-        "value low high level stderr n estimator method reliable warnings assumptions details "
-        "title reference_n encoder notes"
-    )
+    _json = "* -higher_is_better reliable notes"
 
     _names, _number = "Score", "value"
 
@@ -141,10 +138,6 @@ class Score(Warned):
 
     def _line(self, name: str, **more: Any) -> Line:
         return Line.of(name, self, stderr=self.stderr, n=self.n, **more)
-
-    def _printed(self, name: str, about: str) -> str:
-        ends = f"[{self.low:.6g}, {self.high:.6g}]"
-        return f"  {name}  {self.value:>12.6g}  {ends}  {about}"
 
     def _caption(self) -> str:
         what = self.title or "Score"
@@ -244,10 +237,7 @@ class Ranking(Noted):
         What `winner` returns; None where nothing was computed for it.
     """
 
-    _json = (
-        "metric level log_scale scores differences groups letters contenders winner=chosen "
-        "warnings assumptions notes reference_rows_needed"
-    )
+    _json = "* -chosen winner=chosen letters contenders notes"
 
     _names = "Model"
 
@@ -323,14 +313,30 @@ class Ranking(Noted):
         )
 
     def __repr__(self) -> str:
-        lines = [f"Ranking({self.metric}, {percent(self.level, gap='')} joint)"]
-        names = {name: display(name, limit=60) for name in self.scores}
-        width = max(map(len, names.values()), default=0)
         letters = self.letters
-        for name, score in self.scores.items():
-            doubt = "" if score.reliable else "  unreliable"
-            lines.append(score._printed(names[name].ljust(width), letters[name] + doubt))
-        return "\n".join((*lines, *(f"  {warning}" for warning in self.warnings)))
+        rows = [
+            (
+                display(name, limit=60),
+                score,
+                letters[name] + ("" if score.reliable else "  unreliable"),
+            )
+            for name, score in self.scores.items()
+        ]
+        head = f"{type(self).__name__}({self.metric}, {percent(self.level, gap='')} joint)"
+        return listing(head, rows, *self.warnings)
+
+
+def listing(head: str, rows: Iterable[tuple[str, Score | None, str]], *below: object) -> str:
+    """Return a text of lines below a head: of each score its name, ends, and a remark."""
+    rows = list(rows)
+    width = max((len(name) for name, _, _ in rows), default=0)
+    lines = [head]
+    for name, score, remark in rows:
+        told: tuple[str, ...] = ()
+        if score is not None:
+            told = (f"{score.value:>12.6g}", f"[{score.low:.6g}, {score.high:.6g}]")
+        lines.append("  ".join(("", name.ljust(width), *told, remark)))
+    return "\n".join((*lines, *(f"  {text}" for text in below)))
 
 
 ALPHABET = 26

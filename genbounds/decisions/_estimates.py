@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import Any
 
-from genbounds.estimators import Estimate, SampleError
+from genbounds.estimators import (
+    Estimate,
+    MetricSpec,
+    Prepared,
+    SampleError,
+    estimate_each,
+    prepare_all,
+)
+from genbounds.origins import origin_of
 from genbounds.results import Diagnostic
+from genbounds.validation import calling
 
 
 def on_score_scale(estimate: Estimate) -> Estimate:
@@ -35,6 +45,21 @@ def on_score_scale(estimate: Estimate) -> Estimate:
         log_scale=False,
         own_interval=None,
     )
+
+
+def estimated(
+    spec: MetricSpec, samples: Mapping[str, Any], reference: Any, options: Mapping[str, Any] | None
+) -> tuple[Prepared, dict[str, Estimate]]:
+    """Estimate the score of all samples against one reference, which errors call `reference`."""
+    with calling("real", "reference"):
+        prepared = prepare_all(spec, samples, reference, options)
+    return prepared, estimate_each(spec, prepared, samples)
+
+
+def origins(samples: Mapping[str, Any], reference: Any) -> dict[str, Mapping[str, str]]:
+    """Return what all samples, by the names that errors call them, know of their encoder."""
+    named = samples if reference is None else {**samples, "`reference`": reference}
+    return {name: origin_of(sample) for name, sample in named.items()}
 
 
 def all_warnings(*kinds: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:

@@ -9,20 +9,24 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from genbounds._tables import Line, Warned
 from genbounds._text import number, percent, quoted, short, shown
-from genbounds.decisions._estimates import all_warnings, number_or_share, on_score_scale
+from genbounds.decisions._estimates import (
+    all_warnings,
+    estimated,
+    number_or_share,
+    on_score_scale,
+    origins,
+)
 from genbounds.decisions._variance import OF_N, VarianceModel, smallest
 from genbounds.estimators import (
     Estimate,
     EstimateDifference,
     difference,
-    estimate_each,
     metric_spec,
-    prepare_all,
     rank,
 )
-from genbounds.origins import origin_of, origin_warnings
+from genbounds.origins import origin_warnings
 from genbounds.results import Diagnostic, Difference, Score, titled
-from genbounds.validation import InputError, calling, check_open_unit
+from genbounds.validation import InputError, check_open_unit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -101,10 +105,7 @@ class Verdict(Warned):
     assumptions : tuple of str
     """
 
-    _json = (
-        "decision candidate baseline metric worse_by low high level difference margin "
-        "relative_margin equivalence samples_needed reason reliable scores warnings assumptions"
-    )
+    _json = "* reliable"
 
     _names, _number = "Gate", "worse_by"
 
@@ -253,19 +254,15 @@ def gate(
     wanted = Margin.of(margin)
     check_gate(wanted, level=level, equivalence=equivalence)
     models = {"candidate": candidate, "baseline": baseline}
-    with calling("real", "reference"):
-        prepared = prepare_all(spec, models, reference, options)
-    estimates = estimate_each(spec, prepared, models)
-    origins = {f"`{name}`": origin_of(model) for name, model in models.items()}
-    if reference is not None:
-        origins["`reference`"] = origin_of(reference)
     return decide(
-        estimates,
+        estimated(spec, models, reference, options)[1],
         margin=wanted,
         metric=spec.name,
         level=level,
         equivalence=equivalence,
-        warnings=origin_warnings(origins),
+        warnings=origin_warnings(
+            origins({"`candidate`": candidate, "`baseline`": baseline}, reference)
+        ),
     )
 
 

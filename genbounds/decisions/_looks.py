@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from genbounds._tables import InHand, Line, Noted, new_axes
 from genbounds._text import count, interval, number, percent, short
-from genbounds.results import Diagnostic, Score, titled
+from genbounds.results import Diagnostic, Score, listing, titled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -49,8 +49,6 @@ class Look(InHand):
         This checkpoint is better than any of the last `patience` ones by no more than this, on the
         scale of the differences (logarithms for some scores); None while there are fewer.
     """
-
-    _json = "step number state score better_than worse_than best gain_high"
 
     _names = "Step"
 
@@ -100,8 +98,6 @@ class Checkpoint(InHand):
     fresh : bool
         Whether `score` comes from fresh rows.
     """
-
-    _json = "step score as_chosen fresh"
 
     _names, _number = "Step", "score.value"
 
@@ -157,10 +153,7 @@ class Track(Noted):
     assumptions : tuple of str
     """
 
-    _json = (
-        "metric level planned looks best kept verdict patience min_delta gain_high "
-        "higher_is_better log_scale warnings assumptions notes"
-    )
+    _json = "* -scores best notes"
 
     _names = "Step"
 
@@ -264,19 +257,20 @@ class Track(Noted):
         return ax
 
     def __repr__(self) -> str:
-        lines = [f"Track({self.metric}, {jointly(self.level)})"]
         names = [short(look.step) for look in self.looks]
-        width = max(map(len, names), default=0)
-        for name, look in zip(names, self.looks, strict=True):
-            lines.append(look.score._printed(name.rjust(width), look.state))
+        width = max(map(len, names))
+        rows = [
+            (name.rjust(width), look.score, look.state)
+            for name, look in zip(names, self.looks, strict=True)
+        ]
         score = self.kept.score
         how = "fresh rows" if self.kept.fresh else "corrected for the choice"
-        lines.append(f"  {self.summary}")
-        lines.append(
-            f"  Keep step {short(self.best)}: {number(score.value)} "
+        keep = (
+            f"Keep step {short(self.best)}: {number(score.value)} "
             f"{interval(score.low, score.high)}, {how}."
         )
-        return "\n".join((*lines, *(f"  {warning}" for warning in self.warnings)))
+        head = f"Track({self.metric}, {jointly(self.level)})"
+        return listing(head, rows, self.summary, keep, *self.warnings)
 
 
 def jointly(level: float) -> str:

@@ -11,21 +11,24 @@ import numpy as np
 
 from genbounds._tables import Line, Warned, new_axes, plain_log_ticks
 from genbounds._text import number, percent, quoted, short
-from genbounds.decisions._estimates import all_warnings, number_or_share, on_score_scale
+from genbounds.decisions._estimates import (
+    all_warnings,
+    estimated,
+    number_or_share,
+    on_score_scale,
+)
 from genbounds.decisions._variance import LARGEST, OF_N, VarianceModel, smallest
 from genbounds.estimators import (
     Estimate,
     Moments,
     Prepared,
-    estimate_each,
     from_few,
     metric_spec,
-    prepare_all,
     rank,
 )
 from genbounds.results import Diagnostic, hedged
 from genbounds.samples import Sample
-from genbounds.validation import Float, InputError, calling, check_open_unit, check_power
+from genbounds.validation import Float, InputError, check_open_unit, check_power
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -92,11 +95,7 @@ class Plan(Warned):
         The variance at any numbers of samples, from which `predict` follows.
     """
 
-    _json = (
-        "n feasible limit reference_needed target half_width gap power level metric two_models "
-        "pilot_n reference_n sizes half_widths powers reference_sizes reference_half_widths "
-        "reliable warnings assumptions"
-    )
+    _json = "* -model reliable"
 
     _names = "Samples"
 
@@ -189,8 +188,6 @@ class Plan(Warned):
             Line(
                 name=f"n = {number(n)}",
                 value=width,
-                low=math.nan,
-                high=math.nan,
                 reliable=self.reliable,
                 more={} if power is None else {"power": power},
             )
@@ -300,9 +297,7 @@ def plan(
     spec.check_growing("planning")
     check_targets(half_width=half_width, gap=gap, power=power, level=level)
     pilots = _pilots_of(pilot)
-    with calling("real", "reference"):
-        prepared = prepare_all(spec, pilots, reference, options)
-    estimates = estimate_each(spec, prepared, pilots)
+    prepared, estimates = estimated(spec, pilots, reference, options)
     return plan_from(
         estimates,
         pilots,

@@ -13,28 +13,22 @@ import numpy as np
 from genbounds._json import AsJson
 from genbounds._tables import Line
 from genbounds._text import count, number, percent
-from genbounds.decisions._pooling import (
-    Pooled,
-    half_width,
-    pooled,
-    share,
-)
+from genbounds.decisions._estimates import estimated, origins
+from genbounds.decisions._pooling import Pooled, half_width, pooled, share
 from genbounds.estimators import (
     Estimate,
     EstimateDifference,
     SampleError,
     check_comparable,
     difference,
-    estimate_each,
     metric_spec,
-    prepare_all,
     rank,
     shared_rows,
     welch_degrees_of_freedom,
 )
-from genbounds.origins import origin_of, origin_warnings
+from genbounds.origins import origin_warnings
 from genbounds.results import Ranking
-from genbounds.validation import Float, InputError, calling
+from genbounds.validation import Float, InputError
 
 LEAST_SEEDS = 2
 
@@ -79,8 +73,6 @@ class RecipeRanking(Ranking):
         Of every recipe, in the order of `scores`. On the log scale where `log_scale`.
     """
 
-    _json = f"{Ranking._json} noise"
-
     noise: dict[str, SeedNoise]
 
     @property
@@ -110,8 +102,7 @@ class RecipeRanking(Ranking):
         ]
 
     def __repr__(self) -> str:
-        text = Ranking.__repr__(self).replace("Ranking(", "RecipeRanking(", 1)
-        return f"{text}\n  {self.advice}"
+        return f"{Ranking.__repr__(self)}\n  {self.advice}"
 
 
 def compare_recipes(
@@ -172,19 +163,18 @@ def compare_recipes(
     runs = _named_runs(recipes)
     samples = {_run_name(name, i): x for name, xs in runs.items() for i, x in enumerate(xs)}
     spec = metric_spec(metric)
-    with calling("real", "reference"):
-        prepared = prepare_all(spec, samples, reference, options)
-    found = estimate_each(spec, prepared, samples)
-    origins = {name: origin_of(x) for name, x in samples.items()}
-    if reference is not None:
-        origins["`reference`"] = origin_of(reference)
+    _, found = estimated(spec, samples, reference, options)
     check_comparable(found)
     estimates = {
         name: [found[_run_name(name, i)] for i in range(len(xs))] for name, xs in runs.items()
     }
     ranking = rank_recipes(estimates, metric=spec.name, level=level)
     rows = {name: estimate.sample.row_ids for name, estimate in found.items()}
-    warnings = (*ranking.warnings, *shared_rows(rows), *origin_warnings(origins))
+    warnings = (
+        *ranking.warnings,
+        *shared_rows(rows),
+        *origin_warnings(origins(samples, reference)),
+    )
     return replace(ranking, warnings=warnings)
 
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 import scipy  # its submodules are loaded at their first use
 
-from genbounds._tables import InHand, Line
+from genbounds._tables import Line, Warned
 from genbounds._text import number, percent
 from genbounds.decisions._estimates import all_warnings
 from genbounds.estimators import Moments, frechet_distance, metric_spec
-from genbounds.results import Diagnostic, Score, all_reliable, hedged
+from genbounds.results import Diagnostic, Score, hedged
 from genbounds.samples import Sample, features_of
 from genbounds.validation import InputError, check_count, check_features, check_open_unit
 
@@ -28,8 +28,8 @@ _ASSUMPTIONS = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reproduction(InHand):
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Reproduction(Warned):
     """Where another laboratory's plug-in distance falls, and whether a published one does.
 
     Attributes
@@ -59,10 +59,7 @@ class Reproduction(InHand):
     assumptions : tuple of str
     """
 
-    _json = (
-        "decision low high value predicted stderr level published pvalue n published_reference_n "
-        "training_sd reliable warnings assumptions"
-    )
+    _json = "decision low high * pvalue reliable"
     _names = "Distance"
 
     value: float
@@ -74,6 +71,7 @@ class Reproduction(InHand):
     published_reference_n: int | None
     training_sd: float
     warnings: tuple[Diagnostic, ...] = ()
+    assumptions: tuple[str, ...] = field(default=_ASSUMPTIONS, init=False)
 
     @property
     def low(self) -> float:
@@ -104,16 +102,6 @@ class Reproduction(InHand):
             return None
         return "consistent" if self.low <= self.published <= self.high else "not"
 
-    @property
-    def assumptions(self) -> tuple[str, ...]:
-        """What the prediction rests on."""
-        return _ASSUMPTIONS
-
-    @property
-    def reliable(self) -> bool:
-        """False exactly if a warning is "unreliable"."""
-        return all_reliable(self.warnings)
-
     def warned(self, *warnings: Diagnostic) -> Reproduction:
         """Return the same with further warnings, each once."""
         return replace(self, warnings=all_warnings(self.warnings, warnings))
@@ -135,18 +123,11 @@ class Reproduction(InHand):
         text = f"{self.decision}: {number(self.published)} is {verdict} (p = {number(self.pvalue)})"
         return hedged(f"{text}; {where}", self.warnings)
 
-    def __repr__(self) -> str:
-        return "\n  ".join((f"Reproduction({self})", *map(str, self.warnings)))
-
     def _lines(self) -> list[Line]:
         alone = {"ours": self.value, "published": self.published}
         return [
             Line(name="predicted", value=self.predicted, low=self.low, high=self.high),
-            *(
-                Line(name=name, value=value, low=math.nan, high=math.nan)
-                for name, value in alone.items()
-                if value is not None
-            ),
+            *(Line(name=name, value=value) for name, value in alone.items() if value is not None),
         ]
 
     def _caption(self) -> str:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
+from genbounds.decisions._estimates import estimated, origins
 from genbounds.decisions._follow import Following
 from genbounds.decisions._looks import Track
-from genbounds.estimators import Estimate, estimate_each, metric_spec, prepare_all
-from genbounds.origins import origin_of, origin_warnings
+from genbounds.estimators import Estimate, metric_spec
+from genbounds.origins import origin_warnings
 from genbounds.results import Diagnostic
-from genbounds.validation import InputError, calling
+from genbounds.validation import InputError
 
 T = TypeVar("T")
 
@@ -86,12 +87,7 @@ def track(
     named = {f"step {step!r}": sample for step, sample in ordered.items()}
     again = {} if fresh is None else dict(fresh)
     named |= {f"fresh step {step!r}": sample for step, sample in again.items()}
-    with calling("real", "reference"):
-        prepared = prepare_all(spec, named, reference, options)
-    found = estimate_each(spec, prepared, named)
-    origins = {name: origin_of(sample) for name, sample in named.items()}
-    if reference is not None:
-        origins["`reference`"] = origin_of(reference)
+    _, found = estimated(spec, named, reference, options)
     return track_estimates(
         {step: found[f"step {step!r}"] for step in ordered},
         metric=spec.name,
@@ -100,7 +96,7 @@ def track(
         patience=patience,
         min_delta=min_delta,
         fresh={step: found[f"fresh step {step!r}"] for step in again},
-        warnings=origin_warnings(origins),
+        warnings=origin_warnings(origins(named, reference)),
         rng=rng,
     )
 

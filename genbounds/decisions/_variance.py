@@ -26,10 +26,13 @@ from genbounds.estimators import (
     welch_degrees_of_freedom,
 )
 from genbounds.results import Method
-from genbounds.validation import Float, InputError
+from genbounds.validation import InputError
 
 OF_N: frozenset[Method] = frozenset({"empirical", "extrapolation"})
 """Methods whose value is one of so many samples: others say nothing of it."""
+
+Parts = tuple[float, float, float]
+"""Of a variance: of first order, of second order, and what is mixed with the other side."""
 
 LARGEST = 1e12
 """Samples beyond which none are thought of."""
@@ -90,8 +93,7 @@ class VarianceModel:
         _refuse_seeds(estimate)
         if estimate.shared_variance:
             return _grown_together(estimate.variance, one, two, n)
-        own, theirs = (_split(error) for error in (one, two))
-        terms = _terms(n, m, own=own[:2], reference=theirs[:2], mixed=own[2] + theirs[2])
+        terms = _terms(n, m, _split(one), _split(two))
         return cls(
             n=n,
             m=m,
@@ -118,34 +120,12 @@ class VarianceModel:
             return _grown_together(gap.stderr**2, a.sample, b.sample, n)
         paired = _joined(a.sample, b.sample)
         common = _same_rows(a.reference, b.reference)
-        kept = _kept(a.sample, b.sample) if paired else 1.0
-        kept_reference = _kept(a.reference, b.reference) if common else 1.0
-        quadratic = _sum(a.sample, b.sample, "quadratic_variance")
-        theirs = _sum(a.reference, b.reference, "quadratic_variance")
         # h is bilinear: of pairs with a shared row only one of both factors is alike.
-        crossed = kept if not paired else _half_kept(kept)
-        mixed = crossed * _sum(a.sample, b.sample, "mixed_variance")
-        mixed_reference = crossed * _sum(a.reference, b.reference, "mixed_variance")
-        # Influences that are subtracted have twice the noise that the quadratic part has.
-        own_stated = _shares(
-            own.stderr**2, (1.0 + paired) * kept * quadratic, (1.0 + paired) * mixed
-        )
-        ref_stated = _shares(
-            ref.stderr**2,
-            (1.0 + common) * kept_reference * theirs,
-            (1.0 + common) * mixed_reference,
-        )
-        stated = _terms(
-            n, m, own=own_stated[:2], reference=ref_stated[:2],
-            mixed=own_stated[2] + ref_stated[2],
-        )  # fmt: skip
-        actual = _terms(
-            n,
-            m,
-            own=(own_stated[0], own_stated[1] / (1.0 + paired)),
-            reference=(ref_stated[0], ref_stated[1] / (1.0 + common)),
-            mixed=own_stated[2] / (1.0 + paired) + ref_stated[2] / (1.0 + common),
-        )
+        alike = 1.0 - _kept(a.sample, b.sample) if paired else 0.0
+        crossed = 1.0 - math.sqrt(max(alike, 0.0))
+        ours = _side(a.sample, b.sample, own.stderr**2, shared=paired, crossed=crossed)
+        theirs = _side(a.reference, b.reference, ref.stderr**2, shared=common, crossed=crossed)
+        stated, actual = (_terms(n, m, *both) for both in zip(ours, theirs, strict=True))
         # Samples of unequal sizes: what is of order 1/n adds up to the same with equal ones.
         if not paired and sizes[0] != sizes[1]:
             parts = list(zip(map(_split, (a.sample, b.sample)), sizes, strict=True))
@@ -272,31 +252,38 @@ def _size(error: SampleError) -> float:
     return math.inf if error.n is None else float(error.n)
 
 
-def _shares(variance: float, quadratic: float, mixed: float) -> tuple[float, float, float]:
+def _shares(variance: float, quadratic: float, mixed: float) -> Parts:
     """Divide a variance into its parts of first order, of second order, and the mixed one."""
     second = min(quadratic, variance)
     crossed = min(mixed, variance - second)
     return variance - second - crossed, second, crossed
 
 
-def _split(error: SampleError) -> tuple[float, float, float]:
+def _split(error: SampleError) -> Parts:
     return _shares(error.variance, error.quadratic_variance, error.mixed_variance)
 
 
-def _terms(
-    n: float,
-    m: float,
-    *,
-    own: tuple[float, float],
-    reference: tuple[float, float],
-    mixed: float,
-) -> Terms:
-    """Turn shares of the pilot's variance into coefficients."""
-    if math.isinf(n):  # exact moments: more samples change nothing
-        return Terms(a=0.0, b=0.0, c=_times(reference[0], m), e=_times(reference[1], m**2))
+def _side(
+    one: SampleError, two: SampleError, variance: float, *, shared: bool, crossed: float
+) -> tuple[Parts, Parts]:
+    """Divide what one side adds to the variance of a difference: of the interval, of the value."""
+    kept = _kept(one, two) if shared else 1.0
+    # Influences that are subtracted have twice the noise that the quadratic part has.
+    twice = 1.0 + shared
+    linear, second, mixed = _shares(
+        variance,
+        twice * kept * (one.quadratic_variance + two.quadratic_variance),
+        twice * crossed * (one.mixed_variance + two.mixed_variance),
+    )
+    return (linear, second, mixed), (linear, second / twice, mixed / twice)
+
+
+def _terms(n: float, m: float, own: Parts, reference: Parts) -> Terms:
+    """Turn parts of the pilot's variance into coefficients."""
+    mixed = 0.0 if math.isinf(n) else own[2] + reference[2]  # more samples change nothing there
     return Terms(
-        a=own[0] * n,
-        b=own[1] * n**2,
+        a=_times(own[0], n),
+        b=_times(own[1], n**2),
         c=_times(reference[0], m),
         e=_times(reference[1], m**2),
         f=_times(mixed, n * m),
@@ -322,10 +309,6 @@ def _grown_together(variance: float, one: SampleError, two: SampleError, n: floa
         actual=terms,
         degrees=(one.degrees_of_freedom, math.inf),
     )
-
-
-def _sum(one: SampleError, two: SampleError, name: str) -> float:
-    return float(getattr(one, name) + getattr(two, name))
 
 
 def _refuse_seeds(*estimates: Estimate) -> None:
@@ -364,13 +347,5 @@ def _kept(one: SampleError, two: SampleError) -> float:
         return 0.0
     if one.units is not None and not np.array_equal(one.units, two.units):  # type: ignore[arg-type]
         return 0.0
-    whole = _square(one.pairs) + _square(two.pairs)
-    return _square(one.pairs - two.pairs) / whole if whole > 0.0 else 0.0
-
-
-def _half_kept(kept: float) -> float:
-    return 1.0 - math.sqrt(max(1.0 - kept, 0.0))
-
-
-def _square(x: Float) -> float:
-    return float(x @ x)
+    apart, whole = one.pairs - two.pairs, one.pairs @ one.pairs + two.pairs @ two.pairs
+    return float(apart @ apart) / float(whole) if whole > 0.0 else 0.0

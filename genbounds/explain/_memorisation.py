@@ -122,7 +122,8 @@ def memorisation(
     rng = seeded(check_count("seed", seed, minimum=0), "order")
     pool = pool_of(train, heldout, rng)
     check_same_dimension("fake", generated.shape[1], "train", pool.rows.shape[1])
-    origins = {name: origin_of(x) for name, x in _named(fake, train, heldout).items()}
+    named = {"`fake`": fake, "`train`": train, "`heldout`": heldout}
+    origins = {name: origin_of(x) for name, x in named.items()}
     check_same_encoder(origins)
 
     with threads_for(float(len(pool.rows)) * max(generated.size, pool.rows.size)):
@@ -166,10 +167,6 @@ def memorisation(
         ),
         assumptions=_assumptions(pool, limit),
     )
-
-
-def _named(fake: Any, train: Any, heldout: Any) -> dict[str, Any]:
-    return {"`fake`": fake, "`train`": train, "`heldout`": heldout}
 
 
 def _hit(unit: Index, ratio: Float, pool: Pool, chosen: Mask) -> Index:

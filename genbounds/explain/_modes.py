@@ -26,6 +26,7 @@ from genbounds.validation import (
     check_features,
     check_finite,
     check_open_unit,
+    check_same_dimension,
     seeded,
 )
 
@@ -70,7 +71,7 @@ class Region(AsJson):
         "real" and "fake": numbers of rows that lie in the region, the most typical first.
     """
 
-    _json = "kind share_real share_fake ratio low high pvalue pvalue_adjusted rows"
+    _json = "* ratio"
 
     kind: Kind
     share_real: float
@@ -113,9 +114,7 @@ class Modes(Warned):
         Of the halves and of the cells.
     """
 
-    _json = (
-        "regions level n_fake n_real counted_fake counted_real reliable warnings assumptions seed"
-    )
+    _json = "* reliable"
 
     _names = "Region"
 
@@ -225,12 +224,7 @@ def modes(fake: Any, real: Any, *, level: float = 0.95, seed: int = 0) -> Modes:
     sides = {"fake": _side("fake", fake), "real": _side("real", real)}
     origins = {f"`{name}`": origin_of(x) for name, x in (("fake", fake), ("real", real))}
     check_same_encoder(origins)
-    if sides["fake"].rows.shape[1] != sides["real"].rows.shape[1]:
-        raise InputError(
-            f"has {sides['fake'].rows.shape[1]} features and `real` "
-            f"{sides['real'].rows.shape[1]}: use one encoder for both.",
-            argument="fake",
-        )
+    check_same_dimension("fake", sides["fake"].rows.shape[1], "real", sides["real"].rows.shape[1])
     rng = seeded(seed, "halves")
     discovery, counted = _divided(sides, rng)
     with threads_for(float(len(sides["fake"].rows)) * sides["real"].rows.size):

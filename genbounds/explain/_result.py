@@ -55,11 +55,7 @@ class Memorisation(Warned):
     assumptions : tuple of str
     """
 
-    _json = (
-        "pvalue copies_pvalue share_low copies_low copies level fdr closer odds suspects near "
-        "every n train_n heldout_n train_units heldout_units unit least_visible reliable "
-        "warnings assumptions"
-    )
+    _json = "* -ratio -nearest_trained pvalue copies_pvalue share_low copies_low copies reliable"
 
     _names = "Generated rows"
 

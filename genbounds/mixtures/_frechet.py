@@ -26,7 +26,7 @@ from genbounds.core.moments import Moments
 from genbounds.estimators.frechet._reference import FrechetReference
 from genbounds.estimators.frechet._sample import weighted_moments
 from genbounds.estimators.kernels import FoldedSample, folded, inspected_models, warnings_of
-from genbounds.results import Diagnostic
+from genbounds.mixtures._judged import Judged
 from genbounds.samples import Sample
 from genbounds.validation import Float, InputError, check_same_dimension
 
@@ -42,31 +42,7 @@ POOR_UNIT = 0.01
 began with."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FrechetMixture:
-    """What two halves say of a mixture.
-
-    Attributes
-    ----------
-    weights : ndarray of shape (2, models)
-        Shares that judge each half, from the other one.
-    mixed : Estimate
-        The distance at the mean shares.
-    alone : list of Estimate
-        Of every model, from all its rows.
-    gains : list of EstimateDifference
-        Distance of every model less that of the mixture.
-    warnings : tuple of Diagnostic
-    """
-
-    weights: Float
-    mixed: Estimate
-    alone: list[Estimate]
-    gains: list[EstimateDifference]
-    warnings: tuple[Diagnostic, ...]
-
-
-def frechet_mixture(models: Mapping[str, Any], real: Any, *, seed: int) -> FrechetMixture:
+def frechet_mixture(models: Mapping[str, Any], real: Any, *, seed: int) -> Judged:
     """Find the shares with the least Fréchet distance, and estimate it from rows that did not.
 
     Parameters
@@ -79,7 +55,7 @@ def frechet_mixture(models: Mapping[str, Any], real: Any, *, seed: int) -> Frech
 
     Returns
     -------
-    FrechetMixture
+    Judged
         Shares, the mixture's distance, those of the models, and the differences.
 
     Raises
@@ -112,11 +88,12 @@ def frechet_mixture(models: Mapping[str, Any], real: Any, *, seed: int) -> Frech
     mean = average(mixed, np.full(HALVES, 1.0 / HALVES), what="halves")
     choice = _variance_of_choice(halves, references, weights, mixed)
     mean = replace(mean, shared_variance=mean.shared_variance + choice)
-    return FrechetMixture(
+    return Judged(
         weights=weights,
         mixed=assuming(_at_mean_shares(mean, halves, weights), alone),
         alone=alone,
         gains=[_mean_difference(pair, choice) for pair in zip(*gains, strict=True)],
+        folds=HALVES,
         warnings=warnings_of(seen, reference),
     )
 

@@ -95,7 +95,6 @@ class FrechetJudge:
             estimates=[assuming(mixed, alone), *alone],
             gaps=gaps,
             guess=self._guess(fitted(weights)[0], weights, bound, fitting),
-            warnings=(),
         )
 
     def _linear(self, bound: Potentials, rows: NDArray[Any], units: NDArray[np.intp]) -> Estimate:

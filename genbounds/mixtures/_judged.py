@@ -11,12 +11,11 @@ import numpy as np
 from genbounds.estimators import (
     CrossedMeans,
     Estimate,
+    EstimateDifference,
     MetricSpec,
     Quadratic,
-    student_quantile,
 )
 from genbounds.estimators._crossed import crossed_means
-from genbounds.mixtures._frechet import frechet_mixture
 from genbounds.mixtures._kernel import mixture_estimate
 from genbounds.results import Diagnostic
 from genbounds.validation import Float
@@ -31,12 +30,11 @@ class Judged:
     weights : ndarray of shape (cuts, models)
         Fitted to some rows, judged by others.
     mixed : Estimate
+        Score of the mixture.
     alone : list of Estimate
         Of every model.
-    gains : list of float
+    gains : list of EstimateDifference
         By how much the mixture is better than every model.
-    bounds : list of float
-        Lower confidence bound of each, one-sided.
     folds : int
     warnings : tuple of Diagnostic
         Besides those of `mixed`.
@@ -45,31 +43,9 @@ class Judged:
     weights: Float
     mixed: Estimate
     alone: list[Estimate]
-    gains: list[float]
-    bounds: list[float]
+    gains: list[EstimateDifference]
     folds: int
     warnings: tuple[Diagnostic, ...]
-
-
-def judged_by_halves(
-    models: Mapping[str, Any], reference: Any, *, level: float, seed: int
-) -> Judged:
-    """Judge a mixture by the Fréchet distance: one half chooses, the other judges, both ways."""
-    found = frechet_mixture(models, reference, seed=seed)
-    return Judged(
-        weights=found.weights,
-        mixed=found.mixed,
-        alone=found.alone,
-        gains=[gain.value for gain in found.gains],
-        bounds=[gain.interval(_two_sided(level))[0] for gain in found.gains],
-        folds=len(found.weights),
-        warnings=found.warnings,
-    )
-
-
-def _two_sided(level: float) -> float:
-    """Return the level of the two-sided interval, one end of which is the bound at `level`."""
-    return 2.0 * level - 1.0
 
 
 def judged_by_folds(
@@ -78,7 +54,6 @@ def judged_by_folds(
     reference: Any,
     options: Mapping[str, Any],
     *,
-    level: float,
     folds: int,
     seed: int,
 ) -> Judged:
@@ -97,9 +72,10 @@ def judged_by_folds(
         weights=weights[:, :count],
         mixed=estimate(weights, f"{spec.title} of a mixture"),
         alone=[estimate(single, spec.title) for single in singles],
-        gains=[gain.value for gain in gains],
-        bounds=[
-            gain.value - student_quantile(_two_sided(level), crossed.degrees(gain)) * gain.stderr
+        gains=[
+            EstimateDifference(
+                value=gain.value, stderr=gain.stderr, degrees_of_freedom=crossed.degrees(gain)
+            )
             for gain in gains
         ],
         folds=crossed.folds,

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -74,7 +74,8 @@ class Weighed:
     estimates: list[Estimate]
     gaps: Gaps
     guess: Gaps
-    warnings: tuple[Diagnostic, ...]
+    warnings: tuple[Diagnostic, ...] = ()
+    live: list[int] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

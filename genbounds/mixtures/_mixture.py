@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from genbounds._tables import Line, Warned
 from genbounds._text import interval, number, percent, shown
 from genbounds.estimators import MetricSpec, metric_spec
-from genbounds.mixtures._judged import Judged, judged_by_folds, judged_by_halves
+from genbounds.mixtures._frechet import frechet_mixture
+from genbounds.mixtures._judged import Judged, judged_by_folds
+from genbounds.mixtures._selection import in_words, largest_first
 from genbounds.origins import check_same_encoder, origin_of, origin_warnings
 from genbounds.results import Diagnostic, Score, hedged, titled
 from genbounds.validation import InputError, calling, check_count, check_open_unit
@@ -50,10 +50,7 @@ class Mixture(Warned):
     assumptions : tuple of str
     """
 
-    _json = (
-        "weights score gain gain_low certified best_single scores metric level folds seed "
-        "reliable warnings assumptions"
-    )
+    _json = "* certified reliable"
 
     _names, _number = "Model", "score.value"
 
@@ -77,13 +74,8 @@ class Mixture(Warned):
 
     def __str__(self) -> str:
         """Return one line for a log."""
-        shares = ", ".join(
-            f"{percent(round(share, 3))} {shown(name)}"
-            for name, share in sorted(self.weights.items(), key=lambda item: -item[1])
-            if share >= 0.0005
-        )
         text = (
-            f"{self.metric} of {shares}: {number(self.score.value)} "
+            f"{self.metric} of {in_words(self.weights)}: {number(self.score.value)} "
             f"{interval(self.score.low, self.score.high)}; {self.verdict}"
         )
         return hedged(text, self.warnings)
@@ -106,12 +98,13 @@ class Mixture(Warned):
         return replace(self, score=replace(self.score, warnings=every), warnings=every)
 
     def _lines(self) -> list[Line]:
-        every = {"mixture": (1.0, self.score)}
-        every |= {
-            name: (self.weights[name], self.scores[name])
-            for name in sorted(self.weights, key=lambda name: -self.weights[name])
-        }
-        return [Line.of(name, score, weight=weight) for name, (weight, score) in every.items()]
+        return [
+            Line.of("mixture", self.score, weight=1.0),
+            *(
+                Line.of(name, self.scores[name], weight=self.weights[name])
+                for name in largest_first(self.weights)
+            ),
+        ]
 
     def _caption(self) -> str:
         title = titled(self.scores.values(), self.metric)
@@ -203,12 +196,10 @@ def mixture(
     chosen = spec.checked(reference, options)
     with calling("real", "reference"):
         if spec.name == "fd":
-            judged = judged_by_halves(models, reference, level=level, seed=seed)
+            judged = frechet_mixture(models, reference, seed=seed)
         else:
             parts = FOLDS if folds is None else folds
-            judged = judged_by_folds(
-                spec, models, reference, chosen, level=level, folds=parts, seed=seed
-            )
+            judged = judged_by_folds(spec, models, reference, chosen, folds=parts, seed=seed)
     return _decide(judged, spec, list(models), level, seed, origin_warnings(origins))
 
 
@@ -240,13 +231,14 @@ def _decide(
     warnings: Iterable[Diagnostic],
 ) -> Mixture:
     score = judged.mixed.warned(*judged.warnings, *warnings).score(level)
-    best = int(np.argmin(judged.gains))
+    best = min(range(len(names)), key=lambda model: judged.gains[model].value)
+    both_sides = 2.0 * level - 1.0  # one end of such an interval is the bound at `level`
     mean = judged.weights.mean(axis=0)
     return Mixture(
         weights={name: float(share) for name, share in zip(names, mean / mean.sum(), strict=True)},
         score=score,
-        gain=judged.gains[best],
-        gain_low=min(judged.bounds),
+        gain=judged.gains[best].value,
+        gain_low=min(gain.interval(both_sides)[0] for gain in judged.gains),
         best_single=names[best],
         scores={name: one.score(level) for name, one in zip(names, judged.alone, strict=True)},
         metric=spec.name,

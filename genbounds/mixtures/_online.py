@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genbounds._text import count, short, shown
-from genbounds.arms import Arm
 from genbounds.estimators import MetricSpec, Moments
 from genbounds.mixtures._frechet_gap import FrechetJudge
-from genbounds.mixtures._kernel_gap import Gaps, KernelJudge
+from genbounds.mixtures._kernel_gap import KernelJudge, Weighed
+from genbounds.mixtures._mixture import MIXTURE_METRICS
 from genbounds.mixtures._selection import MixtureSelection
-from genbounds.results import Diagnostic, Score, all_reliable
+from genbounds.results import Score, all_reliable
 from genbounds.samples import Sample, features_of
 from genbounds.select._arms import FeatureArm, rows_in_all
 from genbounds.select._boundary import look_sizes
@@ -23,12 +23,9 @@ from genbounds.select._budget import Budget
 from genbounds.select._first_look import MINIMUM_LOOK
 from genbounds.select._independence import rows_of_another
 from genbounds.select._loop import ORDER_ERROR
-from genbounds.select._sampler import Sampler
+from genbounds.select._settings import Drawing
 from genbounds.select._summary import statuses
-from genbounds.validation import Float, InputError, check_features, check_finite
-
-METRICS = ("fd", "kid", "cmmd", "kad", "energy", "rke")
-"""Scores whose gap to the best mixture can be bounded."""
+from genbounds.validation import InputError, check_features, check_finite
 
 ALLOCATIONS = ("lucb", "uniform")
 
@@ -43,28 +40,17 @@ last. A look at a kernel distance costs the square of all rows together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MixtureSettings:
+class MixtureSettings(Drawing):
     """What `run` was asked for. Its docstring describes each."""
 
     metric: MetricSpec
     options: Mapping[str, Any]
     policy: str
-    confidence: float
-    tolerance: float
-    batch: int
-    budget: int | None
-    seed: int
-    limit: int | None
-    first_look: int | None
-    growth: float
-    cost: Float
-    retries: int
-    dtype: np.dtype[Any] | None
 
     def __post_init__(self) -> None:
-        if self.metric.name not in METRICS:
+        if self.metric.name not in MIXTURE_METRICS:
             raise InputError(
-                f"must be one of {', '.join(METRICS)} for target 'mixture'; got "
+                f"must be one of {', '.join(MIXTURE_METRICS)} for target 'mixture'; got "
                 f"{self.metric.name!r}.",
                 argument="metric",
             )
@@ -78,29 +64,19 @@ class MixtureSettings:
                 f"must be at least {MINIMUM_LOOK}; got {self.first_look}.", argument="first_look"
             )
 
-    @property
-    def error(self) -> float:
-        """Admitted probability of a wrong certificate."""
-        return 1.0 - self.confidence
-
-    def stream(self, *key: int) -> np.random.Generator:
-        """Return the generator of one arm (1 + its position), or of the reference (0)."""
-        return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=key))
-
 
 class MixtureLoop:
     """One run in progress; `run` carries it out and returns its result.
 
     Parameters
     ----------
-    arms : mapping of str to Arm
     reference : array_like of shape (m, d), optional for "rke"
     settings : MixtureSettings
     """
 
-    def __init__(self, arms: Mapping[str, Arm], reference: Any, settings: MixtureSettings) -> None:
+    def __init__(self, reference: Any, settings: MixtureSettings) -> None:
         self.settings = settings
-        for name, arm in arms.items():
+        for name, arm in settings.arms.items():
             if isinstance(arm, FeatureArm) and arm.labelled:
                 raise InputError(
                     f"{shown(name)} has groups or strata, which target 'mixture' does not take: "
@@ -114,20 +90,10 @@ class MixtureLoop:
             least = FRECHET_LOOK * self._columns
         first = max(FIRST_LOOK, least) if settings.first_look is None else settings.first_look
         limit = max(LIMIT, 4 * first) if settings.limit is None else settings.limit
-        rows = [rows_in_all(arm) for arm in arms.values()]
+        rows = [rows_in_all(arm) for arm in settings.arms.values()]
         self._limits = np.minimum(limit, rows).astype(np.int64)
-        self.samplers = [
-            Sampler(
-                name,
-                arm,
-                settings.stream(1 + position),
-                limit=int(self._limits[position]),
-                retries=settings.retries,
-                dtype=settings.dtype,
-            )
-            for position, (name, arm) in enumerate(arms.items())
-        ]
-        self.budget = Budget(settings.budget, settings.cost, settings.batch)
+        self.samplers = settings.samplers(self._limits.tolist())
+        self.budget = Budget(settings.budget, settings.costs, settings.batch)
         last = min(limit, max(first, int(self._limits.max())))
         self.sizes = look_sizes(first, last, growth=settings.growth)
         # Half of the error for f(w), half for the g_a; the looks share it evenly.
@@ -146,7 +112,7 @@ class MixtureLoop:
     def _check_budget(self, rows: list[float]) -> None:
         """Refuse a budget that does not reach the first look: some arms would be left out."""
         first, total = self.sizes[0], self.settings.budget
-        needed = float(self.settings.cost @ np.minimum(first, rows))
+        needed = float(self.settings.costs @ np.minimum(first, rows))
         if total is not None and total < needed:
             raise InputError(
                 f"must be at least {short(needed)}, for {first} samples of each of "
@@ -165,10 +131,11 @@ class MixtureLoop:
                 break
             look, looks = self._look(), looks + 1
         names = [self.samplers[arm].name for arm in look.live]
+        score, *scores = self._scores(look)
         return MixtureSelection(
             weights=dict(zip(names, map(float, look.weights), strict=True)),
-            score=look.scores[0],
-            scores=dict(zip(names, look.scores[1:], strict=True)),
+            score=score,
+            scores=dict(zip(names, scores, strict=True)),
             # Alone it is the best mixture there is.
             gap_high=look.gaps.high if len(names) > 1 else 0.0,
             certified=stopped == "certified",
@@ -183,10 +150,10 @@ class MixtureLoop:
             cost=self.budget.spent,
             arms=statuses(self.samplers),
             warnings=look.warnings,
-            assumptions=look.scores[0].assumptions,
+            assumptions=score.assumptions,
         )
 
-    def _answer(self, look: _Look, looks: int) -> str:
+    def _answer(self, look: Weighed, looks: int) -> str:
         """Why to stop after this look; empty: go on."""
         if len(look.live) < 2:
             return "no rival"
@@ -194,7 +161,7 @@ class MixtureLoop:
             return "certified"
         return self._why_ended() if looks == len(self.sizes) else ""
 
-    def _draw_more(self, look: _Look, total: int) -> bool:
+    def _draw_more(self, look: Weighed, total: int) -> bool:
         """Draw rows for the next look, of which there are to be `total`; False if none is left."""
         while self._free().any():
             if self._draw(self._next(look, total)):
@@ -243,26 +210,20 @@ class MixtureLoop:
             raise InputError(f"every arm had to be set aside ({reasons}).")
         return live
 
-    def _look(self) -> _Look:
+    def _look(self) -> Weighed:
         """Weigh the live arms by the rows so far."""
         live = self._live()
         found = self._judge.look({self.samplers[arm].name: self.samplers[arm].rows for arm in live})
-        level = 1.0 - self.settings.error / (len(self.sizes) * (1 + len(live)))
-        scores = [
-            replace(estimate.score(level), level=self.settings.confidence)
-            for estimate in found.estimates
-        ]
         seen = (*found.warnings, *found.estimates[0].warnings, *found.gaps.warnings)
-        return _Look(
-            live=live,
-            weights=found.weights,
-            scores=scores,
-            gaps=found.gaps,
-            guess=found.guess,
-            warnings=(*dict.fromkeys(seen),),
-        )
+        return replace(found, live=live, warnings=(*dict.fromkeys(seen),))
 
-    def _next(self, look: _Look, total: int) -> NDArray[np.int64]:
+    def _scores(self, look: Weighed) -> list[Score]:
+        """Scores of the mixture, then of every live arm; their intervals hold at all looks."""
+        level = 1.0 - self.settings.error / (len(self.sizes) * (1 + len(look.live)))
+        confidence = self.settings.confidence
+        return [replace(one.score(level), level=confidence) for one in look.estimates]
+
+    def _next(self, look: Weighed, total: int) -> NDArray[np.int64]:
         """Sizes of all arms at the next look: `total` or more, by what the pilot says.
 
         A batch of arm b lessens the variance of a bound by about σ_b²/n_b² a row; it goes where
@@ -279,7 +240,7 @@ class MixtureLoop:
         free = self._free()
         missing = max(total - int(sizes[look.live].sum()), settings.batch)
         while missing > 0 and free.any():
-            gain = np.where(free, need / (sizes.astype(np.float64) ** 2 * settings.cost), -1.0)
+            gain = np.where(free, need / (sizes.astype(np.float64) ** 2 * settings.costs), -1.0)
             arm = int(gain.argmax())
             step = min(settings.batch, int(self._limits[arm] - sizes[arm]))
             sizes[arm] += step
@@ -296,29 +257,6 @@ class MixtureLoop:
         if not self.budget.payable[live].all():
             return "budget"
         return "exhausted" if any(self.samplers[arm].spent for arm in live) else "limit"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Look:
-    """What the rows said when they were last looked at.
-
-    Attributes
-    ----------
-    live : list of int
-    weights : ndarray of shape (K,)
-    scores : list of Score
-        Of the mixture, then of every live arm.
-    gaps, guess : Gaps
-        From the rows that judge, and from the pilot.
-    warnings : tuple of Diagnostic
-    """
-
-    live: list[int]
-    weights: Float
-    scores: list[Score]
-    gaps: Gaps
-    guess: Gaps
-    warnings: tuple[Diagnostic, ...]
 
 
 def _rows_of(reference: Any) -> NDArray[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from genbounds._tables import Line, Warned
@@ -50,10 +51,7 @@ class MixtureSelection(Warned):
     assumptions : tuple of str
     """
 
-    _json = (
-        "weights score scores gap_high certified tolerance confidence samples looks steps "
-        "stopped policy metric cost arms set_aside reliable warnings assumptions"
-    )
+    _json = "* set_aside reliable"
 
     _names = "Arm"
 
@@ -87,34 +85,40 @@ class MixtureSelection(Warned):
 
     def __str__(self) -> str:
         """Return one line for a log."""
-        shares = ", ".join(
-            f"{percent(round(self.weights[name], 3))} {shown(name)}"
-            for name in self._order()
-            if self.weights[name] >= 0.0005
-        )
         score = f"{number(self.score.value)} {interval(self.score.low, self.score.high)}"
         side = "below" if self.score.higher_is_better else "above"
         gap = f"at most {number(self.gap_high)}" if math.isfinite(self.gap_high) else "maybe far"
         bound = f"{gap} {side} the best mixture ({percent(self.confidence)})"
         verdict = "certified" if self.certified else f"not certified, stopped: {self.stopped}"
         took = f"tolerance {short(self.tolerance)}, {number(self.total_samples)} samples"
-        text = f"{self.metric} of {shares}: {score}, {bound}; {verdict} ({took})"
+        text = f"{self.metric} of {in_words(self.weights)}: {score}, {bound}; {verdict} ({took})"
         return hedged(text, self.warnings)
 
-    def _order(self) -> list[str]:
-        return sorted(self.weights, key=lambda name: -self.weights[name])
-
     def _lines(self) -> list[Line]:
-        every = {"mixture": (self.score, 1.0, self.total_samples)}
-        every |= {
-            name: (self.scores[name], self.weights[name], self.samples[name])
-            for name in self._order()
-        }
         return [
-            Line.of(name, score, weight=weight, samples=n)
-            for name, (score, weight, n) in every.items()
+            Line.of("mixture", self.score, weight=1.0, samples=self.total_samples),
+            *(
+                Line.of(
+                    name, self.scores[name], weight=self.weights[name], samples=self.samples[name]
+                )
+                for name in largest_first(self.weights)
+            ),
         ]
 
     def _caption(self) -> str:
         title = titled(self.scores.values(), self.metric)
         return f"{title} of the mixture and of each arm, {percent(self.confidence)} intervals"
+
+
+def largest_first(weights: Mapping[str, float]) -> list[str]:
+    """Return the names of models, that with the largest share first."""
+    return sorted(weights, key=lambda name: -weights[name])
+
+
+def in_words(weights: Mapping[str, float]) -> str:
+    """Return the shares of a mixture that a reader would see, the largest first."""
+    return ", ".join(
+        f"{percent(round(weights[name], 3))} {shown(name)}"
+        for name in largest_first(weights)
+        if weights[name] >= 0.0005
+    )

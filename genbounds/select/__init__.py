@@ -6,41 +6,43 @@ policy may be used without harm to the guarantee.
 Method and measurements: docs/selection.md.
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from genbounds.estimators import CustomMetric
-from genbounds.select._arms import EncodedArm, FeatureArm
-from genbounds.select._boundary import critical_value, crossing_probability, look_sizes
-from genbounds.select._certificate import Certificate
-from genbounds.select._context_selection import ContextSelection
-from genbounds.select._plan import plan
-from genbounds.select._run import run
-from genbounds.select._selection import ArmStatus, History, Look, Selection
-from genbounds.select._selection_plan import SelectionPlan
-from genbounds.select._state import State
-from genbounds.select.policies import (
-    POLICIES,
-    CertifyingPolicy,
-    DebiasedUcb,
-    Elimination,
-    EpsilonGreedy,
-    FdUcb,
-    FidUcb,
-    Greedy,
-    IndexPolicy,
-    IsUcb,
-    Lucb,
-    NaiveUcb,
-    Norms,
-    Policy,
-    Random,
-    Thompson,
-    Uniform,
-    fd_bonus,
-)
+from genbounds.estimators import CustomMetric as CustomMetric
+from genbounds.select._arms import EncodedArm as EncodedArm
+from genbounds.select._arms import FeatureArm as FeatureArm
+from genbounds.select._boundary import critical_value as critical_value
+from genbounds.select._boundary import crossing_probability as crossing_probability
+from genbounds.select._boundary import look_sizes as look_sizes
+from genbounds.select._certificate import Certificate as Certificate
+from genbounds.select._context_selection import ContextSelection as ContextSelection
+from genbounds.select._plan import plan as plan
+from genbounds.select._run import run as run
+from genbounds.select._selection import ArmStatus as ArmStatus
+from genbounds.select._selection import History as History
+from genbounds.select._selection import Look as Look
+from genbounds.select._selection import Selection as Selection
+from genbounds.select._selection_plan import SelectionPlan as SelectionPlan
+from genbounds.select._state import State as State
+from genbounds.select.policies import POLICIES as POLICIES
+from genbounds.select.policies._certifying import Elimination as Elimination
+from genbounds.select.policies._certifying import Lucb as Lucb
+from genbounds.select.policies._certifying import Uniform as Uniform
+from genbounds.select.policies._debiased import DebiasedUcb as DebiasedUcb
+from genbounds.select.policies._debiased import Thompson as Thompson
+from genbounds.select.policies._fd_ucb import FdUcb as FdUcb
+from genbounds.select.policies._fd_ucb import fd_bonus as fd_bonus
+from genbounds.select.policies._fid_ucb import FidUcb as FidUcb
+from genbounds.select.policies._greedy import EpsilonGreedy as EpsilonGreedy
+from genbounds.select.policies._greedy import Greedy as Greedy
+from genbounds.select.policies._greedy import Random as Random
+from genbounds.select.policies._is_ucb import IsUcb as IsUcb
+from genbounds.select.policies._naive_ucb import NaiveUcb as NaiveUcb
+from genbounds.select.policies._norms import Norms as Norms
+from genbounds.select.policies._policy import CertifyingPolicy as CertifyingPolicy
+from genbounds.select.policies._policy import IndexPolicy as IndexPolicy
+from genbounds.select.policies._policy import Policy as Policy
 
 if TYPE_CHECKING:
     from genbounds.mixtures import MixtureSelection as MixtureSelection
@@ -54,42 +56,3 @@ if not TYPE_CHECKING:
         if name in _MIXTURES:
             return getattr(import_module("genbounds.mixtures"), name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-__all__ = [
-    "run",
-    "plan",
-    "Selection",
-    "SelectionPlan",
-    "MixtureSelection",
-    "ContextSelection",
-    "History",
-    "Look",
-    "ArmStatus",
-    "FeatureArm",
-    "EncodedArm",
-    "POLICIES",
-    "Policy",
-    "CertifyingPolicy",
-    "IndexPolicy",
-    "State",
-    "Lucb",
-    "Elimination",
-    "Uniform",
-    "Random",
-    "Greedy",
-    "EpsilonGreedy",
-    "Thompson",
-    "DebiasedUcb",
-    "FdUcb",
-    "FidUcb",
-    "IsUcb",
-    "NaiveUcb",
-    "fd_bonus",
-    "Norms",
-    "CustomMetric",
-    "Certificate",
-    "look_sizes",
-    "crossing_probability",
-    "critical_value",
-]

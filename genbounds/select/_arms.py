@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -150,21 +150,20 @@ def _in_design(order: NDArray[np.int64], sample: Sample) -> NDArray[np.int64]:
     return order
 
 
+@dataclass(frozen=True, slots=True)
 class FunctionArm:
     """A plain function as an arm.
 
-    Parameters
+    Attributes
     ----------
-    function : callable
-        ``function(n, rng)`` returns n fresh independent rows, (n, d).
+    draw : callable
+        ``draw(n, rng)`` returns n fresh independent rows, (n, d).
+    origin : mapping of str to str
+        What is known of the encoder.
     """
 
-    def __init__(self, function: Callable[[int, np.random.Generator], Any]) -> None:
-        self._function = function
-
-    def draw(self, n: int, rng: np.random.Generator) -> Any:
-        """Return `n` rows, drawn by `rng`."""
-        return self._function(n, rng)
+    draw: Callable[[int, np.random.Generator], Any]
+    origin: Mapping[str, str] = field(default_factory=dict)
 
 
 class EncodedArm:

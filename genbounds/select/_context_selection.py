@@ -30,10 +30,7 @@ class ContextSelection(InHand):
     policy, metric : str
     """
 
-    _json = (
-        "contexts winners undecided recommended certified confidence samples=total_samples cost "
-        "policy metric"
-    )
+    _json = "* winners undecided certified samples=total_samples cost"
 
     _names = "Context"
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
@@ -15,25 +14,13 @@ from genbounds._random_effects import shrunken
 from genbounds._text import quoted
 from genbounds.estimators import MetricSpec
 from genbounds.origins import UNKNOWN
+from genbounds.select._arms import FunctionArm
 from genbounds.select._context_selection import Context, ContextSelection
 from genbounds.select._loop import Loop
 from genbounds.select._selection import Selection
 from genbounds.select._state import State
 from genbounds.select._summary import best_guess, final_estimates, summarise
 from genbounds.validation import Float, InputError
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InContext:
-    """An arm whose draw takes the context as well, in one of them."""
-
-    sample: Callable[[int, np.random.Generator, Context], Any]
-    context: Context
-    origin: Mapping[str, str]
-
-    def draw(self, n: int, rng: np.random.Generator) -> Any:
-        """Return `n` rows of this context, drawn by `rng`."""
-        return self.sample(n, rng, self.context)
 
 
 def check_contexts(contexts: Any, reference: Any, metric: MetricSpec) -> dict[Context | None, Any]:
@@ -121,7 +108,7 @@ def _arm_in(name: Any, arm: Any, context: Context) -> Any:
         ) from None
     except ValueError:  # a function written in C that does not say
         pass
-    return InContext(sample=sample, context=context, origin=getattr(arm, "origin", UNKNOWN))
+    return FunctionArm(lambda n, rng: sample(n, rng, context), getattr(arm, "origin", UNKNOWN))
 
 
 def run_in_contexts(

@@ -280,17 +280,8 @@ def _quantiles(n: int) -> Float:
 
 def _double_ranks(values: NDArray[np.int32]) -> NDArray[np.intp]:
     """Twice the ranks from 0 in each line; equal values share the mean of theirs."""
-    lines, n = values.shape
-    # By halves of 16 bits, which numpy sorts by counting: of 5,000 values four times as fast.
-    halves = (values & 0xFFFF).astype(np.uint16), (values >> 16).astype(np.int16)
-    order = np.lexsort(halves, axis=1)
-    line = np.arange(lines)[:, None]
-    ordered = values[line, order]
-    larger = ordered[:, 1:] != ordered[:, :-1]
-    ranks = np.empty_like(order)
-    ranks[line, order] = 2 * np.arange(n)
-    for tied in np.flatnonzero(~larger.all(axis=1)):
-        first = np.flatnonzero(np.concatenate([[True], larger[tied]]))
-        counts = np.diff(first, append=n)
-        ranks[tied, order[tied]] = np.repeat(2 * first + counts - 1, counts)
+    ranks = np.empty(values.shape, dtype=np.intp)
+    for line, found in zip(values, ranks, strict=True):
+        _, place, counts = np.unique(line, return_inverse=True, return_counts=True)
+        found[:] = (2 * counts.cumsum() - counts - 1)[place]
     return ranks

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 
@@ -28,7 +28,6 @@ from genbounds.select._first_look import (
 )
 from genbounds.select._independence import rows_of_another
 from genbounds.select._record import Identity, Record
-from genbounds.select._sampler import Sampler
 from genbounds.select._selection import Look
 from genbounds.select._settings import SAMPLES_PER_ARM, Settings
 from genbounds.select._state import State
@@ -46,7 +45,6 @@ class Loop:
 
     Parameters
     ----------
-    arms : mapping of str to Arm
     settings : Settings
     budget : Budget, optional
         One that other runs draw on as well.
@@ -74,22 +72,11 @@ class Loop:
     certificate: Certificate
     state: State
 
-    def __init__(
-        self, arms: Mapping[str, Arm], settings: Settings, budget: Budget | None = None
-    ) -> None:
+    def __init__(self, settings: Settings, budget: Budget | None = None) -> None:
         self.settings = settings
         self.budget = budget or Budget(settings.total_budget, settings.costs, settings.batch)
-        self.samplers = [
-            Sampler(
-                name,
-                arm,
-                settings.stream(1 + position),
-                limit=SAMPLES_PER_ARM if settings.limit is None else settings.limit,
-                retries=settings.retries,
-                dtype=settings.dtype,
-            )
-            for position, (name, arm) in enumerate(arms.items())
-        ]
+        limit = SAMPLES_PER_ARM if settings.limit is None else settings.limit
+        self.samplers = settings.samplers([limit] * len(settings.arms))
         self.cost = 0.0
         self.picks: list[int] = []
         self.drawn: list[int] = []
@@ -100,14 +87,13 @@ class Loop:
         self._waiting = sorted(
             (
                 (int(settings.joins[name]), -position)
-                for position, name in enumerate(arms)
+                for position, name in enumerate(settings.arms)
                 if settings.joins.get(name)
             ),
             reverse=True,
         )
-        self.joined = np.zeros(len(arms), dtype=np.int32)
+        self.joined = np.zeros(len(settings.arms), dtype=np.int32)
         self.joined[[-position for _, position in self._waiting]] = -1
-        self._arms = dict(arms)
         self._record: Record | None = None
         self._saved = time.monotonic()
 
@@ -153,7 +139,7 @@ class Loop:
             return
         identity = Identity(
             settings=self.settings.identity,
-            arms={name: _source(arm) for name, arm in self._arms.items()},
+            arms={name: _source(arm) for name, arm in self.settings.arms.items()},
             reference=self.settings.reference,
         )
         self._record = Record(self.settings.record, identity)
@@ -221,14 +207,14 @@ class Loop:
         if settings.budget is not None and settings.policy.certifies:
             reach = min(reach, settings.budget / float(settings.costs.sum() * settings.contexts))
         # A rare context is left undecided; it does not end the runs of the others.
-        if len(totals) == len(self._arms) and settings.contexts == 1:
+        if len(totals) == len(self.samplers) and settings.contexts == 1:
             check_enough_samples(settings.metric, self._columns, totals)
         return choose_first_look(settings.metric, self._columns, [reach, *totals.values()])
 
     @property
     def _totals(self) -> dict[str, float]:
         """How many rows each arm has in all, as known before a single one is drawn."""
-        return {name: rows_in_all(arm) for name, arm in self._arms.items()}
+        return {name: rows_in_all(arm) for name, arm in self.settings.arms.items()}
 
     def _common_columns(self) -> int:
         """Features per row: the reference's, or the first arm's; arms that differ are set aside."""

@@ -34,7 +34,8 @@ from genbounds.select._selection import Selection
 from genbounds.select._settings import Settings
 from genbounds.select._state import State
 from genbounds.select._summary import summarise
-from genbounds.select.policies import POLICIES, Policy
+from genbounds.select.policies import POLICIES
+from genbounds.select.policies._policy import Policy
 from genbounds.validation import (
     InputError,
     calling,
@@ -262,13 +263,15 @@ def run(  # type: ignore[misc]  # the short overloads take the same parameters
         "confidence": check_confidence("confidence", confidence),
         "tolerance": check_not_negative("tolerance", tolerance),
         "batch": check_count("batch", batch),
-        "budget": None if budget is None else check_count("budget", budget),
+        "budget": _count("budget", budget),
+        "limit": _count("limit", limit, minimum=2),
+        "first_look": _count("first_look", first_look, minimum=2),
         "seed": check_count("seed", seed, minimum=0),
         "growth": growth,
         "retries": check_count("retries", retries, minimum=0),
         "dtype": _dtype(dtype),
+        "cost": _by_arm("cost", cost, arms),
     }
-    costs = _by_arm("cost", cost, arms)
     if target == "mixture":
         # A leaf above selection: this documented target is the one door to it.
         from genbounds.mixtures._online import ALLOCATIONS, MixtureLoop, MixtureSettings
@@ -279,22 +282,15 @@ def run(  # type: ignore[misc]  # the short overloads take the same parameters
         _check_reference(spec, reference, "reference")
         wanted = MixtureSettings(
             **common,
+            arms=line_up[None],
             metric=spec,
             options=spec.checked(reference, options),
             policy=check_choice("policy", policy, ALLOCATIONS),
-            limit=None if limit is None else check_count("limit", limit),
-            first_look=None if first_look is None else check_count("first_look", first_look),
-            cost=np.array([costs.get(name, 1.0) for name in line_up[None]]),
         )
-        return MixtureLoop(line_up[None], reference, wanted).run()
+        return MixtureLoop(reference, wanted).run()
     common |= {
         "policy": _policy(policy, within=contexts is not None),
         "top": check_count("top", top),
-        "limit": None if limit is None else check_count("limit", limit, minimum=2),
-        "first_look": None
-        if first_look is None
-        else check_count("first_look", first_look, minimum=2),
-        "cost": costs,
         "joins": _by_arm("joins", joins, arms),
         "contexts": len(references),
     }
@@ -330,14 +326,14 @@ def _loops(
             _check_reference(spec, real, name, sampled=sampled)
         settings = Settings(
             **common,
-            names=tuple(line_up[context]),
+            arms=line_up[context],
             metric=prepared,
             record=Path(record, str(place)) if within and record is not None else record,
             reference="" if record is None else digest_of(real),
             place=place if within else None,
             context=str(context) if within else "",
         )
-        loops[context] = Loop(line_up[context], settings, budget)
+        loops[context] = Loop(settings, budget)
         budget = loops[context].budget
     return loops
 
@@ -426,6 +422,10 @@ def _by_arm(name: str, given: Any, arms: Mapping[str, Any]) -> dict[str, float]:
                 argument=name,
             )
     return {arm: float(value) for arm, value in given.items()}
+
+
+def _count(name: str, value: object, minimum: int = 1) -> int | None:
+    return None if value is None else check_count(name, value, minimum=minimum)
 
 
 def _dtype(value: Any) -> np.dtype[Any] | None:

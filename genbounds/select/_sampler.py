@@ -245,15 +245,15 @@ class Sampler:
 
     def _labels_of(self, drawn: Any) -> Labels:
         """Return what a `Sample` says of its rows; all batches say the same kinds of things."""
-        if not isinstance(drawn, Sample):
-            labels = {}
-        elif drawn.weights is not None:
-            raise InputError("returned weights, which a selection does not take.", argument="draw")
-        elif drawn.seeds is not None:
-            raise InputError("returned seeds, which a selection does not take.", argument="draw")
-        else:
-            given = {"groups": drawn.groups, "strata": drawn.strata}
-            labels = {name: ids.tolist() for name, ids in given.items() if ids is not None}
+        given: dict[str, NDArray[Any] | None] = {}
+        if isinstance(drawn, Sample):
+            for name in ("weights", "seeds"):
+                if getattr(drawn, name) is not None:
+                    raise InputError(
+                        f"returned {name}, which a selection does not take.", argument="draw"
+                    )
+            given = dict(zip(("groups", "strata"), drawn.labels, strict=True))
+        labels = {name: ids.tolist() for name, ids in given.items() if ids is not None}
         if self.n and labels.keys() != self._labels.keys():
             raise InputError(
                 "returned groups or strata in some batches only: give them in all.",
@@ -269,28 +269,18 @@ class Sampler:
             part = slice(self.n, self.n + taken)
             labels = {name: values[part] for name, values in record.labels.items()}
             self._append(rows[part], labels)
-        if self.n == record.n:
-            # An arm that ended must end at the same draw as it did: at the one that it cut short.
-            if taken < wanted:
-                self.exhausted, self.failure = record.exhausted, record.failure
-                self._replayed = None
-            elif not (record.exhausted or record.failure):
-                self._replayed = None
-            if self._replayed is None:
-                self._skip(record.n)
-                self._rng.bit_generator.state = record.rng_state
-                self._mark = record
+        # An arm that ended must end at the same draw as it did: at the one that it cut short.
+        ended = record.exhausted or record.failure
+        if self.n == record.n and (taken < wanted or not ended):
+            self.exhausted, self.failure = record.exhausted, record.failure
+            self._replayed, self._mark = None, record
+            # An arm that keeps count of its rows is told how many are gone. It is given the stream
+            # as it was at the start, from which it took its order: nothing has been drawn yet.
+            skip = getattr(self._arm, "skip", None)
+            if skip is not None:
+                skip(record.n, self._rng)
+            self._rng.bit_generator.state = record.rng_state
         return taken
-
-    def _skip(self, n: int) -> None:
-        """Tell an arm that keeps count of its rows how many are gone.
-
-        It is given the stream as it was at the start, from which it took its order: nothing has
-        been drawn from it yet.
-        """
-        skip = getattr(self._arm, "skip", None)
-        if skip is not None:
-            skip(n, self._rng)
 
     def _append(self, rows: NDArray[Any], labels: Labels) -> None:
         """Keep `rows`, growing the buffer by doubling, and their labels."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from genbounds._tables import Line, Warned
 from genbounds._text import percent, short, shown
-from genbounds.results import Diagnostic, Score, hedged, titled
+from genbounds.results import Diagnostic, Score, hedged, listing, titled
 from genbounds.validation import Float, InputError
 
 
@@ -170,10 +170,7 @@ class Selection(Warned):
         Why the scores of `top` are unreliable, if they are; others stand with the scores.
     """
 
-    _json = (
-        "best certified confidence tolerance samples scores steps top undecided stopped policy "
-        "metric cost arms set_aside notes reliable warnings"
-    )
+    _json = "* -history set_aside reliable"
 
     _names = "Arm"
 
@@ -232,18 +229,13 @@ class Selection(Warned):
 
     def __repr__(self) -> str:
         best = ", ".join(map(shown, self.top))
-        lines = [
+        head = (
             f"Selection(best {best}: {self.verdict}; {self.policy}, {self.metric}, "
             f"{self.total_samples} samples, stopped: {self.stopped})"
+        )
+        rows: list[tuple[str, Score | None, str]] = [
+            (shown(name), score, f"{self.samples[name]} samples")
+            for name, score in self.scores.items()
         ]
-        names = {name: shown(name) for name in self.samples}
-        width = max(map(len, names.values()))
-        for name, score in self.scores.items():
-            about = f"{self.samples[name]} samples"
-            lines.append(score._printed(names[name].ljust(width), about))
-        lines += [
-            f"  {names[name]:<{width}}  set aside: {reason}"
-            for name, reason in self.set_aside.items()
-        ]
-        lines += [f"  {warning}" for warning in self.warnings]
-        return "\n".join(lines)
+        rows += [(shown(name), None, f"set aside: {why}") for name, why in self.set_aside.items()]
+        return listing(head, rows, *self.warnings)

@@ -44,10 +44,7 @@ class SelectionPlan(Warned):
     assumptions : tuple of str
     """
 
-    _json = (
-        "target budget feasible median certified ended samples scores best confidence power "
-        "tolerance first_look limit metric reliable warnings assumptions"
-    )
+    _json = "target * reliable"
 
     _names = "Model"
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from genbounds.arms import Arm
 from genbounds.estimators import Prepared
-from genbounds.select.policies import Policy
+from genbounds.select._sampler import Sampler
+from genbounds.select.policies._policy import Policy
 from genbounds.validation import Float, InputError
 
 SAMPLES_PER_ARM = 50_000
@@ -21,21 +23,78 @@ STEPS = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """What `run` was asked for, but for the arms. Its docstring describes each.
+class Drawing:
+    """What every run was asked for, whatever it is after. `run` describes each.
 
     Attributes
     ----------
-    names : tuple of str
-        The arms, in order.
+    arms : dict of str to Arm
+    cost : mapping of str to float
+        Of the arms that are named in it; 1 of others.
+    confidence, tolerance, growth : float
+    batch, seed, retries : int
+    budget, limit, first_look : int or None
+    dtype : numpy.dtype or None
+    """
+
+    arms: dict[str, Arm]
+    cost: Mapping[str, float]
+    confidence: float
+    tolerance: float
+    growth: float
+    batch: int
+    seed: int
+    retries: int
+    budget: int | None
+    limit: int | None
+    first_look: int | None
+    dtype: np.dtype[Any] | None
+
+    @property
+    def error(self) -> float:
+        """Admitted probability of a wrong answer."""
+        return 1.0 - self.confidence
+
+    @property
+    def costs(self) -> Float:
+        """Cost of a sample of every arm."""
+        return np.array([self.cost.get(name, 1.0) for name in self.arms])
+
+    @property
+    def root(self) -> tuple[int, ...]:
+        """Where the random streams of this run begin."""
+        return ()
+
+    def stream(self, *key: int) -> np.random.Generator:
+        """Return the generator of one arm (1 + its position), or of everything else (0)."""
+        root = np.random.SeedSequence(self.seed, spawn_key=(*self.root, *key))
+        return np.random.default_rng(root)
+
+    def samplers(self, limits: Iterable[int]) -> list[Sampler]:
+        """Return what draws from each arm, at most so many samples of it."""
+        return [
+            Sampler(
+                name,
+                self.arms[name],
+                self.stream(1 + position),
+                limit=limit,
+                retries=self.retries,
+                dtype=self.dtype,
+            )
+            for position, (name, limit) in enumerate(zip(self.arms, limits, strict=True))
+        ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings(Drawing):
+    """What a run for the best arm was asked for.
+
+    Attributes
+    ----------
     policy : Policy
     metric : Prepared
-    confidence, tolerance, growth : float
-    batch, seed, top, retries : int
-    budget, limit, first_look : int or None
-    cost, joins : mapping of str to float
-        Of the arms that are named in them.
-    dtype : numpy.dtype or None
+    top : int
+    joins : mapping of str to float
     record : path-like or None
     reference : str
         Digest of the reference.
@@ -47,22 +106,10 @@ class Settings:
         Runs, one for each context, that share budget and error.
     """
 
-    names: tuple[str, ...]
     policy: Policy
     metric: Prepared
-    confidence: float
-    batch: int
-    budget: int | None
-    seed: int
     top: int
-    tolerance: float
-    limit: int | None
-    first_look: int | None
-    growth: float
-    cost: Mapping[str, float]
     joins: Mapping[str, float]
-    retries: int
-    dtype: np.dtype[Any] | None
     record: str | os.PathLike[str] | None
     reference: str
     place: int | None = None
@@ -70,7 +117,7 @@ class Settings:
     contexts: int = 1
 
     def __post_init__(self) -> None:
-        k = len(self.names)
+        k = len(self.arms)
         if self.top > max(k - 1, 1):
             raise InputError(
                 f"must be smaller than the number of arms ({k}); got {self.top}.", argument="top"
@@ -82,7 +129,7 @@ class Settings:
                 f"({total}) does not allow one batch of {self.batch} for each of {k} arms{each}.",
                 argument="budget",
             )
-        if all(self.joins.get(name) for name in self.names):
+        if all(self.joins.get(name) for name in self.arms):
             raise InputError(
                 "leaves no arm to start with: at least one must join at 0.", argument="joins"
             )
@@ -93,16 +140,21 @@ class Settings:
         return (1.0 - self.confidence) / self.contexts
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """The arms, in order."""
+        return tuple(self.arms)
+
+    @property
+    def root(self) -> tuple[int, ...]:
+        """Every context has streams of its own."""
+        return () if self.place is None else (self.place,)
+
+    @property
     def total_budget(self) -> int | None:
         """Most that may be spent; policies that never stop by themselves have a default."""
         if self.budget is None and not self.policy.certifies:
             return STEPS * self.batch
         return self.budget
-
-    @property
-    def costs(self) -> Float:
-        """Cost of a sample of every arm."""
-        return np.array([self.cost.get(name, 1.0) for name in self.names])
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -111,8 +163,3 @@ class Settings:
         if self.place is not None:
             found["context"] = self.context
         return found if self.dtype is None else found | {"dtype": self.dtype.name}
-
-    def stream(self, *key: int) -> np.random.Generator:
-        """Return the generator of one arm (1 + its position), or of the policy (0)."""
-        key = key if self.place is None else (self.place, *key)
-        return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=key))

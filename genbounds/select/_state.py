@@ -116,7 +116,7 @@ class State:
     step: int = 0
     cost: NDArray[np.float64] | None = None
     scores: RunningScores | None = None
-    _memories: dict[type, Any] = field(default_factory=dict, repr=False, init=False)
+    _kept: dict[object, Any] = field(default_factory=dict, repr=False, init=False)
 
     def memory(self, kind: type[T]) -> T:
         """Return this run's one object of type `kind`, made at its first use.
@@ -124,9 +124,13 @@ class State:
         Policies are values that may serve several runs; what they learn in one of them they keep
         in a class of their own, such as ``state.memory(MyNotes).seen``.
         """
-        if kind not in self._memories:
-            self._memories[kind] = kind()
-        return cast(T, self._memories[kind])
+        return self.once(kind, kind)
+
+    def once(self, key: object, compute: Callable[[], T]) -> T:
+        """Return what `compute` gives, called once in this run and kept under `key`."""
+        if key not in self._kept:
+            self._kept[key] = compute()
+        return cast(T, self._kept[key])
 
     def running(self, arm: int) -> Running | None:
         """Plug-in score of all rows of `arm`, brought up to date; None if the metric has none."""

@@ -222,7 +222,7 @@ def test_strata_are_halved_each():
     ("fake", "words"),
     [
         (np.ones((39, 3)), "at least 40"),
-        (np.ones((100, 2)), "2 features and `real` 3"),
+        (np.ones((100, 2)), "2 features and `real` has 3"),
         (np.full((100, 3), np.nan), "NaN"),
         (gb.Sample(np.ones((100, 3)), weights=np.ones(100)), "weights"),
         (gb.Sample(np.ones((100, 3)), groups=np.arange(100) // 5), "20 independent groups"),

@@ -12,7 +12,7 @@ others it leaves the difference of two biases, not the bias.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from genbounds.estimators import FrechetReference, RunningFrechet
 from genbounds.select._state import Refreshed, State
 from genbounds.select.policies._policy import IndexPolicy
-from genbounds.validation import Float, check_count, check_not_negative
+from genbounds.validation import Float, check_not_negative
 
 MINIMUM_ROWS = 10
 """Metrics but FD are not debiased before so many rows."""
@@ -47,28 +47,6 @@ class Known:
     stderr: float
 
 
-@dataclass(slots=True)
-class Memory:
-    """What these policies keep from step to step.
-
-    Attributes
-    ----------
-    scores : Refreshed
-        Debiased scores.
-    along_gap : Refreshed
-        `_along_gap` of every arm.
-    spread : dict of int to float
-        Standard error of the score that each arm's index was made from.
-    twin : Twin or None
-        The reference's, once it is wanted.
-    """
-
-    scores: Refreshed[Known] = field(default_factory=Refreshed)
-    along_gap: Refreshed[float] = field(default_factory=Refreshed)
-    spread: dict[int, float] = field(default_factory=dict)
-    twin: Twin | None = None
-
-
 def estimate(state: State, arm: int) -> Known | None:
     """Score all rows of `arm`, a tenth of them old news at most; None while there are too few."""
     n = state.rows[arm].shape[0]
@@ -82,7 +60,8 @@ def estimate(state: State, arm: int) -> Known | None:
         found = state.metric.estimate(state.rows[arm])
         return Known(loss=found.loss, stderr=found.stderr)
 
-    at, known = state.memory(Memory).scores.of(arm, n, compute)
+    scores: Refreshed[Known] = state.once(Known, Refreshed)
+    at, known = scores.of(arm, n, compute)
     # Between two evaluations the noise shrinks with the sample.
     return Known(loss=known.loss, stderr=known.stderr * math.sqrt(at / n))
 
@@ -93,10 +72,7 @@ def calibrated(state: State, arm: int, reference: FrechetReference) -> Known | N
     if score is None or score.n < 2:
         return None
     assert isinstance(score, RunningFrechet)
-    memory = state.memory(Memory)
-    if memory.twin is None:
-        memory.twin = Twin(reference)
-    twin = memory.twin
+    twin = state.once(Twin, lambda: Twin(reference))
     n, trace = score.n, score.trace
     value = score.mean_gap**2 - trace / n + trace + twin.trace
     value -= 2.0 * score.root / twin.share(n)
@@ -105,7 +81,8 @@ def calibrated(state: State, arm: int, reference: FrechetReference) -> Known | N
     squares = c * c * twin.sum_of_squares
     scale = 2.0 * (1.0 - 1.0 / math.sqrt(c)) ** 2 * squares if c > 0.0 else 0.0
     rows = state.rows[arm]
-    _, along_gap = memory.along_gap.of(arm, len(rows), lambda: _along_gap(rows, reference))
+    gaps: Refreshed[float] = state.once(_along_gap, Refreshed)
+    _, along_gap = gaps.of(arm, len(rows), lambda: _along_gap(rows, reference))
     variance = (4.0 * along_gap + scale + squares / n) / n
     return Known(loss=value, stderr=math.sqrt(variance))
 
@@ -185,7 +162,7 @@ class DebiasedUcb(IndexPolicy):
     burn_in: int = 0
 
     def __post_init__(self) -> None:
-        check_count("burn_in", self.burn_in, minimum=0)
+        IndexPolicy.__post_init__(self)
         check_not_negative("width", self.width)
 
     def index(self, state: State, arm: int) -> float:
@@ -207,20 +184,20 @@ class Thompson(IndexPolicy):
     name = "thompson"
     burn_in: int = 0
 
-    def __post_init__(self) -> None:
-        check_count("burn_in", self.burn_in, minimum=0)
-
     def index(self, state: State, arm: int) -> float:
         """Debiased score; -inf while there are too few rows."""
         found = estimate(state, arm)
         if found is None:
             return -math.inf
-        state.memory(Memory).spread[arm] = found.stderr
+        _spreads(state)[arm] = found.stderr
         return found.loss
 
     def select(self, state: State) -> tuple[int, ...]:
         """Burn-in first; then the best draw."""
         noise = state.rng.standard_normal(state.n.size)  # one for each arm at every step
-        known = state.memory(Memory).spread
-        spread = np.array([known.get(arm, 0.0) for arm in range(state.n.size)])
-        return self.pick(state, state.index + spread * noise)
+        return self.pick(state, state.index + _spreads(state) * noise)
+
+
+def _spreads(state: State) -> Float:
+    """Return the standard error of the score that each arm's index was made from."""
+    return state.once(Thompson, lambda: np.zeros(state.n.size))

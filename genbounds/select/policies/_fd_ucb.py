@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
 import numpy as np
 
-from genbounds.estimators import Prepared, RunningFrechet
+from genbounds.estimators import RunningFrechet
 from genbounds.select._state import GROWTH, Refreshed, State
 from genbounds.select.policies._catalogue import CONSTANTS, mean_part, statement
 from genbounds.select.policies._norms import Norms
-from genbounds.select.policies._policy import IndexPolicy, check_metric, check_positive
-from genbounds.validation import InputError, check_choice, check_count, check_not_negative
+from genbounds.select.policies._policy import IndexPolicy, check_positive
+from genbounds.validation import InputError, check_choice, check_not_negative
+
+MEANS = {"m25.fd-bonus": "m25.mean-norm", "m25.fd-bounded-bonus": "m25.bounded-mean-norm"}
+"""The statement on ‖μ̂ - μ‖ that each bonus rests on."""
 
 KAPPA_GAUSSIAN = math.sqrt(8.0 / 3.0)
 """ψ2-norm of a standard normal variable: the κ of M25 Lemma 6 for Gaussian features."""
@@ -57,66 +60,37 @@ def fd_bonus(
     float
         In the unit of FD; infinite where the covariance has no spread yet.
     """
+    return _bonus(
+        "m25.fd-bonus",
+        constants,
+        norms,
+        n=n,
+        sample_mean_gap=mean_gap,
+        reference_root_trace=reference_trace_root,
+        delta=delta,
+        kappa=kappa,
+    )
+
+
+def _bonus(name: str, constants: str, norms: Norms, **quantities: float) -> float:
+    """Return a bonus of the catalogue, infinite where the covariance has no spread yet."""
     if not norms.operator > 0.0:
         return math.inf
-    practical = constants == "practical"
-    quantities = {
-        "n": n,
-        "delta": delta,
-        "sample_mean_gap": mean_gap,
-        "reference_root_trace": reference_trace_root,
+    quantities |= {
         "trace": norms.trace,
         "trace_square": norms.trace_of_square,
         "operator": norms.operator,
         "effective_rank": norms.trace / norms.operator,
-        "kappa": kappa,
     }
-    squared = mean_part("m25.fd-bonus", "m25.mean-norm", practical=practical).width(**quantities)
-    return _bonus("m25.fd-bonus", math.sqrt(float(squared)), quantities, practical)
-
-
-def bounded_bonus(
-    radius: float,
-    *,
-    n: int,
-    d: int,
-    mean_gap: float,
-    reference_trace_root: float,
-    delta: float,
-    kappa: float,
-    constants: str = "printed",
-) -> float:
-    """Bonus of FD-UCB for features of a known largest norm: M25 Remark 1, Theorem 5.
-
-    Tr Σ and ‖Σ‖ stand at the square of `radius`, which neither can exceed; ``‖Σ‖ sqrt(4 r(Σ) + …)``
-    grows with both, so that the effective rank is 1 there. `d` is the number of features; the
-    rest is that of `fd_bonus`.
-    """
-    practical = constants == "practical"
-    quantities = {
-        "n": n,
-        "d": d,
-        "delta": delta,
-        "sample_mean_gap": mean_gap,
-        "reference_root_trace": reference_trace_root,
-        "radius": radius,
-        "trace": radius**2,
-        "operator": radius**2,
-        "effective_rank": 1.0,
-        "kappa": kappa,
-    }
-    name = "m25.fd-bounded-bonus"
-    mean = mean_part(name, "m25.bounded-mean-norm", practical=practical).width(**quantities)
-    return _bonus(name, float(mean), quantities, practical)
-
-
-def _bonus(name: str, mean_error: float, quantities: dict[str, float], practical: bool) -> float:
-    bonus = float(statement(name, practical=practical).width(**quantities))
-    if practical:
-        # The program has one also for the 2 of 2Δ_μ(Δ_μ + ‖μ̂ - μ_r‖), which is no constant of the
-        # catalogue but part of the formula: one half of that term goes.
-        bonus -= mean_error * (mean_error + quantities["sample_mean_gap"])
-    return bonus
+    if constants == "printed":
+        return float(statement(name).width(**quantities))
+    bonus = float(statement(name, practical=True).width(**quantities))
+    error = float(mean_part(name, MEANS[name], practical=True).width(**quantities))
+    if name == "m25.fd-bonus":  # its statement on the mean is about the square
+        error = math.sqrt(error)
+    # The program has one also for the 2 of 2Δ_μ(Δ_μ + ‖μ̂ - μ_r‖), which is no constant of the
+    # catalogue but part of the formula: one half of that term goes.
+    return bonus - error * (error + quantities["sample_mean_gap"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,29 +103,17 @@ class ReferenceSpectrum:
     @classmethod
     def of(cls, state: State) -> ReferenceSpectrum:
         """Decompose the reference of a run at the first call, remember it for the others."""
-        memory = state.memory(ReferenceMemory)
-        if memory.spectrum is None:
-            assert state.reference is not None  # `check_metric` has seen to it
-            eigenvalues = np.linalg.eigvalsh(state.reference.cov)
-            memory.spectrum = cls(
+        assert state.reference is not None  # `Policy.check` has seen to it
+        cov = state.reference.cov
+
+        def decomposed() -> ReferenceSpectrum:
+            eigenvalues = np.linalg.eigvalsh(cov)
+            return cls(
                 trace_root=float(np.sqrt(np.clip(eigenvalues, 0.0, None)).sum()),
                 operator=float(eigenvalues[-1]),
             )
-        return memory.spectrum
 
-
-@dataclass(slots=True)
-class ReferenceMemory:
-    """The spectrum of a run's reference, once it is wanted."""
-
-    spectrum: ReferenceSpectrum | None = None
-
-
-@dataclass(slots=True)
-class NormsMemory:
-    """Norms of every arm's covariance."""
-
-    norms: Refreshed[Norms] = field(default_factory=Refreshed)
+        return state.once(cls, decomposed)
 
 
 def running_distance(state: State, arm: int) -> RunningFrechet | None:
@@ -159,7 +121,7 @@ def running_distance(state: State, arm: int) -> RunningFrechet | None:
     score = state.running(arm)
     if score is None or score.n < 2:
         return None
-    assert isinstance(score, RunningFrechet)  # `check_metric` has seen to it
+    assert isinstance(score, RunningFrechet)  # `Policy.check` has seen to it
     return score
 
 
@@ -205,6 +167,7 @@ class FdUcb(IndexPolicy):
     PUBLISHED: ClassVar[dict[str, Any]] = {"constants": "printed", "threshold": None, "refresh": 0}
 
     name = "fd-ucb"
+    metrics = ("fd",)
     constants: str = "practical"
     kappa: float | None = None
     threshold: float | None = 2.0
@@ -223,16 +186,12 @@ class FdUcb(IndexPolicy):
                 )
             object.__setattr__(self, option.name, published)
         check_choice("constants", self.constants, CONSTANTS)
-        check_count("burn_in", self.burn_in, minimum=0)
+        IndexPolicy.__post_init__(self)
         check_not_negative("refresh", self.refresh)
         for name in ("kappa", "threshold", "radius"):
             value = getattr(self, name)
             if value is not None:
                 check_positive(name, value, "or None")
-
-    def check(self, metric: Prepared) -> None:
-        """Refuse every metric but FD."""
-        check_metric(self.name, metric, ("fd",))
 
     def index(self, state: State, arm: int) -> float:
         """Plug-in FD minus the bonus."""
@@ -247,16 +206,15 @@ class FdUcb(IndexPolicy):
         kappa = self.kappa
         if kappa is None:
             kappa = 1.0 if self.constants == "practical" else KAPPA_GAUSSIAN
-        given: dict[str, Any] = {
+        given: dict[str, float] = {
             "n": score.n,
-            "mean_gap": score.mean_gap,
-            "reference_trace_root": ReferenceSpectrum.of(state).trace_root,
+            "sample_mean_gap": score.mean_gap,
+            "reference_root_trace": ReferenceSpectrum.of(state).trace_root,
             "delta": state.error / (steps if self.constants == "printed" else 1),
             "kappa": kappa,
-            "constants": self.constants,
         }
         if self.radius is None:
-            return loss - fd_bonus(self._norms(state, arm), **given)
+            return loss - _bonus("m25.fd-bonus", self.constants, self._norms(state, arm), **given)
         longest = float(np.linalg.norm(state.rows[arm], axis=1).max())
         if longest > self.radius * (1.0 + HALF_PRECISION):
             raise InputError(
@@ -264,17 +222,21 @@ class FdUcb(IndexPolicy):
                 f"{longest:g}.",
                 argument="radius",
             )
-        return loss - bounded_bonus(self.radius, d=score.mean.size, **given)
+        # M25 Remark 1: Tr Σ and ‖Σ‖ stand at C², which neither can exceed; the bonus grows in both.
+        square = self.radius**2
+        most = Norms(trace=square, trace_of_square=square**2, operator=square)
+        given |= {"d": score.mean.size, "radius": self.radius}
+        return loss - _bonus("m25.fd-bounded-bonus", self.constants, most, **given)
 
     def _norms(self, state: State, arm: int) -> Norms:
         rows = state.rows[arm]
-        _, norms = state.memory(NormsMemory).norms.of(
+        known: Refreshed[Norms] = state.once(Norms, Refreshed)
+        return known.of(
             arm,
             len(rows),
             lambda: Norms.of_sample(rows, threshold=self.threshold),
             growth=self.refresh,
-        )
-        return norms
+        )[1]
 
 
 class NaiveFdUcb(FdUcb):

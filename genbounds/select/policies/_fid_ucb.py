@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from genbounds.estimators import Prepared, RunningFrechet
+from genbounds.estimators import RunningFrechet
 from genbounds.select._state import GROWTH, Refreshed, State
 from genbounds.select.policies._catalogue import CONSTANTS, mean_part, statement
 from genbounds.select.policies._fd_ucb import ReferenceSpectrum, running_distance
 from genbounds.select.policies._norms import EntryNorms
-from genbounds.select.policies._policy import IndexPolicy, check_metric, check_positive
-from genbounds.validation import check_choice, check_count, check_not_negative
+from genbounds.select.policies._policy import IndexPolicy, check_positive
+from genbounds.validation import check_choice, check_not_negative
 
 ESTIMATES = ("appendix", "sample")
-
-
-@dataclass(slots=True)
-class Memory:
-    """Norms of every arm's covariance."""
-
-    norms: Refreshed[EntryNorms] = field(default_factory=Refreshed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +46,7 @@ class FidUcb(IndexPolicy):
     """
 
     name = "fid-ucb"
+    metrics = ("fd",)
     constants: str = "practical"
     estimates: str = "appendix"
     truncation: float = 0.05
@@ -65,15 +59,11 @@ class FidUcb(IndexPolicy):
     def __post_init__(self) -> None:
         check_choice("constants", self.constants, CONSTANTS)
         check_choice("estimates", self.estimates, ESTIMATES)
-        check_count("burn_in", self.burn_in, minimum=0)
+        IndexPolicy.__post_init__(self)
         check_not_negative("refresh", self.refresh)
         for name in ("truncation", "assumed_gap", "trace_factor"):
             check_positive(name, getattr(self, name))
         check_not_negative("operator_slack", self.operator_slack)
-
-    def check(self, metric: Prepared) -> None:
-        """Refuse every metric but FD."""
-        check_metric(self.name, metric, ("fd",))
 
     def index(self, state: State, arm: int) -> float:
         """Plug-in FD minus the bonus."""
@@ -110,11 +100,9 @@ class FidUcb(IndexPolicy):
         return float(bound.width(**quantities, mean_error_norm=mean_error))
 
     def _norms(self, state: State, arm: int) -> EntryNorms:
-        n = state.rows[arm].shape[0]
-        _, norms = state.memory(Memory).norms.of(
-            arm, n, lambda: self._estimate(state, arm), growth=self.refresh
-        )
-        return norms
+        known: Refreshed[EntryNorms] = state.once(EntryNorms, Refreshed)
+        n = len(state.rows[arm])
+        return known.of(arm, n, lambda: self._estimate(state, arm), growth=self.refresh)[1]
 
     def _estimate(self, state: State, arm: int) -> EntryNorms:
         rows = state.rows[arm]

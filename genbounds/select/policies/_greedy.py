@@ -8,7 +8,7 @@ import numpy as np
 
 from genbounds.select._state import State
 from genbounds.select.policies._policy import IndexPolicy, Policy
-from genbounds.validation import check_count, check_open_unit
+from genbounds.validation import check_open_unit
 
 
 class Random(Policy):
@@ -35,9 +35,6 @@ class Greedy(IndexPolicy):
     name = "greedy"
     burn_in: int = 0
 
-    def __post_init__(self) -> None:
-        check_count("burn_in", self.burn_in, minimum=0)
-
     def index(self, state: State, arm: int) -> float:
         """Plug-in score, small is good."""
         return state.plugin_loss(arm)
@@ -59,7 +56,7 @@ class EpsilonGreedy(Greedy):
     epsilon: float = 0.1
 
     def __post_init__(self) -> None:
-        Greedy.__post_init__(self)
+        IndexPolicy.__post_init__(self)
         check_open_unit("epsilon", self.epsilon)
 
     def select(self, state: State) -> tuple[int, ...]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from genbounds.estimators import Prepared, RunningInception
+from genbounds.estimators import RunningInception
 from genbounds.select._state import State
 from genbounds.select.policies._catalogue import statement
-from genbounds.select.policies._policy import IndexPolicy, check_metric, check_positive
-from genbounds.validation import check_choice, check_count
+from genbounds.select.policies._policy import IndexPolicy, check_positive
+from genbounds.validation import check_choice
 
 SOURCES = ("m25", "o24")
 
@@ -39,6 +39,7 @@ class IsUcb(IndexPolicy):
     """
 
     name = "is-ucb"
+    metrics = ("is",)
     source: str = "m25"
     entropy_limit: float | None = None
     naive: bool = False
@@ -46,13 +47,9 @@ class IsUcb(IndexPolicy):
 
     def __post_init__(self) -> None:
         check_choice("source", self.source, SOURCES)
-        check_count("burn_in", self.burn_in, minimum=0)
+        IndexPolicy.__post_init__(self)
         if self.entropy_limit is not None:
             check_positive("entropy_limit", self.entropy_limit, "or None")
-
-    def check(self, metric: Prepared) -> None:
-        """Refuse every metric but IS."""
-        check_metric(self.name, metric, ("is",))
 
     def index(self, state: State, arm: int) -> float:
         """Minus the logarithm of the optimistic score."""

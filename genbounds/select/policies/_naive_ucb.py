@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from genbounds.estimators import Prepared
 from genbounds.select._state import State
 from genbounds.select.policies._fd_ucb import NaiveFdUcb
 from genbounds.select.policies._fid_ucb import NaiveFidUcb
 from genbounds.select.policies._is_ucb import SOURCES, IsUcb
-from genbounds.select.policies._policy import IndexPolicy, Policy, check_metric
+from genbounds.select.policies._policy import IndexPolicy, Policy
 from genbounds.validation import check_choice
 
 
@@ -22,6 +21,7 @@ class NaiveUcb(Policy):
     """
 
     name = "naive-ucb"
+    metrics = ("fd", "is")
 
     def __init__(
         self,
@@ -38,10 +38,6 @@ class NaiveUcb(Policy):
             else NaiveFidUcb(constants=constants, burn_in=burn_in)
         )
         self._is = IsUcb(source=source, naive=True, burn_in=burn_in)
-
-    def check(self, metric: Prepared) -> None:
-        """Refuse a metric of the user's own."""
-        check_metric(self.name, metric, ("fd", "is"))
 
     def index(self, state: State, arm: int) -> float:
         """Return the index of the naive form for the metric."""

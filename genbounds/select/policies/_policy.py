@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from genbounds._text import quoted
 from genbounds.estimators import Prepared
 from genbounds.select._state import State
-from genbounds.validation import InputError
+from genbounds.validation import InputError, check_count
 
 MINIMUM_FOR_COVARIANCE = 2
 
@@ -28,13 +28,21 @@ class Policy:
         As written in results.
     certifies : bool
         Whether the policy stops by itself; the others run until the budget is spent.
+    metrics : tuple of str
+        Those that it has a formula for; none: every metric.
     """
 
     name: str
     certifies: bool = False
+    metrics: tuple[str, ...] = ()
 
     def check(self, metric: Prepared) -> None:
         """Raise `InputError` if the policy cannot work with `metric`."""
+        if self.metrics and metric.name not in self.metrics:
+            names = " or ".join(map(repr, self.metrics))
+            raise InputError(
+                f"{self.name!r} needs metric {names}; got {metric.name!r}.", argument="policy"
+            )
 
     def index(self, state: State, arm: int) -> float:
         """Value to keep in `State.index` after `arm` has drawn a batch.
@@ -68,6 +76,9 @@ class IndexPolicy(Policy):
 
     burn_in: int
 
+    def __post_init__(self) -> None:
+        check_count("burn_in", self.burn_in, minimum=0)
+
     def select(self, state: State) -> tuple[int, ...]:
         """Burn-in first, in the order of the arms; then the smallest index (ties: first arm)."""
         return self.pick(state, state.index)
@@ -100,10 +111,3 @@ def check_positive(name: str, value: float, alternative: str = "") -> None:
     if not 0.0 < value <= LARGEST:
         what = " ".join(("a positive number", *filter(None, (alternative,))))
         raise InputError(f"must be {what}; got {quoted(value)}.", argument=name)
-
-
-def check_metric(policy: str, metric: Prepared, legal: tuple[str, ...]) -> None:
-    """Refuse a metric that a policy has no formula for."""
-    if metric.name not in legal:
-        names = " or ".join(repr(name) for name in legal)
-        raise InputError(f"{policy!r} needs metric {names}; got {metric.name!r}.", "policy")
