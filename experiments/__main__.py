@@ -120,6 +120,7 @@ TRIALS = (
     Trial(module="gpu", arguments="--device cpu --small"),
     Trial(module="papers"),
     Trial(module="photographs.pool", arguments="picture.jpg --out pool"),
+    Trial(module="photographs.demo", arguments="--crops 20"),
     Trial(module="photographs.coverage", arguments="pool --runs 2 --ratio 1"),
     Trial(module="planted", arguments="--only o24.gaussian-mean --replications 20"),
     Trial(module="sample_size", arguments="--sizes 100"),

@@ -4,7 +4,8 @@
 pipelines on photographs (crops of the two that scikit-learn ships, or ``--images FOLDER``) and on
 blurred copies of them. Weights are looked for in FOLDER and in the libraries' caches; an encoder
 without any gets random ones, which measure plumbing and speed only, and every line says so. A
-library that is missing is skipped with a message.
+library that is missing is skipped with a message. ``--encoders torchscript:FILE`` takes a network
+of your own, such as the trained one that ``make photographs`` writes.
 """
 
 from __future__ import annotations
@@ -83,7 +84,8 @@ def blurred(images: Sequence[np.ndarray], radius: float) -> list[np.ndarray]:
 
 def load(name: str, weights: Path | None, **options: Any) -> tuple[Encoder, bool] | None:
     """Load an encoder with real weights, else, loudly, with random ones; None without library."""
-    options |= {"preprocessing": {"size": SIZES[name]}} if name in SIZES else {}
+    size = 224 if name.startswith("torchscript:") else SIZES.get(name)
+    options |= {"preprocessing": {"size": size}} if size else {}
     try:
         return load_encoder(name, weights=weights, **options), True
     except gb.InputError as error:

@@ -71,12 +71,12 @@ _DIALS = "no recorded study has the dial of truncation 0.01 … 0.1 on real imag
 O24 = (
     stated("Theorem 5.1 (7)", "optimistic FID", "o24.fd-bonus"),
     Row(item="Algorithm 1", what="FID-UCB", file=POLICIES + "_fid_ucb.py", command=REGRET,
-        note="built; regret measured in regret.md; "
-        "norms are refreshed as the sample grows"),
+        note="built: `FidUcb(constants='printed', estimates='sample', refresh=0)`, pick by pick; "
+        "regret.md has norms refreshed as the sample grows"),
     stated("Theorem 5.2", "regret of FID-UCB", "o24.fid-ucb-regret"),
     stated("Theorem 6.1 (14)", "optimistic IS", "o24.is-bound"),
     Row(item="Algorithm 2", what="IS-UCB", file=POLICIES + "_is_ucb.py", command=REGRET,
-        note="built"),
+        note="built: `IsUcb(source='o24')`, pick by pick but for exact ties"),
     stated("Theorem 6.2 (15)", "regret of IS-UCB", "o24.is-ucb-regret",
            "the order in T; the factors G, d, m and Δ of the bound are not fitted"),
     stated("Theorem A.1 (16)", "decomposition of FD", "o24.fd-decomposition"),
@@ -144,7 +144,7 @@ M25 = (
     stated("(11)", "error of the marginal", "m25.marginal-class"),
     stated("Theorem 2 (13)", "optimistic IS", "m25.is-bound"),
     Row(item="Algorithm 2", what="IS-UCB", file=POLICIES + "_is_ucb.py", command=REGRET,
-        note="built"),
+        note="built: `IsUcb()`, pick by pick but for exact ties"),
     stated("Theorem 3 (14)", "regret of FD-UCB", "m25.fd-ucb-regret",
            "the order in T"),
     Row(item="(15) to (17)", what="D₁, D₂, D₃", file="experiments/selection/factors.py",

@@ -61,7 +61,12 @@ DAMAGES: dict[str, Callable[[Image.Image], Image.Image]] = {
     "jpeg75": encoded_as("JPEG", 75),
     "webp20": encoded_as("WEBP", 20),
     "blur1": lambda picture: picture.filter(ImageFilter.GaussianBlur(1.0)),
+    "untouched": lambda picture: picture,
+    "jpeg10": encoded_as("JPEG", 10),
+    "quarter": smaller(0.25),
+    "blur2": lambda picture: picture.filter(ImageFilter.GaussianBlur(2.0)),
 }
+"""Each draws crops of its own from a seed by its place here: new ones go to the end."""
 
 
 def crops(pictures: list[Image.Image], n: int, rng: np.random.Generator) -> Iterator[Image.Image]:
@@ -72,6 +77,12 @@ def crops(pictures: list[Image.Image], n: int, rng: np.random.Generator) -> Iter
         left, top = (int(rng.integers(size - side + 1)) for size in picture.size)
         box = (left, top, left + side, top + side)
         yield picture.resize((SIDE, SIDE), Image.Resampling.BICUBIC, box=box)
+
+
+def damaged_crops(pictures: list[Image.Image], damage: str, n: int) -> Iterator[Image.Image]:
+    """Draw crops for one damage, the same at every call, and damage them."""
+    rng = np.random.default_rng([7, list(DAMAGES).index(damage)])
+    return (DAMAGES[damage](crop) for crop in crops(pictures, n, rng))
 
 
 def network() -> torch.nn.Module:
@@ -111,10 +122,9 @@ def main(argv: list[str] | None = None) -> int:
     pictures = [Image.open(path).convert("RGB") for path in given.pictures]
     model = network()
     for name in given.damage or list(DAMAGES):
-        rng = np.random.default_rng([7, list(DAMAGES).index(name)])
         batch, made = [], []
-        for picture in crops(pictures, given.crops, rng):
-            batch.append(DAMAGES[name](picture))
+        for picture in damaged_crops(pictures, name, given.crops):
+            batch.append(picture)
             if len(batch) == BATCH:
                 made.append(encode(model, batch))
                 batch = []

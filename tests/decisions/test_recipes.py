@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy import stats
+from statsmodels.regression.mixed_linear_model import MixedLM
 
 import genbounds as gb
 from genbounds.decisions import rank_recipes
@@ -222,6 +223,22 @@ def test_intervals_cover_over_seeds(k, tau):
     assert low <= covered <= high
     if tau == 3.0:
         assert short < low
+
+
+def test_parts_of_the_noise_are_those_of_a_mixed_model():
+    """REML of runs that are alike within; statsmodels stops at about 1e-4 of a standard error."""
+    rng, runs_of_a, n = np.random.default_rng(3), 8, 40
+    rest = rng.normal(size=n)
+    levels = 1.2 * rng.normal(size=runs_of_a)
+    values = np.array([level + rng.permutation(rest) for level in levels])
+    recipes = {"a": [run[:, None] for run in values], "b": [rng.normal(size=(n, 1))] * 2}
+    found = gb.compare_recipes(recipes, metric="mean")
+    run = np.repeat(np.arange(runs_of_a), n)
+    fit = MixedLM(values.ravel(), np.ones((values.size, 1)), groups=run).fit(reml=True)
+    noise, score = found.noise["a"], found.scores["a"]
+    assert noise.between == pytest.approx(np.sqrt(fit.cov_re[0, 0]), rel=1e-3)
+    assert noise.within == pytest.approx(np.sqrt(fit.scale / n), rel=1e-3)
+    assert score.value == pytest.approx(fit.params[0], rel=1e-6)
 
 
 @pytest.mark.parametrize("shared", [0.0, 0.3, 0.7, 1.0])
