@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from functools import cache, partial
+from functools import cache, partial, reduce
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -251,6 +252,54 @@ class Constants(dict[str, float]):
         )
 
 
+# ``width(constants, **quantities)``, by the names of its parameters.
+Width = Callable[..., Any]
+
+
+class Composed:
+    """A width made of others, which takes what they take, by the same names.
+
+    Parameters
+    ----------
+    *terms : callable
+        Widths that are added up, in this order.
+    **given : callable
+        Widths that stand in the terms for the quantities of these names: a bound on the error of
+        the mean, for one, in place of that error.
+    """
+
+    def __init__(self, *terms: Width, **given: Width) -> None:
+        self._terms, self._given = terms, given
+        asked = [name for term in terms for name in _parameters(term)[1:] if name not in given]
+        asked = [name for width in given.values() for name in _parameters(width)[1:]] + asked
+        self.__signature__ = _signature("c", *dict.fromkeys(asked))
+
+    def __call__(self, c: Constants, **quantities: Any) -> Any:
+        made = {name: _evaluate(width, c, quantities) for name, width in self._given.items()}
+        terms = (_evaluate(term, c, quantities | made) for term in self._terms)
+        return reduce(operator.add, terms)
+
+
+class Part:
+    """A width whose constants are those of one part of a formula; see `Constants.part`.
+
+    Parameters
+    ----------
+    name : str
+    width : callable
+    *shared : str
+        Constants that it has from the whole formula.
+    """
+
+    def __init__(self, name: str, width: Width, *shared: str) -> None:
+        self._name, self._width, self._shared = name, width, shared
+        self.__signature__ = _signature(*_parameters(width))
+
+    def __call__(self, c: Constants, **quantities: Any) -> Any:
+        shared = {name: c[name] for name in self._shared}
+        return self._width(c.part(self._name, **shared), **quantities)
+
+
 def quantity(name: str, text: str, function: Callable[..., Any]) -> Quantity:
     """`Quantity` by position."""
     return Quantity(name=name, text=text, function=function)
@@ -279,6 +328,15 @@ def kind(
         return partial(Bound, id=name, width_function=width, constants=constants, **(shared | more))
 
     return statement
+
+
+def _evaluate(width: Width, c: Constants, quantities: Facts) -> Any:
+    return width(c, **{name: quantities[name] for name in _parameters(width)[1:]})
+
+
+def _signature(*names: str) -> inspect.Signature:
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    return inspect.Signature([inspect.Parameter(name, kind) for name in names])
 
 
 @cache

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from genbounds.bounds._assumptions import CENTRED, GAUSSIAN, effective_rank_samples
-from genbounds.bounds._bound import Constants, kind, quantity
+from genbounds.bounds._bound import Composed, Constants, Part, kind, quantity
 from genbounds.bounds._means import laurent_massart_mean_norm, mean_norm_squared
 from genbounds.validation import Float
 
@@ -48,14 +48,12 @@ def dimension(c: Constants, n: Any, delta: Any, d: Any, operator: Any) -> Any:
     return operator * (2.0 * edge + edge**2)
 
 
-def naive_covariance(
-    c: Constants, n: Any, delta: Any, d: Any, operator: Any, mean_error_norm: Any
-) -> Any:
-    """‖μ̂−μ‖² + `dimension`."""
-    return np.square(mean_error_norm) + dimension(c, n, delta, d, operator)
+def squared_error(c: Constants, mean_error_norm: Any) -> Any:
+    """‖μ̂−μ‖²."""
+    return np.square(mean_error_norm)
 
 
-def _effective_rank(c: Constants, n: Any, delta: Any, operator: Any, effective_rank: Any) -> Any:
+def _rank(c: Constants, n: Any, delta: Any, operator: Any, effective_rank: Any) -> Any:
     log = np.log(c["union"] / delta)
     return c["lead"] * operator * np.sqrt((c["rank"] * effective_rank + log) / n)
 
@@ -64,71 +62,24 @@ def effective_rank_variance(
     c: Constants, n: Any, delta: Any, operator: Any, effective_rank: Any, max_variance: Any
 ) -> Any:
     """``lead σ²‖Σ‖ √((rank r(Σ) + log(union/δ))/n)`` with σ² = max_i Σ_ii."""
-    return max_variance * _effective_rank(c, n, delta, operator, effective_rank)
+    return max_variance * _rank(c, n, delta, operator, effective_rank)
 
 
 def effective_rank_psi(
     c: Constants, n: Any, delta: Any, operator: Any, effective_rank: Any, kappa: Any
 ) -> Any:
     """``lead κ²‖Σ‖ √((rank r(Σ) + log(union/δ))/n)`` with the ψ₂ constant κ."""
-    return kappa**2 * _effective_rank(c, n, delta, operator, effective_rank)
+    return kappa**2 * _rank(c, n, delta, operator, effective_rank)
 
 
-def effective_rank_operator(
-    c: Constants, n: Any, delta: Any, operator: Any, effective_rank: Any
-) -> Any:
-    """Evaluate lead ‖Σ‖² √((rank r + log(union/δ))/n): a Gaussian has σ² = ‖Σ‖."""
-    return effective_rank_variance(c, n, delta, operator, effective_rank, operator)
+def _largest_variance(c: Constants, operator: Any) -> Any:
+    """σ² = ‖Σ‖ of a Gaussian."""
+    return operator
 
 
-def effective_rank_gaussian(
-    c: Constants, n: Any, delta: Any, operator: Any, effective_rank: Any
-) -> Any:
-    """``lead κ²‖Σ‖ √((rank r(Σ) + log(union/δ))/n)`` with κ² = 8/3, that of a Gaussian."""
-    return effective_rank_psi(c, n, delta, operator, effective_rank, c["kappa_squared"] ** 0.5)
-
-
-def centred_variance(
-    c: Constants,
-    n: Any,
-    delta: Any,
-    operator: Any,
-    effective_rank: Any,
-    max_variance: Any,
-    mean_error_norm: Any,
-) -> Any:
-    """`effective_rank_variance` + ‖μ̂−μ‖²."""
-    first = effective_rank_variance(c, n, delta, operator, effective_rank, max_variance)
-    return first + np.square(mean_error_norm)
-
-
-def centred_psi(
-    c: Constants,
-    n: Any,
-    delta: Any,
-    operator: Any,
-    effective_rank: Any,
-    kappa: Any,
-    trace_square: Any,
-) -> Any:
-    """`effective_rank_psi` + (Δ_μ)², the printed Δ_Σ."""
-    first = effective_rank_psi(c, n, delta, operator, effective_rank, kappa)
-    return first + mean_norm_squared(c.part("mean"), n, delta, trace_square, operator)
-
-
-def centred_covariance(
-    c: Constants,
-    n: Any,
-    delta: Any,
-    trace: Any,
-    trace_square: Any,
-    operator: Any,
-    effective_rank: Any,
-) -> Any:
-    """`effective_rank_gaussian` + `laurent_massart_mean_norm`, which bounds ‖μ̂−μ‖²."""
-    mean = c.part("mean", union=c["union"])
-    first = effective_rank_gaussian(c, n, delta, operator, effective_rank)
-    return first + laurent_massart_mean_norm(mean, n, delta, trace, trace_square, operator)
+def _gaussian_kappa(c: Constants) -> Any:
+    """κ of a Gaussian, κ² = 8/3."""
+    return c["kappa_squared"] ** 0.5
 
 
 def gordon(c: Constants, n: Any, delta: Any, operator: Any, effective_rank: Any) -> Any:
@@ -136,3 +87,15 @@ def gordon(c: Constants, n: Any, delta: Any, operator: Any, effective_rank: Any)
     eta = np.sqrt(effective_rank) + c["offset"] + np.sqrt(c["tail"] * np.log(c["union"] / delta))
     eta = eta / np.sqrt(n)
     return operator * (2.0 * eta + eta**2)
+
+
+effective_rank_operator = Composed(effective_rank_variance, max_variance=_largest_variance)
+effective_rank_gaussian = Composed(effective_rank_psi, kappa=_gaussian_kappa)
+
+# Of Σ̂: what bounds ‖n⁻¹Σ(x−μ)(x−μ)ᵀ − Σ‖, and ‖μ̂−μ‖² or its bound.
+naive_covariance = Composed(squared_error, dimension)
+centred_variance = Composed(effective_rank_variance, squared_error)
+centred_psi = Composed(effective_rank_psi, Part("mean", mean_norm_squared))
+centred_covariance = Composed(
+    effective_rank_gaussian, Part("mean", laurent_massart_mean_norm, "union")
+)

@@ -15,7 +15,7 @@ import numpy as np
 from genbounds.bounds import _covariances as cov
 from genbounds.bounds import _means as means
 from genbounds.bounds._assumptions import DEFINITE_REFERENCE, GAUSSIAN
-from genbounds.bounds._bound import Constants, kind, quantity
+from genbounds.bounds._bound import Composed, Constants, Part, Width, kind, quantity
 from genbounds.validation import Float
 
 
@@ -44,17 +44,15 @@ BONUS = kind(
 # --- as printed ---------------------------------------------------------------------------------
 
 
-def _trace_term(
-    c: Constants, n: Any, delta: Any, trace: Any, operator: Any, classes: Any = 1.0
-) -> Any:
-    """Tr[Σ] √(root log(union d/δ)/n) + linear ‖Σ‖ log(union d/δ)/n; d = 1 where not printed."""
-    log = np.log(c["union"] * classes / delta)
+def _trace_term(c: Constants, n: Any, delta: Any, d: Any, trace: Any, operator: Any) -> Any:
+    """Tr[Σ] √(root log(union d/δ)/n) + linear ‖Σ‖ log(union d/δ)/n."""
+    log = np.log(c["union"] * d / delta)
     return trace * np.sqrt(c["root"] / n * log) + c["linear"] * operator / n * log
 
 
-def _root_term(c: Constants, reference_root_trace: Any, covariance_width: Any) -> Any:
-    """Tr[Σ_r^{1/2}] √(perturbation · covariance width)."""
-    return reference_root_trace * np.sqrt(c["perturbation"] * covariance_width)
+def _root_term(c: Constants, reference_root_trace: Any, covariance_error: Any) -> Any:
+    """Tr[Σ_r^{1/2}] √(perturbation ‖Σ̂−Σ‖)."""
+    return reference_root_trace * np.sqrt(c["perturbation"] * covariance_error)
 
 
 def _range_term(c: Constants, n: Any, delta: Any, radius: Any) -> Any:
@@ -62,177 +60,77 @@ def _range_term(c: Constants, n: Any, delta: Any, radius: Any) -> Any:
     return c["range"] * radius**2 * np.sqrt(np.log(c["union"] / delta) / (2.0 * n))
 
 
-def mean_and_root_terms(
-    c: Constants,
-    mean_error_norm: Any,
-    sample_mean_gap: Any,
-    covariance_error: Any,
-    reference_root_trace: Any,
-) -> Any:
-    """M25 (18) without the terms of Tr Σ̂ − Tr Σ."""
-    mean = 2.0 * mean_error_norm * (mean_error_norm + sample_mean_gap)
-    return mean + _root_term(c, reference_root_trace, covariance_error)
+def _m25_mean_term(c: Constants, mean_error_norm: Any, sample_mean_gap: Any) -> Any:
+    """2‖μ̂−μ‖ (‖μ̂−μ‖ + ‖μ̂−μ_r‖)."""
+    return 2.0 * mean_error_norm * (mean_error_norm + sample_mean_gap)
 
 
-def m25_decomposition(
-    c: Constants,
-    n: Any,
-    delta: Any,
-    mean_error_norm: Any,
-    sample_mean_gap: Any,
-    covariance_error: Any,
-    reference_root_trace: Any,
-    trace: Any,
-    operator: Any,
-) -> Any:
-    """Right side of M25 (18)."""
-    moved = mean_and_root_terms(
-        c, mean_error_norm, sample_mean_gap, covariance_error, reference_root_trace
-    )
-    return moved + _trace_term(c.part("trace"), n, delta, trace, operator)
-
-
-def m25_bounded_decomposition(
-    c: Constants,
-    n: Any,
-    delta: Any,
-    mean_error_norm: Any,
-    sample_mean_gap: Any,
-    covariance_error: Any,
-    reference_root_trace: Any,
-    radius: Any,
-) -> Any:
-    """Right side of M25 (27)."""
-    moved = mean_and_root_terms(
-        c, mean_error_norm, sample_mean_gap, covariance_error, reference_root_trace
-    )
-    return moved + _range_term(c, n, delta, radius)
-
-
-def o24_decomposition(
-    c: Constants,
-    n: Any,
-    delta: Any,
-    d: Any,
-    mean_error_norm: Any,
-    mean_gap: Any,
-    mean_deviation: Any,
-    covariance_error: Any,
-    reference_root_trace: Any,
-    trace: Any,
-    operator: Any,
-) -> Any:
-    """Right side of O24 (16)."""
+def _o24_mean_terms(c: Constants, mean_error_norm: Any, mean_gap: Any, mean_deviation: Any) -> Any:
+    """Those terms of O24 (16) that ‖μ̂−μ‖ is a factor of."""
     mean = (mean_error_norm + 2.0 * mean_gap) * mean_error_norm
-    mean = mean + mean_error_norm * (mean_error_norm + 2.0 * mean_deviation)
-    root = _root_term(c, reference_root_trace, covariance_error)
-    return mean + root + _trace_term(c.part("trace"), n, delta, trace, operator, d)
+    return mean + mean_error_norm * (mean_error_norm + 2.0 * mean_deviation)
 
 
-def m25_bonus(
-    c: Constants,
-    n: Any,
-    delta: Any,
-    sample_mean_gap: Any,
-    reference_root_trace: Any,
-    trace: Any,
-    trace_square: Any,
-    operator: Any,
-    effective_rank: Any,
-    kappa: Any,
+def _o24_bonus_term(
+    c: Constants, mean_width: Any, mean_gap: Any, mean_error_norm: Any, mean_deviation: Any
 ) -> Any:
-    """Bonus of M25 (6)."""
-    squared = means.mean_norm_squared(c.part("mean"), n, delta, trace_square, operator)
-    delta_mean = np.sqrt(squared)
-    covariance = squared + cov.effective_rank_psi(
-        c.part("rank"), n, delta, operator, effective_rank, kappa
+    """C_n times the bound on ‖μ̂−μ‖, C_n = 2(‖μ−μ_r‖ + ‖μ̂−μ‖ + n⁻¹Σ‖x−μ̂‖)."""
+    return 2.0 * (mean_gap + mean_error_norm + mean_deviation) * mean_width
+
+
+def _squared(c: Constants, mean_width: Any) -> Any:
+    return mean_width**2
+
+
+def _dimension(c: Constants, d: Any) -> float:
+    return float(d)
+
+
+def _unit(c: Constants) -> float:
+    return 1.0
+
+
+_O24_TRACE = Part("trace", _trace_term)
+_M25_TRACE = Composed(_O24_TRACE, d=_unit)  # no d is printed
+
+m25_decomposition = Composed(_m25_mean_term, _root_term, _M25_TRACE)  # M25 (18)
+m25_bounded_decomposition = Composed(_m25_mean_term, _root_term, _range_term)  # M25 (27)
+o24_decomposition = Composed(_o24_mean_terms, _root_term, _O24_TRACE)  # O24 (16)
+
+
+def _covariance_width(mean: Width, rank: Width) -> Composed:
+    """Width of Σ̂: that of ‖μ̂−μ‖, squared, and one by the rank."""
+    return Composed(Composed(_squared, mean_width=mean), Part("rank", rank))
+
+
+def _o24_bonus(mean: Width, rank: Width) -> Composed:
+    return Composed(
+        *(_o24_bonus_term, _root_term, _O24_TRACE),
+        mean_width=Part("mean", mean),
+        covariance_error=_covariance_width(Part("mean", mean), rank),
     )
-    mean = 2.0 * delta_mean * (delta_mean + sample_mean_gap)
-    root = _root_term(c, reference_root_trace, covariance)
-    return mean + root + _trace_term(c.part("trace"), n, delta, trace, operator)
 
 
-def m25_naive_bonus(
-    c: Constants,
-    n: Any,
-    delta: Any,
-    d: Any,
-    sample_mean_gap: Any,
-    reference_root_trace: Any,
-    kappa: Any,
-) -> Float:
-    """`m25_bonus` with Tr Σ = Tr Σ² = d and ‖Σ‖ = 1."""
-    return np.asarray(
-        m25_bonus(c, n, delta, sample_mean_gap, reference_root_trace, d, d, 1.0, float(d), kappa)
-    )
-
-
-def o24_bonus(
-    c: Constants,
-    n: Any,
-    delta: Any,
-    d: Any,
-    mean_gap: Any,
-    mean_error_norm: Any,
-    mean_deviation: Any,
-    reference_root_trace: Any,
-    trace: Any,
-    operator: Any,
-    effective_rank: Any,
-    max_variance: Any,
-    absolute_sum: Any,
-) -> Any:
-    """Bonus of O24 (7)."""
-    delta_mean = means.absolute_sum_mean_norm(c.part("mean"), n, delta, d, absolute_sum)
-    covariance = delta_mean**2 + cov.effective_rank_variance(
-        c.part("rank"), n, delta, operator, effective_rank, max_variance
-    )
-    lead = 2.0 * (mean_gap + mean_error_norm + mean_deviation)
-    root = _root_term(c, reference_root_trace, covariance)
-    return lead * delta_mean + root + _trace_term(c.part("trace"), n, delta, trace, operator, d)
-
-
-def o24_naive_bonus(
-    c: Constants,
-    n: Any,
-    delta: Any,
-    d: Any,
-    mean_gap: Any,
-    mean_error_norm: Any,
-    mean_deviation: Any,
-    reference_root_trace: Any,
-    trace: Any,
-    operator: Any,
-    max_variance: Any,
-) -> Any:
-    """Bonus of O24 (32)."""
-    delta_mean = means.naive_mean_norm(c.part("mean"), n, delta, d, max_variance)
-    covariance = delta_mean**2 + cov.dimension(c.part("rank"), n, delta, d, operator)
-    lead = 2.0 * (mean_gap + mean_error_norm + mean_deviation)
-    root = _root_term(c, reference_root_trace, covariance)
-    return lead * delta_mean + root + _trace_term(c.part("trace"), n, delta, trace, operator, d)
-
-
-def m25_bounded_bonus(
-    c: Constants,
-    n: Any,
-    delta: Any,
-    d: Any,
-    radius: Any,
-    sample_mean_gap: Any,
-    reference_root_trace: Any,
-    trace: Any,
-    operator: Any,
-    effective_rank: Any,
-    kappa: Any,
-) -> Any:
-    """Bonus of M25 Theorem 5."""
-    first = means.bounded_mean_norm(c.part("mean"), n, delta, d, radius, trace)
-    second = first**2 + cov.effective_rank_psi(
-        c.part("rank"), n, delta, operator, effective_rank, kappa
-    )
-    mean = 2.0 * (first + sample_mean_gap) * first
-    return mean + _root_term(c, reference_root_trace, second) + _range_term(c, n, delta, radius)
+# A bonus is the decomposition with widths in place of the errors: M25 (6), its Appendix C.4 with
+# Tr Σ = Tr Σ² = d and ‖Σ‖ = 1, its Theorem 5; O24 (7) and (32), which share a factor C_n.
+m25_bonus = Composed(
+    m25_decomposition,
+    mean_error_norm=Part("mean", means.mean_norm),
+    covariance_error=Composed(
+        Part("mean", means.mean_norm_squared), Part("rank", cov.effective_rank_psi)
+    ),
+)
+m25_naive_bonus = Composed(
+    m25_bonus, trace=_dimension, trace_square=_dimension, operator=_unit, effective_rank=_dimension
+)
+_BOUNDED_MEAN = Part("mean", means.bounded_mean_norm)
+m25_bounded_bonus = Composed(
+    m25_bounded_decomposition,
+    mean_error_norm=_BOUNDED_MEAN,
+    covariance_error=_covariance_width(_BOUNDED_MEAN, cov.effective_rank_psi),
+)
+o24_bonus = _o24_bonus(means.absolute_sum_mean_norm, cov.effective_rank_variance)
+o24_naive_bonus = _o24_bonus(means.naive_mean_norm, cov.dimension)
 
 
 # --- from estimates -----------------------------------------------------------------------------
@@ -277,21 +175,20 @@ def o24_plugin_bonus(
     trace = c["trace_factor"] * np.einsum("...ij,ji->...", kept, reference_cov)
     # ‖μ̂−μ‖ inside C_n is unknown to the user: its printed bound stands for it.
     mean_error = means.absolute_sum_mean_norm(c.part("mean"), n, delta, d, absolute_sum)
-    rank = trace / operator
     return o24_bonus(
         c,
-        n,
-        delta,
-        d,
-        c["mean_gap"],
-        mean_error,
-        mean_deviation,
-        reference_root_trace,
-        trace,
-        operator,
-        rank,
-        max_variance,
-        absolute_sum,
+        n=n,
+        delta=delta,
+        d=d,
+        mean_gap=c["mean_gap"],
+        mean_error_norm=mean_error,
+        mean_deviation=mean_deviation,
+        reference_root_trace=reference_root_trace,
+        trace=trace,
+        operator=operator,
+        effective_rank=trace / operator,
+        max_variance=max_variance,
+        absolute_sum=absolute_sum,
     )
 
 
@@ -305,130 +202,63 @@ def m25_plugin_bonus(
 ) -> Any:
     """Bonus of M25 (6) with the norms of the thresholded sample covariance (M25 App. C.3)."""
     kept = adaptive_threshold(c, covariance, n)
-    trace = np.trace(kept, axis1=-2, axis2=-1)
-    trace_square = np.square(kept).sum(axis=(-2, -1))
-    operator = cov.operator_norm(kept)
-    tiny = np.finfo(np.float64).tiny
-    rank = trace / np.maximum(operator, tiny)
+    trace, operator = np.trace(kept, axis1=-2, axis2=-1), cov.operator_norm(kept)
     return m25_bonus(
         c,
-        n,
-        delta,
-        sample_mean_gap,
-        reference_root_trace,
-        trace,
-        trace_square,
-        operator,
-        rank,
-        c["kappa"],
+        n=n,
+        delta=delta,
+        sample_mean_gap=sample_mean_gap,
+        reference_root_trace=reference_root_trace,
+        trace=trace,
+        trace_square=np.square(kept).sum(axis=(-2, -1)),
+        operator=operator,
+        effective_rank=trace / np.maximum(operator, np.finfo(np.float64).tiny),
+        kappa=c["kappa"],
     )
 
 
 # --- repaired and sharper: derivations in docs/bounds.md ----------------------------------------
 
 
-def _moved_terms(c: Constants, n: Any, log: Any, gap: Any, operator: Any, square: Any) -> Any:
-    """Mean and trace terms of the bonus: what ⟨g, μ̂−μ⟩ and n⁻¹Σ‖x−μ‖² exceed."""
-    mean = 2.0 * gap * np.sqrt(c["tail"] * operator * log / n)
-    return mean + means.laurent_massart(c, n, log, square, operator)
+def _mean_term(c: Constants, mean_gap: Any, mean_error_norm: Any) -> Any:
+    return 2.0 * mean_gap * mean_error_norm
 
 
-def distance_decomposition(
-    c: Constants,
-    n: Any,
-    delta: Any,
-    mean_error_norm: Any,
-    mean_gap: Any,
-    covariance_error: Any,
-    reference_root_trace: Any,
-    trace_square: Any,
-    operator: Any,
+def _gap_term(c: Constants, n: Any, delta: Any, mean_gap: Any, operator: Any) -> Any:
+    """2‖μ−μ_r‖ √(tail ‖Σ‖ log(union/δ)/n), what 2⟨μ−μ_r, μ̂−μ⟩ exceeds."""
+    return 2.0 * mean_gap * np.sqrt(c["tail"] * operator * np.log(c["union"] / delta) / n)
+
+
+def _perturbation_term(c: Constants, reference_root_trace: Any, covariance_error: Any) -> Any:
+    """``perturbation`` Tr[Σ_r^{1/2}] √‖Σ̂−Σ‖."""
+    return c["perturbation"] * reference_root_trace * np.sqrt(covariance_error)
+
+
+def _sharp_root_term(
+    c: Constants, n: Any, delta: Any, d: Any, trace_root: Any, product_trace: Any
 ) -> Any:
-    """Three terms of |FD_n − FD|: the mean, the trace, and the root by ‖Σ̂−Σ‖."""
-    log = np.log(c["union"] / delta)
-    trace = c["root"] * np.sqrt(trace_square * log / n) + c["linear"] * operator * log / n
-    root = c["perturbation"] * reference_root_trace * np.sqrt(covariance_error)
-    return 2.0 * mean_gap * mean_error_norm + trace + root
-
-
-def _distance_terms(
-    c: Constants,
-    n: Any,
-    delta: Any,
-    mean_gap: Any,
-    trace_square: Any,
-    operator: Any,
-    root_trace: Any,
-    covariance: Any,
-) -> Any:
-    """Bonus at every log(union/δ) alike, of a width of the covariance."""
-    terms, log = c.part("mean", tail=c["tail"]), np.log(c["union"] / delta)
-    moved = _moved_terms(terms, n, log, mean_gap, operator, trace_square)
-    return moved + c["perturbation"] * root_trace * np.sqrt(covariance)
-
-
-def distance_bonus(
-    c: Constants,
-    n: Any,
-    delta: Any,
-    mean_gap: Any,
-    reference_root_trace: Any,
-    trace: Any,
-    trace_square: Any,
-    operator: Any,
-    effective_rank: Any,
-) -> Any:
-    """Bonus with the covariance width `centred_covariance`, every log at union/δ."""
-    covariance = cov.centred_covariance(c, n, delta, trace, trace_square, operator, effective_rank)
-    return _distance_terms(
-        c, n, delta, mean_gap, trace_square, operator, reference_root_trace, covariance
-    )
-
-
-def distance_naive_bonus(
-    c: Constants,
-    n: Any,
-    delta: Any,
-    d: Any,
-    mean_gap: Any,
-    reference_root_trace: Any,
-    trace: Any,
-    trace_square: Any,
-    operator: Any,
-) -> Any:
-    """Bonus with the covariance width `dimension`, every log at union/δ but its own."""
-    mean = c.part("mean", union=c["union"])
-    raw = c.part("raw", tail=c["tail"])
-    covariance = cov.dimension(raw, n, delta, d, operator)
-    covariance = covariance + means.laurent_massart_mean_norm(
-        mean, n, delta, trace, trace_square, operator
-    )
-    return _distance_terms(
-        c, n, delta, mean_gap, trace_square, operator, reference_root_trace, covariance
-    )
-
-
-def sharp_bonus(
-    c: Constants,
-    n: Any,
-    delta: Any,
-    d: Any,
-    mean_gap: Any,
-    trace_square: Any,
-    operator: Any,
-    trace_root: Any,
-    product_trace: Any,
-) -> Any:
-    """Bonus of order √(1/n) + d/n: the root term by its own concentration and bias."""
-    log = np.log(c["union"] / delta)
+    """Term of the root by its own concentration and bias: of order √(1/n) + d/n."""
     m = n - 1.0
-    spread = np.sqrt(c["tail"] * log / m)
+    spread = np.sqrt(c["tail"] * np.log(c["union"] / delta) / m)
     least = np.maximum(
         trace_root * (1.0 - c["bias"] * (d + 1.0) / m) - np.sqrt(product_trace) * spread,
         trace_root * (1.0 - np.sqrt(d / m) - spread),
     )
-    root = trace_root - np.sqrt(m / n) * np.maximum(least, 0.0)
-    return _moved_terms(c, n, log, mean_gap, operator, trace_square) + 2.0 * root
+    return 2.0 * (trace_root - np.sqrt(m / n) * np.maximum(least, 0.0))
+
+
+_TERMS = (_gap_term, Part("mean", means.laurent_massart, "union"), _perturbation_term)
+
+distance_decomposition = Composed(_mean_term, means.laurent_massart, _perturbation_term)
+distance_bonus = Composed(*_TERMS, covariance_error=cov.centred_covariance)
+distance_naive_bonus = Composed(
+    *_TERMS,
+    covariance_error=Composed(
+        Part("raw", cov.dimension, "tail"),
+        Part("mean", means.laurent_massart_mean_norm, "union"),
+    ),
+)
+sharp_bonus = Composed(_gap_term, means.laurent_massart, _sharp_root_term)
 
 
 def data_driven_bonus(
@@ -456,5 +286,5 @@ def data_driven_bonus(
         reach = np.sqrt(scale) * sample_trace_root + np.sqrt(product) * spread
         most = np.minimum(np.divide(reach, unbiased), np.sqrt(trace * reference_trace))
     gap = sample_mean_gap + 2.0 * np.sqrt(c["tail"] * operator * log / n)
-    moved = _moved_terms(c, n, log, gap, operator, operator * trace)
-    return moved + 2.0 * (most - sample_trace_root)
+    moved = means.laurent_massart(c, n, delta, operator * trace, operator)
+    return _gap_term(c, n, delta, gap, operator) + moved + 2.0 * (most - sample_trace_root)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from genbounds.bounds._assumptions import POSTERIORS, at_least
-from genbounds.bounds._bound import Constants, kind, quantity
+from genbounds.bounds._bound import Composed, Constants, kind, quantity
 from genbounds.bounds._inequalities import clip, entropy_sum
 from genbounds.validation import Float
 
@@ -57,68 +57,52 @@ def marginal_class(c: Constants, n: Any, delta: Any, d: Any, posterior_variance:
     return _bernstein(c, n, np.log(c["union"] * d / delta), posterior_variance, 1.0)
 
 
-def optimistic_entropy(
-    c: Constants, n: Any, delta: Any, d: Any, mean_posterior: Float, posterior_variance: Float
-) -> Float:
-    """ℰ(Clip_{1/e}(p̃, ε)) with ε of `marginal_class`."""
-    epsilon = marginal_class(c, n, delta, d, posterior_variance)
-    return entropy_sum(clip(mean_posterior, epsilon))
+def _of_class(c: Constants, n: Any, delta: Any, d: Any) -> Any:
+    """√(factor log(union d/δ)/n), Hoeffding's ε_j."""
+    return np.sqrt(c["factor"] / n * np.log(c["union"] * d / delta))
 
 
-def m25_log_bound(
-    c: Constants,
-    n: Any,
-    delta: Any,
-    d: Any,
-    mean_posterior: Any,
-    posterior_variance: Any,
-    mean_entropy: Any,
-    entropy_variance: Any,
+def _clipped_entropy(c: Constants, mean_posterior: Float, epsilon: Any) -> Float:
+    """ℰ(Clip_{1/e}(p̃, ε))."""
+    return entropy_sum(clip(mean_posterior, np.broadcast_to(epsilon, np.shape(mean_posterior))))
+
+
+def _less_entropy(c: Constants, mean_entropy: Any) -> Any:
+    return -mean_entropy
+
+
+def _m25_entropy(c: Constants, n: Any, delta: Any, d: Any, entropy_variance: Any) -> Any:
+    """Bound on E H(p) − H̄ in M25 (13)."""
+    return _bernstein(c, n, np.log(c["union"] * d / delta), entropy_variance, np.log(d))
+
+
+def _o24_entropy(
+    c: Constants, n: Any, delta: Any, entropy_variance: Any, entropy_limit: Any
 ) -> Any:
-    """Logarithm of M25 (13)."""
-    epsilon = marginal_class(c, n, delta, d, posterior_variance)
-    entropy = _bernstein(c, n, np.log(c["union"] * d / delta), entropy_variance, np.log(d))
-    return entropy_sum(clip(mean_posterior, epsilon)) - mean_entropy + entropy
+    """Bound on E H(p) − H̄ in O24 (14), C′ = `entropy_limit`."""
+    return _bernstein(c, n, np.log(c["union"] / delta), entropy_variance, entropy_limit)
 
 
-def o24_log_bound(
-    c: Constants,
-    n: Any,
-    delta: Any,
-    d: Any,
-    mean_posterior: Any,
-    posterior_variance: Any,
-    mean_entropy: Any,
-    entropy_variance: Any,
-    entropy_limit: Any,
-) -> Any:
-    """Logarithm of O24 (14), C′ = `entropy_limit`."""
-    epsilon = marginal_class(c, n, delta, d, posterior_variance)
-    entropy = _bernstein(c, n, np.log(c["union"] / delta), entropy_variance, entropy_limit)
-    return entropy_sum(clip(mean_posterior, epsilon)) - mean_entropy + entropy
+def _o24_naive_entropy(c: Constants, n: Any, delta: Any, entropy_limit: Any) -> Any:
+    return entropy_limit * np.sqrt(c["factor"] / n * np.log(c["union"] / delta))
 
 
-def o24_naive_log_bound(
-    c: Constants,
-    n: Any,
-    delta: Any,
-    d: Any,
-    mean_posterior: Any,
-    mean_entropy: Any,
-    entropy_limit: Any,
-) -> Any:
-    """Logarithm of O24 (33)."""
-    epsilon = np.sqrt(c["factor"] / n * np.log(c["union"] * d / delta))
-    entropy = entropy_limit * np.sqrt(c["factor"] / n * np.log(c["union"] / delta))
-    clipped = clip(mean_posterior, np.broadcast_to(epsilon, np.shape(mean_posterior)))
-    return entropy_sum(clipped) - mean_entropy + entropy
+def _unit_variance(c: Constants, mean_posterior: Any) -> Float:
+    return np.ones(np.shape(mean_posterior))
 
 
-def m25_naive_log_bound(
-    c: Constants, n: Any, delta: Any, d: Any, mean_posterior: Any, mean_entropy: Any
-) -> Float:
-    """`m25_log_bound` with V_j = 1 and V_H = (log d)²."""
-    ones = np.ones(np.shape(mean_posterior))
-    return np.asarray(
-        m25_log_bound(c, n, delta, d, mean_posterior, ones, mean_entropy, np.log(d) ** 2)
-    )
+def _largest_variance(c: Constants, d: Any) -> Any:
+    return np.log(d) ** 2
+
+
+optimistic_entropy = Composed(_clipped_entropy, epsilon=marginal_class)
+
+# Logarithms of M25 (13) and the same with V_j = 1, V_H = (log d)²; of O24 (14) and (33).
+m25_log_bound = Composed(optimistic_entropy, _less_entropy, _m25_entropy)
+m25_naive_log_bound = Composed(
+    m25_log_bound, posterior_variance=_unit_variance, entropy_variance=_largest_variance
+)
+o24_log_bound = Composed(optimistic_entropy, _less_entropy, _o24_entropy)
+o24_naive_log_bound = Composed(
+    _clipped_entropy, _less_entropy, _o24_naive_entropy, epsilon=_of_class
+)

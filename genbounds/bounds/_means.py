@@ -19,7 +19,7 @@ from genbounds.bounds._assumptions import (
     STANDARD_NORMAL,
     UNIT_INTERVAL,
 )
-from genbounds.bounds._bound import Constants, kind, quantity
+from genbounds.bounds._bound import Composed, Constants, kind, quantity
 from genbounds.bounds._tails import normal_product_tail, weighted_chi_square_quantile
 from genbounds.validation import Float
 
@@ -200,21 +200,17 @@ def weighted_chi_square(c: Constants, n: Any, delta: Any, trace_square: Any, ope
     return np.maximum(np.sqrt(c["root"] * trace_square * log / n), c["linear"] * operator * log / n)
 
 
-def laurent_massart(c: Constants, n: Any, log: Any, trace_square: Any, operator: Any) -> Any:
-    """``root`` √(Tr[Σ²] log/n) + linear ‖Σ‖ log/n."""
+def laurent_massart(c: Constants, n: Any, delta: Any, trace_square: Any, operator: Any) -> Any:
+    """``root`` √(Tr[Σ²] log(union/δ)/n) + linear ‖Σ‖ log(union/δ)/n."""
+    log = np.log(c["union"] / delta)
     return c["root"] * np.sqrt(trace_square * log / n) + c["linear"] * operator * log / n
 
 
-def laurent_massart_squares(c: Constants, n: Any, delta: Any) -> Any:
-    """`laurent_massart` of one standard normal variable at log(union/δ)."""
-    return laurent_massart(c, n, np.log(c["union"] / delta), 1.0, 1.0)
+def _one(c: Constants) -> float:
+    return 1.0
 
 
-def laurent_massart_norms(
-    c: Constants, n: Any, delta: Any, trace_square: Any, operator: Any
-) -> Any:
-    """`laurent_massart` at log(union/δ)."""
-    return laurent_massart(c, n, np.log(c["union"] / delta), trace_square, operator)
+laurent_massart_squares = Composed(laurent_massart, trace_square=_one, operator=_one)
 
 
 def vector_bernstein(c: Constants, n: Any, delta: Any, radius: Any) -> Any:

@@ -96,7 +96,7 @@ STATEMENTS = (
         repairs="o24.product-of-means",
     ),
     means.SQUARED_NORMS(
-        "repaired.weighted-chi-square", means.laurent_massart_norms, root=2.0, linear=2.0, union=2.0
+        "repaired.weighted-chi-square", means.laurent_massart, root=2.0, linear=2.0, union=2.0
     )(
         claim="|n⁻¹Σ‖X_i‖² − Tr Σ| ≤ 2√(Tr[Σ²] L/n) + 2‖Σ‖L/n, L = log(2/δ)",
         latex=r"\Bigl|\tfrac1n\sum_i\|X_i\|^2-\operatorname{Tr}\Sigma\Bigr| \le"
