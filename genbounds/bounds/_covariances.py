@@ -9,6 +9,7 @@ import numpy as np
 from genbounds.bounds._assumptions import CENTRED, GAUSSIAN, effective_rank_samples
 from genbounds.bounds._bound import Composed, Constants, Part, kind, quantity
 from genbounds.bounds._means import laurent_massart_mean_norm, mean_norm_squared
+from genbounds.bounds._numbers import eigenvalues
 from genbounds.validation import Float
 
 
@@ -16,7 +17,7 @@ def operator_norm(matrices: Float) -> Any:
     """Largest absolute eigenvalue of each symmetric matrix, over the last two axes."""
     if matrices.shape[-1] == 1:
         return np.abs(matrices[..., 0, 0])
-    return np.abs(np.linalg.eigvalsh(matrices)).max(axis=-1)
+    return np.abs(eigenvalues(matrices)).max(axis=-1)
 
 
 def dense(cov: Float) -> Float:

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
+from genbounds.bounds import _inequalities, _quasi, _visits
 from genbounds.bounds._bound import Bound, Constants, Inputs
+from genbounds.bounds._inequalities import CLIP
+from genbounds.bounds._numbers import real
 from genbounds.validation import check_installed
+
+_DIGITS = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,34 +47,42 @@ def exact_sides(bound: Bound, inputs: Inputs) -> ExactSides | None:
     Returns
     -------
     ExactSides or None
-        None where a side of the statement is a function that has no exact twin here.
+        None where a side of the statement is no function of this library.
     """
     check_installed("an exact check", "audit", "mpmath")
     from mpmath import mp
 
-    from genbounds.bounds import _twins as twins
-
-    left = twins.twin_of(bound.quantity.function)
-    right = twins.twin_of(bound.width_function)
-    if left is None or right is None:
+    if not (takes_exact(bound.quantity.function) and takes_exact(bound.width_function)):
         return None
-    with mp.workdps(twins.DIGITS):
-        values = {name: twins.constant(value) for name, value in bound.constants.items()}
-        constants = Constants(values, bound.id)
-        sides = left(constants, inputs), right(constants, inputs)
-        first, second = (twins.real(side) for side in sides)
-        size = max(abs(first), abs(second))
+    with mp.workdps(_DIGITS):
+        numbers = {name: np.array(value, dtype=object) for name, value in inputs.items()}
+        constants = {name: _number(value) for name, value in bound.constants.items()}
+        error = bound.quantity.function(**{name: numbers[name] for name in bound.error_needs})
+        chosen = {name: numbers[name] for name in bound.width_needs}
+        width = bound.width_function(Constants(constants, bound.id), **chosen)
+        left, right = np.asarray(error).item(), np.asarray(width).item()
+        size = max(abs(real(left)), abs(real(right)))
         # Both are zero but for what their terms leave when they cancel.
-        largest = max(1, *(abs(number) for name in inputs for number in _flat(inputs[name])))
-        nothing = mp.mpf(10) ** (15 - twins.DIGITS) * twins.real(largest) ** 2
-        violation = float((first - second) / size) if size > nothing else 0.0
-        return ExactSides(violation=violation, left=_text(sides[0]), right=_text(sides[1]))
+        largest = max(1, *(abs(value) for array in numbers.values() for value in array.flat))
+        nothing = mp.mpf(10) ** (15 - _DIGITS) * real(largest) ** 2
+        violation = float((real(left) - real(right)) / size) if size > nothing else 0.0
+        return ExactSides(violation=violation, left=_text(left), right=_text(right))
 
 
-def _flat(value: Any) -> list[Fraction]:
-    if not isinstance(value, list):
-        return [Fraction(value)]
-    return [number for entry in value for number in _flat(entry)]
+def takes_exact(function: Callable[..., Any]) -> bool:
+    """Whether a side is a function of this library that takes exact numbers as well."""
+    name = getattr(function, "__name__", "")
+    return any(function is vars(module).get(name) for module in (_inequalities, _quasi, _visits))
+
+
+def _number(constant: float) -> Any:
+    """Return the number that a printed constant stands for: 1/e, or a short fraction."""
+    from mpmath import mp
+
+    if constant == CLIP:
+        return 1 / mp.e
+    short = Fraction(constant).limit_denominator(1000)
+    return short if float(short) == constant else Fraction(constant)
 
 
 def _text(value: Any) -> str:

@@ -2,7 +2,7 @@
 
 A positive semi-definite matrix A enters by a factor F with A = F Fᵀ: Tr √A is then the sum of the
 singular values of F, which keeps its digits where A is singular. All inputs may carry leading
-batch axes.
+batch axes; without them they may be exact numbers (`_numbers`).
 """
 
 from __future__ import annotations
@@ -23,6 +23,18 @@ from genbounds.bounds._assumptions import (
 )
 from genbounds.bounds._bound import Assumption, Bound, Constants, kind, quantity
 from genbounds.bounds._covariances import operator_norm
+from genbounds.bounds._numbers import (
+    eigenvalues,
+    entr,
+    is_exact,
+    log,
+    norm,
+    power,
+    reals,
+    root,
+    singular_values,
+    whitened,
+)
 from genbounds.validation import Float
 
 CLIP = float(np.exp(-1.0))
@@ -39,7 +51,7 @@ def inequality(
 
 
 def _nuclear(matrices: Float) -> Float:
-    return np.asarray(np.linalg.svd(matrices, compute_uv=False).sum(axis=-1))
+    return np.asarray(singular_values(matrices).sum(axis=-1))
 
 
 def _gram(factor: Float) -> Float:
@@ -62,7 +74,7 @@ def root_change_bound(
 ) -> Float:
     """Tr[Σ_r^{1/2}] √(factor ‖Σ−Σ̂‖)."""
     gap = operator_norm(_gram(factor) - _gram(other_factor))
-    return np.asarray(_nuclear(reference_factor) * np.sqrt(c["factor"] * gap))
+    return np.asarray(_nuclear(reference_factor) * root(c["factor"] * gap))
 
 
 def larger_root(factor: Float, other_factor: Float) -> Float:
@@ -85,8 +97,7 @@ def sum_of_roots(c: Constants, factor: Float, other_factor: Float) -> Float:
 
 def inverse_ratio(larger: Float, smaller: Float) -> Float:
     """Largest eigenvalue of B^{1/2} A⁻¹ B^{1/2}: at most 1 exactly if B⁻¹ ⪰ A⁻¹."""
-    root = np.linalg.cholesky(smaller)
-    return np.asarray(operator_norm(np.swapaxes(root, -1, -2) @ np.linalg.solve(larger, root)))
+    return np.asarray(operator_norm(whitened(larger, smaller)))
 
 
 def one(c: Constants) -> float:
@@ -98,7 +109,7 @@ def _parts(factor: Float, other_factor: Float) -> tuple[Float, Float]:
     """Σ − n⁻¹Σ(x−μ)(x−μ)ᵀ and μ̂ − μ; the columns of `other_factor` are the x_i − μ."""
     n = other_factor.shape[-1]
     raw = other_factor @ np.swapaxes(other_factor, -1, -2) / n
-    return factor @ np.swapaxes(factor, -1, -2) - raw, other_factor.mean(axis=-1)
+    return factor @ np.swapaxes(factor, -1, -2) - raw, other_factor.sum(axis=-1) / n
 
 
 def split_error(factor: Float, other_factor: Float) -> Float:
@@ -118,8 +129,6 @@ def split(c: Constants, factor: Float, other_factor: Float) -> Float:
 
 def entropy_sum(z: Float) -> Float:
     """ℰ(z) = −Σ_j z_j log z_j over the last axis."""
-    from scipy.special import entr
-
     return np.asarray(entr(z).sum(axis=-1))
 
 
@@ -135,44 +144,45 @@ def entropy(p: Float) -> Float:
 
 def clipped_entropy(c: Constants, p: Float, p_estimate: Float) -> Float:
     """ℰ(Clip_{point}(p̃, |p̃−p|))."""
-    return entropy_sum(clip(p_estimate, np.abs(p_estimate - p), point=c["point"]))
+    reach = reals(np.abs(p_estimate - p))
+    return entropy_sum(clip(reals(p_estimate), reach, point=reals(c["point"])))
 
 
 def spectral_distance(a: Float, b: Float) -> Float:
-    return np.asarray(np.linalg.norm(np.linalg.eigvalsh(a) - np.linalg.eigvalsh(b), axis=-1))
+    return np.asarray(norm(eigenvalues(a) - eigenvalues(b)))
 
 
 def frobenius(c: Constants, a: Float, b: Float) -> Any:
     """‖A−B‖_F, times the printed factor 1."""
-    return c["factor"] * np.linalg.norm(a - b, axis=(-2, -1))
+    return c["factor"] * norm(a - b, (-2, -1))
 
 
 def truncate(v: Float, t: Any) -> Float:
     """v_j + (1−S_t)/t for j ≤ t and 0 beyond, S_t the sum of the first `t` entries of `v`."""
     kept = np.arange(v.shape[-1]) < np.asarray(t)[..., None]
-    head = np.where(kept, v, 0.0)
-    lift = (1.0 - head.sum(axis=-1, keepdims=True)) / np.asarray(t)[..., None]
-    return np.where(kept, head + lift, 0.0)
+    head = np.where(kept, v, 0)
+    lift = (1 - head.sum(axis=-1, keepdims=True)) / np.asarray(t)[..., None]
+    return np.where(kept, head + lift, 0)
 
 
 def projection_distance(v: Float, t: Any) -> Float:
-    return np.asarray(np.linalg.norm(v - truncate(v, t), axis=-1))
+    return np.asarray(norm(v - truncate(v, t)))
 
 
 def rival_distance(c: Constants, v: Float, w: Float) -> Any:
     """‖v−w‖ for another point w of the t-simplex, times the printed factor 1."""
-    return c["factor"] * np.linalg.norm(v - w, axis=-1)
+    return c["factor"] * norm(v - w)
 
 
 def alpha_norm(v: Float, alpha: Any) -> Float:
     order = np.asarray(alpha)
-    return np.asarray((np.abs(v) ** order[..., None]).sum(axis=-1) ** (1.0 / order))
+    return np.asarray(power(power(np.abs(v), order[..., None]).sum(axis=-1), 1 / order))
 
 
 def embedding(c: Constants, v: Float, alpha: Any) -> Any:
     """d^{(2−α)/root} ‖v‖₂."""
-    power = (2.0 - np.asarray(alpha)) / c["root"]
-    return v.shape[-1] ** power * np.linalg.norm(v, axis=-1)
+    exponent = (2 - np.asarray(alpha)) / c["root"]
+    return power(v.shape[-1], exponent) * norm(v)
 
 
 # --- moments of sums ----------------------------------------------------------------------------
@@ -180,8 +190,8 @@ def embedding(c: Constants, v: Float, alpha: Any) -> Any:
 
 def _argument(weights: Float, scales: Float, position: Any) -> Float:
     """Return s: position / max_i w_i α_i, α_i = 2 `scales`; `position` where that is 0."""
-    edge = 2.0 * (weights * scales).max(axis=-1)
-    return np.asarray(position / np.where(edge > 0.0, edge, 1.0))
+    edge = 2 * (weights * scales).max(axis=-1)
+    return np.asarray(position / np.where(edge > 0, edge, 1))
 
 
 def log_moment(
@@ -190,10 +200,14 @@ def log_moment(
     """``log E exp(s Σ w_i (X_i − μ_i))`` of X_i = Gamma(shape, scale) + N(0, deviation²)."""
     s = _argument(weights, scales, position)[..., None]
     x = s * weights * scales
-    # −log(1−x) − x, without losing its digits where x is small.
+    gamma = -log(1 - x) - x if is_exact(x) else _minus_log(x)
+    return np.asarray((shapes * gamma + np.square(s * weights * deviations) / 2).sum(axis=-1))
+
+
+def _minus_log(x: Float) -> Float:
+    """−log(1−x) − x, without losing its digits where x is small."""
     series = x * x * (0.5 + x * (1.0 / 3.0 + x * (0.25 + x * 0.2)))
-    gamma = np.where(np.abs(x) < 1e-3, series, -np.log1p(-x) - x)
-    return np.asarray((shapes * gamma + 0.5 * np.square(s * weights * deviations)).sum(axis=-1))
+    return np.where(np.abs(x) < 1e-3, series, -np.log1p(-x) - x)
 
 
 def sub_exponential_sum(
@@ -201,8 +215,8 @@ def sub_exponential_sum(
 ) -> Float:
     """``factor s²/2 Σ w_i² ν_i²``, ν² = 2 shape scale² + deviation²."""
     s = _argument(weights, scales, position)
-    nu_squared = 2.0 * shapes * np.square(scales) + np.square(deviations)
-    return np.asarray(0.5 * c["factor"] * s**2 * (np.square(weights) * nu_squared).sum(axis=-1))
+    nu_squared = 2 * shapes * np.square(scales) + np.square(deviations)
+    return np.asarray(c["factor"] * s**2 * (np.square(weights) * nu_squared).sum(axis=-1) / 2)
 
 
 MOMENTS = inequality(

@@ -13,19 +13,20 @@ import numpy as np
 from genbounds.bounds._assumptions import IN_CUBE
 from genbounds.bounds._bound import Constants
 from genbounds.bounds._inequalities import inequality
+from genbounds.bounds._numbers import is_exact, share
 from genbounds.validation import Float
 
 
 def integral_error(points: Float, knots: Float, levels: Float) -> Float:
     """``|∫f − N⁻¹Σf(x_i)|``; f(x) = Π_k levels[k, j] where j of knots[k] are at most x_k."""
-    ends = np.zeros((*knots.shape[:-1], 1))
-    lengths = np.diff(np.concatenate([ends, knots, ends + 1.0], axis=-1), axis=-1)
+    ends = np.zeros((*knots.shape[:-1], 1), dtype=int)
+    lengths = np.diff(np.concatenate([ends, knots, ends + 1], axis=-1), axis=-1)
     integral = (levels * lengths).sum(axis=-1).prod(axis=-1)
     passed = points[..., :, :, None] >= knots[..., None, :, :]
     step = np.take_along_axis(levels[..., None, :, :], passed.sum(axis=-1, keepdims=True), axis=-1)[
         ..., 0
     ]
-    return np.asarray(np.abs(integral - step.prod(axis=-1).mean(axis=-1)))
+    return np.asarray(np.abs(integral - step.prod(axis=-1).sum(axis=-1) / points.shape[-2]))
 
 
 def star_discrepancy(points: Float) -> Float:
@@ -35,12 +36,12 @@ def star_discrepancy(points: Float) -> Float:
     points there, and with them.
     """
     n, s = points.shape[-2:]
-    ends = np.concatenate([points, np.ones((*points.shape[:-2], 1, s))], axis=-2)
+    ends = np.concatenate([points, np.ones((*points.shape[:-2], 1, s), dtype=int)], axis=-2)
     chosen = np.array(list(product(range(n + 1), repeat=s)))
     corners = np.stack([ends[..., chosen[:, k], k] for k in range(s)], axis=-1)[..., None, :]
     volume = corners[..., 0, :].prod(axis=-1)
-    short = (points[..., None, :, :] < corners).all(axis=-1).mean(axis=-1)
-    with_them = (points[..., None, :, :] <= corners).all(axis=-1).mean(axis=-1)
+    short = share((points[..., None, :, :] < corners).all(axis=-1), is_exact(points))
+    with_them = share((points[..., None, :, :] <= corners).all(axis=-1), is_exact(points))
     return np.asarray(np.maximum(volume - short, with_them - volume).max(axis=-1))
 
 

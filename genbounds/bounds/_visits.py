@@ -12,15 +12,16 @@ import numpy as np
 from genbounds.bounds._assumptions import BURN_IN, POWER, VISITS
 from genbounds.bounds._bound import Constants
 from genbounds.bounds._inequalities import inequality
+from genbounds.bounds._numbers import log, power
 from genbounds.validation import Float
 
 
 def visits_from(picks: Float, batch: Any, burn_in: Any, alpha: Any) -> Float:
     """Σ_t n_t^{−α}: generator g holds N + b (k−1) samples before its k-th batch."""
-    steps = np.arange(0.0, float(np.max(picks)))
+    steps = np.arange(int(np.max(picks)))
     samples = np.asarray(burn_in)[..., None, None] + np.asarray(batch)[..., None, None] * steps
-    terms = samples ** -np.asarray(alpha)[..., None, None]
-    return np.asarray(np.where(steps < picks[..., None], terms, 0.0).sum(axis=(-2, -1)))
+    terms = power(samples, -np.asarray(alpha)[..., None, None])
+    return np.asarray(np.where(steps < picks[..., None], terms, 0).sum(axis=(-2, -1)))
 
 
 def visit_sum(picks: Float, batch: Any, alpha: Any) -> Float:
@@ -35,7 +36,7 @@ def harmonic_visits(picks: Float, batch: Any) -> Float:
 
 def picks_power(picks: Float, alpha: Any) -> Float:
     """Σ_g N_g(T)^{1−α}."""
-    return np.asarray((picks ** (1.0 - np.asarray(alpha)[..., None])).sum(axis=-1))
+    return np.asarray(power(picks, 1 - np.asarray(alpha)[..., None]).sum(axis=-1))
 
 
 def samples_power(picks: Float, batch: Any, alpha: Any) -> Float:
@@ -45,7 +46,7 @@ def samples_power(picks: Float, batch: Any, alpha: Any) -> Float:
 
 def picks_log(picks: Float) -> Float:
     """Σ_g log N_g(T)."""
-    return np.asarray(np.log(picks).sum(axis=-1))
+    return np.asarray(log(picks).sum(axis=-1))
 
 
 def samples_log(picks: Float, batch: Any) -> Float:
@@ -56,14 +57,14 @@ def samples_log(picks: Float, batch: Any) -> Float:
 def power_samples(c: Constants, picks: Float, batch: Any, alpha: Any) -> Float:
     """Evaluate ((base b)^α/(1−α)) Σ_g n_g(T)^{1−α}."""
     order = np.asarray(alpha)
-    factor = (c["base"] * np.asarray(batch)) ** order / (1.0 - order)
+    factor = power(c["base"] * np.asarray(batch), order) / (1 - order)
     return np.asarray(factor * samples_power(picks, batch, alpha))
 
 
 def power_picks(c: Constants, picks: Float, batch: Any, alpha: Any) -> Float:
     """(base^α/(b^α(1−α))) Σ_g N_g(T)^{1−α}."""
     order = np.asarray(alpha)
-    factor = (c["base"] / np.asarray(batch)) ** order / (1.0 - order)
+    factor = power(c["base"] / np.asarray(batch), order) / (1 - order)
     return np.asarray(factor * picks_power(picks, alpha))
 
 
@@ -79,19 +80,19 @@ def log_picks(c: Constants, picks: Float, batch: Any) -> Float:
 
 def offset_log_picks(c: Constants, picks: Float, batch: Any) -> Float:
     """Σ_g (offset + log N_g(T))/b."""
-    return np.asarray((c["offset"] + np.log(picks)).sum(axis=-1) / batch)
+    return np.asarray((c["offset"] + log(picks)).sum(axis=-1) / batch)
 
 
 def horizon_power(c: Constants, picks: Float, alpha: Any) -> Float:
     """Evaluate factor G^α T^{1−α}, T = Σ_g N_g(T)."""
     order = np.asarray(alpha)
-    share = np.asarray(picks).shape[-1] ** order * picks.sum(axis=-1) ** (1.0 - order)
+    share = power(picks.shape[-1], order) * power(picks.sum(axis=-1), 1 - order)
     return np.asarray(c["factor"] * share)
 
 
 def horizon_log(c: Constants, picks: Float) -> Float:
     """Evaluate factor G log T."""
-    return np.asarray(c["factor"] * picks.shape[-1] * np.log(picks.sum(axis=-1)))
+    return np.asarray(c["factor"] * picks.shape[-1] * log(picks.sum(axis=-1)))
 
 
 def sampled_power(c: Constants, picks: Float, batch: Any, alpha: Any) -> Float:

@@ -1,4 +1,4 @@
-"""The exact twins of the sides of deterministic inequalities, each under the name of its function.
+"""Both sides of deterministic inequalities written out a second time, by the names of functions.
 
 Rational sides are fractions; roots, logarithms and eigenvalues are taken with 50 digits. A twin
 takes the constants `c` and the inputs `x`, and shares no code with its function.
@@ -6,7 +6,8 @@ takes the constants `c` and the inputs `x`, and shares no code with its function
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from itertools import pairwise, product
 from math import prod
@@ -14,26 +15,23 @@ from typing import Any
 
 from mpmath import mp
 
-from genbounds.bounds import _inequalities, _quasi, _visits
-from genbounds.bounds._bound import Inputs
-from genbounds.bounds._inequalities import CLIP
-
-DIGITS = 50
-
-# A Fraction, or an mpmath number of `DIGITS` digits.
+# A Fraction, or an mpmath number.
 Number = Any
+Inputs = Mapping[str, Any]
 
 
-def twin_of(function: Callable[..., Any]) -> Callable[[Inputs, Inputs], Number] | None:
-    """Return the exact twin of a side; None if it has none."""
-    name = getattr(function, "__name__", "")
-    sides = (vars(module).get(name) for module in (_inequalities, _quasi, _visits))
-    return globals().get(name) if function in sides else None
+def twins_of(bound, inputs: Inputs) -> list[Fraction]:
+    """Both sides of a statement, to 40 digits."""
+    with mp.workdps(50):
+        constants = {name: constant(value) for name, value in bound.constants.items()}
+        functions = (bound.quantity.function, bound.width_function)
+        sides = (globals()[function.__name__](constants, inputs) for function in functions)
+        return [Fraction(mp.nstr(real(side), 40)) for side in sides]
 
 
 def constant(value: float) -> Number:
     """Name the number that a printed constant stands for: 1/e, or a short fraction."""
-    if value == CLIP:
+    if value == math.exp(-1.0):
         return 1 / mp.e
     short = Fraction(value).limit_denominator(1000)
     return short if float(short) == value else Fraction(value)
