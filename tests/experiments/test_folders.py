@@ -17,6 +17,8 @@ pytest.importorskip("sklearn")
 
 from tests.experiments.test_digits import TINY
 
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("folders")]  # networks are trained once
+
 
 @pytest.fixture(scope="module", autouse=True)
 def tiny(tmp_path_factory):
@@ -26,7 +28,6 @@ def tiny(tmp_path_factory):
     folders.settings |= before
 
 
-@pytest.mark.slow
 def test_folder_to_ranking(tmp_path):
     content = folders.draw(400)
     content = {name: content[name] for name in ("real", "gaussian", "mixture", "gan-0.5", "gan")}
@@ -51,7 +52,6 @@ def test_folder_to_ranking(tmp_path):
         assert row["high"] == scores[row["model"]].high
 
 
-@pytest.mark.slow
 def test_the_script(tmp_path, capsys):
     page = tmp_path / "page.md"
     page.write_text("<!-- folders: begin -->\n<!-- folders: end -->\n")

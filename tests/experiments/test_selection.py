@@ -139,17 +139,15 @@ def test_study_does_each_job_once(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("backend", ["loky", "dask"])
-def test_a_study_has_the_same_bytes_whoever_does_it(tmp_path, backend):
-    if backend == "dask":
-        pytest.importorskip("distributed")
+def test_a_study_has_the_same_bytes_whoever_does_it():
+    """On a cluster as well: `tests/simulate/test_workers.py`."""
     jobs = [(1.5, seed) for seed in range(3)]
 
     def found(workers):
         runs = study(jobs, one_run, out=None, workers=workers)
         return json.dumps([{**run, "seconds": 0.0} for run in runs.values()])
 
-    assert found(Workers(jobs=2, backend=backend)) == found(Workers())
+    assert found(Workers(jobs=2)) == found(Workers())
 
 
 @pytest.mark.slow
