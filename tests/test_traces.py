@@ -7,7 +7,6 @@ import re
 import signal
 import subprocess
 import sys
-import threading
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -17,6 +16,7 @@ import pytest
 from threadpoolctl import threadpool_info
 
 import genbounds as gb
+from genbounds import features
 from genbounds.cli import main
 
 
@@ -87,77 +87,42 @@ def test_calls_that_overlap_leave_no_trace(call):
     assert state() == before
 
 
-def overlap(first, second) -> None:
-    """Enter one, enter the other, leave the first, leave the other."""
-    entered, left = threading.Event(), threading.Event()
-
-    def other():
-        with second():
-            entered.set()
-            left.wait()
-
-    with first():
-        thread = threading.Thread(target=other)
-        thread.start()
-        entered.wait(0.2)  # one at a time: it comes in after we are gone
-    left.set()
-    thread.join()
-
-
-@pytest.mark.skipif(max(blas().values(), default=1) < 2, reason="one BLAS thread as it is")
-def test_limits_that_overlap_are_put_back():
-    from genbounds._process import blas_threads
-
-    before = blas()
-    overlap(lambda: blas_threads(1), lambda: blas_threads(1))
-    assert blas() == before
-
-
 SMALL_AND_LARGE = """
-import numpy as np
+import numpy as np, scipy.linalg
 from threadpoolctl import threadpool_info
 import genbounds as gb
-from genbounds._process import SMALL_WORK, blas_threads, threads_for
-from genbounds.estimators.frechet import _reference
-from genbounds.estimators.kernels import _reference as kernels
 
 def most():
     return max(one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas")
 
-seen, debiased = [], _reference.debias
-def recorded(*given, **options):
-    seen.append(most())
-    return debiased(*given, **options)
-_reference.debias = recorded
+seen = set()
+
+def record(module, name):
+    function = getattr(module, name)
+    def recorded(*given, **options):
+        seen.add((name, most()))
+        return function(*given, **options)
+    setattr(module, name, recorded)
+
+record(np, "einsum")  # every score sums squares with it, as the trial of the order of draws does
+record(scipy.linalg, "eigh")
 
 x, y = np.random.default_rng(0).normal(size=(2, 200, 4))
-gb.frechet_distance(x, y)
-assert (seen, most()) == ([1], 2), (seen, most())
-with threads_for(SMALL_WORK):
-    assert most() == 2
-with threads_for(1.0), threads_for(SMALL_WORK), threads_for(1.0):
-    assert most() == 1
-with blas_threads(1), threads_for(SMALL_WORK):
-    assert most() == 1
 arms = {name: lambda n, rng: rng.normal(size=(n, 4)) for name in "ab"}
-gb.select.run(arms, y, batch=50, budget=400)
-assert (set(seen), most()) == ({1}, 2), (seen, most())
-
+large = np.ones((1100, 1000)) * np.arange(1100.0)[:, None]
 # Few rows of many features: their products are small, though a covariance would be large.
 wide = np.random.default_rng(1).normal(size=(2, 30, 7000))
-del seen[:]
-gb.frechet_distance(*wide)
-assert (seen, most()) == ([1], 2), (seen, most())
-
-rows_estimate = kernels.rows_estimate
-def kernel_recorded(*given, **options):
-    seen.append(most())
-    return rows_estimate(*given, **options)
-kernels.rows_estimate = kernel_recorded
-for sample, threads in ((x, 1), (np.ones((1100, 1000)) * np.arange(1100.0)[:, None], 2)):
-    del seen[:]
-    gb.kernel_inception_distance(gb.Sample(sample), gb.Sample(sample + 1.0))
-    assert (seen, most()) == ([threads], 2), (threads, seen, most())
+for call, name, threads in (
+    (lambda: gb.frechet_distance(x, y), "eigh", 1),
+    (lambda: gb.frechet_distance(*wide), "einsum", 1),
+    (lambda: gb.select.run(arms, y, batch=50, budget=400), "eigh", 1),
+    (lambda: gb.kernel_inception_distance(gb.Sample(x), gb.Sample(x + 1.0)), "einsum", 1),
+    (lambda: gb.kernel_inception_distance(gb.Sample(large), gb.Sample(large + 1.0)), "einsum", 2),
+):
+    seen.clear()
+    call()
+    found = {count for spied, count in seen if spied == name}
+    assert (found, most()) == ({threads}, 2), (threads, seen, most())
 """
 
 
@@ -167,29 +132,33 @@ def test_small_scores_take_one_thread_and_large_ones_all():
     subprocess.run([sys.executable, "-c", SMALL_AND_LARGE], env=environment, check=True)
 
 
-def test_filters_that_overlap_are_put_back():
-    from genbounds._process import silenced
+class Size:
+    """An encoder of images that keeps to their size."""
 
-    before = list(warnings.filters)
-    overlap(lambda: silenced(UserWarning, "a"), lambda: silenced(UserWarning, "b"))
-    assert warnings.filters == before
+    takes = "images"
+    description = {"encoder": "size"}  # noqa: RUF012
+
+    def prepare(self, item):
+        return item
+
+    def encode(self, batch):
+        return np.array([[*image.size, 1.0] for image in batch])
 
 
 def test_images_are_decoded_by_several_threads_without_a_trace(tmp_path):
     """Filters of Python's own, set and put back for every image, stayed after some runs."""
     from PIL import Image
 
-    from genbounds.features.sources._images import decode_image
-
-    path = tmp_path / "x.png"
-    Image.fromarray(np.random.default_rng(0).integers(0, 256, (64, 64, 3), np.uint8)).save(path)
-    content = path.read_bytes()
+    pixels = np.random.default_rng(0).integers(0, 256, (64, 64, 3), np.uint8)
+    (tmp_path / "images").mkdir()
+    for number in range(400):
+        Image.fromarray(pixels).save(tmp_path / "images" / f"{number}.png")
     before = list(warnings.filters)
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:
-        with ThreadPoolExecutor(8) as threads:
-            list(threads.map(lambda k: decode_image(content), range(800)))
+        source = features.open_source([tmp_path / "images"])
+        features.extract(source, Size(), batch=50, out=tmp_path / "x.npy", workers=8)
     finally:
         sys.setswitchinterval(interval)
     assert warnings.filters == before
