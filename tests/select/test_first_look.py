@@ -94,18 +94,20 @@ def test_a_metric_without_methods_for_few_samples_keeps_its_look():
 
 
 def test_a_metric_that_needs_many_rows_gets_twice_as_many_at_the_earliest_look():
-    prepared = Prepared(
-        estimate=lambda rows, *, estimator="debiased": mean_metric(np.asarray(rows)),
-        samples_per_dimension=8,
-        few_samples_per_dimension=0.5,
-        minimum=150,
-    )
-    metric = MetricSpec(name="m", title="m", prepare=lambda *given: prepared, reference="none")
     rows = np.random.default_rng(0).standard_normal((2, 2_000, 10))
-    for length in (310, 2_000):  # the earliest look, and the standard one
+    for length, samples_per_dimension, first in ((310, 50, 300), (2_000, 8, 300), (2_000, 50, 500)):
+        prepared = Prepared(
+            estimate=lambda rows, *, estimator="debiased": mean_metric(np.asarray(rows)),
+            samples_per_dimension=samples_per_dimension,
+            few_samples_per_dimension=0.5,
+            minimum=150,
+        )
+        metric = MetricSpec(
+            name="m", title="m", prepare=lambda *given, made=prepared: made, reference="none"
+        )
         arms = {name: FeatureArm(x[:length]) for name, x in zip("ab", rows, strict=True)}
         found = select.run(arms, metric=metric, batch=50)
-        assert min(look.score.n for look in found.history.looks) == 300
+        assert min(look.score.n for look in found.history.looks) == first
 
 
 def test_arms_whose_length_nobody_knows_keep_the_standard_look():

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import genbounds as gb
 from genbounds import select
-from genbounds.estimators import FrechetReference
 from genbounds.select import critical_value, crossing_probability, look_sizes
-from genbounds.select._foreseen import _pairs, _reach, foresee
 from tests.select.arms import mean_metric
 
 D = 4
@@ -72,37 +69,6 @@ def test_a_small_reference_is_named_as_the_reason():
     assert sum(plan.ended.values()) == pytest.approx(1.0)
 
 
-def test_leads_that_are_proof_are_those_of_the_certificate():
-    """At the pilots' own size, the comparison of `Certificate` at that look, to rounding."""
-    reference = FrechetReference(rows(500, 1.0, 9))
-    estimates = [reference.estimate(x) for x in pilots(1.2, 1.9).values()]
-    sizes = (300, 400)
-    evidence = select.Certificate(2, sizes, error=0.05, top=1, tolerance=0.0)
-    reach, shared = _reach(_pairs(estimates), 2, 300, evidence.critical)
-    lead = estimates[1].loss - estimates[0].loss
-    assert lead > reach[0, 1]
-    assert 0.0 < shared[0, 1] < reach[0, 1]
-    for moved, beats in ((1.001, True), (0.999, False)):
-        shift = estimates[1].value - lead + moved * reach[0, 1]
-        both = estimates[0], replace(estimates[1], value=shift)
-        found = select.Certificate(2, sizes, error=0.05, top=1, tolerance=0.0)
-        for arm, estimate in enumerate(both):
-            found.add(arm, estimate)
-        assert found.beats[0, 1] == beats
-
-
-def test_fewer_samples_than_the_pilots_have_share_more_noise_with_the_reference():
-    """The mixed part of its variance goes with 1/n, up as well as down."""
-    reference = FrechetReference(rows(500, 1.0, 9))
-    pairs = _pairs([reference.estimate(x) for x in pilots(1.2, 1.9).values()])
-    pair = pairs[0, 1]
-    assert pair.mixed > 0.0
-    for size in (100, 300, 900):
-        (_, shared) = _reach(pairs, 2, size, 3.0)
-        expected = pair.reference + pair.mixed * (300 / size - 1.0)
-        assert shared[0, 1] == pytest.approx(np.sqrt(expected))
-
-
 @pytest.mark.statistical
 def test_equal_models_are_certified_as_often_as_noise_alone_crosses():
     """H0: of two equal models either is certified with the probability that noise crosses.
@@ -115,18 +81,29 @@ def test_equal_models_are_certified_as_often_as_noise_alone_crosses():
     x = rows(400_000, 1.0, 3)[:, :1]  # so many that the centres are known
     sizes = look_sizes(100, 1_000)
     critical = critical_value(0.05, sizes, order=2)
-    runs = foresee(
-        [mean_metric(x), mean_metric(x)],
-        sizes,
-        critical=critical,
-        top=1,
-        tolerance=0.0,
-        rng=np.random.default_rng(0),
-    )
+    plan = select.plan({"a": x, "b": x}, metric=mean_metric, limit=1_000)
     expected = crossing_probability(critical, sizes, sides=2, order=1)
     low, high = stats.binom.ppf([5e-7, 1.0 - 5e-7], 1_000, expected) / 1_000
-    assert low <= runs.certified.mean() <= high
-    assert not runs.hopeless.any()
+    assert low <= plan.certified <= high
+    assert plan.ended["reference"] == 0.0
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(("side", "even"), [(1.0, True), (1.3, False), (0.7, False)])
+def test_a_lead_at_the_critical_value_is_certified_in_every_other_run(side, even):
+    """At a single look, whose critical value is that of `Certificate`.
+
+    Exact binomial limits at 1e-6 of 1,000 runs: 42 to 58 %. Power: a lead that is 30 % larger or
+    smaller, as that of another critical value would be, is outside (seen).
+    """
+    from scipy import stats
+
+    x = rows(400_000, 1.0, 3)[:, :1]
+    critical = critical_value(0.05, (100,), order=2)
+    lead = side * critical * np.sqrt(2.0 / 100) * x.std()
+    plan = select.plan({"a": x, "b": x + lead}, metric=mean_metric, limit=100)
+    low, high = stats.binom.ppf([5e-7, 1.0 - 5e-7], 1_000, 0.5) / 1_000
+    assert (low <= plan.certified <= high) == even
 
 
 @pytest.mark.parametrize(
