@@ -43,12 +43,8 @@ def effective_rank_samples(factor: float) -> Assumption:
 
 
 def _standard(facts: Facts, n: int, delta: float) -> bool:
-    return bool(
-        "gaussian" in facts.get("families", ())
-        and facts.get("d") == 1
-        and facts.get("mean") == 0.0
-        and facts.get("variance") == 1.0
-    )
+    scalar = (facts["d"], facts["mean"], facts["variance"]) == (1, 0.0, 1.0)
+    return bool(scalar and "gaussian" in facts["families"])
 
 
 def _is(name: str, value: object, facts: Facts, n: int, delta: float) -> bool:
@@ -68,16 +64,15 @@ def _vendi_samples(facts: Facts, n: int, delta: float) -> bool:
 
 
 def _unit_operator(facts: Facts, n: int, delta: float) -> bool:
-    return bool(facts.get("operator", math.inf) <= 1.0)
+    return bool(facts["operator"] <= 1.0)
 
 
 def _bernstein_range(facts: Facts, n: int, delta: float) -> bool:
     return bool(8.0 * (math.log(1.0 / delta) + 0.25) <= n)
 
 
-def _order_between(low: float, high: float, facts: Facts, n: int, delta: float) -> bool:
-    order = facts.get("order", -1.0)
-    return bool(low <= order < high or order == high == math.inf)
+def _between(name: str, low: float, high: float, facts: Facts, n: int, delta: float) -> bool:
+    return bool(low <= facts[name] < high or facts[name] == high == math.inf)
 
 
 def _has(name: str, facts: Facts, n: int, delta: float) -> bool:
@@ -90,7 +85,7 @@ def _any_law(facts: Facts, n: int, delta: float) -> bool:
 
 def orders(low: float, high: float, text: str) -> Assumption:
     """Ask for an order α of the Vendi score in [`low`, `high`)."""
-    return Assumption(text=text, predicate=partial(_order_between, low, high))
+    return Assumption(text=text, predicate=partial(_between, "order", low, high))
 
 
 def has(name: str, text: str) -> Assumption:
@@ -148,10 +143,6 @@ def _symmetric(facts: Facts, n: int, delta: float) -> bool:
     return all(bool((facts[name] == facts[name].T).all()) for name in ("a", "b"))
 
 
-def _alpha_between(low: float, high: float, facts: Facts, n: int, delta: float) -> bool:
-    return bool(low <= facts["alpha"] < high)
-
-
 def _by_factors(facts: Facts, n: int, delta: float) -> bool:
     return all(np.isfinite(facts[name]).all() for name in ("factor", "other_factor"))
 
@@ -182,7 +173,7 @@ def _in_cube(facts: Facts, n: int, delta: float) -> bool:
 
 def alpha_in(low: float, high: float, text: str) -> Assumption:
     """Ask for an exponent α in [`low`, `high`)."""
-    return Assumption(text=text, predicate=partial(_alpha_between, low, high))
+    return Assumption(text=text, predicate=partial(_between, "alpha", low, high))
 
 
 def distributions(text: str, *names: str) -> Assumption:

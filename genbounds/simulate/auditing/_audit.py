@@ -7,9 +7,10 @@ is put together as evidence, and `_verdicts` makes a row of it.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from fnmatch import fnmatchcase
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -98,16 +99,21 @@ def audit(
     check_installed("the audit", "audit", "sympy", "mpmath", "hypothesis")
     workers = Workers(jobs=jobs, backend=backend, scheduler=scheduler, threads=threads)
     bounds = _chosen(patterns, catalog() if catalogue is None else catalogue)
+    plans = [_pieces(bound, count, seed) for bound in bounds]
     results = work(
-        [piece for bound in bounds for piece in _pieces(bound, count, seed)],
+        [piece for plan in plans for piece in plan],
         workers=workers,
         out=out,
         name=AUDIT,
         configuration={"seed": seed, "replications": count},
         progress=progress,
     )
+    rows = [
+        _row(bound, count, [results[piece.key] for piece in plan])
+        for bound, plan in zip(bounds, plans, strict=True)
+    ]
     return AuditReport(
-        rows=tuple(_row(bound, count, results) for bound in bounds),
+        rows=tuple(rows),
         seed=seed,
         replications=count,
         version=versions()["genbounds"],
@@ -138,14 +144,9 @@ def _pieces(bound: Bound, replications: int, seed: int) -> list[Piece]:
     if bound.form == "rate":
         fit = (bound, replications, stream(seed, bound.id, "fit"))
         return [Piece(_key(bound, "fit", replications), f"{bound.id}: fitted rates", _fit, fit)]
-    checks = Piece(_key(bound, "symbolic"), f"{bound.id}: exact checks", _check, (bound,))
-    if bound.form == "deterministic":
-        return [checks, *_searches(bound, seed)]
-    return [checks, *_trials(bound, replications, seed)]
-
-
-def _searches(bound: Bound, seed: int) -> list[Piece]:
-    pieces = []
+    pieces = [Piece(_key(bound, "symbolic"), f"{bound.id}: exact checks", _check, (bound,))]
+    if bound.form != "deterministic":
+        return pieces + _trials(bound, replications, seed)
     for d in DIMENSIONS:
         label, seeds = f"{bound.id}: search at d={d}", stream(seed, bound.id, "search", d)
         pieces.append(Piece(_key(bound, "search", d), label, _search, (bound, d, seeds)))
@@ -193,32 +194,30 @@ def _search(bound: Bound, d: int, seeds: SeedSequence) -> dict[str, Any]:
     return asdict(search(bound, d, seeds))
 
 
-def _row(bound: Bound, replications: int, results: Mapping[str, dict[str, Any]]) -> AuditRow:
-    """Make the row of one statement from the results of its pieces."""
-    key = _key(bound, "fit", replications) if bound.form == "rate" else _key(bound, "symbolic")
-    checks = tuple(Check(**check) for check in results[key]["checks"])
+def _row(bound: Bound, replications: int, results: Sequence[dict[str, Any]]) -> AuditRow:
+    """Make the row of one statement from the results of its pieces, in their order."""
+    first, *others = results
+    checks = tuple(Check(**check) for check in first["checks"])
     searched: tuple[SearchResult, ...] = ()
     edges: dict[str, float] = {}
     cells: tuple[CellResult, ...]
     if bound.form == "rate":
         cells = tuple(verdicts.fitted_cell(check) for check in checks)
     elif bound.form == "deterministic":
-        searched = tuple(SearchResult(**results[_key(bound, "search", d)]) for d in DIMENSIONS)
+        searched = tuple(SearchResult(**result) for result in others)
         cells = tuple(verdicts.searched_cell(bound, result) for result in searched)
     else:
-        measured = _measured(bound, replications, results)
+        measured = list(_measured(bound, replications, iter(others)))
         cells = verdicts.trial_cells(bound, measured)
         edges = verdicts.exact_edges(bound, measured)
     return verdicts.decide(bound, cells, checks, searched, edges)
 
 
 def _measured(
-    bound: Bound, replications: int, results: Mapping[str, dict[str, Any]]
-) -> list[verdicts.Measured]:
-    measured = []
+    bound: Bound, replications: int, results: Iterator[dict[str, Any]]
+) -> Iterator[verdicts.Measured]:
     for scenario in scenarios_of(bound):
-        exact = results[_key(bound, scenario.label, "exact")]
+        exact = next(results)
         count = len(chunk_sizes(bound, scenario.arm, scenario.n, replications))
-        chunks = [results[_key(bound, scenario.label, index)] for index in range(count)]
-        measured.append(verdicts.Measured(scenario, exact["miss"], exact["rare"], chunks))
-    return measured
+        chunks = list(islice(results, count))
+        yield verdicts.Measured(scenario, exact["miss"], exact["rare"], chunks)

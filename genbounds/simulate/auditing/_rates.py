@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from types import MappingProxyType
 
 import numpy as np
@@ -142,9 +143,9 @@ _STUDIES: Mapping[str, Study] = MappingProxyType(
         "v24.nystrom": nystrom,
         "v24.nystrom-product": nystrom_product,
         "v24.nystrom-proof": nystrom_proof,
-        "o24.fid-ucb-regret": fd_ucb,
-        "m25.fd-ucb-regret": fd_ucb,
-        "o24.is-ucb-regret": is_ucb,
-        "m25.is-ucb-regret": is_ucb,
+        "o24.fid-ucb-regret": partial(fd_ucb, "o24.fd-bonus"),
+        "m25.fd-ucb-regret": partial(fd_ucb, "m25.fd-bonus"),
+        "o24.is-ucb-regret": partial(is_ucb, "o24.is-bound"),
+        "m25.is-ucb-regret": partial(is_ucb, "m25.is-bound"),
     }
 )

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from types import MappingProxyType
 
 import numpy as np
 from numpy.random import Generator
@@ -28,20 +27,10 @@ _DELTA = _FAILURE / _HORIZON  # a union over the steps
 # ``index(k, rows)`` returns the optimistic score of arm k from all its rows, and its bonus.
 Index = Callable[[int, Float], tuple[float, float]]
 
-# The statement whose width is the bonus of a policy.
-_BONUS: Mapping[str, str] = MappingProxyType(
-    {
-        "o24.fid-ucb-regret": "o24.fd-bonus",
-        "m25.fd-ucb-regret": "m25.fd-bonus",
-        "o24.is-ucb-regret": "o24.is-bound",
-        "m25.is-ucb-regret": "m25.is-bound",
-    }
-)
 
-
-def fd_ucb(bound: Bound, replications: int, rng: Generator) -> Iterator[Check]:
-    """Regret of FD-UCB with the bonus of the same paper."""
-    statement = catalog()[_BONUS[bound.id]]
+def fd_ucb(bonus: str, bound: Bound, replications: int, rng: Generator) -> Iterator[Check]:
+    """Regret of FD-UCB with the width of a statement as its bonus."""
+    statement = catalog()[bonus]
     arms = tuple(
         FrechetArm(GaussianArm(np.r_[gap, 0.0], np.ones(2)), 0.0, np.ones(2))
         for gap in (0.0, 1.0, 2.0)
@@ -66,17 +55,22 @@ def fd_ucb(bound: Bound, replications: int, rng: Generator) -> Iterator[Check]:
     return _play(bound, arms, losses, index, replications, rng, "3 Gaussian arms (d=2)")
 
 
-def is_ucb(bound: Bound, replications: int, rng: Generator) -> Iterator[Check]:
+def is_ucb(bonus: str, bound: Bound, replications: int, rng: Generator) -> Iterator[Check]:
     """Regret of IS-UCB, on arms far apart and on arms so near that a first batch misleads."""
     cases = (((0.1, 0.5, 2.0), "3 Dirichlet arms"), ((0.5, 0.55, 0.6), "3 near Dirichlet arms"))
     for parameters, what in cases:
-        yield from _is_ucb(bound, parameters, what, replications, rng)
+        yield from _is_ucb(bonus, bound, parameters, what, replications, rng)
 
 
 def _is_ucb(
-    bound: Bound, parameters: Sequence[float], what: str, replications: int, rng: Generator
+    bonus: str,
+    bound: Bound,
+    parameters: Sequence[float],
+    what: str,
+    replications: int,
+    rng: Generator,
 ) -> Iterator[Check]:
-    statement = catalog()[_BONUS[bound.id]]
+    statement = catalog()[bonus]
     arms = tuple(DirichletArm(np.full(3, a)) for a in parameters)
     losses = -np.array([arm.facts["log_score"] for arm in arms])
 

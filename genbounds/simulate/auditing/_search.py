@@ -79,12 +79,8 @@ class SearchResult:
     confirmed: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Counterexample:
-    """Inputs as fractions, and both sides at them."""
-
-    inputs: dict[str, Any]
-    sides: ExactSides
+# Inputs as fractions, and both sides at them.
+Counterexample = tuple[dict[str, Any], ExactSides]
 
 
 def search(bound: Bound, d: int, seeds: SeedSequence) -> SearchResult:
@@ -121,8 +117,9 @@ def search(bound: Bound, d: int, seeds: SeedSequence) -> SearchResult:
         "ratio": right / left if left > 0.0 else np.inf,
     }
     if violation is not None:
-        inputs = {name: as_text(violation.inputs[name]) for name in bound.needs}
-        return SearchResult(inputs=inputs, confirmed=True, **asdict(violation.sides), **shared)
+        fractions, exact = violation
+        inputs = {name: as_text(fractions[name]) for name in bound.needs}
+        return SearchResult(inputs=inputs, confirmed=True, **asdict(exact), **shared)
     return SearchResult(
         violation=float(score[order[0]]),
         left=f"{left:.12g}",
@@ -188,15 +185,14 @@ class Target:
             if score <= _UNCONFIRMED:
                 return None
             left, right = self.sides(point)
-            sides = ExactSides(violation=score, left=f"{left:.12g}", right=f"{right:.12g}")
-            return Counterexample(inputs=as_is, sides=sides)
+            return as_is, ExactSides(violation=score, left=f"{left:.12g}", right=f"{right:.12g}")
         for denominator in (*_DENOMINATORS, None):
             inputs = self.family.rational(single, denominator)
             if self.bound.violated(as_floats(inputs), 1, 0.5):
                 continue
             exact = exact_sides(self.bound, inputs)
             if exact is not None and exact.violation > VIOLATION:
-                return Counterexample(inputs=inputs, sides=exact)
+                return inputs, exact
         return None
 
 
