@@ -47,10 +47,10 @@ from genbounds.estimators._sobol import score_over_scramblings as score_over_scr
 from genbounds.estimators._sobol import sobol_cache as sobol_cache
 from genbounds.estimators._sobol import sobol_normal as sobol_normal
 from genbounds.estimators._winner import winner_score as winner_score
-from genbounds.estimators.copies import MifidReference as MifidReference
-from genbounds.estimators.copies import TrainingRows as TrainingRows
-from genbounds.estimators.copies import authpct as authpct
-from genbounds.estimators.copies import mifid as mifid
+from genbounds.estimators.copies._authpct import TrainingRows as TrainingRows
+from genbounds.estimators.copies._authpct import authpct as authpct
+from genbounds.estimators.copies._mifid import MifidReference as MifidReference
+from genbounds.estimators.copies._mifid import mifid as mifid
 from genbounds.estimators.frechet import FEW_RATIO as FEW_RATIO
 from genbounds.estimators.frechet import SPLIT_RATIO as SPLIT_RATIO
 from genbounds.estimators.frechet import ByClass as ByClass
@@ -74,32 +74,36 @@ from genbounds.estimators.inception import inception_score as inception_score
 from genbounds.estimators.inception import inception_splits as inception_splits
 from genbounds.estimators.kernels import CrossedMeans as CrossedMeans
 from genbounds.estimators.kernels import KernelReference as KernelReference
-from genbounds.estimators.kernels import PolynomialKernel as PolynomialKernel
 from genbounds.estimators.kernels import Quadratic as Quadratic
-from genbounds.estimators.kernels import RunningKid as RunningKid
 from genbounds.estimators.kernels import RunningRke as RunningRke
 from genbounds.estimators.kernels import crossed_distances as crossed_distances
 from genbounds.estimators.kernels import crossed_squares as crossed_squares
-from genbounds.estimators.kernels import kernel_distance as kernel_distance
-from genbounds.estimators.kernels import kernel_inception_distance as kernel_inception_distance
 from genbounds.estimators.kernels import median_bandwidth as median_bandwidth
 from genbounds.estimators.kernels import squared_kernel_sum as squared_kernel_sum
-from genbounds.estimators.neighbours import Ceiling as Ceiling
-from genbounds.estimators.neighbours import NeighbourReference as NeighbourReference
-from genbounds.estimators.neighbours import NeighbourScores as NeighbourScores
-from genbounds.estimators.neighbours import PrecisionRecall as PrecisionRecall
-from genbounds.estimators.neighbours import precision_recall as precision_recall
-from genbounds.estimators.neighbours import precision_recall_ceiling as precision_recall_ceiling
-from genbounds.estimators.neighbours import realism as realism
-from genbounds.estimators.smooth import ScoreCheck as ScoreCheck
+from genbounds.estimators.kernels._distance import kernel_distance as kernel_distance
+from genbounds.estimators.kernels._distance import (
+    kernel_inception_distance as kernel_inception_distance,
+)
+from genbounds.estimators.kernels._parameters import PolynomialKernel as PolynomialKernel
+from genbounds.estimators.kernels._running import RunningKid as RunningKid
+from genbounds.estimators.neighbours._ceiling import Ceiling as Ceiling
+from genbounds.estimators.neighbours._ceiling import (
+    precision_recall_ceiling as precision_recall_ceiling,
+)
+from genbounds.estimators.neighbours._precision_recall import precision_recall as precision_recall
+from genbounds.estimators.neighbours._realism import realism as realism
+from genbounds.estimators.neighbours._reference import NeighbourReference as NeighbourReference
+from genbounds.estimators.neighbours._result import NeighbourScores as NeighbourScores
+from genbounds.estimators.neighbours._result import PrecisionRecall as PrecisionRecall
 from genbounds.estimators.smooth import SmoothScore as SmoothScore
-from genbounds.estimators.smooth import check_score as check_score
-from genbounds.estimators.smooth import kernel_product as kernel_product
-from genbounds.estimators.smooth import sliced_distance as sliced_distance
+from genbounds.estimators.smooth._check import ScoreCheck as ScoreCheck
+from genbounds.estimators.smooth._check import check_score as check_score
+from genbounds.estimators.smooth._products import kernel_product as kernel_product
+from genbounds.estimators.smooth._sliced import sliced_distance as sliced_distance
 from genbounds.estimators.vendi import vendi_estimate as vendi_estimate
-from genbounds.estimators.vendi import vendi_metric as vendi_metric
 from genbounds.estimators.vendi import vendi_options as vendi_options
-from genbounds.estimators.vendi import vendi_score as vendi_score
+from genbounds.estimators.vendi._metrics import vendi_metric as vendi_metric
+from genbounds.estimators.vendi._score import vendi_score as vendi_score
 
 if TYPE_CHECKING:
     from genbounds.mixtures import MixtureDistance as MixtureDistance

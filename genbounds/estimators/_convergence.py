@@ -135,41 +135,39 @@ def growing_scores(
             "is given by its moments, which have no parts: pass the features.", argument="x"
         )
     check_count("halvings", halvings, minimum=0)
-    if isinstance(x, Sample):
-        return _growing_units(x, score, whole, halvings, check_count("seed", seed, minimum=0))
-    rows = check_features("x", x)
+    check_count("seed", seed, minimum=0)
+    parts_of: Callable[[Any, int, int], Iterator[Any]] = _halves_of_units
+    if not isinstance(x, Sample):
+        x, parts_of = check_features("x", x), _halves_of_rows
+    scores = [(len(x), score(x) if whole is None else whole)]
+    for part in parts_of(x, halvings, seed):
+        try:
+            scores.append((len(part), score(part)))
+        except InputError:  # of all rows it would have been raised above: these are too few
+            break
+    return tuple(reversed(scores))
+
+
+def _halves_of_rows(rows: NDArray[Any], halvings: int, seed: int) -> Iterator[NDArray[Any]]:
+    """Yield a half of the rows, a half of that, and so on."""
     n = len(rows)
-    found = [(n, score(rows) if whole is None else whole)]
     sizes = [n >> k for k in range(1, halvings + 1) if n >> k >= SMALLEST]
     if sizes:
-        parts = _in_order_of_entry(rows, sizes, check_count("seed", seed, minimum=0))
-        for size in sizes:
-            try:
-                found.append((size, score(parts[:size])))
-            except InputError:  # of all rows it would have been raised above: these are too few
-                break
-    return tuple(reversed(found))
+        largest = _in_order_of_entry(rows, sizes, seed)
+        yield from (largest[:size] for size in sizes)
 
 
-def _growing_units(
-    x: Sample, score: Callable[[Any], Score], whole: Score | None, halvings: int, seed: int
-) -> tuple[tuple[int, Score], ...]:
+def _halves_of_units(part: Sample, halvings: int, seed: int) -> Iterator[Sample]:
     """Halve a sample by its groups, within its strata: parts are drawn as the whole was."""
-    found = [(len(x), score(x) if whole is None else whole)]
     rng = np.random.default_rng(seed)
-    part = x
     for _ in range(halvings):
         design = design_of("x", part) or row_design(len(part))
         half = design.halves(rng)
         rows = None if half is None else design.rows_of_halves(half)[0]
         if rows is None or rows.size < SMALLEST:
-            break
+            return
         part = part[rows]
-        try:
-            found.append((len(part), score(part)))
-        except InputError:  # too few
-            break
-    return tuple(reversed(found))
+        yield part
 
 
 def _in_order_of_entry(rows: NDArray[Any], sizes: list[int], seed: int) -> NDArray[Any]:

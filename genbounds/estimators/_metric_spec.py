@@ -93,6 +93,24 @@ Prepare = Callable[[Any, Mapping[str, Any], Sequence[Any]], Prepared]
 """From the reference (or None), options, and the models as far as they are known beforehand."""
 
 
+def preparing(reference_class: Callable[..., Any], **words: Any) -> Prepare:
+    """Return the `prepare` of a class that takes a reference and options.
+
+    Parameters
+    ----------
+    reference_class : callable
+        Returns an object with `estimate` and `d`, the features of the reference.
+    **words
+        What else its `Prepared` says.
+    """
+
+    def prepare(reference: Any, options: Mapping[str, Any], models: Sequence[Any]) -> Prepared:
+        prepared = reference_class(reference, **options)
+        return Prepared(estimate=prepared.estimate, columns=prepared.d, **words)
+
+    return prepare
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricSpec:
     """Description of a metric: what it is called, what it needs and how to prepare it.

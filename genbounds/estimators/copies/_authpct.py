@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,8 +16,8 @@ from genbounds.core.estimate import Estimate, small_sample
 from genbounds.core.moments import Moments
 from genbounds.diagnostics import warn_of
 from genbounds.estimators._mean import mean_by_design
-from genbounds.estimators._metric_spec import MetricSpec, Prepared
-from genbounds.estimators.neighbours import Frame, Neighbours, ShareInterval, nearest_rows
+from genbounds.estimators._metric_spec import MetricSpec, preparing
+from genbounds.estimators.neighbours import Neighbours, ShareInterval, framing, nearest_rows
 from genbounds.origins import check_same_encoder, origin_of
 from genbounds.results import Diagnostic, Score
 from genbounds.samples import features_of
@@ -103,8 +102,8 @@ class TrainingRows:
             raise InputError("is given by its moments; AuthPct needs the rows.", argument=name)
         rows = check_features(name, features_of(train), minimum=2)
         self._name, self._origin, self._ids = name, origin_of(train), row_ids(rows, name=name)
-        self._frame = Frame.of(rows)
-        self._rows = self._frame.rows(rows)
+        self._framed = framing(rows)
+        self._rows = self._framed(rows)
         self._squares = Neighbours.of(self._rows, min(4, len(rows) - 1)).squares[:, 0]
 
     @property
@@ -114,7 +113,7 @@ class TrainingRows:
 
     def authentic(self, rows: NDArray[Any]) -> NDArray[np.bool_]:
         """Say which `rows` are farther from their nearest training row than that is from others."""
-        index, squares = nearest_rows(self._frame.rows(rows), self._rows)
+        index, squares = nearest_rows(self._framed(rows), self._rows)
         found: NDArray[np.bool_] = squares > self._squares[index]
         return found
 
@@ -165,11 +164,11 @@ class TrainingRows:
             ),
             details=(f"{authentic.sum()} of {authentic.size} generated rows are authentic",),
         )
-        return _percent(found)
+        return replace(found.scaled(PERCENT), upper_limit=PERCENT)
 
     def _copies(self, ids: NDArray[np.uint64], rows: NDArray[Any]) -> tuple[Diagnostic, ...]:
         """Tell of exact copies, which may be the wrong file."""
-        both = self._frame.rows(rows), self._rows
+        both = self._framed(rows), self._rows
         copies, severity = judge_common_rows(ids, self._ids, both)
         if severity is None:
             return ()
@@ -191,21 +190,11 @@ def _effective(found: Estimate, design: Design) -> float:
     return spread / found.variance if found.variance > 0.0 else float(design.units)
 
 
-def _percent(found: Estimate) -> Estimate:
-    """Turn a share into a percentage, with its limits."""
-    return replace(found.scaled(PERCENT), upper_limit=PERCENT)
-
-
-def _prepare(reference: Any, options: Mapping[str, Any], models: Sequence[Any]) -> Prepared:
-    prepared = TrainingRows(reference)
-    return Prepared(estimate=prepared.estimate, columns=prepared.d)
-
-
 AUTHPCT = MetricSpec(
     name="authpct",
     title="AuthPct",
     summary="percentage of rows that are no near copies of a training row (the reference)",
     unit="%",
-    prepare=_prepare,
+    prepare=preparing(TrainingRows),
     higher_is_better=True,
 )

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from genbounds.estimators.kernels import unit_rows
 from genbounds.validation import Float, InputError
 
 BLOCK_ROWS = 2048
@@ -22,10 +23,10 @@ def cosine_distances(x: NDArray[Any], y: NDArray[Any]) -> Float:
     """
     largest, nearest = np.full(len(x), -1.0), np.zeros(len(x), dtype=np.intp)
     for first in range(0, len(y), BLOCK_ROWS):
-        directions = _directions(y[first : first + BLOCK_ROWS]).T
+        directions = unit_rows(y[first : first + BLOCK_ROWS]).T
         for start in range(0, len(x), BLOCK_ROWS):
             rows = slice(start, start + BLOCK_ROWS)
-            cosines = np.abs(_directions(x[rows]) @ directions)
+            cosines = np.abs(unit_rows(x[rows]) @ directions)
             at = cosines.argmax(axis=1)
             best = cosines[np.arange(at.size), at]
             better = best > largest[rows]
@@ -34,18 +35,10 @@ def cosine_distances(x: NDArray[Any], y: NDArray[Any]) -> Float:
     found = np.empty(len(x))
     for start in range(0, len(x), BLOCK_ROWS):  # of directions, whose products lose digits
         rows = slice(start, start + BLOCK_ROWS)
-        one, two = _directions(x[rows]), _directions(y[nearest[rows]])
+        one, two = unit_rows(x[rows]), unit_rows(y[nearest[rows]])
         one *= np.where(np.einsum("ij,ij->i", one, two) < 0.0, -1.0, 1.0)[:, None]
         gap = one - two
         found[rows] = np.einsum("ij,ij->i", gap, gap) / 2.0
-    return found
-
-
-def _directions(rows: NDArray[Any]) -> Float:
-    """Rows of length one."""
-    found = np.array(rows, dtype=np.float64)
-    found /= np.abs(found).max(axis=1, keepdims=True)
-    found /= np.linalg.norm(found, axis=1, keepdims=True)
     return found
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +12,7 @@ from genbounds.core.estimate import Estimate
 from genbounds.core.moments import Moments
 from genbounds.diagnostics import warn_of
 from genbounds.estimators._mean import mean_by_design
-from genbounds.estimators._metric_spec import MetricSpec, Prepared
+from genbounds.estimators._metric_spec import MetricSpec, preparing
 from genbounds.estimators.copies._cosine import check_directions, cosine_distances
 from genbounds.estimators.frechet import FrechetReference
 from genbounds.origins import origin_of
@@ -181,21 +180,11 @@ def _ratio(distance: Estimate, cosine: Estimate, estimator: str) -> Estimate:
     return replace(found, value=found.value - bias, sample=error)
 
 
-def _prepare(reference: Any, options: Mapping[str, Any], models: Sequence[Any]) -> Prepared:
-    prepared = MifidReference(reference, **options)
-    return Prepared(
-        estimate=prepared.estimate,
-        columns=prepared.d,
-        samples_per_dimension=4,
-        sampled_reference=True,
-    )
-
-
 MIFID = MetricSpec(
     name="mifid",
     title="MIFID",
     summary="Fréchet distance over the mean cosine distance to the nearest training row",
     unit="squared feature units",
-    prepare=_prepare,
+    prepare=preparing(MifidReference, samples_per_dimension=4, sampled_reference=True),
     options=("threshold",),
 )

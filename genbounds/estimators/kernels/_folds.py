@@ -141,20 +141,13 @@ def _fold_weights(design: Design, fold: Index, folds: int) -> Float | None:
 def _names(designs: Sequence[Design]) -> list[Index]:
     """Return a number for every unit; those of one label have one."""
     known: dict[Any, int] = {}
-    found, start = [], 0
-    for design in designs:
-        if design.labels is None:
-            names = np.arange(start, start + design.units)
-            start += design.units
-        else:
-            labels = design.labels.tolist()
-            for label in labels:
-                if label not in known:
-                    known[label] = start
-                    start += 1
-            names = np.array([known[label] for label in labels])
-        found.append(names)
-    return found
+    labels = [
+        [(k, unit) for unit in range(design.units)]  # what nobody else is called
+        if design.labels is None
+        else design.labels.tolist()
+        for k, design in enumerate(designs)
+    ]
+    return [np.array([known.setdefault(label, len(known)) for label in each]) for each in labels]
 
 
 def inspected_models(models: Mapping[str, Any], *, needs: str) -> dict[str, Checked]:

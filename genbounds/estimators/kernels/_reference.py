@@ -18,13 +18,13 @@ from genbounds.core.estimate import Estimate, heavy_tails
 from genbounds.core.scale import scaled_back
 from genbounds.core.two_samples import shared_units
 from genbounds.diagnostics import warn_of
-from genbounds.estimators.kernels._choice import pair_kernel
 from genbounds.estimators.kernels._designed import designed_estimate
 from genbounds.estimators.kernels._pair_kernels import (
     BLOCK_ROWS,
     PairKernel,
     Radial,
     kernel_blocks,
+    pair_kernel,
 )
 from genbounds.estimators.kernels._parameters import PolynomialKernel
 from genbounds.estimators.kernels._rows import Between, Within, curvatures, rows_estimate

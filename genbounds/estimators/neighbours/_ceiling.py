@@ -11,21 +11,22 @@ and of a set that was found on other rows both shares have exact upper limits.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from genbounds._text import quoted
+from genbounds._tables import Line, Warned
+from genbounds._text import number, percent, quoted, said_by
 from genbounds.core.checks import Checked, leaked
 from genbounds.core.design import drawn, row_design
-from genbounds.estimators.neighbours._ceiling_result import Ceiling
-from genbounds.estimators.neighbours._classifiers import fitted, looks_generated
 from genbounds.estimators.neighbours._halves import unit_keys
 from genbounds.estimators.neighbours._pairs import Rows
 from genbounds.estimators.neighbours._reference import inspected
 from genbounds.estimators.neighbours._scored import units_of
 from genbounds.estimators.neighbours._shares import share_limit
 from genbounds.origins import check_same_encoder, origin_of, origin_warnings
+from genbounds.results import Diagnostic
 from genbounds.validation import (
     Float,
     InputError,
@@ -40,6 +41,63 @@ LEAST_ROWS = 200
 
 TRAINING, CUTTING = 0.35, 0.15
 """Shares of the units that train the classifier and choose its cut; the others certify."""
+
+NEIGHBOURS = 32
+"""Of the classifier by nearest neighbours."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ceiling(Warned):
+    """Upper limits of how much two distributions have in common.
+
+    Attributes
+    ----------
+    ceilings : dict of str to float
+        By name: "precision@10" is the largest share of the generated mass that can be left when
+        what is over-produced more than tenfold is cut to tenfold; "recall@10" the same of real mass
+        that is under-produced; "overlap" is 1 less the total variation. All are 1 for equal
+        distributions.
+    lam : tuple of float
+        λ of each: precision@λ above 1, overlap at 1, recall@1/λ below.
+    level : float
+        Confidence of each ceiling on its own.
+    n, m : int
+        Independent real and generated rows (groups) that certify.
+    classifiers : dict of str to str
+        What told the rows apart, for each ceiling.
+    warnings : tuple of Diagnostic
+    assumptions : tuple of str
+    """
+
+    _json = "ceilings lam level n m classifiers reliable warnings assumptions notes"
+
+    _names = "Ceiling"
+
+    ceilings: dict[str, float]
+    lam: tuple[float, ...]
+    level: float
+    n: int
+    m: int
+    classifiers: dict[str, str]
+    warnings: tuple[Diagnostic, ...] = ()
+    assumptions: tuple[str, ...] = ()
+
+    def __getitem__(self, name: str) -> float:
+        return self.ceilings[name]
+
+    def _lines(self) -> list[Line]:
+        return [
+            Line(name=name, value=value, low=0.0, high=value, reliable=self.reliable)
+            for name, value in self.ceilings.items()
+        ]
+
+    def _caption(self) -> str:
+        return f"Certified ceilings, each at {percent(self.level)}"
+
+    def __repr__(self) -> str:
+        found = ", ".join(f"{name} <= {number(value)}" for name, value in self.ceilings.items())
+        text = f"Ceiling({found}; each at {percent(self.level)})"
+        return "\n  ".join((text, *map(str, self.warnings)))
 
 
 def precision_recall_ceiling(
@@ -232,3 +290,56 @@ def ceiling_at(cut: float, real: Float, fake: Float, *, lam: float, delta: float
     kept = share_limit(np.sum(fake <= cut), fake.size, delta / 2.0)
     lost = share_limit(np.sum(real > cut), real.size, delta / 2.0)
     return min(float(kept + lam * lost), 1.0, lam)
+
+
+def fitted(classifier: Any, real: Rows, fake: Rows) -> dict[str, Any]:
+    """Fit the user's `classifier`, or ours where it is None; by name."""
+    x = np.concatenate([real, fake])
+    y = np.repeat([0, 1], [len(real), len(fake)])
+    found = _classifiers(len(x)) if classifier is None else _theirs(classifier)
+    for machine in found.values():
+        try:
+            machine.fit(x, y)
+        except Exception as error:  # whatever somebody else's code raises
+            raise InputError(f"fails to fit: {said_by(error)}.", argument="classifier") from error
+    return found
+
+
+def _classifiers(rows: int) -> dict[str, Any]:
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.neighbors import KNeighborsClassifier
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    count = min(NEIGHBOURS, rows // 2)
+    return {
+        f"{count} nearest neighbours": KNeighborsClassifier(count, algorithm="brute"),
+        "logistic regression": make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)),
+    }
+
+
+def _theirs(classifier: Any) -> dict[str, Any]:
+    from sklearn.base import clone
+
+    scores = hasattr(classifier, "predict_proba") or hasattr(classifier, "decision_function")
+    if isinstance(classifier, type) or not (hasattr(classifier, "fit") and scores):
+        raise InputError(
+            "must have fit(x, y) and predict_proba(x) or decision_function(x), as classifiers of "
+            f"scikit-learn do; got {quoted(classifier)}.",
+            argument="classifier",
+        )
+    return {type(classifier).__name__: clone(classifier, safe=False)}
+
+
+def looks_generated(machine: Any, rows: Rows) -> Float:
+    """How much each row looks generated, to any scale."""
+    try:
+        if hasattr(machine, "predict_proba"):
+            found = np.asarray(machine.predict_proba(rows), dtype=np.float64)[:, 1]
+        else:
+            found = np.asarray(machine.decision_function(rows), dtype=np.float64)
+    except Exception as error:  # whatever somebody else's code raises
+        raise InputError(f"fails to predict: {said_by(error)}.", argument="classifier") from error
+    if found.shape != (len(rows),) or np.isnan(found).any():
+        raise InputError("must give one number per row.", argument="classifier")
+    return found

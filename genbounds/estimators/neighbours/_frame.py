@@ -2,62 +2,47 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
+from collections.abc import Callable
 
 import numpy as np
 
+from genbounds.core.scale import unit_of
 from genbounds.estimators.neighbours._pairs import Rows
 from genbounds.validation import Float
 
 FAR = 100.0
 """Distance from the origin, in standard deviations, from which rows are centred first."""
 
+DECADES = 9.0
+"""Powers of ten from 1 up to which features have an ordinary size."""
+
 BLOCK_ROWS = 1024
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Frame:
-    """What to subtract from rows, and what to divide them by.
+def framing(reference: Rows) -> Callable[[Rows], Rows]:
+    """Return what brings rows about a reference and into its unit, a power of two.
 
     Products of matrices lose digits far from the origin, squares of numbers of extreme size all of
     them. Single precision is multiplied out in double precision and has no digits to lose.
-
-    Attributes
-    ----------
-    shift : ndarray of shape (d,) or None
-        The mean, if it is far off.
-    unit : float
-        A power of two; 1 for features of an ordinary size.
     """
-
-    shift: Float | None
-    unit: float
-
-    @classmethod
-    def of(cls, rows: Rows) -> Frame:
-        """Look where rows lie and how large they are."""
-        largest = max(
-            float(np.abs(rows[start : start + BLOCK_ROWS]).max())
-            for start in range(0, len(rows), BLOCK_ROWS)
-        )
-        exponent = math.frexp(largest)[1] if largest > 0.0 else 0
-        unit = math.ldexp(1.0, exponent) if abs(exponent) > 30 else 1.0
-        if rows.dtype.itemsize <= 4:
-            return cls(None, unit)
-        few = np.asarray(rows[:: max(1, len(rows) // BLOCK_ROWS)], dtype=np.float64) / unit
+    starts = range(0, len(reference), BLOCK_ROWS)
+    largest = max(float(np.abs(reference[start : start + BLOCK_ROWS]).max()) for start in starts)
+    unit = unit_of(largest, decades=DECADES)
+    shift: Float | None = None
+    if reference.dtype.itemsize > 4:
+        few = np.asarray(reference[:: max(1, len(reference) // BLOCK_ROWS)], np.float64) / unit
         centre = few.mean(axis=0)
-        spread = float(few.var(axis=0).sum())
-        far = float(centre @ centre) > FAR**2 * spread
-        return cls(centre * unit if far else None, unit)
+        if float(centre @ centre) > FAR**2 * float(few.var(axis=0).sum()):
+            shift = centre * unit
 
-    def rows(self, rows: Rows) -> Rows:
-        """Rows about the reference and in its unit, where double precision asks for it."""
+    def framed(rows: Rows) -> Rows:
         kind = np.float64 if rows.dtype.itemsize > 4 else np.float32
-        if self.shift is None and self.unit == 1.0:
+        if shift is None and unit == 1.0:
             return np.asarray(rows, dtype=kind)
         out = np.array(rows, dtype=np.float64)
-        if self.shift is not None:
-            out -= self.shift
-        out /= self.unit
+        if shift is not None:
+            out -= shift
+        out /= unit
         return out
+
+    return framed

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genbounds.core.design import Design, Index
+from genbounds.core.design import Design
 from genbounds.validation import Float, seeded
 
 Halves = NDArray[np.bool_]
 """Shape (1 + cuts, n): which half each row is in. Number 0 is no cut, all rows in one half."""
 
 
-def random_halves(design: Design, cuts: int, seed: int, *, stratum: Index | None = None) -> Halves:
+def random_halves(design: Design, cuts: int, seed: int) -> Halves:
     """Cut a sample at random into halves, `cuts` times.
 
     The order of the units is random and depends on `seed` and their names alone: units with one
@@ -26,14 +26,12 @@ def random_halves(design: Design, cuts: int, seed: int, *, stratum: Index | None
     ----------
     design : Design
     cuts, seed : int
-    stratum : ndarray of shape (units,), optional
-        To cut inside of; by default the strata of the design.
 
     Returns
     -------
     ndarray of bool, shape (1 + cuts, n)
     """
-    stratum = design.stratum if stratum is None else stratum
+    stratum = design.stratum
     sizes = np.bincount(stratum)
     odd = sizes % 2
     # The spare unit of an odd stratum goes to either half in turns.

@@ -129,9 +129,11 @@ def neighbour_estimates(reference: NeighbourReference, fake: Any) -> NeighbourSc
     def together(level: float) -> PrecisionRecall:
         return _read(scored, reference, null, level=level, origins={})
 
-    return NeighbourScores.of(
-        replace(one, assumptions=(*one.assumptions, not_alone(name)), together=together)
-        for name, one in scored.estimates().items()
+    return NeighbourScores(
+        *(
+            replace(one, assumptions=(*one.assumptions, not_alone(name)), together=together)
+            for name, one in scored.estimates().items()
+        )
     )
 
 
@@ -147,15 +149,14 @@ def _read(
 
     def scores(found: NeighbourScores[Estimate]) -> NeighbourScores[Score]:
         made = (one.made_from(origins) for one in found.values())
-        return NeighbourScores.of(replace(one, estimator="plugin").score(level) for one in made)
+        return NeighbourScores(*(replace(one, estimator="plugin").score(level) for one in made))
 
     against = None if null is None else _null_of(null, reference, scored)
     ratios = None if against is None else scored.ratios(against)
     if ratios is not None and isinstance(null, str):
         doubts = (UNKNOWN_NULL,) * reference.grouped + _ties(reference)
-        ratios = NeighbourScores.of(
-            one.warned(*doubts) if name in ("density", "coverage") else one
-            for name, one in ratios.items()
+        ratios = NeighbourScores(
+            **{**ratios, **{name: ratios[name].warned(*doubts) for name in ("density", "coverage")}}
         )
     return PrecisionRecall(
         **scores(scored.estimates()),
@@ -177,13 +178,19 @@ def _ties(reference: NeighbourReference) -> tuple[Diagnostic, ...]:
 
 def _check_null(null: Any, reference: NeighbourReference) -> None:
     """Refuse a null that cannot be had before anything is computed."""
-    if isinstance(null, str):
-        if null != "real":
-            raise InputError(
-                f"must be 'real', features of a second real sample, or None; got {quoted(null)}.",
-                argument="null",
-            )
-        reference.check_groups()
+    if not isinstance(null, str):
+        return
+    if null != "real":
+        raise InputError(
+            f"must be 'real', features of a second real sample, or None; got {quoted(null)}.",
+            argument="null",
+        )
+    if reference.largest_group > LARGEST_GROUP:
+        raise InputError(
+            f"cannot be 'real' with a group of {reference.largest_group} real rows (at most "
+            f"{LARGEST_GROUP}): pass a second real sample, or None.",
+            argument="null",
+        )
 
 
 def _null_of(null: Any, reference: NeighbourReference, scored: Scored) -> Float:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from genbounds.estimators.neighbours._frame import Frame
+from genbounds.estimators.neighbours._frame import framing
 from genbounds.estimators.neighbours._pairs import BLOCK_MIB, Neighbours, squared_distances
 from genbounds.origins import check_same_encoder, origin_of
 from genbounds.samples import features_of
@@ -71,8 +71,8 @@ def realism(fake: Any, real: Any, *, k: int = 3) -> Float:
     check_same_dimension("fake", queries.shape[1], "real", rows.shape[1])
     for name, x in (("real", rows), ("fake", queries)):
         check_finite(name, x)
-    frame = Frame.of(rows)
-    rows, queries = frame.rows(rows), frame.rows(queries)
+    framed = framing(rows)
+    rows, queries = framed(rows), framed(queries)
     radii = Neighbours.of(rows, k).squares[:, -1]
     small = radii < np.median(radii)
     if not small.any():

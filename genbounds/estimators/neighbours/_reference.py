@@ -21,7 +21,7 @@ from genbounds.estimators.neighbours._counts import (
     held_by_others,
     sizes,
 )
-from genbounds.estimators.neighbours._frame import Frame
+from genbounds.estimators.neighbours._frame import framing
 from genbounds.estimators.neighbours._halves import random_halves
 from genbounds.estimators.neighbours._pairs import Rows, neighbours_and_radii
 from genbounds.estimators.neighbours._scored import Scored
@@ -59,7 +59,7 @@ class NeighbourReference:
         self._origin = origin_of(real)
         self._seen = self._inspected("real", real)
         self._design = self._seen.design or row_design(len(self._seen.rows))
-        self._frame = Frame.of(self._seen.rows)
+        self._framed = framing(self._seen.rows)
         self._real = self._sided(self._seen.rows, self._design)
         self._nulls: dict[int, Float] = {}
 
@@ -129,15 +129,6 @@ class NeighbourReference:
         """Rows of the largest group of real rows."""
         return int(self._design.row_counts.max())
 
-    def check_groups(self) -> None:
-        """Refuse groups of real rows that are too large to leave out of every ball."""
-        if self.largest_group > LARGEST_GROUP:
-            raise InputError(
-                f"cannot be 'real' with a group of {self.largest_group} real rows (at most "
-                f"{LARGEST_GROUP}): pass a second real sample, or None.",
-                argument="null",
-            )
-
     def _inspected(self, name: str, x: Any) -> Checked:
         return inspected(name, x, self.minimum, f"k = {self.k}")
 
@@ -158,7 +149,7 @@ class NeighbourReference:
 
     def _sided(self, rows: Rows, design: Design) -> Sided:
         half = random_halves(design, self.splits, self.seed)
-        framed = self._frame.rows(rows)
+        framed = self._framed(rows)
         largest = min(int(design.row_counts.max()), LARGEST_GROUP)
         kept = max(64, 8 * self.k, 4 * (self.k + largest) if largest > 1 else 0)
         near, radii = neighbours_and_radii(framed, half, self.k, kept=kept)

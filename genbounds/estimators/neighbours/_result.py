@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from genbounds._tables import InHand, Line
 from genbounds._text import percent
@@ -49,11 +49,6 @@ class NeighbourScores(Mapping[str, T], Generic[T]):
 
     def __len__(self) -> int:
         return len(NAMES)
-
-    @classmethod
-    def of(cls, values: Any) -> NeighbourScores[T]:
-        """Take the values in order."""
-        return cls(*values)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

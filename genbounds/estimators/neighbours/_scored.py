@@ -90,15 +90,15 @@ class Scored:
 
     def estimates(self) -> NeighbourScores[Estimate]:
         """Estimate the scores as published."""
-        return NeighbourScores.of(
-            self._estimate(at, values) for at, values in enumerate(self.values.T)
+        return NeighbourScores(
+            *(self._estimate(at, values) for at, values in enumerate(self.values.T))
         )
 
     def ratios(self, null: Float) -> NeighbourScores[Estimate]:
         """Estimate the scores as multiples of the `null`, of the same shape, in every half."""
         with np.errstate(divide="ignore", invalid="ignore"):
             columns = (self.values / null).T
-        return NeighbourScores.of(
+        ratios = (
             replace(
                 self._estimate(at, values, float(null[0, at])),
                 title=f"{TITLES[NAMES[at]]} relative to real rows",
@@ -107,6 +107,7 @@ class Scored:
             )
             for at, values in enumerate(columns)
         )
+        return NeighbourScores(*ratios)
 
     def exact_nulls(self, held: Float) -> Float:
         """Return what real rows get: `held` for precision and recall, known for the others."""

@@ -1,12 +1,8 @@
 """Any score that is a smooth function of weighted rows, by differentiation in the weights."""
 
-from genbounds.estimators.smooth._check import ScoreCheck as ScoreCheck
-from genbounds.estimators.smooth._check import check_score as check_score
-from genbounds.estimators.smooth._metric import smooth_spec as smooth_spec
-from genbounds.estimators.smooth._products import kernel_product as kernel_product
 from genbounds.estimators.smooth._score import SmoothReference as SmoothReference
 from genbounds.estimators.smooth._score import SmoothScore as SmoothScore
+from genbounds.estimators.smooth._score import smooth_spec as smooth_spec
 from genbounds.estimators.smooth._sliced import MIND as MIND
 from genbounds.estimators.smooth._sliced import Sliced as Sliced
-from genbounds.estimators.smooth._sliced import sliced_distance as sliced_distance
 from genbounds.estimators.smooth._sliced import sliced_score as sliced_score

@@ -9,9 +9,8 @@ import numpy as np
 
 from genbounds.core.design import row_design
 from genbounds.diagnostics import warn_of
-from genbounds.estimators.smooth._rows import weighted_function
 from genbounds.estimators.smooth._score import SmoothScore
-from genbounds.estimators.smooth._slopes import slopes
+from genbounds.estimators.smooth._slopes import slopes, weighted_function
 from genbounds.estimators.smooth._smoothness import (
     GROUPS,
     errors_compared,

@@ -5,10 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
+import numpy as np
+
+from genbounds._scratch import is_dask_array
 from genbounds._text import quoted
-from genbounds.core.checks import Checked, drawing_warnings
+from genbounds.core.checks import Checked, check_rows, drawing_warnings
 from genbounds.core.class_shares import at_reference_shares, classes_of, shares_differ
 from genbounds.core.design import Design, drawn, row_design
 from genbounds.core.estimate import (
@@ -20,17 +24,19 @@ from genbounds.core.estimate import (
     small_sample,
 )
 from genbounds.core.intervals import cubed
+from genbounds.core.moments import Moments
+from genbounds.diagnostics import warn_of
+from genbounds.estimators._metric_spec import MetricSpec, preparing
 from genbounds.estimators.smooth._engine import expand
-from genbounds.estimators.smooth._rows import (
-    inspected,
-    once_and_twice,
-    weighted_function,
-)
-from genbounds.estimators.smooth._smoothness import doubts, piecewise
+from genbounds.estimators.smooth._slopes import weighted_function
+from genbounds.estimators.smooth._smoothness import once_and_twice, piecewise
 from genbounds.origins import check_same_encoder, origin_of
 from genbounds.results import Diagnostic, Score
+from genbounds.samples import features_of
 from genbounds.validation import (
+    POSTERIOR_ATOL,
     InputError,
+    as_numpy,
     blamed,
     check_choice,
     check_count,
@@ -42,6 +48,9 @@ from genbounds.validation import (
 _SHAPES = {"hessian": "smooth", "secant": "continuous, piecewise linear"}
 DERIVATIVES = tuple(_SHAPES)
 ESTIMATORS = ("debiased", "plugin")
+
+MINIMUM = 8
+"""Rows below which no second-order expansion is of use."""
 
 DOUBLED = 200
 """Rows on which it is tried whether they may be repeated."""
@@ -248,10 +257,45 @@ def _expanded(
     value, errors, shared = expand(
         weighted, designs, derivative=score.derivative, probes=score.probes, seed=score.seed
     )
-    missed = score.derivative == "hessian" and piecewise(weighted, designs, errors)
+    warnings = []
+    if score.derivative == "hessian" and piecewise(weighted, designs, errors):
+        warnings.append(warn_of("piecewise-linear-score", name=score.name))
     stderr = math.sqrt(sum(error.variance for error in errors) + shared)
     if stderr != 0.0:
         cubed(stderr)  # refuses what overflowed
     some = [seen.rows[:DOUBLED] for seen in samples]
     *_, repeatable = once_and_twice(score.function, some, stderr)
-    return value, errors, shared, doubts(score.name, repeatable=repeatable, missed=missed)
+    if not repeatable:
+        warnings.insert(0, warn_of("not-weighted", name=score.name))
+    return value, errors, shared, warnings
+
+
+def inspected(name: str, x: Any) -> Checked:
+    if is_dask_array(x):
+        x = as_numpy(name, x)  # once
+    posteriors = not isinstance(x, Moments) and _are_posteriors(features_of(x))
+    return check_rows(name, x, needs="this score needs", minimum=MINIMUM, posteriors=posteriors)
+
+
+def _are_posteriors(rows: Any) -> bool:
+    """Whether every row is a distribution: sure ones are all alike, and no near duplicates."""
+    array = np.asarray(rows)
+    if array.ndim != 2 or array.shape[1] < 2 or array.dtype.kind != "f" or array.size == 0:
+        return False
+    with np.errstate(over="ignore", invalid="ignore"):  # such rows are refused
+        return bool(array.min() >= 0.0 and np.abs(array.sum(axis=1) - 1.0).max() <= POSTERIOR_ATOL)
+
+
+def smooth_spec(score: SmoothScore) -> MetricSpec:
+    """Describe a `SmoothScore` as every other metric is."""
+    return MetricSpec(
+        name=score.name,
+        title=score.name,
+        prepare=preparing(
+            partial(SmoothReference, score),
+            minimum=MINIMUM,
+            sampled_reference=score.needs_reference,
+        ),
+        higher_is_better=score.higher_is_better,
+        reference="required" if score.needs_reference else "none",
+    )

@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 
 from genbounds.core.scale import REPRESENTABLE, factor_of, unit_of
 from genbounds.estimators._metric_spec import MetricSpec, Prepared
-from genbounds.estimators.smooth._metric import smooth_spec
-from genbounds.estimators.smooth._score import SmoothScore
+from genbounds.estimators.smooth._score import SmoothScore, smooth_spec
 from genbounds.results import Score
 from genbounds.validation import Float, check_count
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -18,6 +18,22 @@ Weighted = Callable[..., Any]
 
 STEP = 0.5
 """Of a secant: half-way to a sample in which half of the units are left out."""
+
+
+def weighted_function(function: Callable[..., Any], rows: list[Float]) -> Weighted:
+    """Return a function of the weights alone, for these rows of one sample or of two."""
+    import torch
+
+    tensors = [torch.from_numpy(np.array(part, dtype=np.float64)) for part in rows]
+    prepare = getattr(function, "of_rows", None)
+    if prepare is not None:
+        return cast(Weighted, prepare(*tensors))
+
+    def weighted(*weights: Any) -> Any:
+        pairs = zip(tensors, weights, strict=True)
+        return function(*(argument for pair in pairs for argument in pair))
+
+    return weighted
 
 
 class _Score:

@@ -9,16 +9,14 @@ import numpy as np
 
 from genbounds.core.design import Design, Index
 from genbounds.core.estimate import SampleError, mean_variance
-from genbounds.diagnostics import warn_of
 from genbounds.estimators.smooth._engine import Steps, expand
-from genbounds.estimators.smooth._rows import (
-    SAME_VALUE,
-    once_and_twice,
-    value_of,
+from genbounds.estimators.smooth._slopes import (
+    STEP,
+    Slopes,
+    Weighted,
+    slopes,
     weighted_function,
 )
-from genbounds.estimators.smooth._slopes import STEP, Slopes, Weighted, slopes
-from genbounds.results import Diagnostic
 from genbounds.validation import Float
 
 DIRECTIONS = 4
@@ -38,8 +36,33 @@ SECANTS_AGREE = (0.6, 0.1)
 """... then the relative difference between secants of two lengths, and between their sizes. Sliced
 distances on 30 lines have 0.4 and 0.04 at most, tied means and neighbours 1 and 0.15 at least."""
 
+SAME_VALUE = 1e-6
+"""Of the larger of value and standard error: what rounding may change."""
+
 ROUNDING = 1e-12
 """Share of the quadratic part in the variance of a score that is linear in the weights."""
+
+
+def value_of(function: Callable[..., Any], rows: Sequence[Float]) -> float:
+    """Plug-in value of these rows, each of the same weight."""
+    import torch
+
+    weights = [torch.full((len(part),), 1.0 / len(part), dtype=torch.float64) for part in rows]
+    value = torch.as_tensor(weighted_function(function, list(rows))(*weights))
+    return float(value.detach())
+
+
+def once_and_twice(
+    function: Callable[..., Any], rows: Sequence[Float], stderr: float
+) -> tuple[float, float, bool]:
+    """Return the values of the rows once and of every row twice, and whether they are the same.
+
+    A function of weighted rows does not see the difference; one that counts rows does.
+    """
+    once, twice = (
+        value_of(function, [np.repeat(part, times, axis=0) for part in rows]) for times in (1, 2)
+    )
+    return once, twice, abs(once - twice) <= SAME_VALUE * max(abs(once), stderr)
 
 
 def independent_of_a_sample(found: Slopes, rows: Sequence[Float]) -> str | None:
@@ -130,17 +153,3 @@ def piecewise(weighted: Weighted, designs: Sequence[Design], errors: Sequence[Sa
         return False
     _, again, _ = expand(weighted, designs, derivative="secant", probes=2)
     return any(error.quadratic_variance > allowed for error in again)
-
-
-def doubts(name: str, *, repeatable: bool, missed: bool) -> list[Diagnostic]:
-    """Warn of a score that is not smooth, whatever its user says.
-
-    `repeatable`: whether every row may be there twice; `missed`: whether it is `piecewise` linear,
-    which its Hessian does not show.
-    """
-    found = []
-    if not repeatable:
-        found.append(warn_of("not-weighted", name=name))
-    if missed:
-        found.append(warn_of("piecewise-linear-score", name=name))
-    return found

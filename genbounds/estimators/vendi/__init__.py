@@ -7,7 +7,5 @@ serves near the largest possible score, `_few_samples` below two samples per dim
 
 from genbounds.estimators.vendi._metrics import RKE as RKE
 from genbounds.estimators.vendi._metrics import VENDI as VENDI
-from genbounds.estimators.vendi._metrics import vendi_metric as vendi_metric
 from genbounds.estimators.vendi._metrics import vendi_options as vendi_options
 from genbounds.estimators.vendi._score import vendi_estimate as vendi_estimate
-from genbounds.estimators.vendi._score import vendi_score as vendi_score

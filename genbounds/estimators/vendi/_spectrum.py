@@ -358,5 +358,8 @@ def _radau(diagonal: Float, off: Float) -> tuple[Float, Float]:
         banded[0, 1:], banded[1] = off[:-1], diagonal
         right = np.zeros(diagonal.size)
         right[-1] = off[-1] ** 2
-        last = float(scipy.linalg.solveh_banded(banded, right, check_finite=False)[-1])
+        try:
+            last = float(scipy.linalg.solveh_banded(banded, right, check_finite=False)[-1])
+        except np.linalg.LinAlgError:  # a kernel of small rank: it has an eigenvalue 0 already
+            off = np.append(off[:-1], 0.0)
     return np.append(diagonal, last), off

@@ -168,6 +168,18 @@ def test_lanczos_takes_no_rounding_for_spectrum(kernel, order):
     assert found.stderr + found.bracket < 1e-6
 
 
+@pytest.mark.parametrize("order", [0.9, 1.0, 3.0])
+def test_lanczos_ends_where_a_kernel_has_no_more_rank(order):
+    """21 of 240 eigenvalues are not 0: Radau's rule has its node 0 before it asks for one."""
+    x = np.random.default_rng(0).normal(size=(240, 6))
+    given = {"kernel": gb.estimators.PolynomialKernel(degree=2, offset=0.0), "order": order}
+    found = gb.vendi_score(x, method="lanczos", components=10, **given)
+    assert found.value == pytest.approx(
+        gb.vendi_score(x, estimator="plugin", **given).value, rel=0.01
+    )
+    assert found.low < found.value < found.high
+
+
 @pytest.mark.slow
 @given(
     seed=st.integers(0, 2**32 - 1),
