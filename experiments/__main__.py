@@ -51,6 +51,7 @@ TRIALS = (
     Trial(module="accuracy.coincidences", arguments="--runs 3"),
     Trial(module="accuracy.repeats", arguments="--runs 2"),
     Trial(module="accuracy.unequal_groups", arguments="--runs 2"),
+    Trial(module="accuracy.fitted_maps", arguments="--runs 2"),
     Trial(module="accuracy.crossed_seeds", arguments="--runs 2"),
     Trial(module="accuracy.series", arguments="--runs 2"),
     Trial(module="accuracy.below_range", arguments="--runs 2 --planted 2"),

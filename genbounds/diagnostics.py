@@ -253,6 +253,10 @@ RULES: dict[str, Rule] = {
         "If the number of rows per class was fixed, pass genbounds.Sample(x, strata=classes) "
         "(--strata); if rows share a source, groups=sources (--groups); if they are only "
         "sorted, genbounds.Sample(x) (--iid)."),
+    "alike-though-alone": Rule("dependent-rows", "caution",
+        "every id of `groups` is different, and neighbouring {whose}rows are alike (z = {z:.0f}): "
+        "rows of one source may have got ids of their own",
+        "Give rows of one source one id. If they are only sorted, the interval is right as it is."),
     "alike-by-place": Rule("dependent-rows", "unreliable",
         "generated and reference rows of one place are alike (z = {z:.0f}): they come from the "
         "same prompts, or both files are sorted",

@@ -34,10 +34,12 @@ class Sample:
     groups : array_like of shape (n,), optional
         Integers or strings. Rows with one id depend on one another (images of one prompt, frames of
         one clip, crops of one photograph). The same id in two samples means that they share it:
-        models that were given the same prompts, or a reference that has them too.
+        models that were given the same prompts, or a reference that has them too. Ids that are all
+        different say that rows are independent; a caution, if neighbours are alike.
     seeds : array_like of shape (n,), optional
         Integers or strings, beside `groups`: a second factor that crosses them, as the same seeds
         for every prompt do. Two rows then depend on one another if they share a group or a seed.
+        Shared seeds that are not told are seen only in rows that are in the order of their seeds.
     strata : array_like of shape (n,), optional
         Integers or strings. How many rows each class has was fixed beforehand (50 images of every
         class), so that only the rows within a class vary. A group lies within one stratum.

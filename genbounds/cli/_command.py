@@ -19,7 +19,7 @@ from typer.core import TyperCommand
 from typer.models import OptionInfo
 
 from genbounds.cli._options import Output, renamed
-from genbounds.cli._terminal import interruptible, keep, keep_page, print_json
+from genbounds.cli._terminal import interruptible, keep, keep_page, print_json, refuse_others
 
 if TYPE_CHECKING:
     from genbounds.report import Page
@@ -159,13 +159,14 @@ def command(
                 given[name] = group(**{member: given.pop(member) for member in members})
             output: Output = given["output"]
             with interruptible(advice):
+                refuse_others(output.out, run.__name__)
                 with renamed(options):
                     answer = function(**given)
-                keep(output.out, answer.document)
+                keep(output.out, run.__name__, answer.document)
                 if output.out is not None and answer.page is not None:
                     keep_page(output.out, answer.page())
             if output.as_json:
-                print_json(answer.document)
+                print_json(run.__name__, answer.document)
             else:
                 answer.show()
             if answer.negative:

@@ -6,7 +6,7 @@ import json
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -453,12 +453,16 @@ def chosen_encoder(
 
 
 @contextmanager
-def open_encoder(wanted: Encoding, *, out: Path | None) -> Iterator[FolderEncoder | None]:
+def open_encoder(
+    wanted: Encoding, paths: Iterable[Path | None], *, out: Path | None
+) -> Iterator[FolderEncoder | None]:
     """Load the encoder, if one is named, and find a place for its features.
 
     With `out` they stay in its folder ``features``, and the next run uses them; else they lie in a
-    scratch folder until the run ends.
+    scratch folder until the run ends. What lies at `paths`, or does not, is seen before.
     """
+    for path in filter(None, paths):
+        _check_there(path)
     encoder = chosen_encoder(wanted)
     if encoder is None:
         yield None
@@ -468,6 +472,16 @@ def open_encoder(wanted: Encoding, *, out: Path | None) -> Iterator[FolderEncode
     else:
         with tidy(), tempfile.TemporaryDirectory(prefix="genbounds-") as scratch:
             yield FolderEncoder(encoder, Path(scratch))
+
+
+def _check_there(path: Path) -> None:
+    """Refuse what is gone or holds nothing: weights take long to fetch and to load."""
+    from genbounds.features import open_source
+
+    if not path.exists() and not is_entry_point(str(path)):
+        read_header(path)  # of a pattern as well
+    elif path.is_dir() and path.suffix.lower() not in FORMATS:
+        open_source([path])
 
 
 def _file_name(name: str) -> str:

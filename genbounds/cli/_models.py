@@ -114,7 +114,7 @@ class Models:
         options : mapping, optional
             Of the metric.
         """
-        with open_encoder(reading, out=out) as encoder:
+        with open_encoder(reading, [reference, *models], out=out) as encoder:
             inputs = load(reference, models, spec, reading, encoder)
         warnings = origin_warnings({shown(one.name): one.origin for one in inputs})
         real = None if reference is None else inputs.pop(0)

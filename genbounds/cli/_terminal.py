@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import sys
 import threading
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from genbounds.report import Page
     from genbounds.results import Diagnostic, Score
 
-PAGE = "report.html"
+RESULTS, PAGE = "results.json", "report.html"
 
 # Wide enough for every table where there is no terminal to fit into.
 _UNLIMITED = 400
@@ -44,19 +45,39 @@ def write_errors(*lines: str) -> None:
         sys.stderr = open(os.devnull, "w", encoding="utf-8")
 
 
-def print_json(document: dict[str, Any]) -> None:
-    """Print a JSON document on standard output."""
+def print_json(command: str, document: dict[str, Any]) -> None:
+    """Print what a command found as a JSON document on standard output."""
     with _reader_may_leave():
-        sys.stdout.write(dumps(document))
+        sys.stdout.write(_dumps(command, document))
 
 
-def dumps(document: dict[str, Any], *, complete: bool = True) -> str:
+def _dumps(command: str, document: dict[str, Any], *, complete: bool = True) -> str:
     """Return a document as JSON text; the same document gives the same text."""
-    return json.dumps({**document, "complete": complete}, indent=2, allow_nan=False) + "\n"
+    said = {**document, "command": command, "complete": complete}
+    return json.dumps(said, indent=2, allow_nan=False) + "\n"
 
 
-def keep(out: Path | None, document: dict[str, Any], *, complete: bool = True) -> None:
-    """Write ``results.json`` into the folder of results, if there is one.
+def refuse_others(out: Path | None, command: str) -> None:
+    """Refuse a folder of results in which another command keeps its own."""
+    if out is None:
+        return
+    try:
+        kept = json.loads((out / RESULTS).read_bytes())
+    except (OSError, ValueError, RecursionError):  # nothing is there that a command has kept
+        return
+    other = kept.get("command", command) if isinstance(kept, dict) else command
+    if other != command:
+        raise InputError(
+            f"is {display(out)}, where `genbounds {display(str(other), limit=20)}` keeps its "
+            "results: give each command a folder of its own.",
+            argument="--out",
+        )
+
+
+def keep(
+    out: Path | None, command: str, document: dict[str, Any], *, complete: bool = True
+) -> None:
+    """Write what a command found into the folder of results, if there is one.
 
     A page that lies there already tells of other results: it is removed first.
     """
@@ -67,7 +88,7 @@ def keep(out: Path | None, document: dict[str, Any], *, complete: bool = True) -
             (out / PAGE).unlink(missing_ok=True)
         except OSError:  # the next line says what is wrong with the folder
             pass
-        atomic_write(out / "results.json", dumps(document, complete=complete))
+        atomic_write(out / RESULTS, _dumps(command, document, complete=complete))
 
 
 def keep_page(out: Path, page: Page) -> None:
@@ -84,10 +105,15 @@ def say(*lines: str) -> None:
     console = _console()
     with _reader_may_leave():
         for line in "\n".join(lines).split("\n"):
-            text = display(line, limit=None)
+            text = _printable(line)
             if len(text) > console.width and sys.stdout.isatty():
                 text = _folded(text, console.width)
             console.print(text, soft_wrap=True)
+
+
+def _printable(text: str) -> str:
+    """Return one line without the thin spaces inside numbers, which people copy."""
+    return re.sub("(?<=\\d)\N{NARROW NO-BREAK SPACE}(?=\\d)", "", display(text, limit=None))
 
 
 def _folded(text: str, width: int) -> str:
@@ -116,7 +142,7 @@ def print_table(
     from rich.text import Text
 
     console = _console()
-    cells = [[display(cell, limit=None) for cell in row] for row in rows]
+    cells = [[_printable(cell) for cell in row] for row in rows]
     texts = list(zip(columns, *cells, strict=True))
     wanted = [_longest(column) for column in texts]
     least = [_longest(" ".join(column).split(" ")) for column in texts]  # no word is broken

@@ -97,7 +97,7 @@ def _explain(bound: Bound, row: dict[str, Any]) -> None:
     for check in row["checks"]:
         say(f"{'holds' if check['holds'] else 'fails':<8} {check['claim']}; {check['found']}")
     if row["by_delta"]:
-        say("")
+        say("", "δ: the probability with which the statement may fail")
         print_table(
             ("δ", "Allowed", "Missed", "At least", "At most", "", "Worst distribution", "n"),
             [

@@ -18,14 +18,15 @@ if TYPE_CHECKING:
 EXAMPLES = """Examples:
 
 \b
-genbounds features photos/ --encoder timm:vit_small_patch14_dinov2 --weights dinov2.pth --out real.safetensors
+genbounds features photos/ --encoder dinov2 --weights w.pth --out real.npz
 genbounds features shard-*.tar --encoder inception --moments stats.npz
-genbounds features texts.jsonl --encoder sentence-transformers:all-MiniLM-L6-v2 --out texts.safetensors
-genbounds features clips/ --items files --encoder my_audio:embed --out clips.npz
-genbounds features photos/ --encoder my_model:embed --part 2/8 --out real-2.safetensors
+genbounds features texts.jsonl --out texts.safetensors \\
+  --encoder sentence-transformers:all-MiniLM-L6-v2
+genbounds features clips/ --items files --encoder audio:embed --out clips.npz
+genbounds features photos/ --encoder model:embed --part 2/8 --out a-2.npz
 genbounds features real.safetensors --moments real.npz
 genbounds features --download inception
-"""  # noqa: E501
+"""
 
 
 @command(

@@ -30,9 +30,9 @@ EXAMPLES = """Examples:
 
 \b
 genbounds gate real.npy gan-old.npy gan-new.npy --margin 2%
-genbounds gate real.npy baseline.npz gan-new.npy --margin 0.5 --inconclusive pass
-genbounds gate real.npy gan-old.npz gan-new.npz --groups prompts --margin 2% --out results
-genbounds gate old-probs.npy new-probs.npy --metric is --margin 1% --equivalence
+genbounds gate real.npy old.npz new.npy --margin 0.5 --inconclusive pass
+genbounds gate real.npz old.npz new.npz --margin 2% --groups prompts
+genbounds gate old.npy new.npy --metric is --margin 1% --equivalence
 """
 
 INCONCLUSIVE = "fail|pass"

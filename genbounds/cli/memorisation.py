@@ -18,8 +18,9 @@ EXAMPLES = """Examples:
 
 \b
 genbounds memorisation gan.npy --train train.npy --heldout heldout.npy
-genbounds memorisation gan.npz --train train.npz --heldout heldout.npz --groups clips --out results
-genbounds memorisation g.npy --train t.npy --heldout h.npy --images g.zip --images t/ --out results
+genbounds memorisation gan.npz --train a.npz --heldout b.npz --groups clips
+genbounds memorisation g.npy --train t.npy --heldout h.npy \\
+  --images g.zip --images t/ --out results
 """
 
 LISTED = 10
@@ -73,7 +74,7 @@ def memorisation(
     check_images(images, out, files=2, each="the generated and once for the training images")
     # How generated rows depend on one another does not matter.
     alone = replace(reading, groups=None, strata=None, iid=True)
-    with open_encoder(reading, out=out) as encoder:
+    with open_encoder(reading, [train, heldout, fake], out=out) as encoder:
         real = load(None, [train, heldout], spec, reading, encoder)
         (made,) = load(None, [fake], spec, alone, encoder)
     inputs = dict(zip(("train", "heldout", "fake"), (*real, made), strict=True))

@@ -31,8 +31,8 @@ EXAMPLES = """Examples:
 
 \b
 genbounds mixture real.npy gan.npy diffusion.npy vae.npy
-genbounds mixture real.npy gan.npz diffusion.npz --metric cmmd --groups prompts --out results
-genbounds mixture gan.npy diffusion.npy --metric rke --reference real.npy --json
+genbounds mixture real.npz a.npz b.npz --metric cmmd --groups prompts
+genbounds mixture gan.npy vae.npy --metric rke --reference real.npy --json
 """
 
 

@@ -20,8 +20,8 @@ EXAMPLES = """Examples:
 \b
 genbounds modes real.safetensors gan.safetensors --out results
 genbounds modes real.npy a.npy b.npy --json
-genbounds modes real.npy gan.npy --images photos/ --images gan-samples.zip --out results
-genbounds modes photos/ samples/ --encoder timm:vit_small_patch14_dinov2 --out results
+genbounds modes real.npy gan.npy --images real/ --images gan.zip --out results
+genbounds modes photos/ samples/ --encoder dinov2 --out results
 """
 
 

@@ -31,7 +31,7 @@ EXAMPLES = """Examples:
 \b
 genbounds plan real.npy pilot.npy --half-width 0.5
 genbounds plan real.npy gan-a.npy gan-b.npy --gap 0.3 --power 0.9
-genbounds plan real.npy gan-a.npz gan-b.npz --groups prompts --gap 0.3 --out results
+genbounds plan real.npz a.npz b.npz --groups prompts --gap 0.3 --out results
 genbounds plan probs.npy --metric is --half-width 0.1
 genbounds plan real.npy gan.npy vae.npy diffusion.npy --confidence 0.95
 """

@@ -16,7 +16,8 @@ EXAMPLES = """Examples:
 
 \b
 genbounds reproduce real.npz model.npz --n 50000 --published 2.31
-genbounds reproduce real.npy model.npy --n 50000 --published 2.31 --published-reference-n 50000
+genbounds reproduce real.npy model.npy --n 50000 --published 2.31 \\
+  --published-reference-n 50000
 genbounds reproduce real.npy model.npy --n 10000
 """
 

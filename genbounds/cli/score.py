@@ -41,7 +41,7 @@ genbounds score real-stats.npz gan.npy --out results --convergence
 genbounds score gan-probs.npy diffusion-probs.npy --metric is
 genbounds score gan.npy diffusion.npy --metric rke --reference real.npy
 genbounds score real.npz gan.npz --by labels --out results
-genbounds score photos/ gan/ diffusion.zip --encoder timm:vit_small_patch14_dinov2 --out results
+genbounds score photos/ gan/ diffusion.zip --encoder dinov2 --out results
 """
 
 ESTIMATORS = "debiased|plugin|infinity"
@@ -150,7 +150,7 @@ class Run:
             self.scores[name] = estimate.warned(*read.doubts(name)).score(self.level)
             if estimate.together is not None:
                 self.together[name] = estimate.together(self.level)
-            keep(out, self.document(), complete=False)
+            keep(out, "score", self.document(), complete=False)
 
         with read.named():
             found, prepared = read.estimates(estimator=self.estimator, done=done)

@@ -43,9 +43,9 @@ EXAMPLES = """Examples:
 
 \b
 genbounds select real.npy gan.npy vae.npy diffusion.npy
-genbounds select --reference stats.npz models/*.npy --confidence 0.99 --out results
-genbounds select --reference real.npy my_models:gan my_models:vae --budget 50000 --record kept
-genbounds select --reference real.npy *.npy --metric kad --target mixture --tolerance 0.5
+genbounds select --reference stats.npz models/*.npy --confidence 0.99
+genbounds select real.npy models:gan models:vae --budget 50000 --record kept
+genbounds select r.npy a.npy b.npy --metric kad --target mixture --tolerance 1
 genbounds select --reference real.npz gan.npz diffusion.npz --contexts kind
 genbounds select *.npy --metric is --policy elimination --budget 20000 --json
 """
@@ -158,7 +158,7 @@ def select(
     stopped = tidy() if record is not None else nullcontext()
     with (
         interruptible(_advice(live, record=record, encoder=reading.encoder, out=output.out)),
-        open_encoder(reading, out=output.out) as encoded,
+        open_encoder(reading, [real, *arms], out=output.out) as encoded,
     ):
         line_up = LineUp.read(real, arms, live, spec, replace(reading, contexts=contexts), encoded)
         with progress("samples") as advance, renamed(names), stopped:

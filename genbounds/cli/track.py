@@ -88,7 +88,7 @@ def track(
     steps = steps_of(checkpoints)
     # The shell sorts step-1000 before step-200.
     checkpoints.sort(key=lambda path: steps[path])
-    keep(output.out, {}, complete=False)
+    keep(output.out, "track", {}, complete=False)
     models = checkpoints if fresh is None else [*checkpoints, fresh]
     read = Models.read(real, models, spec, reading, out=output.out, options=chosen)
     names = list(read.models)
@@ -212,10 +212,5 @@ def _show(run: Track, spec: MetricSpec, *, verbose: bool) -> None:
         columns["Warnings"] = [mark(score) for score in scores.values()]
     rows = list(zip(*columns.values(), strict=True))
     print_table(list(columns), rows, numeric=("Step", "Score", "n"))
-    kept = run.kept.score
-    how = "from fresh samples" if run.kept.fresh else "corrected for the choice"
-    say("", run.summary)
-    say(
-        f"Keep step {short(run.best)}: {number(kept.value)} {interval(kept.low, kept.high)}, {how}."
-    )
+    say("", *filter(None, (run.summary, run.advice)))
     print_remarks(scores, warnings=run.warnings, assumptions=run.assumptions, verbose=verbose)

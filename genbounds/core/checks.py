@@ -89,6 +89,8 @@ class Findings:
         Rows of one source that most rows have near to them; 0 if no number stands out.
     order_z : float
         Standard errors by which neighbours in the file are alike.
+    alone_z : float
+        The same where groups were told and every row is one of its own.
     group_z, stratum_z : float
         The same for rows of one group or stratum; infinite where that is not known. If it is small,
         what a plain array of the rows shows counts as well.
@@ -104,6 +106,7 @@ class Findings:
     twins: float = 0.0
     mates: int = 0
     order_z: float = 0.0
+    alone_z: float = 0.0
     group_z: float = math.inf
     stratum_z: float = math.inf
     seeds: int = 0
@@ -186,6 +189,8 @@ def _label_warnings(found: Findings, whose: str, signs: list[Diagnostic]) -> tup
                     kind=kind,
                 )
             )
+    if found.alone_z >= LIKENESS_LIMIT:
+        said.append(warn_of("alike-though-alone", whose=whose, z=found.alone_z))
     if found.place_p <= FALSE_ALARM:
         said.append(warn_of("shared-seeds", whose=f"{whose}rows"))
     return (*said, *few_seeds(found.seeds))
@@ -226,11 +231,12 @@ def check_sample(
         return Checked(rows, design, False, ids, what, replace(found, size=size))
     x.check_unchanged(name)
     design = design_of(name, x, crossed=crossed)
+    found = Findings(size=size, alone_z=_alone_z(rows, x, design))
     if design is not None and design.independent and (np.diff(design.unit) < 0).any():
         # Of such a sample each row's influence is known by its place: that of its name.
         order = np.argsort(design.unit)
         design = replace(design, unit=design.unit[order])
-        return Checked(rows[order], design, True, ids[order], what, Findings(size=size))
+        return Checked(rows[order], design, True, ids[order], what, found)
     group_z = stratum_z = math.inf
     groups = x.groups if x.series is None else None  # blocks look like nothing of their own
     if groups is not None:
@@ -241,7 +247,7 @@ def check_sample(
         stratum_z = _likeness_within(rows[one], x.strata[one])
     unrelated = min(group_z, stratum_z) < LEAST_LIKENESS
     found = replace(
-        _signs(rows, ids, posteriors)[1] if unrelated else Findings(),
+        _signs(rows, ids, posteriors)[1] if unrelated else found,
         size=size,
         group_z=group_z,
         stratum_z=stratum_z,
@@ -297,6 +303,16 @@ def _signs(
         mates=0 if logs is None else group_mates(logs, distinct),
         order_z=pairs_z(rows[:-1], rows[1:]),
     )
+
+
+def _alone_z(rows: NDArray[Any], x: Sample, design: Design | None) -> float:
+    """By how many standard errors neighbours are alike, if each is said to be a group of its own.
+
+    Of strata neighbours may be alike: they are one class.
+    """
+    if design is None or x.groups is None or x.strata is not None or design.units < len(rows):
+        return 0.0
+    return pairs_z(rows[:-1], rows[1:])
 
 
 def _likeness_within(rows: NDArray[Any], labels: NDArray[Any]) -> float:

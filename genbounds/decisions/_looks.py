@@ -256,6 +256,21 @@ class Track(Noted):
         ax.set_ylabel(self._caption().partition(",")[0].removesuffix(" by step"), parse_math=False)
         return ax
 
+    @property
+    def advice(self) -> str:
+        """Which checkpoint to keep, in words; empty if its score is unreliable.
+
+        Only of fresh rows the value is said: corrected for the choice it can lie above the scores
+        of all checkpoints.
+        """
+        score, keep = self.kept.score, f"Keep step {short(self.best)}"
+        ends = interval(score.low, score.high)
+        if not score.reliable:
+            return ""
+        if self.kept.fresh:
+            return f"{keep}: {number(score.value)} {ends}, from fresh rows."
+        return f"{keep}. Corrected for having been chosen, its interval is {ends}."
+
     def __repr__(self) -> str:
         names = [short(look.step) for look in self.looks]
         width = max(map(len, names))
@@ -263,14 +278,8 @@ class Track(Noted):
             (name.rjust(width), look.score, look.state)
             for name, look in zip(names, self.looks, strict=True)
         ]
-        score = self.kept.score
-        how = "fresh rows" if self.kept.fresh else "corrected for the choice"
-        keep = (
-            f"Keep step {short(self.best)}: {number(score.value)} "
-            f"{interval(score.low, score.high)}, {how}."
-        )
         head = f"Track({self.metric}, {jointly(self.level)})"
-        return listing(head, rows, self.summary, keep, *self.warnings)
+        return listing(head, rows, *filter(None, (self.summary, self.advice)), *self.warnings)
 
 
 def jointly(level: float) -> str:

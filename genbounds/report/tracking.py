@@ -30,8 +30,7 @@ def track_page(track: Track, *, warnings: Sequence[Diagnostic] = ()) -> Page:
     """
     title = metric_title(track.metric)
     kept = track.kept
-    value = f"{number(kept.score.value)} {interval(kept.score.low, kept.score.high)}"
-    how = "from fresh rows" if kept.fresh else "corrected for the choice"
+    ends = interval(kept.score.low, kept.score.high)
     looks = count(len(track.looks), "look")
     facts: list[tuple[str, Cell, str]] = [
         (
@@ -39,12 +38,17 @@ def track_page(track: Track, *, warnings: Sequence[Diagnostic] = ()) -> Page:
             Tag(track.verdict, TONES.get(track.verdict, "plain")),
             f"after {looks} of {number(track.planned)}",
         ),
-        ("Keep step", short(track.best), f"the best of {looks} by {title}"),
-        (title, kept.score.value, f"{interval(kept.score.low, kept.score.high)}, {how}"),
     ]
+    if track.advice:
+        facts += [
+            ("Keep step", short(track.best), f"the best of {looks} by {title}"),
+            (title, kept.score.value, f"{ends}, from fresh rows")
+            if kept.fresh
+            else (title, ends, "corrected for the choice"),
+        ]
     page = answer_page(
         "Is training still improving?",
-        f"{track.summary} Keep step {short(track.best)}: {title} {value}.",
+        f"{track.summary} {track.advice}",
         *facts,
     )
     named = {f"step {short(step)}": score for step, score in track.scores.items()}

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from genbounds._json import AsJson
-from genbounds._text import quoted
+from genbounds._text import number, percent, quoted
 from genbounds.bounds import Bound
 from genbounds.simulate import _trials as trials
 from genbounds.simulate._pieces import Piece, Progress, work
@@ -83,6 +83,19 @@ class Coverage(AsJson):
     exact: tuple[float, float, float] | None
     width: float
     tightness: float
+
+    def __str__(self) -> str:
+        """Return how often it missed, with exact limits, and what it may."""
+        verdict = "refuted" if self.refuted else "not refuted"
+        low, miss, high, claimed = (
+            number(100.0 * x, digits=3)
+            for x in (self.miss_low, self.miss, self.miss_high, self.claimed)
+        )
+        return (
+            f"{': '.join(filter(None, [self.subject, self.arm]))}: missed {self.misses} of "
+            f"{number(self.replications)}, {miss} % [{low}, {high}] ({percent(self.confidence)}), "
+            f"where {claimed} % are allowed: {verdict}; median width {number(self.width)}"
+        )
 
     @property
     def coverage(self) -> float:

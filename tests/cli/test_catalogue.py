@@ -40,7 +40,9 @@ def test_explain_keeps_a_page(run, tmp_path):
 
 @pytest.mark.slow
 def test_explain_shows_every_failure_probability(run):
-    assert "10⁻²⁰" in run("bounds", "o24.covariance-dimension").out
+    shown = run("bounds", "o24.covariance-dimension").out
+    assert "10⁻²⁰" in shown
+    assert shown.count("δ: ") == 1
     cells = run("bounds", "o24.covariance-dimension", "--json").json["by_delta"]
     assert [cell["delta"] for cell in cells if cell["refutes"]] == [1e-6, 1e-8, 1e-12, 1e-20]
     assert cells[0]["delta"] == 0.2

@@ -160,9 +160,15 @@ CALLS = {
     ),
     # files
     FD + "gone.npy": "genbounds: gone.npy: no such file: check the path.",
-    FD + "folder": (
-        "genbounds: folder is a folder of images: add --encoder inception (the FID of most "
-        "papers), or inception:clean, dinov2, clip."
+    FD + "folder": "genbounds: folder: is empty: check the path.",
+    # before the encoder is looked at, which needs its library, and then its weights
+    FD + "folder --encoder what": "genbounds: folder: is empty: check the path.",
+    FD + "gone --encoder what": "genbounds: gone: no such file: check the path.",
+    "select real.npy good.npy folder --encoder what": (
+        "genbounds: folder: is empty: check the path."
+    ),
+    "memorisation good.npy --train folder --heldout real.npy --encoder what": (
+        "genbounds: folder: is empty: check the path."
     ),
     FD + "folder.npy": "genbounds: folder.npy: is a folder: give the file inside it.",
     FD + "empty.npy": "genbounds: empty.npy: the file is empty: write it again.",
@@ -307,12 +313,12 @@ CALLS = {
 # Where the words belong to another library or package, the line must hold these.
 PARTS = {
     "features x.csv --out y.npy": ["genbounds: x.csv: has no known ending: give"],
-    "features folder --out y.npy": ["genbounds: folder: has no images (.png, ", "check the path."],
+    "features folder --out y.npy": ["genbounds: folder: is empty", "check the path."],
     "features real.npy --out y.npy --encoder what": [
         "genbounds: `--encoder` must be one of inception, ",
         "got 'what'",
     ],
-    "features folder --out y.npy --encoder nomodule:f": ["genbounds: folder: has no images"],
+    "features folder --out y.npy --encoder nomodule:f": ["genbounds: folder: is empty"],
     FD + "good.npy --encoder what": [
         "genbounds: `--encoder` must be one of inception, ",
         "got 'what'",

@@ -36,7 +36,10 @@ def test_the_document_is_the_library_s(run, files, tmp_path):
     assert (found.code, found.err) == (0, "")
     fake, train, heldout = (np.load(files / f"{x}.npy") for x in ("copied", "train", "heldout"))
     told = gb.memorisation(fake, train, heldout, fdr=0.2, level=0.9)
-    assert found.json == json.loads(json.dumps(told.to_dict())) | {"complete": True}
+    assert found.json == json.loads(json.dumps(told.to_dict())) | {
+        "command": "memorisation",
+        "complete": True,
+    }
     assert {"pvalue", "copies_pvalue", "share_low", "suspects", "warnings"} <= found.json.keys()
     assert json.loads((tmp_path / "results.json").read_text(encoding="utf-8")) == found.json
     page = (tmp_path / "report.html").read_text(encoding="utf-8")

@@ -125,14 +125,23 @@ def test_help(run):
     assert run("--version").out == f"genbounds {__version__}\n"
 
 
+COMMANDS = (
+    "score", "gate", "plan", "track", "mixture", "modes", "memorisation", "reproduce", "features",
+    "audit", "select", "bounds",
+)  # fmt: skip
+
+
+def test_help_fits_a_terminal_of_80_columns(run, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = [line for name in COMMANDS for line in run(name, "--help").out.splitlines()]
+    assert [line for line in lines if len(line) > 80] == []
+    assert len(lines) > 500
+
+
 def test_documented_options_exist(run):
     """Every option in docs/cli.md is in --help, and the other way round."""
     text = (Path(__file__).parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
-    commands = (
-        "score", "gate", "plan", "track", "mixture", "modes", "memorisation", "reproduce",
-        "features", "audit", "select", "bounds",
-    )  # fmt: skip
-    for command in commands:
+    for command in COMMANDS:
         section = text.split(f"## genbounds {command}")[1].split("\n## ")[0]
         options = set(re.findall(r"--[a-z]+", run(command, "--help").out)) - {"--help"}
         rows = re.findall(r"^\| (`--[^|]*) \|", section, flags=re.MULTILINE)

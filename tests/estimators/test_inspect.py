@@ -161,6 +161,17 @@ def test_labels_in_another_order_than_their_rows_are_unreliable():
     assert "neighbouring generated rows are alike" in warning.message
 
 
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_ids_that_are_all_different_do_not_hide_neighbours_that_are_alike(shuffled):
+    """Rows of one source got ids of their own. By chance 3e-7; seen here by 20 standard errors."""
+    rng = np.random.default_rng(1)
+    ids = rng.permutation(500) if shuffled else np.arange(500)
+    x = augmented(rng)[:500]
+    (warning,) = distance(gb.Sample(x, groups=ids)).warnings
+    assert (warning.code, warning.severity) == ("dependent-rows", "caution")
+    assert not distance(gb.Sample(gauss(rng), groups=np.arange(512))).warnings
+
+
 def test_labels_are_not_blamed_where_little_can_be_seen():
     """Few rows of two features, single rows, one stratum: nothing is known of such ids."""
     rng = np.random.default_rng(2)

@@ -487,6 +487,13 @@ def test_missing_weights_are_one_clear_error(tmp_path, name, library, wanted):
         features.load_encoder(name, weights=tmp_path / "gone")
 
 
+@pytest.mark.parametrize("name", ["inception", "inception:tf", "pytorch-fid:64"])
+def test_a_missing_library_is_said_before_missing_weights(monkeypatch, name):
+    monkeypatch.setitem(sys.modules, "pytorch_fid.inception", None)
+    with refused("pytorch_fid", "cannot be imported"):
+        features.load_encoder(name)
+
+
 @pytest.fixture
 def sentences(monkeypatch, tmp_path):
     """Return the folder of a small sentence encoder with random weights."""

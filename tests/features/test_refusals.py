@@ -95,7 +95,7 @@ LINES = {
         encoded(inputs.link_to_nothing),
         "HERE/gone.png: is a link to a file that is gone: take it out of the folder.",
     ),
-    "empty": (encoded(inputs.empty_folder), f"HERE: has no images ({KNOWN}): check the path."),
+    "empty": (encoded(inputs.empty_folder), "HERE: is empty: check the path."),
     "missing": (encoded(inputs.missing), "HERE/gone: no such file or folder: check the path."),
     "foreign": (
         encoded(inputs.foreign),

@@ -26,7 +26,7 @@ def html():
 def test_it_says_what_to_do_first(html):
     text = texts_of(html).replace("\u202f", " ")
     assert "Collapsed: step 4 000 is worse than step 3 000 (95 %, all looks together)." in text
-    assert "Keep step 3 000" in text
+    assert "Keep step 3 000. Corrected for having been chosen, its interval is [" in text
     assert "corrected for the choice" in text
     assert "few <b>samples</b>" in text
     assert "(step 1 000)" in text
@@ -57,3 +57,6 @@ def test_an_unreliable_look_is_drawn_as_such():
     estimates[2] = estimates[2].warned(unreliable("leak", "a leak"))
     page = report.track_page(track_estimates(estimates, metric="fd"))
     assert "Nothing can be said: the last score is unreliable" in texts_of(page.render())
+    all_of = {t: one.warned(unreliable("leak", "a leak")) for t, one in estimates.items()}
+    page = report.track_page(track_estimates(all_of, metric="fd"))
+    assert "Keep" not in texts_of(page.render())

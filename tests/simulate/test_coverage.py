@@ -174,6 +174,10 @@ def test_coverage_of_intervals_by_hand():
     assert found.stderr == pytest.approx(np.sqrt(0.95 * 0.05 / 20))
     assert found.miss_low == pytest.approx(stats.beta.ppf(0.05, 19, 2))
     assert found.refuted
+    assert str(found).replace("\u202f", " ") == (
+        "interval: missed 19 of 20, 95.0 % [78.4, 99.7] (90 %), where 50.0 % are allowed: refuted; "
+        "median width 1.000"
+    )
 
 
 def test_interval_of_nan_covers_nothing():

@@ -60,12 +60,18 @@ def inception_encoder(request: Request) -> Encoder:
             "options out, or name pytorch-fid:2048."
         )
     if request.model == "clean" and request.path is not None:
-        library("torch", extra="torch", needed_for=request.name)
         with building(request):
             network = _flat(load_script(request.path).layers)
         return torch_encoder(request, network, libraries=(), pixels=pixels)
     network = _network(request, "2048", normalise=False)
     return torch_encoder(request, network, libraries=("pytorch-fid", "torchvision"), pixels=pixels)
+
+
+def inception_library(request: Request) -> Any:
+    """Import what the network is built with."""
+    if request.model == "clean" and not request.random:
+        return library("torch", extra="torch", needed_for=request.name)
+    return library("pytorch_fid.inception", extra="encoders", needed_for=request.name)
 
 
 def _check(request: Request) -> None:
@@ -81,7 +87,7 @@ def _network(request: Request, width: str, *, normalise: bool) -> Any:
 
     With `normalise` it takes pixels from 0 to 1, else what its first layer takes.
     """
-    inception = library("pytorch_fid.inception", extra="encoders", needed_for=request.name)
+    inception = inception_library(request)
     blocks = inception.InceptionV3.BLOCK_INDEX_BY_DIM
     original, path = inception._inception_v3, request.path
 

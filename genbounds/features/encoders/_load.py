@@ -13,6 +13,7 @@ from genbounds.features._entry_point import is_entry_point
 from genbounds.features.encoders._download import fetch
 from genbounds.features.encoders._inception import (
     inception_encoder,
+    inception_library,
     inception_weights,
     pytorch_fid_encoder,
     pytorch_fid_weights,
@@ -124,6 +125,8 @@ def load_encoder(
     with offline():
         if family in _WEIGHTS and not request.random:
             wanted = _WEIGHTS[family](request)
+            if family in ("inception", "pytorch-fid"):  # the others need theirs to name the file
+                inception_library(request)
             request = replace(request, path=find_weights(name, wanted, request.weights))
         return FAMILIES[family](request)
 

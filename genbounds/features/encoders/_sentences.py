@@ -35,10 +35,10 @@ def sentence_encoder(request: Request) -> Encoder:
         raise InputError(
             f"{request.name}: encodes texts: leave --size and the other image options out."
         )
-    wanted = Weights(names=("modules.json",), repository=repository, folder=True)
-    folder = find_weights(request.name, wanted, local)
     library("torch", extra="text", needed_for=request.name)
     library_ = library("sentence_transformers", extra="text", needed_for=request.name)
+    wanted = Weights(names=("modules.json",), repository=repository, folder=True)
+    folder = find_weights(request.name, wanted, local)
     half = {} if request.precision == "float32" else {"dtype": request.precision}
     try:
         with _quietly():

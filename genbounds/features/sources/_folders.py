@@ -27,7 +27,8 @@ class Files(Source):
         self._folder = folder
         self._names = sorted(self._walk(folder, "", set()))
         if not self._names:
-            raise InputError(f"{display(folder)}: has no {self.what}: check the path.")
+            found = f"has no {self.what}" if any(os.scandir(folder)) else "is empty"
+            raise InputError(f"{display(folder)}: {found}: check the path.")
         self.count = len(self._names)
 
     def wanted(self, name: str) -> bool:
